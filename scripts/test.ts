@@ -1,0 +1,104 @@
+// `npm test`: types and lint first, since they take seconds, then every test.
+// Arguments are paths to narrow it down (`npm test -- src/journal`) or options of
+// `node --test`. Whatever happens, the last lines are node's own totals.
+
+import { spawn } from 'node:child_process'
+import { globSync, statSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
+import { delimiter, join, relative, resolve } from 'node:path'
+import { createInterface } from 'node:readline'
+
+const root = join(import.meta.dirname, '..')
+const everything = ['src/**/*.test.ts', 'test/**/*.test.ts']
+/** A test that hangs must fail; the slowest ones kill and restart servers for a while. */
+const timeoutMs = 300_000
+
+process.exitCode = await main(process.argv.slice(2))
+
+async function main(args: string[]): Promise<number> {
+  const options = args.filter((argument) => argument.startsWith('-'))
+  const paths = args.filter((argument) => !argument.startsWith('-'))
+  const files = paths.length === 0 ? matching(everything) : paths.flatMap(testsAt)
+  if (files.length === 0) {
+    console.error(`There is no test file at ${paths.join(', ')}.`)
+    return 1
+  }
+
+  const checks = await Promise.all([
+    check('types', 'node_modules/typescript/bin/tsc', ['--noEmit', '-p', 'tsconfig.json']),
+    check('lint', 'node_modules/oxlint/bin/oxlint', []),
+  ])
+  for (const { name, passed, output } of checks) {
+    console.log(`${passed ? '✔' : '✖'} ${name}${passed ? '' : `\n${output.trimEnd()}`}`)
+  }
+  if (checks.some(({ passed }) => !passed)) return 1
+
+  return runTests(files, options)
+}
+
+function matching(patterns: string[]): string[] {
+  return globSync(patterns, { cwd: root, exclude: (path) => path.includes('node_modules') }).toSorted()
+}
+
+/** A file, all tests below a folder, or a pattern. */
+function testsAt(path: string): string[] {
+  const inside = relative(root, resolve(path))
+  const found = statSync(resolve(path), { throwIfNoEntry: false })
+  if (found?.isFile() === true) return [inside]
+  return matching([found?.isDirectory() === true ? join(inside, '**/*.test.ts') : inside])
+}
+
+async function check(
+  name: string,
+  script: string,
+  args: string[],
+): Promise<{ name: string; passed: boolean; output: string }> {
+  const child = start([join(root, script), ...args])
+  let output = ''
+  child.stdout.on('data', (chunk) => (output += String(chunk)))
+  child.stderr.on('data', (chunk) => (output += String(chunk)))
+  return { name, passed: (await ended(child)) === 0, output }
+}
+
+async function runTests(files: string[], options: string[]): Promise<number> {
+  const child = start([
+    '--test',
+    '--test-reporter=spec',
+    // Tests mostly wait for sockets and disks, so even two cores bear a few files at a time.
+    `--test-concurrency=${Math.max(2, availableParallelism())}`,
+    `--test-timeout=${timeoutMs}`,
+    ...options,
+    ...files,
+  ])
+  child.stderr.pipe(process.stderr)
+  // The reporter lists failures after the totals; people and scripts look for the totals at the end.
+  const totals: string[] = []
+  const lines = createInterface({ input: child.stdout })
+  lines.on('line', (line) => {
+    if (/^\P{L}*ℹ (tests|suites|pass|fail|cancelled|skipped|todo|duration_ms) [\d.]+\P{L}*m?$/u.test(line))
+      totals.push(line)
+    else console.log(line)
+  })
+  const read = new Promise((done) => lines.once('close', done))
+  const code = await ended(child)
+  await read
+  for (const line of totals) console.log(line)
+  return code
+}
+
+function start(args: string[]) {
+  const path = `${join(root, 'node_modules', '.bin')}${delimiter}${process.env['PATH'] ?? ''}`
+  const colour = process.stdout.isTTY ? { FORCE_COLOR: '1' } : {}
+  return spawn(process.execPath, args, {
+    cwd: root,
+    env: { ...process.env, ...colour, PATH: path },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+}
+
+function ended(child: ReturnType<typeof start>): Promise<number> {
+  return new Promise((done, failed) => {
+    child.once('error', failed)
+    child.once('close', (code) => done(code ?? 1))
+  })
+}

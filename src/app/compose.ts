@@ -1,0 +1,156 @@
+// The only file that knows every concrete class: configuration in, a server that
+// can be started and stopped out.
+
+import { mkdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { readCatalogue } from '../agents/catalogue.ts'
+import { createProcessBus } from '../bus/live-bus.ts'
+import { createLocalEngine } from '../engines/local/local-engine.ts'
+import { AppError } from '../errors/app-error.ts'
+import { createAuthenticator } from '../http/caller.ts'
+import { createMetrics } from '../http/metrics.ts'
+import { buildServer } from '../http/server.ts'
+import { Streams } from '../http/stream-reply.ts'
+import { type Clock, systemClock } from '../kit/clock.ts'
+import { ulidIds } from '../kit/ids.ts'
+import { createModels } from '../models/providers.ts'
+import type { RunParts } from '../runs/run-parts.ts'
+import { RunService } from '../runs/run-service.ts'
+import { Scheduler } from '../runs/scheduler.ts'
+import { startRetention } from '../runs/retention.ts'
+import { openSqliteStore } from '../stores/sqlite/sqlite-store.ts'
+import type { Store } from '../stores/store.ts'
+import { createBuiltInTools } from '../tools/built-in.ts'
+import { connectMcpServers } from '../tools/mcp.ts'
+import { readMcpConfig } from '../tools/mcp-config.ts'
+import { createToolRegistry } from '../tools/tool-registry.ts'
+import type { ToolRegistry } from '../tools/tool.ts'
+import type { Config } from './config.ts'
+import type { Log } from './log.ts'
+
+export type App = {
+  /** Listens, then takes up what was left unfinished. Resolves with the address. */
+  start(): Promise<string>
+  /** No new runs, streams end cleanly, unfinished runs go on at the next start. */
+  stop(): Promise<void>
+}
+
+/** How long a stop waits for tools that are under way. */
+const drainMs = 10_000
+
+export const version = (JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as { version: string }).version
+
+export async function compose(
+  config: Config,
+  log: Log,
+  environment: Record<string, string | undefined>,
+  clock: Clock = systemClock,
+): Promise<App> {
+  const ids = ulidIds(() => clock.now())
+  const catalogue = await readCatalogue(config.agentsDir)
+  const models = createModels({ ...config.providers, model: config.model, openaiClient: config.openaiClient, demoPaceMs: config.demoPaceMs, ids, clock })
+  if (models.defaultModel === 'demo/demo') {
+    log.warn('No model provider is configured: the built-in demo model answers. Set OPENAI_API_KEY (or another provider’s key), or POLYLOG_MODEL=provider/model, for a real one.')
+  }
+  const store = await openStore(config, log)
+  const tools = await openTools(config, store, log, clock, environment)
+  const metrics = createMetrics()
+  metrics.countOpenRunsWith(() => store.countRuns())
+  const bus = createProcessBus()
+  const engine = createLocalEngine({
+    models,
+    clock,
+    random: Math.random,
+    retries: config.limits.providerRetries,
+    retryBudgetMs: config.limits.providerRetryBudgetMs,
+  })
+  const parts: RunParts = {
+    store,
+    bus,
+    clock,
+    ids,
+    models,
+    engine: () => engine,
+    engineName: engine.name,
+    tools,
+    catalogue,
+    limits: config.limits,
+    log,
+    countEvents: (count) => metrics.eventsStored(count),
+    runEnded: (family, status) => metrics.runEnded(family, status),
+  }
+  const scheduler = new Scheduler(parts, ids())
+  const runs = new RunService(parts, scheduler)
+  const streams = new Streams({ store, bus, clock, metrics })
+  const retention = startRetention({ store, clock, log, retentionMs: config.limits.retentionMs })
+  const server = await buildServer({
+    services: { store, runs, streams, tools, models, catalogue, metrics, clock, ids, settings: { authMode: config.auth.mode, pingMs: config.pingMs } },
+    authenticator: createAuthenticator(config.auth, { clock }),
+    log,
+    version,
+    jsonBodyBytes: config.limits.jsonBodyBytes,
+    rateLimitPerMinute: config.rateLimitPerMinute,
+    corsOrigins: config.corsOrigins,
+    trustProxy: config.trustProxy,
+  })
+
+  return {
+    async start() {
+      const address = await server.listen({ host: config.host, port: config.port })
+      scheduler.start()
+      return address
+    },
+    async stop() {
+      runs.refuseNewRuns()
+      retention.stop()
+      await within(clock, drainMs, scheduler.drain())
+      streams.endAll()
+      await server.close()
+      await tools.close()
+      await store.close()
+    },
+  }
+}
+
+async function openStore(config: Config, log: Log): Promise<Store> {
+  if (config.databaseUrl !== null && /^postgres(ql)?:/.test(config.databaseUrl)) {
+    throw new AppError('config_invalid', 'POLYLOG_DATABASE_URL names a PostgreSQL database, which this version cannot use yet. Leave it unset to use a SQLite file in the data folder.')
+  }
+  try {
+    mkdirSync(config.dataDir, { recursive: true })
+  } catch (cause) {
+    throw new AppError('config_invalid', `The data folder ${config.dataDir} cannot be made; set POLYLOG_DATA to a folder that can be written.`, { cause })
+  }
+  const file = config.databaseUrl?.replace(/^(file|sqlite):(\/\/)?/, '') ?? join(config.dataDir, 'polylog.db')
+  return await openSqliteStore({ file, onError: (error) => log.error({ err: error }, 'the store failed') })
+}
+
+async function openTools(config: Config, store: Store, log: Log, clock: Clock, environment: Record<string, string | undefined>): Promise<ToolRegistry> {
+  const mcp =
+    config.mcpConfigFile === null
+      ? undefined
+      : await connectMcpServers(await readMcpConfig(config.mcpConfigFile), { clock, log, environment, callTimeoutMs: config.limits.toolTimeoutMs })
+  const builtIn = createBuiltInTools({ clock, notes: store, feishu: given(config.feishu) })
+  return createToolRegistry([...builtIn, ...(mcp?.entries ?? [])], { close: async () => await mcp?.close() })
+}
+
+/** Unset settings are null in the configuration and absent elsewhere. */
+function given(feishu: Config['feishu']): { appId?: string; appSecret?: string; baseUrl?: string } {
+  return Object.fromEntries(Object.entries(feishu).filter(([, value]) => value !== null))
+}
+
+async function within(clock: Clock, limitMs: number, work: Promise<void>): Promise<void> {
+  await new Promise<void>((resolve, reject) => {
+    const timer = clock.after(limitMs, resolve)
+    work.then(
+      () => {
+        timer.cancel()
+        resolve()
+      },
+      (error: Error) => {
+        timer.cancel()
+        reject(error)
+      },
+    )
+  })
+}

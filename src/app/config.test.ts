@@ -1,0 +1,233 @@
+import assert from 'node:assert/strict'
+import { existsSync } from 'node:fs'
+import { isAbsolute, join, resolve } from 'node:path'
+import { test } from 'node:test'
+import { AppError } from '../errors/app-error.ts'
+import { describeConfig, isLoopback, readConfig, unknownSettings } from './config.ts'
+
+const hash = 'a'.repeat(64)
+
+function problemsOf(environment: Record<string, string>): { variable: string; message: string }[] {
+  try {
+    readConfig(environment)
+  } catch (error) {
+    assert.ok(error instanceof AppError)
+    assert.equal(error.code, 'config_invalid')
+    const problems = error.details?.['problems'] as { variable: string; message: string }[]
+    for (const problem of problems)
+      assert.ok(error.message.includes(problem.message), 'the message lists every problem')
+    return problems
+  }
+  return []
+}
+
+test('an empty environment gives the documented defaults', () => {
+  const config = readConfig({})
+
+  assert.equal(config.host, '127.0.0.1')
+  assert.equal(config.port, 3000)
+  assert.equal(config.dataDir, resolve('data'))
+  assert.equal(config.workspaceDir, join(resolve('data'), 'workspace'))
+  assert.equal(config.databaseUrl, null)
+  assert.equal(config.model, null)
+  assert.ok(Object.values(config.providers).every((value) => value === null))
+  assert.equal(config.openaiClient, 'lean')
+  assert.equal(config.auth.mode, 'open')
+  assert.equal(config.rateLimitPerMinute, 0)
+  assert.equal(config.trustProxy, false)
+  assert.deepEqual(config.corsOrigins, [])
+  assert.equal(config.engine, 'local')
+  assert.equal(config.engineFallback, 'local')
+  assert.deepEqual([config.pingMs, config.fcmpHeartbeatMs, config.sessionHeartbeatMs], [15_000, 5_000, 2_000])
+  assert.equal(config.mcpConfigFile, null)
+  assert.ok(isAbsolute(config.agentsDir) && existsSync(config.agentsDir))
+  assert.deepEqual(config.limits, {
+    jsonBodyBytes: 2 * 1024 * 1024,
+    uploadBytes: 20 * 1024 * 1024,
+    stepsMax: 25,
+    providerRetries: 2,
+    providerRetryBudgetMs: 8_000,
+    runMaxMs: 30 * 60_000,
+    stallMs: 120_000,
+    concurrency: 1024,
+    queueMax: 1024,
+    confirmationTtlMs: 24 * 60 * 60_000,
+    retentionMs: null,
+    toolTimeoutMs: 60_000,
+  })
+  assert.equal(config.demoPaceMs, 15)
+  assert.equal(config.logLevel, 'info')
+})
+
+test('every setting that is given is used', () => {
+  const config = readConfig({
+    HOST: '[::1]',
+    PORT: '0',
+    POLYLOG_DATA: 'elsewhere',
+    POLYLOG_DATABASE_URL: 'postgres://user:word@db.example/polylog',
+    POLYLOG_MODEL: ' openai/gpt-x ',
+    OPENAI_API_KEY: 'k1',
+    OPENAI_BASE_URL: 'http://127.0.0.1:9/v1/',
+    ANTHROPIC_API_KEY: 'k2',
+    GOOGLE_GENERATIVE_AI_API_KEY: 'k3',
+    OLLAMA_BASE_URL: 'http://127.0.0.1:11434',
+    POLYLOG_OPENAI_CLIENT: 'ai-sdk',
+    POLYLOG_AUTH: 'required',
+    POLYLOG_JWT_SECRET: ' blanks belong to it ',
+    POLYLOG_JWKS_URL: 'https://login.example/keys',
+    POLYLOG_JWT_ISSUER: 'iss',
+    POLYLOG_JWT_AUDIENCE: 'aud',
+    POLYLOG_API_KEYS: `ann=${hash}, b=o=b=${'B'.repeat(64)}`,
+    POLYLOG_RATE_LIMIT: '7',
+    POLYLOG_TRUST_PROXY: 'yes',
+    POLYLOG_CORS_ORIGINS: 'https://a.example, http://localhost:5173',
+    POLYLOG_ENGINE: 'OpenClaw',
+    POLYLOG_ENGINE_FALLBACK: 'none',
+    OPENCLAW_URL: 'http://claw.example',
+    OPENCLAW_TOKEN: 't',
+    POLYLOG_PING_MS: '50',
+    POLYLOG_WORKSPACE: 'work',
+    FEISHU_APP_ID: 'app',
+    FEISHU_APP_SECRET: 'hush',
+    FEISHU_BASE_URL: 'http://127.0.0.1:1',
+    POLYLOG_MCP_CONFIG: 'mcp.json',
+    POLYLOG_RETENTION_DAYS: '1.5',
+    POLYLOG_QUEUE_MAX: '0',
+    POLYLOG_LOG: 'debug',
+  })
+
+  assert.equal(config.host, '::1')
+  assert.equal(config.port, 0)
+  assert.equal(config.databaseUrl, 'postgres://user:word@db.example/polylog')
+  assert.equal(config.model, 'openai/gpt-x')
+  assert.equal(config.providers.openaiBaseUrl, 'http://127.0.0.1:9/v1/')
+  assert.equal(config.openaiClient, 'ai-sdk')
+  assert.equal(config.auth.mode, 'required')
+  assert.equal(config.auth.jwtSecret, ' blanks belong to it ')
+  assert.deepEqual(
+    [...config.auth.apiKeys],
+    [
+      [hash, 'ann'],
+      ['b'.repeat(64), 'b=o=b'],
+    ],
+  )
+  assert.equal(config.rateLimitPerMinute, 7)
+  assert.equal(config.trustProxy, true)
+  assert.deepEqual(config.corsOrigins, ['https://a.example', 'http://localhost:5173'])
+  assert.equal(config.engine, 'openclaw')
+  assert.equal(config.engineFallback, 'none')
+  assert.equal(config.pingMs, 50)
+  assert.equal(config.workspaceDir, resolve('work'))
+  assert.equal(config.mcpConfigFile, resolve('mcp.json'))
+  assert.equal(config.limits.retentionMs, 1.5 * 24 * 60 * 60_000)
+  assert.equal(config.limits.queueMax, 0)
+  assert.equal(config.logLevel, 'debug')
+})
+
+test('the value is frozen through and through', () => {
+  const config = readConfig({})
+
+  assert.throws(() => Object.assign(config, { port: 1 }), TypeError)
+  assert.throws(() => Object.assign(config.limits, { stepsMax: 1 }), TypeError)
+})
+
+test('an empty or blank value counts as unset', () => {
+  const config = readConfig({ PORT: '', HOST: ' ', POLYLOG_AUTH: '', OPENAI_API_KEY: '  ', POLYLOG_JWT_SECRET: ' ' })
+
+  assert.equal(config.port, 3000)
+  assert.equal(config.host, '127.0.0.1')
+  assert.equal(config.providers.openaiApiKey, null)
+  assert.equal(config.auth.jwtSecret, null)
+})
+
+test('all problems are reported together, each with its variable, what was given and what is allowed', () => {
+  const problems = problemsOf({
+    PORT: '70000',
+    POLYLOG_PING_MS: '1e3',
+    POLYLOG_ENGINE: 'remote',
+    POLYLOG_TRUST_PROXY: 'maybe',
+    OPENAI_BASE_URL: 'api.example',
+    POLYLOG_CORS_ORIGINS: 'https://a.example/path',
+    HOST: 'localhost:3000',
+    POLYLOG_AUTH: 'open',
+  })
+
+  const said = Object.fromEntries(problems.map((problem) => [problem.variable, problem.message]))
+  assert.equal(said['PORT'], 'PORT is "70000"; it must be a whole number from 0 to 65535.')
+  assert.match(said['POLYLOG_PING_MS'] ?? '', /"1e3".*whole number/)
+  assert.equal(said['POLYLOG_ENGINE'], 'POLYLOG_ENGINE is "remote"; it must be one of local, openclaw.')
+  assert.match(said['POLYLOG_TRUST_PROXY'] ?? '', /true or false/)
+  assert.match(said['OPENAI_BASE_URL'] ?? '', /http:\/\/ or https:\/\//)
+  assert.match(said['POLYLOG_CORS_ORIGINS'] ?? '', /"https:\/\/a\.example\/path"/)
+  assert.match(said['HOST'] ?? '', /without a port/)
+  assert.equal(problems.length, 7)
+})
+
+test('a server that others can reach must say whether it is open', () => {
+  for (const HOST of ['0.0.0.0', '::', '192.168.1.4', 'polylog.example', '127.1']) {
+    assert.deepEqual(
+      problemsOf({ HOST }).map((problem) => problem.variable),
+      ['POLYLOG_AUTH'],
+      HOST,
+    )
+    assert.equal(readConfig({ HOST, POLYLOG_AUTH: 'open' }).auth.mode, 'open')
+  }
+})
+
+test('a loopback server is open by default and has no rate limit; any other has one', () => {
+  for (const HOST of ['127.0.0.1', '127.8.9.10', '::1', '0:0:0:0:0:0:0:1', 'LOCALHOST', '::ffff:127.0.0.1']) {
+    assert.ok(isLoopback(HOST), HOST)
+    assert.equal(readConfig({ HOST }).auth.mode, 'open')
+    assert.equal(readConfig({ HOST }).rateLimitPerMinute, 0)
+  }
+  assert.equal(readConfig({ HOST: '0.0.0.0', POLYLOG_AUTH: 'open' }).rateLimitPerMinute, 600)
+  assert.equal(readConfig({ HOST: '0.0.0.0', POLYLOG_AUTH: 'open', POLYLOG_RATE_LIMIT: '0' }).rateLimitPerMinute, 0)
+})
+
+test('required logins without anything to check them with are refused', () => {
+  assert.deepEqual(
+    problemsOf({ POLYLOG_AUTH: 'required' }).map((problem) => problem.variable),
+    ['POLYLOG_AUTH'],
+  )
+  assert.equal(readConfig({ POLYLOG_AUTH: 'required', POLYLOG_JWT_SECRET: 's' }).auth.mode, 'required')
+  assert.equal(readConfig({ POLYLOG_AUTH: 'required', POLYLOG_JWKS_URL: 'https://x.example/k' }).auth.mode, 'required')
+  assert.equal(readConfig({ POLYLOG_AUTH: 'required', POLYLOG_API_KEYS: `u=${hash}` }).auth.mode, 'required')
+})
+
+test('a wrong API key entry is named by its place and never shown', () => {
+  const problems = problemsOf({
+    POLYLOG_API_KEYS: `ann=${hash},bob=plain-s3cret,s3cret,=${'c'.repeat(64)},eve=${hash}`,
+  })
+
+  assert.deepEqual(
+    problems.map((problem) => /entry \d/.exec(problem.message)?.[0]),
+    ['entry 2', 'entry 3', 'entry 4', 'entry 5'],
+  )
+  assert.doesNotMatch(JSON.stringify(problems), /s3cret/)
+})
+
+test('neither problems nor the start-up description show a secret', () => {
+  const problems = problemsOf({ POLYLOG_DATABASE_URL: 'mysql://u:s3cret@h/d', POLYLOG_JWKS_URL: 'ftp://u:s3cret@h' })
+  const config = readConfig({
+    POLYLOG_DATABASE_URL: 'postgres://u:s3cret@db.example/d?password=s3cret',
+    POLYLOG_JWT_SECRET: 's3cret',
+    POLYLOG_JWKS_URL: 'https://u:s3cret@h.example/k?x=s3cret',
+    POLYLOG_API_KEYS: `ann=${hash}`,
+    OPENAI_API_KEY: 's3cret',
+    ANTHROPIC_API_KEY: 's3cret',
+    FEISHU_APP_ID: 'x',
+    FEISHU_APP_SECRET: 's3cret',
+    OPENCLAW_TOKEN: 's3cret',
+  })
+  const described = JSON.stringify(describeConfig(config))
+
+  assert.equal(problems.length, 2)
+  assert.doesNotMatch(JSON.stringify(problems), /s3cret/)
+  assert.doesNotMatch(described, /s3cret/)
+  assert.doesNotMatch(described, new RegExp(hash))
+  assert.match(described, /db\.example/)
+})
+
+test('a misspelt setting is noticed', () => {
+  assert.deepEqual(unknownSettings({ POLYLOG_PIGN_MS: '1', POLYLOG_PING_MS: '1', HOME: 'x' }), ['POLYLOG_PIGN_MS'])
+})

@@ -1,0 +1,280 @@
+// Environment → one frozen value, read once at the start. Every default is in
+// this file and nothing else reads the environment. All problems are reported
+// together, by the names people typed. The names are a contract with operators:
+// add, never rename.
+
+import { BlockList, isIP } from 'node:net'
+import { join, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { AppError } from '../errors/app-error.ts'
+import { type AuthSettings, hasAuthSecret, userCharsMax } from '../http/caller.ts'
+import { SettingReader, urlWithoutSecrets } from './settings.ts'
+
+export const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
+export type LogLevel = (typeof logLevels)[number]
+
+export type Config = {
+  readonly host: string
+  readonly port: number
+  readonly dataDir: string
+  /** Null: a SQLite file in the data folder. */
+  readonly databaseUrl: string | null
+  readonly model: string | null
+  readonly providers: {
+    readonly openaiApiKey: string | null
+    readonly openaiBaseUrl: string | null
+    readonly anthropicApiKey: string | null
+    readonly anthropicBaseUrl: string | null
+    readonly googleApiKey: string | null
+    readonly googleBaseUrl: string | null
+    readonly ollamaBaseUrl: string | null
+  }
+  readonly openaiClient: 'lean' | 'ai-sdk'
+  readonly auth: AuthSettings
+  /** Requests a minute for each caller; 0 is off. */
+  readonly rateLimitPerMinute: number
+  readonly trustProxy: boolean
+  /** Empty: no CORS headers at all. */
+  readonly corsOrigins: readonly string[]
+  readonly engine: 'local' | 'openclaw'
+  readonly engineFallback: 'local' | 'none'
+  readonly openclawUrl: string | null
+  readonly openclawToken: string | null
+  readonly pingMs: number
+  readonly fcmpHeartbeatMs: number
+  readonly sessionHeartbeatMs: number
+  readonly workspaceDir: string
+  readonly feishu: { readonly appId: string | null; readonly appSecret: string | null; readonly baseUrl: string | null }
+  readonly mcpConfigFile: string | null
+  readonly agentsDir: string
+  readonly limits: {
+    readonly jsonBodyBytes: number
+    readonly uploadBytes: number
+    readonly stepsMax: number
+    readonly providerRetries: number
+    readonly providerRetryBudgetMs: number
+    readonly runMaxMs: number
+    readonly stallMs: number
+    readonly concurrency: number
+    readonly queueMax: number
+    readonly confirmationTtlMs: number
+    /** Null: ended runs are kept for ever. */
+    readonly retentionMs: number | null
+    readonly toolTimeoutMs: number
+  }
+  readonly demoPaceMs: number
+  readonly logLevel: LogLevel
+}
+
+const mebibyte = 1024 * 1024
+const minute = 60_000
+const day = 24 * 60 * minute
+/** The longest wait that a Node timer can hold, about 24 days. */
+const timerMax = 0x7fffffff
+
+export function readConfig(environment: Record<string, string | undefined>): Config {
+  const read = new SettingReader(environment)
+  const config = build(read)
+  if (read.problems.length > 0) {
+    const count = read.problems.length === 1 ? 'a problem' : `${read.problems.length} problems`
+    const sentences = read.problems.map((problem) => problem.message).join('\n  ')
+    throw new AppError('config_invalid', `The configuration has ${count}:\n  ${sentences}`, {
+      details: { problems: read.problems },
+    })
+  }
+  return deepFreeze(config)
+}
+
+function build(read: SettingReader): Config {
+  const host = readHost(read)
+  const loopback = isLoopback(host)
+  const dataDir = resolve(read.text('POLYLOG_DATA') ?? 'data')
+  const workspace = read.text('POLYLOG_WORKSPACE')
+  const mcpConfig = read.text('POLYLOG_MCP_CONFIG')
+  const retentionDays = read.decimal('POLYLOG_RETENTION_DAYS', 0, 0, 36_500)
+  return {
+    host,
+    port: read.whole('PORT', 3000, 0, 65_535),
+    dataDir,
+    databaseUrl: read.url('POLYLOG_DATABASE_URL', ['postgres', 'postgresql']),
+    model: read.text('POLYLOG_MODEL'),
+    providers: {
+      openaiApiKey: read.text('OPENAI_API_KEY'),
+      openaiBaseUrl: read.url('OPENAI_BASE_URL'),
+      anthropicApiKey: read.text('ANTHROPIC_API_KEY'),
+      anthropicBaseUrl: read.url('ANTHROPIC_BASE_URL'),
+      googleApiKey: read.text('GOOGLE_GENERATIVE_AI_API_KEY'),
+      googleBaseUrl: read.url('GOOGLE_GENERATIVE_AI_BASE_URL'),
+      ollamaBaseUrl: read.url('OLLAMA_BASE_URL'),
+    },
+    openaiClient: read.oneOf('POLYLOG_OPENAI_CLIENT', ['lean', 'ai-sdk']) ?? 'lean',
+    auth: readAuth(read, loopback),
+    rateLimitPerMinute: read.whole('POLYLOG_RATE_LIMIT', loopback ? 0 : 600, 0, 1_000_000),
+    trustProxy: read.boolean('POLYLOG_TRUST_PROXY', false),
+    corsOrigins: readOrigins(read),
+    engine: read.oneOf('POLYLOG_ENGINE', ['local', 'openclaw']) ?? 'local',
+    engineFallback: read.oneOf('POLYLOG_ENGINE_FALLBACK', ['local', 'none']) ?? 'local',
+    openclawUrl: read.url('OPENCLAW_URL', ['http', 'https', 'ws', 'wss']),
+    openclawToken: read.text('OPENCLAW_TOKEN'),
+    pingMs: read.whole('POLYLOG_PING_MS', 15_000, 1, timerMax),
+    fcmpHeartbeatMs: read.whole('POLYLOG_FCMP_HEARTBEAT_MS', 5_000, 1, timerMax),
+    sessionHeartbeatMs: read.whole('POLYLOG_SESSION_HEARTBEAT_MS', 2_000, 1, timerMax),
+    workspaceDir: workspace === null ? join(dataDir, 'workspace') : resolve(workspace),
+    feishu: {
+      appId: read.text('FEISHU_APP_ID'),
+      appSecret: read.text('FEISHU_APP_SECRET'),
+      baseUrl: read.url('FEISHU_BASE_URL'),
+    },
+    mcpConfigFile: mcpConfig === null ? null : resolve(mcpConfig),
+    agentsDir: resolve(read.text('POLYLOG_AGENTS_DIR') ?? fileURLToPath(new URL('../../agents', import.meta.url))),
+    limits: {
+      jsonBodyBytes: read.whole('POLYLOG_BODY_MAX', 2 * mebibyte, 1024, 1024 * mebibyte),
+      uploadBytes: read.whole('POLYLOG_UPLOAD_MAX', 20 * mebibyte, 1024, 1024 * mebibyte),
+      stepsMax: read.whole('POLYLOG_MAX_STEPS', 25, 1, 10_000),
+      providerRetries: read.whole('POLYLOG_PROVIDER_RETRIES', 2, 0, 10),
+      providerRetryBudgetMs: read.whole('POLYLOG_PROVIDER_RETRY_BUDGET_MS', 8_000, 0, 10 * minute),
+      runMaxMs: read.whole('POLYLOG_RUN_MAX_MS', 30 * minute, 1, timerMax),
+      stallMs: read.whole('POLYLOG_STALL_MS', 2 * minute, 1, timerMax),
+      // High, since a run mostly waits for its provider and costs little meanwhile.
+      concurrency: read.whole('POLYLOG_CONCURRENCY', 1024, 1, 1_000_000),
+      queueMax: read.whole('POLYLOG_QUEUE_MAX', 1024, 0, 1_000_000),
+      // A row in the database and not a timer, so the timer's bound does not apply.
+      confirmationTtlMs: read.whole('POLYLOG_CONFIRMATION_TTL_MS', day, 1, 36_500 * day),
+      retentionMs: retentionDays === 0 ? null : Math.round(retentionDays * day),
+      toolTimeoutMs: read.whole('POLYLOG_TOOL_TIMEOUT_MS', minute, 1, timerMax),
+    },
+    demoPaceMs: read.whole('POLYLOG_DEMO_PACE_MS', 15, 0, 10_000),
+    logLevel: read.oneOf('POLYLOG_LOG', logLevels) ?? 'info',
+  }
+}
+
+function readHost(read: SettingReader): string {
+  const given = read.text('HOST')
+  if (given === null) return '127.0.0.1'
+  const host = given.replace(/^\[(.*)\]$/, '$1')
+  if (isIP(host) === 0 && !/^[a-z0-9_]([a-z0-9_.-]*[a-z0-9])?$/i.test(host)) {
+    read.refuse('HOST', given, 'an IP address or a host name, without a port')
+  }
+  return host
+}
+
+function readAuth(read: SettingReader, loopback: boolean): AuthSettings {
+  const problemsBefore = read.problems.length
+  const chosen = read.oneOf('POLYLOG_AUTH', ['open', 'required'])
+  const choiceIsReadable = read.problems.length === problemsBefore
+  const auth: AuthSettings = {
+    mode: chosen ?? 'open',
+    jwtSecret: read.secret('POLYLOG_JWT_SECRET'),
+    jwksUrl: read.url('POLYLOG_JWKS_URL'),
+    jwtIssuer: read.text('POLYLOG_JWT_ISSUER'),
+    jwtAudience: read.text('POLYLOG_JWT_AUDIENCE'),
+    apiKeys: readApiKeys(read),
+  }
+  const secretsAreReadable = read.problems.length === problemsBefore
+  if (chosen === null && choiceIsReadable && !loopback) {
+    read.problem(
+      'POLYLOG_AUTH',
+      'POLYLOG_AUTH is not set and HOST is not a loopback address, so others may reach this server; set POLYLOG_AUTH ' +
+        'to required (with POLYLOG_JWT_SECRET, POLYLOG_JWKS_URL or POLYLOG_API_KEYS), or to open if everybody may use it.',
+    )
+  }
+  if (auth.mode === 'required' && secretsAreReadable && !hasAuthSecret(auth)) {
+    read.problem(
+      'POLYLOG_AUTH',
+      'POLYLOG_AUTH is required, and there is nothing to check a login with; set at least one of POLYLOG_JWT_SECRET, ' +
+        'POLYLOG_JWKS_URL and POLYLOG_API_KEYS.',
+    )
+  }
+  return auth
+}
+
+function readApiKeys(read: SettingReader): Map<string, string> {
+  const keys = new Map<string, string>()
+  for (const [index, entry] of read.list('POLYLOG_API_KEYS').entries()) {
+    const equals = entry.lastIndexOf('=')
+    const user = entry.slice(0, Math.max(equals, 0)).trim()
+    const hash = entry
+      .slice(equals + 1)
+      .trim()
+      .toLowerCase()
+    // The entry is named by its place: what stands there may be the key itself, pasted instead of its hash.
+    const place = `entry ${index + 1} of POLYLOG_API_KEYS`
+    if (user === '' || user.length > userCharsMax || !/^[0-9a-f]{64}$/.test(hash)) {
+      const allowed = `user=hash: a user name of at most ${userCharsMax} characters and the key's SHA-256 as 64 hexadecimal digits`
+      read.problem('POLYLOG_API_KEYS', `The ${place} does not fit; it must be ${allowed}.`)
+    } else if (keys.has(hash)) {
+      read.problem(
+        'POLYLOG_API_KEYS',
+        `The ${place} repeats the key of an earlier entry; each key must belong to one user.`,
+      )
+    } else keys.set(hash, user)
+  }
+  return keys
+}
+
+function readOrigins(read: SettingReader): string[] {
+  const origins = read.list('POLYLOG_CORS_ORIGINS')
+  for (const origin of origins) {
+    if (origin !== '*' && !/^[a-z][a-z0-9+.-]*:\/\/[^/?#\s]+$/i.test(origin)) {
+      read.refuse(
+        'POLYLOG_CORS_ORIGINS',
+        origin,
+        'a comma-separated list of origins such as https://app.example.com, or *',
+      )
+    }
+  }
+  return origins
+}
+
+const loopbackAddresses = new BlockList()
+loopbackAddresses.addSubnet('127.0.0.0', 8, 'ipv4')
+loopbackAddresses.addAddress('::1', 'ipv6')
+
+export function isLoopback(host: string): boolean {
+  const version = isIP(host)
+  if (version === 0) return host.toLowerCase() === 'localhost'
+  return loopbackAddresses.check(host, version === 4 ? 'ipv4' : 'ipv6')
+}
+
+function deepFreeze<T extends object>(value: T): T {
+  for (const inner of Object.values(value)) {
+    if (typeof inner === 'object' && inner !== null) deepFreeze(inner as object)
+  }
+  return Object.freeze(value)
+}
+
+/** Names that begin like our settings and are none: most likely misspelt, so the start-up log should mention them. */
+export function unknownSettings(environment: Record<string, string | undefined>): string[] {
+  const read = new SettingReader({})
+  build(read)
+  return Object.keys(environment).filter((name) => name.startsWith('POLYLOG_') && !read.known.has(name))
+}
+
+/** For one line of the start-up log: what is on, where it comes from, and no secret. */
+export function describeConfig(config: Config): Record<string, unknown> {
+  const { auth, providers } = config
+  return {
+    address: `${config.host}:${config.port}`,
+    dataDir: config.dataDir,
+    database: config.databaseUrl === null ? 'sqlite' : urlWithoutSecrets(config.databaseUrl),
+    model: config.model ?? '(first provider that has a key, else demo/demo)',
+    providers: [
+      ...(providers.openaiApiKey !== null || providers.openaiBaseUrl !== null ? ['openai'] : []),
+      ...(providers.anthropicApiKey !== null ? ['anthropic'] : []),
+      ...(providers.googleApiKey !== null ? ['google'] : []),
+      ...(providers.ollamaBaseUrl !== null ? ['ollama'] : []),
+    ],
+    auth: auth.mode,
+    logins: [
+      ...(auth.jwtSecret !== null ? ['jwt'] : []),
+      ...(auth.jwksUrl !== null ? [`jwks ${urlWithoutSecrets(auth.jwksUrl)}`] : []),
+      ...(auth.apiKeys.size > 0 ? [`${auth.apiKeys.size} API keys`] : []),
+    ],
+    rateLimitPerMinute: config.rateLimitPerMinute,
+    engine: config.engine,
+    feishu: config.feishu.appId !== null && config.feishu.appSecret !== null,
+    mcpConfigFile: config.mcpConfigFile,
+    limits: config.limits,
+    logLevel: config.logLevel,
+  }
+}

@@ -1,0 +1,64 @@
+// The log: JSON lines for machines, readable lines on a terminal. Whatever is
+// logged, credentials in it are replaced, also deep inside an error that some
+// library threw; nobody has to remember that at each call.
+
+import { type DestinationStream, type Logger, type LoggerOptions, pino, stdTimeFunctions } from 'pino'
+import pretty from 'pino-pretty'
+import type { LogLevel } from './config.ts'
+
+export type Log = Logger
+
+const secretNames = [
+  'authorization',
+  'Authorization',
+  'proxy-authorization',
+  'cookie',
+  'set-cookie',
+  'x-api-key',
+  'X-API-Key',
+  'x-goog-api-key',
+  'api-key',
+  'apiKey',
+  'apiKeys',
+  'password',
+  'secret',
+  'appSecret',
+  'app_secret',
+  'jwtSecret',
+  'token',
+  'tenant_access_token',
+  'openclawToken',
+  'openaiApiKey',
+  'anthropicApiKey',
+  'googleApiKey',
+]
+
+/** Errors of HTTP libraries hold headers three levels down (err.request.headers); no one nests them deeper. */
+const depths = ['', '*.', '*.*.', '*.*.*.']
+
+const redactedPaths = depths.flatMap((depth) =>
+  secretNames.map((name) => (/^\w+$/.test(name) ? `${depth}${name}` : `${depth.slice(0, -1)}["${name}"]`)),
+)
+
+export function createLog(options: {
+  level: LogLevel
+  /** Where lines go; a terminal gets readable ones. */
+  destination?: DestinationStream & { isTTY?: boolean | undefined }
+}): Log {
+  const destination = options.destination ?? process.stdout
+  const settings: LoggerOptions = {
+    level: options.level,
+    redact: { paths: redactedPaths, censor: '(hidden)' },
+    timestamp: stdTimeFunctions.isoTime,
+    formatters: { level: (label) => ({ level: label }) },
+  }
+  if (destination.isTTY !== true) return pino(settings, destination)
+  const readable = pretty({
+    colorize: true,
+    sync: true,
+    ignore: 'pid,hostname,reqId',
+    translateTime: 'SYS:HH:MM:ss.l',
+    destination: destination as NodeJS.WritableStream,
+  })
+  return pino(settings, readable)
+}

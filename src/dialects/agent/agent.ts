@@ -1,0 +1,223 @@
+// The native wire: agent.start, agent.delta, agent.message, tool.state,
+// context.patch, agent.end, error, ping; each `data:` is `{event, data}`.
+//
+// Pure: ids and times come from the journal. README.md beside this file has the
+// mapping table; timelines are the same fold, so stream and timeline cannot differ.
+
+import { isoTime } from '../../kit/clock.ts'
+import type { EventData, EventOf, RunEvent, ToolOutcome } from '../../journal/event.ts'
+import { type Dialect, emit, type Frame, type Projection, silent } from '../dialect.ts'
+import { sseFrame, sseHeaders } from '../sse-encoding.ts'
+
+type ToolStatus = 'queued' | 'running' | 'awaiting_input' | 'succeeded' | 'failed' | 'cancelled'
+
+type Call = {
+  readonly name: string
+  readonly status: ToolStatus
+  readonly input: unknown
+  readonly confirmationId: string | undefined
+}
+
+export type AgentState = { readonly runId: string; readonly calls: ReadonlyMap<string, Call> }
+
+const statusOfOutcome: Readonly<Record<ToolOutcome, ToolStatus>> = {
+  succeeded: 'succeeded',
+  failed: 'failed',
+  threw: 'failed',
+  denied: 'cancelled',
+  cancelled: 'cancelled',
+  // Nobody knows whether it happened; it is shown as failed, with the code tool_outcome_unknown.
+  unknown: 'failed',
+}
+
+export const agentDialect: Dialect<AgentState> = {
+  name: 'sse',
+  headers: sseHeaders,
+
+  open: ({ runId }) => ({ runId, calls: new Map() }),
+
+  step(state, event) {
+    switch (event.type) {
+      case 'run.accepted':
+        return emit(state, { name: 'agent.start', data: startOf(state, event) })
+      case 'context.patch':
+        return emit(state, { name: 'context.patch', data: { layer: event.data.layer, patch: event.data.patch } })
+      case 'text.delta':
+        return emit(state, { name: 'agent.delta', data: { id: event.data.messageId, delta: event.data.text, role: 'assistant' } })
+      case 'reasoning.delta':
+        return emit(state, { name: 'agent.reasoning', data: { id: event.data.reasoningId, delta: event.data.text } })
+      case 'message.done':
+        return messageFrames(state, event)
+      case 'tool.called':
+        return toolFrames(state, event, event.data.callId, {
+          name: event.data.name,
+          status: 'queued',
+          input: event.data.input,
+          message: event.data.note,
+        })
+      case 'input.required':
+        return awaitingFrames(state, event)
+      case 'tool.started':
+        return toolFrames(state, event, event.data.callId, { status: 'running', input: event.data.input })
+      case 'tool.progress':
+        return toolFrames(state, event, event.data.callId, { status: 'running', message: event.data.message })
+      case 'tool.done':
+        return toolFrames(state, event, event.data.callId, {
+          status: statusOfOutcome[event.data.outcome],
+          message: event.data.summary,
+          ...outputOf(event.data),
+          ...(event.data.error === undefined ? {} : { error: event.data.error }),
+        })
+      case 'run.ended':
+        return emit(state, ...endFrames(state, event))
+
+      // No frame on this wire; a timeline shows them under their own names. Listed, not
+      // defaulted, so that a new event stops the compiler here and someone decides.
+      case 'run.state':
+      case 'step.started':
+      case 'step.done':
+      case 'input.resolved':
+      case 'diagnostic':
+        return silent(state)
+    }
+  },
+
+  encode(frame, address) {
+    return sseFrame(address, frame.name, JSON.stringify({ event: frame.name, data: frame.data }))
+  },
+
+  encodeDelta(_state, event) {
+    return `id: ${event.seq}\nevent: agent.delta\ndata: {"event":"agent.delta","data":{"id":${JSON.stringify(event.data.messageId)},"delta":${JSON.stringify(event.data.text)},"role":"assistant"}}\n\n`
+  },
+
+  keepAlive(nowMs) {
+    return sseFrame(null, 'ping', JSON.stringify({ event: 'ping', data: { at: isoTime(nowMs) } }))
+  },
+
+  endsAfter: (event) => event.type === 'run.ended',
+}
+
+function startOf(state: AgentState, event: EventOf<'run.accepted'>): object {
+  const { conversationId, sessionId, input, spec } = event.data
+  return {
+    runId: state.runId,
+    createdAt: isoTime(event.at),
+    createdAtMs: event.at,
+    agentId: spec.agentId,
+    input,
+    ...(conversationId === null ? {} : { conversationId }),
+    context: {
+      session: { ...(sessionId === undefined ? {} : { sessionId }), ...(conversationId === null ? {} : { conversationId }) },
+      request: {
+        requestId: state.runId,
+        input,
+        ...(spec.context === undefined ? {} : { metadata: spec.context }),
+      },
+    },
+    metadata: { engine: spec.engine, model: spec.model },
+  }
+}
+
+/** An unfinished message of a failed or cancelled run is not announced as a message; its deltas stay in the timeline. */
+function messageFrames(state: AgentState, event: EventOf<'message.done'>): Projection<AgentState> {
+  const { messageId, role, text, state: messageState } = event.data
+  if (messageState === 'abandoned') return silent(state)
+  return emit(state, {
+    name: 'agent.message',
+    data: {
+      id: messageId,
+      role,
+      content: text,
+      createdAt: isoTime(event.at),
+      createdAtMs: event.at,
+      references: [],
+      metadata: { runId: state.runId, ...(messageState === 'superseded' ? { state: 'superseded' } : {}) },
+    },
+  })
+}
+
+type Change = { name?: string; status: ToolStatus; input?: unknown; message?: string; output?: unknown; error?: unknown; confirmationId?: string }
+
+function toolFrames(state: AgentState, event: RunEvent, callId: string, change: Change): Projection<AgentState> {
+  const before = state.calls.get(callId)
+  const call: Call = {
+    name: change.name ?? before?.name ?? 'unknown',
+    status: change.status,
+    input: change.input ?? before?.input,
+    confirmationId: change.confirmationId ?? before?.confirmationId,
+  }
+  return emit({ ...state, calls: new Map(state.calls).set(callId, call) }, toolFrame(callId, call, before?.status, change, event.at))
+}
+
+function toolFrame(callId: string, call: Call, previousStatus: ToolStatus | undefined, change: Change, at: number): Frame {
+  return {
+    name: 'tool.state',
+    data: {
+      toolId: callId,
+      name: call.name,
+      status: call.status,
+      at: isoTime(at),
+      atMs: at,
+      ...(previousStatus === undefined ? {} : { previousStatus }),
+      ...(call.confirmationId === undefined ? {} : { confirmationId: call.confirmationId }),
+      ...(change.message === undefined ? {} : { message: change.message }),
+      ...(call.input === undefined ? {} : { input: call.input }),
+      ...(change.output === undefined ? {} : { output: change.output }),
+      ...(change.error === undefined ? {} : { error: change.error }),
+    },
+  }
+}
+
+/**
+ * A call that needs a person goes queued → running → awaiting_input (CHAT-050): the agent has taken it up and then
+ * asks. The journal has one event for that, so this is one of the few events with two frames.
+ */
+function awaitingFrames(state: AgentState, event: EventOf<'input.required'>): Projection<AgentState> {
+  const { callId, interactionId, prompt, outcome, input } = event.data
+  if (callId === undefined) {
+    return emit(state, {
+      name: 'input.required',
+      data: { interactionId, kind: event.data.style ?? event.data.kind, prompt, options: event.data.options ?? [], at: isoTime(event.at) },
+    })
+  }
+  const before = state.calls.get(callId)
+  const frames: Frame[] = []
+  let current = state
+  if (before?.status === 'queued') {
+    const taken = toolFrames(current, event, callId, { status: 'running' })
+    current = taken.state
+    frames.push(...taken.frames)
+  }
+  const asked = toolFrames(current, event, callId, {
+    status: 'awaiting_input',
+    confirmationId: interactionId,
+    message: prompt,
+    ...(input === undefined ? {} : { input }),
+    ...(outcome === undefined ? {} : { error: { code: 'tool_outcome_unknown', message: prompt } }),
+  })
+  frames.push(...asked.frames)
+  return { state: asked.state, frames }
+}
+
+function outputOf(done: EventData<'tool.done'>): { output?: unknown } {
+  if (done.output === undefined) return {}
+  if (!done.truncated) return { output: done.output }
+  return { output: { truncated: true, fullLength: done.fullLength, preview: done.output } }
+}
+
+function endFrames(state: AgentState, event: EventOf<'run.ended'>): Frame[] {
+  const { status, error, output, reason } = event.data
+  const end: Frame = {
+    name: 'agent.end',
+    data: {
+      runId: state.runId,
+      status: status === 'canceled' ? 'cancelled' : status,
+      finishedAt: isoTime(event.at),
+      finishedAtMs: event.at,
+      ...(output === undefined ? {} : { output }),
+      ...(error === undefined ? {} : { error }),
+      ...(reason === undefined ? {} : { reason }),
+    },
+  }
+  return status === 'failed' && error !== undefined ? [{ name: 'error', data: error }, end] : [end]
+}

@@ -1,0 +1,41 @@
+// CHAT-080: the timeline of a run is the native fold, one entry a frame. Events
+// that have no native frame stand under their own names, so nothing is hidden
+// from whoever asks what the agent did.
+
+import { isoTime } from '../../kit/clock.ts'
+import type { RunEvent } from '../../journal/event.ts'
+import { addressOf } from '../dialect.ts'
+import { agentDialect, type AgentState } from './agent.ts'
+
+export type TimelineEntry = {
+  /** 1, 2, 3… over the entries of the run. */
+  seq: number
+  /** The frame's address in the journal; `Last-Event-ID` understands it. */
+  id: string
+  event: string
+  at: string
+  atMs: number
+  payload: unknown
+}
+
+export type TimelineFold = { state: AgentState; entries: number }
+
+export function openTimeline(runId: string): TimelineFold {
+  return { state: agentDialect.open({ runId }), entries: 0 }
+}
+
+/** Adds the entries of one event to `out`. */
+export function timelineEntries(fold: TimelineFold, event: RunEvent, out: TimelineEntry[]): void {
+  const { state, frames } = agentDialect.step(fold.state, event)
+  fold.state = state
+  const at = isoTime(event.at)
+  if (frames.length === 0) {
+    fold.entries += 1
+    out.push({ seq: fold.entries, id: String(event.seq), event: event.type, at, atMs: event.at, payload: event.data })
+    return
+  }
+  for (const [index, frame] of frames.entries()) {
+    fold.entries += 1
+    out.push({ seq: fold.entries, id: addressOf(event.seq, index, frames.length), event: frame.name, at, atMs: event.at, payload: frame.data })
+  }
+}

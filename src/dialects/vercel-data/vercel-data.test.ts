@@ -1,0 +1,232 @@
+// The lines of `format=vercel-ai`, scenario by scenario. What the real client makes
+// of them is in real-client.test.ts.
+
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { dialectContract, framesOf, textOf } from '../../../test/contracts/dialect-contract.ts'
+import { scenario } from '../../../test/scenarios/journal-builder.ts'
+import { type ScenarioName, scenarioNamed, scenarios } from '../../../test/scenarios/scenarios.ts'
+import type { EventData } from '../../journal/event.ts'
+import { vercelDataDialect } from './vercel-data.ts'
+
+dialectContract(vercelDataDialect)
+
+/** The codes of each stream, in order. A tool step is `f … 9 a e f`: its next step opens with its end. */
+const told: Readonly<Record<ScenarioName, string>> = {
+  'plain answer': '2 f 0 0 0 0 e d',
+  reasoning: 'f g g 0 0 e d',
+  'queued behind another run': 'f 0 0 e d',
+  'large truncated output': 'f 9 a e f 0 e d',
+  'one tool': '2 f 0 0 9 a e f 0 0 e d',
+  'parallel tools': 'f 9 9 a a e f 0 e d',
+  'tool threw': 'f 9 a e f 0 e d',
+  'tool failed politely': 'f 9 a e f 0 e d',
+  'tool with bare arguments': 'f 9 a e f 0 e d',
+  'tool confirmed': '2 f 9 2 8 a e f 0 0 e d',
+  'edited while confirming': '2 f 9 2 8 a e f 0 e d',
+  'tool denied': '2 f 9 2 8 a e f 0 e d',
+  'confirmation expired': '2 f 9 2 8 a e f 0 e d',
+  'cancelled while a person is awaited': '2 f 9 2 8 a e f e d',
+  'unknown outcome': '2 f 9 2 8 2 8 a e f 0 e d',
+  'one confirmed beside one that runs': 'f 9 9 2 8 a a e f 0 e d',
+  question: 'f 0 e 2 8 f 0 e d',
+  'cancelled mid sentence': 'f 0 0 e d',
+  'cancelled before it began': '2 d',
+  'cancelled during a tool': 'f 9 9 a a e f e d',
+  'model down': '2 f e 3 d',
+  'out of steps after a tool': 'f 9 a e f e 3 d',
+  'timed out': 'f 0 0 e 3 d',
+  'resumed after restart with the same text': 'f 0 0 0 e d',
+  'superseded after restart': 'f g 0 0 g g 0 0 0 e d',
+  'superseded by a tool call': 'f 0 9 a e f 0 0 e d',
+}
+
+type Line = { code: string; value: unknown }
+
+function linesOf(name: ScenarioName): Line[] {
+  return parse(textOf(vercelDataDialect, scenarioNamed(name)))
+}
+
+function parse(text: string): Line[] {
+  assert.ok(text === '' || text.endsWith('\n'))
+  return text
+    .split('\n')
+    .slice(0, -1)
+    .map((line) => ({ code: line.slice(0, 1), value: JSON.parse(line.slice(2)) as unknown }))
+}
+
+function valuesOf(lines: Line[], code: string): unknown[] {
+  return lines.filter((line) => line.code === code).map(({ value }) => value)
+}
+
+describe('the lines of format=vercel-ai', () => {
+  for (const { name } of scenarios) {
+    it(`tells “${name}” in the order that the client expects`, () => {
+      const codes = linesOf(name).map(({ code }) => code)
+
+      assert.equal(codes.join(' '), told[name])
+    })
+
+    it(`frames “${name}” as one message with one end`, () => {
+      const lines = linesOf(name)
+
+      assert.ok(new Set(valuesOf(lines, 'f').map((value) => (value as { messageId: string }).messageId)).size <= 1)
+      assert.equal(valuesOf(lines, 'd').length, 1)
+      assert.equal(lines.at(-1)?.code, 'd')
+      assert.equal(valuesOf(lines, 'f').length, valuesOf(lines, 'e').length)
+      assert.ok(valuesOf(lines, '3').length <= 1)
+    })
+  }
+
+  it('writes a run with a confirmation as these very bytes (CHAT-070)', () => {
+    const asked =
+      '[{"type":"tool.awaiting_input","toolCallId":"call-1","toolName":"send_message","confirmationId":"confirmation-1",' +
+      '"input":{"to":"bob","text":"hello"},"message":"Send “hello” to Bob"}]'
+
+    assert.equal(
+      textOf(vercelDataDialect, scenarioNamed('tool confirmed')),
+      [
+        '2:[{"type":"conversation.created","conversationId":"conversation-1"}]',
+        'f:{"messageId":"message-1"}',
+        '9:{"toolCallId":"call-1","toolName":"send_message","args":{"to":"bob","text":"hello"}}',
+        `2:${asked}`,
+        `8:${asked}`,
+        'a:{"toolCallId":"call-1","result":{"messageId":"sent-1"}}',
+        'e:{"finishReason":"tool-calls","usage":{"promptTokens":10,"completionTokens":5},"isContinued":false}',
+        'f:{"messageId":"message-1"}',
+        '0:"I told "',
+        '0:"him."',
+        'e:{"finishReason":"stop","usage":{"promptTokens":10,"completionTokens":5},"isContinued":false}',
+        'd:{"finishReason":"stop","usage":{"promptTokens":20,"completionTokens":10}}',
+        '',
+      ].join('\n'),
+    )
+  })
+
+  it('stays open while a person is awaited, and keeps alive with a bare newline', () => {
+    const { events } = scenarioNamed('tool confirmed')
+
+    assert.deepEqual(
+      events.filter((event) => vercelDataDialect.endsAfter(event)).map(({ type }) => type),
+      ['run.ended'],
+    )
+    assert.equal(vercelDataDialect.keepAlive(0, 1), '\n')
+  })
+
+  it('sends the headers of the seed and none that lets a proxy hold it back', () => {
+    assert.deepEqual(vercelDataDialect.headers, {
+      'content-type': 'text/plain; charset=utf-8',
+      'x-vercel-ai-data-stream': 'v1',
+      'cache-control': 'no-cache, no-transform',
+      connection: 'keep-alive',
+      'x-accel-buffering': 'no',
+    })
+  })
+
+  it('tells a failed call as a result with the error in it', () => {
+    const [result] = valuesOf(linesOf('tool failed politely'), 'a')
+
+    assert.deepEqual(result, {
+      toolCallId: 'call-1',
+      result: {
+        outcome: 'failed',
+        error: { code: 'tool_failed', message: 'There is no note “nothing”.' },
+        output: { found: false },
+      },
+    })
+  })
+
+  it('says that an output is cut, and how long it is', () => {
+    const [line] = valuesOf(linesOf('large truncated output'), 'a') as { result: Record<string, unknown> }[]
+
+    assert.equal(line?.result['truncated'], true)
+    assert.equal(line?.result['fullLength'], 3_000_000)
+    assert.equal(line?.result['preview'], 'chapter one '.repeat(400))
+  })
+
+  it('puts text that a restart said anew after a blank line', () => {
+    assert.deepEqual(valuesOf(linesOf('superseded after restart'), '0'), [
+      'Roses ',
+      'are ',
+      '\n\n',
+      'Violets ',
+      'are blue.',
+    ])
+    assert.deepEqual(valuesOf(linesOf('superseded after restart'), 'g'), [
+      'A poem about roses.',
+      '\n\n',
+      'Perhaps violets.',
+    ])
+  })
+
+  it('asks again with a confirmation of its own where nobody knows what happened', () => {
+    const asked = valuesOf(linesOf('unknown outcome'), '8').flat() as { confirmationId: string; outcome?: string }[]
+
+    assert.deepEqual(
+      asked.map(({ confirmationId, outcome }) => [confirmationId, outcome]),
+      [
+        ['confirmation-1', undefined],
+        ['confirmation-2', 'unknown'],
+      ],
+    )
+  })
+
+  it('ends a failure with its sentence and then the finish', () => {
+    assert.deepEqual(linesOf('timed out').slice(-2), [
+      { code: '3', value: 'The run took longer than 600 s and was stopped.' },
+      { code: 'd', value: { finishReason: 'error' } },
+    ])
+  })
+
+  it('ends a cancelled run as finished for another reason, not as an error', () => {
+    assert.deepEqual(linesOf('cancelled mid sentence').at(-1), { code: 'd', value: { finishReason: 'other' } })
+  })
+
+  it('announces a conversation only where the session layer names one', () => {
+    const patches: EventData<'context.patch'>[] = [
+      { layer: 'session', patch: { vars: { a: 1 } } },
+      { layer: 'session', patch: { conversationId: '' } },
+      { layer: 'request', patch: { conversationId: 'conversation-9' } },
+    ]
+    const run = scenario('patched', (journal) => {
+      journal.accepted('x')
+      for (const patch of patches) journal.add('context.patch', patch)
+      journal.cancelled('queued')
+    })
+
+    assert.deepEqual(
+      framesOf(vercelDataDialect, run).map(({ frame }) => frame.name),
+      ['finish_message'],
+    )
+  })
+})
+
+describe('how a step finished', () => {
+  function finishes(finishReason: string, usage?: EventData<'step.done'>['usage']): Line[] {
+    const run = scenario('finish', (journal) => {
+      const done = { step: 1, messageId: 'm', finishReason, toolCalls: 0, durationMs: 1 }
+      journal.accepted('x').running().asks(1, 'm').says('m', 'hi').message('m', 'hi', 1)
+      journal.add('step.done', usage === undefined ? done : { ...done, usage }).succeeds('m', 'hi')
+    })
+    return parse(textOf(vercelDataDialect, run)).slice(-2)
+  }
+
+  it('is told in the words of the protocol, others become “other”', () => {
+    for (const [reason, shown] of [
+      ['length', 'length'],
+      ['paused_for_lunch', 'other'],
+    ] as const) {
+      const lines = finishes(reason)
+
+      assert.deepEqual(lines[0]?.value, { finishReason: shown, isContinued: false })
+      assert.deepEqual(lines[1]?.value, { finishReason: shown })
+    }
+  })
+
+  it('has null for a number that the provider kept to itself', () => {
+    assert.deepEqual(finishes('stop', { outputTokens: 3 })[1]?.value, {
+      finishReason: 'stop',
+      usage: { promptTokens: null, completionTokens: 3 },
+    })
+  })
+})

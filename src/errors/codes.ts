@@ -1,0 +1,87 @@
+// Every error code that a caller can meet, sorted by what the receiver should
+// do about it. Codes are stable and never reused; docs/errors.md lists the same
+// table and a test compares the two.
+
+export type ErrorKind =
+  | 'invalid' // the request is wrong; change it
+  | 'unauthenticated' // identify yourself
+  | 'forbidden' // you are known, and may not
+  | 'not_found' // no such thing, not yours, or no longer kept
+  | 'conflict' // the world moved on; read again
+  | 'too_large' // send less
+  | 'limited' // too much at once; wait
+  | 'upstream' // a model, tool or engine failed
+  | 'unavailable' // we cannot now; retry later
+  | 'timeout' // it took too long
+  | 'bug' // we broke a promise to ourselves
+
+export const errorCodes = {
+  invalid_request: 'invalid',
+  invalid_json: 'invalid',
+  messages_or_prompt_required: 'invalid',
+  unknown_format: 'invalid',
+  unknown_model: 'invalid',
+  unknown_cursor: 'invalid',
+  resume_by_post: 'invalid',
+  unsupported_content: 'invalid',
+  unsupported_media_type: 'invalid',
+  empty_batch_items: 'invalid',
+  batch_size_exceeded: 'invalid',
+  confirmation_payload_invalid: 'invalid',
+
+  unauthorized: 'unauthenticated',
+  forbidden: 'forbidden',
+
+  route_not_found: 'not_found',
+  conversation_not_found: 'not_found',
+  run_not_found: 'not_found',
+  run_timeline_not_found: 'not_found',
+  tool_confirmation_not_found: 'not_found',
+  agent_not_found: 'not_found',
+  tool_not_found: 'not_found',
+
+  conversation_busy: 'conflict',
+  idempotency_key_reused: 'conflict',
+  tool_confirmation_resolved: 'conflict',
+  tool_confirmation_expired: 'conflict',
+  run_fenced: 'conflict',
+  accept_stale: 'conflict',
+
+  body_too_large: 'too_large',
+  rate_limited: 'limited',
+  queue_full: 'limited',
+
+  model_unavailable: 'upstream',
+  model_error: 'upstream',
+  model_rate_limited: 'upstream',
+  model_auth_failed: 'upstream',
+  model_stream_incomplete: 'upstream',
+  model_content_filtered: 'upstream',
+  tool_failed: 'upstream',
+  tool_unavailable: 'upstream',
+  tool_input_invalid: 'upstream',
+  tool_outcome_unknown: 'upstream',
+  tool_denied: 'upstream',
+  tool_expired: 'upstream',
+  tool_cancelled: 'upstream',
+
+  store_unavailable: 'unavailable',
+  store_busy: 'unavailable',
+  shutting_down: 'unavailable',
+  auth_unavailable: 'unavailable',
+
+  run_timed_out: 'timeout',
+  model_stalled: 'timeout',
+  tool_timed_out: 'timeout',
+  max_steps: 'timeout',
+
+  run_cancelled: 'conflict',
+  run_unrecoverable: 'bug',
+  config_invalid: 'invalid',
+  event_invalid: 'bug',
+  transition_refused: 'bug',
+  event_too_large: 'bug',
+  internal_error: 'bug',
+} as const satisfies Record<string, ErrorKind>
+
+export type ErrorCode = keyof typeof errorCodes

@@ -1,0 +1,212 @@
+// /v1/agent/runs: status, list, timeline (CHAT-080), re-attach, cancel.
+
+import { z } from 'zod'
+import { openTimeline, type TimelineEntry, timelineEntries } from '../../dialects/agent/timeline.ts'
+import { AppError } from '../../errors/app-error.ts'
+import { isoTime } from '../../kit/clock.ts'
+import type { RunStatus } from '../../journal/event.ts'
+import type { RunRow } from '../../stores/store.ts'
+import { checkCursor, cursorOf } from '../cursor.ts'
+import { dialectNamed } from '../formats.ts'
+import { callerOf, errorBody, idParam, type Server, type Services, userIdQuery } from '../routes.ts'
+import { runStatusWord, runView, toRun } from '../views.ts'
+
+const runParams = z.object({ runId: idParam })
+
+/** Without `limit` the whole run comes, up to this many entries. */
+const timelineEntriesMax = 10_000
+
+const statusWords: Readonly<Record<string, RunStatus>> = {
+  queued: 'queued',
+  running: 'running',
+  awaiting_input: 'waiting_user',
+  waiting_user: 'waiting_user',
+  succeeded: 'succeeded',
+  failed: 'failed',
+  cancelled: 'canceled',
+  canceled: 'canceled',
+}
+
+const timelineView = z.object({
+  runId: z.string(),
+  agentId: z.string(),
+  conversationId: z.string().nullable(),
+  status: z.string(),
+  startedAt: z.string(),
+  startedAtMs: z.number(),
+  endedAt: z.string().optional(),
+  endedAtMs: z.number().optional(),
+  events: z.array(
+    z.object({
+      seq: z.number().describe('1, 2, 3… over the entries of the run'),
+      id: z.string().describe("The frame's address in the journal; Last-Event-ID understands it."),
+      event: z.string(),
+      at: z.string(),
+      atMs: z.number(),
+      payload: z.unknown(),
+    }),
+  ),
+  hasMore: z.boolean(),
+  skipped: z.number().describe('Stored rows that could not be read any more.'),
+})
+
+export function runRoutes(server: Server, services: Services): void {
+  const { store, runs, streams, settings } = services
+
+  server.get(
+    '/v1/agent/runs',
+    {
+      schema: {
+        tags: ['Agent'],
+        summary: 'List your runs, newest first',
+        querystring: userIdQuery.extend({
+          conversationId: z.string().max(200).optional(),
+          status: z.string().optional().describe('One or more of queued, running, awaiting_input, succeeded, failed, cancelled; comma-separated.'),
+          limit: z.coerce.number().int().min(1).max(200).default(50),
+          before: z.string().max(200).optional().describe('The runId of the last run of the page before.'),
+        }),
+        response: { 200: z.array(runView), 400: errorBody },
+      },
+    },
+    async (request) => {
+      const { userId } = callerOf(request, services)
+      const { conversationId, status, limit, before } = request.query
+      const rows = await store.listRuns({
+        owner: userId,
+        limit,
+        ...(conversationId === undefined ? {} : { conversationId }),
+        ...(status === undefined || status === '' ? {} : { status: statusesOf(status) }),
+        ...(before === undefined ? {} : { before }),
+      })
+      return rows.map(toRun)
+    },
+  )
+
+  server.get(
+    '/v1/agent/runs/:runId',
+    {
+      schema: {
+        tags: ['Agent'],
+        summary: 'The status of a run',
+        params: runParams,
+        querystring: userIdQuery,
+        response: { 200: runView, 404: errorBody },
+      },
+    },
+    async (request) => toRun(await runs.get(callerOf(request, services).userId, request.params.runId)),
+  )
+
+  server.get(
+    '/v1/agent/runs/:runId/timeline',
+    {
+      schema: {
+        tags: ['Agent'],
+        summary: 'Everything that happened in a run',
+        params: runParams,
+        querystring: userIdQuery.extend({
+          after: z.coerce.number().int().min(0).default(0).describe('Entries after this seq.'),
+          limit: z.coerce.number().int().min(1).max(timelineEntriesMax).default(timelineEntriesMax),
+        }),
+        response: { 200: timelineView, 404: errorBody },
+      },
+    },
+    async (request) => {
+      const run = await timelineRun(callerOf(request, services).userId, request.params.runId)
+      return await readTimeline(run, request.query.after, request.query.limit)
+    },
+  )
+
+  server.get(
+    '/v1/agent/runs/:runId/stream',
+    {
+      schema: {
+        tags: ['Agent'],
+        summary: 'Attach to a run again',
+        description: 'Everything after the cursor, then live. The larger of Last-Event-ID and after counts. 204 at the very end of an ended run.',
+        params: runParams,
+        querystring: userIdQuery.extend({
+          format: z.string().optional(),
+          after: z.string().optional().describe('The id of the last frame you got; 0 or nothing for all.'),
+        }),
+        response: { 204: z.null().describe('The run has ended and you have all of it.'), 400: errorBody, 404: errorBody },
+      },
+    },
+    async (request, reply) => {
+      const dialect = dialectNamed(request.query.format)
+      const cursor = cursorOf(request.headers['last-event-id'], request.query.after)
+      const run = await runs.get(callerOf(request, services).userId, request.params.runId)
+      if (await checkCursor(cursor, run, dialect, store)) return reply.code(204).send(null)
+      await streams.reply(reply, { run, dialect, cursor, keepAliveMs: settings.pingMs })
+      return reply
+    },
+  )
+
+  server.post(
+    '/v1/agent/runs/:runId/cancel',
+    {
+      schema: {
+        tags: ['Agent'],
+        summary: 'Cancel a run',
+        description: 'Answers when the run has ended. accepted is false where it had ended before.',
+        params: runParams,
+        querystring: userIdQuery,
+        body: z.object({ reason: z.string().max(500).nullish(), userId: z.string().max(200).nullish() }).nullish(),
+        response: { 200: runView.extend({ accepted: z.boolean() }), 404: errorBody },
+      },
+    },
+    async (request) => {
+      const { userId } = callerOf(request, services)
+      const { run, accepted } = await runs.cancel(userId, request.params.runId, request.body?.reason ?? null)
+      return { ...toRun(run), accepted }
+    },
+  )
+
+  async function timelineRun(owner: string, runId: string): Promise<RunRow> {
+    const run = await store.readRun(runId)
+    if (run === undefined || run.owner !== owner) {
+      throw new AppError('run_timeline_not_found', `There is no timeline for run ${JSON.stringify(runId)}: it does not exist, or is no longer kept.`)
+    }
+    return run
+  }
+
+  async function readTimeline(run: RunRow, after: number, limit: number): Promise<z.infer<typeof timelineView>> {
+    const fold = openTimeline(run.id)
+    const entries: TimelineEntry[] = []
+    let cursor = 0
+    let skipped = 0
+    for (;;) {
+      const page = await store.readEvents(run.id, cursor, 1000)
+      for (const event of page.events) timelineEntries(fold, event, entries)
+      skipped += page.skipped
+      cursor = page.nextAfter
+      // Entries before the page are folded, not kept.
+      while (entries.length > 0 && (entries[0] as TimelineEntry).seq <= after) {
+        entries.splice(0, Math.min(entries.length, after - (entries[0] as TimelineEntry).seq + 1))
+      }
+      if (page.atHead || entries.length > limit) break
+    }
+    const last = entries.length > limit ? entries.splice(limit) : []
+    return {
+      runId: run.id,
+      agentId: run.agentId,
+      conversationId: run.conversationId,
+      status: runStatusWord(run.status),
+      startedAt: isoTime(run.startedAt ?? run.createdAt),
+      startedAtMs: run.startedAt ?? run.createdAt,
+      ...(run.endedAt === null ? {} : { endedAt: isoTime(run.endedAt), endedAtMs: run.endedAt }),
+      events: entries,
+      hasMore: last.length > 0,
+      skipped,
+    }
+  }
+}
+
+function statusesOf(text: string): RunStatus[] {
+  return text.split(',').map((word) => {
+    const status = Object.hasOwn(statusWords, word.trim()) ? statusWords[word.trim()] : undefined
+    if (status === undefined) {
+      throw new AppError('invalid_request', `status: ${JSON.stringify(word.trim())} is not one of queued, running, awaiting_input, succeeded, failed, cancelled.`)
+    }
+    return status
+  })
+}

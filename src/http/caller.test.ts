@@ -1,0 +1,304 @@
+import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { after, before, test } from 'node:test'
+import { exportJWK, generateKeyPair, SignJWT, type CryptoKey, type JWK } from 'jose'
+import { AppError } from '../errors/app-error.ts'
+import { manualClock } from '../../test/support/manual-clock.ts'
+import { type AuthSettings, claimsOf, createAuthenticator, resolveCaller } from './caller.ts'
+
+const secret = 'a shared secret for these tests only'
+const nothing: AuthSettings = {
+  mode: 'open',
+  jwtSecret: null,
+  jwksUrl: null,
+  jwtIssuer: null,
+  jwtAudience: null,
+  apiKeys: new Map(),
+}
+const clock = manualClock()
+const nowSeconds = Math.floor(clock.now() / 1000)
+const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
+
+function authenticate(settings: Partial<AuthSettings>, headers: Record<string, string>) {
+  return createAuthenticator({ ...nothing, ...settings }, { clock }).authenticate(headers)
+}
+
+function bearer(token: string) {
+  return { authorization: `Bearer ${token}` }
+}
+
+function signed(
+  claims: Record<string, unknown>,
+  key: string | CryptoKey = secret,
+  header: Record<string, string> = {},
+) {
+  const material = typeof key === 'string' ? new TextEncoder().encode(key) : key
+  return new SignJWT(claims).setProtectedHeader({ alg: 'HS256', ...header }).sign(material)
+}
+
+async function refused(promise: Promise<unknown>, code: string): Promise<AppError> {
+  const error = await promise.then(
+    (value) => assert.fail(`was accepted: ${JSON.stringify(value)}`),
+    (thrown: unknown) => thrown,
+  )
+  assert.ok(error instanceof AppError, String(error))
+  assert.equal(error.code, code)
+  return error
+}
+
+// A login server on a real socket, which publishes its keys.
+const keys: Record<'RS256' | 'ES256' | 'EdDSA' | 'RS512' | 'other', { privateKey: CryptoKey; publicKey: CryptoKey }> =
+  {} as never
+let published: { keys: JWK[] } = { keys: [] }
+let keyFetches = 0
+let answer: 'keys' | 'status 500' | 'nonsense' = 'keys'
+let loginServer: Server
+let jwksUrl: string
+
+before(async () => {
+  for (const alg of ['RS256', 'ES256', 'EdDSA', 'RS512'] as const)
+    keys[alg] = await generateKeyPair(alg, { extractable: true })
+  keys.other = await generateKeyPair('ES256', { extractable: true })
+  for (const alg of ['RS256', 'ES256', 'EdDSA', 'RS512'] as const) {
+    published.keys.push({ ...(await exportJWK(keys[alg].publicKey)), kid: alg, alg, use: 'sig' })
+  }
+  loginServer = createServer((_request, response) => {
+    keyFetches++
+    if (answer === 'status 500') response.writeHead(500).end()
+    else
+      response
+        .setHeader('content-type', 'application/json')
+        .end(answer === 'keys' ? JSON.stringify(published) : '<html>')
+  })
+  await new Promise<void>((resolve) => loginServer.listen(0, '127.0.0.1', resolve))
+  jwksUrl = `http://127.0.0.1:${(loginServer.address() as AddressInfo).port}/keys`
+})
+
+after(() => {
+  loginServer.closeAllConnections()
+  loginServer.close()
+})
+
+test('without any secret, open mode ignores credentials', async () => {
+  assert.equal(await authenticate({}, {}), null)
+  assert.equal(await authenticate({}, { ...bearer('whatever'), 'x-api-key': 'placeholder' }), null)
+})
+
+test('open mode with secrets lets a request without credentials pass as nobody in particular', async () => {
+  assert.equal(await authenticate({ jwtSecret: secret }, {}), null)
+})
+
+test('required mode refuses a request without credentials', async () => {
+  await refused(authenticate({ mode: 'required', jwtSecret: secret }, {}), 'unauthorized')
+  await refused(authenticate({ mode: 'required' }, bearer('anything')), 'unauthorized')
+})
+
+test('a token signed with the shared secret is its sub', async () => {
+  const token = await signed({ sub: 'ann' })
+
+  assert.deepEqual(await authenticate({ jwtSecret: secret }, bearer(token)), { userId: 'ann', by: 'jwt' })
+  assert.deepEqual(await authenticate({ jwtSecret: secret }, { authorization: `bearer ${token}` }), {
+    userId: 'ann',
+    by: 'jwt',
+  })
+})
+
+test('a wrong credential is refused in both modes, never taken for nobody', async () => {
+  for (const mode of ['open', 'required'] as const) {
+    const settings = { mode, jwtSecret: secret, apiKeys: new Map([[sha256('k'), 'ann']]) }
+    const foreign = await signed({ sub: 'ann' }, 'another secret')
+    for (const headers of [
+      bearer(foreign),
+      bearer('not.a.token'),
+      bearer('x'),
+      { authorization: 'Bearer ' },
+      { authorization: 'Basic YTpi' },
+      { authorization: '' },
+      { 'x-api-key': '' },
+      { 'x-api-key': 'K' },
+      { ...bearer(await signed({ sub: 'ann' })), 'x-api-key': 'wrong' },
+    ]) {
+      await refused(authenticate(settings, headers), 'unauthorized')
+    }
+  }
+})
+
+test('sub must be a non-empty string', async () => {
+  for (const claims of [{}, { sub: '' }, { sub: '  ' }, { sub: 7 }, { sub: null }]) {
+    const token = await signed(claims)
+    await refused(authenticate({ jwtSecret: secret }, bearer(token)), 'unauthorized')
+  }
+})
+
+test('exp and nbf are judged by the clock that was handed in', async () => {
+  const moving = manualClock()
+  const authenticator = createAuthenticator({ ...nothing, jwtSecret: secret }, { clock: moving })
+  const token = await signed({ sub: 'ann', nbf: nowSeconds + 10, exp: nowSeconds + 20 })
+
+  await refused(authenticator.authenticate(bearer(token)), 'unauthorized')
+  await moving.advance(10_000)
+  assert.equal((await authenticator.authenticate(bearer(token)))?.userId, 'ann')
+  await moving.advance(10_000)
+  const error = await refused(authenticator.authenticate(bearer(token)), 'unauthorized')
+
+  assert.match(error.message, /expired/)
+})
+
+test('issuer and audience are checked only where configured', async () => {
+  const token = await signed({ sub: 'ann', iss: 'https://login.example', aud: ['polylog', 'mail'] })
+  const bare = await signed({ sub: 'ann' })
+  const strict = { jwtSecret: secret, jwtIssuer: 'https://login.example', jwtAudience: 'polylog' }
+
+  assert.equal((await authenticate({ jwtSecret: secret }, bearer(token)))?.userId, 'ann')
+  assert.equal((await authenticate(strict, bearer(token)))?.userId, 'ann')
+  await refused(authenticate(strict, bearer(bare)), 'unauthorized')
+  await refused(authenticate({ ...strict, jwtAudience: 'other' }, bearer(token)), 'unauthorized')
+  await refused(authenticate({ ...strict, jwtIssuer: 'other' }, bearer(token)), 'unauthorized')
+})
+
+test('a token without a signature, or with another algorithm, is refused', async () => {
+  const unsigned = `${Buffer.from('{"alg":"none"}').toString('base64url')}.${Buffer.from('{"sub":"ann"}').toString('base64url')}.`
+  const stronger = await new SignJWT({ sub: 'ann' })
+    .setProtectedHeader({ alg: 'HS512' })
+    .sign(new TextEncoder().encode(secret.repeat(2)))
+
+  await refused(authenticate({ jwtSecret: secret, jwksUrl }, bearer(unsigned)), 'unauthorized')
+  await refused(authenticate({ jwtSecret: secret.repeat(2) }, bearer(stronger)), 'unauthorized')
+})
+
+test('published keys verify RS256, ES256 and EdDSA, and nothing else', async () => {
+  for (const alg of ['RS256', 'ES256', 'EdDSA'] as const) {
+    const token = await signed({ sub: alg }, keys[alg].privateKey, { alg, kid: alg })
+    assert.equal((await authenticate({ jwksUrl }, bearer(token)))?.userId, alg)
+  }
+  const other = await signed({ sub: 'ann' }, keys.RS512.privateKey, { alg: 'RS512', kid: 'RS512' })
+  await refused(authenticate({ jwksUrl }, bearer(other)), 'unauthorized')
+})
+
+test('a published key cannot be used as a shared secret', async () => {
+  const modulus = published.keys[0]?.n ?? ''
+  const forged = await signed({ sub: 'ann' }, modulus, { kid: 'RS256' })
+
+  await refused(authenticate({ jwksUrl }, bearer(forged)), 'unauthorized')
+})
+
+test('a key that is not published, or signs for another, is refused', async () => {
+  const unknownKey = await signed({ sub: 'ann' }, keys.other.privateKey, { alg: 'ES256', kid: 'other' })
+  const borrowedName = await signed({ sub: 'ann' }, keys.other.privateKey, { alg: 'ES256', kid: 'ES256' })
+
+  await refused(authenticate({ jwksUrl }, bearer(unknownKey)), 'unauthorized')
+  await refused(authenticate({ jwksUrl }, bearer(borrowedName)), 'unauthorized')
+})
+
+test('a token that names no key is tried with every key that fits', async () => {
+  const second = { ...(await exportJWK(keys.other.publicKey)), kid: 'second', alg: 'ES256', use: 'sig' }
+  const original = published
+  published = { keys: [...original.keys, second] }
+  try {
+    const token = await signed({ sub: 'ann' }, keys.other.privateKey, { alg: 'ES256' })
+    const foreign = await signed({ sub: 'ann' }, (await generateKeyPair('ES256')).privateKey, { alg: 'ES256' })
+
+    assert.equal((await authenticate({ jwksUrl }, bearer(token)))?.userId, 'ann')
+    await refused(authenticate({ jwksUrl }, bearer(foreign)), 'unauthorized')
+  } finally {
+    published = original
+  }
+})
+
+test('the keys are fetched once, and not for each request', async () => {
+  const authenticator = createAuthenticator({ ...nothing, jwksUrl }, { clock })
+  const token = await signed({ sub: 'ann' }, keys.ES256.privateKey, { alg: 'ES256', kid: 'ES256' })
+  const fetchesBefore = keyFetches
+
+  for (let round = 0; round < 5; round++) await authenticator.authenticate(bearer(token))
+
+  assert.equal(keyFetches - fetchesBefore, 1)
+})
+
+test('keys that cannot be fetched are our trouble and not a wrong token', async () => {
+  const token = await signed({ sub: 'ann' }, keys.ES256.privateKey, { alg: 'ES256', kid: 'ES256' })
+  const closed = createServer()
+  await new Promise<void>((resolve) => closed.listen(0, '127.0.0.1', resolve))
+  const deadUrl = `http://127.0.0.1:${(closed.address() as AddressInfo).port}/keys`
+  await new Promise((resolve) => closed.close(resolve))
+
+  const error = await refused(authenticate({ jwksUrl: deadUrl }, bearer(token)), 'auth_unavailable')
+  assert.equal(error.kind, 'unavailable')
+  try {
+    answer = 'status 500'
+    await refused(authenticate({ jwksUrl }, bearer(token)), 'auth_unavailable')
+    answer = 'nonsense'
+    await refused(authenticate({ jwksUrl }, bearer(token)), 'auth_unavailable')
+  } finally {
+    answer = 'keys'
+  }
+  // A token that could never be accepted is wrong whether or not the keys are there.
+  await refused(authenticate({ jwksUrl: deadUrl }, bearer('garbage')), 'unauthorized')
+})
+
+test('an API key works in either header, whatever else is configured', async () => {
+  const apiKeys = new Map([
+    [sha256('key of ann'), 'wrong one'],
+    [sha256('ann-key'), 'ann'],
+    [sha256('bob-key'), 'bob'],
+  ])
+
+  assert.deepEqual(await authenticate({ apiKeys }, { 'x-api-key': 'ann-key' }), { userId: 'ann', by: 'api_key' })
+  assert.deepEqual(await authenticate({ apiKeys }, bearer('bob-key')), { userId: 'bob', by: 'api_key' })
+  assert.deepEqual(await authenticate({ apiKeys, jwtSecret: secret }, bearer('ann-key')), {
+    userId: 'ann',
+    by: 'api_key',
+  })
+  await refused(authenticate({ apiKeys }, { 'x-api-key': sha256('ann-key') }), 'unauthorized')
+})
+
+test('two credentials must name the same user', async () => {
+  const settings = { jwtSecret: secret, apiKeys: new Map([[sha256('k'), 'ann']]) }
+
+  assert.equal(
+    (await authenticate(settings, { ...bearer(await signed({ sub: 'ann' })), 'x-api-key': 'k' }))?.userId,
+    'ann',
+  )
+  await refused(authenticate(settings, { ...bearer(await signed({ sub: 'bob' })), 'x-api-key': 'k' }), 'unauthorized')
+})
+
+test('a login wins over everything a request claims', () => {
+  const login = { userId: 'ann', by: 'jwt' } as const
+
+  for (const mode of ['open', 'required'] as const) {
+    assert.deepEqual(resolveCaller({ login, mode, claimed: { userId: 'bob' } }), { userId: 'ann', loggedIn: true })
+  }
+})
+
+test('in required mode a claim is no login', () => {
+  assert.throws(() => resolveCaller({ login: null, mode: 'required', claimed: { userId: 'bob' } }), {
+    code: 'unauthorized',
+  })
+})
+
+test('in open mode the first usable claim counts, else the caller is anonymous', () => {
+  const who = (claimed: Parameters<typeof resolveCaller>[0]['claimed']) =>
+    resolveCaller({ login: null, mode: 'open', claimed }).userId
+
+  assert.equal(who({ userId: 'a', client_id: 'b', context: { userId: 'c' } }), 'a')
+  assert.equal(who({ client_id: ' b ', context: { userId: 'c' } }), 'b')
+  assert.equal(who({ context: { userId: 'c' } }), 'c')
+  assert.equal(who({ userId: '  ', client_id: 'b' }), 'b')
+  assert.equal(who({ userId: 7, client_id: ['x'], context: 'c' }), 'anonymous')
+  assert.equal(who({ userId: 'x'.repeat(200) }), 'x'.repeat(200))
+  assert.equal(who({ userId: 'x'.repeat(201) }), 'anonymous')
+  assert.equal(who({ context: null }), 'anonymous')
+  assert.equal(who({}), 'anonymous')
+})
+
+test('claims come from the body, else from the query', () => {
+  assert.deepEqual(claimsOf({ userId: 'a' }, { userId: 'q', client_id: 'c' }), {
+    userId: 'a',
+    client_id: 'c',
+    context: undefined,
+  })
+  assert.deepEqual(claimsOf(undefined, { userId: 'q' }).userId, 'q')
+  assert.deepEqual(claimsOf('text', null).userId, undefined)
+})

@@ -1,0 +1,208 @@
+// Who is asking. A credential that was presented and is wrong is refused in both
+// modes: quietly going on as somebody else would hide the mistake. Algorithms are
+// pinned: HS256 with the shared secret, public-key algorithms with published keys,
+// so that a public key can never be used as a shared secret.
+
+import { createHash, timingSafeEqual } from 'node:crypto'
+import type { IncomingHttpHeaders } from 'node:http'
+import { createRemoteJWKSet, decodeProtectedHeader, errors, jwtVerify, type JWTVerifyOptions } from 'jose'
+import { AppError } from '../errors/app-error.ts'
+import type { Clock } from '../kit/clock.ts'
+
+export type AuthMode = 'open' | 'required'
+
+export type AuthSettings = {
+  readonly mode: AuthMode
+  /** For HS256. */
+  readonly jwtSecret: string | null
+  readonly jwksUrl: string | null
+  /** Checked only where configured, like the audience. */
+  readonly jwtIssuer: string | null
+  readonly jwtAudience: string | null
+  /** SHA-256 of the key (lower-case hex) → user. */
+  readonly apiKeys: ReadonlyMap<string, string>
+}
+
+/** A proven identity. */
+export type Login = { userId: string; by: 'jwt' | 'api_key' }
+
+export type Caller = { userId: string; loggedIn: boolean }
+
+export interface Authenticator {
+  /**
+   * The login behind the credentials of a request; null where there are none and the mode is `open`. Throws
+   * `unauthorized`, and `auth_unavailable` where the published keys cannot be fetched: the token may well be good.
+   */
+  authenticate(headers: IncomingHttpHeaders): Promise<Login | null>
+}
+
+export const userCharsMax = 200
+export const anonymous = 'anonymous'
+
+const publicKeyAlgorithms = ['RS256', 'ES256', 'EdDSA']
+
+export function hasAuthSecret(auth: AuthSettings): boolean {
+  return auth.jwtSecret !== null || auth.jwksUrl !== null || auth.apiKeys.size > 0
+}
+
+export function createAuthenticator(auth: AuthSettings, { clock }: { clock: Clock }): Authenticator {
+  const findApiKey = apiKeyFinder(auth.apiKeys)
+  const verifyJwt = jwtVerifier(auth, clock)
+  // Without anything to check against, a credential says nothing: front ends send placeholder keys.
+  const credentialsCount = hasAuthSecret(auth) || auth.mode === 'required'
+
+  return {
+    async authenticate(headers) {
+      const apiKey = headers['x-api-key']
+      const authorization = headers.authorization
+      if (!credentialsCount) return null
+      if (apiKey === undefined && authorization === undefined) {
+        if (auth.mode === 'open') return null
+        throw unauthorized('This server needs a login: send Authorization: Bearer <token>, or X-API-Key.')
+      }
+
+      const logins: Login[] = []
+      if (apiKey !== undefined) {
+        const user = typeof apiKey === 'string' ? findApiKey(apiKey) : undefined
+        if (user === undefined) throw unauthorized('The key in X-API-Key is not known to this server.')
+        logins.push({ userId: user, by: 'api_key' })
+      }
+      if (authorization !== undefined) {
+        const token = /^Bearer +(\S+) *$/i.exec(authorization)?.[1]
+        if (token === undefined) throw unauthorized('The Authorization header must read: Bearer <token or API key>.')
+        const user = findApiKey(token)
+        logins.push(
+          user === undefined ? { userId: await verifyJwt(token), by: 'jwt' } : { userId: user, by: 'api_key' },
+        )
+      }
+      const [login, other] = logins
+      if (other !== undefined && other.userId !== login?.userId) {
+        throw unauthorized('X-API-Key and the Authorization header name different users; send one of them.')
+      }
+      return login ?? null
+    },
+  }
+}
+
+/** Looks at every key and compares hashes in constant time, so that the time taken says nothing about any of them. */
+function apiKeyFinder(apiKeys: ReadonlyMap<string, string>): (key: string) => string | undefined {
+  const entries = [...apiKeys].map(([hash, user]) => ({ hash: Buffer.from(hash, 'hex'), user }))
+  return (key) => {
+    const presented = createHash('sha256').update(key).digest()
+    let found: string | undefined
+    for (const entry of entries) {
+      if (timingSafeEqual(entry.hash, presented)) found = entry.user
+    }
+    return found
+  }
+}
+
+function jwtVerifier(auth: AuthSettings, clock: Clock): (token: string) => Promise<string> {
+  const secret = auth.jwtSecret === null ? null : new TextEncoder().encode(auth.jwtSecret)
+  const publishedKeys = auth.jwksUrl === null ? null : createRemoteJWKSet(new URL(auth.jwksUrl))
+
+  async function verify(token: string): Promise<unknown> {
+    const options: JWTVerifyOptions = {
+      currentDate: new Date(clock.now()),
+      ...(auth.jwtIssuer === null ? {} : { issuer: auth.jwtIssuer }),
+      ...(auth.jwtAudience === null ? {} : { audience: auth.jwtAudience }),
+    }
+    const { alg } = decodeProtectedHeader(token)
+    if (secret !== null && alg === 'HS256') {
+      return (await jwtVerify(token, secret, { ...options, algorithms: ['HS256'] })).payload.sub
+    }
+    if (publishedKeys !== null && alg !== undefined && publicKeyAlgorithms.includes(alg)) {
+      const pinned = { ...options, algorithms: publicKeyAlgorithms }
+      try {
+        const verified = await jwtVerify(
+          token,
+          (header, input) => publishedKeys(header, input).catch(keyProblem),
+          pinned,
+        )
+        return verified.payload.sub
+      } catch (error) {
+        if (!(error instanceof errors.JWKSMultipleMatchingKeys)) throw error
+        // The token names no key and several would fit: one of them must verify it.
+        for await (const key of error) {
+          try {
+            return (await jwtVerify(token, key, pinned)).payload.sub
+          } catch (wrong) {
+            if (!(wrong instanceof errors.JWSSignatureVerificationFailed)) throw wrong
+          }
+        }
+        throw new errors.JWSSignatureVerificationFailed()
+      }
+    }
+    throw new errors.JOSEAlgNotAllowed(`algorithm ${String(alg)} is not accepted here`)
+  }
+
+  return async (token) => {
+    if (secret === null && publishedKeys === null) throw unauthorized('The API key is not known to this server.')
+    let subject: unknown
+    try {
+      subject = await verify(token)
+    } catch (error) {
+      if (error instanceof AppError) throw error
+      throw unauthorized(refusal(error), error)
+    }
+    if (typeof subject !== 'string' || subject.trim() === '') {
+      throw unauthorized('The token has no usable sub claim, which must be the user as a non-empty string.')
+    }
+    return subject
+  }
+}
+
+/** No fitting key makes the token wrong; everything else that can happen on the way to the keys is not its fault. */
+function keyProblem(error: unknown): never {
+  if (
+    error instanceof errors.JWKSNoMatchingKey ||
+    error instanceof errors.JWKSMultipleMatchingKeys ||
+    error instanceof errors.JOSENotSupported
+  ) {
+    throw error
+  }
+  throw new AppError(
+    'auth_unavailable',
+    'The keys to check logins with cannot be fetched at the moment; try again soon.',
+    {
+      cause: error,
+    },
+  )
+}
+
+function refusal(error: unknown): string {
+  if (error instanceof errors.JWTExpired) return 'The token has expired; get a new one.'
+  if (error instanceof errors.JWTClaimValidationFailed)
+    return `The claim ${error.claim} of the token is not accepted here.`
+  if (error instanceof errors.JOSEAlgNotAllowed)
+    return 'The token is signed with an algorithm that is not accepted here.'
+  return 'The token or API key is not valid.'
+}
+
+function unauthorized(message: string, cause?: unknown): AppError {
+  return new AppError('unauthorized', message, { cause })
+}
+
+/** What a request says about its sender, in the words of the families; anybody can write anything here. */
+export type Claimed = { userId?: unknown; client_id?: unknown; context?: unknown }
+
+/** The claims of a request; where body and query both make one, the body's counts. */
+export function claimsOf(body: unknown, query?: unknown): Claimed {
+  const places = [body, query].filter((place): place is Claimed => typeof place === 'object' && place !== null)
+  const first = (name: keyof Claimed) => places.map((place) => place[name]).find((value) => value !== undefined)
+  return { userId: first('userId'), client_id: first('client_id'), context: first('context') }
+}
+
+/** A login always wins. In open mode the request may name its user; all names of that are one name space. */
+export function resolveCaller(request: { login: Login | null; mode: AuthMode; claimed: Claimed }): Caller {
+  const { login, mode, claimed } = request
+  if (login !== null) return { userId: login.userId, loggedIn: true }
+  if (mode === 'required') throw unauthorized('This server needs a login.')
+  const context = claimed.context as { userId?: unknown } | null | undefined
+  for (const claim of [claimed.userId, claimed.client_id, context?.userId]) {
+    if (typeof claim !== 'string') continue
+    const userId = claim.trim()
+    if (userId !== '' && userId.length <= userCharsMax) return { userId, loggedIn: false }
+  }
+  return { userId: anonymous, loggedIn: false }
+}

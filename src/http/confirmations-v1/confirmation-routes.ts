@@ -1,0 +1,190 @@
+// /v1/tool-confirmations: what waits for a person, and the person's decision
+// (CHAT-050). A decision is answered as soon as it is stored; the tool runs
+// afterwards, and the row is filled in then.
+
+import { z } from 'zod'
+import { AppError, toAppError } from '../../errors/app-error.ts'
+import type { JsonValue } from '../../journal/event.ts'
+import type { InteractionRow, InteractionStatus } from '../../stores/store.ts'
+import { callerOf, errorBody, idParam, type Server, type Services, userIdQuery } from '../routes.ts'
+import { confirmationStatus, confirmationView, toConfirmation } from '../views.ts'
+
+const params = z.object({ id: idParam })
+const conflictBody = errorBody.extend({ confirmation: confirmationView.optional() })
+const payload = z.record(z.string(), z.json()).nullish().describe('Changes to the arguments, merged over the ones that were shown.')
+const userId = z.string().max(200).nullish()
+const batchMax = 20
+
+const storedStatuses: Readonly<Record<string, InteractionStatus[]>> = {
+  pending: ['pending'],
+  confirmed: ['confirmed'],
+  failed: ['confirmed'],
+  rejected: ['rejected'],
+  expired: ['expired'],
+  cancelled: ['closed'],
+}
+
+const batchView = z.object({
+  total: z.number(),
+  succeeded: z.number(),
+  failed: z.number(),
+  items: z.array(
+    z.object({ id: z.string(), success: z.boolean(), status: z.string().optional(), code: z.string().optional(), message: z.string().optional() }),
+  ),
+})
+
+export function confirmationRoutes(server: Server, services: Services): void {
+  const { store, runs } = services
+
+  server.get(
+    '/v1/tool-confirmations',
+    {
+      schema: {
+        tags: ['Tool confirmations'],
+        summary: 'What waits (or waited) for your decision, newest first',
+        querystring: userIdQuery.extend({
+          status: z.enum(['pending', 'confirmed', 'rejected', 'failed', 'expired', 'cancelled']).optional(),
+          conversationId: z.string().max(200).optional(),
+          runId: z.string().max(200).optional(),
+          limit: z.coerce.number().int().min(1).max(200).default(100),
+        }),
+        response: { 200: z.array(confirmationView), 400: errorBody },
+      },
+    },
+    async (request) => {
+      const { status, conversationId, runId, limit } = request.query
+      const rows = await store.listInteractions({
+        owner: callerOf(request, services).userId,
+        kind: 'confirmation',
+        limit,
+        ...(status === undefined ? {} : { status: storedStatuses[status] ?? [] }),
+        ...(conversationId === undefined ? {} : { conversationId }),
+        ...(runId === undefined ? {} : { runId }),
+      })
+      // `failed` is a confirmed call whose tool failed: the same stored status.
+      return rows.filter((row) => status === undefined || confirmationStatus(row) === status).map(toConfirmation)
+    },
+  )
+
+  server.get(
+    '/v1/tool-confirmations/:id',
+    {
+      schema: {
+        tags: ['Tool confirmations'],
+        summary: 'One confirmation',
+        params,
+        querystring: userIdQuery,
+        response: { 200: confirmationView, 404: errorBody },
+      },
+    },
+    async (request) => toConfirmation(await runs.confirmation(callerOf(request, services).userId, request.params.id)),
+  )
+
+  server.post(
+    '/v1/tool-confirmations/:id/confirm',
+    {
+      schema: {
+        tags: ['Tool confirmations'],
+        summary: 'Let the call run',
+        params,
+        querystring: userIdQuery,
+        body: z.object({ payload, userId }).nullish(),
+        response: { 200: confirmationView, 400: errorBody, 404: errorBody, 409: conflictBody },
+      },
+    },
+    async (request) => {
+      const owner = callerOf(request, services).userId
+      return toConfirmation(await decided(owner, request.params.id, () => runs.confirm(owner, request.params.id, changesOf(request.body?.payload))))
+    },
+  )
+
+  server.post(
+    '/v1/tool-confirmations/:id/reject',
+    {
+      schema: {
+        tags: ['Tool confirmations'],
+        summary: 'Do not let the call run',
+        params,
+        querystring: userIdQuery,
+        body: z.object({ reason: z.string().max(2000).nullish(), userId }).nullish(),
+        response: { 200: confirmationView, 404: errorBody, 409: conflictBody },
+      },
+    },
+    async (request) => {
+      const owner = callerOf(request, services).userId
+      const reason = request.body?.reason ?? undefined
+      return toConfirmation(await decided(owner, request.params.id, () => runs.reject(owner, request.params.id, reason)))
+    },
+  )
+
+  server.post(
+    '/v1/tool-confirmations/batch/confirm',
+    {
+      schema: {
+        tags: ['Tool confirmations'],
+        summary: 'Let several calls run',
+        querystring: userIdQuery,
+        body: z.object({ items: z.array(z.object({ id: idParam, payload })), userId }),
+        response: { 200: batchView, 400: errorBody },
+      },
+    },
+    async (request) => {
+      const owner = callerOf(request, services).userId
+      return await batch(request.body.items, (item) => runs.confirm(owner, item.id, changesOf(item.payload)))
+    },
+  )
+
+  server.post(
+    '/v1/tool-confirmations/batch/reject',
+    {
+      schema: {
+        tags: ['Tool confirmations'],
+        summary: 'Refuse several calls',
+        querystring: userIdQuery,
+        body: z.object({
+          templateReason: z.string().max(2000).nullish(),
+          items: z.array(z.object({ id: idParam, reason: z.string().max(2000).nullish() })),
+          userId,
+        }),
+        response: { 200: batchView, 400: errorBody },
+      },
+    },
+    async (request) => {
+      const owner = callerOf(request, services).userId
+      const { items, templateReason } = request.body
+      return await batch(items, (item) => runs.reject(owner, item.id, item.reason ?? templateReason ?? undefined))
+    },
+  )
+
+  /** A decision that came too late is answered with the row as it is now. */
+  async function decided(owner: string, id: string, decide: () => Promise<InteractionRow>): Promise<InteractionRow> {
+    try {
+      return await decide()
+    } catch (error) {
+      if (!(error instanceof AppError) || error.kind !== 'conflict') throw error
+      const current = toConfirmation(await runs.confirmation(owner, id))
+      throw new AppError(error.code, error.message, { details: { ...error.details, confirmation: current } })
+    }
+  }
+
+  async function batch<Item extends { id: string }>(items: Item[], decide: (item: Item) => Promise<InteractionRow>): Promise<z.infer<typeof batchView>> {
+    if (items.length === 0) throw new AppError('empty_batch_items', 'items is empty; send 1 to 20 of them.')
+    if (items.length > batchMax) throw new AppError('batch_size_exceeded', `items holds ${items.length}; send at most ${batchMax} at once.`)
+    const results: z.infer<typeof batchView>['items'] = []
+    for (const item of items) {
+      try {
+        const row = await decide(item)
+        results.push({ id: item.id, success: true, status: confirmationStatus(row) })
+      } catch (error) {
+        const { code, message } = toAppError(error)
+        results.push({ id: item.id, success: false, code, message })
+      }
+    }
+    const succeeded = results.filter((result) => result.success).length
+    return { total: results.length, succeeded, failed: results.length - succeeded, items: results }
+  }
+}
+
+function changesOf(given: Record<string, JsonValue> | null | undefined): Record<string, JsonValue> | undefined {
+  return given ?? undefined
+}

@@ -1,0 +1,173 @@
+// /v1/conversations: create, list, get, rename, delete, and the messages of one
+// (CHAT-010, CHAT-020).
+
+import { z } from 'zod'
+import { AppError } from '../../errors/app-error.ts'
+import { conversationNotFound } from '../../runs/run-service.ts'
+import type { ConversationRow } from '../../stores/store.ts'
+import { callerOf, errorBody, idParam, type Server, type Services, userIdQuery } from '../routes.ts'
+import { conversationView, messageView, runStatusWord, toConversation, toMessage } from '../views.ts'
+
+const params = z.object({ conversationId: idParam })
+const title = z.string().max(500).nullish()
+const noStore = 'no-store'
+
+export function conversationRoutes(server: Server, services: Services): void {
+  const { store, clock, ids } = services
+
+  server.post(
+    '/v1/conversations',
+    {
+      schema: {
+        tags: ['Conversations'],
+        summary: 'Create a conversation',
+        querystring: userIdQuery,
+        body: z.object({ title, userId: z.string().max(200).nullish() }).loose().nullish(),
+        response: { 200: conversationView, 400: errorBody },
+      },
+    },
+    async (request) => {
+      const now = clock.now()
+      const row: ConversationRow = {
+        id: ids(),
+        owner: callerOf(request, services).userId,
+        title: titleOf(request.body?.title),
+        createdAt: now,
+        updatedAt: now,
+      }
+      await store.createConversation(row)
+      return toConversation(row)
+    },
+  )
+
+  server.get(
+    '/v1/conversations',
+    {
+      schema: {
+        tags: ['Conversations'],
+        summary: 'List your conversations, last used first',
+        querystring: userIdQuery.extend({
+          limit: z.coerce.number().int().min(1).max(500).default(200),
+          before: z.string().max(200).optional().describe('The id of the last conversation of the page before.'),
+        }),
+        response: { 200: z.array(conversationView), 400: errorBody },
+      },
+    },
+    async (request) => {
+      const { userId } = callerOf(request, services)
+      const last = request.query.before === undefined ? undefined : await own(userId, request.query.before)
+      const rows = await store.listConversations(userId, {
+        limit: request.query.limit,
+        ...(last === undefined ? {} : { before: { updatedAt: last.updatedAt, id: last.id } }),
+      })
+      return rows.map(toConversation)
+    },
+  )
+
+  server.get(
+    '/v1/conversations/:conversationId',
+    {
+      schema: {
+        tags: ['Conversations'],
+        summary: 'One conversation, with the run that is under way in it',
+        params,
+        querystring: userIdQuery,
+        response: { 200: conversationView, 404: errorBody },
+      },
+    },
+    async (request) => {
+      const row = await own(callerOf(request, services).userId, request.params.conversationId)
+      const [active] = await store.openRuns(row.id)
+      return {
+        ...toConversation(row),
+        activeRun: active === undefined ? null : { runId: active.id, status: runStatusWord(active.status), cursor: String(active.lastSeq) },
+      }
+    },
+  )
+
+  server.patch(
+    '/v1/conversations/:conversationId',
+    {
+      schema: {
+        tags: ['Conversations'],
+        summary: 'Rename a conversation',
+        params,
+        querystring: userIdQuery,
+        body: z.object({ title: z.string().max(500).nullable(), userId: z.string().max(200).nullish() }),
+        response: { 200: conversationView, 404: errorBody },
+      },
+    },
+    async (request) => {
+      const row = await own(callerOf(request, services).userId, request.params.conversationId)
+      const renamed = await store.renameConversation(row.id, titleOf(request.body.title), clock.now())
+      if (renamed === undefined) throw conversationNotFound(row.id)
+      return toConversation(renamed)
+    },
+  )
+
+  server.delete(
+    '/v1/conversations/:conversationId',
+    {
+      schema: {
+        tags: ['Conversations'],
+        summary: 'Delete a conversation and everything in it',
+        description: 'A run that is under way is cancelled first.',
+        params,
+        querystring: userIdQuery,
+        response: { 204: z.null(), 404: errorBody, 409: errorBody },
+      },
+    },
+    async (request, reply) => {
+      const { userId } = callerOf(request, services)
+      const row = await own(userId, request.params.conversationId)
+      for (const run of await store.openRuns(row.id)) await services.runs.cancel(userId, run.id, 'the conversation was deleted')
+      await store.deleteConversation(row.id)
+      return reply.code(204).send(null)
+    },
+  )
+
+  server.get(
+    '/v1/conversations/:conversationId/messages',
+    {
+      schema: {
+        tags: ['Conversations'],
+        summary: 'The newest messages, ascending',
+        params,
+        querystring: userIdQuery.extend({
+          limit: z.coerce.number().int().min(1).max(200).default(50),
+          before: z.string().max(200).optional().describe('Messages before this ISO time, or before the message with this id.'),
+        }),
+        response: { 200: z.array(messageView), 400: errorBody, 404: errorBody },
+      },
+    },
+    async (request, reply) => {
+      const row = await own(callerOf(request, services).userId, request.params.conversationId)
+      const before = request.query.before === undefined ? undefined : await beforeOf(row.id, request.query.before)
+      const rows = await store.listMessages(row.id, { limit: request.query.limit, ...(before === undefined ? {} : { before }) })
+      reply.header('cache-control', noStore)
+      return rows.map(toMessage)
+    },
+  )
+
+  async function own(owner: string, id: string): Promise<ConversationRow> {
+    const row = await store.readConversation(id)
+    if (row === undefined || row.owner !== owner) throw conversationNotFound(id)
+    return row
+  }
+
+  /** A time, or a message; the id also parts messages of the same millisecond. */
+  async function beforeOf(conversationId: string, text: string): Promise<{ createdAt: number; id: string | null }> {
+    const message = await store.readMessage(text)
+    if (message?.conversationId === conversationId) return { createdAt: message.createdAt, id: message.id }
+    const at = /^\d{4}-\d{2}-\d{2}/.test(text) ? Date.parse(text) : Number.NaN
+    if (Number.isNaN(at)) {
+      throw new AppError('invalid_request', 'before: must be an ISO 8601 time such as 2026-02-09T12:00:00.000Z, or the id of a message of this conversation.')
+    }
+    return { createdAt: at, id: null }
+  }
+}
+
+function titleOf(given: string | null | undefined): string | null {
+  const trimmed = given?.trim() ?? ''
+  return trimmed === '' ? null : trimmed
+}

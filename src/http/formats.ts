@@ -1,0 +1,21 @@
+// The names of `?format=` and the dialects behind them.
+
+import { agentDialect } from '../dialects/agent/agent.ts'
+import type { Dialect } from '../dialects/dialect.ts'
+import { AppError } from '../errors/app-error.ts'
+
+const dialects: Readonly<Record<string, Dialect>> = { sse: agentDialect }
+
+export function dialectNamed(format: string | undefined): Dialect {
+  if (format === undefined || format === '') return agentDialect
+  // Old clients glue their own query to ours: `format=sse?chatId=1`.
+  const name = format.split('?', 1)[0] ?? ''
+  const dialect = Object.hasOwn(dialects, name) ? dialects[name] : undefined
+  if (dialect === undefined) {
+    throw new AppError(
+      'unknown_format',
+      `There is no format ${JSON.stringify(name)}; known are ${Object.keys(dialects).join(', ')}.`,
+    )
+  }
+  return dialect
+}

@@ -1,0 +1,87 @@
+// What the server counts, in Prometheus' words. Labels come from closed sets
+// (families, dialects, route templates), never from ids or users, so that the
+// number of series stays small.
+
+import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom-client'
+import { type RunStatus, isTerminal, runStatuses } from '../journal/event.ts'
+
+export interface Metrics {
+  /** A run has reached its end. */
+  runEnded(family: string, status: RunStatus): void
+  /** Events were stored. */
+  eventsStored(count: number): void
+  /** Counts an open stream until the returned function is called; calling that twice counts once. */
+  streamOpened(dialect: string): () => void
+  /** `route` is the template (`/v1/runs/:id`), undefined where no route fitted. */
+  requestDone(request: { method: string; route: string | undefined; status: number; seconds: number }): void
+  /** Where the number of open runs comes from; asked at each scrape. */
+  countOpenRunsWith(count: () => Promise<Partial<Record<RunStatus, number>>>): void
+  readonly contentType: string
+  text(): Promise<string>
+}
+
+export function createMetrics(): Metrics {
+  const registry = new Registry()
+  const registers = [registry]
+  collectDefaultMetrics({ register: registry })
+
+  let countOpenRuns: (() => Promise<Partial<Record<RunStatus, number>>>) | null = null
+
+  const runs = new Counter({
+    name: 'polylog_runs_total',
+    help: 'Runs that ended, by API family and final status.',
+    labelNames: ['family', 'status'] as const,
+    registers,
+  })
+  const openRuns = new Gauge({
+    name: 'polylog_runs_open',
+    help: 'Runs that have not ended, by status.',
+    labelNames: ['status'] as const,
+    async collect() {
+      this.reset()
+      // A database that does not answer is seen by the health check; it must not take the other metrics with it.
+      const counts = countOpenRuns === null ? null : await countOpenRuns().catch(() => null)
+      if (counts === null) return
+      for (const status of runStatuses) {
+        if (!isTerminal(status)) this.set({ status }, counts[status] ?? 0)
+      }
+    },
+    registers: [],
+  })
+  registry.registerMetric(openRuns)
+  const streams = new Gauge({
+    name: 'polylog_stream_connections',
+    help: 'Open streams, by dialect.',
+    labelNames: ['dialect'] as const,
+    registers,
+  })
+  const events = new Counter({ name: 'polylog_events_total', help: 'Journal events stored.', registers })
+  const requests = new Histogram({
+    name: 'polylog_http_request_duration_seconds',
+    help: 'Time from request to the end of its response; for streams that is how long they were open.',
+    labelNames: ['method', 'route', 'status'] as const,
+    // Ordinary answers take milliseconds; the last buckets hold streams.
+    buckets: [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 120, 600],
+    registers,
+  })
+
+  return {
+    runEnded: (family, status) => runs.inc({ family, status }),
+    eventsStored: (count) => events.inc(count),
+    streamOpened(dialect) {
+      let open = true
+      streams.inc({ dialect })
+      return () => {
+        if (open) streams.dec({ dialect })
+        open = false
+      }
+    },
+    requestDone: ({ method, route, status, seconds }) =>
+      requests.observe({ method, route: route ?? 'unmatched', status: String(status) }, seconds),
+    countOpenRunsWith(count) {
+      countOpenRuns = count
+    },
+    contentType: registry.contentType,
+    text: () => registry.metrics(),
+  }
+}

@@ -1,0 +1,79 @@
+// Health, metrics, the tools and models there are, and the API's own description.
+
+import { z } from 'zod'
+import { isoTime } from '../../kit/clock.ts'
+import { docsPage, type OpenApiDocument } from '../docs-page.ts'
+import type { Server, Services } from '../routes.ts'
+
+export function operationRoutes(server: Server, services: Services, version: string): void {
+  const { store, tools, models, metrics, clock } = services
+
+  server.get(
+    '/v1/health',
+    {
+      schema: {
+        tags: ['Operations'],
+        summary: 'Is the server ready?',
+        response: { 200: z.object({ status: z.string(), timestamp: z.string(), timestampMs: z.number(), version: z.string(), model: z.string() }) },
+      },
+    },
+    async () => {
+      await store.check()
+      const now = clock.now()
+      return { status: 'ok', timestamp: isoTime(now), timestampMs: now, version, model: models.defaultModel }
+    },
+  )
+
+  server.get(
+    '/v1/tools',
+    {
+      schema: {
+        tags: ['Operations'],
+        summary: 'The tools there are, also those that cannot be used, with the reason',
+        response: {
+          200: z.array(
+            z.object({
+              name: z.string(),
+              description: z.string(),
+              effect: z.enum(['read', 'idempotent', 'unsafe']),
+              available: z.boolean(),
+              reason: z.string().nullable(),
+              source: z.string(),
+            }),
+          ),
+        },
+      },
+    },
+    async () => tools.list(),
+  )
+
+  server.get(
+    '/v1/providers',
+    {
+      schema: {
+        tags: ['Operations'],
+        summary: 'The model providers there are, and the default model',
+        response: {
+          200: z.object({
+            defaultModel: z.string(),
+            providers: z.array(z.object({ provider: z.string(), ready: z.boolean(), reason: z.string().nullable() })),
+          }),
+        },
+      },
+    },
+    async () => ({ defaultModel: models.defaultModel, providers: models.list() }),
+  )
+
+  server.get('/metrics', { schema: { tags: ['Operations'], summary: 'Metrics for Prometheus' } }, async (_request, reply) =>
+    reply.header('content-type', metrics.contentType).send(await metrics.text()),
+  )
+
+  server.get('/openapi.json', { schema: { hide: true } }, async () => server.swagger())
+
+  server.get('/docs', { schema: { hide: true } }, async (_request, reply) =>
+    reply
+      .header('content-type', 'text/html; charset=utf-8')
+      .header('content-security-policy', "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'")
+      .send(docsPage(server.swagger() as unknown as OpenApiDocument)),
+  )
+}

@@ -1,0 +1,72 @@
+// What every route family is handed, and the few things all of them need.
+
+import type { FastifyInstance, FastifyBaseLogger, FastifyRequest, RawServerDefault } from 'fastify'
+import type { ZodTypeProvider } from 'fastify-type-provider-zod'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { z } from 'zod'
+import type { Catalogue } from '../agents/catalogue.ts'
+import { type Caller, claimsOf, type Login, resolveCaller } from './caller.ts'
+import type { Clock } from '../kit/clock.ts'
+import type { Ids } from '../kit/ids.ts'
+import type { RunService } from '../runs/run-service.ts'
+import type { Store } from '../stores/store.ts'
+import type { ToolRegistry } from '../tools/tool.ts'
+import type { Models } from '../models/model.ts'
+import type { Metrics } from './metrics.ts'
+import type { Streams } from './stream-reply.ts'
+
+export type Services = {
+  store: Store
+  runs: RunService
+  streams: Streams
+  tools: ToolRegistry
+  models: Models
+  catalogue: Catalogue
+  metrics: Metrics
+  clock: Clock
+  ids: Ids
+  settings: { authMode: 'open' | 'required'; pingMs: number }
+}
+
+export type Server = FastifyInstance<
+  RawServerDefault,
+  IncomingMessage,
+  ServerResponse,
+  FastifyBaseLogger,
+  ZodTypeProvider
+>
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Set before any handler runs; null where nobody is logged in. */
+    login: Login | null
+  }
+}
+
+export function callerOf(request: FastifyRequest, services: Pick<Services, 'settings'>): Caller {
+  return resolveCaller({
+    login: request.login,
+    mode: services.settings.authMode,
+    claimed: claimsOf(request.body, request.query),
+  })
+}
+
+/** Ids are opaque: anything printable that is not absurdly long. */
+export const idParam = z.string().min(1).max(200)
+
+/** Clients write null for "not given"; a blank text means the same. */
+export function optionalId(): z.ZodType<string | undefined> {
+  return z
+    .string()
+    .max(200)
+    .nullish()
+    .transform((value) => (value == null || value.trim() === '' ? undefined : value.trim()))
+}
+
+export const errorBody = z
+  .object({ code: z.string(), message: z.string(), details: z.record(z.string(), z.unknown()).optional() })
+  .describe('What went wrong: a stable code, and a sentence that says what to do.')
+
+export const userIdQuery = z.object({
+  userId: z.string().max(200).optional().describe('Who is asking, where nobody is logged in.'),
+})

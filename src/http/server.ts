@@ -1,0 +1,123 @@
+// Services in, Fastify out; it never listens by itself. What holds for every
+// request is here: identity, limits, headers, errors.
+
+import cors from '@fastify/cors'
+import helmet from '@fastify/helmet'
+import rateLimit from '@fastify/rate-limit'
+import swagger from '@fastify/swagger'
+import Fastify, { type FastifyBaseLogger } from 'fastify'
+import { jsonSchemaTransform, serializerCompiler, validatorCompiler, type ZodTypeProvider } from 'fastify-type-provider-zod'
+import { AppError } from '../errors/app-error.ts'
+import { chatRoute } from './agent-v1/chat-route.ts'
+import { messagesRoute } from './agent-v1/messages-route.ts'
+import { runRoutes } from './agent-v1/run-routes.ts'
+import type { Authenticator } from './caller.ts'
+import { confirmationRoutes } from './confirmations-v1/confirmation-routes.ts'
+import { conversationRoutes } from './conversations-v1/conversation-routes.ts'
+import { frameworkErrors, installErrorReplies } from './error-reply.ts'
+import { operationRoutes } from './operations/operation-routes.ts'
+import type { Server, Services } from './routes.ts'
+
+export type ServerOptions = {
+  services: Services
+  authenticator: Authenticator
+  log: FastifyBaseLogger
+  version: string
+  jsonBodyBytes: number
+  rateLimitPerMinute: number
+  corsOrigins: readonly string[]
+  trustProxy: boolean
+}
+
+/** Answered without a login, also where one is required: they say nothing about anybody. */
+const publicPaths = new Set(['/v1/health', '/openapi.json', '/docs'])
+
+export async function buildServer(options: ServerOptions): Promise<Server> {
+  const { services, authenticator } = options
+  const server: Server = Fastify({
+    loggerInstance: options.log,
+    disableRequestLogging: true,
+    bodyLimit: options.jsonBodyBytes,
+    trustProxy: options.trustProxy,
+    frameworkErrors,
+    // Streams are ended by us before the server closes.
+    forceCloseConnections: 'idle',
+    routerOptions: { maxParamLength: 512 },
+  }).withTypeProvider<ZodTypeProvider>()
+  server.setValidatorCompiler(validatorCompiler)
+  server.setSerializerCompiler(serializerCompiler)
+  installErrorReplies(server)
+  acceptEmptyJson(server)
+
+  await server.register(helmet, { contentSecurityPolicy: false, crossOriginResourcePolicy: { policy: 'same-site' } })
+  if (options.corsOrigins.length > 0) {
+    await server.register(cors, {
+      origin: options.corsOrigins.includes('*') ? true : [...options.corsOrigins],
+      methods: ['GET', 'POST', 'PATCH', 'DELETE'],
+      exposedHeaders: ['x-run-id', 'x-conversation-id', 'retry-after'],
+      maxAge: 600,
+    })
+  }
+  await server.register(swagger, {
+    openapi: {
+      openapi: '3.1.0',
+      info: {
+        title: 'Polylog',
+        version: options.version,
+        description: 'Runs AI agents: one durable journal per run, read in any wire dialect, live, resumed or replayed.',
+      },
+      components: {
+        securitySchemes: {
+          bearer: { type: 'http', scheme: 'bearer' },
+          apiKey: { type: 'apiKey', in: 'header', name: 'X-API-Key' },
+        },
+      },
+    },
+    transform: jsonSchemaTransform,
+  })
+
+  server.decorateRequest('login', null)
+  server.addHook('onRequest', async (request) => {
+    if (publicPaths.has(request.routeOptions.url ?? '')) return
+    request.login = await authenticator.authenticate(request.headers)
+  })
+  if (options.rateLimitPerMinute > 0) {
+    await server.register(rateLimit, {
+      max: options.rateLimitPerMinute,
+      timeWindow: 60_000,
+      hook: 'preValidation',
+      allowList: (request) => publicPaths.has(request.routeOptions.url ?? ''),
+      keyGenerator: (request) => (request.login === null ? `ip:${request.ip}` : `user:${request.login.userId}`),
+      errorResponseBuilder: (_request, context) =>
+        new AppError('rate_limited', `More than ${context.max} requests in a minute. Wait ${Math.ceil(context.ttl / 1000)} s.`, {
+          details: { retryAfterSeconds: Math.ceil(context.ttl / 1000) },
+        }),
+    })
+  }
+  server.addHook('onResponse', async (request, reply) => {
+    services.metrics.requestDone({
+      method: request.method,
+      route: request.routeOptions.url,
+      status: reply.statusCode,
+      seconds: reply.elapsedTime / 1000,
+    })
+  })
+
+  chatRoute(server, services)
+  messagesRoute(server, services)
+  runRoutes(server, services)
+  conversationRoutes(server, services)
+  confirmationRoutes(server, services)
+  operationRoutes(server, services, options.version)
+  return server
+}
+
+/** Clients that always send a content type also send it with an empty body; that is no body. */
+function acceptEmptyJson(server: Server): void {
+  const parse = server.getDefaultJsonParser('error', 'error')
+  server.removeContentTypeParser('application/json')
+  server.addContentTypeParser('application/json', { parseAs: 'string' }, (request, body, done) => {
+    if (body === '') done(null, undefined)
+    else void parse(request, body as string, done)
+  })
+}

@@ -1,0 +1,127 @@
+// What a schema refused → a sentence that names the field and says what it must
+// be. The schemas' own messages ("Invalid input: expected string, received
+// undefined") are for programmers who know the schema; ours are for callers.
+
+export type ValidationIssue = { path: string; message: string }
+
+/** One entry of Fastify's `error.validation`; zod's issue code is in `keyword`, the rest of its issue in `params`. */
+export type RawIssue = {
+  keyword?: string | undefined
+  instancePath?: string | undefined
+  message?: string | undefined
+  params?: Record<string, unknown> | undefined
+}
+
+/** Which part of the request was checked, as Fastify calls it. */
+export type ValidationContext = 'body' | 'querystring' | 'params' | 'headers'
+
+const places: Record<ValidationContext, { whole: string; part: string }> = {
+  body: { whole: 'The body', part: '' },
+  querystring: { whole: 'The query', part: 'The query parameter ' },
+  params: { whole: 'The path', part: 'The path parameter ' },
+  headers: { whole: 'The headers', part: 'The header ' },
+}
+
+/** `value` is what was checked; it tells a missing field from a wrong one. */
+export function describeIssues(
+  raw: readonly RawIssue[],
+  context: ValidationContext,
+  value: unknown,
+): ValidationIssue[] {
+  return raw.map((issue) => {
+    const keys = (issue.instancePath ?? '').split('/').filter((key) => key !== '')
+    const path = keys.reduce(
+      (sofar, key) => (/^\d+$/.test(key) ? `${sofar}[${key}]` : sofar === '' ? key : `${sofar}.${key}`),
+      '',
+    )
+    const place = places[context]
+    const subject = path === '' ? place.whole : `${place.part}${JSON.stringify(path)}`
+    return { path, message: sentence(subject, issue, valueAt(value, keys)) }
+  })
+}
+
+export function summarise(issues: readonly ValidationIssue[]): string {
+  const first = issues[0]?.message ?? 'The request does not have the expected form.'
+  if (issues.length <= 1) return first
+  return `${first} (${issues.length - 1} more: see details.issues)`
+}
+
+function sentence(subject: string, issue: RawIssue, value: unknown): string {
+  const demand = demandOf(issue)
+  // A schema's own sentence (a refinement) says it best.
+  if (demand === null)
+    return endOf(issue.message === undefined ? `${subject} is not valid` : asSentence(subject, issue))
+  if (value === undefined) return `${subject} is missing; it must be ${demand}.`
+  return `${subject} must be ${demand}.`
+}
+
+function asSentence(subject: string, issue: RawIssue): string {
+  const message = issue.message ?? ''
+  if (issue.keyword === 'custom') return message
+  return `${subject}: ${message}`
+}
+
+function endOf(text: string): string {
+  return /[.!?。！？]$/.test(text) ? text : `${text}.`
+}
+
+const typeNames: Record<string, string> = {
+  string: 'a string',
+  number: 'a number',
+  int: 'a whole number',
+  boolean: 'true or false',
+  array: 'a list',
+  object: 'an object',
+  record: 'an object',
+  null: 'null',
+  date: 'a date',
+}
+
+/** "must be …", or null where only the schema's own message says what is wrong. */
+function demandOf({ keyword, params = {} }: RawIssue): string | null {
+  switch (keyword) {
+    case 'invalid_type': {
+      const expected = String(params['expected'])
+      return typeNames[expected] ?? `of type ${expected}`
+    }
+    case 'invalid_value': {
+      const values = Array.isArray(params['values']) ? params['values'].map((value) => JSON.stringify(value)) : []
+      return values.length === 1 ? `${values[0]}` : `one of ${values.join(', ')}`
+    }
+    case 'too_small':
+      return bound(params['origin'], params['minimum'], params['inclusive'] === false ? 'more than' : 'at least')
+    case 'too_big':
+      return bound(params['origin'], params['maximum'], params['inclusive'] === false ? 'less than' : 'at most')
+    case 'invalid_format':
+      return params['format'] === 'regex'
+        ? `text that fits ${String(params['pattern'])}`
+        : `a valid ${String(params['format'])}`
+    case 'not_multiple_of':
+      return `a multiple of ${String(params['divisor'])}`
+    case 'unrecognized_keys': {
+      const keys = Array.isArray(params['keys']) ? params['keys'].map((key) => JSON.stringify(key)) : []
+      return `without the unknown ${keys.length === 1 ? 'field' : 'fields'} ${keys.join(', ')}`
+    }
+    case 'invalid_union':
+      return 'of one of the forms that the documentation lists'
+    default:
+      return null
+  }
+}
+
+function bound(origin: unknown, limit: unknown, relation: string): string {
+  const one = Number(limit) === 1
+  if (origin === 'string') return `${relation} ${String(limit)} ${one ? 'character' : 'characters'} long`
+  if (origin === 'array' || origin === 'set')
+    return `a list of ${relation} ${String(limit)} ${one ? 'entry' : 'entries'}`
+  return `${relation} ${String(limit)}`
+}
+
+function valueAt(value: unknown, keys: readonly string[]): unknown {
+  let at: unknown = value
+  for (const key of keys) {
+    if (typeof at !== 'object' || at === null || !Object.hasOwn(at, key)) return undefined
+    at = (at as Record<string, unknown>)[key]
+  }
+  return at
+}

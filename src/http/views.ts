@@ -1,0 +1,177 @@
+// Rows → the JSON of the /v1 family. Every time is given twice: ISO text and,
+// with `Ms` behind the name, epoch milliseconds.
+
+import { z } from 'zod'
+import { isoTime } from '../kit/clock.ts'
+import type { ConversationRow, InteractionRow, MessageRow, RunRow } from '../stores/store.ts'
+
+const time = z.string().describe('ISO 8601, UTC')
+const ms = z.number().describe('epoch milliseconds')
+
+function times<Name extends string>(fields: Record<Name, number | null>): Record<string, string | number | null> {
+  return Object.fromEntries(
+    Object.entries<number | null>(fields).flatMap(([name, at]) => [
+      [name, at === null ? null : isoTime(at)],
+      [`${name}Ms`, at],
+    ]),
+  )
+}
+
+export const conversationView = z.object({
+  id: z.string(),
+  title: z.string().nullable(),
+  createdAt: time,
+  createdAtMs: ms,
+  updatedAt: time,
+  updatedAtMs: ms,
+  activeRun: z
+    .object({ runId: z.string(), status: z.string(), cursor: z.string() })
+    .nullable()
+    .optional()
+    .describe(
+      'The run that is under way, and the cursor of its last event: GET /v1/agent/runs/{runId}/stream?after={cursor}.',
+    ),
+})
+
+export function toConversation(row: ConversationRow): z.infer<typeof conversationView> {
+  return { id: row.id, title: row.title, ...times({ createdAt: row.createdAt, updatedAt: row.updatedAt }) } as z.infer<
+    typeof conversationView
+  >
+}
+
+export const messageView = z.object({
+  id: z.string(),
+  conversationId: z.string().optional(),
+  role: z.enum(['system', 'user', 'assistant', 'tool']),
+  content: z.string(),
+  createdAt: time,
+  createdAtMs: ms,
+  toolCallId: z.string().nullable(),
+  references: z.array(z.unknown()),
+  metadata: z.record(z.string(), z.unknown()),
+})
+
+export function toMessage(row: MessageRow): z.infer<typeof messageView> {
+  return {
+    id: row.id,
+    conversationId: row.conversationId,
+    role: row.role,
+    content: row.content,
+    createdAt: isoTime(row.createdAt),
+    createdAtMs: row.createdAt,
+    toolCallId: row.toolCallId,
+    references: [],
+    metadata: { ...row.metadata, ...(row.runId === null ? {} : { runId: row.runId }) },
+  }
+}
+
+/** The words of this family: `cancelled` with two l, and `awaiting_input` while a person is asked. */
+export function runStatusWord(status: RunRow['status']): string {
+  if (status === 'canceled') return 'cancelled'
+  return status === 'waiting_user' ? 'awaiting_input' : status
+}
+
+export const runView = z.object({
+  runId: z.string(),
+  agentId: z.string(),
+  conversationId: z.string().nullable(),
+  status: z.enum(['queued', 'running', 'awaiting_input', 'succeeded', 'failed', 'cancelled']),
+  attempt: z.number(),
+  cursor: z.string().describe('The last event of the run so far.'),
+  createdAt: time,
+  createdAtMs: ms,
+  startedAt: time.nullable(),
+  startedAtMs: ms.nullable(),
+  endedAt: time.nullable(),
+  endedAtMs: ms.nullable(),
+  error: z.unknown().nullable(),
+  cancelRequested: z.boolean(),
+})
+
+export function toRun(row: RunRow): z.infer<typeof runView> {
+  return {
+    runId: row.id,
+    agentId: row.agentId,
+    conversationId: row.conversationId,
+    status: runStatusWord(row.status),
+    attempt: row.attempt,
+    cursor: String(row.lastSeq),
+    ...times({ createdAt: row.createdAt, startedAt: row.startedAt, endedAt: row.endedAt }),
+    error: row.error,
+    cancelRequested: row.cancel !== null,
+  } as z.infer<typeof runView>
+}
+
+export const confirmationView = z.object({
+  id: z.string(),
+  runId: z.string(),
+  conversationId: z.string().nullable(),
+  toolCallId: z.string().nullable(),
+  toolName: z.string().nullable(),
+  message: z.string().describe('What the call is about to do.'),
+  payload: z.unknown().describe('The arguments that were shown, or as edited while confirming.'),
+  outcome: z
+    .literal('unknown')
+    .nullable()
+    .describe('unknown: the call may have happened before a restart; confirming runs it again.'),
+  status: z.enum(['pending', 'confirmed', 'rejected', 'failed', 'expired', 'cancelled']),
+  result: z.unknown().nullable(),
+  error: z.unknown().nullable(),
+  userId: z.string(),
+  createdAt: time,
+  createdAtMs: ms,
+  updatedAt: time,
+  updatedAtMs: ms,
+  expiresAt: time.nullable(),
+  expiresAtMs: ms.nullable(),
+  confirmedAt: time.nullable(),
+  confirmedAtMs: ms.nullable(),
+  rejectedAt: time.nullable(),
+  rejectedAtMs: ms.nullable(),
+  executedAt: time.nullable(),
+  executedAtMs: ms.nullable(),
+})
+
+type ConfirmationStatus = z.infer<typeof confirmationView>['status']
+
+export function confirmationStatus(row: InteractionRow): ConfirmationStatus {
+  switch (row.status) {
+    case 'confirmed':
+      // The tool ran and failed; the decision itself still stands.
+      return row.error === null ? 'confirmed' : 'failed'
+    case 'closed':
+      return 'cancelled'
+    case 'pending':
+    case 'rejected':
+    case 'expired':
+      return row.status
+    case 'replied':
+    case 'auto_decided':
+      return 'confirmed'
+  }
+}
+
+export function toConfirmation(row: InteractionRow): z.infer<typeof confirmationView> {
+  return {
+    id: row.id,
+    runId: row.runId,
+    conversationId: row.conversationId,
+    toolCallId: row.callId,
+    toolName: row.toolName,
+    message: row.prompt,
+    payload: row.status === 'confirmed' && row.response !== null ? row.response : row.input,
+    outcome: row.outcome,
+    status: confirmationStatus(row),
+    result: row.result,
+    error: row.error ?? (row.status === 'rejected' && row.reason !== null ? row.reason : null),
+    userId: row.owner,
+    ...times({
+      createdAt: row.createdAt,
+      updatedAt: row.updatedAt,
+      expiresAt: row.deadlineAt,
+      confirmedAt: row.status === 'confirmed' ? row.decidedAt : null,
+      rejectedAt: row.status === 'rejected' ? row.decidedAt : null,
+      executedAt: row.executedAt,
+    }),
+  } as z.infer<typeof confirmationView>
+}

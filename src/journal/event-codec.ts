@@ -1,0 +1,49 @@
+// Row text ⇄ event. Writing refuses what does not fit the schema; reading never
+// throws: a line that does not parse or no longer fits is reported as dirty, and
+// the caller skips and counts it.
+
+import { AppError } from '../errors/app-error.ts'
+import { type EventType, eventBodies, type NewEvent, type RunEvent } from './event.ts'
+
+/** Throws `event_invalid` when an event does not fit its schema. */
+export function checkEvent(event: NewEvent): void {
+  // Deltas are nearly all events; their shape is checked without the general machinery.
+  if (event.type === 'text.delta') {
+    if (typeof event.data.text === 'string' && typeof event.data.messageId === 'string') return
+  } else if (eventBodies[event.type]?.safeParse(event.data).success) {
+    return
+  }
+  const result = eventBodies[event.type]?.safeParse(event.data)
+  throw new AppError('event_invalid', `The event ${event.type} does not fit its schema.`, {
+    details: { type: event.type, issues: result?.error?.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`) },
+  })
+}
+
+/** One line, no newline inside: JSON escapes control characters. */
+export function encodeEvent(event: RunEvent): string {
+  if (event.type === 'text.delta') {
+    return `{"seq":${event.seq},"at":${event.at},"attempt":${event.attempt},"type":"text.delta","data":{"messageId":"${event.data.messageId}","text":${JSON.stringify(event.data.text)}}}`
+  }
+  return JSON.stringify(event)
+}
+
+/** The event of one stored line, or null where the line is dirty. */
+export function decodeEvent(line: string): RunEvent | null {
+  let row: Record<string, unknown>
+  try {
+    row = JSON.parse(line) as Record<string, unknown>
+  } catch {
+    return null
+  }
+  if (row === null || typeof row !== 'object') return null
+  if (!Number.isSafeInteger(row.seq) || (row.seq as number) < 1) return null
+  if (typeof row.at !== 'number' || !Number.isSafeInteger(row.attempt)) return null
+  const data = row.data as Record<string, unknown> | null
+  if (row.type === 'text.delta') {
+    return typeof data?.text === 'string' && typeof data.messageId === 'string' ? (row as RunEvent) : null
+  }
+  const schema = typeof row.type === 'string' && Object.hasOwn(eventBodies, row.type) ? eventBodies[row.type as EventType] : undefined
+  if (schema === undefined) return null
+  const parsed = schema.safeParse(data)
+  return parsed.success ? ({ ...row, data: parsed.data } as RunEvent) : null
+}

@@ -1,0 +1,258 @@
+// The fold that a run needs about itself: where it stands, what the model said
+// in each finished step, which calls are open, what a person was asked. Live
+// execution and recovery use the same fold, so a restart knows exactly what the
+// running process knew.
+
+import { AppError } from '../errors/app-error.ts'
+import type { EventData, JsonValue, RunEvent, RunSpec, RunStatus, ToolEffect } from './event.ts'
+import { type Phase, phaseAfter, refusal } from './transitions.ts'
+
+export type CallState = {
+  readonly callId: string
+  readonly name: string
+  readonly step: number
+  readonly index: number
+  readonly effect: ToolEffect
+  readonly invalidInput: string | undefined
+  input: JsonValue
+  /** How often it was started; more than once only after a crash or an `unknown` that a person confirmed. */
+  starts: number
+  started: boolean
+  /** The open or last interaction about this call. */
+  interactionId: string | undefined
+  decision: 'confirmed' | 'rejected' | 'expired' | 'closed' | undefined
+  decisionReason: string | undefined
+  askedUnknown: boolean
+  done: EventData<'tool.done'> | undefined
+}
+
+export type InteractionState = EventData<'input.required'> & { resolved: EventData<'input.resolved'> | undefined }
+
+export type StepState = {
+  readonly step: number
+  /** Empty after its text was superseded, until the new text names its own. */
+  messageId: string
+  startedAt: number
+  /** Text shown under `messageId` so far. */
+  text: string
+  reasoningId: string | undefined
+  reasoning: string
+  finished: boolean
+  finishReason: string | undefined
+  readonly callIds: string[]
+}
+
+export type RunState = {
+  phase: Phase
+  lastSeq: number
+  attempt: number
+  accepted: EventData<'run.accepted'> | undefined
+  acceptedAt: number
+  startedAt: number | undefined
+  endedAt: number | undefined
+  ended: EventData<'run.ended'> | undefined
+  steps: StepState[]
+  calls: Map<string, CallState>
+  interactions: Map<string, InteractionState>
+  /** Time spent running, over all attempts that were left in order. */
+  activeMs: number
+  runningSince: number | undefined
+  usage: { inputTokens: number; outputTokens: number }
+}
+
+export function newRunState(): RunState {
+  return {
+    phase: 'new',
+    lastSeq: 0,
+    attempt: 1,
+    accepted: undefined,
+    acceptedAt: 0,
+    startedAt: undefined,
+    endedAt: undefined,
+    ended: undefined,
+    steps: [],
+    calls: new Map(),
+    interactions: new Map(),
+    activeMs: 0,
+    runningSince: undefined,
+    usage: { inputTokens: 0, outputTokens: 0 },
+  }
+}
+
+/** Throws `transition_refused` when the table does not allow the event here. */
+export function checkTransition(state: RunState, event: Pick<RunEvent, 'type' | 'data'>): void {
+  const reason = refusal(state.phase, event)
+  if (reason !== null) throw new AppError('transition_refused', `The journal refused an event: ${reason}.`)
+}
+
+/** Folds one event into the state, in place. Knows nothing of what is allowed; that is `checkTransition`. */
+export function applyEvent(state: RunState, event: RunEvent): void {
+  state.lastSeq = event.seq
+  state.phase = phaseAfter(state.phase, event)
+  switch (event.type) {
+    case 'text.delta': {
+      const step = state.steps.at(-1)
+      if (step === undefined) return
+      // A new message id inside a step: the torn one was superseded.
+      if (step.messageId === event.data.messageId) step.text += event.data.text
+      else {
+        step.messageId = event.data.messageId
+        step.text = event.data.text
+      }
+      return
+    }
+    case 'reasoning.delta': {
+      const step = state.steps.at(-1)
+      if (step === undefined) return
+      if (step.reasoningId === event.data.reasoningId) step.reasoning += event.data.text
+      else {
+        step.reasoningId = event.data.reasoningId
+        step.reasoning = event.data.text
+      }
+      return
+    }
+    case 'run.accepted':
+      state.accepted = event.data
+      state.acceptedAt = event.at
+      return
+    case 'run.state':
+      state.attempt = event.attempt
+      if (event.data.to === 'running') {
+        state.startedAt ??= event.at
+        state.runningSince = event.at
+      } else if (state.runningSince !== undefined) {
+        // After a crash nobody knows how long the run was really at work; that time is not counted.
+        if (event.data.trigger !== 'restart.requeued') state.activeMs += event.at - state.runningSince
+        state.runningSince = undefined
+      }
+      return
+    case 'step.started': {
+      const open = state.steps.at(-1)
+      if (open !== undefined && open.step === event.data.step) {
+        // Asked again after a crash: the text shown so far still stands, unless it was superseded.
+        if (open.messageId === '') open.messageId = event.data.messageId
+        return
+      }
+      state.steps.push({
+        step: event.data.step,
+        messageId: event.data.messageId,
+        startedAt: event.at,
+        text: '',
+        reasoningId: undefined,
+        reasoning: '',
+        finished: false,
+        finishReason: undefined,
+        callIds: [],
+      })
+      return
+    }
+    case 'message.done': {
+      const step = state.steps.at(-1)
+      if (step === undefined) return
+      const active = event.data.state === 'active'
+      step.messageId = active ? event.data.messageId : ''
+      step.text = active ? event.data.text : ''
+      return
+    }
+    case 'step.done': {
+      const step = state.steps.at(-1)
+      if (step === undefined) return
+      step.finished = true
+      step.messageId = event.data.messageId
+      step.finishReason = event.data.finishReason
+      state.usage.inputTokens += event.data.usage?.inputTokens ?? 0
+      state.usage.outputTokens += event.data.usage?.outputTokens ?? 0
+      return
+    }
+    case 'tool.called':
+      state.steps.at(-1)?.callIds.push(event.data.callId)
+      state.calls.set(event.data.callId, {
+        callId: event.data.callId,
+        name: event.data.name,
+        step: event.data.step,
+        index: event.data.index,
+        effect: event.data.effect,
+        invalidInput: event.data.invalidInput,
+        input: event.data.input,
+        starts: 0,
+        started: false,
+        interactionId: undefined,
+        decision: undefined,
+        decisionReason: undefined,
+        askedUnknown: false,
+        done: undefined,
+      })
+      return
+    case 'tool.started': {
+      const call = state.calls.get(event.data.callId)
+      if (call === undefined) return
+      call.started = true
+      call.starts += 1
+      call.input = event.data.input
+      return
+    }
+    case 'tool.done': {
+      const call = state.calls.get(event.data.callId)
+      if (call !== undefined) call.done = event.data
+      return
+    }
+    case 'input.required': {
+      state.interactions.set(event.data.interactionId, { ...event.data, resolved: undefined })
+      const call = event.data.callId === undefined ? undefined : state.calls.get(event.data.callId)
+      if (call !== undefined) {
+        call.interactionId = event.data.interactionId
+        call.decision = undefined
+        call.askedUnknown = event.data.outcome === 'unknown'
+      }
+      return
+    }
+    case 'input.resolved': {
+      const interaction = state.interactions.get(event.data.interactionId)
+      if (interaction === undefined) return
+      interaction.resolved = event.data
+      const call = interaction.callId === undefined ? undefined : state.calls.get(interaction.callId)
+      if (call === undefined) return
+      const { resolution } = event.data
+      call.decision = resolution === 'replied' || resolution === 'auto_decided' ? 'confirmed' : resolution
+      call.decisionReason = event.data.reason
+      if (resolution === 'confirmed') {
+        if (event.data.input !== undefined) call.input = event.data.input
+        call.started = false
+      }
+      return
+    }
+    case 'run.ended':
+      state.ended = event.data
+      state.endedAt = event.at
+      return
+    case 'tool.progress':
+    case 'context.patch':
+    case 'diagnostic':
+      return
+  }
+}
+
+export function foldRun(events: Iterable<RunEvent>): RunState {
+  const state = newRunState()
+  for (const event of events) applyEvent(state, event)
+  return state
+}
+
+export function statusOf(state: RunState): RunStatus {
+  if (state.phase === 'new') return 'queued'
+  if (state.phase === 'ended') return state.ended?.status ?? 'failed'
+  return state.phase
+}
+
+export function specOf(state: RunState): RunSpec {
+  if (state.accepted === undefined) throw new AppError('run_unrecoverable', 'The run has lost its first event, so it cannot go on.')
+  return state.accepted.spec
+}
+
+export function openCalls(state: RunState): CallState[] {
+  return [...state.calls.values()].filter((call) => call.done === undefined)
+}
+
+export function openInteractions(state: RunState): InteractionState[] {
+  return [...state.interactions.values()].filter((interaction) => interaction.resolved === undefined)
+}

@@ -1,0 +1,160 @@
+// Any model of the AI SDK's provider interface as a `Model`. For breadth: these
+// adapters know many providers' wires; retries stay with us.
+//
+// Their adapters report a stream that was cut off as a kind of finish. Here only a
+// finish that the provider itself gave counts; anything else is
+// `model_stream_incomplete`, never a success.
+
+import { APICallError, InvalidResponseDataError, JSONParseError, TypeValidationError } from '@ai-sdk/provider'
+import type { LanguageModelV4, LanguageModelV4CallOptions, LanguageModelV4StreamPart } from '@ai-sdk/provider'
+import { AppError } from '../errors/app-error.ts'
+import type { Clock } from '../kit/clock.ts'
+import type { Ids } from '../kit/ids.ts'
+import { toCallOptions } from './ai-sdk-request.ts'
+import { finishReasonWith, pushText, toToolCallParts, usageOf } from './answer-parts.ts'
+import type { RawCall } from './answer-parts.ts'
+import type { FinishReason, Model, ModelPart, ModelRequest } from './model.ts'
+import { incompleteError, malformedError, reportedError, statusError, unreachableError } from './provider-error.ts'
+import type { ProviderIdentity } from './provider-error.ts'
+
+export type AiSdkModelOptions = {
+  identity: ProviderIdentity
+  /** Called for each request, with the name after the slash. May load its package on first use. */
+  load: (model: string) => Promise<LanguageModelV4>
+  ids: Ids
+  clock: Pick<Clock, 'now'>
+}
+
+export function createAiSdkModel(options: AiSdkModelOptions): Model {
+  return {
+    async *stream(request, signal) {
+      signal.throwIfAborted()
+      // Ours as well, so that a consumer who leaves closes the connection, whatever the adapter does on cancel.
+      const leave = new AbortController()
+      const calls = toCallOptions(request, AbortSignal.any([signal, leave.signal]))
+      try {
+        yield* read(await begin(options, request, calls), request, options)
+      } catch (error) {
+        if (signal.aborted) throw signal.reason
+        throw error
+      } finally {
+        leave.abort()
+      }
+    },
+  }
+}
+
+async function begin(
+  options: AiSdkModelOptions,
+  request: ModelRequest,
+  calls: LanguageModelV4CallOptions,
+): Promise<ReadableStream<LanguageModelV4StreamPart>> {
+  const model = await options.load(request.model)
+  try {
+    return (await model.doStream(calls)).stream
+  } catch (error) {
+    throw toProviderError(error, options, unreachableError)
+  }
+}
+
+async function* read(
+  stream: ReadableStream<LanguageModelV4StreamPart>,
+  request: ModelRequest,
+  options: AiSdkModelOptions,
+): AsyncGenerator<ModelPart[], void> {
+  const { identity, ids } = options
+  const calls: RawCall[] = []
+  const reader = stream.getReader()
+  for (;;) {
+    let result: { done: boolean; value?: LanguageModelV4StreamPart | undefined }
+    try {
+      result = await reader.read()
+    } catch (error) {
+      throw toProviderError(error, options, (who, cause) => incompleteError(who, 'the connection broke', cause))
+    }
+    const part = result.value
+    if (result.done || part === undefined) throw incompleteError(identity, 'the stream ended before the answer did')
+    const parts: ModelPart[] = []
+    switch (part.type) {
+      case 'text-delta':
+        pushText(parts, 'text', part.delta)
+        break
+      case 'reasoning-delta':
+        pushText(parts, 'reasoning', part.delta)
+        break
+      case 'tool-call':
+        // A tool that the provider ran itself is part of its answer, not a request to us.
+        if (part.providerExecuted !== true) {
+          calls.push({ id: part.toolCallId, name: part.toolName, rawInput: part.input })
+        }
+        break
+      case 'error':
+        throw toProviderError(part.error, options, (who, error) => reportedError(who, error))
+      case 'finish': {
+        const reason = finishOf(part.finishReason, identity)
+        const usage = usageOf(part.usage.inputTokens.total, part.usage.outputTokens.total, part.usage.outputTokens.reasoning)
+        parts.push(...toToolCallParts(calls, reason, request, ids), {
+          type: 'finish',
+          reason: finishReasonWith(calls.length, reason),
+          ...(usage === undefined ? {} : { usage }),
+        })
+        yield parts
+        return
+      }
+      default:
+      // Starts, ends, metadata, sources and files have no part of ours; tool input comes whole with `tool-call`.
+    }
+    if (parts.length > 0) yield parts
+  }
+}
+
+function finishOf(finish: { unified: string; raw: string | undefined }, identity: ProviderIdentity): FinishReason {
+  switch (finish.unified) {
+    case 'stop':
+    case 'length':
+    case 'tool-calls':
+    case 'content-filter':
+      return finish.unified
+    case 'interrupted':
+      throw incompleteError(identity, 'the connection closed before the end of the answer')
+    default:
+      // Without a word of the provider, `other` and `error` mean that it never said how it finished.
+      if (finish.raw === undefined) {
+        throw incompleteError(identity, 'the connection closed before the end of the answer')
+      }
+      if (finish.unified === 'error') throw reportedError(identity, `its finish reason is "${finish.raw}".`)
+      return 'other'
+  }
+}
+
+function toProviderError(
+  error: unknown,
+  options: AiSdkModelOptions,
+  otherwise: (identity: ProviderIdentity, error: unknown) => AppError,
+): AppError {
+  const { identity } = options
+  if (error instanceof AppError) return error
+  if (APICallError.isInstance(error)) {
+    if (error.statusCode === undefined) return unreachableError(identity, error.cause)
+    // A success status with an unreadable body: the answer broke off.
+    if (error.statusCode < 300) return incompleteError(identity, 'its answer cannot be read', error.cause)
+    return statusError(identity, {
+      status: error.statusCode,
+      body: error.responseBody ?? error.message,
+      retryAfter: error.responseHeaders?.['retry-after'],
+      now: options.clock.now(),
+    })
+  }
+  if (JSONParseError.isInstance(error)) return incompleteError(identity, 'a part of it is not valid JSON')
+  if (TypeValidationError.isInstance(error)) {
+    const value = error.value
+    if (value !== null && typeof value === 'object' && 'error' in value) return reportedError(identity, value.error)
+    return malformedError(identity, 'it does not have the shape of that provider’s answers')
+  }
+  if (InvalidResponseDataError.isInstance(error)) {
+    // Without data it complains about what never came.
+    if (error.data === undefined) return incompleteError(identity, 'the connection closed before the end of the answer')
+    return malformedError(identity, 'it asks for a tool without naming it')
+  }
+  return otherwise(identity, error)
+}

@@ -1,0 +1,66 @@
+// Our request → the call options of the AI SDK's provider interface.
+
+import type { LanguageModelV4CallOptions, LanguageModelV4Message } from '@ai-sdk/provider'
+import type { ModelMessage, ModelRequest } from './model.ts'
+
+export function toCallOptions(request: ModelRequest, signal: AbortSignal): LanguageModelV4CallOptions {
+  return {
+    prompt: toPrompt(request.messages),
+    abortSignal: signal,
+    ...(request.tools.length === 0
+      ? {}
+      : {
+          tools: request.tools.map((tool) => ({
+            type: 'function' as const,
+            name: tool.name,
+            description: tool.description,
+            inputSchema: tool.inputSchema,
+          })),
+          toolChoice: { type: 'auto' as const },
+        }),
+    ...(request.temperature === undefined ? {} : { temperature: request.temperature }),
+    ...(request.maxTokens === undefined ? {} : { maxOutputTokens: request.maxTokens }),
+  }
+}
+
+function toPrompt(messages: readonly ModelMessage[]): LanguageModelV4Message[] {
+  const prompt: LanguageModelV4Message[] = []
+  for (const message of messages) {
+    switch (message.role) {
+      case 'system':
+        prompt.push({ role: 'system', content: message.content })
+        break
+      case 'user':
+        prompt.push({ role: 'user', content: [{ type: 'text', text: message.content }] })
+        break
+      case 'assistant':
+        prompt.push({
+          role: 'assistant',
+          content: [
+            ...(message.content === '' ? [] : [{ type: 'text' as const, text: message.content }]),
+            ...(message.toolCalls ?? []).map((call) => ({
+              type: 'tool-call' as const,
+              toolCallId: call.callId,
+              toolName: call.name,
+              input: call.input,
+            })),
+          ],
+        })
+        break
+      case 'tool': {
+        const result = {
+          type: 'tool-result' as const,
+          toolCallId: message.callId,
+          toolName: message.name,
+          output: { type: message.isError ? ('error-text' as const) : ('text' as const), value: message.content },
+        }
+        // Results of calls that were made at once belong into one message: some providers insist.
+        const last = prompt.at(-1)
+        if (last?.role === 'tool') last.content.push(result)
+        else prompt.push({ role: 'tool', content: [result] })
+        break
+      }
+    }
+  }
+  return prompt
+}

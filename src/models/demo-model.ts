@@ -1,0 +1,70 @@
+// The built-in model `demo/demo`: deterministic, offline, always there. It lets a
+// fresh installation show everything that the server does (streaming, tools,
+// confirmations, reasoning) before anybody has a key. What it says comes from
+// demo-plan.ts; here it is streamed.
+
+import type { Clock } from '../kit/clock.ts'
+import type { Ids } from '../kit/ids.ts'
+import { planDemoAnswer } from './demo-plan.ts'
+import type { Model, ModelPart } from './model.ts'
+import { sleep } from './retry.ts'
+
+export { demoPhrases } from './demo-words.ts'
+
+export type DemoModelOptions = {
+  clock: Clock
+  ids: Ids
+  /** Between two chunks, about as fast as people read; 0 streams without waiting. */
+  paceMs?: number
+}
+
+const defaultPaceMs = 15
+
+export function createDemoModel(options: DemoModelOptions): Model {
+  const paceMs = options.paceMs ?? defaultPaceMs
+  return {
+    async *stream(request, signal) {
+      const plan = planDemoAnswer(request)
+      const said: ModelPart[] = [
+        ...chunksOf(plan.reasoning).map((text): ModelPart => ({ type: 'reasoning', text })),
+        ...chunksOf(plan.text).map((text): ModelPart => ({ type: 'text', text })),
+      ]
+      const limit = request.maxTokens ?? said.length
+      for (const part of said.slice(0, limit)) {
+        if (paceMs > 0) await sleep(options.clock, paceMs, signal)
+        signal.throwIfAborted()
+        yield [part]
+      }
+      signal.throwIfAborted()
+      const usage = {
+        inputTokens: estimateTokens(JSON.stringify([request.messages, request.tools])),
+        outputTokens: Math.min(said.length, limit) + estimateTokens(JSON.stringify(plan.calls)),
+      }
+      if (said.length > limit) {
+        yield [{ type: 'finish', reason: 'length', usage }]
+        return
+      }
+      const calls = plan.calls.map(
+        (call): ModelPart => ({
+          type: 'tool-call',
+          callId: `call_${options.ids()}`,
+          name: call.name,
+          input: call.input,
+          rawInput: JSON.stringify(call.input),
+        }),
+      )
+      yield [...calls, { type: 'finish', reason: calls.length > 0 ? 'tool-calls' : 'stop', usage }]
+    },
+  }
+}
+
+/** Words with the space before them, and Chinese characters in twos. Joined they are the text again. */
+export function chunksOf(text: string): string[] {
+  return text.match(/[\u3000-\u9fff\uf900-\ufaff\uff00-\uffef]{1,2}|\s*[^\s\u3000-\u9fff\uf900-\ufaff\uff00-\uffef]{1,24}|\s+/gu) ?? []
+}
+
+/** A rule of thumb: four Latin characters to a token. */
+function estimateTokens(text: string): number {
+  return Math.ceil(text.length / 4)
+}
+

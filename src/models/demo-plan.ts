@@ -1,0 +1,193 @@
+// What the demo model answers to a request. Pure and deterministic: phrases are
+// looked for in a fixed order, and what one phrase has used is not looked at by
+// the next, so that "remember that the time is five" only remembers.
+
+import type { JsonValue } from '../journal/event.ts'
+import { configureAdvice, demoWords } from './demo-words.ts'
+import type { Language, ToolNews, Words } from './demo-words.ts'
+import type { ModelMessage, ModelRequest } from './model.ts'
+
+export type DemoPlan = { reasoning: string; text: string; calls: { name: string; input: JsonValue }[] }
+
+type Wanted = { name: string; input: JsonValue | undefined }
+
+const heardCharsMax = 400
+const contentCharsMax = 600
+const countMax = 5_000
+/** What finds the newest notes: the tool wants a query that is not empty, and this has no word in it. */
+const anyNote = ' '
+const longSentences = 60
+
+export function planDemoAnswer(request: ModelRequest): DemoPlan {
+  const said = request.messages.findLast((message) => message.role === 'user')?.content.trim() ?? ''
+  const language: Language = /[\u3400-\u9fff\uf900-\ufaff]/.test(said) ? 'zh' : 'en'
+  const words = demoWords[language]
+  const results = resultsAtTheEnd(request.messages)
+  if (results.length > 0) return { reasoning: '', text: summarise(results, words), calls: [] }
+
+  const reasoning = /\bthink\b|思考|想一想|推理/i.test(said) ? words.thoughts(cut(said, heardCharsMax)) : ''
+  const paragraphs: string[] = []
+  if (!request.messages.some((message) => message.role === 'assistant')) paragraphs.push(words.introduction)
+
+  const calls: DemoPlan['calls'] = []
+  const wanted = wantedCalls(said)
+  const offered = new Set(request.tools.map((tool) => tool.name))
+  for (const { name, input } of wanted.calls) {
+    if (!offered.has(name)) paragraphs.push(words.unavailable(name, configureAdvice(name, language)))
+    else if (input === undefined) paragraphs.push(words.badArguments(name))
+    else calls.push({ name, input })
+  }
+  if (calls.length > 0) paragraphs.push(words.calling(calls.map((call) => call.name)))
+  if (wanted.calls.length === 0) {
+    paragraphs.push(wanted.recipientMissing ? words.noRecipient : answerInWords(said, words))
+  }
+  return { reasoning, text: paragraphs.join('\n\n'), calls }
+}
+
+function answerInWords(said: string, words: Words): string {
+  if (said === '') return words.nothingSaid
+  if (/^\W*help\W*$|\bwhat can you do\b|帮助|你会什么|你能做什么/i.test(said)) return words.help()
+  if (/新年.*(?:祝福|祝愿|贺词)|(?:祝福|贺词).*新年|\bnew year\b/i.test(said)) return words.wish
+  const target = /\bcount (?:up )?to (\d{1,9})|数到\s*(\d{1,9})/i.exec(said)
+  if (target !== null) {
+    const last = Math.min(Number(target[1] ?? target[2]), countMax)
+    return Array.from({ length: last }, (_, index) => index + 1).join(' ')
+  }
+  if (/\blong\b|长文|很长|长一点/i.test(said)) {
+    return Array.from({ length: longSentences }, (_, index) => `${index + 1}. ${words.long}`).join('\n')
+  }
+  if (/^\W*(?:hello|hi|hey)\b.{0,20}$|^(?:你好|您好|嗨)/i.test(said)) return words.greeting
+  return words.heard(cut(said, heardCharsMax))
+}
+
+/** The calls that a text asks for, in the order of the rules below. */
+function wantedCalls(said: string): { calls: Wanted[]; recipientMissing: boolean } {
+  const calls: Wanted[] = []
+  let rest = said
+  const use = (match: RegExpExecArray, length = match[0].length): void => {
+    rest = `${rest.slice(0, match.index)} ${rest.slice(match.index + length)}`
+  }
+
+  const byName = /(?:\b(?:use|call)\s+(?:the\s+)?tool\s+|(?:使用|调用|用)工具\s*)[`"'“”]?([\w.-]*\w)[`"'“”]?/i
+  for (let match = byName.exec(rest); match !== null; match = byName.exec(rest)) {
+    const after = rest.slice(match.index + match[0].length)
+    const found = leadingJson(after)
+    calls.push({ name: match[1] ?? '', input: found.input })
+    use(match, match[0].length + found.length)
+  }
+
+  let recipientMissing = false
+  if (/\bfeishu\b|飞书/i.test(rest) && /\bsend\b|\bmessage\b|发/i.test(rest)) {
+    const message = readFeishu(rest)
+    if (message === undefined) recipientMissing = true
+    else calls.push({ name: 'send_feishu_message', input: message })
+    rest = ''
+  }
+
+  const remember = /\b(?:remember|note)\s+that\s+([^.;\n]+)|\bremember:?\s+([^.;\n]+)|(?:记住|记下)[:\uff1a,\uff0c]?\s*([^。;\uff1b\n]+)/i.exec(rest)
+  if (remember !== null) {
+    const text = (remember[1] ?? remember[2] ?? remember[3] ?? '').trim()
+    if (text !== '') calls.push({ name: 'remember_note', input: { text } })
+    use(remember)
+  }
+
+  const search = searchForm.exec(rest)
+  if (search !== null) {
+    const query = (search.groups?.['english'] ?? search.groups?.['chinese'] ?? '').trim()
+    calls.push({ name: 'search_notes', input: { query: query === '' ? anyNote : query } })
+    use(search)
+  }
+
+  const time =
+    /\bwhat(?:['’]s| is)? (?:the )?(?:current )?(?:time|date|day)\b|\bcurrent (?:time|date)\b|\btime is it\b|^\W*time\W*$|几点|什么时间|现在.{0,3}时间|当前时间|今天.{0,3}(?:几号|星期几|日期)/i.exec(rest)
+  if (time !== null) {
+    const zone = /\b(?:in|for)\s+([A-Z][A-Za-z]+\/[A-Za-z_]+)/.exec(rest)?.[1]
+    calls.push({ name: 'current_time', input: zone === undefined ? {} : { timezone: zone } })
+    use(time)
+  }
+
+  // Two tools at once was all that was asked for: two that only read.
+  if (calls.length < 2 && /\bparallel\b|并行|同时/i.test(said)) {
+    if (!calls.some((call) => call.name === 'current_time')) calls.push({ name: 'current_time', input: {} })
+    if (calls.length < 2) calls.push({ name: 'search_notes', input: { query: anyNote } })
+  }
+  return { calls, recipientMissing }
+}
+
+// What is searched for ends where a sentence does, or where another wish begins.
+const searchForm = new RegExp(
+  '\\b(?:(?:search|find in|look in|look through)\\s+(?:my\\s+)?notes?|what did i (?:note|ask you to remember))' +
+    '(?:\\s+(?:for|about)\\s+(?<english>(?:(?!\\s+and\\s+(?:what|tell|the time)|\\s+in parallel)[^.;,?\\n])+))?' +
+    '|(?:查|搜索|查找)(?:一下)?(?:我的)?笔记[:\uff1a,\uff0c]?\\s*' +
+    '(?<chinese>(?:(?!和现在|和几点|并且|同时|并行)[^。;\uff1b,\uff0c?\uff1f\\n])*)',
+  'i',
+)
+
+const recipient = '(?:o[unc]_[\\w-]+|[\\w.+-]+@[\\w-]+(?:\\.[\\w-]+)+|[\\w-]+)'
+
+const feishuForms = [
+  new RegExp(`\\bsend\\s+(?<message>.+?)\\s+to\\s+(?<id>${recipient})\\s+(?:on|via|in|through|by|with)\\s+feishu`, 'is'),
+  new RegExp(`\\bfeishu\\b.*?\\bto\\s+(?<id>${recipient})\\s*(?:saying|that says|:|,)?\\s+(?<message>.+)`, 'is'),
+  new RegExp(`飞书(?:消息|信息)?(?:给|到)\\s*(?<id>${recipient})\\s*(?:说)?[:\uff1a,\uff0c\\s]*(?<message>.+)`, 's'),
+  new RegExp(`给\\s*(?<id>${recipient})\\s*(?:发送|发)(?:一条|个|条)?飞书(?:消息|信息)?[:\uff1a,\uff0c说\\s]*(?<message>.+)`, 's'),
+]
+
+function readFeishu(text: string): { recipientId: string; message: string } | undefined {
+  for (const form of feishuForms) {
+    const groups = form.exec(text)?.groups
+    const message = groups?.['message']?.trim().replace(/^["'“‘]+|["'”’]+$/g, '')
+    if (groups?.['id'] !== undefined && message) return { recipientId: groups['id'], message }
+  }
+  return undefined
+}
+
+/** A JSON object near the beginning. Nothing there means no arguments; something unreadable gives no input. */
+function leadingJson(text: string): { input: JsonValue | undefined; length: number } {
+  const opening = /^[\s:\uff1a,\uff0c]*(?:with|参数)?[\s:\uff1a,\uff0c`]*\{/i.exec(text)
+  if (opening === null) return { input: {}, length: 0 }
+  const start = opening[0].length - 1
+  // Where the object ends is found by trying each closing brace: braces also occur in its strings.
+  for (let end = text.indexOf('}', start); end !== -1; end = text.indexOf('}', end + 1)) {
+    try {
+      return { input: JSON.parse(text.slice(start, end + 1)) as JsonValue, length: end + 1 }
+    } catch {
+      // Not yet the whole object.
+    }
+  }
+  return { input: undefined, length: text.length }
+}
+
+type ToolMessage = Extract<ModelMessage, { role: 'tool' }>
+
+function resultsAtTheEnd(messages: readonly ModelMessage[]): ToolMessage[] {
+  const results: ToolMessage[] = []
+  for (const message of messages.toReversed()) {
+    if (message.role !== 'tool') break
+    results.unshift(message)
+  }
+  return results
+}
+
+function summarise(results: ToolMessage[], words: Words): string {
+  const lines = results.map((result) => words.tool(newsOf(result)))
+  return [...lines, words.toolsDone].join('\n')
+}
+
+function newsOf({ name, content, isError }: ToolMessage): ToolNews {
+  const shown = cut(content, contentCharsMax)
+  if (!isError) return { name, content: shown, kind: 'succeeded' }
+  // Only the sentence that a model is given says how the call ended.
+  const kind = /^The tool failed\b/.test(content)
+    ? 'failed'
+    : /\b(?:did not allow|not allowed|denied|rejected|declined|expired)\b/i.test(content)
+      ? 'denied'
+      : /\boutcome\b.*\bunknown\b|\bunknown outcome\b/i.test(content)
+        ? 'unknown'
+        : 'failed'
+  return { name, content: shown, kind }
+}
+
+function cut(text: string, charsMax: number): string {
+  if (text.length <= charsMax) return text
+  return `${text.slice(0, charsMax).replace(/[\ud800-\udbff]$/, '')}…`
+}

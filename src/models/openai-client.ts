@@ -1,0 +1,309 @@
+// Our own client of the OpenAI chat-completions wire, which most model servers
+// speak. This is the hot path of the whole server: one array of parts for each
+// read of the socket, no web streams, no promise for each token.
+//
+// Back-pressure: what the consumer has not taken waits in one array; beyond a
+// bound the socket is paused, so a slow consumer costs a bounded amount of memory.
+
+import * as http from 'node:http'
+import * as https from 'node:https'
+import type { Clock } from '../kit/clock.ts'
+import type { Ids } from '../kit/ids.ts'
+import type { Model, ModelPart, ModelRequest } from './model.ts'
+import { OpenAiDecoder } from './openai-decoder.ts'
+import { toChatBody } from './openai-request.ts'
+import { incompleteError, malformedError, statusError, unreachableError } from './provider-error.ts'
+import type { ProviderIdentity } from './provider-error.ts'
+
+export const openAiBaseUrl = 'https://api.openai.com/v1'
+
+export type OpenAiClientOptions = {
+  /** With or without a slash at its end. */
+  baseUrl?: string | undefined
+  apiKey?: string | undefined
+  /** For sentences; `openai` unless told. */
+  provider?: string
+  keyVariable?: string
+  ids: Ids
+  clock: Pick<Clock, 'now'>
+}
+
+/** Read but not yet taken by the consumer. Some thousand tokens: enough to never idle, little to hold. */
+const unreadBytesMax = 256 * 1024
+/** An error body is read for its message only. */
+const errorBytesMax = 64 * 1024
+/** A whole answer in one JSON body; a message has no limit below this. */
+const wholeBytesMax = 64 * 1024 * 1024
+/** After the end of an answer: how long and how much we read on, only to get the connection back for reuse. */
+const drainIdleMs = 2_000
+const drainBytesMax = 64 * 1024
+
+export function createOpenAiClient(options: OpenAiClientOptions): Model {
+  const base = (options.baseUrl ?? openAiBaseUrl).replace(/\/+$/, '')
+  const url = new URL(`${base}/chat/completions`)
+  const transport = url.protocol === 'https:' ? https : http
+  const target: Target = {
+    url,
+    transport,
+    // Idle connections are kept for reuse: a TLS handshake costs more than a short answer.
+    agent: new transport.Agent({ keepAlive: true, scheduling: 'lifo', maxFreeSockets: 256 }),
+    identity: {
+      provider: options.provider ?? 'openai',
+      keyVariable: options.keyVariable ?? 'OPENAI_API_KEY',
+      secrets: options.apiKey === undefined ? [] : [options.apiKey],
+    },
+    headers: {
+      'content-type': 'application/json',
+      accept: 'text/event-stream',
+      // A compressed stream would be held back in blocks.
+      'accept-encoding': 'identity',
+      ...(options.apiKey === undefined || options.apiKey === '' ? {} : { authorization: `Bearer ${options.apiKey}` }),
+    },
+    ids: options.ids,
+    clock: options.clock,
+  }
+  const maxTokensField = base === openAiBaseUrl ? 'max_completion_tokens' : 'max_tokens'
+  return {
+    stream(request, signal) {
+      return {
+        [Symbol.asyncIterator]: () => new Answer(target, request, toChatBody(request, { maxTokensField }), signal),
+      }
+    },
+  }
+}
+
+type Target = {
+  url: URL
+  transport: typeof http | typeof https
+  agent: http.Agent | https.Agent
+  identity: ProviderIdentity
+  headers: Record<string, string>
+  ids: Ids
+  clock: Pick<Clock, 'now'>
+}
+
+type Step = IteratorResult<ModelPart[], undefined>
+
+const over: Step = { done: true, value: undefined }
+
+/** One request and its answer, pulled by its consumer. The request is sent at the first `next`. */
+class Answer implements AsyncIterator<ModelPart[], undefined> {
+  readonly #target: Target
+  readonly #request: ModelRequest
+  readonly #body: string
+  readonly #signal: AbortSignal
+  readonly #decoder: OpenAiDecoder
+  #outgoing: http.ClientRequest | undefined
+  #incoming: http.IncomingMessage | undefined
+  #ready: ModelPart[] = []
+  #unreadBytes = 0
+  #paused = false
+  #waiting: { resolve(step: Step): void; reject(error: unknown): void } | undefined
+  #closed = false
+  /** Thrown once, after everything that was read before it. */
+  #failure: { error: unknown } | undefined
+
+  constructor(target: Target, request: ModelRequest, body: string, signal: AbortSignal) {
+    this.#target = target
+    this.#request = request
+    this.#body = body
+    this.#signal = signal
+    this.#decoder = new OpenAiDecoder(target.identity, this.#request, target.ids)
+  }
+
+  next(): Promise<Step> {
+    if (this.#outgoing === undefined && !this.#closed) this.#send()
+    if (this.#ready.length > 0) {
+      const value = this.#ready
+      this.#ready = []
+      this.#unreadBytes = 0
+      if (this.#paused) {
+        this.#paused = false
+        this.#incoming?.resume()
+      }
+      return Promise.resolve({ done: false, value })
+    }
+    if (this.#failure !== undefined) {
+      const { error } = this.#failure
+      this.#failure = undefined
+      return Promise.reject(error)
+    }
+    if (this.#closed) return Promise.resolve(over)
+    return new Promise((resolve, reject) => {
+      this.#waiting = { resolve, reject }
+    })
+  }
+
+  /** The consumer leaves early. */
+  return(): Promise<Step> {
+    this.#ready = []
+    this.#close()
+    // Leaving after the last part is the usual way to go, and then the connection is still good for the next request.
+    if (!this.#decoder.finished) this.#outgoing?.destroy()
+    return Promise.resolve(over)
+  }
+
+  #send(): void {
+    if (this.#signal.aborted) {
+      this.#fail(this.#signal.reason)
+      return
+    }
+    this.#signal.addEventListener('abort', this.#abort, { once: true })
+    const { url, transport, agent, headers } = this.#target
+    const outgoing = transport.request(url, {
+      method: 'POST',
+      agent,
+      headers: { ...headers, 'content-length': Buffer.byteLength(this.#body) },
+    })
+    this.#outgoing = outgoing
+    outgoing.on('response', (incoming) => this.#answered(incoming))
+    // Before the answer began; afterwards the answer itself reports what breaks, and this handler has nothing to add.
+    outgoing.on('error', (error) => {
+      if (this.#incoming === undefined) this.#fail(unreachableError(this.#target.identity, error))
+    })
+    outgoing.end(this.#body)
+  }
+
+  readonly #abort = (): void => {
+    this.#ready = []
+    this.#outgoing?.destroy()
+    this.#fail(this.#signal.reason)
+  }
+
+  #answered(incoming: http.IncomingMessage): void {
+    this.#incoming = incoming
+    const status = incoming.statusCode ?? 0
+    if (status < 200 || status > 299) {
+      this.#readWhole(incoming, errorBytesMax, (body) => {
+        const retryAfter = incoming.headers['retry-after']
+        const now = this.#target.clock.now()
+        this.#fail(statusError(this.#target.identity, { status, body, retryAfter, now }))
+      })
+      return
+    }
+    if (/^application\/json\b/i.test(incoming.headers['content-type'] ?? '')) {
+      this.#readWhole(incoming, wholeBytesMax, (body, complete) => {
+        if (!complete) throw incompleteError(this.#target.identity, 'the connection closed in the middle of it')
+        this.#decoder.whole(body)
+        this.#deliver()
+      })
+      return
+    }
+    incoming.on('data', (bytes: Buffer) => this.#read(bytes))
+    incoming.on('end', () => this.#ended(undefined))
+    incoming.on('error', (error) => this.#ended(error))
+    // A socket that is destroyed from this side emits no error here.
+    incoming.on('close', () => this.#ended(undefined))
+  }
+
+  #read(bytes: Buffer): void {
+    if (this.#closed) return
+    try {
+      this.#decoder.feed(bytes)
+    } catch (error) {
+      this.#deliver()
+      this.#outgoing?.destroy()
+      this.#fail(error)
+      return
+    }
+    this.#unreadBytes += bytes.length
+    this.#deliver()
+    if (this.#closed) return
+    if (this.#ready.length === 0) {
+      this.#unreadBytes = 0
+    } else if (this.#unreadBytes > unreadBytesMax) {
+      this.#paused = true
+      this.#incoming?.pause()
+    }
+  }
+
+  #ended(error: Error | undefined): void {
+    if (this.#closed) return
+    try {
+      this.#decoder.end(error)
+      this.#deliver()
+    } catch (failure) {
+      this.#deliver()
+      this.#fail(failure)
+    }
+  }
+
+  /** Hands over what the decoder has; closes when the answer is over. */
+  #deliver(): void {
+    const parts = this.#decoder.take()
+    if (this.#decoder.finished) {
+      this.#close()
+      this.#drain()
+    }
+    if (parts.length === 0) return
+    const waiting = this.#waiting
+    if (waiting !== undefined) {
+      this.#waiting = undefined
+      waiting.resolve({ done: false, value: parts })
+    } else if (this.#ready.length === 0) {
+      this.#ready = parts
+    } else {
+      for (const part of parts) this.#ready.push(part)
+    }
+  }
+
+  #fail(error: unknown): void {
+    if (this.#closed) return
+    this.#close()
+    const waiting = this.#waiting
+    if (waiting !== undefined) {
+      this.#waiting = undefined
+      waiting.reject(error)
+    } else {
+      this.#failure = { error }
+    }
+  }
+
+  #close(): void {
+    this.#closed = true
+    this.#signal.removeEventListener('abort', this.#abort)
+  }
+
+  /** The answer is over for us; the last bytes of the response are read so that the connection can be used again. */
+  #drain(): void {
+    const incoming = this.#incoming
+    if (incoming === undefined || incoming.complete) return
+    let bytes = 0
+    incoming.on('data', (more: Buffer) => {
+      bytes += more.length
+      if (bytes > drainBytesMax) incoming.destroy()
+    })
+    incoming.setTimeout(drainIdleMs, () => {
+      if (!incoming.complete) incoming.destroy()
+    })
+    incoming.resume()
+  }
+
+  #readWhole(incoming: http.IncomingMessage, bytesMax: number, use: (body: string, complete: boolean) => void): void {
+    const pieces: Buffer[] = []
+    let length = 0
+    let settled = false
+    const settle = (complete: boolean): void => {
+      if (settled || this.#closed) return
+      settled = true
+      try {
+        use(Buffer.concat(pieces).toString('utf8'), complete)
+      } catch (error) {
+        this.#fail(error)
+      }
+    }
+    incoming.on('data', (bytes: Buffer) => {
+      length += bytes.length
+      if (length <= bytesMax) {
+        pieces.push(bytes)
+        return
+      }
+      if (bytesMax === wholeBytesMax) this.#fail(malformedError(this.#target.identity, 'it is longer than 64 MiB'))
+      settle(false)
+      incoming.destroy()
+    })
+    incoming.on('end', () => settle(true))
+    incoming.on('error', () => settle(false))
+    incoming.on('close', () => settle(false))
+  }
+}

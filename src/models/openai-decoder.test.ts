@@ -1,0 +1,175 @@
+// However a provider's bytes are cut into reads, the parts are the same; and
+// whatever is cut off at the end is never taken for a whole answer.
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { AppError } from '../errors/app-error.ts'
+import type { ModelPart, ModelRequest } from './model.ts'
+import { OpenAiDecoder } from './openai-decoder.ts'
+
+const request: ModelRequest = { model: 'm', messages: [], tools: [] }
+const identity = { provider: 'openai', keyVariable: undefined, secrets: [] }
+
+function decoder(): OpenAiDecoder {
+  let count = 0
+  return new OpenAiDecoder(identity, request, () => `id${++count}`)
+}
+
+function decode(reads: Buffer[]): ModelPart[] {
+  const one = decoder()
+  const parts: ModelPart[] = []
+  for (const read of reads) {
+    one.feed(read)
+    parts.push(...one.take())
+  }
+  one.end()
+  return [...parts, ...one.take()]
+}
+
+function stream(...chunks: unknown[]): Buffer {
+  return Buffer.from(chunks.map((chunk) => `data: ${typeof chunk === 'string' ? chunk : JSON.stringify(chunk)}\n\n`).join(''))
+}
+
+const delta = (value: object) => ({ choices: [{ index: 0, delta: value, finish_reason: null }] })
+const finished = (reason: string) => ({ choices: [{ index: 0, delta: {}, finish_reason: reason }] })
+const fragment = (index: number | undefined, id: string | undefined, name: string | undefined, text: string) =>
+  delta({ tool_calls: [{ index, id, function: { name, arguments: text } }] })
+
+const answer = stream(
+  delta({ role: 'assistant', content: '' }),
+  delta({ reasoning_content: 'hmm 思考' }),
+  delta({ content: 'naïve ' }),
+  delta({ content: '世界 🌍' }),
+  fragment(0, 'c1', 'add', ''),
+  fragment(1, 'c2', 'send', '{"to":'),
+  fragment(0, undefined, undefined, '{"ä":1}'),
+  fragment(1, undefined, undefined, '"🌍"}'),
+  finished('tool_calls'),
+  { choices: [], usage: { prompt_tokens: 3, completion_tokens: 4 } },
+  '[DONE]',
+)
+
+const parts: ModelPart[] = [
+  { type: 'reasoning', text: 'hmm 思考' },
+  { type: 'text', text: 'naïve ' },
+  { type: 'text', text: '世界 🌍' },
+  { type: 'tool-call', callId: 'c1', name: 'add', rawInput: '{"ä":1}', input: { ä: 1 } },
+  { type: 'tool-call', callId: 'c2', name: 'send', rawInput: '{"to":"🌍"}', input: { to: '🌍' } },
+  { type: 'finish', reason: 'tool-calls', usage: { inputTokens: 3, outputTokens: 4 } },
+]
+
+test('one byte at a time gives the same parts', () => {
+  assert.deepEqual(decode([answer]), parts)
+  assert.deepEqual(decode([...answer].map((byte) => Buffer.from([byte]))), parts)
+})
+
+test('any cut of the byte stream gives the same parts, with any line ends', () => {
+  const windows = Buffer.from(answer.toString('utf8').replaceAll('\n', '\r\n'))
+  const withComments = Buffer.from(answer.toString('utf8').replaceAll('data: {', ': keep-alive\n\ndata: {'))
+  fc.assert(
+    fc.property(
+      fc.constantFrom(answer, windows, withComments),
+      fc.array(fc.nat({ max: withComments.length }), { maxLength: 40 }),
+      (bytes, cuts) => {
+        const at = [...new Set(cuts.filter((cut) => cut < bytes.length))].sort((a, b) => a - b)
+        const reads = [0, ...at].map((start, index) => bytes.subarray(start, at[index] ?? bytes.length))
+
+        assert.deepEqual(decode(reads), parts)
+      },
+    ),
+    { numRuns: 500 },
+  )
+})
+
+test('a stream that stops anywhere before its finish reason is incomplete', () => {
+  const finishAt = answer.indexOf('"finish_reason":"tool_calls"')
+  const finishFrame = answer.lastIndexOf('data: ', finishAt)
+  const finishEnd = answer.indexOf('\n\n', finishAt)
+  for (let length = 0; length < answer.length; length += 1) {
+    let outcome: string
+    try {
+      outcome = decode([answer.subarray(0, length)]).at(-1)?.type ?? 'nothing'
+    } catch (error) {
+      outcome = (error as AppError).code
+    }
+    // The finish frame counts once its JSON is whole, even if its blank line is missing.
+    const expected = length >= finishEnd ? 'finish' : 'model_stream_incomplete'
+    assert.equal(outcome, expected, `cut after ${length} bytes (the finish frame begins at ${finishFrame})`)
+  }
+})
+
+test('usage that never arrives costs only the usage', () => {
+  const torn = Buffer.concat([stream(delta({ content: 'a' }), finished('stop')), Buffer.from('data: {"choices":[],"usa')])
+
+  assert.deepEqual(decode([torn]), [{ type: 'text', text: 'a' }, { type: 'finish', reason: 'stop' }])
+})
+
+test('nothing after the end is read', () => {
+  assert.deepEqual(decode([answer, stream(delta({ content: 'ghost' }), { error: { message: 'late' } })]), parts)
+})
+
+test('calls that all have the index 0 are told apart by their ids', () => {
+  const calls = decode([
+    stream(fragment(0, 'c1', 'add', '{"a":1}'), fragment(0, 'c2', 'add', '{"a":2}'), finished('tool_calls')),
+  ])
+
+  assert.deepEqual(
+    calls.flatMap((part) => (part.type === 'tool-call' ? [[part.callId, part.input]] : [])),
+    [
+      ['c1', { a: 1 }],
+      ['c2', { a: 2 }],
+    ],
+  )
+})
+
+test('calls without an index are told apart by their ids', () => {
+  const calls = decode([
+    stream(
+      fragment(undefined, 'c1', 'add', '{"a":'),
+      fragment(undefined, undefined, undefined, '1}'),
+      fragment(undefined, 'c2', 'add', '{"a":2}'),
+      finished('tool_calls'),
+    ),
+  ])
+
+  assert.deepEqual(
+    calls.flatMap((part) => (part.type === 'tool-call' ? [part.rawInput] : [])),
+    ['{"a":1}', '{"a":2}'],
+  )
+})
+
+test('a call whose id and name are repeated in every fragment is one call', () => {
+  const calls = decode([
+    stream(fragment(0, 'c1', 'add', '{"a"'), fragment(0, 'c1', 'add', ':1}'), finished('tool_calls')),
+  ])
+
+  assert.deepEqual(calls[0], { type: 'tool-call', callId: 'c1', name: 'add', rawInput: '{"a":1}', input: { a: 1 } })
+})
+
+test('a call without a name is refused', () => {
+  assert.throws(() => decode([stream(fragment(0, 'c1', undefined, '{}'), finished('tool_calls'))]), { code: 'model_error' })
+})
+
+test('arguments without an end are refused', () => {
+  const one = decoder()
+  const read = stream(fragment(0, 'c1', 'add', 'x'.repeat(1024 * 1024)))
+
+  assert.throws(
+    () => {
+      for (let round = 0; round < 10; round += 1) one.feed(read)
+    },
+    { code: 'model_error', message: /8 MiB/ },
+  )
+})
+
+test('what came before a broken frame is still handed over', () => {
+  const one = decoder()
+
+  assert.throws(() => one.feed(stream(delta({ content: 'kept' }), '{"choices":[{')), { code: 'model_stream_incomplete' })
+  assert.deepEqual(one.take(), [{ type: 'text', text: 'kept' }])
+})
+
+test('a finish reason that means an error is an error', () => {
+  assert.throws(() => decode([stream(delta({ content: 'a' }), finished('error'))]), { code: 'model_error' })
+})

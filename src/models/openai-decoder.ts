@@ -1,0 +1,228 @@
+// Bytes of a chat-completions stream → parts. Pure: no socket, no clock. However
+// the bytes are cut into reads, the parts are the same.
+//
+// An answer is over when a `finish_reason` came; `[DONE]` and the close of the
+// connection then only say when to stop waiting for the usage. Without either it
+// was cut off, and that is never a success.
+
+import { StringDecoder } from 'node:string_decoder'
+import { createParser } from 'eventsource-parser'
+import type { EventSourceParser } from 'eventsource-parser'
+import type { Usage } from '../journal/event.ts'
+import type { Ids } from '../kit/ids.ts'
+import { finishReasonWith, pushText, toToolCallParts, usageOf } from './answer-parts.ts'
+import type { RawCall } from './answer-parts.ts'
+import type { FinishReason, ModelPart, ModelRequest } from './model.ts'
+import { incompleteError, malformedError, reportedError } from './provider-error.ts'
+import type { ProviderIdentity } from './provider-error.ts'
+
+/** One line of the stream; a provider that never ends its line must not fill our memory. */
+const lineCharsMax = 8 * 1024 * 1024
+
+const argumentsCharsMax = 8 * 1024 * 1024
+
+type ToolCallDelta = {
+  index?: number | null
+  id?: string | null
+  function?: { name?: string | null; arguments?: unknown } | null
+}
+
+type Delta = {
+  content?: unknown
+  refusal?: unknown
+  reasoning_content?: unknown
+  reasoning?: unknown
+  tool_calls?: ToolCallDelta[] | null
+}
+
+type Chunk = {
+  error?: unknown
+  choices?: { delta?: Delta | null; message?: Delta | null; finish_reason?: string | null }[] | null
+  usage?: Record<string, unknown> | null
+}
+
+export class OpenAiDecoder {
+  /** Set with the `finish` part: whatever follows is ignored. */
+  finished = false
+
+  readonly #identity: ProviderIdentity
+  readonly #request: ModelRequest
+  readonly #ids: Ids
+  readonly #text = new StringDecoder('utf8')
+  readonly #parser: EventSourceParser
+  readonly #calls: (RawCall & { index: number | undefined })[] = []
+  #parts: ModelPart[] = []
+  #reason: FinishReason | undefined
+  #usage: Usage | undefined
+  #sawContent = false
+  #overflown = false
+
+  constructor(identity: ProviderIdentity, request: ModelRequest, ids: Ids) {
+    this.#identity = identity
+    this.#request = request
+    this.#ids = ids
+    this.#parser = createParser({
+      maxBufferSize: lineCharsMax,
+      onEvent: (event) => this.#event(event.data),
+      onError: (error) => {
+        if (error.type === 'max-buffer-size-exceeded') this.#overflown = true
+      },
+    })
+  }
+
+  /** Throws where the stream is broken; `take` still gives what came before. */
+  feed(bytes: Buffer): void {
+    if (this.finished) return
+    this.#parser.feed(this.#text.write(bytes))
+    if (this.#overflown) throw malformedError(this.#identity, 'one line of its stream is longer than 8 MiB')
+  }
+
+  /** The connection is closed, cleanly or not; `cause` says why when not. */
+  end(cause?: unknown): void {
+    if (this.finished) return
+    try {
+      // A server may leave out the blank line after its last frame.
+      this.#parser.feed(`${this.#text.end()}\n\n`)
+    } catch (error) {
+      // A frame that was torn after the finish reason can only have held the usage.
+      if (this.#reason === undefined) throw error
+    }
+    if (this.finished) return
+    if (this.#reason === undefined) {
+      throw incompleteError(this.#identity, 'the connection closed before the end of the answer', cause)
+    }
+    this.#finish(this.#reason)
+  }
+
+  /** A server that does not stream answers with one JSON body. */
+  whole(body: string): void {
+    const chunk = this.#parse(body)
+    const choice = chunk.choices?.[0]
+    if (chunk.error === undefined && choice?.message === undefined && choice?.delta === undefined) {
+      throw malformedError(this.#identity, 'it is JSON without choices')
+    }
+    this.#accept(chunk)
+    if (!this.finished) this.#finish(this.#reason ?? 'stop')
+  }
+
+  /** The parts since the last call. */
+  take(): ModelPart[] {
+    const parts = this.#parts
+    this.#parts = []
+    return parts
+  }
+
+  #event(data: string): void {
+    if (this.finished) return
+    if (data === '[DONE]') {
+      if (this.#reason === undefined && !this.#sawContent) {
+        throw incompleteError(this.#identity, 'the stream ended without any content')
+      }
+      this.#finish(this.#reason ?? 'stop')
+      return
+    }
+    this.#accept(this.#parse(data))
+  }
+
+  #parse(data: string): Chunk {
+    let chunk: unknown
+    try {
+      chunk = JSON.parse(data)
+    } catch (cause) {
+      throw incompleteError(this.#identity, 'a part of it is not valid JSON', cause)
+    }
+    if (chunk === null || typeof chunk !== 'object') {
+      throw incompleteError(this.#identity, 'a part of it is not a JSON object')
+    }
+    return chunk as Chunk
+  }
+
+  #accept(chunk: Chunk): void {
+    if (chunk.error !== undefined && chunk.error !== null) throw reportedError(this.#identity, chunk.error)
+    if (chunk.usage) this.#usage = readUsage(chunk.usage) ?? this.#usage
+    const choice = chunk.choices?.[0]
+    if (choice === undefined) return
+    const delta = choice.delta ?? choice.message
+    if (delta) this.#delta(delta)
+    if (choice.finish_reason) {
+      if (choice.finish_reason === 'error') throw reportedError(this.#identity, 'its finish reason is "error".')
+      this.#reason = reasonOf(choice.finish_reason)
+    }
+  }
+
+  #delta(delta: Delta): void {
+    const before = this.#parts.length
+    const reasoning = delta.reasoning_content ?? delta.reasoning
+    if (typeof reasoning === 'string') pushText(this.#parts, 'reasoning', reasoning)
+    if (typeof delta.content === 'string') pushText(this.#parts, 'text', delta.content)
+    else if (Array.isArray(delta.content)) {
+      for (const piece of delta.content as { text?: unknown }[]) {
+        if (typeof piece?.text === 'string') pushText(this.#parts, 'text', piece.text)
+      }
+    }
+    if (typeof delta.refusal === 'string') pushText(this.#parts, 'text', delta.refusal)
+    if (this.#parts.length > before) this.#sawContent = true
+    if (delta.tool_calls) for (const fragment of delta.tool_calls) this.#toolCall(fragment)
+  }
+
+  #toolCall(fragment: ToolCallDelta): void {
+    this.#sawContent = true
+    const name = fragment.function?.name || undefined
+    const id = fragment.id || undefined
+    const index = fragment.index ?? undefined
+    let call = this.#calls.findLast((known) => index === undefined || known.index === index)
+    // Some servers give every call the index 0, or none: there another id together with a name begins another call.
+    // Others repeat the name, or vary the id, in every fragment of one call: neither alone begins anything.
+    const another = call !== undefined && name !== undefined && id !== undefined && call.id !== '' && id !== call.id
+    if (call === undefined || another) {
+      call = { index, id: id ?? '', name: name ?? '', rawInput: '' }
+      this.#calls.push(call)
+    } else {
+      if (call.id === '' && id !== undefined) call.id = id
+      if (call.name === '' && name !== undefined) call.name = name
+    }
+    const text = fragment.function?.arguments
+    if (typeof text === 'string') call.rawInput += text
+    // Against the contract, but seen: the arguments as an object instead of its text.
+    else if (text !== null && typeof text === 'object') call.rawInput += JSON.stringify(text)
+    // Text leaves as it comes; arguments are the one thing that is collected here.
+    if (call.rawInput.length > argumentsCharsMax) {
+      throw malformedError(this.#identity, 'the arguments of a tool call are longer than 8 MiB')
+    }
+  }
+
+  #finish(reason: FinishReason): void {
+    if (this.#calls.some((call) => call.name === '')) {
+      throw malformedError(this.#identity, 'it asks for a tool without naming it')
+    }
+    this.finished = true
+    for (const part of toToolCallParts(this.#calls, reason, this.#request, this.#ids)) this.#parts.push(part)
+    this.#parts.push({
+      type: 'finish',
+      reason: finishReasonWith(this.#calls.length, reason),
+      ...(this.#usage === undefined ? {} : { usage: this.#usage }),
+    })
+  }
+}
+
+export function reasonOf(raw: string): FinishReason {
+  switch (raw) {
+    case 'stop':
+      return 'stop'
+    case 'length':
+      return 'length'
+    case 'tool_calls':
+    case 'function_call':
+      return 'tool-calls'
+    case 'content_filter':
+      return 'content-filter'
+    default:
+      return 'other'
+  }
+}
+
+function readUsage(usage: Record<string, unknown>): Usage | undefined {
+  const details = usage['completion_tokens_details'] as { reasoning_tokens?: unknown } | null | undefined
+  return usageOf(usage['prompt_tokens'], usage['completion_tokens'], details?.reasoning_tokens)
+}
+

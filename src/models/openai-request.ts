@@ -1,0 +1,52 @@
+// Our request → the body of a chat-completions call. The only place that knows
+// this wire's field names for requests.
+
+import type { ModelMessage, ModelRequest } from './model.ts'
+
+export type BodyOptions = {
+  /** OpenAI's own reasoning models refuse `max_tokens`; most compatible servers know nothing else. */
+  maxTokensField: 'max_tokens' | 'max_completion_tokens'
+}
+
+export function toChatBody(request: ModelRequest, options: BodyOptions): string {
+  return JSON.stringify({
+    model: request.model,
+    messages: request.messages.map(toChatMessage),
+    ...(request.tools.length === 0
+      ? {}
+      : {
+          tools: request.tools.map((tool) => ({
+            type: 'function',
+            function: { name: tool.name, description: tool.description, parameters: tool.inputSchema },
+          })),
+        }),
+    ...(request.temperature === undefined ? {} : { temperature: request.temperature }),
+    ...(request.maxTokens === undefined ? {} : { [options.maxTokensField]: request.maxTokens }),
+    stream: true,
+    stream_options: { include_usage: true },
+  })
+}
+
+function toChatMessage(message: ModelMessage): Record<string, unknown> {
+  switch (message.role) {
+    case 'system':
+    case 'user':
+      return { role: message.role, content: message.content }
+    case 'assistant': {
+      const calls = message.toolCalls ?? []
+      if (calls.length === 0) return { role: 'assistant', content: message.content }
+      return {
+        role: 'assistant',
+        // Null, not empty: several servers refuse an empty text beside tool calls.
+        content: message.content === '' ? null : message.content,
+        tool_calls: calls.map((call) => ({
+          id: call.callId,
+          type: 'function',
+          function: { name: call.name, arguments: JSON.stringify(call.input) },
+        })),
+      }
+    }
+    case 'tool':
+      return { role: 'tool', tool_call_id: message.callId, content: message.content }
+  }
+}

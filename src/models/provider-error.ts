@@ -1,0 +1,171 @@
+// What a provider's failure becomes: one table from status codes, sockets and
+// error bodies to our codes, shared by every client, so that retries and the
+// sentences people read do not depend on which client was used.
+//
+// A provider's own words may quote the key back: they are redacted and cut here.
+
+import { AppError } from '../errors/app-error.ts'
+
+/** Who failed, for the sentence; and what must never appear in it. */
+export type ProviderIdentity = {
+  provider: string
+  /** The environment variable that holds the key. */
+  keyVariable: string | undefined
+  /** Texts that must never be shown. */
+  secrets: readonly string[]
+}
+
+export type ProviderFailure = {
+  status: number
+  /** The body as text, in whatever shape it came. */
+  body: string
+  retryAfter?: string | undefined
+  /** To turn an HTTP date in `retryAfter` into a distance. */
+  now: number
+}
+
+/** Enough to see what is wrong; a provider may answer with a whole HTML page. */
+const messageCharsMax = 500
+
+export function statusError(identity: ProviderIdentity, failure: ProviderFailure): AppError {
+  const { status } = failure
+  const said = readErrorBody(failure.body)
+  const words = quote(identity, said.message)
+  const details = { provider: identity.provider, status }
+  if (status === 401 || status === 403) {
+    const advice =
+      identity.keyVariable === undefined ? 'Check its credentials.' : `Check ${identity.keyVariable}.`
+    // The provider's own words are left out: here they are most likely to hold a piece of the key.
+    return new AppError('model_auth_failed', `${identity.provider} refused the credentials (${status}). ${advice}`, {
+      details,
+    })
+  }
+  if (status === 429) {
+    const retryAfterMs = parseRetryAfter(failure.retryAfter, failure.now)
+    // An empty account answers 429 too, and no waiting helps.
+    const exhausted = said.code === 'insufficient_quota'
+    return new AppError(
+      'model_rate_limited',
+      exhausted
+        ? `${identity.provider} says that the account's quota is used up (429).${words}`
+        : `${identity.provider} limits the rate of requests (429). Try again later.${words}`,
+      { retryable: !exhausted, details: retryAfterMs === undefined ? details : { ...details, retryAfterMs } },
+    )
+  }
+  if (status === 408 || status >= 500) {
+    const retryAfterMs = parseRetryAfter(failure.retryAfter, failure.now)
+    return new AppError('model_unavailable', `${identity.provider} cannot answer now (${status}).${words}`, {
+      retryable: true,
+      details: retryAfterMs === undefined ? details : { ...details, retryAfterMs },
+    })
+  }
+  if (said.code === 'content_filter') {
+    return new AppError('model_content_filtered', `${identity.provider} filtered the request.${words}`, { details })
+  }
+  return new AppError('model_error', `${identity.provider} refused the request (${status}).${words}`, { details })
+}
+
+/** No connection, or one that broke before the provider answered. */
+export function unreachableError(identity: ProviderIdentity, cause: unknown): AppError {
+  const code = errorCodeOf(cause)
+  return new AppError(
+    'model_unavailable',
+    `${identity.provider} cannot be reached${code === undefined ? '' : ` (${code})`}.`,
+    { retryable: true, details: { provider: identity.provider }, cause },
+  )
+}
+
+/** The answer stopped before its end. */
+export function incompleteError(identity: ProviderIdentity, why: string, cause?: unknown): AppError {
+  return new AppError('model_stream_incomplete', `The answer of ${identity.provider} is incomplete: ${why}.`, {
+    retryable: true,
+    details: { provider: identity.provider },
+    ...(cause === undefined ? {} : { cause }),
+  })
+}
+
+/** The provider said in the middle of its stream that it failed. */
+export function reportedError(identity: ProviderIdentity, error: unknown): AppError {
+  const said = readError(error)
+  const words = quote(identity, said.message)
+  if (said.code === 'content_filter') {
+    return new AppError('model_content_filtered', `${identity.provider} filtered the answer.${words}`)
+  }
+  return new AppError('model_error', `${identity.provider} failed while answering.${words}`, {
+    retryable: said.transient,
+    details: { provider: identity.provider },
+  })
+}
+
+/** The provider's answer breaks its own contract in a way that asking again will hardly mend. */
+export function malformedError(identity: ProviderIdentity, what: string): AppError {
+  return new AppError('model_error', `The answer of ${identity.provider} cannot be used: ${what}.`, {
+    details: { provider: identity.provider },
+  })
+}
+
+/** `Retry-After`: seconds or an HTTP date. */
+export function parseRetryAfter(value: string | undefined, now: number): number | undefined {
+  if (value === undefined || value.trim() === '') return undefined
+  const seconds = Number(value)
+  if (Number.isFinite(seconds)) return seconds >= 0 ? Math.ceil(seconds * 1000) : undefined
+  const at = Date.parse(value)
+  return Number.isNaN(at) ? undefined : Math.max(0, at - now)
+}
+
+export function redact(identity: ProviderIdentity, text: string): string {
+  let clean = text
+  for (const secret of identity.secrets) {
+    if (secret !== '') clean = clean.replaceAll(secret, '[key]')
+  }
+  return clean
+}
+
+function quote(identity: ProviderIdentity, message: string): string {
+  // Redact before cutting: half a key at the cut would not be recognised.
+  const clean = redact(identity, message).replace(/\s+/g, ' ').trim()
+  if (clean === '') return ''
+  return ` It said: ${clean.length > messageCharsMax ? `${clean.slice(0, messageCharsMax)}…` : clean}`
+}
+
+type Said = { message: string; code: string | undefined; transient: boolean }
+
+function readErrorBody(body: string): Said {
+  try {
+    const parsed: unknown = JSON.parse(body)
+    if (parsed !== null && typeof parsed === 'object') {
+      const inner = 'error' in parsed ? parsed.error : 'message' in parsed || 'detail' in parsed ? parsed : undefined
+      if (inner !== undefined) return readError(inner)
+    }
+  } catch {
+    // Not JSON: the text itself is what it said.
+  }
+  return { message: body, code: undefined, transient: false }
+}
+
+const transientKinds = new Set(['server_error', 'overloaded_error', 'rate_limit_error', 'rate_limit_exceeded', 'api_error'])
+
+function readError(error: unknown): Said {
+  if (typeof error === 'string') return { message: error, code: undefined, transient: false }
+  if (error === null || typeof error !== 'object') return { message: '', code: undefined, transient: false }
+  const { message, code, type, detail } = error as Record<string, unknown>
+  const text = typeof message === 'string' ? message : typeof detail === 'string' ? detail : ''
+  return {
+    message: text,
+    code: typeof code === 'string' ? code : undefined,
+    transient:
+      (typeof code === 'number' && (code === 408 || code === 429 || code >= 500)) ||
+      (typeof code === 'string' && transientKinds.has(code)) ||
+      (typeof type === 'string' && transientKinds.has(type)),
+  }
+}
+
+function errorCodeOf(error: unknown): string | undefined {
+  let current = error
+  for (let depth = 0; depth < 4 && current !== null && typeof current === 'object'; depth += 1) {
+    const { code, cause } = current as { code?: unknown; cause?: unknown }
+    if (typeof code === 'string' && /^[A-Z][A-Z0-9_]+$/.test(code)) return code
+    current = cause
+  }
+  return undefined
+}

@@ -1,0 +1,108 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { manualClock } from '../../test/support/manual-clock.ts'
+import type { Models } from './model.ts'
+import { createModels } from './providers.ts'
+import type { ModelsOptions } from './providers.ts'
+
+function models(options: Partial<ModelsOptions> = {}): Models {
+  return createModels({ ids: () => 'id', clock: manualClock(), ...options })
+}
+
+test('without any provider the demo model is the default', () => {
+  assert.equal(models().defaultModel, 'demo/demo')
+  assert.equal(models({ openaiApiKey: '', openaiBaseUrl: ' ', ollamaBaseUrl: null }).defaultModel, 'demo/demo')
+})
+
+test('the first provider that is configured is the default', () => {
+  const all = { openaiApiKey: 'k', anthropicApiKey: 'k', googleApiKey: 'k', ollamaBaseUrl: 'http://127.0.0.1:11434' }
+
+  assert.match(models(all).defaultModel, /^openai\/./)
+  assert.match(models({ ...all, openaiApiKey: null }).defaultModel, /^anthropic\/./)
+  assert.match(models({ ...all, openaiApiKey: null, anthropicApiKey: null }).defaultModel, /^google\/./)
+  assert.match(models({ ollamaBaseUrl: 'http://127.0.0.1:11434' }).defaultModel, /^ollama\/./)
+})
+
+test('a compatible server needs an address and no key', () => {
+  assert.match(models({ openaiBaseUrl: 'http://127.0.0.1:8000/v1' }).defaultModel, /^openai\/./)
+})
+
+test('POLYLOG_MODEL wins over the order of providers', () => {
+  assert.equal(models({ model: 'anthropic/claude-x', openaiApiKey: 'k', anthropicApiKey: 'k' }).defaultModel, 'anthropic/claude-x')
+  assert.equal(models({ model: 'gpt-x', openaiApiKey: 'k' }).defaultModel, 'openai/gpt-x')
+  assert.equal(models({ model: 'meta-llama/Llama-3', openaiBaseUrl: 'http://127.0.0.1:1/v1' }).defaultModel, 'openai/meta-llama/Llama-3')
+})
+
+test('a POLYLOG_MODEL that cannot be used is said at start', () => {
+  assert.throws(() => models({ model: 'openai/gpt-x' }), { code: 'config_invalid', message: /POLYLOG_MODEL.*OPENAI_API_KEY/ })
+  assert.throws(() => models({ model: 'nobody/x' }), { code: 'config_invalid', message: /anthropic/ })
+})
+
+test('an address that is none is said at start, without repeating it', () => {
+  assert.throws(() => models({ openaiBaseUrl: 'user:secret@host' }), (error: Error) => {
+    assert.match(error.message, /OPENAI_BASE_URL/)
+    assert.doesNotMatch(error.message, /secret/)
+    return true
+  })
+})
+
+test('a request without a model gets the default', () => {
+  const some = models({ openaiApiKey: 'k', model: 'openai/gpt-x' })
+
+  assert.equal(some.resolve(undefined), 'openai/gpt-x')
+  assert.equal(some.resolve('  '), 'openai/gpt-x')
+})
+
+test('a name without a slash belongs to the default provider', () => {
+  assert.equal(models({ anthropicApiKey: 'k' }).resolve('claude-x'), 'anthropic/claude-x')
+  assert.equal(models().resolve('demo'), 'demo/demo')
+})
+
+test('a name with a slash of its own is a model of an OpenAI-compatible default', () => {
+  const compatible = models({ openaiBaseUrl: 'http://127.0.0.1:1/v1' })
+
+  assert.equal(compatible.resolve('meta-llama/Llama-3'), 'openai/meta-llama/Llama-3')
+  assert.equal(compatible.resolve('openai/meta-llama/Llama-3'), 'openai/meta-llama/Llama-3')
+})
+
+test('an unknown provider is refused with the names of the known ones', () => {
+  assert.throws(() => models({ anthropicApiKey: 'k' }).resolve('meta-llama/Llama-3'), {
+    code: 'unknown_model',
+    message: /openai, anthropic, google, ollama, demo/,
+  })
+  assert.throws(() => models().resolve('demo/'), { code: 'unknown_model' })
+})
+
+test('a provider without its key is refused with the variable to set', () => {
+  const some = models({ openaiApiKey: 'k' })
+
+  assert.throws(() => some.resolve('anthropic/claude-x'), { code: 'unknown_model', message: /ANTHROPIC_API_KEY/ })
+  assert.throws(() => some.resolve('google/gemini-x'), { code: 'unknown_model', message: /GOOGLE_GENERATIVE_AI_API_KEY/ })
+  assert.throws(() => some.resolve('ollama/llama'), { code: 'unknown_model', message: /OLLAMA_BASE_URL/ })
+  assert.throws(() => models().open('openai/gpt-x'), { code: 'unknown_model', message: /OPENAI_API_KEY/ })
+})
+
+test('every provider that is ready can be opened, each once', () => {
+  const all = models({ openaiApiKey: 'k', anthropicApiKey: 'k', googleApiKey: 'k', ollamaBaseUrl: 'http://127.0.0.1:11434/v1/' })
+
+  for (const { provider, ready } of all.list()) {
+    assert.equal(ready, true, provider)
+    assert.equal(all.open(`${provider}/a`), all.open(`${provider}/b`))
+  }
+})
+
+test('the list says what is missing', () => {
+  const listed = models().list()
+
+  assert.deepEqual(
+    listed.map(({ provider, ready }) => [provider, ready]),
+    [
+      ['openai', false],
+      ['anthropic', false],
+      ['google', false],
+      ['ollama', false],
+      ['demo', true],
+    ],
+  )
+  assert.match(listed[1]?.reason ?? '', /ANTHROPIC_API_KEY/)
+})

@@ -1,0 +1,213 @@
+// Which models there are. The only place that knows the providers by name, their
+// variables, and what a request's `model` means.
+//
+// Provider packages are loaded when they are first used: most installations have
+// one provider, and start-up time is for everyone.
+
+import { AppError } from '../errors/app-error.ts'
+import type { Clock } from '../kit/clock.ts'
+import type { Ids } from '../kit/ids.ts'
+import { createAiSdkModel } from './ai-sdk-model.ts'
+import type { AiSdkModelOptions } from './ai-sdk-model.ts'
+import { createDemoModel } from './demo-model.ts'
+import type { Model, Models } from './model.ts'
+import { createOpenAiClient } from './openai-client.ts'
+
+/** Null, undefined and empty all mean that it is not set. */
+type Setting = string | null | undefined
+
+export type ModelsOptions = {
+  /** POLYLOG_MODEL */
+  model?: Setting
+  openaiApiKey?: Setting
+  openaiBaseUrl?: Setting
+  anthropicApiKey?: Setting
+  anthropicBaseUrl?: Setting
+  googleApiKey?: Setting
+  googleBaseUrl?: Setting
+  ollamaBaseUrl?: Setting
+  /** Our own client of the OpenAI wire, or the AI SDK's. */
+  openaiClient?: 'lean' | 'ai-sdk' | undefined
+  /** Between two chunks of the demo model. */
+  demoPaceMs?: number | undefined
+  ids: Ids
+  clock: Clock
+}
+
+type Provider = {
+  name: string
+  /** Null where it can be used, else a sentence that says what to set. */
+  missing: string | null
+  defaultModel: string
+  open(): Model
+}
+
+export function createModels(options: ModelsOptions): Models {
+  const providers = providersOf(options)
+  const names = providers.map((provider) => provider.name)
+  const opened = new Map<string, Model>()
+
+  const find = (name: string): Provider | undefined => providers.find((provider) => provider.name === name)
+
+  const resolveWith = (name: string, fallback: Provider): string => {
+    const slash = name.indexOf('/')
+    const provider = slash > 0 ? find(name.slice(0, slash)) : undefined
+    if (provider !== undefined && slash < name.length - 1) {
+      if (provider.missing !== null) throw new AppError('unknown_model', `The model ${quoted(name)} cannot be used: ${provider.missing}`)
+      return name
+    }
+    // OpenAI-compatible servers have names with slashes of their own.
+    if (provider === undefined && name !== '' && (slash === -1 || fallback.name === 'openai')) return `${fallback.name}/${name}`
+    throw new AppError(
+      'unknown_model',
+      `There is no model ${quoted(name)}. A model is called provider/model; the providers are ${names.join(', ')}.`,
+      { details: { providers: names } },
+    )
+  }
+
+  const first = providers.find((provider) => provider.missing === null) as Provider // `demo` is always there
+  const wanted = set(options.model)
+  let defaultModel = `${first.name}/${first.defaultModel}`
+  if (wanted !== undefined) {
+    try {
+      defaultModel = resolveWith(wanted, first)
+    } catch (error) {
+      if (!(error instanceof AppError)) throw error
+      throw new AppError('config_invalid', `POLYLOG_MODEL: ${error.message}`, { cause: error })
+    }
+  }
+  const defaultProvider = find(defaultModel.slice(0, defaultModel.indexOf('/'))) ?? first
+
+  return {
+    defaultModel,
+    resolve(name) {
+      const asked = name?.trim() ?? ''
+      return asked === '' ? defaultModel : resolveWith(asked, defaultProvider)
+    },
+    open(resolved) {
+      // A run may have been accepted under another configuration: check again.
+      const provider = find(resolveWith(resolved, defaultProvider).split('/', 1)[0] ?? '') ?? defaultProvider
+      let model = opened.get(provider.name)
+      if (model === undefined) {
+        model = provider.open()
+        opened.set(provider.name, model)
+      }
+      return model
+    },
+    list: () =>
+      providers.map((provider) => ({
+        provider: provider.name,
+        ready: provider.missing === null,
+        reason: provider.missing,
+      })),
+  }
+}
+
+/** In the order in which the default is chosen. */
+function providersOf(options: ModelsOptions): Provider[] {
+  const { ids, clock } = options
+  const openaiApiKey = set(options.openaiApiKey)
+  const openaiBaseUrl = baseUrl('OPENAI_BASE_URL', options.openaiBaseUrl)
+  const anthropicApiKey = set(options.anthropicApiKey)
+  const anthropicBaseUrl = baseUrl('ANTHROPIC_BASE_URL', options.anthropicBaseUrl)
+  const googleApiKey = set(options.googleApiKey)
+  const googleBaseUrl = baseUrl('GOOGLE_GENERATIVE_AI_BASE_URL', options.googleBaseUrl)
+  // With or without the path of its OpenAI-compatible side.
+  const ollamaBaseUrl = baseUrl('OLLAMA_BASE_URL', options.ollamaBaseUrl)?.replace(/\/v1$/, '')
+
+  const aiSdk = (
+    provider: string,
+    keyVariable: string | undefined,
+    apiKey: string | undefined,
+    load: AiSdkModelOptions['load'],
+  ): Model =>
+    createAiSdkModel({ identity: { provider, keyVariable, secrets: apiKey === undefined ? [] : [apiKey] }, load, ids, clock })
+
+  const compatible = async (name: string, url: string, apiKey: string | undefined, model: string) => {
+    const { createOpenAICompatible } = await import('@ai-sdk/openai-compatible')
+    return createOpenAICompatible({
+      name,
+      baseURL: url,
+      includeUsage: true,
+      ...(apiKey === undefined ? {} : { apiKey }),
+    }).chatModel(model)
+  }
+
+  return [
+    {
+      name: 'openai',
+      missing:
+        openaiApiKey === undefined && openaiBaseUrl === undefined
+          ? 'set OPENAI_API_KEY (or OPENAI_BASE_URL for a compatible server that needs no key).'
+          : null,
+      defaultModel: 'gpt-5.4-mini',
+      open() {
+        if (options.openaiClient !== 'ai-sdk') {
+          return createOpenAiClient({ baseUrl: openaiBaseUrl, apiKey: openaiApiKey, ids, clock })
+        }
+        return aiSdk('openai', 'OPENAI_API_KEY', openaiApiKey, async (model) => {
+          // Compatible servers differ from OpenAI's own in reasoning and limits: each has its adapter.
+          if (openaiBaseUrl !== undefined) return compatible('openai', openaiBaseUrl, openaiApiKey, model)
+          const { createOpenAI } = await import('@ai-sdk/openai')
+          return createOpenAI({ apiKey: openaiApiKey ?? '' }).chat(model)
+        })
+      },
+    },
+    {
+      name: 'anthropic',
+      missing: anthropicApiKey === undefined ? 'set ANTHROPIC_API_KEY.' : null,
+      defaultModel: 'claude-sonnet-5',
+      open: () =>
+        aiSdk('anthropic', 'ANTHROPIC_API_KEY', anthropicApiKey, async (model) => {
+          const { createAnthropic } = await import('@ai-sdk/anthropic')
+          return createAnthropic({ apiKey: anthropicApiKey ?? '', ...withBaseUrl(anthropicBaseUrl) })(model)
+        }),
+    },
+    {
+      name: 'google',
+      missing: googleApiKey === undefined ? 'set GOOGLE_GENERATIVE_AI_API_KEY.' : null,
+      defaultModel: 'gemini-flash-latest',
+      open: () =>
+        aiSdk('google', 'GOOGLE_GENERATIVE_AI_API_KEY', googleApiKey, async (model) => {
+          const { createGoogle } = await import('@ai-sdk/google')
+          return createGoogle({ apiKey: googleApiKey ?? '', ...withBaseUrl(googleBaseUrl) })(model)
+        }),
+    },
+    {
+      name: 'ollama',
+      missing: ollamaBaseUrl === undefined ? 'set OLLAMA_BASE_URL, for example to http://127.0.0.1:11434.' : null,
+      defaultModel: 'llama3.2',
+      open: () => aiSdk('ollama', undefined, undefined, (model) => compatible('ollama', `${ollamaBaseUrl}/v1`, undefined, model)),
+    },
+    {
+      name: 'demo',
+      missing: null,
+      defaultModel: 'demo',
+      open: () =>
+        createDemoModel({ clock, ids, ...(options.demoPaceMs === undefined ? {} : { paceMs: options.demoPaceMs }) }),
+    },
+  ]
+}
+
+function set(value: Setting): string | undefined {
+  const trimmed = value?.trim()
+  return trimmed === undefined || trimmed === '' ? undefined : trimmed
+}
+
+function baseUrl(variable: string, value: Setting): string | undefined {
+  const url = set(value)
+  if (url === undefined) return undefined
+  if (!/^https?:\/\//i.test(url) || !URL.canParse(url)) {
+    // The value is not repeated: a URL may hold a password.
+    throw new AppError('config_invalid', `${variable} must be a URL that begins with http:// or https://.`)
+  }
+  return url.replace(/\/+$/, '')
+}
+
+function withBaseUrl(url: string | undefined): { baseURL?: string } {
+  return url === undefined ? {} : { baseURL: url }
+}
+
+function quoted(name: string): string {
+  return `“${name.length > 100 ? `${name.slice(0, 100)}…` : name}”`
+}

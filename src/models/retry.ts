@@ -1,0 +1,105 @@
+// Asks a provider again when it failed before it said anything. After the first
+// part nothing is asked again here: the text has been shown.
+//
+// All waiting together stays within a budget: a person is looking at an empty
+// line meanwhile. How long one attempt takes is not limited; a slow first token
+// is not a failure.
+
+import { AppError } from '../errors/app-error.ts'
+import type { Clock } from '../kit/clock.ts'
+import type { ModelPart } from './model.ts'
+
+export type RetryOptions = {
+  clock: Clock
+  /** 0 ≤ random() < 1: spreads the retries of many runs that failed together. */
+  random: () => number
+  retries: number
+  /** No attempt starts later than this after the first one did. */
+  budgetMs: number
+}
+
+export const defaultRetry = { retries: 2, budgetMs: 8_000 } as const
+
+const firstDelayMs = 500
+
+export function withRetries(
+  start: () => AsyncIterable<ModelPart[]>,
+  signal: AbortSignal,
+  options: RetryOptions,
+): AsyncIterable<ModelPart[]> {
+  return {
+    [Symbol.asyncIterator]: () => new Attempts(start, signal, options),
+  }
+}
+
+class Attempts implements AsyncIterator<ModelPart[]> {
+  readonly #start: () => AsyncIterable<ModelPart[]>
+  readonly #signal: AbortSignal
+  readonly #options: RetryOptions
+  #current: AsyncIterator<ModelPart[]> | undefined
+  #begun = false
+
+  constructor(start: () => AsyncIterable<ModelPart[]>, signal: AbortSignal, options: RetryOptions) {
+    this.#start = start
+    this.#signal = signal
+    this.#options = options
+  }
+
+  next(): Promise<IteratorResult<ModelPart[]>> {
+    // From the first part on this adds no promise of its own.
+    if (this.#begun && this.#current !== undefined) return this.#current.next()
+    return this.#first()
+  }
+
+  async return(): Promise<IteratorResult<ModelPart[]>> {
+    this.#begun = true
+    await this.#current?.return?.()
+    return { done: true, value: undefined }
+  }
+
+  async #first(): Promise<IteratorResult<ModelPart[]>> {
+    const { clock, random, retries, budgetMs } = this.#options
+    const startedAt = clock.now()
+    for (let attempt = 0; ; attempt += 1) {
+      try {
+        this.#current = this.#start()[Symbol.asyncIterator]()
+        const result = await this.#current.next()
+        this.#begun = true
+        return result
+      } catch (error) {
+        if (this.#signal.aborted || attempt >= retries) throw error
+        if (!(error instanceof AppError) || !error.retryable) throw error
+        const delayMs = delayBefore(attempt, error, random)
+        if (clock.now() - startedAt + delayMs > budgetMs) throw error
+        await sleep(clock, delayMs, this.#signal)
+      }
+    }
+  }
+}
+
+function delayBefore(attempt: number, error: AppError, random: () => number): number {
+  const backOff = firstDelayMs * 2 ** attempt
+  const jittered = backOff / 2 + (backOff / 2) * random()
+  const asked = error.details?.['retryAfterMs']
+  // Never earlier than the provider asked for.
+  return typeof asked === 'number' ? Math.max(asked, jittered) : jittered
+}
+
+/** Rejects at once with the signal's reason when it is aborted. */
+export function sleep(clock: Clock, delayMs: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (signal.aborted) {
+      reject(signal.reason)
+      return
+    }
+    const timer = clock.after(delayMs, () => {
+      signal.removeEventListener('abort', abort)
+      resolve()
+    })
+    const abort = (): void => {
+      timer.cancel()
+      reject(signal.reason)
+    }
+    signal.addEventListener('abort', abort, { once: true })
+  })
+}

@@ -1,0 +1,40 @@
+// The caller's own context, cut to a size that a prompt can bear, and what of it
+// steers the run. Pure.
+
+const depthMax = 3
+const itemsMax = 20
+const keysMax = 24
+const charsMax = 500
+const enabledToolsMax = 12
+
+const composerKeys = ['enabledTools', 'attachments', 'feishuEnabled', 'inputMode', 'skillActionId', 'rawInputs']
+
+export function boundContext(context: Record<string, unknown>): Record<string, unknown> {
+  const bounded = bound(context, 0) as Record<string, unknown>
+  const composer = context.composer
+  if (composer !== null && typeof composer === 'object' && !Array.isArray(composer)) {
+    const known = Object.entries(composer).filter(([key]) => composerKeys.includes(key))
+    bounded.composer = bound(Object.fromEntries(known), 1)
+  }
+  return bounded
+}
+
+/** `context.composer.enabledTools`, where it is given: only these tools are offered, none where none of them exists. */
+export function enabledTools(context: Record<string, unknown>): string[] | undefined {
+  const composer = context.composer as { enabledTools?: unknown } | null | undefined
+  const names = composer?.enabledTools
+  if (!Array.isArray(names)) return undefined
+  return names.filter((name): name is string => typeof name === 'string' && name.length <= 64).slice(0, enabledToolsMax)
+}
+
+function bound(value: unknown, depth: number): unknown {
+  if (typeof value === 'string') return value.length > charsMax ? `${value.slice(0, charsMax)}…` : value
+  if (value === null || typeof value !== 'object') return value
+  if (depth >= depthMax) return '[…]'
+  if (Array.isArray(value)) return value.slice(0, itemsMax).map((item) => bound(item, depth + 1))
+  return Object.fromEntries(
+    Object.entries(value)
+      .slice(0, keysMax)
+      .map(([key, item]) => [key.slice(0, charsMax), bound(item, depth + 1)]),
+  )
+}

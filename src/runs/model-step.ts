@@ -1,0 +1,253 @@
+// One step: ask the engine, show what comes as it comes, and close the step with
+// its message and its tool calls in one commit. Nothing of a step counts as
+// finished before that commit; a crash in between asks this step again.
+
+import { AppError } from '../errors/app-error.ts'
+import type { Engine } from '../engines/engine.ts'
+import type { EventData, NewEvent } from '../journal/event.ts'
+import { type RunState, specOf } from '../journal/run-state.ts'
+import type { Clock, Timer } from '../kit/clock.ts'
+import type { Ids } from '../kit/ids.ts'
+import type { FinishReason, ModelMessage, ModelPart, ModelTool } from '../models/model.ts'
+import type { Tool } from '../tools/tool.ts'
+import type { RunWriter } from './run-writer.ts'
+import { TornText } from './torn-text.ts'
+
+export type StepParts = {
+  engine: Engine
+  clock: Clock
+  ids: Ids
+  stallMs: number
+  /** Aborted when the run is cancelled, drained or out of time. */
+  signal: AbortSignal
+  toolNamed(name: string): Tool | undefined
+}
+
+/** Text that was pushed and is not committed; beyond it the provider has to wait for the disk. */
+const backlogCharsMax = 1024 * 1024
+/** A provider's chunk is one delta; only a monstrous one is cut. */
+const deltaCharsMax = 256 * 1024
+const invalidInputCharsMax = 4000
+
+type ToolCallPart = Extract<ModelPart, { type: 'tool-call' }>
+type FinishPart = Extract<ModelPart, { type: 'finish' }>
+
+export async function runStep(writer: RunWriter, messages: ModelMessage[], tools: ModelTool[], parts: StepParts): Promise<FinishReason> {
+  const { state } = writer
+  const open = state.steps.at(-1)
+  const torn = open !== undefined && !open.finished ? open : undefined
+  const number = torn?.step ?? (open?.step ?? 0) + 1
+  const startedAt = parts.clock.now()
+  writer.push({ type: 'step.started', data: { step: number, messageId: torn?.messageId || parts.ids(), model: specOf(state).model } })
+
+  const shower = new Shower(writer.state, number, torn?.text ?? '', torn?.reasoning ?? '', parts.ids)
+  const watch = new StallWatch(parts.clock, parts.stallMs, parts.signal)
+  const calls: ToolCallPart[] = []
+  let finish: FinishPart | undefined
+  try {
+    const request = { runId: writer.runId, spec: specOf(state), messages, tools }
+    for await (const batch of parts.engine.step(request, watch.signal)) {
+      watch.alive()
+      const events: NewEvent[] = []
+      for (const part of batch) {
+        if (part.type === 'text') shower.text(part.text, events)
+        else if (part.type === 'reasoning') shower.reasoning(part.text, events)
+        else if (part.type === 'tool-call') calls.push(part)
+        else finish = part
+      }
+      if (events.length > 0) writer.push(...events)
+      if (writer.backlog > backlogCharsMax) await writer.committed()
+      if (finish !== undefined) break
+    }
+  } catch (error) {
+    throw watch.reason() ?? error
+  } finally {
+    watch.stop()
+  }
+  if (parts.signal.aborted) throw parts.signal.reason
+  if (finish === undefined) {
+    throw new AppError('model_stream_incomplete', 'The model’s answer broke off before its end. Try again.', { retryable: true })
+  }
+  const end: NewEvent[] = []
+  shower.end(end)
+  if (end.length > 0) writer.push(...end)
+  if (finish.reason === 'content-filter') {
+    throw new AppError('model_content_filtered', 'The provider’s content filter stopped the answer. Rephrase the request.')
+  }
+  await writer.write(...closingEvents(writer.state, number, shower.messageId, calls, finish, parts, parts.clock.now() - startedAt))
+  return finish.reason
+}
+
+function closingEvents(
+  state: RunState,
+  step: number,
+  messageId: string,
+  calls: ToolCallPart[],
+  finish: FinishPart,
+  parts: StepParts,
+  durationMs: number,
+): NewEvent[] {
+  const text = state.steps.at(-1)?.text ?? ''
+  const events: NewEvent[] = []
+  // A step that only calls tools has no message; the last step always has one, if only an empty one.
+  if (text !== '' || calls.length === 0) {
+    events.push({ type: 'message.done', data: { messageId, role: 'assistant', text, step, state: 'active' } })
+  }
+  const taken = new Set(state.calls.keys())
+  for (const [index, call] of calls.entries()) {
+    // Some providers count their ids anew in every step; ours name a call for the whole run.
+    const callId = call.callId === '' || taken.has(call.callId) ? `call_${parts.ids()}` : call.callId
+    taken.add(callId)
+    events.push({ type: 'tool.called', data: calledData(call, callId, step, index, parts.toolNamed(call.name)) })
+  }
+  if (finish.reason === 'length') {
+    events.push({ type: 'diagnostic', data: { code: 'output_truncated', message: 'The model reached its output limit; the answer is cut off.' } })
+  }
+  events.push({
+    type: 'step.done',
+    data: { step, messageId, finishReason: finish.reason, toolCalls: calls.length, durationMs, ...(finish.usage === undefined ? {} : { usage: finish.usage }) },
+  })
+  return events
+}
+
+function calledData(call: ToolCallPart, callId: string, step: number, index: number, tool: Tool | undefined): EventData<'tool.called'> {
+  const input = call.input ?? {}
+  let note = `Call ${call.name}`
+  try {
+    note = tool?.describe(input) ?? note
+  } catch {
+    // A sentence for people is a courtesy; arguments that it cannot describe are judged by the schema later.
+  }
+  return {
+    callId,
+    name: call.name === '' ? 'unnamed' : call.name,
+    step,
+    index,
+    input,
+    note,
+    effect: tool?.effect ?? 'unsafe',
+    ...(call.input === undefined ? { invalidInput: call.rawInput.slice(0, invalidInputCharsMax) } : {}),
+  }
+}
+
+/** Turns the model's text into deltas, and knows what of it was shown before a crash. */
+class Shower {
+  /** The message that fresh text belongs to. */
+  messageId: string
+  private readonly step: number
+  private readonly ids: Ids
+  private readonly shownText: string
+  private readonly tornText: TornText
+  private readonly tornReasoning: TornText
+  private reasoningId: string | undefined
+
+  constructor(state: RunState, step: number, shownText: string, shownReasoning: string, ids: Ids) {
+    const current = state.steps.at(-1)
+    this.step = step
+    this.ids = ids
+    this.shownText = shownText
+    this.tornText = new TornText(shownText)
+    this.tornReasoning = new TornText(shownReasoning)
+    this.messageId = current?.messageId ?? ids()
+    this.reasoningId = current?.reasoningId
+  }
+
+  text(text: string, events: NewEvent[]): void {
+    const { diverged, fresh } = this.tornText.feed(text)
+    if (diverged) this.supersede(events)
+    this.emitText(fresh, events)
+  }
+
+  reasoning(text: string, events: NewEvent[]): void {
+    const { diverged, fresh } = this.tornReasoning.feed(text)
+    if (diverged || this.reasoningId === undefined) this.reasoningId = this.ids()
+    for (const piece of pieces(fresh)) {
+      events.push({ type: 'reasoning.delta', data: { reasoningId: this.reasoningId, text: piece } })
+    }
+  }
+
+  end(events: NewEvent[]): void {
+    const { diverged, fresh } = this.tornText.end()
+    if (!diverged) return
+    this.supersede(events)
+    this.emitText(fresh, events)
+  }
+
+  private emitText(fresh: string, events: NewEvent[]): void {
+    if (fresh.length <= deltaCharsMax) {
+      if (fresh !== '') events.push({ type: 'text.delta', data: { messageId: this.messageId, text: fresh } })
+      return
+    }
+    for (const piece of pieces(fresh)) events.push({ type: 'text.delta', data: { messageId: this.messageId, text: piece } })
+  }
+
+  private supersede(events: NewEvent[]): void {
+    events.push({
+      type: 'message.done',
+      data: { messageId: this.messageId, role: 'assistant', text: this.shownText, step: this.step, state: 'superseded' },
+    })
+    this.messageId = this.ids()
+  }
+}
+
+function pieces(text: string): string[] {
+  const result: string[] = []
+  let from = 0
+  while (from < text.length) {
+    let to = Math.min(from + deltaCharsMax, text.length)
+    // Never between the halves of a surrogate pair.
+    const last = text.charCodeAt(to - 1)
+    if (to < text.length && last >= 0xd800 && last <= 0xdbff) to -= 1
+    result.push(text.slice(from, to))
+    from = to
+  }
+  return result
+}
+
+/** Aborts the step when nothing came for too long, also before the first token. */
+class StallWatch {
+  readonly signal: AbortSignal
+  private readonly controller = new AbortController()
+  private readonly clock: Clock
+  private readonly stallMs: number
+  private readonly outer: AbortSignal
+  private readonly onOuterAbort: () => void
+  private timer: Timer
+  private lastAliveAt: number
+
+  constructor(clock: Clock, stallMs: number, outer: AbortSignal) {
+    this.clock = clock
+    this.stallMs = stallMs
+    this.outer = outer
+    this.signal = this.controller.signal
+    this.onOuterAbort = () => this.controller.abort(outer.reason)
+    outer.addEventListener('abort', this.onOuterAbort, { once: true })
+    if (outer.aborted) this.onOuterAbort()
+    this.lastAliveAt = clock.now()
+    this.timer = clock.after(stallMs, () => this.check())
+  }
+
+  /** Runs for every batch of tokens, so it only notes the time; the timer looks at it when it fires. */
+  alive(): void {
+    this.lastAliveAt = this.clock.now()
+  }
+
+  reason(): unknown {
+    return this.signal.aborted ? this.signal.reason : undefined
+  }
+
+  stop(): void {
+    this.timer.cancel()
+    this.outer.removeEventListener('abort', this.onOuterAbort)
+  }
+
+  private check(): void {
+    const quietMs = this.clock.now() - this.lastAliveAt
+    if (quietMs < this.stallMs) {
+      this.timer = this.clock.after(this.stallMs - quietMs, () => this.check())
+      return
+    }
+    const seconds = Math.round(this.stallMs / 1000)
+    this.controller.abort(new AppError('model_stalled', `The model said nothing for ${seconds} s. Try again, or raise POLYLOG_STALL_MS.`, { retryable: true }))
+  }
+}

@@ -1,0 +1,142 @@
+// What the model is given: the agent's instructions, the caller's context, as
+// much of the history as the agent's memory holds, and this run so far. Pure.
+//
+// A tool call and its result are one block here and are kept or dropped together:
+// a provider refuses a history that parts them.
+
+import type { AgentDefinition } from '../agents/agent-definition.ts'
+import { renderTemplate } from '../agents/catalogue.ts'
+import type { JsonValue } from '../journal/event.ts'
+import type { RunState } from '../journal/run-state.ts'
+import type { ModelMessage } from '../models/model.ts'
+import type { MessageRow } from '../stores/store.ts'
+import { resultForModel } from './tool-outcome.ts'
+
+export type PromptParts = {
+  definition: AgentDefinition
+  history: MessageRow[]
+  input: string
+  context: Record<string, unknown> | undefined
+  state: RunState
+}
+
+type Block = { messages: ModelMessage[]; startsTurn: boolean }
+
+export function buildPrompt({ definition, history, input, context, state }: PromptParts): ModelMessage[] {
+  const system: ModelMessage[] = [{ role: 'system', content: renderTemplate(definition.systemTemplate, definition.defaults) }]
+  if (context !== undefined && Object.keys(context).length > 0) {
+    system.push({ role: 'system', content: `Context given by the application (JSON):\n${sortedJson(context)}` })
+  }
+  const user: Block = { messages: [{ role: 'user', content: input }], startsTurn: true }
+  const steps = stepBlocks(state)
+
+  // The user's message always stands; then this run's own steps, newest first; then earlier turns.
+  let room = definition.card.memory.maxTokens - blockTokens(user)
+  const keptSteps = newestThatFit(steps, room)
+  room -= sum(keptSteps)
+  const keptHistory = keptSteps.length === steps.length ? newestThatFit(historyBlocks(history), room) : []
+  while (keptHistory.length > 0 && keptHistory[0]?.startsTurn === false) keptHistory.shift()
+  return [...system, ...[...keptHistory, user, ...keptSteps].flatMap((block) => block.messages)]
+}
+
+/** Rough on purpose: four letters a token, one for each character of a script without spaces. Errs on the large side. */
+export function estimateTokens(text: string): number {
+  let wide = 0
+  for (let index = 0; index < text.length; index++) if (text.charCodeAt(index) > 0x2e7f) wide += 1
+  return wide + Math.ceil((text.length - wide) / 4)
+}
+
+function blockTokens(block: Block): number {
+  let tokens = 0
+  for (const message of block.messages) {
+    tokens += 4 + estimateTokens(message.content)
+    if (message.role === 'assistant') for (const call of message.toolCalls ?? []) tokens += 8 + estimateTokens(JSON.stringify(call.input))
+  }
+  return tokens
+}
+
+function sum(blocks: Block[]): number {
+  return blocks.reduce((total, block) => total + blockTokens(block), 0)
+}
+
+function newestThatFit(blocks: Block[], tokens: number): Block[] {
+  let room = tokens
+  let from = blocks.length
+  while (from > 0) {
+    room -= blockTokens(blocks[from - 1] as Block)
+    if (room < 0) break
+    from -= 1
+  }
+  return blocks.slice(from)
+}
+
+function stepBlocks(state: RunState): Block[] {
+  return state.steps.flatMap((step) => {
+    if (!step.finished) return []
+    const calls = step.callIds.flatMap((callId) => state.calls.get(callId) ?? [])
+    if (calls.length === 0) return step.text === '' ? [] : [{ messages: [{ role: 'assistant' as const, content: step.text }], startsTurn: false }]
+    const messages: ModelMessage[] = [
+      {
+        role: 'assistant',
+        content: step.text,
+        toolCalls: calls.map((call) => ({ callId: call.callId, name: call.name, input: call.input })),
+      },
+      ...calls.map((call) => ({
+        role: 'tool' as const,
+        callId: call.callId,
+        name: call.name,
+        content: call.done === undefined ? 'The call has not finished.' : resultForModel(call.done),
+        isError: call.done !== undefined && call.done.outcome !== 'succeeded',
+      })),
+    ]
+    return [{ messages, startsTurn: false }]
+  })
+}
+
+type StoredCall = { callId: string; name: string; input: JsonValue }
+
+/** Rows → blocks. A call whose result is missing (it cannot be, but rows may be old) is told without the call. */
+function historyBlocks(rows: MessageRow[]): Block[] {
+  const results = new Map(rows.flatMap((row) => (row.role === 'tool' && row.toolCallId !== null ? [[row.toolCallId, row] as const] : [])))
+  const blocks: Block[] = []
+  for (const row of rows) {
+    if (row.role === 'user') blocks.push({ messages: [{ role: 'user', content: row.content }], startsTurn: true })
+    if (row.role !== 'assistant') continue
+    const calls = (Array.isArray(row.metadata.toolCalls) ? row.metadata.toolCalls : []) as StoredCall[]
+    if (calls.length === 0 || calls.some((call) => !results.has(call.callId))) {
+      if (row.content !== '') blocks.push({ messages: [{ role: 'assistant', content: row.content }], startsTurn: false })
+      continue
+    }
+    // A person may have edited the arguments while confirming; the result tells with what the call really ran.
+    const inputOf = (call: StoredCall) => results.get(call.callId)?.metadata.input ?? call.input
+    blocks.push({
+      startsTurn: false,
+      messages: [
+        {
+          role: 'assistant',
+          content: row.content,
+          toolCalls: calls.map((call) => ({ callId: call.callId, name: call.name, input: inputOf(call) })),
+        },
+        ...calls.map((call) => {
+          const result = results.get(call.callId) as MessageRow
+          return {
+            role: 'tool' as const,
+            callId: call.callId,
+            name: call.name,
+            content: result.content,
+            isError: result.metadata.outcome !== 'succeeded',
+          }
+        }),
+      ],
+    })
+  }
+  return blocks
+}
+
+function sortedJson(value: unknown): string {
+  return JSON.stringify(value, (_key, inner: unknown) =>
+    inner !== null && typeof inner === 'object' && !Array.isArray(inner)
+      ? Object.fromEntries(Object.entries(inner).toSorted(([left], [right]) => (left < right ? -1 : 1)))
+      : inner,
+  )
+}

@@ -1,0 +1,47 @@
+// Removes the journals of runs that ended longer ago than the setting allows, a
+// bounded number at a time. Messages stay: they belong to their conversation.
+
+import type { Clock, Timer } from '../kit/clock.ts'
+import type { Store } from '../stores/store.ts'
+import type { RunLog } from './run-parts.ts'
+
+const sweepMs = 60_000
+const runsASweep = 200
+
+export type Retention = { stop(): void; sweep(): Promise<number> }
+
+export function startRetention(parts: { store: Store; clock: Clock; log: RunLog; retentionMs: number | null }): Retention {
+  const { store, clock, log, retentionMs } = parts
+  let timer: Timer | undefined
+  let stopped = false
+
+  async function sweep(): Promise<number> {
+    if (retentionMs === null) return 0
+    let removed = 0
+    for (;;) {
+      const count = await store.expireRuns(clock.now() - retentionMs, runsASweep)
+      removed += count
+      if (count < runsASweep || stopped) break
+    }
+    if (removed > 0) log.info({ removed }, 'runs older than the retention were removed')
+    return removed
+  }
+
+  function arm(): void {
+    timer = clock.after(sweepMs, () => {
+      void sweep()
+        .catch((error: unknown) => log.error({ err: error }, 'the retention sweep failed; trying again later'))
+        .finally(() => {
+          if (!stopped) arm()
+        })
+    })
+  }
+  if (retentionMs !== null) arm()
+  return {
+    sweep,
+    stop() {
+      stopped = true
+      timer?.cancel()
+    },
+  }
+}

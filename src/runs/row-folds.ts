@@ -1,0 +1,161 @@
+// Which rows change with an event. The tables beside the journal (run, messages,
+// interactions) are folds of it, written in the same transaction as the events;
+// this is the only place that knows how.
+
+import type { RunEvent } from '../journal/event.ts'
+import { openInteractions, type RunState } from '../journal/run-state.ts'
+import type { InteractionRow, MessageRow, RunWrite } from '../stores/store.ts'
+import { resultForModel } from './tool-outcome.ts'
+
+export type RowChanges = Pick<RunWrite, 'run' | 'messages' | 'newInteractions' | 'interactionUpdates' | 'touchConversationAt'>
+
+/** Adds the changes of `event` to `changes`. `state` already holds the event. */
+export function foldRows(runId: string, state: RunState, event: RunEvent, changes: RowChanges): void {
+  switch (event.type) {
+    case 'run.state': {
+      const run: NonNullable<RunWrite['run']> = { ...changes.run, status: event.data.to, attempt: event.attempt, wakeAt: null }
+      if (event.data.to === 'running' && state.startedAt === event.at) run.startedAt = event.at
+      if (event.data.to === 'waiting_user') {
+        // A run that waits for a person holds no worker; its next deadline is all that is left of it.
+        run.wakeAt = nextDeadline(state)
+        run.release = true
+      }
+      changes.run = run
+      return
+    }
+    case 'message.done':
+      if (event.data.state !== 'active') {
+        addMessage(changes, state, { ...blankMessage(runId, state, event), id: event.data.messageId, role: 'assistant', content: event.data.text, state: event.data.state })
+      }
+      return
+    case 'step.done': {
+      const step = state.steps.at(-1)
+      if (step === undefined) return
+      const toolCalls = step.callIds.flatMap((callId) => {
+        const call = state.calls.get(callId)
+        return call === undefined ? [] : [{ callId, name: call.name, input: call.input }]
+      })
+      addMessage(changes, state, {
+        ...blankMessage(runId, state, event),
+        id: event.data.messageId,
+        role: 'assistant',
+        content: step.text,
+        metadata: { runId, ...(toolCalls.length === 0 ? {} : { toolCalls }), ...(step.reasoning === '' ? {} : { reasoning: step.reasoning }) },
+      })
+      changes.touchConversationAt = event.at
+      return
+    }
+    case 'tool.done': {
+      const call = state.calls.get(event.data.callId)
+      if (call === undefined) return
+      addMessage(changes, state, {
+        ...blankMessage(runId, state, event),
+        id: event.data.messageId,
+        role: 'tool',
+        content: resultForModel(event.data),
+        toolCallId: call.callId,
+        metadata: { runId, toolName: call.name, outcome: event.data.outcome, input: call.input, summary: event.data.summary },
+      })
+      if (call.interactionId !== undefined && call.decision === 'confirmed') {
+        changes.interactionUpdates ??= []
+        changes.interactionUpdates.push({
+          id: call.interactionId,
+          result: event.data.output ?? null,
+          error: event.data.error ?? null,
+          executedAt: event.at,
+          at: event.at,
+        })
+      }
+      return
+    }
+    case 'input.required': {
+      changes.newInteractions ??= []
+      changes.newInteractions.push(interactionRow(runId, state, event))
+      return
+    }
+    case 'run.ended':
+      changes.run = {
+        ...changes.run,
+        status: event.data.status,
+        endedAt: event.at,
+        error: event.data.error ?? null,
+        wakeAt: null,
+        release: true,
+      }
+      changes.touchConversationAt = event.at
+      return
+    case 'input.resolved':
+      changes.interactionUpdates ??= []
+      changes.interactionUpdates.push({
+        id: event.data.interactionId,
+        applied: true,
+        at: event.at,
+        ...(event.data.resolution === 'closed' ? { closePending: true } : {}),
+      })
+      return
+    case 'run.accepted':
+    case 'step.started':
+    case 'text.delta':
+    case 'reasoning.delta':
+    case 'tool.called':
+    case 'tool.started':
+    case 'tool.progress':
+    case 'context.patch':
+    case 'diagnostic':
+      return
+  }
+}
+
+export function nextDeadline(state: RunState): number | null {
+  const deadlines = openInteractions(state).flatMap((open) => (open.deadlineAt === undefined ? [] : [open.deadlineAt]))
+  return deadlines.length === 0 ? null : Math.min(...deadlines)
+}
+
+/** Runs without a conversation keep their messages in the journal only. */
+function addMessage(changes: RowChanges, state: RunState, message: MessageRow): void {
+  if (state.accepted?.conversationId == null) return
+  changes.messages ??= []
+  changes.messages.push(message)
+}
+
+function blankMessage(runId: string, state: RunState, event: RunEvent): Omit<MessageRow, 'id' | 'role' | 'content'> {
+  return {
+    conversationId: state.accepted?.conversationId ?? '',
+    runId,
+    parentId: state.accepted?.userMessageId ?? null,
+    state: 'active',
+    toolCallId: null,
+    metadata: { runId },
+    createdAt: event.at,
+  }
+}
+
+function interactionRow(runId: string, state: RunState, event: Extract<RunEvent, { type: 'input.required' }>): InteractionRow {
+  const { data, at } = event
+  const call = data.callId === undefined ? undefined : state.calls.get(data.callId)
+  return {
+    id: data.interactionId,
+    number: data.number,
+    runId,
+    owner: state.accepted?.owner ?? 'anonymous',
+    conversationId: state.accepted?.conversationId ?? null,
+    kind: data.kind,
+    callId: data.callId ?? null,
+    toolName: call?.name ?? null,
+    prompt: data.prompt,
+    input: data.input ?? call?.input ?? null,
+    outcome: data.outcome ?? null,
+    status: 'pending',
+    response: null,
+    reason: null,
+    decidedBy: null,
+    decidedAt: null,
+    result: null,
+    error: null,
+    executedAt: null,
+    deadlineAt: data.deadlineAt ?? null,
+    atDeadline: data.atDeadline ?? null,
+    createdAt: at,
+    updatedAt: at,
+  }
+}

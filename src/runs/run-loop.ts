@@ -1,0 +1,200 @@
+// Drives one claimed run until it ends, parks, or has to be left.
+//
+//   resume ─▶ ┌─ open calls? ─▶ tool phase ─▶ all done ─┐
+//             │                     └─ a person is needed ─▶ parked (lease given back)
+//             ├─ last step final? ─▶ succeeded            │
+//             └─ otherwise ─▶ model step ◀────────────────┘
+//
+// Every way out is written down: an error becomes `failed`, a cancel `canceled`.
+// Only two leave the run as it is: a drain (the next start goes on) and a lost
+// lease (another owner goes on).
+
+import { AppError, toAppError } from '../errors/app-error.ts'
+import type { NewEvent } from '../journal/event.ts'
+import { openCalls, openInteractions, type RunState, specOf } from '../journal/run-state.ts'
+import type { Timer } from '../kit/clock.ts'
+import type { MessageRow, RunRow } from '../stores/store.ts'
+import { runStep } from './model-step.ts'
+import { buildPrompt } from './prompt.ts'
+import { nextDeadline } from './row-folds.ts'
+import { type Ending, endingEvents } from './run-ending.ts'
+import type { RunParts } from './run-parts.ts'
+import { RunWriter } from './run-writer.ts'
+import { DrainInterrupt, resolveDecided, ToolPhase, toolsOf } from './tool-phase.ts'
+
+class CancelInterrupt extends Error {
+  override name = 'CancelInterrupt'
+}
+
+/** Rows of history that are looked at; what fits of them is the agent's memory policy. */
+const historyRowsMax = 400
+
+export type LoopResult = 'ended' | 'parked' | 'drained' | 'lost'
+
+export class RunLoop {
+  readonly runId: string
+  readonly writer: RunWriter
+  private readonly row: RunRow
+  private readonly parts: RunParts
+  /** Model work stops for a cancel, a time limit, a drain and a lost lease. */
+  private readonly modelAbort = new AbortController()
+  /** Tools are not torn by a drain: they get the time to finish. */
+  private readonly toolAbort = new AbortController()
+  private cancelled: { by: string; reason: string | null } | undefined
+  private draining = false
+  private phase: ToolPhase | undefined
+  private history: MessageRow[] | undefined
+
+  constructor(row: RunRow, state: RunState, parts: RunParts) {
+    this.runId = row.id
+    this.row = row
+    this.parts = parts
+    this.writer = new RunWriter(row.id, row.epoch, state, parts)
+    this.writer.onLost = (error) => this.stop(error)
+    if (row.cancel !== null) this.cancelled = row.cancel
+  }
+
+  /** Stops model and tool work at once; the loop then writes the ending. */
+  cancel(request: { by: string; reason: string | null }): void {
+    this.cancelled ??= request
+    this.stop(new CancelInterrupt())
+  }
+
+  drain(): void {
+    this.draining = true
+    this.modelAbort.abort(new DrainInterrupt())
+  }
+
+  /** Somebody decided something about this run. */
+  poke(): void {
+    this.phase?.poke()
+  }
+
+  async drive(): Promise<LoopResult> {
+    let timer: Timer | undefined
+    try {
+      if (this.cancelled !== undefined) return await this.end({ status: 'canceled', ...this.cancelled })
+      if (!(await this.resume())) return 'parked'
+      const { activeMs, runningSince } = this.writer.state
+      const spentMs = activeMs + Math.max(0, this.parts.clock.now() - (runningSince ?? this.parts.clock.now()))
+      timer = this.parts.clock.after(this.parts.limits.runMaxMs - spentMs, () => this.stop(this.timedOut()))
+      return await this.advance()
+    } catch (error) {
+      return await this.leave(error)
+    } finally {
+      timer?.cancel()
+    }
+  }
+
+  private stop(reason: unknown): void {
+    this.modelAbort.abort(reason)
+    this.toolAbort.abort(reason)
+  }
+
+  private timedOut(): AppError {
+    const seconds = Math.round(this.parts.limits.runMaxMs / 1000)
+    return new AppError('run_timed_out', `The run took longer than ${seconds} s and was stopped. Ask for less at once, or raise POLYLOG_RUN_MAX_MS.`)
+  }
+
+  /** Brings the run to `running`, from wherever it was left. False: it still waits for a person. */
+  private async resume(): Promise<boolean> {
+    const { writer } = this
+    if (writer.state.phase === 'running') {
+      writer.push({ type: 'run.state', data: { from: 'running', to: 'queued', trigger: 'restart.requeued' } })
+    }
+    if (writer.state.phase === 'waiting_user') {
+      await resolveDecided(writer, this.parts)
+      if (openInteractions(writer.state).length > 0) {
+        await writer.park(nextDeadline(writer.state))
+        return false
+      }
+      const last = [...writer.state.interactions.values()].findLast((interaction) => interaction.resolved !== undefined)
+      const alone = last?.resolved?.resolution === 'expired' || last?.resolved?.resolution === 'auto_decided'
+      const trigger = alone ? 'interaction.auto_decide.timeout' : 'interaction.reply.accepted'
+      writer.push({ type: 'run.state', data: { from: 'waiting_user', to: 'queued', trigger } })
+    }
+    await writer.write({ type: 'run.state', data: { from: 'queued', to: 'running', trigger: 'turn.started' } })
+    return true
+  }
+
+  private async advance(): Promise<LoopResult> {
+    const { writer, parts } = this
+    const { card } = parts.catalogue.get(specOf(writer.state).agentId)
+    const tools = toolsOf(parts, card, writer.state)
+    this.phase = new ToolPhase(writer, parts, tools, this.toolAbort.signal)
+    for (;;) {
+      this.modelAbort.signal.throwIfAborted()
+      if (openCalls(writer.state).length > 0) {
+        if (!(await this.phase.settle(() => !this.draining))) return await this.parkForPerson()
+        continue
+      }
+      const last = writer.state.steps.at(-1)
+      if (last?.finished === true && last.callIds.length === 0) return await this.end({ status: 'succeeded' })
+      const finished = writer.state.steps.filter((step) => step.finished).length
+      if (finished >= parts.limits.stepsMax) {
+        throw new AppError('max_steps', `The run reached its limit of ${parts.limits.stepsMax} steps without a final answer.`)
+      }
+      await this.step(tools)
+    }
+  }
+
+  private async step(tools: ReturnType<typeof toolsOf>): Promise<void> {
+    const { writer, parts } = this
+    const accepted = writer.state.accepted
+    const spec = specOf(writer.state)
+    const messages = buildPrompt({
+      definition: parts.catalogue.get(spec.agentId),
+      history: await this.readHistory(),
+      input: accepted?.input ?? '',
+      context: spec.context,
+      state: writer.state,
+    })
+    const offered = tools.map(({ name, description, inputSchema }) => ({ name, description, inputSchema }))
+    await runStep(writer, messages, offered, {
+      engine: parts.engine(spec.engine),
+      clock: parts.clock,
+      ids: parts.ids,
+      stallMs: parts.limits.stallMs,
+      signal: this.modelAbort.signal,
+      toolNamed: (name) => tools.find((tool) => tool.name === name),
+    })
+  }
+
+  /** Earlier turns do not change while this one holds the conversation. */
+  private async readHistory(): Promise<MessageRow[]> {
+    const conversationId = this.writer.state.accepted?.conversationId ?? null
+    if (conversationId === null) return []
+    this.history ??= await this.parts.store.historyBefore(conversationId, this.runId, historyRowsMax)
+    return this.history
+  }
+
+  private async parkForPerson(): Promise<LoopResult> {
+    await this.writer.write({ type: 'run.state', data: { from: 'running', to: 'waiting_user', trigger: 'turn.needs_input' } })
+    return 'parked'
+  }
+
+  private async leave(error: unknown): Promise<LoopResult> {
+    if (this.writer.lost !== undefined) return 'lost'
+    if (this.cancelled !== undefined) return await this.end({ status: 'canceled', ...this.cancelled })
+    if (error instanceof DrainInterrupt || (this.draining && this.modelAbort.signal.reason instanceof DrainInterrupt)) return 'drained'
+    const failure = toAppError(error)
+    const details = { runId: this.runId, code: failure.code, err: failure.kind === 'bug' ? (failure.cause ?? failure) : failure.message }
+    if (failure.kind === 'bug') this.parts.log.error(details, 'a run failed because of a fault of ours')
+    else this.parts.log.warn(details, 'a run failed')
+    return await this.end({ status: 'failed', error: failure.toValue() })
+  }
+
+  private async end(ending: Ending): Promise<LoopResult> {
+    // Nothing may start from here on, whatever is still under way.
+    this.stop(new CancelInterrupt())
+    const events: NewEvent[] = endingEvents(this.writer.state, ending, this.parts.ids)
+    try {
+      await this.writer.write(...events)
+    } catch (error) {
+      if (this.writer.lost !== undefined) return 'lost'
+      throw error
+    }
+    this.parts.runEnded?.(this.row.family, ending.status)
+    return 'ended'
+  }
+}

@@ -1,0 +1,42 @@
+// Everything a run needs from the outside, handed in by `app/`.
+
+import type { Catalogue } from '../agents/catalogue.ts'
+import type { LiveBus } from '../bus/live-bus.ts'
+import type { RunStatus } from '../journal/event.ts'
+import type { Engine } from '../engines/engine.ts'
+import type { Clock } from '../kit/clock.ts'
+import type { Ids } from '../kit/ids.ts'
+import type { Models } from '../models/model.ts'
+import type { Store } from '../stores/store.ts'
+import type { ToolRegistry } from '../tools/tool.ts'
+
+export type RunLimits = {
+  stepsMax: number
+  runMaxMs: number
+  stallMs: number
+  concurrency: number
+  queueMax: number
+  confirmationTtlMs: number
+}
+
+export interface RunLog {
+  info(details: object, message: string): void
+  warn(details: object, message: string): void
+  error(details: object, message: string): void
+}
+
+export type RunParts = {
+  store: Store
+  bus: LiveBus
+  clock: Clock
+  ids: Ids
+  models: Models
+  engine(name: string): Engine
+  engineName: string
+  tools: ToolRegistry
+  catalogue: Catalogue
+  limits: RunLimits
+  log: RunLog
+  countEvents?: (count: number) => void
+  runEnded?: (family: string, status: RunStatus) => void
+}

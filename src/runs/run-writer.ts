@@ -1,0 +1,155 @@
+// The only writer of a run's journal: numbers, checks, stores, then announces; in
+// that order. It belongs to the node that claimed the run, and every append
+// carries the epoch of that claim; once an append is refused, this writer is done
+// for good and says so through `lost`.
+//
+// One append is under way at a time. What is pushed meanwhile goes out together
+// in the next one: deltas share commits without a timer.
+
+import { AppError } from '../errors/app-error.ts'
+import type { LiveBus } from '../bus/live-bus.ts'
+import type { Clock } from '../kit/clock.ts'
+import { eventBytesMax, isBarrier, type NewEvent, type RunEvent } from '../journal/event.ts'
+import { checkEvent } from '../journal/event-codec.ts'
+import { applyEvent, checkTransition, type RunState } from '../journal/run-state.ts'
+import type { RunWrite, Store } from '../stores/store.ts'
+import { foldRows, type RowChanges } from './row-folds.ts'
+
+export type WriterParts = {
+  store: Pick<Store, 'append'>
+  bus: Pick<LiveBus, 'publish'>
+  clock: Clock
+  countEvents?: (count: number) => void
+}
+
+export class RunWriter {
+  readonly runId: string
+  /** The fold of everything pushed, also of what is not committed yet. */
+  readonly state: RunState
+  /** Set when an append was refused: somebody else owns the run, or the store is gone. */
+  lost: AppError | undefined
+  /** Called once, when the writer is lost. */
+  onLost: ((error: AppError) => void) | undefined
+  /** Characters of text that were pushed and are not committed. */
+  backlog = 0
+
+  private readonly epoch: number
+  private readonly parts: WriterParts
+  private pending: RunEvent[] = []
+  private pendingRows: RowChanges = {}
+  private pendingBarrier = false
+  private committedSeq: number
+  private draining = false
+  private waiters: { seq: number; resolve: () => void; reject: (error: AppError) => void }[] = []
+
+  constructor(runId: string, epoch: number, state: RunState, parts: WriterParts) {
+    this.runId = runId
+    this.epoch = epoch
+    this.state = state
+    this.parts = parts
+    this.committedSeq = state.lastSeq
+  }
+
+  /** Numbers and queues events that belong to one instant. They are shown after their commit, which starts at once unless one is under way. */
+  push(...events: NewEvent[]): void {
+    if (this.lost !== undefined) throw this.lost
+    const at = this.parts.clock.now()
+    for (const event of events) this.number(event, at)
+    this.flush()
+  }
+
+  /** Everything pushed so far is committed (and synced, where it holds a barrier) when this resolves. */
+  committed(): Promise<void> {
+    if (this.lost !== undefined) return Promise.reject(this.lost)
+    const seq = this.state.lastSeq
+    if (this.committedSeq >= seq) return Promise.resolve()
+    return new Promise((resolve, reject) => {
+      this.waiters.push({ seq, resolve, reject })
+    })
+  }
+
+  async write(...events: NewEvent[]): Promise<void> {
+    this.push(...events)
+    await this.committed()
+  }
+
+  /** Gives the lease of a parked run back without an event: it was woken, and still has to wait. */
+  async park(wakeAt: number | null): Promise<void> {
+    await this.committed()
+    await this.parts.store.append({
+      runId: this.runId,
+      epoch: this.epoch,
+      afterSeq: this.committedSeq,
+      events: [],
+      durable: true,
+      run: { wakeAt, release: true },
+    })
+  }
+
+  private number(event: NewEvent, at: number): void {
+    checkEvent(event)
+    checkTransition(this.state, event)
+    // `attempt` grows each time the run goes queued → running; the first time it is 1 already.
+    const starts = event.type === 'run.state' && event.data.to === 'running' && this.state.startedAt !== undefined
+    const attempt = this.state.attempt + (starts ? 1 : 0)
+    const numbered = { seq: this.state.lastSeq + 1, at, attempt, type: event.type, data: event.data } as RunEvent
+    if (numbered.type === 'text.delta' || numbered.type === 'reasoning.delta') {
+      if (numbered.data.text.length > eventBytesMax) throw new AppError('event_too_large', 'One delta holds at most 1 MiB of text.')
+      this.backlog += numbered.data.text.length
+    }
+    applyEvent(this.state, numbered)
+    foldRows(this.runId, this.state, numbered, this.pendingRows)
+    this.pending.push(numbered)
+    if (isBarrier(numbered.type)) this.pendingBarrier = true
+  }
+
+  private flush(): void {
+    if (!this.draining) void this.drain()
+  }
+
+  private async drain(): Promise<void> {
+    this.draining = true
+    while (this.pending.length > 0 && this.lost === undefined) {
+      const events = this.pending
+      const write: RunWrite = {
+        runId: this.runId,
+        epoch: this.epoch,
+        afterSeq: this.committedSeq,
+        events,
+        durable: this.pendingBarrier,
+        ...this.pendingRows,
+      }
+      const chars = this.backlog
+      this.pending = []
+      this.pendingRows = {}
+      this.pendingBarrier = false
+      try {
+        await this.parts.store.append(write)
+      } catch (error) {
+        this.lose(error)
+        break
+      }
+      this.backlog -= chars
+      this.committedSeq += events.length
+      this.parts.countEvents?.(events.length)
+      this.parts.bus.publish(this.runId, events)
+      this.settle()
+    }
+    this.draining = false
+  }
+
+  private settle(): void {
+    if (this.waiters.length === 0) return
+    const due = this.waiters.filter((waiter) => waiter.seq <= this.committedSeq)
+    this.waiters = this.waiters.filter((waiter) => waiter.seq > this.committedSeq)
+    for (const waiter of due) waiter.resolve()
+  }
+
+  private lose(error: unknown): void {
+    const lost = error instanceof AppError ? error : new AppError('store_unavailable', 'The journal could not be written.', { cause: error })
+    this.lost = lost
+    for (const waiter of this.waiters) waiter.reject(lost)
+    this.waiters = []
+    this.onLost?.(lost)
+  }
+}

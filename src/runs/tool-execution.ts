@@ -1,0 +1,121 @@
+// Runs one tool call and gives its outcome as a value. Whatever the tool does
+// (answers, says no, throws, hangs, ignores its signal, returns megabytes), the
+// result is a `tool.done` that fits the journal.
+
+import { AppError, type ErrorValue } from '../errors/app-error.ts'
+import type { EventData, JsonValue } from '../journal/event.ts'
+import type { CallState } from '../journal/run-state.ts'
+import type { Clock } from '../kit/clock.ts'
+import type { Ids } from '../kit/ids.ts'
+import type { Tool, ToolContext, ToolResult } from '../tools/tool.ts'
+import { textOf } from './tool-outcome.ts'
+
+export type ExecutionParts = {
+  clock: Clock
+  ids: Ids
+  owner: string
+  runId: string
+  conversationId: string | null
+  idempotencyKey: string
+  signal: AbortSignal
+  progress(message: string): void
+  putBlob(id: string, body: string): Promise<void>
+}
+
+type Done = EventData<'tool.done'>
+
+const summaryCharsMax = 500
+/** A journal event holds at most 1 MiB; larger outputs are kept beside it. */
+const inlineCharsMax = 256 * 1024
+
+export async function executeCall(tool: Tool, call: CallState, input: JsonValue, parts: ExecutionParts): Promise<Done> {
+  const startedAt = parts.clock.now()
+  const settle = (rest: Omit<Done, 'callId' | 'messageId' | 'durationMs'>): Done => ({
+    callId: call.callId,
+    messageId: parts.ids(),
+    durationMs: parts.clock.now() - startedAt,
+    ...rest,
+    summary: rest.summary.slice(0, summaryCharsMax),
+  })
+  try {
+    const result = await withinLimits(tool, input, call, parts)
+    const stored = await fitOutput(tool, result.output, parts)
+    return settle({
+      outcome: result.ok ? 'succeeded' : 'failed',
+      ...stored,
+      summary: result.summary,
+      ...(result.ok ? {} : { error: { code: 'tool_failed', message: result.summary } }),
+      ...(result.modified === undefined ? {} : { modified: result.modified }),
+      ...(result.paths === undefined ? {} : { paths: result.paths }),
+    })
+  } catch (thrown) {
+    // A stopped run closes its calls itself; see run-ending.
+    if (parts.signal.aborted) throw parts.signal.reason
+    const error = errorOf(tool, thrown)
+    const unknown = error.code === 'tool_outcome_unknown'
+    return settle({ outcome: unknown ? 'unknown' : 'threw', summary: error.message, error, fullLength: 0, truncated: false })
+  }
+}
+
+/** Waits for the tool, its time limit or the end of the run, whichever comes first; a tool that ignores its signal is left behind. */
+async function withinLimits(tool: Tool, input: JsonValue, call: CallState, parts: ExecutionParts): Promise<ToolResult> {
+  const limit = new AbortController()
+  const context: ToolContext = {
+    owner: parts.owner,
+    runId: parts.runId,
+    callId: call.callId,
+    conversationId: parts.conversationId,
+    idempotencyKey: parts.idempotencyKey,
+    signal: limit.signal,
+    now: () => parts.clock.now(),
+    progress: parts.progress,
+  }
+  let forget = () => {}
+  try {
+    return await new Promise<ToolResult>((resolve, reject) => {
+      const stop = (reason: unknown) => {
+        limit.abort(reason)
+        reject(reason)
+      }
+      const timer = parts.clock.after(tool.timeoutMs, () => stop(timedOut(tool)))
+      const onAbort = () => stop(parts.signal.reason)
+      forget = () => {
+        timer.cancel()
+        parts.signal.removeEventListener('abort', onAbort)
+      }
+      if (parts.signal.aborted) return onAbort()
+      parts.signal.addEventListener('abort', onAbort, { once: true })
+      tool.run(input, context).then(resolve, reject)
+    })
+  } finally {
+    forget()
+  }
+}
+
+function timedOut(tool: Tool): AppError {
+  const seconds = Math.round(tool.timeoutMs / 1000)
+  if (tool.effect === 'unsafe') {
+    return new AppError('tool_outcome_unknown', `${tool.name} did not answer within ${seconds} s; it may have happened. Check before you try again.`)
+  }
+  return new AppError('tool_timed_out', `${tool.name} did not answer within ${seconds} s.`)
+}
+
+function errorOf(tool: Tool, thrown: unknown): ErrorValue {
+  if (thrown instanceof AppError) {
+    const value = thrown.toValue()
+    // The tool knows that it may have happened: for an unsafe one that is the whole news.
+    const unknown = tool.effect === 'unsafe' && thrown.details?.['outcome'] === 'unknown'
+    return unknown ? { ...value, code: 'tool_outcome_unknown' } : value
+  }
+  const message = thrown instanceof Error ? thrown.message : String(thrown)
+  return { code: 'tool_failed', message: `${tool.name} failed: ${message}`.slice(0, 2000) }
+}
+
+async function fitOutput(tool: Tool, output: JsonValue, parts: ExecutionParts): Promise<Pick<Done, 'output' | 'fullLength' | 'truncated' | 'outputRef'>> {
+  const text = textOf(output)
+  const charsMax = Math.min(tool.outputCharsMax, inlineCharsMax)
+  if (text.length <= charsMax) return { output, fullLength: text.length, truncated: false }
+  const outputRef = parts.ids()
+  await parts.putBlob(outputRef, text)
+  return { output: text.slice(0, charsMax), fullLength: text.length, truncated: true, outputRef }
+}

@@ -1,0 +1,28 @@
+// How a finished tool call is told to the model and to people. Pure.
+
+import type { EventData, JsonValue } from '../journal/event.ts'
+
+type Done = EventData<'tool.done'>
+
+export function textOf(output: JsonValue | undefined): string {
+  if (output === undefined) return ''
+  return typeof output === 'string' ? output : JSON.stringify(output)
+}
+
+/** What the model reads as the result of its call. It must never believe in an effect that nobody has seen. */
+export function resultForModel(done: Done): string {
+  const output = textOf(done.output)
+  switch (done.outcome) {
+    case 'succeeded':
+      return done.truncated ? `${output}\n[cut: ${done.fullLength} characters in all]` : output
+    case 'failed':
+    case 'threw':
+      return `The tool failed: ${done.error?.message ?? done.summary}${output === '' ? '' : `\n${output}`}`
+    case 'denied':
+      return `The user did not allow this call, so it was not run. ${done.error?.message ?? done.summary}`
+    case 'cancelled':
+      return 'The call was cancelled before it finished.'
+    case 'unknown':
+      return `The outcome of this call is unknown: it may or may not have happened. ${done.error?.message ?? ''}`.trim()
+  }
+}

@@ -1,0 +1,129 @@
+// Accepting a run: every check first, then the rows, so that a refusal has written
+// nothing. The order of the checks is a promise: a repeated request finds its run
+// even when the conversation has moved on or the queue has filled up since.
+
+import type { DatabaseSync } from 'node:sqlite'
+import { AppError } from '../../errors/app-error.ts'
+import type { AcceptResult } from '../store.ts'
+import type { Commands } from './commands.ts'
+import type { ConversationWriter } from './conversation-queries.ts'
+import type { JournalWriter } from './journal-queries.ts'
+import type { MessageWriter } from './message-queries.ts'
+import type { RunCache } from './run-cache.ts'
+import type { RunWriter } from './run-queries.ts'
+import { unfinished } from './run-rows.ts'
+
+type AcceptCommand = Commands['accept']['takes']
+
+export function acceptWriter(
+  db: DatabaseSync,
+  cache: RunCache,
+  parts: { runs: RunWriter; conversations: ConversationWriter; messages: MessageWriter; journal: JournalWriter },
+) {
+  const { runs, conversations, messages, journal } = parts
+  const newestOpen = db.prepare(
+    `SELECT id FROM runs WHERE conversation_id = ? AND ${unfinished} ORDER BY position DESC LIMIT 1`,
+  )
+  const countQueued = db.prepare(
+    `SELECT count(*) AS count FROM runs WHERE ${unfinished} AND status = 'queued' AND lease_owner IS NULL`,
+  )
+  const insertRun = db.prepare(
+    `INSERT INTO runs (id, owner, family, agent_id, conversation_id, status, attempt, epoch, last_seq, created_at)
+     VALUES (?, ?, ?, ?, ?, 'queued', ?, 0, ?, ?) RETURNING position`,
+  )
+  const insertKey = db.prepare(
+    'INSERT INTO idempotency_keys (owner, route, key, fingerprint, run_id) VALUES (?, ?, ?, ?, ?)',
+  )
+
+  return function accept(input: AcceptCommand): AcceptResult {
+    const { run, idempotency, conversation } = input
+    if (idempotency !== null) {
+      const known = runs.reader.idempotent(run.owner, idempotency.route, idempotency.key)
+      if (known !== undefined) {
+        if (known.fingerprint !== idempotency.fingerprint) {
+          throw new AppError(
+            'idempotency_key_reused',
+            'This idempotency key was used for another request. Send a new key with a new request.',
+            { details: { key: idempotency.key } },
+          )
+        }
+        const existing = runs.read(known.runId)
+        if (existing !== undefined) return { outcome: 'existing', run: existing }
+      }
+    }
+
+    const first = behind(input)
+    const claimsNow = input.claim !== null && first
+    if (!claimsNow && (countQueued.get()?.count as number) >= input.queueMax) {
+      throw new AppError('queue_full', 'Too many runs are waiting for their turn. Try again in a moment.', {
+        details: { queueMax: input.queueMax },
+      })
+    }
+
+    if (conversation !== null && run.conversationId !== null) {
+      if (conversation.expect === 'absent') {
+        conversations.create({
+          id: run.conversationId,
+          owner: run.owner,
+          title: conversation.title,
+          createdAt: run.createdAt,
+          updatedAt: run.createdAt,
+        })
+      } else conversations.takesTurn(run.conversationId, conversation.title, run.createdAt)
+      if (conversation.sessionKey !== null) {
+        conversations.bindSession(run.owner, conversation.sessionKey, run.conversationId)
+      }
+    }
+    const lastSeq = input.journal?.lastSeq ?? 0
+    const inserted = insertRun.get(
+      run.id,
+      run.owner,
+      run.family,
+      run.agentId,
+      run.conversationId,
+      input.attempt,
+      lastSeq,
+      run.createdAt,
+    )
+    const position = inserted?.position as number
+    for (const message of input.messages) messages.insert(message, position)
+    if (idempotency !== null) {
+      insertKey.run(run.owner, idempotency.route, idempotency.key, idempotency.fingerprint, run.id)
+    }
+    if (input.journal !== null) {
+      const entry = cache.add(run.id, 0, 0)
+      // Nobody writes it until it is claimed, and a queue may be long: then nothing of it is kept in memory.
+      journal.insert(run.id, entry, input.journal, claimsNow ? 'tail' : 'fold')
+      if (!claimsNow) cache.remove(run.id)
+    }
+    if (claimsNow && input.claim !== null) {
+      return { outcome: 'accepted', run: runs.take(run.id, input.claim.node, input.claim.leaseUntil) }
+    }
+    const accepted = runs.read(run.id)
+    if (accepted === undefined) throw new AppError('internal_error', 'The accepted run cannot be read back.')
+    return { outcome: 'accepted', run: accepted }
+  }
+
+  /** Checks what the caller saw of the conversation. True when nothing stands before the run. */
+  function behind({ run, conversation, expectBehind }: AcceptCommand): boolean {
+    if ((conversation === null) !== (run.conversationId === null)) {
+      throw new AppError('internal_error', 'A run has a conversation id exactly when it says what it expects of it.')
+    }
+    if (conversation === null || run.conversationId === null) return true
+    const row = conversations.reader.read(run.conversationId)
+    if (conversation.expect === 'absent' ? row !== undefined : row?.owner !== run.owner) {
+      throw stale(`The conversation is ${row === undefined ? 'gone' : 'there already'}.`)
+    }
+    if (conversation.sessionKey !== null) {
+      const bound = conversations.reader.bySession(run.owner, conversation.sessionKey)
+      if (bound !== undefined && bound.id !== run.conversationId) throw stale('The session has a conversation already.')
+    }
+    const newest = (newestOpen.get(run.conversationId)?.id ?? null) as string | null
+    if (newest !== expectBehind) throw stale('Another run came or ended in the conversation.')
+    return newest === null
+  }
+}
+
+function stale(what: string): AppError {
+  return new AppError('accept_stale', `${what} Read again, then retry.`)
+}

@@ -1,0 +1,178 @@
+// Executes batches: one batch is one transaction. A command that is refused leaves
+// nothing and spoils no other; an error of the disk rolls back the whole batch, and
+// with it everything that is remembered about it. Knows nothing of threads.
+
+import type { DatabaseSync } from 'node:sqlite'
+import { acceptWriter } from './accept-queries.ts'
+import { type Batch, type BatchReply, type CommandName, type Commands, deltaMark, type Handlers, toFailure } from './commands.ts'
+import { conversationWriter } from './conversation-queries.ts'
+import { interactionWriter } from './interaction-queries.ts'
+import { journalWriter, recoverJournal } from './journal-queries.ts'
+import { messageWriter } from './message-queries.ts'
+import { noteWriter } from './note-queries.ts'
+import { RunCache } from './run-cache.ts'
+import { givesUp, runWriter } from './run-queries.ts'
+import { spoilsOnlyItsCommand, toStoreError } from './sqlite-errors.ts'
+
+export type BatchWriter = ReturnType<typeof batchWriter>
+
+/** The tables are there, and nobody else writes to them. */
+export function batchWriter(db: DatabaseSync) {
+  let synced: boolean | undefined
+  setSynced(true)
+  // The lock says that no other process lives, so whoever held a lease is gone.
+  inTransaction(() => {
+    recoverJournal(db)
+    db.exec('UPDATE runs SET lease_owner = NULL, lease_until = NULL WHERE lease_owner IS NOT NULL')
+  })
+
+  const cache = new RunCache()
+  const folded: [runId: string, lastSeq: number][] = []
+  const journal = journalWriter(db, cache, folded)
+  const runs = runWriter(db, cache, journal)
+  const conversations = conversationWriter(db)
+  const messages = messageWriter(db)
+  const interactions = interactionWriter(db)
+  const notes = noteWriter(db)
+  const accept = acceptWriter(db, cache, { runs, conversations, messages, journal })
+  const writeCheck = db.prepare("UPDATE store_state SET value = 1 - value WHERE name = 'write_check'")
+  const savepoint = db.prepare('SAVEPOINT command')
+  const keep = db.prepare('RELEASE command')
+  const begin = db.prepare('BEGIN IMMEDIATE')
+  const commit = db.prepare('COMMIT')
+
+  const handlers: Handlers = {
+    accept,
+    append,
+    claim: (request) => runs.claim(request),
+    renewLeases: ({ node, leaseUntil }) => runs.renewLeases(node, leaseUntil),
+    requestCancel: (input) => runs.requestCancel(input),
+    decide({ id, decision }) {
+      const decided = interactions.decide(id, decision)
+      const row = interactions.reader.read(id)
+      if (row === undefined) return null
+      if (decided) runs.wake(row.runId, decision.at)
+      return { decided, row }
+    },
+    createConversation: (row) => nothing(conversations.create(row)),
+    renameConversation: ({ id, title, at }) => conversations.rename(id, title, at),
+    deleteConversation: ({ id }) => conversations.remove(id, (runId) => runs.remove(runId)),
+    putBlob: (input) => nothing(runs.putBlob(input)),
+    addNote: (note) => nothing(notes.add(note)),
+    expireRuns: (input) => runs.expire(input),
+    check: () => nothing(writeCheck.run()),
+  }
+
+  function append(write: Commands['append']['takes']): null {
+    const { runId } = write
+    const entry = runs.fenced(runId, write.epoch, write.afterSeq)
+    if (write.journal !== null) journal.insert(runId, entry, write.journal, givesUp(write.run) ? 'fold' : 'tail')
+    if (write.messages !== undefined && write.messages.length > 0) {
+      const turn = runs.positionOf(runId)
+      for (const message of write.messages) messages.insert(message, turn)
+    }
+    for (const { id, state } of write.messageStates ?? []) messages.setState(id, state)
+    for (const row of write.newInteractions ?? []) interactions.insert(row)
+    for (const change of write.interactionUpdates ?? []) interactions.update(change)
+    if (write.touchConversationAt !== undefined) {
+      const conversationId = runs.conversationOf(runId)
+      if (conversationId !== null) conversations.touch(conversationId, write.touchConversationAt)
+    }
+    if (write.run !== undefined) runs.patch(runId, entry, write.run)
+    return null
+  }
+
+  /** Throws when the whole batch was rolled back. */
+  function execute({ durable, values }: Batch): BatchReply {
+    const reply: BatchReply = { type: 'done', failures: [], results: [], folded: [] }
+    setSynced(durable)
+    begin.run()
+    try {
+      for (let at = 0, index = 0; at < values.length; index += 1) {
+        const name = values[at] as string
+        try {
+          if (name === deltaMark) {
+            const start = at
+            at += 7
+            const runId = values[start + 1] as string
+            const entry = runs.fenced(runId, values[start + 2] as number, values[start + 3] as number)
+            const part = { id: values[start + 4] as number, lastSeq: values[start + 5] as number, body: values[start + 6] as string }
+            journal.insert(runId, entry, part, 'tail')
+          } else {
+            const input = values[at + 1] as string
+            at += 2
+            const result = isolated(name as CommandName, input)
+            if (result !== null) reply.results.push([index, result])
+          }
+        } catch (error) {
+          if (!db.isTransaction || !spoilsOnlyItsCommand(error)) throw error
+          reply.failures.push([index, toFailure(toStoreError(error))])
+        }
+      }
+      journal.sweep()
+      commit.run()
+    } catch (error) {
+      if (db.isTransaction) db.exec('ROLLBACK')
+      cache.rollbackTo(0)
+      journal.rolledBack()
+      folded.length = 0
+      throw error
+    }
+    cache.commit()
+    reply.folded = folded.splice(0)
+    return reply
+  }
+
+  /** One command between savepoints: it happens as a whole or not at all. */
+  function isolated(name: CommandName, json: string): unknown {
+    const input = JSON.parse(json)
+    const mark = cache.mark()
+    const foldedMark = folded.length
+    savepoint.run()
+    try {
+      const result = handlers[name](input as never)
+      keep.run()
+      return result
+    } catch (error) {
+      if (db.isTransaction) {
+        db.exec('ROLLBACK TO command')
+        keep.run()
+      }
+      cache.rollbackTo(mark)
+      folded.length = foldedMark
+      throw error
+    }
+  }
+
+  /** SQLite refuses to change this inside a transaction; it costs as much as a small insert, so only when it changes. */
+  function setSynced(wanted: boolean): void {
+    if (synced === wanted) return
+    db.exec(`PRAGMA synchronous = ${wanted ? 'FULL' : 'NORMAL'}`)
+    synced = wanted
+  }
+
+  function inTransaction(work: () => void): void {
+    db.exec('BEGIN IMMEDIATE')
+    try {
+      work()
+      db.exec('COMMIT')
+    } catch (error) {
+      if (db.isTransaction) db.exec('ROLLBACK')
+      throw error
+    }
+  }
+
+  return {
+    execute,
+    close(): void {
+      setSynced(true)
+      inTransaction(() => journal.foldAll())
+      db.exec('PRAGMA wal_checkpoint(TRUNCATE)')
+      db.close()
+    },
+  }
+}
+
+function nothing(_result: unknown): null {
+  return null
+}

@@ -1,0 +1,93 @@
+// What the main thread and the writer thread say to each other. Commands travel
+// as one flat array of strings and numbers: that is the cheapest thing to copy
+// between threads, and it cannot fail to be copied.
+
+import { AppError, type ErrorExtras } from '../../errors/app-error.ts'
+import type { ErrorCode } from '../../errors/codes.ts'
+import type {
+  AcceptInput,
+  AcceptResult,
+  CancelRequest,
+  ClaimRequest,
+  ConversationRow,
+  Decision,
+  InteractionRow,
+  NoteRow,
+  RunRow,
+  RunWrite,
+} from '../store.ts'
+
+/** The events of one append, encoded on the main thread. `id` is that of the row in the tail, and grows. */
+export type JournalPart = { id: number; lastSeq: number; body: string }
+
+/** Each command of the writer: what it takes, what it gives. */
+export type Commands = {
+  accept: { takes: Omit<AcceptInput, 'events'> & { attempt: number; journal: JournalPart | null }; gives: AcceptResult }
+  append: { takes: Omit<RunWrite, 'events' | 'durable'> & { journal: JournalPart | null }; gives: null }
+  claim: { takes: ClaimRequest; gives: RunRow[] }
+  renewLeases: { takes: { node: string; leaseUntil: number }; gives: RunRow[] }
+  requestCancel: { takes: { runId: string; cancel: CancelRequest }; gives: RunRow | null }
+  decide: { takes: { id: string; decision: Decision }; gives: { decided: boolean; row: InteractionRow } | null }
+  createConversation: { takes: ConversationRow; gives: null }
+  renameConversation: { takes: { id: string; title: string | null; at: number }; gives: ConversationRow | null }
+  deleteConversation: { takes: { id: string }; gives: boolean }
+  putBlob: { takes: { id: string; runId: string; body: string }; gives: null }
+  addNote: { takes: NoteRow; gives: null }
+  expireRuns: { takes: { endedBefore: number; limit: number }; gives: number }
+  check: { takes: null; gives: null }
+}
+
+export type CommandName = keyof Commands
+
+export type Handlers = { [Name in CommandName]: (input: Commands[Name]['takes']) => Commands[Name]['gives'] }
+
+/**
+ * Marks an append that changes no row: the path of every delta. It is followed by
+ * runId, epoch, afterSeq, journal id, lastSeq, body. Any other command is its name
+ * followed by its input as JSON.
+ */
+export const deltaMark = '.'
+
+export type Batch = { durable: boolean; values: (string | number)[] }
+
+export type Failure = { code: ErrorCode; message: string; retryable: boolean; details: Record<string, unknown> | undefined; cause: string | undefined }
+
+/** Commands are counted from 0 within their batch; those that are not mentioned succeeded and gave nothing. */
+export type BatchReply = {
+  type: 'done'
+  failures: [index: number, failure: Failure][]
+  results: [index: number, value: unknown][]
+  /** Runs whose events up to `lastSeq` are no longer read from the tail. */
+  folded: [runId: string, lastSeq: number][]
+}
+
+export type WriterMessage =
+  | { type: 'ready' }
+  | { type: 'refused'; failure: Failure }
+  | { type: 'closed' }
+  /** The whole batch was rolled back. */
+  | { type: 'failed'; failure: Failure }
+  /** Upkeep that nobody waits for went wrong. */
+  | { type: 'trouble'; failure: Failure }
+  | BatchReply
+
+export type WriterRequest = Batch | 'close'
+
+export function toFailure(error: AppError): Failure {
+  const { cause } = error
+  return {
+    code: error.code,
+    message: error.message,
+    retryable: error.retryable,
+    // Through JSON, so that it can always be copied to the other thread.
+    details: error.details === undefined ? undefined : JSON.parse(JSON.stringify(error.details)),
+    cause: cause === undefined ? undefined : cause instanceof Error ? cause.message : String(cause),
+  }
+}
+
+export function fromFailure(failure: Failure): AppError {
+  const extras: ErrorExtras = { retryable: failure.retryable }
+  if (failure.details !== undefined) extras.details = failure.details
+  if (failure.cause !== undefined) extras.cause = new Error(failure.cause)
+  return new AppError(failure.code, failure.message, extras)
+}

@@ -1,0 +1,92 @@
+// Conversations and the session keys that lead to them.
+
+import type { DatabaseSync } from 'node:sqlite'
+import { AppError } from '../../errors/app-error.ts'
+import type { ConversationRow } from '../store.ts'
+import type { Row } from './connection.ts'
+import { unfinished } from './run-rows.ts'
+
+function toConversation(row: Row): ConversationRow {
+  return {
+    id: row.id as string,
+    owner: row.owner as string,
+    title: row.title as string | null,
+    createdAt: row.created_at as number,
+    updatedAt: row.updated_at as number,
+  }
+}
+
+export function conversationReader(db: DatabaseSync) {
+  const byId = db.prepare('SELECT * FROM conversations WHERE id = ?')
+  const bySession = db.prepare(
+    `SELECT conversations.* FROM sessions JOIN conversations ON conversations.id = sessions.conversation_id
+     WHERE sessions.owner = ? AND sessions.session_key = ?`,
+  )
+  const newest = db.prepare('SELECT * FROM conversations WHERE owner = ? ORDER BY updated_at DESC, id DESC LIMIT ?')
+  const newestBefore = db.prepare(
+    'SELECT * FROM conversations WHERE owner = ? AND (updated_at, id) < (?, ?) ORDER BY updated_at DESC, id DESC LIMIT ?',
+  )
+  const one = (row: Row | undefined) => (row === undefined ? undefined : toConversation(row))
+
+  return {
+    read: (id: string) => one(byId.get(id)),
+    bySession: (owner: string, sessionKey: string) => one(bySession.get(owner, sessionKey)),
+    list(owner: string, { limit, before }: { limit: number; before?: { updatedAt: number; id: string } }) {
+      const rows =
+        before === undefined ? newest.all(owner, limit) : newestBefore.all(owner, before.updatedAt, before.id, limit)
+      return rows.map(toConversation)
+    },
+  }
+}
+
+export type ConversationWriter = ReturnType<typeof conversationWriter>
+
+export function conversationWriter(db: DatabaseSync) {
+  const reader = conversationReader(db)
+  const insert = db.prepare(
+    'INSERT INTO conversations (id, owner, title, created_at, updated_at) VALUES (?, ?, ?, ?, ?)',
+  )
+  const takesTurn = db.prepare('UPDATE conversations SET title = coalesce(title, ?), updated_at = ? WHERE id = ?')
+  const rename = db.prepare('UPDATE conversations SET title = ?, updated_at = ? WHERE id = ? RETURNING *')
+  const touch = db.prepare('UPDATE conversations SET updated_at = ? WHERE id = ?')
+  const bind = db.prepare(
+    'INSERT INTO sessions (owner, session_key, conversation_id) VALUES (?, ?, ?) ON CONFLICT (owner, session_key) DO NOTHING',
+  )
+  const busy = db.prepare(`SELECT 1 FROM runs WHERE conversation_id = ? AND ${unfinished} LIMIT 1`)
+  const runsOf = db.prepare('SELECT id FROM runs WHERE conversation_id = ?')
+  const remove = db.prepare('DELETE FROM conversations WHERE id = ?')
+
+  return {
+    reader,
+    create(row: ConversationRow): void {
+      if (reader.read(row.id) !== undefined) {
+        throw new AppError('accept_stale', 'A conversation with this id exists already. Read again, then retry.')
+      }
+      insert.run(row.id, row.owner, row.title, row.createdAt, row.updatedAt)
+    },
+    /** A title only where there is none yet. */
+    takesTurn(id: string, title: string | null, at: number): void {
+      takesTurn.run(title, at, id)
+    },
+    bindSession(owner: string, sessionKey: string, conversationId: string): void {
+      bind.run(owner, sessionKey, conversationId)
+    },
+    rename(id: string, title: string | null, at: number): ConversationRow | null {
+      const row = rename.get(title, at, id)
+      return row === undefined ? null : toConversation(row)
+    },
+    touch(id: string, at: number): void {
+      touch.run(at, id)
+    },
+    /** `removeRun` takes what no cascade reaches. */
+    remove(id: string, removeRun: (runId: string) => void): boolean {
+      if (reader.read(id) === undefined) return false
+      if (busy.get(id) !== undefined) {
+        throw new AppError('conversation_busy', 'A run of this conversation has not ended. Cancel it or wait for it, then delete.')
+      }
+      for (const row of runsOf.all(id)) removeRun(row.id as string)
+      remove.run(id)
+      return true
+    },
+  }
+}

@@ -1,0 +1,138 @@
+// Interactions: the rows on which people decide, each of them once.
+
+import type { DatabaseSync } from 'node:sqlite'
+import type { ErrorValue } from '../../errors/app-error.ts'
+import type { JsonValue } from '../../journal/event.ts'
+import type { Decision, InteractionRow, RunWrite, Store } from '../store.ts'
+import { type Row, statementCache, type Value } from './connection.ts'
+import { fromJson, toJson } from './run-rows.ts'
+
+function toInteraction(row: Row): InteractionRow {
+  return {
+    id: row.id as string,
+    number: row.number as number,
+    runId: row.run_id as string,
+    owner: row.owner as string,
+    conversationId: row.conversation_id as string | null,
+    kind: row.kind as InteractionRow['kind'],
+    callId: row.call_id as string | null,
+    toolName: row.tool_name as string | null,
+    prompt: row.prompt as string,
+    input: fromJson<JsonValue>(row.input),
+    outcome: row.outcome as 'unknown' | null,
+    status: row.status as InteractionRow['status'],
+    response: fromJson<JsonValue>(row.response),
+    reason: row.reason as string | null,
+    decidedBy: row.decided_by as string | null,
+    decidedAt: row.decided_at as number | null,
+    result: fromJson<JsonValue>(row.result),
+    error: fromJson<ErrorValue>(row.error),
+    executedAt: row.executed_at as number | null,
+    deadlineAt: row.deadline_at as number | null,
+    atDeadline: row.at_deadline as InteractionRow['atDeadline'],
+    createdAt: row.created_at as number,
+    updatedAt: row.updated_at as number,
+  }
+}
+
+export function interactionReader(db: DatabaseSync) {
+  const statement = statementCache(db)
+  const byId = db.prepare('SELECT * FROM interactions WHERE id = ?')
+  const byRun = db.prepare('SELECT * FROM interactions WHERE run_id = ? ORDER BY number')
+
+  return {
+    read(id: string): InteractionRow | undefined {
+      const row = byId.get(id)
+      return row === undefined ? undefined : toInteraction(row)
+    },
+    ofRun(runId: string): InteractionRow[] {
+      return byRun.all(runId).map(toInteraction)
+    },
+    list(filter: Parameters<Store['listInteractions']>[0]): InteractionRow[] {
+      const conditions = ['owner = ?']
+      const values: Value[] = [filter.owner]
+      for (const [column, value] of [
+        ['run_id', filter.runId],
+        ['conversation_id', filter.conversationId],
+        ['kind', filter.kind],
+      ] as const) {
+        if (value === undefined) continue
+        conditions.push(`${column} = ?`)
+        values.push(value)
+      }
+      if (filter.status !== undefined) {
+        conditions.push('status IN (SELECT value FROM json_each(?))')
+        values.push(JSON.stringify(filter.status))
+      }
+      const sql = `SELECT * FROM interactions WHERE ${conditions.join(' AND ')} ORDER BY position DESC LIMIT ?`
+      return statement(sql)
+        .all(...values, filter.limit)
+        .map(toInteraction)
+    },
+  }
+}
+
+export type InteractionWriter = ReturnType<typeof interactionWriter>
+
+export function interactionWriter(db: DatabaseSync) {
+  const reader = interactionReader(db)
+  const columns = [
+    'id', 'number', 'run_id', 'owner', 'conversation_id', 'kind', 'call_id', 'tool_name', 'prompt', 'input', 'outcome',
+    'status', 'response', 'reason', 'decided_by', 'decided_at', 'result', 'error', 'executed_at', 'deadline_at',
+    'at_deadline', 'created_at', 'updated_at',
+  ]
+  const insert = db.prepare(
+    `INSERT INTO interactions (${columns.join(', ')}) VALUES (${columns.map(() => '?').join(', ')})`,
+  )
+  // What a person decides is weighed against the deadline; the deadline's own decisions are not.
+  const decide = db.prepare(`
+    UPDATE interactions
+    SET status = :status, response = :response, reason = :reason, decided_by = :by, decided_at = :at, updated_at = :at
+    WHERE id = :id AND status = 'pending'
+      AND (:atDeadline OR deadline_at IS NULL OR deadline_at > :at)`)
+  const close = db.prepare("UPDATE interactions SET status = 'closed', updated_at = ? WHERE id = ? AND status = 'pending'")
+  const finish = db.prepare(`
+    UPDATE interactions SET
+      result = CASE WHEN :setResult THEN :result ELSE result END,
+      error = CASE WHEN :setError THEN :error ELSE error END,
+      executed_at = coalesce(:executedAt, executed_at),
+      updated_at = :at
+    WHERE id = :id`)
+
+  return {
+    reader,
+    insert(row: InteractionRow): void {
+      insert.run(
+        row.id, row.number, row.runId, row.owner, row.conversationId, row.kind, row.callId, row.toolName, row.prompt,
+        JSON.stringify(row.input), row.outcome, row.status, toJson(row.response), row.reason, row.decidedBy, row.decidedAt,
+        toJson(row.result), toJson(row.error), row.executedAt, row.deadlineAt, row.atDeadline, row.createdAt, row.updatedAt,
+      )
+    },
+    /** Whether this call decided it. */
+    decide(id: string, decision: Decision): boolean {
+      const { changes } = decide.run({
+        id,
+        status: decision.status,
+        response: toJson(decision.response),
+        reason: decision.reason ?? null,
+        by: decision.by,
+        at: decision.at,
+        atDeadline: decision.status === 'expired' || decision.status === 'auto_decided' ? 1 : 0,
+      })
+      return changes > 0
+    },
+    update(change: NonNullable<RunWrite['interactionUpdates']>[number]): void {
+      if (change.closePending === true) close.run(change.at, change.id)
+      if (change.result === undefined && change.error === undefined && change.executedAt === undefined) return
+      finish.run({
+        id: change.id,
+        setResult: change.result === undefined ? 0 : 1,
+        result: toJson(change.result),
+        setError: change.error === undefined ? 0 : 1,
+        error: toJson(change.error),
+        executedAt: change.executedAt ?? null,
+        at: change.at,
+      })
+    },
+  }
+}

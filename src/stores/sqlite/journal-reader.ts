@@ -1,0 +1,65 @@
+// Reads a run's events in pages: first what was folded, then the tail. It never
+// throws over what it finds: lines that do not parse or no longer fit, and rows
+// that are gone, are counted and passed over.
+
+import type { DatabaseSync } from 'node:sqlite'
+import type { RunEvent } from '../../journal/event.ts'
+import { decodeEvent } from '../../journal/event-codec.ts'
+import type { EventPage } from '../store.ts'
+import type { JournalTails } from './journal-tails.ts'
+
+/** In UTF-16 units, which is near enough to bytes. */
+const pageCharsMax = 1024 * 1024
+
+export function journalReader(db: DatabaseSync, tails: JournalTails) {
+  const rowsAfter = db.prepare('SELECT last_seq, body FROM journal WHERE run_id = ? AND last_seq > ? ORDER BY last_seq')
+  const lastFolded = db.prepare('SELECT max(last_seq) AS seq FROM journal WHERE run_id = ?')
+  const tailRow = db.prepare('SELECT body FROM journal_tail WHERE id = ?')
+
+  /** `body` is undefined where a row is gone. */
+  function* chunksAfter(runId: string, afterSeq: number): Generator<{ lastSeq: number; body: unknown }> {
+    let reached = afterSeq
+    // A reader near the head needs nothing but the tail.
+    const refs = tails.refs(runId)
+    if (refs.length === 0 || (refs[1] as number) > afterSeq + 1) {
+      for (const row of rowsAfter.iterate(runId, afterSeq)) {
+        reached = row.last_seq as number
+        yield { lastSeq: reached, body: row.body }
+      }
+    }
+    for (let at = 0; at < refs.length; at += 3) {
+      const lastSeq = refs[at + 2] as number
+      if (lastSeq > reached) yield { lastSeq, body: tailRow.get(refs[at] as number)?.body }
+    }
+  }
+
+  return {
+    read(runId: string, afterSeq: number, limit: number): EventPage {
+      const events: RunEvent[] = []
+      let skipped = 0
+      let chars = 0
+      let nextAfter = afterSeq
+      const full = () => events.length >= limit || (events.length > 0 && chars > pageCharsMax)
+      chunks: for (const { lastSeq, body } of chunksAfter(runId, afterSeq)) {
+        if (full()) break
+        for (const line of linesOf(body)) {
+          const event = decodeEvent(line)
+          if (event === null || event.seq <= nextAfter || event.seq > lastSeq) continue
+          chars += line.length
+          if (full()) break chunks
+          skipped += event.seq - nextAfter - 1
+          events.push(event)
+          nextAfter = event.seq
+        }
+        skipped += lastSeq - nextAfter
+        nextAfter = lastSeq
+      }
+      const lastSeq = tails.lastSeq(runId) || Number(lastFolded.get(runId)?.seq ?? 0)
+      return { events, skipped, nextAfter, atHead: nextAfter >= lastSeq }
+    },
+  }
+}
+
+function linesOf(body: unknown): string[] {
+  return typeof body === 'string' ? body.split('\n') : []
+}

@@ -1,0 +1,33 @@
+// Where the newest rows of each open run are: acknowledged, but not yet folded.
+// The main thread learns of them from its own writes, so a reader near the head
+// needs no index.
+
+export class JournalTails {
+  /** [id, firstSeq, lastSeq, id, …], ascending. */
+  readonly #tails = new Map<string, number[]>()
+
+  add(runId: string, id: number, firstSeq: number, lastSeq: number): void {
+    const refs = this.#tails.get(runId)
+    if (refs === undefined) this.#tails.set(runId, [id, firstSeq, lastSeq])
+    else refs.push(id, firstSeq, lastSeq)
+  }
+
+  /** The events up to `throughSeq` are found in the journal table. */
+  folded(runId: string, throughSeq: number): void {
+    const refs = this.#tails.get(runId)
+    if (refs === undefined) return
+    let kept = 0
+    while (kept < refs.length && (refs[kept + 2] as number) <= throughSeq) kept += 3
+    if (kept === refs.length) this.#tails.delete(runId)
+    else refs.splice(0, kept)
+  }
+
+  refs(runId: string): readonly number[] {
+    return this.#tails.get(runId) ?? []
+  }
+
+  /** 0 where the run has no tail. */
+  lastSeq(runId: string): number {
+    return this.#tails.get(runId)?.at(-1) ?? 0
+  }
+}

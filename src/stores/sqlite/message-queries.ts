@@ -1,0 +1,98 @@
+// Messages: a fold of the journal, kept as rows because people page through them
+// and models are told of them.
+
+import type { DatabaseSync } from 'node:sqlite'
+import type { JsonValue } from '../../journal/event.ts'
+import type { MessageRow, MessageState } from '../store.ts'
+import type { Row } from './connection.ts'
+import { fromJson } from './run-rows.ts'
+
+function toMessage(row: Row): MessageRow {
+  return {
+    id: row.id as string,
+    conversationId: row.conversation_id as string,
+    runId: row.run_id as string | null,
+    parentId: row.parent_id as string | null,
+    role: row.role as MessageRow['role'],
+    content: row.content as string,
+    state: row.state as MessageState,
+    toolCallId: row.tool_call_id as string | null,
+    metadata: fromJson<Record<string, JsonValue>>(row.metadata) ?? {},
+    createdAt: row.created_at as number,
+  }
+}
+
+export function messageReader(db: DatabaseSync) {
+  const shown = "conversation_id = ? AND state = 'active' AND NOT (role = 'assistant' AND content = '')"
+  const descending = 'ORDER BY created_at DESC, id DESC LIMIT ?'
+  const newest = db.prepare(`SELECT * FROM messages WHERE ${shown} ${descending}`)
+  const beforeTime = db.prepare(`SELECT * FROM messages WHERE ${shown} AND created_at < ? ${descending}`)
+  const beforeMessage = db.prepare(`SELECT * FROM messages WHERE ${shown} AND (created_at, id) < (?, ?) ${descending}`)
+  const byId = db.prepare('SELECT * FROM messages WHERE id = ?')
+  const position = db.prepare('SELECT position FROM runs WHERE id = ?')
+  // Messages without a run came with one all the same: with that turn, and before its own messages.
+  const history = db.prepare(
+    `SELECT * FROM messages WHERE conversation_id = ?1 AND state = 'active'
+       AND (turn < ?2 OR (turn = ?2 AND run_id IS NULL))
+     ORDER BY turn DESC, position DESC LIMIT ?3`,
+  )
+
+  return {
+    read(id: string): MessageRow | undefined {
+      const row = byId.get(id)
+      return row === undefined ? undefined : toMessage(row)
+    },
+    list(
+      conversationId: string,
+      { limit, before }: { limit: number; before?: { createdAt: number; id: string | null } },
+    ): MessageRow[] {
+      const rows =
+        before === undefined
+          ? newest.all(conversationId, limit)
+          : before.id === null
+            ? beforeTime.all(conversationId, before.createdAt, limit)
+            : beforeMessage.all(conversationId, before.createdAt, before.id, limit)
+      return rows.map(toMessage).reverse()
+    },
+    historyBefore(conversationId: string, beforeRunId: string, limit: number): MessageRow[] {
+      const turn = position.get(beforeRunId)?.position
+      if (turn === undefined) return []
+      return history
+        .all(conversationId, turn, limit)
+        .map(toMessage)
+        .reverse()
+    },
+  }
+}
+
+export type MessageWriter = ReturnType<typeof messageWriter>
+
+export function messageWriter(db: DatabaseSync) {
+  const insert = db.prepare(
+    `INSERT INTO messages (id, conversation_id, run_id, turn, parent_id, role, content, state, tool_call_id, metadata, created_at)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+  )
+  const setState = db.prepare('UPDATE messages SET state = ? WHERE id = ?')
+
+  return {
+    /** `turn` is the position of the run with which the message comes. */
+    insert(row: MessageRow, turn: number): void {
+      insert.run(
+        row.id,
+        row.conversationId,
+        row.runId,
+        turn,
+        row.parentId,
+        row.role,
+        row.content,
+        row.state,
+        row.toolCallId,
+        JSON.stringify(row.metadata),
+        row.createdAt,
+      )
+    },
+    setState(id: string, state: MessageState): void {
+      setState.run(state, id)
+    },
+  }
+}

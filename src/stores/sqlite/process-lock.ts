@@ -1,0 +1,26 @@
+// One server per data file. The lock is an exclusive transaction on a small file
+// beside the database: the operating system drops it with the process, however
+// that dies, so there is no stale lock to clean up and no process id to compare.
+
+import { DatabaseSync } from 'node:sqlite'
+import { AppError } from '../../errors/app-error.ts'
+import { isBusy } from './sqlite-errors.ts'
+
+export type ProcessLock = { release(): void }
+
+/** Throws `config_invalid` when another server, or another store in this process, uses the file. */
+export function lockFile(file: string): ProcessLock {
+  const db = new DatabaseSync(`${file}.lock`, { timeout: 0 })
+  try {
+    db.exec('BEGIN EXCLUSIVE')
+  } catch (error) {
+    db.close()
+    if (!isBusy(error)) throw error
+    throw new AppError(
+      'config_invalid',
+      'Another server uses this data folder. Stop it, or give this one a data folder of its own.',
+      { details: { file }, cause: error },
+    )
+  }
+  return { release: () => db.close() }
+}

@@ -1,0 +1,196 @@
+// The runs table, written: claims, leases, cancel wishes, what an append changes in
+// the row, and removal. Runs in the writer thread, inside the batch's transaction.
+
+import type { DatabaseSync } from 'node:sqlite'
+import { AppError } from '../../errors/app-error.ts'
+import { isTerminal } from '../../journal/event.ts'
+import type { ClaimRequest, RunRow } from '../store.ts'
+import type { Commands } from './commands.ts'
+import type { Row } from './connection.ts'
+import type { JournalWriter } from './journal-queries.ts'
+import type { CachedRun, RunCache } from './run-cache.ts'
+import { runReader, toJson, toRun, unfinished } from './run-rows.ts'
+
+type RunChange = NonNullable<Commands['append']['takes']['run']>
+
+/** After this nobody writes the run until it is claimed again, if ever. */
+export function givesUp(change: RunChange | undefined): boolean {
+  return change !== undefined && (change.release === true || (change.status !== undefined && isTerminal(change.status)))
+}
+
+export type RunWriter = ReturnType<typeof runWriter>
+
+export function runWriter(db: DatabaseSync, cache: RunCache, journal: JournalWriter) {
+  const reader = runReader(db)
+  const fence = db.prepare('SELECT epoch, last_seq FROM runs WHERE id = ?')
+  const free = `${unfinished} AND (lease_owner IS NULL OR lease_until <= :now)`
+  // Four questions, each with its own index, so that a claim costs what is claimable and not what is parked.
+  const claimable = db.prepare(`
+    SELECT * FROM runs WHERE ${free} AND status = 'queued' AND NOT EXISTS (
+      SELECT 1 FROM runs AS before
+      WHERE before.conversation_id = runs.conversation_id AND before.position < runs.position
+        AND before.status IN ('queued', 'running', 'waiting_user'))
+    UNION SELECT * FROM runs WHERE ${free} AND status = 'running'
+    UNION SELECT * FROM runs WHERE ${free} AND status = 'waiting_user' AND wake_at <= :now
+    UNION SELECT * FROM runs WHERE ${free} AND cancel_at IS NOT NULL
+    ORDER BY position`)
+  const take = db.prepare(
+    `UPDATE runs SET epoch = epoch + 1, lease_owner = ?, lease_until = ?, woken_at = NULL, last_seq = max(last_seq, ?)
+     WHERE id = ? RETURNING *`,
+  )
+  const renew = db.prepare(
+    `UPDATE runs SET lease_until = ? WHERE lease_owner = ? AND ${unfinished} RETURNING *`,
+  )
+  const cancel = db.prepare(
+    `UPDATE runs SET cancel_by = ?, cancel_reason = ?, cancel_at = ? WHERE id = ? AND cancel_at IS NULL AND ${unfinished}`,
+  )
+  const wake = db.prepare(
+    `UPDATE runs SET woken_at = ?1, wake_at = min(coalesce(wake_at, ?1), ?1) WHERE id = ?2 AND ${unfinished}`,
+  )
+  // A wish of the owner for a later wake-up does not undo a wake-up that came while it worked.
+  const patch = db.prepare(`
+    UPDATE runs SET
+      status = coalesce(:status, status),
+      attempt = coalesce(:attempt, attempt),
+      started_at = coalesce(:startedAt, started_at),
+      ended_at = coalesce(:endedAt, ended_at),
+      error = CASE WHEN :setError THEN :error ELSE error END,
+      wake_at = CASE WHEN NOT :setWake THEN wake_at
+                     WHEN woken_at IS NULL OR :ended THEN :wakeAt
+                     ELSE min(woken_at, coalesce(:wakeAt, woken_at)) END,
+      lease_owner = CASE WHEN :release THEN NULL ELSE lease_owner END,
+      lease_until = CASE WHEN :release THEN NULL ELSE lease_until END,
+      last_seq = :lastSeq
+    WHERE id = :id`)
+  const conversationOf = db.prepare('SELECT conversation_id FROM runs WHERE id = ?')
+  const positionOf = db.prepare('SELECT position FROM runs WHERE id = ?')
+  const expired = db.prepare('SELECT id FROM runs WHERE ended_at < ? ORDER BY ended_at LIMIT ?')
+  const remove = db.prepare('DELETE FROM runs WHERE id = ?')
+  const putBlob = db.prepare(
+    'INSERT INTO blobs (id, run_id, body) VALUES (?, ?, ?) ON CONFLICT (id) DO UPDATE SET body = excluded.body',
+  )
+
+  /** The row, with the last seq that only the cache knows. */
+  function current(row: Row): RunRow {
+    const run = toRun(row)
+    const cached = cache.get(run.id)
+    return cached === undefined ? run : { ...run, lastSeq: cached.lastSeq }
+  }
+
+  function read(id: string): RunRow | undefined {
+    const run = reader.read(id)
+    const cached = cache.get(id)
+    return run === undefined || cached === undefined ? run : { ...run, lastSeq: cached.lastSeq }
+  }
+
+  return {
+    reader,
+    read,
+
+    /** The run's entry, ready to be changed, if `epoch` and `afterSeq` are still right; else throws `run_fenced`. */
+    fenced(runId: string, epoch: number, afterSeq: number): CachedRun {
+      const cached = cache.get(runId)
+      let at: { epoch: number; lastSeq: number } | undefined = cached
+      if (cached === undefined) {
+        const row = fence.get(runId)
+        if (row !== undefined) at = { epoch: row.epoch as number, lastSeq: row.last_seq as number }
+      }
+      if (at === undefined || at.epoch !== epoch || at.lastSeq !== afterSeq) {
+        throw new AppError('run_fenced', 'Another writer owns this run now, or its journal has moved on. Stop working on it here.', {
+          details: { runId, epoch, afterSeq, ...(at === undefined ? {} : { found: { epoch: at.epoch, lastSeq: at.lastSeq } }) },
+        })
+      }
+      if (cached === undefined) return cache.add(runId, epoch, afterSeq)
+      cache.remember(runId, cached)
+      return cached
+    },
+
+    patch(runId: string, entry: CachedRun, change: RunChange): void {
+      const ended = change.status !== undefined && isTerminal(change.status)
+      const done = givesUp(change)
+      if (done) journal.fold(runId, entry)
+      patch.run({
+        id: runId,
+        status: change.status ?? null,
+        attempt: change.attempt ?? null,
+        startedAt: change.startedAt ?? null,
+        endedAt: change.endedAt ?? null,
+        setError: change.error === undefined ? 0 : 1,
+        error: toJson(change.error),
+        setWake: change.wakeAt === undefined ? 0 : 1,
+        wakeAt: change.wakeAt ?? null,
+        ended: ended ? 1 : 0,
+        release: change.release === true ? 1 : 0,
+        lastSeq: entry.lastSeq,
+      })
+      if (done) cache.remove(runId)
+    },
+
+    claim({ node, now, leaseUntil, limit }: ClaimRequest): RunRow[] {
+      const claimed: RunRow[] = []
+      let slots = limit
+      for (const row of claimable.all({ now })) {
+        if (row.cancel_at === null) {
+          if (slots <= 0) continue
+          slots -= 1
+        }
+        claimed.push(this.take(row.id as string, node, leaseUntil))
+      }
+      return claimed
+    },
+
+    /** Gives the run to `node`, with a new epoch. */
+    take(runId: string, node: string, leaseUntil: number): RunRow {
+      const cached = cache.get(runId)
+      const row = take.get(node, leaseUntil, cached?.lastSeq ?? 0, runId) as Row
+      if (cached === undefined) cache.add(runId, row.epoch as number, row.last_seq as number)
+      else {
+        cache.remember(runId, cached)
+        cached.epoch = row.epoch as number
+      }
+      return current(row)
+    },
+
+    renewLeases(node: string, leaseUntil: number): RunRow[] {
+      return renew.all(leaseUntil, node).map(current)
+    },
+
+    requestCancel({ runId, cancel: wish }: Commands['requestCancel']['takes']): RunRow | null {
+      const recorded = cancel.run(wish.by, wish.reason, wish.at, runId).changes
+      if (recorded > 0) wake.run(wish.at, runId)
+      return read(runId) ?? null
+    },
+
+    wake(runId: string, at: number): void {
+      wake.run(at, runId)
+    },
+
+    conversationOf(runId: string): string | null {
+      return (conversationOf.get(runId)?.conversation_id ?? null) as string | null
+    },
+
+    positionOf(runId: string): number {
+      return (positionOf.get(runId)?.position ?? 0) as number
+    },
+
+    /** With its events, interactions, blobs and idempotency keys; the latter three by cascade. */
+    remove(runId: string): void {
+      journal.remove(runId)
+      remove.run(runId)
+      cache.remove(runId)
+    },
+
+    expire({ endedBefore, limit }: Commands['expireRuns']['takes']): number {
+      const ids = expired.all(endedBefore, limit).map((row) => row.id as string)
+      for (const id of ids) this.remove(id)
+      return ids.length
+    },
+
+    putBlob({ id, runId, body }: Commands['putBlob']['takes']): void {
+      if (fence.get(runId) === undefined) {
+        throw new AppError('run_not_found', 'The run that this output belongs to does not exist.', { details: { runId } })
+      }
+      putBlob.run(id, runId, body)
+    },
+  }
+}

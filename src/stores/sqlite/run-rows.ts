@@ -1,0 +1,115 @@
+// The runs table, read: one row ⇄ RunRow, and the questions both threads ask.
+
+import type { DatabaseSync } from 'node:sqlite'
+import type { ErrorValue } from '../../errors/app-error.ts'
+import type { RunStatus } from '../../journal/event.ts'
+import type { RunFilter, RunRow } from '../store.ts'
+import { type Row, statementCache, type Value } from './connection.ts'
+
+/** Word for word as in the partial indexes. */
+export const unfinished = "status IN ('queued', 'running', 'waiting_user')"
+
+export function toRun(row: Row): RunRow {
+  return {
+    id: row.id as string,
+    owner: row.owner as string,
+    family: row.family as string,
+    agentId: row.agent_id as string,
+    conversationId: row.conversation_id as string | null,
+    status: row.status as RunStatus,
+    attempt: row.attempt as number,
+    epoch: row.epoch as number,
+    leaseOwner: row.lease_owner as string | null,
+    leaseUntil: row.lease_until as number | null,
+    wakeAt: row.wake_at as number | null,
+    lastSeq: row.last_seq as number,
+    cancel:
+      row.cancel_at === null
+        ? null
+        : { by: row.cancel_by as string, reason: row.cancel_reason as string | null, at: row.cancel_at as number },
+    createdAt: row.created_at as number,
+    startedAt: row.started_at as number | null,
+    endedAt: row.ended_at as number | null,
+    error: fromJson<ErrorValue>(row.error),
+  }
+}
+
+/** Null where the column is NULL, and where its text no longer parses. */
+export function fromJson<T>(stored: unknown): T | null {
+  if (typeof stored !== 'string') return null
+  try {
+    return JSON.parse(stored) as T
+  } catch {
+    return null
+  }
+}
+
+/** NULL for null and undefined. */
+export function toJson(value: unknown): string | null {
+  return value === null || value === undefined ? null : JSON.stringify(value)
+}
+
+/** Rows as they are on disk: `lastSeq` may lie behind the journal, and whoever knows better corrects it. */
+export function runReader(db: DatabaseSync) {
+  const statement = statementCache(db)
+  const byId = db.prepare('SELECT * FROM runs WHERE id = ?')
+  const openInConversation = db.prepare(
+    `SELECT * FROM runs WHERE conversation_id = ? AND ${unfinished} ORDER BY position`,
+  )
+  const idempotent = db.prepare(
+    'SELECT run_id, fingerprint FROM idempotency_keys WHERE owner = ? AND route = ? AND key = ?',
+  )
+  const earliestWake = db.prepare(
+    "SELECT min(wake_at) AS at FROM runs WHERE status = 'waiting_user' AND lease_owner IS NULL AND wake_at IS NOT NULL",
+  )
+  const counts = db.prepare('SELECT status, count FROM run_counts WHERE count > 0')
+  const blob = db.prepare('SELECT run_id, body FROM blobs WHERE id = ?')
+
+  return {
+    read(id: string): RunRow | undefined {
+      const row = byId.get(id)
+      return row === undefined ? undefined : toRun(row)
+    },
+    list(filter: RunFilter): RunRow[] {
+      const conditions = ['owner = ?']
+      const values: Value[] = [filter.owner]
+      if (filter.conversationId !== undefined) {
+        conditions.push('conversation_id = ?')
+        values.push(filter.conversationId)
+      }
+      if (filter.family !== undefined) {
+        conditions.push('family = ?')
+        values.push(filter.family)
+      }
+      if (filter.status !== undefined) {
+        conditions.push('status IN (SELECT value FROM json_each(?))')
+        values.push(JSON.stringify(filter.status))
+      }
+      if (filter.before !== undefined) {
+        conditions.push('position < (SELECT position FROM runs WHERE id = ?)')
+        values.push(filter.before)
+      }
+      const sql = `SELECT * FROM runs WHERE ${conditions.join(' AND ')} ORDER BY position DESC LIMIT ?`
+      return statement(sql)
+        .all(...values, filter.limit)
+        .map(toRun)
+    },
+    open(conversationId: string): RunRow[] {
+      return openInConversation.all(conversationId).map(toRun)
+    },
+    idempotent(owner: string, route: string, key: string): { runId: string; fingerprint: string } | undefined {
+      const row = idempotent.get(owner, route, key)
+      return row === undefined ? undefined : { runId: row.run_id as string, fingerprint: row.fingerprint as string }
+    },
+    nextWakeAt(): number | null {
+      return (earliestWake.get()?.at ?? null) as number | null
+    },
+    counts(): Partial<Record<RunStatus, number>> {
+      return Object.fromEntries(counts.all().map((row) => [row.status as RunStatus, row.count as number]))
+    },
+    blob(id: string): { runId: string; body: string } | undefined {
+      const row = blob.get(id)
+      return row === undefined ? undefined : { runId: row.run_id as string, body: row.body as string }
+    },
+  }
+}

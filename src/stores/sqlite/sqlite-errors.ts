@@ -1,0 +1,41 @@
+// What SQLite's error codes mean to us: who else is hit, and what to tell people.
+
+import { AppError } from '../../errors/app-error.ts'
+
+/** The primary result codes that we tell apart; https://sqlite.org/rescode.html */
+const busy = 5
+const locked = 6
+const full = 13
+const tooBig = 18
+const constraint = 19
+
+function primaryCode(error: unknown): number | undefined {
+  const code = (error as { errcode?: unknown } | null)?.errcode
+  return typeof code === 'number' ? code & 0xff : undefined
+}
+
+export function isBusy(error: unknown): boolean {
+  const code = primaryCode(error)
+  return code === busy || code === locked
+}
+
+/** The statement was wrong, not the disk: only the command that sent it fails, the transaction goes on. */
+export function spoilsOnlyItsCommand(error: unknown): boolean {
+  if (error instanceof AppError) return true
+  const code = primaryCode(error)
+  // Errors without a code come from binding a value: a bug of the caller, and nothing was written.
+  return code === undefined || code === constraint || code === tooBig
+}
+
+/** Anything the database says → `store_unavailable`, with a sentence that says what to do. */
+export function toStoreError(error: unknown): AppError {
+  if (error instanceof AppError) return error
+  const code = primaryCode(error)
+  const sentence =
+    code === full
+      ? 'The disk that holds the database is full. Free some space; the server goes on by itself.'
+      : code === constraint
+        ? 'The database refused a row that contradicts what is stored. Read again before you retry.'
+        : 'The database could not be written. Check the disk of the data folder, then retry.'
+  return new AppError('store_unavailable', sentence, { cause: error })
+}

@@ -1,0 +1,186 @@
+// The store in one SQLite file. Writes go through the commit queue to a worker
+// thread; reads use a connection of the main thread and see everything that was
+// acknowledged. One process at a time has the file, which the lock makes sure of.
+
+import { existsSync, mkdirSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { AppError } from '../../errors/app-error.ts'
+import type { RunEvent } from '../../journal/event.ts'
+import { encodeEvent } from '../../journal/event-codec.ts'
+import { type Clock, systemClock } from '../../kit/clock.ts'
+import type { RunRow, RunWrite, Store } from '../store.ts'
+import { CommitQueue, type Place, startWriter } from './commit-queue.ts'
+import { openReader } from './connection.ts'
+import { conversationReader } from './conversation-queries.ts'
+import { interactionReader } from './interaction-queries.ts'
+import { journalReader } from './journal-reader.ts'
+import { JournalTails } from './journal-tails.ts'
+import { messageReader } from './message-queries.ts'
+import { noteReader } from './note-queries.ts'
+import { lockFile } from './process-lock.ts'
+import { runReader } from './run-rows.ts'
+import { toStoreError } from './sqlite-errors.ts'
+
+/** Long enough for the deltas of many runs to meet, short beside the time between two tokens. */
+const commitGatherMsDefault = 3
+
+export type SqliteOptions = {
+  file: string
+  /** Commits of deltas start at least so long after the commit before. */
+  commitGatherMs?: number
+  /** Paces the commits only; nothing that is stored comes from it. */
+  clock?: Clock
+  /** Hears of failed commits and of the end of the writer, beside those who waited for them. */
+  onError?: (error: unknown) => void
+}
+
+/** Throws `config_invalid` when another server has the file or a newer version wrote it. */
+export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
+  mkdirSync(dirname(options.file), { recursive: true })
+  const lock = lockFile(options.file)
+  const writer = startWriter(options.file)
+  try {
+    const tails = new JournalTails()
+    const queue = new CommitQueue(writer, {
+      gatherMs: options.commitGatherMs ?? commitGatherMsDefault,
+      clock: options.clock ?? systemClock,
+      onError: options.onError ?? (() => {}),
+      onStored: ({ runId, id, firstSeq, lastSeq }) => tails.add(runId, id, firstSeq, lastSeq),
+      onFolded: (runId, lastSeq) => tails.folded(runId, lastSeq),
+    })
+    await queue.opened()
+    return storeOf(options.file, queue, tails, () => lock.release())
+  } catch (error) {
+    await writer.terminate()
+    lock.release()
+    throw error
+  }
+}
+
+function storeOf(file: string, queue: CommitQueue, tails: JournalTails, unlock: () => void): Store {
+  const db = openReader(file)
+  const runs = runReader(db)
+  const journal = journalReader(db, tails)
+  const conversations = conversationReader(db)
+  const messages = messageReader(db)
+  const interactions = interactionReader(db)
+  const notes = noteReader(db)
+  let closing: Promise<void> | undefined
+
+  function reading<T>(question: () => T): T {
+    if (closing !== undefined) throw new AppError('store_unavailable', 'The store is closed. Start the server again.')
+    try {
+      return question()
+    } catch (error) {
+      throw toStoreError(error)
+    }
+  }
+
+  /** Deltas do not touch the run's row; their seq is known here. */
+  function current(run: RunRow): RunRow {
+    const lastSeq = tails.lastSeq(run.id)
+    return lastSeq > run.lastSeq ? { ...run, lastSeq } : run
+  }
+
+  return {
+    async accept({ events, ...input }) {
+      const place = placeOf(input.run.id, 0, events)
+      const attempt = events.at(-1)?.attempt ?? 1
+      const journalPart = place === undefined ? null : { id: place.id, lastSeq: place.lastSeq, body: bodyOf(events) }
+      return queue.run('accept', { ...input, attempt, journal: journalPart }, true, place)
+    },
+
+    async append(write) {
+      const { events, durable, ...rest } = write
+      const place = placeOf(write.runId, write.afterSeq, events)
+      if (place !== undefined && changesNoRow(write)) {
+        await queue.appendDelta(place, write.epoch, bodyOf(events), durable)
+        return
+      }
+      const journalPart = place === undefined ? null : { id: place.id, lastSeq: place.lastSeq, body: bodyOf(events) }
+      await queue.run('append', { ...rest, journal: journalPart }, durable, place)
+    },
+
+    claim: async (request) => queue.run('claim', request),
+    renewLeases: async (node, leaseUntil) => queue.run('renewLeases', { node, leaseUntil }),
+    requestCancel: async (runId, cancel) => (await queue.run('requestCancel', { runId, cancel })) ?? undefined,
+
+    readRun: async (runId) =>
+      reading(() => {
+        const run = runs.read(runId)
+        return run === undefined ? undefined : current(run)
+      }),
+    listRuns: async (filter) => reading(() => runs.list(filter).map(current)),
+    openRuns: async (conversationId) => reading(() => runs.open(conversationId).map(current)),
+    findIdempotent: async (owner, route, key) => reading(() => runs.idempotent(owner, route, key)),
+    readEvents: async (runId, afterSeq, limit) => reading(() => journal.read(runId, afterSeq, limit)),
+    nextWakeAt: async () => reading(() => runs.nextWakeAt()),
+    countRuns: async () => reading(() => runs.counts()),
+
+    readInteraction: async (id) => reading(() => interactions.read(id)),
+    listInteractions: async (filter) => reading(() => interactions.list(filter)),
+    interactionsOf: async (runId) => reading(() => interactions.ofRun(runId)),
+    decide: async (id, decision) => (await queue.run('decide', { id, decision })) ?? undefined,
+
+    createConversation: async (row) => void (await queue.run('createConversation', row)),
+    readConversation: async (id) => reading(() => conversations.read(id)),
+    findConversationBySession: async (owner, sessionKey) => reading(() => conversations.bySession(owner, sessionKey)),
+    listConversations: async (owner, page) => reading(() => conversations.list(owner, page)),
+    renameConversation: async (id, title, at) => (await queue.run('renameConversation', { id, title, at })) ?? undefined,
+    deleteConversation: async (id) => queue.run('deleteConversation', { id }),
+    listMessages: async (conversationId, page) => reading(() => messages.list(conversationId, page)),
+    readMessage: async (id) => reading(() => messages.read(id)),
+    historyBefore: async (conversationId, beforeRunId, limit) =>
+      reading(() => messages.historyBefore(conversationId, beforeRunId, limit)),
+
+    putBlob: async (id, runId, body) => void (await queue.run('putBlob', { id, runId, body })),
+    readBlob: async (id) => reading(() => runs.blob(id)),
+
+    addNote: async (note) => void (await queue.run('addNote', note)),
+    searchNotes: async (owner, query, limit) => reading(() => notes.search(owner, query, limit)),
+
+    expireRuns: async (endedBefore, limit) => queue.run('expireRuns', { endedBefore, limit }),
+
+    async check() {
+      // SQLite goes on writing into a file that was deleted; nobody would find that again.
+      if (!existsSync(file)) {
+        throw new AppError('store_unavailable', 'The database file is gone. Put it back, then start the server again.')
+      }
+      await queue.run('check', null)
+    },
+
+    close() {
+      closing ??= queue.close().finally(() => {
+        db.close()
+        unlock()
+      })
+      return closing
+    },
+  }
+
+  function placeOf(runId: string, afterSeq: number, events: RunEvent[]): Place | undefined {
+    if (events.length === 0) return undefined
+    for (const [index, event] of events.entries()) {
+      if (event.seq === afterSeq + 1 + index) continue
+      throw new AppError('event_invalid', `The events are not numbered from ${afterSeq + 1} on.`, {
+        details: { runId, afterSeq, found: event.seq },
+      })
+    }
+    return { runId, id: queue.tailId(), firstSeq: afterSeq + 1, lastSeq: afterSeq + events.length }
+  }
+}
+
+function bodyOf(events: RunEvent[]): string {
+  return events.length === 1 ? encodeEvent(events[0] as RunEvent) : events.map(encodeEvent).join('\n')
+}
+
+function changesNoRow(write: RunWrite): boolean {
+  return (
+    write.run === undefined &&
+    write.messages === undefined &&
+    write.messageStates === undefined &&
+    write.newInteractions === undefined &&
+    write.interactionUpdates === undefined &&
+    write.touchConversationAt === undefined
+  )
+}

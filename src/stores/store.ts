@@ -1,0 +1,279 @@
+// What any store promises. One contract suite (test/contracts/store-contract.ts)
+// runs against every implementation.
+//
+// The store keeps rows and compares; it decides nothing. Every write that depends
+// on what was read says what it expects (`epoch`, `afterSeq`, `expect…`), and is
+// refused as a whole when that is no longer so; the caller reads again. That is
+// all the concurrency control there is, and it is the same on one file and on a
+// database shared by many nodes.
+//
+// Promises of every method that writes: all of it or nothing; committed when the
+// promise resolves; synced to disk when `durable` was asked for (or always, where
+// the method does not ask). Errors are AppErrors; anything the database says that
+// is not listed becomes `store_unavailable`.
+
+import type { JsonValue, RunEvent, RunStatus } from '../journal/event.ts'
+import type { ErrorValue } from '../errors/app-error.ts'
+
+export type RunRow = {
+  id: string
+  owner: string
+  family: string
+  agentId: string
+  conversationId: string | null
+  status: RunStatus
+  attempt: number
+  /** Grows with every claim. Every append carries it and is refused when it is stale. */
+  epoch: number
+  /** The node that works on the run, or null. */
+  leaseOwner: string | null
+  leaseUntil: number | null
+  /** When a parked run wants to be claimed: a deadline, or now because somebody decided. */
+  wakeAt: number | null
+  lastSeq: number
+  cancel: CancelRequest | null
+  createdAt: number
+  startedAt: number | null
+  endedAt: number | null
+  error: ErrorValue | null
+}
+
+export type CancelRequest = { by: string; reason: string | null; at: number }
+
+export type ConversationRow = {
+  id: string
+  owner: string
+  title: string | null
+  createdAt: number
+  updatedAt: number
+}
+
+export type MessageState = 'active' | 'superseded' | 'abandoned'
+
+export type MessageRow = {
+  id: string
+  conversationId: string
+  runId: string | null
+  parentId: string | null
+  role: 'system' | 'user' | 'assistant' | 'tool'
+  content: string
+  state: MessageState
+  toolCallId: string | null
+  metadata: Record<string, JsonValue>
+  createdAt: number
+}
+
+export type InteractionStatus = 'pending' | 'confirmed' | 'rejected' | 'replied' | 'auto_decided' | 'expired' | 'closed'
+
+/** One question to a person. The row is what other connections and nodes decide on; the journal tells the story. */
+export type InteractionRow = {
+  id: string
+  number: number
+  runId: string
+  owner: string
+  conversationId: string | null
+  kind: 'confirmation' | 'question' | 'client_tool'
+  callId: string | null
+  toolName: string | null
+  prompt: string
+  /** What was shown; a decision applies to exactly this, or to the edit that came with it. */
+  input: JsonValue
+  outcome: 'unknown' | null
+  status: InteractionStatus
+  /** Arguments as edited while confirming, or the reply to a question. */
+  response: JsonValue | null
+  reason: string | null
+  decidedBy: string | null
+  decidedAt: number | null
+  /** Filled in when the confirmed call has run. */
+  result: JsonValue | null
+  error: ErrorValue | null
+  executedAt: number | null
+  deadlineAt: number | null
+  atDeadline: 'expire' | 'auto_decide' | null
+  createdAt: number
+  updatedAt: number
+}
+
+export type Decision = {
+  status: 'confirmed' | 'rejected' | 'replied' | 'auto_decided' | 'expired'
+  by: string
+  at: number
+  response?: JsonValue
+  reason?: string
+}
+
+export type AcceptInput = {
+  run: {
+    id: string
+    owner: string
+    family: string
+    agentId: string
+    conversationId: string | null
+    createdAt: number
+  }
+  /**
+   * `absent`: inserts the conversation. `present`: it must exist and belong to the run's owner.
+   * When that is not so, `accept_stale`: read again.
+   */
+  conversation: { expect: 'absent' | 'present'; title: string | null; sessionKey: string | null } | null
+  /** The newest run of the conversation that had not ended when the caller looked; `accept_stale` when another has come or this one has ended. */
+  expectBehind: string | null
+  /** Inserted in this order. */
+  messages: MessageRow[]
+  /** The first events, numbered from 1. */
+  events: RunEvent[]
+  /** Unique per owner and route. A key that is taken gives outcome `existing`, or `idempotency_key_reused` with another fingerprint. */
+  idempotency: { key: string; route: string; fingerprint: string } | null
+  /** How many runs may be queued and unclaimed (a run waiting for a person does not count); one more is `queue_full`. */
+  queueMax: number
+  /** Claims the run at once when nothing stands before it in its conversation. */
+  claim: { node: string; leaseUntil: number } | null
+}
+
+export type AcceptResult = { outcome: 'accepted' | 'existing'; run: RunRow }
+
+export type RunWrite = {
+  runId: string
+  /** `run_fenced` unless it is the row's epoch. */
+  epoch: number
+  /** `run_fenced` unless it is the run's last seq. */
+  afterSeq: number
+  /** Numbered afterSeq+1, afterSeq+2, … May be empty: then only rows change. */
+  events: RunEvent[]
+  /** Synced to disk before the promise resolves. */
+  durable: boolean
+  /** Fields of the run row that change with these events. `release` gives up the lease. */
+  run?: {
+    status?: RunStatus
+    attempt?: number
+    startedAt?: number
+    endedAt?: number
+    error?: ErrorValue | null
+    wakeAt?: number | null
+    release?: boolean
+  }
+  messages?: MessageRow[]
+  messageStates?: { id: string; state: MessageState }[]
+  newInteractions?: InteractionRow[]
+  /** After the fact: what a confirmed call gave, or that a pending one was closed with its run. */
+  interactionUpdates?: {
+    id: string
+    /** Only where the row is still pending. */
+    closePending?: boolean
+    /** The decision now stands in the journal. Until it does, a decided interaction makes its parked run claimable. */
+    applied?: boolean
+    result?: JsonValue | null
+    error?: ErrorValue | null
+    executedAt?: number
+    at: number
+  }[]
+  /** Sets updated_at of the run's conversation. */
+  touchConversationAt?: number
+}
+
+export type EventPage = {
+  events: RunEvent[]
+  /** Stored rows in this page that no longer parse or fit; they are left out of `events`. */
+  skipped: number
+  /** The seq to go on after; also moves past skipped rows. */
+  nextAfter: number
+  /** Nothing was stored after `nextAfter` when this page was read. */
+  atHead: boolean
+}
+
+export type ClaimRequest = {
+  node: string
+  now: number
+  leaseUntil: number
+  /** How many runs that need a slot may be taken. Runs whose cancel was requested are taken beyond it. */
+  limit: number
+}
+
+export type RunFilter = {
+  owner: string
+  conversationId?: string
+  status?: RunStatus[]
+  family?: string
+  /** Runs accepted before this one. */
+  before?: string
+  limit: number
+}
+
+export type NoteRow = { id: string; owner: string; text: string; createdAt: number }
+
+export interface Store {
+  // Runs
+  accept(input: AcceptInput): Promise<AcceptResult>
+  /** One run's next events, with the rows that are folds of them. */
+  append(write: RunWrite): Promise<void>
+  /**
+   * Takes runs that nobody works on: queued ones whose turn it is in their conversation (no run that was accepted before
+   * them in it is unfinished), interrupted ones (running, without a live lease), parked ones whose `wakeAt` has come or that
+   * have a decision which is not applied yet, and all unfinished ones whose cancel was requested. Oldest first. Each gets a new epoch.
+   */
+  claim(request: ClaimRequest): Promise<RunRow[]>
+  /** Extends the leases of a node; returns its runs, so that it learns of cancel requests and lost leases. */
+  renewLeases(node: string, leaseUntil: number): Promise<RunRow[]>
+  /** Records the wish, once (the first counts), and wakes the run. Undefined when there is no such run; an ended run is returned as it is. */
+  requestCancel(runId: string, cancel: CancelRequest): Promise<RunRow | undefined>
+  readRun(runId: string): Promise<RunRow | undefined>
+  /** Newest first. */
+  listRuns(filter: RunFilter): Promise<RunRow[]>
+  /** Unfinished runs of a conversation, oldest first. */
+  openRuns(conversationId: string): Promise<RunRow[]>
+  findIdempotent(owner: string, route: string, key: string): Promise<{ runId: string; fingerprint: string } | undefined>
+  /** Events after `afterSeq`, at most `limit` and at most about 1 MiB of them (always at least one where there is one). */
+  readEvents(runId: string, afterSeq: number, limit: number): Promise<EventPage>
+  /** The earliest `wakeAt` of a parked run. */
+  nextWakeAt(): Promise<number | null>
+  countRuns(): Promise<Partial<Record<RunStatus, number>>>
+
+  // Interactions
+  readInteraction(id: string): Promise<InteractionRow | undefined>
+  /** Newest first. */
+  listInteractions(filter: { owner: string; runId?: string; conversationId?: string; status?: InteractionStatus[]; kind?: InteractionRow['kind']; limit: number }): Promise<InteractionRow[]>
+  interactionsOf(runId: string): Promise<InteractionRow[]>
+  /**
+   * Pending → decided, once: only while the row is pending and (unless the decision is `expired` or `auto_decided`) its deadline lies
+   * after `decision.at`. Wakes the run. Returns the row as it is afterwards and whether this call decided it.
+   */
+  decide(id: string, decision: Decision): Promise<{ decided: boolean; row: InteractionRow } | undefined>
+
+  // Conversations and messages
+  createConversation(row: ConversationRow): Promise<void>
+  readConversation(id: string): Promise<ConversationRow | undefined>
+  findConversationBySession(owner: string, sessionKey: string): Promise<ConversationRow | undefined>
+  /** `updatedAt` descending. */
+  listConversations(owner: string, page: { limit: number; before?: { updatedAt: number; id: string } }): Promise<ConversationRow[]>
+  renameConversation(id: string, title: string | null, at: number): Promise<ConversationRow | undefined>
+  /** With its messages, runs, events, interactions and blobs. Refused with `conversation_busy` while a run in it has not ended. */
+  deleteConversation(id: string): Promise<boolean>
+  /**
+   * The newest `limit` messages before the cursor, ascending by (createdAt, id). Only `active` ones, and no assistant rows without text
+   * (those exist for the model only).
+   */
+  listMessages(conversationId: string, page: { limit: number; before?: { createdAt: number; id: string | null } }): Promise<MessageRow[]>
+  readMessage(id: string): Promise<MessageRow | undefined>
+  /**
+   * What a model may be told of earlier turns: active messages of runs accepted before `beforeRunId` (and messages without a run),
+   * in the order of their turns, the newest `limit` of them. Runs that did not succeed contribute their user message
+   * and their finished messages.
+   */
+  historyBefore(conversationId: string, beforeRunId: string, limit: number): Promise<MessageRow[]>
+
+  // Large tool outputs, beside the journal; gone with their run.
+  putBlob(id: string, runId: string, body: string): Promise<void>
+  readBlob(id: string): Promise<{ runId: string; body: string } | undefined>
+
+  // Notes of a user
+  addNote(note: NoteRow): Promise<void>
+  searchNotes(owner: string, query: string, limit: number): Promise<NoteRow[]>
+
+  /** Removes runs that ended before `endedBefore` (events, interactions, blobs, idempotency keys); messages stay. Returns how many went. */
+  expireRuns(endedBefore: number, limit: number): Promise<number>
+
+  /** A cheap question to the database: is it there and writable? Throws `store_unavailable`. */
+  check(): Promise<void>
+  close(): Promise<void>
+}

@@ -1,0 +1,19 @@
+// The tools that come with the server, in the order in which models are shown them.
+
+import type { Clock } from '../kit/clock.ts'
+import { createCurrentTimeTool } from './current-time.ts'
+import { createNoteTools, type NoteKeeper } from './notes.ts'
+import { createFeishuTool, type FeishuOptions } from './send-feishu-message.ts'
+import type { ToolEntry } from './tool-registry.ts'
+
+export type BuiltInOptions = {
+  clock: Clock
+  notes: NoteKeeper
+  feishu: Omit<FeishuOptions, 'clock'>
+}
+
+export function createBuiltInTools(options: BuiltInOptions): ToolEntry[] {
+  const { clock, notes, feishu } = options
+  const tools = [createCurrentTimeTool(), ...createNoteTools(notes)]
+  return [...tools.map((tool): ToolEntry => ({ source: 'built-in', tool })), createFeishuTool({ ...feishu, clock })]
+}

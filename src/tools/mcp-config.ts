@@ -1,0 +1,96 @@
+// The file that names the MCP servers, in the shape that desktop clients use:
+// { "mcpServers": { "<name>": { "command", … } or { "url", … } } }. Keys that only
+// other clients know are ignored. What is wrong with the file is said before the
+// server starts; what is wrong with one MCP server is the reason in its listing.
+
+import { readFile } from 'node:fs/promises'
+import { z } from 'zod'
+import { AppError } from '../errors/app-error.ts'
+
+const stringMap = z.record(z.string(), z.string())
+
+const stdioServer = z.object({
+  command: z.string().min(1),
+  args: z.array(z.string()).optional(),
+  env: stringMap.optional(),
+  cwd: z.string().optional(),
+  disabled: z.boolean().optional(),
+})
+
+const httpServer = z.object({
+  url: z.url({ protocol: /^https?$/ }),
+  type: z.string().optional(),
+  headers: stringMap.optional(),
+  disabled: z.boolean().optional(),
+})
+
+export type StdioServerConfig = z.infer<typeof stdioServer>
+export type HttpServerConfig = z.infer<typeof httpServer>
+export type McpServerConfig = StdioServerConfig | HttpServerConfig
+export type McpConfig = { mcpServers: Record<string, McpServerConfig> }
+
+export async function readMcpConfig(path: string): Promise<McpConfig> {
+  let text: string
+  try {
+    text = await readFile(path, 'utf8')
+  } catch (error) {
+    throw invalid(`The file ${path} cannot be read: ${messageOf(error)}.`, error)
+  }
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch (error) {
+    throw invalid(`The file ${path} is not JSON: ${messageOf(error)}.`, error)
+  }
+  return parseMcpConfig(value, path)
+}
+
+export function parseMcpConfig(value: unknown, path: string): McpConfig {
+  const outline = z.object({ mcpServers: z.record(z.string().min(1), z.looseObject({})) }).safeParse(value)
+  if (!outline.success) throw invalid(`The file ${path} needs an object "mcpServers": ${issuesOf(outline.error, '')}.`)
+
+  const mcpServers: Record<string, McpServerConfig> = {}
+  for (const [name, entry] of Object.entries(outline.data.mcpServers)) {
+    const hasCommand = 'command' in entry
+    if (hasCommand === 'url' in entry) {
+      throw invalid(`The server "${name}" in ${path} needs either a "command" or a "url".`)
+    }
+    const parsed = hasCommand ? stdioServer.safeParse(entry) : httpServer.safeParse(entry)
+    if (!parsed.success) throw invalid(`The server "${name}" in ${path} is not valid: ${issuesOf(parsed.error, '')}.`)
+    mcpServers[name] = parsed.data
+  }
+  return { mcpServers }
+}
+
+/**
+ * Replaces `${NAME}` and `${NAME:-default}` in each value. A name without a value and a default throws: a header with a hole
+ * in it would be a puzzle for whoever reads the refusal.
+ */
+export function withVariables(
+  values: Record<string, string>,
+  environment: Record<string, string | undefined>,
+): Record<string, string> {
+  const replaced = Object.entries(values).map(([key, value]): [string, string] => [
+    key,
+    value.replaceAll(/\$\{([A-Za-z_]\w*)(?::-([^}]*))?\}/g, (_whole, name: string, fallback: string | undefined) => {
+      const found = environment[name] || fallback
+      if (found === undefined) throw new AppError('config_invalid', `The environment variable ${name} is not set.`)
+      return found
+    }),
+  ])
+  return Object.fromEntries(replaced)
+}
+
+function invalid(message: string, cause?: unknown): AppError {
+  return new AppError('config_invalid', `POLYLOG_MCP_CONFIG: ${message}`, { cause })
+}
+
+function issuesOf(error: z.ZodError, root: string): string {
+  return error.issues
+    .map((issue) => [issue.path.join('.') || root, issue.message].filter(Boolean).join(': '))
+    .join('; ')
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}

@@ -1,0 +1,289 @@
+// Tools of MCP servers that are child processes.
+
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { effectsFile, stdioFake } from '../../test/support/fake-mcp.ts'
+import { manualClock } from '../../test/support/manual-clock.ts'
+import { toolContext } from '../../test/support/tool-context.ts'
+import { AppError } from '../errors/app-error.ts'
+import { systemClock } from '../kit/clock.ts'
+import { connectMcpServers, type McpOptions, type McpServers } from './mcp.ts'
+import type { McpServerConfig } from './mcp-config.ts'
+import { createToolRegistry } from './tool-registry.ts'
+import type { Tool, ToolRegistry } from './tool.ts'
+
+const effects = effectsFile()
+const silent = { info() {}, warn() {} }
+const secrets = { PATH: process.env.PATH, HOME: '/home/fake', OPENAI_API_KEY: 'sk-secret', SHELF: 'top' }
+process.env.POLYLOG_TEST_SECRET = 'do-not-tell'
+
+let shop: McpServers
+let registry: ToolRegistry
+const get = (name: string): Tool => registry.get(name)!
+
+function connect(mcpServers: Record<string, McpServerConfig>, options: Partial<McpOptions> = {}) {
+  return connectMcpServers({ mcpServers }, { clock: systemClock, log: silent, environment: secrets, ...options })
+}
+
+const processId = async () => (await get('process_id').run({}, toolContext())).output
+
+before(async () => {
+  shop = await connect({ shop: stdioFake({ FAKE_MCP_FILE: effects.file, SHELF_NAME: '${SHELF} shelf' }) })
+  registry = createToolRegistry(shop.entries, { close: shop.close })
+})
+after(async () => {
+  await registry.close()
+  effects.remove()
+})
+
+test('all pages of the list are read, and each tool says where it comes from', () => {
+  const listings = registry.list()
+
+  assert.deepEqual(
+    listings.map(({ name }) => name),
+    [
+      'lookup',
+      'add_item',
+      'charge',
+      'broken',
+      'slow',
+      'environment',
+      'parts',
+      'process_id',
+      'odd_name__',
+      'bad_schema',
+    ],
+  )
+  assert.ok(listings.every(({ source }) => source === 'mcp:shop'))
+})
+
+test('what a tool says about itself decides its effect, and silence means unsafe', () => {
+  const classes = Object.fromEntries(registry.available().map(({ name, effect, confirm }) => [name, [effect, confirm]]))
+
+  assert.deepEqual(classes.lookup, ['read', 'never'])
+  assert.deepEqual(classes.add_item, ['idempotent', 'always'])
+  assert.deepEqual(classes.charge, ['unsafe', 'always'])
+  assert.deepEqual(classes.broken, ['unsafe', 'always'])
+})
+
+test('a schema that cannot be compiled makes its tool unavailable, with the reason', () => {
+  const listing = registry.list().find(({ name }) => name === 'bad_schema')
+
+  assert.equal(listing?.available, false)
+  assert.match(listing.reason!, /input schema cannot be used/)
+})
+
+test('arguments are checked by the rules of the draft that the schema names', () => {
+  assert.equal(registry.check(get('lookup'), { word: '' }), 'word: must NOT have fewer than 1 characters')
+  assert.equal(registry.check(get('lookup'), { word: 'x', when: 'soon' }), 'when: must match format "date"')
+  assert.equal(registry.check(get('charge'), { amount: 0 }), 'amount: must be >= 1')
+  assert.equal(registry.check(get('charge'), { amount: 2 }), null)
+})
+
+test('a structured answer is kept, without the text that only repeats it', async () => {
+  const result = await get('lookup').run({ word: 'tea' }, toolContext())
+
+  assert.deepEqual(result, {
+    ok: true,
+    output: { structuredContent: { meaning: 'about tea' } },
+    summary: '{"meaning":"about tea"}',
+  })
+})
+
+test('text parts are joined and other parts are described', async () => {
+  const result = await get('parts').run({}, toolContext())
+
+  assert.deepEqual(result.output, {
+    text: 'first\n[image: image/png, 5 bytes]\n[link: a file, file:///a]\n[resource: file:///b]\ninside',
+    structuredContent: { count: 4 },
+  })
+})
+
+test('an answer that reports an error is a no', async () => {
+  const result = await get('broken').run({}, toolContext())
+
+  assert.deepEqual(result, { ok: false, output: 'the shelf is empty', summary: 'the shelf is empty' })
+})
+
+test('a tool is called by its own name, whatever it is called here', async () => {
+  const result = await get('odd_name__').run({}, toolContext())
+
+  assert.equal(result.output, 'found under its own name')
+})
+
+test('an answer that does not fit the output schema does not turn a charge that was made into an error', async () => {
+  const result = await get('charge').run({ amount: 7 }, toolContext())
+
+  assert.deepEqual(result, { ok: true, output: 'charged 7', summary: 'charged 7' })
+  assert.deepEqual(
+    effects.lines().filter((line) => line === 'charge 7'),
+    ['charge 7'],
+  )
+})
+
+test('the key of the call goes along', async () => {
+  await get('add_item').run({ text: 'x' }, toolContext({ idempotencyKey: 'key_add' }))
+
+  assert.ok(effects.lines().includes('add_item key_add'))
+})
+
+test('a call is described with its arguments', () => {
+  assert.equal(
+    get('charge').describe({ amount: 5, note: 'x' }),
+    'Use “Charge a card” of shop with amount: 5, note: “x”',
+  )
+  assert.equal(get('charge').describe(null), 'Use “Charge a card” of shop')
+})
+
+test('a child process gets its own variables and nothing of ours', async () => {
+  const result = await get('environment').run({}, toolContext())
+  const environment = JSON.parse(result.output as string) as Record<string, string>
+
+  assert.equal(environment.SHELF_NAME, 'top shelf')
+  assert.equal(environment.HOME, '/home/fake')
+  assert.doesNotMatch(result.output as string, /sk-secret|do-not-tell/)
+})
+
+test('progress is passed on, and an abort cancels the call on the other side', async () => {
+  const stop = new AbortController()
+  const reason = new AppError('run_cancelled', 'The run was cancelled.')
+  const progress: string[] = []
+  const pid = await processId()
+
+  const call = get('slow').run(
+    {},
+    toolContext({
+      signal: stop.signal,
+      progress(message) {
+        progress.push(message)
+        stop.abort(reason)
+      },
+    }),
+  )
+
+  await assert.rejects(call, (error) => error === reason)
+  assert.deepEqual(progress, ['halfway'])
+  // The same process answers the next call, and only after it has read the cancellation: messages keep their order.
+  assert.equal(await processId(), pid)
+  assert.ok(effects.lines().includes('slow cancelled'))
+})
+
+test('a call that was cancelled before it began is not sent', async () => {
+  const earlier = effects.lines()
+
+  await assert.rejects(get('charge').run({ amount: 1 }, toolContext({ signal: AbortSignal.abort() })), {
+    code: 'tool_cancelled',
+  })
+  await get('lookup').run({ word: 'x' }, toolContext())
+  assert.deepEqual(effects.lines(), earlier)
+})
+
+test('a call without an answer ends at the limit', async () => {
+  const clock = manualClock()
+  const servers = await connect({ shop: stdioFake() }, { clock })
+  const slow = createToolRegistry(servers.entries).get('slow')!
+  let halfway = () => {}
+  const started = new Promise<void>((resolve) => (halfway = resolve))
+
+  const outcome = assert.rejects(slow.run({}, toolContext({ progress: halfway })), {
+    code: 'tool_timed_out',
+    details: { outcome: 'unknown' },
+  })
+  await started
+  await clock.advance(60_000)
+
+  await outcome
+  await servers.close()
+})
+
+test('a call that a server dies of is made once, its outcome is unknown, and the next call starts the server again', async () => {
+  const dying = get('charge').run({ amount: 99, die: true }, toolContext())
+  await assert.rejects(dying, { code: 'tool_failed', details: { outcome: 'unknown' } })
+
+  const result = await get('charge').run({ amount: 98 }, toolContext())
+
+  assert.equal(result.ok, true)
+  assert.deepEqual(
+    effects.lines().filter((line) => /charge 9[89]/.test(line)),
+    ['charge 99', 'charge 98'],
+  )
+})
+
+test('a server that dies and cannot be started again is unavailable, and nothing was sent', async () => {
+  const config = stdioFake()
+  const servers = await connect({ shop: config })
+  const tools = createToolRegistry(servers.entries)
+  config.command = 'no-such-program'
+
+  await assert.rejects(tools.get('charge')!.run({ amount: 1, die: true }, toolContext()), { code: 'tool_failed' })
+  await assert.rejects(tools.get('lookup')!.run({ word: 'x' }, toolContext()), {
+    code: 'tool_unavailable',
+    message: /Nothing was sent\. .*no-such-program/,
+  })
+  await servers.close()
+})
+
+test('after closing, calls are refused', async () => {
+  const servers = await connect({ shop: stdioFake() })
+  await servers.close()
+
+  const { run } = createToolRegistry(servers.entries).get('lookup')!
+  await assert.rejects(run({ word: 'x' }, toolContext()), { code: 'tool_unavailable' })
+})
+
+test('a server that only speaks the newest protocol is understood', async () => {
+  const servers = await connect({ shop: stdioFake({ FAKE_MCP_MODE: 'modern' }) })
+  const result = await createToolRegistry(servers.entries).get('lookup')!.run({ word: 'tea' }, toolContext())
+
+  assert.equal(result.ok, true)
+  await servers.close()
+})
+
+test('servers that cannot be had are listed with their reasons, and the others work', async () => {
+  const clock = manualClock()
+  // Time stands still until everybody but the one that hangs has been heard of.
+  let others = 3
+  let heard = () => {}
+  const allButOne = new Promise<void>((resolve) => (heard = resolve))
+  const count = () => void ((others -= 1) === 0 && heard())
+
+  const connecting = connect(
+    {
+      hangs: stdioFake({ FAKE_MCP_MODE: 'hang' }),
+      fails: stdioFake({ FAKE_MCP_MODE: 'fail' }),
+      absent: { command: 'no-such-program' },
+      needs: stdioFake({ KEY: '${NOT_SET}' }),
+      off: { ...stdioFake(), disabled: true },
+      old: { url: 'http://127.0.0.1:1/sse', type: 'sse' },
+      works: stdioFake(),
+    },
+    { clock, log: { info: count, warn: count } },
+  )
+  await allButOne
+  await clock.advance(10_000)
+  const servers = await connecting
+
+  const listings = createToolRegistry(servers.entries).list()
+  const reasons = Object.fromEntries(
+    listings.filter(({ available }) => !available).map(({ source, reason }) => [source, reason]),
+  )
+
+  assert.equal(reasons['mcp:hangs'], 'It did not answer within 10 s.')
+  assert.match(reasons['mcp:fails']!, /closed/i)
+  assert.match(reasons['mcp:absent']!, /no-such-program/)
+  assert.equal(reasons['mcp:needs'], 'The environment variable NOT_SET is not set.')
+  assert.equal(reasons['mcp:off'], 'It is disabled in the configuration.')
+  assert.match(reasons['mcp:old']!, /"sse" is not supported/)
+  assert.ok(listings.some(({ source, available }) => source === 'mcp:works' && available))
+  await servers.close()
+})
+
+test('two servers with the same tools are told apart by their names', async () => {
+  const servers = await connect({ a: stdioFake({ SIDE: 'left' }), b: stdioFake({ SIDE: 'right' }) })
+  const tools = createToolRegistry(servers.entries)
+
+  assert.equal(tools.get('environment'), undefined)
+  assert.match((await tools.get('a_environment')!.run({}, toolContext())).output as string, /"SIDE":"left"/)
+  assert.match((await tools.get('b_environment')!.run({}, toolContext())).output as string, /"SIDE":"right"/)
+  await servers.close()
+})

@@ -1,0 +1,70 @@
+// A tool of an MCP server as one of ours: what its annotations say about its effect,
+// and what its answer is to a model. A tool that says nothing about itself is taken
+// for the worst: unsafe, and confirmed every time.
+
+import { isDeepStrictEqual } from 'node:util'
+import type { CallToolResult, Tool as McpTool } from '@modelcontextprotocol/client'
+import type { JsonValue } from '../journal/event.ts'
+import { excerpt, quoted } from './excerpt.ts'
+import type { McpServer } from './mcp-server.ts'
+import type { Tool, ToolResult } from './tool.ts'
+
+export function toTool(definition: McpTool, server: McpServer, timeoutMs: number): Tool {
+  const { readOnlyHint, idempotentHint, title: annotatedTitle } = definition.annotations ?? {}
+  const title = definition.title ?? annotatedTitle ?? definition.name
+  const effect = readOnlyHint === true ? 'read' : idempotentHint === true ? 'idempotent' : 'unsafe'
+  return {
+    name: definition.name,
+    description: definition.description ?? title,
+    effect,
+    confirm: effect === 'read' ? 'never' : 'always',
+    inputSchema: definition.inputSchema,
+    timeoutMs,
+    // About what a model reads of a page; the whole output is kept beside the journal.
+    outputCharsMax: 100_000,
+    describe: (input) => `Use ${quoted(title, 60)} of ${server.name}${withArguments(input)}`,
+    run: async (input, context) => toToolResult(await server.call(definition, input, context), title),
+  }
+}
+
+/** `with amount: 5, card: “x”`, as far as it fits. */
+function withArguments(input: JsonValue): string {
+  if (typeof input !== 'object' || input === null || Array.isArray(input)) return ''
+  const parts = Object.entries(input).map(
+    ([name, value]) => `${name}: ${typeof value === 'string' ? quoted(value, 80) : excerpt(JSON.stringify(value), 80)}`,
+  )
+  return parts.length === 0 ? '' : ` with ${excerpt(parts.join(', '), 300)}`
+}
+
+export function toToolResult(answer: CallToolResult, title: string): ToolResult {
+  const ok = answer.isError !== true
+  const text = answer.content.map(partText).join('\n')
+  const summary = excerpt(text, 200) || (ok ? `${title} is done.` : `${title} reported an error without saying which.`)
+  if (answer.structuredContent === undefined) return { ok, output: text, summary }
+
+  // Servers are asked to repeat the structure as text for old clients; a model need not pay for it twice.
+  const structuredContent = answer.structuredContent as JsonValue
+  const output = isJsonOf(text, structuredContent) || text === '' ? { structuredContent } : { text, structuredContent }
+  return { ok, output, summary }
+}
+
+function partText(part: CallToolResult['content'][number]): string {
+  if (part.type === 'text') return part.text
+  if (part.type === 'image' || part.type === 'audio')
+    return `[${part.type}: ${part.mimeType}, ${base64Bytes(part.data)} bytes]`
+  if (part.type === 'resource_link') return `[link: ${part.name}, ${part.uri}]`
+  if ('text' in part.resource) return `[resource: ${part.resource.uri}]\n${part.resource.text}`
+  return `[resource: ${part.resource.uri}, ${part.resource.mimeType ?? 'unknown type'}, ${base64Bytes(part.resource.blob)} bytes]`
+}
+
+function base64Bytes(data: string): number {
+  return Buffer.byteLength(data, 'base64')
+}
+
+function isJsonOf(text: string, value: JsonValue): boolean {
+  try {
+    return isDeepStrictEqual(JSON.parse(text), value)
+  } catch {
+    return false
+  }
+}

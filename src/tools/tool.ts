@@ -1,0 +1,66 @@
+// What a tool promises: its effect class, its schema, whether a person must agree,
+// and its bounds. One file a tool; MCP servers bring theirs at start-up.
+
+import type { JsonValue, ToolEffect } from '../journal/event.ts'
+
+export type ToolContext = {
+  /** The user on whose behalf the tool runs. */
+  owner: string
+  runId: string
+  callId: string
+  conversationId: string | null
+  /** The same over retries of one call: send it along where the other side knows such keys. */
+  idempotencyKey: string
+  signal: AbortSignal
+  now(): number
+  /** A line for people while the tool works. */
+  progress(message: string): void
+}
+
+/** `ok: false` is an answer that says no (a business failure). An exception is something else: throw it. */
+export type ToolResult = {
+  ok: boolean
+  output: JsonValue
+  /** One line for people. */
+  summary: string
+  modified?: boolean
+  paths?: string[]
+}
+
+export type Confirm = 'never' | 'always' | ((input: JsonValue) => 'never' | 'always')
+
+export interface Tool {
+  readonly name: string
+  readonly description: string
+  readonly effect: ToolEffect
+  readonly confirm: Confirm
+  /** JSON Schema of the arguments (an object). */
+  readonly inputSchema: Record<string, unknown>
+  readonly timeoutMs: number
+  /** Longer outputs are cut and kept whole beside the journal. */
+  readonly outputCharsMax: number
+  /** A sentence for people: what a call with these arguments is about to do. */
+  describe(input: JsonValue): string
+  run(input: JsonValue, context: ToolContext): Promise<ToolResult>
+}
+
+export type ToolListing = {
+  name: string
+  description: string
+  effect: ToolEffect
+  available: boolean
+  /** Why it is not offered to the model. */
+  reason: string | null
+  source: string
+}
+
+export interface ToolRegistry {
+  /** Offered to models, in a stable order. */
+  available(): Tool[]
+  get(name: string): Tool | undefined
+  /** All that were configured, also those whose needs are missing. */
+  list(): ToolListing[]
+  /** Null when the arguments fit the tool's schema, else a sentence that names what is wrong. */
+  check(tool: Tool, input: JsonValue): string | null
+  close(): Promise<void>
+}

@@ -1,0 +1,161 @@
+// What every dialect promises, told with every scenario: it is pure, its fast way
+// gives the same bytes as its slow one, and a reader that comes back with any
+// address it was ever given gets exactly the rest.
+//
+// What is really looked for: an id minted in a dialect, a clock read there, a state
+// that is changed after it was handed out, or a counter kept beside it.
+
+import assert from 'node:assert/strict'
+import { describe, it, type TestContext } from 'node:test'
+import {
+  addressOf,
+  beginning,
+  compareCursors,
+  type Cursor,
+  type Dialect,
+  encodeEvents,
+  type Frame,
+  parseCursor,
+} from '../../src/dialects/dialect.ts'
+import type { Scenario } from '../scenarios/journal-builder.ts'
+import { scenarios } from '../scenarios/scenarios.ts'
+
+export type AddressedFrame = {
+  readonly seq: number
+  readonly address: string
+  readonly frame: Frame
+  readonly text: string
+}
+
+/** The frames of a whole run, by the slow way only. */
+export function framesOf<State>(dialect: Dialect<State>, { runId, events }: Scenario): AddressedFrame[] {
+  const out: AddressedFrame[] = []
+  let state = dialect.open({ runId })
+  for (const event of events) {
+    const projection = dialect.step(state, event)
+    state = projection.state
+    for (const [index, frame] of projection.frames.entries()) {
+      const address = addressOf(event.seq, index, projection.frames.length)
+      out.push({ seq: event.seq, address, frame, text: dialect.encode(frame, address) })
+    }
+  }
+  return out
+}
+
+export function textOf<State>(dialect: Dialect<State>, scenario: Scenario, cursor: Cursor = beginning): string {
+  return encodeEvents(dialect, dialect.open({ runId: scenario.runId }), scenario.events, cursor).text
+}
+
+export function dialectContract<State>(dialect: Dialect<State>): void {
+  describe(`the dialect ${dialect.name}`, () => {
+    for (const scenario of scenarios) {
+      describe(`telling “${scenario.name}”`, () => {
+        it('says the same thing at any time', (t) => tellsTheSame(t, dialect, scenario))
+        it('never changes a state that it gave out', () => leavesStatesAlone(dialect, scenario))
+        it('encodes a text delta to the same bytes by both ways', () => encodesDeltasAlike(dialect, scenario))
+        it('gives addresses that grow and can be read back', () => givesGrowingAddresses(dialect, scenario))
+        it('resumes after any address with exactly the rest', () => resumesAnywhere(dialect, scenario))
+        it('goes on from any state that a live stream holds', () => goesOnFromAnyState(dialect, scenario))
+        it('is over by the end of the run and says nothing after', () => isOverAtTheEnd(dialect, scenario))
+      })
+    }
+
+    it('keeps a connection alive with whole lines without an id, or not at all', () => {
+      const bytes = dialect.keepAlive(Date.UTC(2026, 0, 1), 1)
+
+      assert.ok(bytes === null || bytes.endsWith('\n'))
+      assert.doesNotMatch(bytes ?? '', /^id:/m)
+    })
+
+    it('has lower-case header names, so that none is sent twice', () => {
+      for (const name of Object.keys(dialect.headers)) assert.equal(name, name.toLowerCase())
+    })
+  })
+}
+
+function tellsTheSame<State>(t: TestContext, dialect: Dialect<State>, scenario: Scenario): void {
+  t.mock.timers.enable({ apis: ['Date'] })
+  const first = textOf(dialect, scenario)
+
+  t.mock.timers.tick(86_400_000)
+
+  assert.equal(textOf(dialect, scenario), first)
+}
+
+function leavesStatesAlone<State>(dialect: Dialect<State>, { runId, events }: Scenario): void {
+  let state = dialect.open({ runId })
+  for (const event of events) {
+    const before = structuredClone(state)
+
+    const once = dialect.step(state, event)
+    const twice = dialect.step(state, event)
+
+    assert.deepEqual(state, before)
+    assert.deepEqual(once, twice)
+    state = once.state
+  }
+}
+
+function encodesDeltasAlike<State>(dialect: Dialect<State>, { runId, events }: Scenario): void {
+  let state = dialect.open({ runId })
+  for (const event of events) {
+    const { state: next, frames } = dialect.step(state, event)
+    const quick = event.type === 'text.delta' ? dialect.encodeDelta(state, event) : null
+    if (quick !== null) {
+      assert.equal(frames.length, 1)
+      assert.equal(quick, dialect.encode(frames[0] as Frame, addressOf(event.seq, 0, 1)))
+      assert.deepEqual(next, state, 'the fast way keeps the state, so the slow one has to keep it too')
+    }
+    state = next
+  }
+}
+
+function givesGrowingAddresses<State>(dialect: Dialect<State>, scenario: Scenario): void {
+  const cursors = framesOf(dialect, scenario).map(({ address }) => parseCursor(address))
+
+  for (const [index, cursor] of cursors.entries()) {
+    const before = cursors[index - 1] ?? beginning
+    assert.ok(compareCursors(before, cursor) < 0)
+  }
+}
+
+function resumesAnywhere<State>(dialect: Dialect<State>, scenario: Scenario): void {
+  const frames = framesOf(dialect, scenario)
+  const rest = (from: number) =>
+    frames
+      .slice(from)
+      .map(({ text }) => text)
+      .join('')
+  assert.equal(textOf(dialect, scenario), rest(0))
+
+  for (const [index, { address }] of frames.entries()) {
+    assert.equal(textOf(dialect, scenario, parseCursor(address)), rest(index + 1), `after ${address}`)
+  }
+  // A bare seq is a cursor too, also of an event that has no frame or several.
+  for (const { seq } of scenario.events) {
+    const seen = frames.filter((frame) => frame.seq <= seq).length
+    assert.equal(textOf(dialect, scenario, { seq, index: null }), rest(seen), `after event ${seq}`)
+  }
+}
+
+function goesOnFromAnyState<State>(dialect: Dialect<State>, scenario: Scenario): void {
+  const whole = textOf(dialect, scenario)
+
+  for (let cut = 0; cut <= scenario.events.length; cut++) {
+    const head = encodeEvents(
+      dialect,
+      dialect.open({ runId: scenario.runId }),
+      scenario.events.slice(0, cut),
+      beginning,
+    )
+    const tail = encodeEvents(dialect, head.state, scenario.events.slice(cut), beginning)
+    assert.equal(head.text + tail.text, whole)
+  }
+}
+
+function isOverAtTheEnd<State>(dialect: Dialect<State>, scenario: Scenario): void {
+  const last = scenario.events.length
+
+  assert.equal(encodeEvents(dialect, dialect.open({ runId: scenario.runId }), scenario.events, beginning).over, true)
+  assert.equal(textOf(dialect, scenario, { seq: last, index: null }), '')
+}

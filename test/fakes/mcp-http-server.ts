@@ -1,0 +1,92 @@
+// An MCP server over streamable HTTP at /mcp. FAKE_MCP_MODE: `sessions` speaks the
+// older protocol with sessions (which /_control/forget-sessions drops), otherwise
+// the newest one. After /_control/refuse the next request gets HTTP 429.
+// FAKE_MCP_TOKEN is demanded as a bearer token where set.
+
+import { randomUUID } from 'node:crypto'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { Readable } from 'node:stream'
+import { createMcpHandler, WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/server'
+import { createDemoServer } from './mcp-demo-tools.ts'
+
+const token = process.env.FAKE_MCP_TOKEN
+let refuseNext = false
+const sessions = new Map<string, WebStandardStreamableHTTPServerTransport>()
+const modern = createMcpHandler(createDemoServer, { responseMode: 'sse' })
+
+const server = createServer((request, response) => {
+  void handle(request, response)
+})
+server.listen(Number(process.argv[2] ?? 0), '127.0.0.1', () => {
+  process.stdout.write(`${JSON.stringify({ port: (server.address() as AddressInfo).port })}\n`)
+})
+process.stdin.on('end', () => process.exit(0)).resume()
+
+async function handle(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
+  if (incoming.url === '/_control/forget-sessions') {
+    sessions.clear()
+    outgoing.end()
+    return
+  }
+  if (incoming.url === '/_control/sessions') {
+    outgoing.end(String(sessions.size))
+    return
+  }
+  if (incoming.url === '/_control/refuse') {
+    refuseNext = true
+    outgoing.end()
+    return
+  }
+  if (refuseNext) {
+    refuseNext = false
+    outgoing.writeHead(429).end()
+    return
+  }
+  if (token !== undefined && incoming.headers.authorization !== `Bearer ${token}`) {
+    outgoing.writeHead(401).end()
+    return
+  }
+  const request = await toRequest(incoming, outgoing)
+  await writeResponse(
+    process.env.FAKE_MCP_MODE === 'sessions' ? await inSession(request) : await modern.fetch(request),
+    outgoing,
+  )
+}
+
+async function inSession(request: Request): Promise<Response> {
+  const id = request.headers.get('mcp-session-id')
+  if (id !== null) {
+    return (await sessions.get(id)?.handleRequest(request)) ?? new Response('no such session', { status: 404 })
+  }
+  const transport = new WebStandardStreamableHTTPServerTransport({
+    sessionIdGenerator: randomUUID,
+    onsessioninitialized: (newId) => void sessions.set(newId, transport),
+    onsessionclosed: (oldId) => void sessions.delete(oldId),
+  })
+  await createDemoServer().connect(transport)
+  return transport.handleRequest(request)
+}
+
+async function toRequest(incoming: IncomingMessage, outgoing: ServerResponse): Promise<Request> {
+  const chunks: Buffer[] = []
+  for await (const chunk of incoming) chunks.push(chunk as Buffer)
+  const gone = new AbortController()
+  outgoing.on('close', () => gone.abort())
+  return new Request(`http://127.0.0.1${incoming.url}`, {
+    method: incoming.method ?? 'GET',
+    headers: Object.entries(incoming.headers).map(([name, value]): [string, string] => [name, String(value)]),
+    ...(chunks.length === 0 ? {} : { body: Buffer.concat(chunks) }),
+    signal: gone.signal,
+  })
+}
+
+async function writeResponse(response: Response, outgoing: ServerResponse): Promise<void> {
+  outgoing.writeHead(response.status, Object.fromEntries(response.headers))
+  outgoing.flushHeaders()
+  if (response.body === null) outgoing.end()
+  else
+    Readable.fromWeb(response.body)
+      .on('error', () => outgoing.destroy())
+      .pipe(outgoing)
+}

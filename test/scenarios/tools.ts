@@ -1,0 +1,87 @@
+// Runs with tools that nobody has to allow.
+
+import { scenario } from './journal-builder.ts'
+
+export const tools = [
+  scenario('one tool', (journal) =>
+    journal
+      .accepted('What time is it?', { isNew: true })
+      .running()
+      .asks(1, 'message-1')
+      .says('message-1', 'Let me ', 'look.')
+      .message('message-1', 'Let me look.', 1)
+      .calls('call-1', 'current_time', { timezone: 'UTC' }, { note: 'Look at the clock' })
+      .stepDone(1, 'message-1', 1)
+      .starts('call-1', { timezone: 'UTC' })
+      .add('tool.progress', { callId: 'call-1', message: 'Asking the clock' })
+      .returns('call-1', { time: '03:04' })
+      .answers(2, 'message-2', 'It is ', '03:04.')
+      .succeeds('message-2', 'It is 03:04.'),
+  ),
+
+  scenario('parallel tools', (journal) =>
+    journal
+      .accepted('What time is it in Rome and in Lima?')
+      .running()
+      .asks(1, 'message-1')
+      .calls('call-1', 'current_time', { timezone: 'Europe/Rome' })
+      .calls('call-2', 'current_time', { timezone: 'America/Lima' }, { index: 1 })
+      .stepDone(1, 'message-1', 2)
+      .starts('call-1', { timezone: 'Europe/Rome' })
+      .starts('call-2', { timezone: 'America/Lima' })
+      // The second is faster.
+      .returns('call-2', { time: '22:04' })
+      .returns('call-1', { time: '04:04' })
+      .answers(2, 'message-2', '04:04 and 22:04.')
+      .succeeds('message-2', '04:04 and 22:04.'),
+  ),
+
+  scenario('tool threw', (journal) =>
+    journal
+      .accepted('Look into my notes.')
+      .running()
+      .asks(1, 'message-1')
+      .calls('call-1', 'read_notes', { id: 'missing' })
+      .stepDone(1, 'message-1', 1)
+      .starts('call-1', { id: 'missing' })
+      .done('call-1', 'threw', 'read_notes failed: the disk is gone', {
+        error: { code: 'tool_failed', message: 'read_notes failed: the disk is gone' },
+        durationMs: 15,
+      })
+      .answers(2, 'message-2', 'I could not read them.')
+      .succeeds('message-2', 'I could not read them.'),
+  ),
+
+  scenario('tool failed politely', (journal) =>
+    journal
+      .accepted('Look into my notes.')
+      .running()
+      .asks(1, 'message-1')
+      .calls('call-1', 'read_notes', { id: 'nothing' })
+      .stepDone(1, 'message-1', 1)
+      .starts('call-1', { id: 'nothing' })
+      .done('call-1', 'failed', 'There is no note “nothing”.', {
+        output: { found: false },
+        fullLength: 15,
+        error: { code: 'tool_failed', message: 'There is no note “nothing”.' },
+        durationMs: 15,
+      })
+      .answers(2, 'message-2', 'There is no such note.')
+      .succeeds('message-2', 'There is no such note.'),
+  ),
+
+  // The provider sent arguments that are no object; the schema refuses them before anything runs.
+  scenario('tool with bare arguments', (journal) =>
+    journal
+      .accepted('What time is it?')
+      .running()
+      .asks(1, 'message-1')
+      .calls('call-1', 'current_time', 'UTC')
+      .stepDone(1, 'message-1', 1)
+      .done('call-1', 'failed', 'The arguments do not fit: an object is needed.', {
+        error: { code: 'tool_input_invalid', message: 'The arguments do not fit: an object is needed.' },
+      })
+      .answers(2, 'message-2', 'I do not know.')
+      .succeeds('message-2', 'I do not know.'),
+  ),
+] as const

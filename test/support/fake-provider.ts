@@ -1,0 +1,69 @@
+// Starts the fake model provider as a process of its own and talks to its control
+// routes. One provider serves many tests: `reset` between them.
+
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import type { Action, SeenRequest } from '../fakes/openai-provider.ts'
+
+export type { Action, SeenRequest } from '../fakes/openai-provider.ts'
+
+export type FakeProvider = {
+  /** For OPENAI_BASE_URL. */
+  baseUrl: string
+  /** Queues answers for the next requests; with `match` for those whose last user message contains that text. */
+  script(answers: Action[][], match?: string): Promise<void>
+  requests(): Promise<SeenRequest[]>
+  /** Resolves as soon as so many requests came, and so many of them were left by the client. */
+  waitFor(wanted: { requests?: number; closedEarly?: number }): Promise<SeenRequest[]>
+  /** Ends every stall. */
+  release(): Promise<void>
+  reset(): Promise<void>
+  stop(): Promise<void>
+}
+
+export async function startFakeProvider(): Promise<FakeProvider> {
+  const path = fileURLToPath(new URL('../fakes/openai-provider.ts', import.meta.url))
+  const child = spawn(process.execPath, [path], { stdio: ['pipe', 'pipe', 'inherit'] })
+  const exited = once(child, 'exit')
+  const lines = createInterface({ input: child.stdout })
+  const [line] = (await Promise.race([
+    once(lines, 'line'),
+    exited.then(() => Promise.reject(new Error('The fake provider did not start.'))),
+  ])) as [string]
+  const { port } = JSON.parse(line) as { port: number }
+  const origin = `http://127.0.0.1:${port}`
+
+  const control = async (path: string, body?: unknown): Promise<unknown> => {
+    const response = await fetch(`${origin}/control/${path}`, {
+      ...(body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }),
+    })
+    if (!response.ok) throw new Error(`The fake provider refused ${path}: ${response.status}`)
+    return response.json()
+  }
+
+  return {
+    baseUrl: `${origin}/v1`,
+    async script(answers, match) {
+      await control('script', match === undefined ? { answers } : { answers, match })
+    },
+    async requests() {
+      return (await control('requests')) as SeenRequest[]
+    },
+    async waitFor({ requests = 0, closedEarly = 0 }) {
+      return (await control(`wait?requests=${requests}&closedEarly=${closedEarly}`)) as SeenRequest[]
+    },
+    async release() {
+      await control('release', {})
+    },
+    async reset() {
+      await control('reset', {})
+    },
+    async stop() {
+      child.stdin.end()
+      child.kill()
+      await exited
+    },
+  }
+}

@@ -1,0 +1,60 @@
+// A clock for tests: time stands still until `advance` moves it. Due timers fire
+// in order, each at its own time, and what they set off (promises, new timers)
+// gets its turn before time goes on. So an hour of waiting is one line, and no
+// test depends on how fast the machine is.
+
+import type { Clock, Timer } from '../../src/kit/clock.ts'
+
+export interface ManualClock extends Clock {
+  /** Moves time on by `ms`. Resolves when everything that became due has fired and had its turn. */
+  advance(ms: number): Promise<void>
+  /** How many timers are armed. */
+  readonly pending: number
+}
+
+type Armed = { at: number; order: number; fire: () => void }
+
+export function manualClock(start = Date.UTC(2026, 0, 1)): ManualClock {
+  let now = start
+  let order = 0
+  const armed = new Set<Armed>()
+
+  function nextDue(until: number): Armed | undefined {
+    let next: Armed | undefined
+    for (const timer of armed) {
+      if (timer.at > until) continue
+      if (next === undefined || timer.at < next.at || (timer.at === next.at && timer.order < next.order)) next = timer
+    }
+    return next
+  }
+
+  return {
+    now: () => now,
+    after(delayMs, fire): Timer {
+      // Never in the same turn, like the real one: at the earliest with the next advance.
+      const timer: Armed = { at: now + Math.max(delayMs, 0), order: order++, fire }
+      armed.add(timer)
+      return { cancel: () => void armed.delete(timer) }
+    },
+    get pending() {
+      return armed.size
+    },
+    async advance(ms) {
+      const until = now + ms
+      // Code that was just called may still be on its way to arming its timer.
+      await turn()
+      for (let due = nextDue(until); due !== undefined; due = nextDue(until)) {
+        armed.delete(due)
+        now = Math.max(now, due.at)
+        due.fire()
+        await turn()
+      }
+      now = Math.max(now, until)
+    },
+  }
+}
+
+/** All microtasks, and one round of the event loop. */
+function turn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve))
+}

@@ -1,0 +1,70 @@
+// The real server as a child process, for tests: started on a free port with its
+// own data folder, killed or stopped on request, started again on the same data.
+
+import { type ChildProcess, spawn } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+const main = new URL('../../src/app/main.ts', import.meta.url).pathname
+
+export type Polylog = {
+  readonly baseUrl: string
+  readonly dataDir: string
+  readonly pid: number
+  /** Everything the server logged so far. */
+  log(): string
+  /** SIGTERM; resolves with the exit code. */
+  stop(): Promise<number | null>
+  /** SIGKILL: nothing gets the chance to be tidied up. */
+  kill(): Promise<void>
+  /** A new process on the same data (after `stop` or `kill`), with changed settings where given. */
+  restart(environment?: Record<string, string>): Promise<Polylog>
+  /** Stops it and removes its data. */
+  dispose(): Promise<void>
+}
+
+export async function startPolylog(environment: Record<string, string> = {}, dataDir?: string): Promise<Polylog> {
+  const data = dataDir ?? mkdtempSync(join(tmpdir(), 'polylog-test-'))
+  const child = spawn(process.execPath, [main], {
+    // Nothing of the developer's own environment: a real key must never be used by a test.
+    env: { PATH: process.env.PATH ?? '', HOST: '127.0.0.1', PORT: '0', POLYLOG_DATA: data, POLYLOG_DEMO_PACE_MS: '0', ...environment },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  let output = ''
+  const exited = new Promise<number | null>((resolve) => child.once('exit', (code) => resolve(code)))
+  const baseUrl = await new Promise<string>((resolve, reject) => {
+    const hear = (part: Buffer) => {
+      output += part.toString()
+      const match = /Polylog serves at (http:\/\/[^\s"]+)/.exec(output)
+      if (match?.[1] !== undefined) resolve(match[1])
+    }
+    child.stdout.on('data', hear)
+    child.stderr.on('data', hear)
+    void exited.then((code) => reject(new Error(`the server ended with ${code} before it served:\n${output}`)))
+  })
+  const end = async (signal: NodeJS.Signals) => {
+    if (child.exitCode === null && child.signalCode === null) child.kill(signal)
+    return await exited
+  }
+  return {
+    baseUrl,
+    dataDir: data,
+    pid: pidOf(child),
+    log: () => output,
+    stop: () => end('SIGTERM'),
+    async kill() {
+      await end('SIGKILL')
+    },
+    restart: (changes = {}) => startPolylog({ ...environment, ...changes }, data),
+    async dispose() {
+      await end('SIGKILL')
+      rmSync(data, { recursive: true, force: true })
+    },
+  }
+}
+
+function pidOf(child: ChildProcess): number {
+  if (child.pid === undefined) throw new Error('the server did not start')
+  return child.pid
+}
