@@ -37,6 +37,7 @@ export type App = {
 
 /** How long a stop waits for tools that are under way. */
 const drainMs = 10_000
+const closeMs = 3_000
 
 export const version = (JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as { version: string }).version
 
@@ -52,7 +53,7 @@ export async function compose(
   if (models.defaultModel === 'demo/demo') {
     log.warn('No model provider is configured: the built-in demo model answers. Set OPENAI_API_KEY (or another provider’s key), or POLYLOG_MODEL=provider/model, for a real one.')
   }
-  const store = await openStore(config, log)
+  const store = await openStore(config, log, clock)
   const tools = await openTools(config, store, log, clock, environment)
   const metrics = createMetrics()
   metrics.countOpenRunsWith(() => store.countRuns())
@@ -105,14 +106,17 @@ export async function compose(
       retention.stop()
       await within(clock, drainMs, scheduler.drain())
       streams.endAll()
+      // A reader that does not take the end of its stream must not keep the server up.
+      const force = clock.after(closeMs, () => server.server.closeAllConnections())
       await server.close()
+      force.cancel()
       await tools.close()
       await store.close()
     },
   }
 }
 
-async function openStore(config: Config, log: Log): Promise<Store> {
+async function openStore(config: Config, log: Log, clock: Clock): Promise<Store> {
   if (config.databaseUrl !== null && /^postgres(ql)?:/.test(config.databaseUrl)) {
     throw new AppError('config_invalid', 'POLYLOG_DATABASE_URL names a PostgreSQL database, which this version cannot use yet. Leave it unset to use a SQLite file in the data folder.')
   }
@@ -122,7 +126,7 @@ async function openStore(config: Config, log: Log): Promise<Store> {
     throw new AppError('config_invalid', `The data folder ${config.dataDir} cannot be made; set POLYLOG_DATA to a folder that can be written.`, { cause })
   }
   const file = config.databaseUrl?.replace(/^(file|sqlite):(\/\/)?/, '') ?? join(config.dataDir, 'polylog.db')
-  return await openSqliteStore({ file, onError: (error) => log.error({ err: error }, 'the store failed') })
+  return await openSqliteStore({ file, clock, onError: (error) => log.error({ err: error }, 'the store failed') })
 }
 
 async function openTools(config: Config, store: Store, log: Log, clock: Clock, environment: Record<string, string | undefined>): Promise<ToolRegistry> {

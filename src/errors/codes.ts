@@ -36,6 +36,7 @@ export const errorCodes = {
   conversation_not_found: 'not_found',
   run_not_found: 'not_found',
   run_timeline_not_found: 'not_found',
+  run_output_not_found: 'not_found',
   tool_confirmation_not_found: 'not_found',
   agent_not_found: 'not_found',
   tool_not_found: 'not_found',

@@ -2,9 +2,13 @@
 
 import { agentDialect } from '../dialects/agent/agent.ts'
 import type { Dialect } from '../dialects/dialect.ts'
+import { vercelDataDialect } from '../dialects/vercel-data/vercel-data.ts'
 import { AppError } from '../errors/app-error.ts'
 
-const dialects: Readonly<Record<string, Dialect>> = { sse: agentDialect }
+const dialects: Readonly<Record<string, Dialect>> = {
+  sse: agentDialect,
+  'vercel-ai': vercelDataDialect,
+}
 
 export function dialectNamed(format: string | undefined): Dialect {
   if (format === undefined || format === '') return agentDialect

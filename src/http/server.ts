@@ -5,7 +5,7 @@ import cors from '@fastify/cors'
 import helmet from '@fastify/helmet'
 import rateLimit from '@fastify/rate-limit'
 import swagger from '@fastify/swagger'
-import Fastify, { type FastifyBaseLogger } from 'fastify'
+import Fastify, { type FastifyBaseLogger, LogController } from 'fastify'
 import { jsonSchemaTransform, serializerCompiler, validatorCompiler, type ZodTypeProvider } from 'fastify-type-provider-zod'
 import { AppError } from '../errors/app-error.ts'
 import { chatRoute } from './agent-v1/chat-route.ts'
@@ -36,7 +36,7 @@ export async function buildServer(options: ServerOptions): Promise<Server> {
   const { services, authenticator } = options
   const server: Server = Fastify({
     loggerInstance: options.log,
-    disableRequestLogging: true,
+    logController: new LogController({ disableRequestLogging: true }),
     bodyLimit: options.jsonBodyBytes,
     trustProxy: options.trustProxy,
     frameworkErrors,

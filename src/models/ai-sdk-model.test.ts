@@ -5,11 +5,14 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { APICallError } from '@ai-sdk/provider'
 import type { LanguageModelV4, LanguageModelV4CallOptions, LanguageModelV4StreamPart } from '@ai-sdk/provider'
-import { AppError } from '../errors/app-error.ts'
+import type { AppError } from '../errors/app-error.ts'
 import { createAiSdkModel } from './ai-sdk-model.ts'
 import type { ModelPart, ModelRequest } from './model.ts'
 
-const tokens = { inputTokens: { total: 3, noCache: 3, cacheRead: 0, cacheWrite: 0 }, outputTokens: { total: 5, text: 1, reasoning: 4 } }
+const tokens = {
+  inputTokens: { total: 3, noCache: 3, cacheRead: 0, cacheWrite: 0 },
+  outputTokens: { total: 5, text: 1, reasoning: 4 },
+}
 const finish = (unified: 'stop' | 'interrupted' | 'other' | 'error', raw?: string): LanguageModelV4StreamPart => ({
   type: 'finish',
   usage: tokens,
@@ -88,11 +91,20 @@ test('a tool that the provider ran itself is not asked of us', async () => {
     finish('stop', 'end_turn'),
   ])
 
-  assert.deepEqual(came.map((part) => part.type), ['finish'])
+  assert.deepEqual(
+    came.map((part) => part.type),
+    ['finish'],
+  )
 })
 
 test('a refused key names the variable of its provider', async () => {
-  const refused = new APICallError({ message: 'bad the-key', url: '', requestBodyValues: {}, statusCode: 401, responseBody: 'bad the-key' })
+  const refused = new APICallError({
+    message: 'bad the-key',
+    url: '',
+    requestBodyValues: {},
+    statusCode: 401,
+    responseBody: 'bad the-key',
+  })
 
   const { error } = await run(refused)
 

@@ -92,7 +92,11 @@ async function* read(
         throw toProviderError(part.error, options, (who, error) => reportedError(who, error))
       case 'finish': {
         const reason = finishOf(part.finishReason, identity)
-        const usage = usageOf(part.usage.inputTokens.total, part.usage.outputTokens.total, part.usage.outputTokens.reasoning)
+        const usage = usageOf(
+          part.usage.inputTokens.total,
+          part.usage.outputTokens.total,
+          part.usage.outputTokens.reasoning,
+        )
         parts.push(...toToolCallParts(calls, reason, request, ids), {
           type: 'finish',
           reason: finishReasonWith(calls.length, reason),

@@ -41,7 +41,13 @@ test('the first answer of a conversation says what it is and how to get a real m
   const { text } = await ask('tell me a joke')
 
   assert.match(text, /built-in demo model/)
-  for (const name of ['POLYLOG_MODEL', 'OPENAI_API_KEY', 'ANTHROPIC_API_KEY', 'GOOGLE_GENERATIVE_AI_API_KEY', 'OLLAMA_BASE_URL']) {
+  for (const name of [
+    'POLYLOG_MODEL',
+    'OPENAI_API_KEY',
+    'ANTHROPIC_API_KEY',
+    'GOOGLE_GENERATIVE_AI_API_KEY',
+    'OLLAMA_BASE_URL',
+  ]) {
     assert.ok(text.includes(name), name)
   }
 })
@@ -67,10 +73,16 @@ test('the same request gives the same answer', async () => {
 
 const phrases: { said: string; calls: { name: string; input: unknown }[] }[] = [
   { said: 'What time is it?', calls: [{ name: 'current_time', input: {} }] },
-  { said: 'what is the time in Asia/Shanghai', calls: [{ name: 'current_time', input: { timezone: 'Asia/Shanghai' } }] },
+  {
+    said: 'what is the time in Asia/Shanghai',
+    calls: [{ name: 'current_time', input: { timezone: 'Asia/Shanghai' } }],
+  },
   { said: '现在几点了?', calls: [{ name: 'current_time', input: {} }] },
   { said: 'Remember that the time is five.', calls: [{ name: 'remember_note', input: { text: 'the time is five' } }] },
-  { said: 'remember my dog is called Rex', calls: [{ name: 'remember_note', input: { text: 'my dog is called Rex' } }] },
+  {
+    said: 'remember my dog is called Rex',
+    calls: [{ name: 'remember_note', input: { text: 'my dog is called Rex' } }],
+  },
   { said: '记住:周五交报告', calls: [{ name: 'remember_note', input: { text: '周五交报告' } }] },
   { said: 'search notes for dog', calls: [{ name: 'search_notes', input: { query: 'dog' } }] },
   { said: 'What did I note about Rex?', calls: [{ name: 'search_notes', input: { query: 'Rex' } }] },
@@ -89,7 +101,10 @@ const phrases: { said: string; calls: { name: string; input: unknown }[] }[] = [
       { name: 'current_time', input: {} },
     ],
   },
-  { said: '发飞书给 ou_abc：晚上见，别忘了', calls: [{ name: 'send_feishu_message', input: { recipientId: 'ou_abc', message: '晚上见，别忘了' } }] },
+  {
+    said: '发飞书给 ou_abc：晚上见，别忘了',
+    calls: [{ name: 'send_feishu_message', input: { recipientId: 'ou_abc', message: '晚上见，别忘了' } }],
+  },
   { said: '记住：周五，交报告。谢谢', calls: [{ name: 'remember_note', input: { text: '周五，交报告' } }] },
   { said: '查笔记 报告', calls: [{ name: 'search_notes', input: { query: '报告' } }] },
   {
@@ -100,8 +115,14 @@ const phrases: { said: string; calls: { name: string; input: unknown }[] }[] = [
     said: 'send a feishu message to ann@example.com saying good morning',
     calls: [{ name: 'send_feishu_message', input: { recipientId: 'ann@example.com', message: 'good morning' } }],
   },
-  { said: '发飞书给 ou_abc:晚上见', calls: [{ name: 'send_feishu_message', input: { recipientId: 'ou_abc', message: '晚上见' } }] },
-  { said: '给 oc_1 发飞书消息:开会', calls: [{ name: 'send_feishu_message', input: { recipientId: 'oc_1', message: '开会' } }] },
+  {
+    said: '发飞书给 ou_abc:晚上见',
+    calls: [{ name: 'send_feishu_message', input: { recipientId: 'ou_abc', message: '晚上见' } }],
+  },
+  {
+    said: '给 oc_1 发飞书消息:开会',
+    calls: [{ name: 'send_feishu_message', input: { recipientId: 'oc_1', message: '开会' } }],
+  },
   { said: 'use the tool lookup with {"key": {"a": "}"}}', calls: [{ name: 'lookup', input: { key: { a: '}' } } }] },
   { said: '使用工具 lookup {"key":1}', calls: [{ name: 'lookup', input: { key: 1 } }] },
   { said: 'use the tool lookup', calls: [{ name: 'lookup', input: {} }] },
@@ -186,12 +207,16 @@ test('help lists every phrase', async () => {
 })
 
 test('results of tools are told in words, each kind for what it is', async () => {
-  const told = async (content: string, isError: boolean) => (await ask(afterTool('remember_note', content, isError))).text
+  const told = async (content: string, isError: boolean) =>
+    (await ask(afterTool('remember_note', content, isError))).text
 
   assert.match(await told('saved', false), /remember_note answered: saved/)
   assert.match(await told('The tool failed: unknown host', true), /remember_note failed/)
   assert.match(await told('The user did not allow this call, so it was not run. No.', true), /not allowed to run/)
-  assert.match(await told('The outcome of this call is unknown: it may or may not have happened.', true), /Nobody knows/)
+  assert.match(
+    await told('The outcome of this call is unknown: it may or may not have happened.', true),
+    /Nobody knows/,
+  )
   assert.match((await ask(afterTool('current_time', '12:00', false, '几点'))).text, /current_time 的结果：12:00/)
 })
 
@@ -220,7 +245,10 @@ test('an answer ends with its usage, and at the limit of tokens', async () => {
   const cut = await ask('hi', [], { maxTokens: 3 })
 
   assert.ok(whole.finish?.type === 'finish' && (whole.finish.usage?.outputTokens ?? 0) > 3)
-  assert.deepEqual(cut.parts.map((part) => part.type), ['text', 'text', 'text', 'finish'])
+  assert.deepEqual(
+    cut.parts.map((part) => part.type),
+    ['text', 'text', 'text', 'finish'],
+  )
   assert.equal(cut.finish?.type === 'finish' && cut.finish.reason, 'length')
 })
 
@@ -238,9 +266,8 @@ test('chunks are paced by the clock, and an abort ends the wait', async () => {
   const clock = manualClock()
   const abort = new AbortController()
   const model = createDemoModel({ clock, ids: () => 'id', paceMs: 15 })
-  const iterator = model
-    .stream({ model: 'demo', messages: [{ role: 'user', content: 'hi' }], tools: [] }, abort.signal)
-    [Symbol.asyncIterator]()
+  const request: ModelRequest = { model: 'demo', messages: [{ role: 'user', content: 'hi' }], tools: [] }
+  const iterator = model.stream(request, abort.signal)[Symbol.asyncIterator]()
 
   let arrived = false
   const first = iterator.next().then(() => (arrived = true))

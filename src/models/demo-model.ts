@@ -44,15 +44,13 @@ export function createDemoModel(options: DemoModelOptions): Model {
         yield [{ type: 'finish', reason: 'length', usage }]
         return
       }
-      const calls = plan.calls.map(
-        (call): ModelPart => ({
-          type: 'tool-call',
-          callId: `call_${options.ids()}`,
-          name: call.name,
-          input: call.input,
-          rawInput: JSON.stringify(call.input),
-        }),
-      )
+      const calls = plan.calls.map((call): ModelPart => ({
+        type: 'tool-call',
+        callId: `call_${options.ids()}`,
+        name: call.name,
+        input: call.input,
+        rawInput: JSON.stringify(call.input),
+      }))
       yield [...calls, { type: 'finish', reason: calls.length > 0 ? 'tool-calls' : 'stop', usage }]
     },
   }
@@ -60,11 +58,14 @@ export function createDemoModel(options: DemoModelOptions): Model {
 
 /** Words with the space before them, and Chinese characters in twos. Joined they are the text again. */
 export function chunksOf(text: string): string[] {
-  return text.match(/[\u3000-\u9fff\uf900-\ufaff\uff00-\uffef]{1,2}|\s*[^\s\u3000-\u9fff\uf900-\ufaff\uff00-\uffef]{1,24}|\s+/gu) ?? []
+  return (
+    text.match(
+      /[\u3000-\u9fff\uf900-\ufaff\uff00-\uffef]{1,2}|\s*[^\s\u3000-\u9fff\uf900-\ufaff\uff00-\uffef]{1,24}|\s+/gu,
+    ) ?? []
+  )
 }
 
 /** A rule of thumb: four Latin characters to a token. */
 function estimateTokens(text: string): number {
   return Math.ceil(text.length / 4)
 }
-

@@ -84,7 +84,10 @@ function wantedCalls(said: string): { calls: Wanted[]; recipientMissing: boolean
     rest = ''
   }
 
-  const remember = /\b(?:remember|note)\s+that\s+([^.;\n]+)|\bremember:?\s+([^.;\n]+)|(?:记住|记下)[:\uff1a,\uff0c]?\s*([^。;\uff1b\n]+)/i.exec(rest)
+  const remember =
+    /\b(?:remember|note)\s+that\s+([^.;\n]+)|\bremember:?\s+([^.;\n]+)|(?:记住|记下)[:\uff1a,\uff0c]?\s*([^。;\uff1b\n]+)/i.exec(
+      rest,
+    )
   if (remember !== null) {
     const text = (remember[1] ?? remember[2] ?? remember[3] ?? '').trim()
     if (text !== '') calls.push({ name: 'remember_note', input: { text } })
@@ -99,7 +102,9 @@ function wantedCalls(said: string): { calls: Wanted[]; recipientMissing: boolean
   }
 
   const time =
-    /\bwhat(?:['’]s| is)? (?:the )?(?:current )?(?:time|date|day)\b|\bcurrent (?:time|date)\b|\btime is it\b|^\W*time\W*$|几点|什么时间|现在.{0,3}时间|当前时间|今天.{0,3}(?:几号|星期几|日期)/i.exec(rest)
+    /\bwhat(?:['’]s| is)? (?:the )?(?:current )?(?:time|date|day)\b|\bcurrent (?:time|date)\b|\btime is it\b|^\W*time\W*$|几点|什么时间|现在.{0,3}时间|当前时间|今天.{0,3}(?:几号|星期几|日期)/i.exec(
+      rest,
+    )
   if (time !== null) {
     const zone = /\b(?:in|for)\s+([A-Z][A-Za-z]+\/[A-Za-z_]+)/.exec(rest)?.[1]
     calls.push({ name: 'current_time', input: zone === undefined ? {} : { timezone: zone } })
@@ -126,10 +131,16 @@ const searchForm = new RegExp(
 const recipient = '(?:o[unc]_[\\w-]+|[\\w.+-]+@[\\w-]+(?:\\.[\\w-]+)+|[\\w-]+)'
 
 const feishuForms = [
-  new RegExp(`\\bsend\\s+(?<message>.+?)\\s+to\\s+(?<id>${recipient})\\s+(?:on|via|in|through|by|with)\\s+feishu`, 'is'),
+  new RegExp(
+    `\\bsend\\s+(?<message>.+?)\\s+to\\s+(?<id>${recipient})\\s+(?:on|via|in|through|by|with)\\s+feishu`,
+    'is',
+  ),
   new RegExp(`\\bfeishu\\b.*?\\bto\\s+(?<id>${recipient})\\s*(?:saying|that says|:|,)?\\s+(?<message>.+)`, 'is'),
   new RegExp(`飞书(?:消息|信息)?(?:给|到)\\s*(?<id>${recipient})\\s*(?:说)?[:\uff1a,\uff0c\\s]*(?<message>.+)`, 's'),
-  new RegExp(`给\\s*(?<id>${recipient})\\s*(?:发送|发)(?:一条|个|条)?飞书(?:消息|信息)?[:\uff1a,\uff0c说\\s]*(?<message>.+)`, 's'),
+  new RegExp(
+    `给\\s*(?<id>${recipient})\\s*(?:发送|发)(?:一条|个|条)?飞书(?:消息|信息)?[:\uff1a,\uff0c说\\s]*(?<message>.+)`,
+    's',
+  ),
 ]
 
 function readFeishu(text: string): { recipientId: string; message: string } | undefined {

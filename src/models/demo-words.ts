@@ -81,7 +81,8 @@ const english: Words = {
   greeting: 'Hello! Say “help” to see what I can do.',
   thoughts: (said) =>
     `The request is: “${said}”. First I look for a phrase that I know. Then I check which tools are offered. Then I answer in one go.`,
-  calling: (names) => (names.length === 1 ? `I am calling ${names[0]}.` : `I am calling ${names.join(' and ')} at once.`),
+  calling: (names) =>
+    names.length === 1 ? `I am calling ${names[0]}.` : `I am calling ${names.join(' and ')} at once.`,
   unavailable: (name, configure) => `The tool ${name} is not available in this run. ${configure}`,
   badArguments: (name) => `The arguments for ${name} are not a JSON object, so I did not call it.`,
   noRecipient: 'Tell me who gets the message and what it says: “send <text> to <id> on feishu”.',

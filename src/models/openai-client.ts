@@ -11,11 +11,9 @@ import type { Clock } from '../kit/clock.ts'
 import type { Ids } from '../kit/ids.ts'
 import type { Model, ModelPart, ModelRequest } from './model.ts'
 import { OpenAiDecoder } from './openai-decoder.ts'
-import { toChatBody } from './openai-request.ts'
+import { openAiBaseUrl, toChatBody } from './openai-request.ts'
 import { incompleteError, malformedError, statusError, unreachableError } from './provider-error.ts'
 import type { ProviderIdentity } from './provider-error.ts'
-
-export const openAiBaseUrl = 'https://api.openai.com/v1'
 
 export type OpenAiClientOptions = {
   /** With or without a slash at its end. */
@@ -62,11 +60,10 @@ export function createOpenAiClient(options: OpenAiClientOptions): Model {
     ids: options.ids,
     clock: options.clock,
   }
-  const maxTokensField = base === openAiBaseUrl ? 'max_completion_tokens' : 'max_tokens'
   return {
     stream(request, signal) {
       return {
-        [Symbol.asyncIterator]: () => new Answer(target, request, toChatBody(request, { maxTokensField }), signal),
+        [Symbol.asyncIterator]: () => new Answer(target, request, toChatBody(request, base), signal),
       }
     },
   }

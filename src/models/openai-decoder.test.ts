@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { AppError } from '../errors/app-error.ts'
+import type { AppError } from '../errors/app-error.ts'
 import type { ModelPart, ModelRequest } from './model.ts'
 import { OpenAiDecoder } from './openai-decoder.ts'
 
@@ -28,7 +28,9 @@ function decode(reads: Buffer[]): ModelPart[] {
 }
 
 function stream(...chunks: unknown[]): Buffer {
-  return Buffer.from(chunks.map((chunk) => `data: ${typeof chunk === 'string' ? chunk : JSON.stringify(chunk)}\n\n`).join(''))
+  return Buffer.from(
+    chunks.map((chunk) => `data: ${typeof chunk === 'string' ? chunk : JSON.stringify(chunk)}\n\n`).join(''),
+  )
 }
 
 const delta = (value: object) => ({ choices: [{ index: 0, delta: value, finish_reason: null }] })
@@ -100,13 +102,22 @@ test('a stream that stops anywhere before its finish reason is incomplete', () =
 })
 
 test('usage that never arrives costs only the usage', () => {
-  const torn = Buffer.concat([stream(delta({ content: 'a' }), finished('stop')), Buffer.from('data: {"choices":[],"usa')])
+  const torn = Buffer.concat([
+    stream(delta({ content: 'a' }), finished('stop')),
+    Buffer.from('data: {"choices":[],"usa'),
+  ])
 
-  assert.deepEqual(decode([torn]), [{ type: 'text', text: 'a' }, { type: 'finish', reason: 'stop' }])
+  assert.deepEqual(decode([torn]), [
+    { type: 'text', text: 'a' },
+    { type: 'finish', reason: 'stop' },
+  ])
 })
 
 test('nothing after the end is read', () => {
-  assert.deepEqual(decode([answer, stream(delta({ content: 'ghost' }), { error: { message: 'late' } })]), parts)
+  const late = stream(delta({ content: 'ghost' }), { error: { message: 'late' } }, '[DONE]')
+
+  assert.deepEqual(decode([answer, late]), parts)
+  assert.deepEqual(decode([Buffer.concat([answer, late])]), parts)
 })
 
 test('calls that all have the index 0 are told apart by their ids', () => {
@@ -148,7 +159,9 @@ test('a call whose id and name are repeated in every fragment is one call', () =
 })
 
 test('a call without a name is refused', () => {
-  assert.throws(() => decode([stream(fragment(0, 'c1', undefined, '{}'), finished('tool_calls'))]), { code: 'model_error' })
+  assert.throws(() => decode([stream(fragment(0, 'c1', undefined, '{}'), finished('tool_calls'))]), {
+    code: 'model_error',
+  })
 })
 
 test('arguments without an end are refused', () => {
@@ -166,7 +179,9 @@ test('arguments without an end are refused', () => {
 test('what came before a broken frame is still handed over', () => {
   const one = decoder()
 
-  assert.throws(() => one.feed(stream(delta({ content: 'kept' }), '{"choices":[{')), { code: 'model_stream_incomplete' })
+  assert.throws(() => one.feed(stream(delta({ content: 'kept' }), '{"choices":[{')), {
+    code: 'model_stream_incomplete',
+  })
   assert.deepEqual(one.take(), [{ type: 'text', text: 'kept' }])
 })
 

@@ -134,7 +134,7 @@ export class OpenAiDecoder {
     if (chunk === null || typeof chunk !== 'object') {
       throw incompleteError(this.#identity, 'a part of it is not a JSON object')
     }
-    return chunk as Chunk
+    return chunk
   }
 
   #accept(chunk: Chunk): void {
@@ -225,4 +225,3 @@ function readUsage(usage: Record<string, unknown>): Usage | undefined {
   const details = usage['completion_tokens_details'] as { reasoning_tokens?: unknown } | null | undefined
   return usageOf(usage['prompt_tokens'], usage['completion_tokens'], details?.reasoning_tokens)
 }
-

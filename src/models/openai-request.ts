@@ -3,12 +3,12 @@
 
 import type { ModelMessage, ModelRequest } from './model.ts'
 
-export type BodyOptions = {
-  /** OpenAI's own reasoning models refuse `max_tokens`; most compatible servers know nothing else. */
-  maxTokensField: 'max_tokens' | 'max_completion_tokens'
-}
+export const openAiBaseUrl = 'https://api.openai.com/v1'
 
-export function toChatBody(request: ModelRequest, options: BodyOptions): string {
+/** `baseUrl` without a slash at its end. */
+export function toChatBody(request: ModelRequest, baseUrl: string): string {
+  // OpenAI's own reasoning models refuse `max_tokens`; most compatible servers know nothing else.
+  const maxTokensField = baseUrl === openAiBaseUrl ? 'max_completion_tokens' : 'max_tokens'
   return JSON.stringify({
     model: request.model,
     messages: request.messages.map(toChatMessage),
@@ -21,7 +21,7 @@ export function toChatBody(request: ModelRequest, options: BodyOptions): string 
           })),
         }),
     ...(request.temperature === undefined ? {} : { temperature: request.temperature }),
-    ...(request.maxTokens === undefined ? {} : { [options.maxTokensField]: request.maxTokens }),
+    ...(request.maxTokens === undefined ? {} : { [maxTokensField]: request.maxTokens }),
     stream: true,
     stream_options: { include_usage: true },
   })

@@ -34,7 +34,13 @@ test('the key is never shown, wherever the provider quotes it', () => {
 })
 
 test('the words of the provider are found in the usual places', () => {
-  for (const body of [{ error: { message: 'Oops' } }, { error: 'Oops' }, { message: 'Oops' }, { detail: 'Oops' }, 'Oops']) {
+  for (const body of [
+    { error: { message: 'Oops' } },
+    { error: 'Oops' },
+    { message: 'Oops' },
+    { detail: 'Oops' },
+    'Oops',
+  ]) {
     assert.match(fail(400, body).message, /It said: Oops$/)
   }
 })
@@ -51,7 +57,12 @@ test('an error in a stream may be retried only where the provider calls it passi
 })
 
 test('all of it is an upstream failure', () => {
-  for (const error of [fail(400, ''), fail(500, ''), unreachableError(identity, new Error('x')), incompleteError(identity, 'x')]) {
+  for (const error of [
+    fail(400, ''),
+    fail(500, ''),
+    unreachableError(identity, new Error('x')),
+    incompleteError(identity, 'x'),
+  ]) {
     assert.equal(error.kind, 'upstream')
   }
 })

@@ -33,8 +33,7 @@ export function statusError(identity: ProviderIdentity, failure: ProviderFailure
   const words = quote(identity, said.message)
   const details = { provider: identity.provider, status }
   if (status === 401 || status === 403) {
-    const advice =
-      identity.keyVariable === undefined ? 'Check its credentials.' : `Check ${identity.keyVariable}.`
+    const advice = identity.keyVariable === undefined ? 'Check its credentials.' : `Check ${identity.keyVariable}.`
     // The provider's own words are left out: here they are most likely to hold a piece of the key.
     return new AppError('model_auth_failed', `${identity.provider} refused the credentials (${status}). ${advice}`, {
       details,
@@ -143,7 +142,13 @@ function readErrorBody(body: string): Said {
   return { message: body, code: undefined, transient: false }
 }
 
-const transientKinds = new Set(['server_error', 'overloaded_error', 'rate_limit_error', 'rate_limit_exceeded', 'api_error'])
+const transientKinds = new Set([
+  'server_error',
+  'overloaded_error',
+  'rate_limit_error',
+  'rate_limit_exceeded',
+  'api_error',
+])
 
 function readError(error: unknown): Said {
   if (typeof error === 'string') return { message: error, code: undefined, transient: false }

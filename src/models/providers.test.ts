@@ -28,22 +28,34 @@ test('a compatible server needs an address and no key', () => {
 })
 
 test('POLYLOG_MODEL wins over the order of providers', () => {
-  assert.equal(models({ model: 'anthropic/claude-x', openaiApiKey: 'k', anthropicApiKey: 'k' }).defaultModel, 'anthropic/claude-x')
+  assert.equal(
+    models({ model: 'anthropic/claude-x', openaiApiKey: 'k', anthropicApiKey: 'k' }).defaultModel,
+    'anthropic/claude-x',
+  )
   assert.equal(models({ model: 'gpt-x', openaiApiKey: 'k' }).defaultModel, 'openai/gpt-x')
-  assert.equal(models({ model: 'meta-llama/Llama-3', openaiBaseUrl: 'http://127.0.0.1:1/v1' }).defaultModel, 'openai/meta-llama/Llama-3')
+  assert.equal(
+    models({ model: 'meta-llama/Llama-3', openaiBaseUrl: 'http://127.0.0.1:1/v1' }).defaultModel,
+    'openai/meta-llama/Llama-3',
+  )
 })
 
 test('a POLYLOG_MODEL that cannot be used is said at start', () => {
-  assert.throws(() => models({ model: 'openai/gpt-x' }), { code: 'config_invalid', message: /POLYLOG_MODEL.*OPENAI_API_KEY/ })
+  assert.throws(() => models({ model: 'openai/gpt-x' }), {
+    code: 'config_invalid',
+    message: /POLYLOG_MODEL.*OPENAI_API_KEY/,
+  })
   assert.throws(() => models({ model: 'nobody/x' }), { code: 'config_invalid', message: /anthropic/ })
 })
 
 test('an address that is none is said at start, without repeating it', () => {
-  assert.throws(() => models({ openaiBaseUrl: 'user:secret@host' }), (error: Error) => {
-    assert.match(error.message, /OPENAI_BASE_URL/)
-    assert.doesNotMatch(error.message, /secret/)
-    return true
-  })
+  assert.throws(
+    () => models({ openaiBaseUrl: 'user:secret@host' }),
+    (error: Error) => {
+      assert.match(error.message, /OPENAI_BASE_URL/)
+      assert.doesNotMatch(error.message, /secret/)
+      return true
+    },
+  )
 })
 
 test('a request without a model gets the default', () => {
@@ -77,13 +89,21 @@ test('a provider without its key is refused with the variable to set', () => {
   const some = models({ openaiApiKey: 'k' })
 
   assert.throws(() => some.resolve('anthropic/claude-x'), { code: 'unknown_model', message: /ANTHROPIC_API_KEY/ })
-  assert.throws(() => some.resolve('google/gemini-x'), { code: 'unknown_model', message: /GOOGLE_GENERATIVE_AI_API_KEY/ })
+  assert.throws(() => some.resolve('google/gemini-x'), {
+    code: 'unknown_model',
+    message: /GOOGLE_GENERATIVE_AI_API_KEY/,
+  })
   assert.throws(() => some.resolve('ollama/llama'), { code: 'unknown_model', message: /OLLAMA_BASE_URL/ })
   assert.throws(() => models().open('openai/gpt-x'), { code: 'unknown_model', message: /OPENAI_API_KEY/ })
 })
 
 test('every provider that is ready can be opened, each once', () => {
-  const all = models({ openaiApiKey: 'k', anthropicApiKey: 'k', googleApiKey: 'k', ollamaBaseUrl: 'http://127.0.0.1:11434/v1/' })
+  const all = models({
+    openaiApiKey: 'k',
+    anthropicApiKey: 'k',
+    googleApiKey: 'k',
+    ollamaBaseUrl: 'http://127.0.0.1:11434/v1/',
+  })
 
   for (const { provider, ready } of all.list()) {
     assert.equal(ready, true, provider)

@@ -53,11 +53,13 @@ export function createModels(options: ModelsOptions): Models {
     const slash = name.indexOf('/')
     const provider = slash > 0 ? find(name.slice(0, slash)) : undefined
     if (provider !== undefined && slash < name.length - 1) {
-      if (provider.missing !== null) throw new AppError('unknown_model', `The model ${quoted(name)} cannot be used: ${provider.missing}`)
+      if (provider.missing !== null)
+        throw new AppError('unknown_model', `The model ${quoted(name)} cannot be used: ${provider.missing}`)
       return name
     }
     // OpenAI-compatible servers have names with slashes of their own.
-    if (provider === undefined && name !== '' && (slash === -1 || fallback.name === 'openai')) return `${fallback.name}/${name}`
+    if (provider === undefined && name !== '' && (slash === -1 || fallback.name === 'openai'))
+      return `${fallback.name}/${name}`
     throw new AppError(
       'unknown_model',
       `There is no model ${quoted(name)}. A model is called provider/model; the providers are ${names.join(', ')}.`,
@@ -121,7 +123,12 @@ function providersOf(options: ModelsOptions): Provider[] {
     apiKey: string | undefined,
     load: AiSdkModelOptions['load'],
   ): Model =>
-    createAiSdkModel({ identity: { provider, keyVariable, secrets: apiKey === undefined ? [] : [apiKey] }, load, ids, clock })
+    createAiSdkModel({
+      identity: { provider, keyVariable, secrets: apiKey === undefined ? [] : [apiKey] },
+      load,
+      ids,
+      clock,
+    })
 
   const compatible = async (name: string, url: string, apiKey: string | undefined, model: string) => {
     const { createOpenAICompatible } = await import('@ai-sdk/openai-compatible')
@@ -177,7 +184,8 @@ function providersOf(options: ModelsOptions): Provider[] {
       name: 'ollama',
       missing: ollamaBaseUrl === undefined ? 'set OLLAMA_BASE_URL, for example to http://127.0.0.1:11434.' : null,
       defaultModel: 'llama3.2',
-      open: () => aiSdk('ollama', undefined, undefined, (model) => compatible('ollama', `${ollamaBaseUrl}/v1`, undefined, model)),
+      open: () =>
+        aiSdk('ollama', undefined, undefined, (model) => compatible('ollama', `${ollamaBaseUrl}/v1`, undefined, model)),
     },
     {
       name: 'demo',

@@ -33,7 +33,10 @@ function setUp(attempts: Attempt[], options: { random?: number; signal?: AbortSi
   return { clock, startedAt, stream }
 }
 
-async function read(stream: AsyncIterable<ModelPart[]>, clock: ManualClock): Promise<{ parts: ModelPart[]; error?: unknown }> {
+async function read(
+  stream: AsyncIterable<ModelPart[]>,
+  clock: ManualClock,
+): Promise<{ parts: ModelPart[]; error?: unknown }> {
   const parts: ModelPart[] = []
   const reading = (async () => {
     try {

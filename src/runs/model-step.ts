@@ -28,6 +28,10 @@ const backlogCharsMax = 1024 * 1024
 /** A provider's chunk is one delta; only a monstrous one is cut. */
 const deltaCharsMax = 256 * 1024
 const invalidInputCharsMax = 4000
+/** Arguments stand in the journal, in the question to a person and in the next prompt. */
+const inputCharsMax = 256 * 1024
+/** What one answer may hold; a model that never stops must not fill the memory. */
+const messageCharsMax = 64 * 1024 * 1024
 
 type ToolCallPart = Extract<ModelPart, { type: 'tool-call' }>
 type FinishPart = Extract<ModelPart, { type: 'finish' }>
@@ -56,6 +60,9 @@ export async function runStep(writer: RunWriter, messages: ModelMessage[], tools
         else finish = part
       }
       if (events.length > 0) writer.push(...events)
+      if ((state.steps.at(-1)?.text.length ?? 0) > messageCharsMax) {
+        throw new AppError('model_error', 'The model’s answer is longer than 64 MiB and was stopped.')
+      }
       if (writer.backlog > backlogCharsMax) await writer.committed()
       if (finish !== undefined) break
     }
@@ -111,7 +118,8 @@ function closingEvents(
 }
 
 function calledData(call: ToolCallPart, callId: string, step: number, index: number, tool: Tool | undefined): EventData<'tool.called'> {
-  const input = call.input ?? {}
+  const usable = call.input !== undefined && call.rawInput.length <= inputCharsMax
+  const input = usable ? (call.input ?? {}) : {}
   let note = `Call ${call.name}`
   try {
     note = tool?.describe(input) ?? note
@@ -126,7 +134,7 @@ function calledData(call: ToolCallPart, callId: string, step: number, index: num
     input,
     note,
     effect: tool?.effect ?? 'unsafe',
-    ...(call.input === undefined ? { invalidInput: call.rawInput.slice(0, invalidInputCharsMax) } : {}),
+    ...(!usable ? { invalidInput: call.rawInput.slice(0, invalidInputCharsMax) } : {}),
   }
 }
 

@@ -85,13 +85,10 @@ export function foldRows(runId: string, state: RunState, event: RunEvent, change
       changes.touchConversationAt = event.at
       return
     case 'input.resolved':
-      changes.interactionUpdates ??= []
-      changes.interactionUpdates.push({
-        id: event.data.interactionId,
-        applied: true,
-        at: event.at,
-        ...(event.data.resolution === 'closed' ? { closePending: true } : {}),
-      })
+      if (event.data.resolution === 'closed') {
+        changes.interactionUpdates ??= []
+        changes.interactionUpdates.push({ id: event.data.interactionId, closePending: true, at: event.at })
+      }
       return
     case 'run.accepted':
     case 'step.started':

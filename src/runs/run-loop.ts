@@ -176,7 +176,11 @@ export class RunLoop {
   private async leave(error: unknown): Promise<LoopResult> {
     if (this.writer.lost !== undefined) return 'lost'
     if (this.cancelled !== undefined) return await this.end({ status: 'canceled', ...this.cancelled })
-    if (error instanceof DrainInterrupt || (this.draining && this.modelAbort.signal.reason instanceof DrainInterrupt)) return 'drained'
+    if (error instanceof DrainInterrupt || (this.draining && this.modelAbort.signal.reason instanceof DrainInterrupt)) {
+      // Given back as it is, so that the next start (or another node) takes it up at once.
+      await this.writer.park(null).catch((cause: unknown) => this.parts.log.warn({ runId: this.runId, err: cause }, 'a lease could not be given back'))
+      return 'drained'
+    }
     const failure = toAppError(error)
     const details = { runId: this.runId, code: failure.code, err: failure.kind === 'bug' ? (failure.cause ?? failure) : failure.message }
     if (failure.kind === 'bug') this.parts.log.error(details, 'a run failed because of a fault of ours')

@@ -26,7 +26,7 @@ export function planCall(call: CallState, tool: Tool | undefined, tools: Pick<To
   if (call.interactionId !== undefined && call.decision === undefined) return { do: 'wait' }
   if (call.decision === 'rejected' || call.decision === 'expired' || call.decision === 'closed') return refusedPlan(call)
   if (call.invalidInput !== undefined) {
-    return { do: 'close', outcome: 'failed', code: 'tool_input_invalid', message: 'The arguments are not valid JSON.' }
+    return { do: 'close', outcome: 'failed', code: 'tool_input_invalid', message: 'The arguments are not valid JSON, or longer than 256 KiB.' }
   }
   if (tool === undefined) {
     return { do: 'close', outcome: 'failed', code: 'tool_not_found', message: `There is no tool ${call.name} that this agent may use.` }

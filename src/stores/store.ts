@@ -161,8 +161,6 @@ export type RunWrite = {
     id: string
     /** Only where the row is still pending. */
     closePending?: boolean
-    /** The decision now stands in the journal. Until it does, a decided interaction makes its parked run claimable. */
-    applied?: boolean
     result?: JsonValue | null
     error?: ErrorValue | null
     executedAt?: number
@@ -209,8 +207,8 @@ export interface Store {
   append(write: RunWrite): Promise<void>
   /**
    * Takes runs that nobody works on: queued ones whose turn it is in their conversation (no run that was accepted before
-   * them in it is unfinished), interrupted ones (running, without a live lease), parked ones whose `wakeAt` has come or that
-   * have a decision which is not applied yet, and all unfinished ones whose cancel was requested. Oldest first. Each gets a new epoch.
+   * them in it is unfinished), interrupted ones (running, without a live lease), parked ones whose `wakeAt` has come, and
+   * all unfinished ones whose cancel was requested. Oldest first. Each gets a new epoch.
    */
   claim(request: ClaimRequest): Promise<RunRow[]>
   /** Extends the leases of a node; returns its runs, so that it learns of cancel requests and lost leases. */
@@ -232,11 +230,18 @@ export interface Store {
   // Interactions
   readInteraction(id: string): Promise<InteractionRow | undefined>
   /** Newest first. */
-  listInteractions(filter: { owner: string; runId?: string; conversationId?: string; status?: InteractionStatus[]; kind?: InteractionRow['kind']; limit: number }): Promise<InteractionRow[]>
+  listInteractions(filter: {
+    owner: string
+    runId?: string
+    conversationId?: string
+    status?: InteractionStatus[]
+    kind?: InteractionRow['kind']
+    limit: number
+  }): Promise<InteractionRow[]>
   interactionsOf(runId: string): Promise<InteractionRow[]>
   /**
    * Pending → decided, once: only while the row is pending and (unless the decision is `expired` or `auto_decided`) its deadline lies
-   * after `decision.at`. Wakes the run. Returns the row as it is afterwards and whether this call decided it.
+   * after `decision.at`. Wakes the run: it is claimable from then on until it is claimed, also when its owner parks it later. Returns the row as it is afterwards and whether this call decided it.
    */
   decide(id: string, decision: Decision): Promise<{ decided: boolean; row: InteractionRow } | undefined>
 
@@ -245,7 +250,10 @@ export interface Store {
   readConversation(id: string): Promise<ConversationRow | undefined>
   findConversationBySession(owner: string, sessionKey: string): Promise<ConversationRow | undefined>
   /** `updatedAt` descending. */
-  listConversations(owner: string, page: { limit: number; before?: { updatedAt: number; id: string } }): Promise<ConversationRow[]>
+  listConversations(
+    owner: string,
+    page: { limit: number; before?: { updatedAt: number; id: string } },
+  ): Promise<ConversationRow[]>
   renameConversation(id: string, title: string | null, at: number): Promise<ConversationRow | undefined>
   /** With its messages, runs, events, interactions and blobs. Refused with `conversation_busy` while a run in it has not ended. */
   deleteConversation(id: string): Promise<boolean>
@@ -253,7 +261,10 @@ export interface Store {
    * The newest `limit` messages before the cursor, ascending by (createdAt, id). Only `active` ones, and no assistant rows without text
    * (those exist for the model only).
    */
-  listMessages(conversationId: string, page: { limit: number; before?: { createdAt: number; id: string | null } }): Promise<MessageRow[]>
+  listMessages(
+    conversationId: string,
+    page: { limit: number; before?: { createdAt: number; id: string | null } },
+  ): Promise<MessageRow[]>
   readMessage(id: string): Promise<MessageRow | undefined>
   /**
    * What a model may be told of earlier turns: active messages of runs accepted before `beforeRunId` (and messages without a run),

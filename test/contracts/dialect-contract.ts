@@ -20,7 +20,7 @@ import {
 import type { Scenario } from '../scenarios/journal-builder.ts'
 import { scenarios } from '../scenarios/scenarios.ts'
 
-export type AddressedFrame = {
+type AddressedFrame = {
   readonly seq: number
   readonly address: string
   readonly frame: Frame

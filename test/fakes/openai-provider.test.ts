@@ -35,7 +35,10 @@ test('without a script it says hello, and repeats a tool result', async () => {
 })
 
 test('scripts are answered in order, and those for a text only to that text', async () => {
-  await provider.script([[{ text: 'one' }, { finish: 'stop' }], [{ text: 'two' }, { finish: 'stop' }]])
+  await provider.script([
+    [{ text: 'one' }, { finish: 'stop' }],
+    [{ text: 'two' }, { finish: 'stop' }],
+  ])
   await provider.script([[{ text: 'blue!' }, { finish: 'stop' }]], 'blue')
 
   assert.equal((await ask(user('red'))).text, 'one')

@@ -20,7 +20,9 @@ after(() => provider.stop())
 
 const bytes = (...events: object[]): Action => ({
   bytesBase64: events.map((event) =>
-    Buffer.from(`${'type' in event ? `event: ${String(event.type)}\n` : ''}data: ${JSON.stringify(event)}\n\n`).toString('base64'),
+    Buffer.from(
+      `${'type' in event ? `event: ${String(event.type)}\n` : ''}data: ${JSON.stringify(event)}\n\n`,
+    ).toString('base64'),
   ),
 })
 
@@ -28,12 +30,26 @@ const wires: { name: string; open: () => Model; begin: Action; end: Action; path
   {
     name: 'anthropic',
     open: () =>
-      createModels({ anthropicApiKey: secretKey, anthropicBaseUrl: `${provider.baseUrl}/`, ids: countingIds(), clock: systemClock }).open('anthropic/x'),
+      createModels({
+        anthropicApiKey: secretKey,
+        anthropicBaseUrl: `${provider.baseUrl}/`,
+        ids: countingIds(),
+        clock: systemClock,
+      }).open('anthropic/x'),
     path: /\/v1\/messages$/,
     begin: bytes(
       {
         type: 'message_start',
-        message: { id: 'm', type: 'message', role: 'assistant', model: 'x', content: [], stop_reason: null, stop_sequence: null, usage: { input_tokens: 4, output_tokens: 1 } },
+        message: {
+          id: 'm',
+          type: 'message',
+          role: 'assistant',
+          model: 'x',
+          content: [],
+          stop_reason: null,
+          stop_sequence: null,
+          usage: { input_tokens: 4, output_tokens: 1 },
+        },
       },
       { type: 'content_block_start', index: 0, content_block: { type: 'text', text: '' } },
       { type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text: 'Hello ' } },
@@ -47,7 +63,13 @@ const wires: { name: string; open: () => Model; begin: Action; end: Action; path
   },
   {
     name: 'google',
-    open: () => createModels({ googleApiKey: secretKey, googleBaseUrl: provider.baseUrl, ids: countingIds(), clock: systemClock }).open('google/x'),
+    open: () =>
+      createModels({
+        googleApiKey: secretKey,
+        googleBaseUrl: provider.baseUrl,
+        ids: countingIds(),
+        clock: systemClock,
+      }).open('google/x'),
     path: /:streamGenerateContent$/,
     begin: bytes(
       { candidates: [{ content: { role: 'model', parts: [{ text: 'Hello ' }] }, index: 0 }] },
@@ -61,7 +83,11 @@ const wires: { name: string; open: () => Model; begin: Action; end: Action; path
   {
     name: 'ollama',
     open: () =>
-      createModels({ ollamaBaseUrl: provider.baseUrl.replace(/\/v1$/, ''), ids: countingIds(), clock: systemClock }).open('ollama/x'),
+      createModels({
+        ollamaBaseUrl: provider.baseUrl.replace(/\/v1$/, ''),
+        ids: countingIds(),
+        clock: systemClock,
+      }).open('ollama/x'),
     path: /^\/v1\/chat\/completions$/,
     begin: { text: ['Hello ', 'there'] },
     end: { finish: 'stop', usage: { prompt_tokens: 4, completion_tokens: 2, total_tokens: 6 } },
@@ -109,7 +135,14 @@ for (const wire of wires) {
       [400, 'model_error'],
     ] as const) {
       test(`${status} is ${code}, after one request and without the key`, async () => {
-        await provider.script([[{ status, body: { type: 'error', error: { type: 'x', message: `no ${secretKey}`, code: status, status: 'X' } } }]])
+        await provider.script([
+          [
+            {
+              status,
+              body: { type: 'error', error: { type: 'x', message: `no ${secretKey}`, code: status, status: 'X' } },
+            },
+          ],
+        ])
 
         const outcome = await readAll(wire.open())
 
@@ -132,3 +165,12 @@ for (const wire of wires) {
     })
   })
 }
+
+test('the address of ollama may already name its compatible side', async () => {
+  const models = createModels({ ollamaBaseUrl: `${provider.baseUrl}/`, ids: countingIds(), clock: systemClock })
+
+  const { parts } = await readAll(models.open('ollama/x'))
+
+  assert.equal(textOf(parts), 'Hello from the fake provider.')
+  assert.equal((await provider.requests())[0]?.path, '/v1/chat/completions')
+})

@@ -5,9 +5,9 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import type { Action, SeenRequest } from '../fakes/openai-provider.ts'
+import type { Action, SeenRequest } from '../fakes/openai-script.ts'
 
-export type { Action, SeenRequest } from '../fakes/openai-provider.ts'
+export type { Action, SeenRequest } from '../fakes/openai-script.ts'
 
 export type FakeProvider = {
   /** For OPENAI_BASE_URL. */
@@ -36,9 +36,8 @@ export async function startFakeProvider(): Promise<FakeProvider> {
   const origin = `http://127.0.0.1:${port}`
 
   const control = async (path: string, body?: unknown): Promise<unknown> => {
-    const response = await fetch(`${origin}/control/${path}`, {
-      ...(body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }),
-    })
+    const init = body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }
+    const response = await fetch(`${origin}/control/${path}`, init)
     if (!response.ok) throw new Error(`The fake provider refused ${path}: ${response.status}`)
     return response.json()
   }

@@ -110,7 +110,6 @@ function startOf(state: AgentState, event: EventOf<'run.accepted'>): object {
       session: { ...(sessionId === undefined ? {} : { sessionId }), ...(conversationId === null ? {} : { conversationId }) },
       request: {
         requestId: state.runId,
-        input,
         ...(spec.context === undefined ? {} : { metadata: spec.context }),
       },
     },
@@ -143,7 +142,7 @@ function toolFrames(state: AgentState, event: RunEvent, callId: string, change: 
   const call: Call = {
     name: change.name ?? before?.name ?? 'unknown',
     status: change.status,
-    input: change.input ?? before?.input,
+    input: change.input === undefined ? before?.input : change.input,
     confirmationId: change.confirmationId ?? before?.confirmationId,
   }
   return emit({ ...state, calls: new Map(state.calls).set(callId, call) }, toolFrame(callId, call, before?.status, change, event.at))
@@ -177,7 +176,15 @@ function awaitingFrames(state: AgentState, event: EventOf<'input.required'>): Pr
   if (callId === undefined) {
     return emit(state, {
       name: 'input.required',
-      data: { interactionId, kind: event.data.style ?? event.data.kind, prompt, options: event.data.options ?? [], at: isoTime(event.at) },
+      data: {
+        interactionId,
+        kind: event.data.style ?? event.data.kind,
+        prompt,
+        options: event.data.options ?? [],
+        fields: event.data.fields ?? [],
+        ...(event.data.deadlineAt === undefined ? {} : { expiresAt: isoTime(event.data.deadlineAt) }),
+        at: isoTime(event.at),
+      },
     })
   }
   const before = state.calls.get(callId)
@@ -202,7 +209,8 @@ function awaitingFrames(state: AgentState, event: EventOf<'input.required'>): Pr
 function outputOf(done: EventData<'tool.done'>): { output?: unknown } {
   if (done.output === undefined) return {}
   if (!done.truncated) return { output: done.output }
-  return { output: { truncated: true, fullLength: done.fullLength, preview: done.output } }
+  // The whole of it is at /v1/agent/runs/{runId}/outputs/{ref}.
+  return { output: { truncated: true, fullLength: done.fullLength, preview: done.output, ...(done.outputRef === undefined ? {} : { ref: done.outputRef }) } }
 }
 
 function endFrames(state: AgentState, event: EventOf<'run.ended'>): Frame[] {

@@ -6,7 +6,7 @@ import { describe, it } from 'node:test'
 import { dialectContract, framesOf, textOf } from '../../../test/contracts/dialect-contract.ts'
 import { scenario } from '../../../test/scenarios/journal-builder.ts'
 import { type ScenarioName, scenarioNamed, scenarios } from '../../../test/scenarios/scenarios.ts'
-import type { EventData } from '../../journal/event.ts'
+import type { EventData, EventType } from '../../journal/event.ts'
 import { vercelDataDialect } from './vercel-data.ts'
 
 dialectContract(vercelDataDialect)
@@ -136,6 +136,23 @@ describe('the lines of format=vercel-ai', () => {
     })
   })
 
+  it('has a result also for a call that returned nothing, since the client wants one', () => {
+    const run = scenario('silent tool', (journal) =>
+      journal
+        .accepted('x')
+        .running()
+        .asks(1, 'm')
+        .calls('call-1', 'forget', {})
+        .stepDone(1, 'm', 1)
+        .starts('call-1', {})
+        .done('call-1', 'succeeded', 'Forgotten.')
+        .answers(2, 'n', 'Done.')
+        .succeeds('n', 'Done.'),
+    )
+
+    assert.deepEqual(valuesOf(parse(textOf(vercelDataDialect, run)), 'a'), [{ toolCallId: 'call-1', result: null }])
+  })
+
   it('says that an output is cut, and how long it is', () => {
     const [line] = valuesOf(linesOf('large truncated output'), 'a') as { result: Record<string, unknown> }[]
 
@@ -229,4 +246,44 @@ describe('how a step finished', () => {
       usage: { promptTokens: null, completionTokens: 3 },
     })
   })
+})
+
+describe('a journal with rows that could not be read', () => {
+  function without(name: ScenarioName, type: EventType): Line[] {
+    const whole = scenarioNamed(name)
+    const events = whole.events.filter((event) => event.type !== type)
+    return parse(textOf(vercelDataDialect, { ...whole, events }))
+  }
+
+  it('still opens a step before the text in it', () => {
+    const lines = without('plain answer', 'step.started')
+
+    assert.equal(lines.map(({ code }) => code).join(' '), told['plain answer'])
+    assert.deepEqual(valuesOf(lines, 'f'), [{ messageId: 'message-1' }])
+  })
+
+  it('still shows a call, without the name that was lost', () => {
+    const lines = without('one tool', 'tool.called')
+
+    assert.deepEqual(valuesOf(lines, '9'), [{ toolCallId: 'call-1', toolName: 'unknown', args: { timezone: 'UTC' } }])
+    assert.deepEqual(valuesOf(lines, 'a'), [{ toolCallId: 'call-1', result: { time: '03:04' } }])
+  })
+
+  it('still puts a confirmation to the person', () => {
+    const [, asked] = valuesOf(without('tool confirmed', 'tool.called'), '2').flat() as Record<string, unknown>[]
+
+    assert.equal(asked?.['toolCallId'], 'call-1')
+    assert.equal(asked?.['confirmationId'], 'confirmation-1')
+  })
+
+  for (const { name, events } of scenarios) {
+    it(`still closes every step of “${name}”`, () => {
+      for (const type of new Set(events.map((event) => event.type))) {
+        if (type === 'run.ended') continue
+        const lines = without(name, type)
+
+        assert.equal(valuesOf(lines, 'f').length, valuesOf(lines, 'e').length, `without ${type}`)
+      }
+    })
+  }
 })

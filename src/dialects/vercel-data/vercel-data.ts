@@ -31,7 +31,7 @@ type OpenStep = {
   readonly finish: { readonly reason: string; readonly tokens: Tokens | null } | null
 }
 
-export type VercelDataState = {
+type VercelDataState = {
   readonly runId: string
   /** Of every `f:`: the first message of the run. Null before the first step. */
   readonly messageId: string | null
@@ -205,7 +205,8 @@ function callFrames(
 
 /**
  * Lines about a call come after its `9:`, or the client throws. The journal always has one, but a row that no longer
- * fits its schema is skipped in reading; then the call is announced when it is first heard of.
+ * fits its schema is skipped in reading; then the call is announced when it is first heard of, since a person should
+ * see what ran and can only decide about what is shown.
  */
 function announced(state: VercelDataState, callId: string, input?: JsonValue): Projection<VercelDataState> {
   return callFrames(state, callId, 'unknown', input)

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
 import { startFakeProvider } from '../../../test/support/fake-provider.ts'
 import type { Action, FakeProvider } from '../../../test/support/fake-provider.ts'
-import { AppError } from '../../errors/app-error.ts'
+import type { AppError } from '../../errors/app-error.ts'
 import { systemClock } from '../../kit/clock.ts'
 import type { Clock } from '../../kit/clock.ts'
 import type { ModelPart } from '../../models/model.ts'
@@ -139,7 +139,12 @@ test('a refused key is told at once', async () => {
 test('a model whose provider is gone is told by name', async () => {
   const models = createModels({ ids: () => 'id', clock: systemClock })
   const engine = createLocalEngine({ models, clock: impatientClock(), random: () => 0 })
-  const request: StepRequest = { runId: 'r', spec: { agentId: 'a', engine: 'local', model: 'anthropic/x' }, messages: [], tools: [] }
+  const request: StepRequest = {
+    runId: 'r',
+    spec: { agentId: 'a', engine: 'local', model: 'anthropic/x' },
+    messages: [],
+    tools: [],
+  }
 
   assert.throws(() => engine.step(request, new AbortController().signal), { code: 'unknown_model' })
 })

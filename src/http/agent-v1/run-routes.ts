@@ -141,6 +141,27 @@ export function runRoutes(server: Server, services: Services): void {
     },
   )
 
+  server.get(
+    '/v1/agent/runs/:runId/outputs/:outputId',
+    {
+      schema: {
+        tags: ['Agent'],
+        summary: 'The whole of a tool output that was too long for the journal',
+        params: runParams.extend({ outputId: idParam }),
+        querystring: userIdQuery,
+        response: { 200: z.string(), 404: errorBody },
+      },
+    },
+    async (request, reply) => {
+      const run = await runs.get(callerOf(request, services).userId, request.params.runId)
+      const blob = await store.readBlob(request.params.outputId)
+      if (blob === undefined || blob.runId !== run.id) {
+        throw new AppError('run_output_not_found', `The run has no output ${JSON.stringify(request.params.outputId)}.`)
+      }
+      return reply.header('content-type', 'text/plain; charset=utf-8').serializer((body: string) => body).send(blob.body)
+    },
+  )
+
   server.post(
     '/v1/agent/runs/:runId/cancel',
     {
@@ -191,8 +212,9 @@ export function runRoutes(server: Server, services: Services): void {
       agentId: run.agentId,
       conversationId: run.conversationId,
       status: runStatusWord(run.status),
-      startedAt: isoTime(run.startedAt ?? run.createdAt),
-      startedAtMs: run.startedAt ?? run.createdAt,
+      // agent.start stands at acceptance, so that is where the timeline starts.
+      startedAt: isoTime(run.createdAt),
+      startedAtMs: run.createdAt,
       ...(run.endedAt === null ? {} : { endedAt: isoTime(run.endedAt), endedAtMs: run.endedAt }),
       events: entries,
       hasMore: last.length > 0,

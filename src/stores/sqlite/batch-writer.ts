@@ -4,7 +4,15 @@
 
 import type { DatabaseSync } from 'node:sqlite'
 import { acceptWriter } from './accept-queries.ts'
-import { type Batch, type BatchReply, type CommandName, type Commands, deltaMark, type Handlers, toFailure } from './commands.ts'
+import {
+  type Batch,
+  type BatchReply,
+  type CommandName,
+  type Commands,
+  deltaMark,
+  type Handlers,
+  toFailure,
+} from './commands.ts'
 import { conversationWriter } from './conversation-queries.ts'
 import { interactionWriter } from './interaction-queries.ts'
 import { journalWriter, recoverJournal } from './journal-queries.ts'
@@ -96,7 +104,11 @@ export function batchWriter(db: DatabaseSync) {
             at += 7
             const runId = values[start + 1] as string
             const entry = runs.fenced(runId, values[start + 2] as number, values[start + 3] as number)
-            const part = { id: values[start + 4] as number, lastSeq: values[start + 5] as number, body: values[start + 6] as string }
+            const part = {
+              id: values[start + 4] as number,
+              lastSeq: values[start + 5] as number,
+              body: values[start + 6] as string,
+            }
             journal.insert(runId, entry, part, 'tail')
           } else {
             const input = values[at + 1] as string

@@ -50,7 +50,13 @@ export const deltaMark = '.'
 
 export type Batch = { durable: boolean; values: (string | number)[] }
 
-export type Failure = { code: ErrorCode; message: string; retryable: boolean; details: Record<string, unknown> | undefined; cause: string | undefined }
+export type Failure = {
+  code: ErrorCode
+  message: string
+  retryable: boolean
+  details: Record<string, unknown> | undefined
+  cause: string | undefined
+}
 
 /** Commands are counted from 0 within their batch; those that are not mentioned succeeded and gave nothing. */
 export type BatchReply = {

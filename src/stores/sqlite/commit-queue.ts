@@ -60,7 +60,7 @@ export class CommitQueue {
   #durable = false
   #sent: Pending[] | undefined
   #sentAt = Number.NEGATIVE_INFINITY
-  #soon: NodeJS.Immediate | undefined
+  #soon = false
   #timer: Timer | undefined
   /** Set once nothing can be written any more. */
   #gone: AppError | undefined
@@ -123,8 +123,10 @@ export class CommitQueue {
 
   /** The writer is free. What comes in during this turn of the event loop still goes along: that costs nobody time. */
   #sendSoon(): void {
-    this.#soon ??= setImmediate(() => {
-      this.#soon = undefined
+    if (this.#soon) return
+    this.#soon = true
+    setImmediate(() => {
+      this.#soon = false
       if (this.#sent !== undefined || this.#waiting.length === 0) return
       const { clock, gatherMs } = this.#options
       // Never more than gatherMs, also when somebody sets the clock back.
@@ -195,9 +197,7 @@ export class CommitQueue {
       const failure = failed.get(index)
       if (failure === undefined) {
         const value = values.get(index) ?? null
-        // A repeated accept finds its run and stores nothing.
-        const stored = (value as { outcome?: string } | null)?.outcome !== 'existing'
-        if (pending.place !== undefined && stored) this.#options.onStored(pending.place)
+        if (pending.place !== undefined && !isExisting(value)) this.#options.onStored(pending.place)
         pending.resolve(value)
       } else {
         const error = fromFailure(failure)
@@ -236,4 +236,9 @@ export class CommitQueue {
     this.#opened.reject(error)
     this.#closed?.resolve()
   }
+}
+
+/** A repeated accept finds its run and stores nothing. */
+function isExisting(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && 'outcome' in value && value.outcome === 'existing'
 }

@@ -82,7 +82,10 @@ export function conversationWriter(db: DatabaseSync) {
     remove(id: string, removeRun: (runId: string) => void): boolean {
       if (reader.read(id) === undefined) return false
       if (busy.get(id) !== undefined) {
-        throw new AppError('conversation_busy', 'A run of this conversation has not ended. Cancel it or wait for it, then delete.')
+        throw new AppError(
+          'conversation_busy',
+          'A run of this conversation has not ended. Cancel it or wait for it, then delete.',
+        )
       }
       for (const row of runsOf.all(id)) removeRun(row.id as string)
       remove.run(id)

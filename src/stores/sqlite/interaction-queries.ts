@@ -77,9 +77,29 @@ export type InteractionWriter = ReturnType<typeof interactionWriter>
 export function interactionWriter(db: DatabaseSync) {
   const reader = interactionReader(db)
   const columns = [
-    'id', 'number', 'run_id', 'owner', 'conversation_id', 'kind', 'call_id', 'tool_name', 'prompt', 'input', 'outcome',
-    'status', 'response', 'reason', 'decided_by', 'decided_at', 'result', 'error', 'executed_at', 'deadline_at',
-    'at_deadline', 'created_at', 'updated_at',
+    'id',
+    'number',
+    'run_id',
+    'owner',
+    'conversation_id',
+    'kind',
+    'call_id',
+    'tool_name',
+    'prompt',
+    'input',
+    'outcome',
+    'status',
+    'response',
+    'reason',
+    'decided_by',
+    'decided_at',
+    'result',
+    'error',
+    'executed_at',
+    'deadline_at',
+    'at_deadline',
+    'created_at',
+    'updated_at',
   ]
   const insert = db.prepare(
     `INSERT INTO interactions (${columns.join(', ')}) VALUES (${columns.map(() => '?').join(', ')})`,
@@ -90,7 +110,9 @@ export function interactionWriter(db: DatabaseSync) {
     SET status = :status, response = :response, reason = :reason, decided_by = :by, decided_at = :at, updated_at = :at
     WHERE id = :id AND status = 'pending'
       AND (:atDeadline OR deadline_at IS NULL OR deadline_at > :at)`)
-  const close = db.prepare("UPDATE interactions SET status = 'closed', updated_at = ? WHERE id = ? AND status = 'pending'")
+  const close = db.prepare(
+    "UPDATE interactions SET status = 'closed', updated_at = ? WHERE id = ? AND status = 'pending'",
+  )
   const finish = db.prepare(`
     UPDATE interactions SET
       result = CASE WHEN :setResult THEN :result ELSE result END,
@@ -103,9 +125,29 @@ export function interactionWriter(db: DatabaseSync) {
     reader,
     insert(row: InteractionRow): void {
       insert.run(
-        row.id, row.number, row.runId, row.owner, row.conversationId, row.kind, row.callId, row.toolName, row.prompt,
-        JSON.stringify(row.input), row.outcome, row.status, toJson(row.response), row.reason, row.decidedBy, row.decidedAt,
-        toJson(row.result), toJson(row.error), row.executedAt, row.deadlineAt, row.atDeadline, row.createdAt, row.updatedAt,
+        row.id,
+        row.number,
+        row.runId,
+        row.owner,
+        row.conversationId,
+        row.kind,
+        row.callId,
+        row.toolName,
+        row.prompt,
+        JSON.stringify(row.input),
+        row.outcome,
+        row.status,
+        toJson(row.response),
+        row.reason,
+        row.decidedBy,
+        row.decidedAt,
+        toJson(row.result),
+        toJson(row.error),
+        row.executedAt,
+        row.deadlineAt,
+        row.atDeadline,
+        row.createdAt,
+        row.updatedAt,
       )
     },
     /** Whether this call decided it. */

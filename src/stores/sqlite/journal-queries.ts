@@ -25,7 +25,9 @@ const sweepEvery = 4096
 export type JournalWriter = ReturnType<typeof journalWriter>
 
 export function journalWriter(db: DatabaseSync, cache: RunCache, folded: [runId: string, lastSeq: number][]) {
-  const insertTail = db.prepare('INSERT INTO journal_tail (id, run_id, first_seq, last_seq, body) VALUES (?, ?, ?, ?, ?)')
+  const insertTail = db.prepare(
+    'INSERT INTO journal_tail (id, run_id, first_seq, last_seq, body) VALUES (?, ?, ?, ?, ?)',
+  )
   const insertRow = db.prepare(insertFolded)
   const setLastSeq = db.prepare('UPDATE runs SET last_seq = ? WHERE id = ?')
   const deleteRows = db.prepare('DELETE FROM journal WHERE run_id = ?')

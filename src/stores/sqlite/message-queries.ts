@@ -57,10 +57,7 @@ export function messageReader(db: DatabaseSync) {
     historyBefore(conversationId: string, beforeRunId: string, limit: number): MessageRow[] {
       const turn = position.get(beforeRunId)?.position
       if (turn === undefined) return []
-      return history
-        .all(conversationId, turn, limit)
-        .map(toMessage)
-        .reverse()
+      return history.all(conversationId, turn, limit).map(toMessage).reverse()
     },
   }
 }

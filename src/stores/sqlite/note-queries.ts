@@ -12,7 +12,12 @@ const indexedCharsMin = 3
 const wordsMax = 16
 
 function toNote(row: Row): NoteRow {
-  return { id: row.id as string, owner: row.owner as string, text: row.text as string, createdAt: row.created_at as number }
+  return {
+    id: row.id as string,
+    owner: row.owner as string,
+    text: row.text as string,
+    createdAt: row.created_at as number,
+  }
 }
 
 export function noteReader(db: DatabaseSync) {

@@ -7,7 +7,7 @@ import { dirname } from 'node:path'
 import { AppError } from '../../errors/app-error.ts'
 import type { RunEvent } from '../../journal/event.ts'
 import { encodeEvent } from '../../journal/event-codec.ts'
-import { type Clock, systemClock } from '../../kit/clock.ts'
+import type { Clock } from '../../kit/clock.ts'
 import type { RunRow, RunWrite, Store } from '../store.ts'
 import { CommitQueue, type Place, startWriter } from './commit-queue.ts'
 import { openReader } from './connection.ts'
@@ -22,14 +22,14 @@ import { runReader } from './run-rows.ts'
 import { toStoreError } from './sqlite-errors.ts'
 
 /** Long enough for the deltas of many runs to meet, short beside the time between two tokens. */
-const commitGatherMsDefault = 3
+const commitGatherMsDefault = 4
 
 export type SqliteOptions = {
   file: string
   /** Commits of deltas start at least so long after the commit before. */
   commitGatherMs?: number
   /** Paces the commits only; nothing that is stored comes from it. */
-  clock?: Clock
+  clock: Clock
   /** Hears of failed commits and of the end of the writer, beside those who waited for them. */
   onError?: (error: unknown) => void
 }
@@ -43,7 +43,7 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
     const tails = new JournalTails()
     const queue = new CommitQueue(writer, {
       gatherMs: options.commitGatherMs ?? commitGatherMsDefault,
-      clock: options.clock ?? systemClock,
+      clock: options.clock,
       onError: options.onError ?? (() => {}),
       onStored: ({ runId, id, firstSeq, lastSeq }) => tails.add(runId, id, firstSeq, lastSeq),
       onFolded: (runId, lastSeq) => tails.folded(runId, lastSeq),
@@ -126,7 +126,8 @@ function storeOf(file: string, queue: CommitQueue, tails: JournalTails, unlock: 
     readConversation: async (id) => reading(() => conversations.read(id)),
     findConversationBySession: async (owner, sessionKey) => reading(() => conversations.bySession(owner, sessionKey)),
     listConversations: async (owner, page) => reading(() => conversations.list(owner, page)),
-    renameConversation: async (id, title, at) => (await queue.run('renameConversation', { id, title, at })) ?? undefined,
+    renameConversation: async (id, title, at) =>
+      (await queue.run('renameConversation', { id, title, at })) ?? undefined,
     deleteConversation: async (id) => queue.run('deleteConversation', { id }),
     listMessages: async (conversationId, page) => reading(() => messages.list(conversationId, page)),
     readMessage: async (id) => reading(() => messages.read(id)),

@@ -1,0 +1,315 @@
+// Contract: accepting a run, every refusal, and that a refusal changes nothing.
+
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import type { AcceptInput, Store } from '../../src/stores/store.ts'
+import type { OpenStore } from './store-contract.ts'
+import {
+  acceptInput,
+  claimedRun,
+  claimNow,
+  delta,
+  endRun,
+  inConversation,
+  message,
+  owner,
+  seqs,
+  start,
+  beforeAndAfter,
+  withStore,
+  write,
+} from './store-fixtures.ts'
+
+export function acceptContract(open: OpenStore): void {
+  const opened = withStore(open)
+
+  async function refused(store: Store, input: AcceptInput, code: string): Promise<void> {
+    const counts = await store.countRuns()
+    await assert.rejects(store.accept(input), { code })
+    assert.deepEqual(await store.countRuns(), counts)
+    assert.equal(await store.readRun(input.run.id), undefined)
+    assert.deepEqual((await store.readEvents(input.run.id, 0, 10)).events, [])
+    for (const row of input.messages) assert.equal(await store.readMessage(row.id), undefined)
+  }
+
+  describe('accept', () => {
+    test(
+      'stores the run, its conversation, its messages and its first events',
+      opened(async ({ store, reopen }) => {
+        const input = inConversation('r', 'c', 'absent', {
+          title: 'Hello',
+          sessionKey: 's',
+          messages: [message('m1', 'c', { runId: 'r' }), message('m2', 'c')],
+          events: [delta(1), delta(2)],
+        })
+
+        const { outcome, run } = await store.accept(input)
+
+        assert.equal(outcome, 'accepted')
+        assert.deepEqual(run, {
+          ...input.run,
+          status: 'queued',
+          attempt: 1,
+          epoch: 0,
+          leaseOwner: null,
+          leaseUntil: null,
+          wakeAt: null,
+          lastSeq: 2,
+          cancel: null,
+          startedAt: null,
+          endedAt: null,
+          error: null,
+        })
+        for await (const from of beforeAndAfter(store, reopen)) {
+          assert.deepEqual(await from.readRun('r'), run)
+          assert.deepEqual(await seqs(from, 'r'), [1, 2])
+          assert.deepEqual(await from.readConversation('c'), {
+            id: 'c',
+            owner,
+            title: 'Hello',
+            createdAt: start,
+            updatedAt: start,
+          })
+          assert.equal((await from.findConversationBySession(owner, 's'))?.id, 'c')
+          assert.deepEqual(await from.readMessage('m1'), message('m1', 'c', { runId: 'r' }))
+        }
+      }),
+    )
+
+    test(
+      'claims the run at once when nothing stands before it, and only then',
+      opened(async ({ store }) => {
+        const first = await store.accept(inConversation('r1', 'c', 'absent', { claim: claimNow }))
+        const second = await store.accept(inConversation('r2', 'c', 'present', { claim: claimNow, expectBehind: 'r1' }))
+        const alone = await store.accept(acceptInput('r3', { claim: claimNow }))
+
+        assert.deepEqual(
+          [first.run.leaseOwner, first.run.leaseUntil, first.run.epoch],
+          ['node-a', claimNow.leaseUntil, 1],
+        )
+        assert.deepEqual([second.run.leaseOwner, second.run.epoch], [null, 0])
+        assert.equal(alone.run.epoch, 1)
+      }),
+    )
+
+    test(
+      'with a known idempotency key gives the run that has it, also when everything else would be refused',
+      opened(async ({ store, reopen }) => {
+        const idempotency = { key: 'k', route: 'post', fingerprint: 'f' }
+        const { run } = await store.accept(inConversation('r1', 'c', 'absent', { idempotency }))
+
+        const again = await store.accept(
+          inConversation('r2', 'c', 'absent', {
+            idempotency,
+            queueMax: 0,
+            expectBehind: 'nobody',
+            messages: [message('m', 'c')],
+          }),
+        )
+
+        assert.deepEqual(again, { outcome: 'existing', run })
+        assert.equal(await store.readRun('r2'), undefined)
+        assert.equal(await store.readMessage('m'), undefined)
+        assert.deepEqual(await store.findIdempotent(owner, 'post', 'k'), { runId: 'r1', fingerprint: 'f' })
+        const later = await (await reopen()).accept(acceptInput('r3', { idempotency }))
+        assert.equal(later.run.id, 'r1')
+      }),
+    )
+
+    test(
+      'with a known key of another fingerprint is refused',
+      opened(async ({ store }) => {
+        await store.accept(acceptInput('r1', { idempotency: { key: 'k', route: 'post', fingerprint: 'f' } }))
+
+        await refused(
+          store,
+          acceptInput('r2', { idempotency: { key: 'k', route: 'post', fingerprint: 'other' } }),
+          'idempotency_key_reused',
+        )
+      }),
+    )
+
+    test(
+      'keeps idempotency keys apart by owner and by route',
+      opened(async ({ store }) => {
+        const key = (route: string) => ({ idempotency: { key: 'k', route, fingerprint: 'f' } })
+
+        const outcomes = [
+          await store.accept(acceptInput('r1', key('a'))),
+          await store.accept(acceptInput('r2', key('b'))),
+          await store.accept(acceptInput('r3', { ...key('a'), runOwner: 'bob' })),
+        ]
+
+        assert.deepEqual(
+          outcomes.map(({ outcome }) => outcome),
+          ['accepted', 'accepted', 'accepted'],
+        )
+      }),
+    )
+
+    test(
+      'twenty times at once with one key gives one run',
+      opened(async ({ store }) => {
+        const idempotency = { key: 'k', route: 'post', fingerprint: 'f' }
+
+        const results = await Promise.all(
+          Array.from({ length: 20 }, (_, index) => store.accept(acceptInput(`r${index}`, { idempotency }))),
+        )
+
+        assert.equal(new Set(results.map(({ run }) => run.id)).size, 1)
+        assert.equal(results.filter(({ outcome }) => outcome === 'accepted').length, 1)
+        assert.deepEqual(await store.countRuns(), { queued: 1 })
+      }),
+    )
+
+    test(
+      'is stale when the conversation is not as expected',
+      opened(async ({ store }) => {
+        await store.createConversation({ id: 'mine', owner, title: null, createdAt: start, updatedAt: start })
+        await store.createConversation({ id: 'theirs', owner: 'bob', title: null, createdAt: start, updatedAt: start })
+
+        await refused(
+          store,
+          inConversation('r', 'mine', 'absent', { messages: [message('m', 'mine')] }),
+          'accept_stale',
+        )
+        await refused(store, inConversation('r', 'theirs', 'absent'), 'accept_stale')
+        await refused(store, inConversation('r', 'theirs', 'present'), 'accept_stale')
+        await refused(store, inConversation('r', 'nowhere', 'present'), 'accept_stale')
+
+        assert.equal(await store.readConversation('nowhere'), undefined)
+      }),
+    )
+
+    test(
+      'is stale when another run has come or the one before has ended',
+      opened(async ({ store }) => {
+        const { run } = await store.accept(inConversation('r1', 'c', 'absent', { claim: claimNow }))
+
+        await refused(store, inConversation('r2', 'c', 'present', { expectBehind: null }), 'accept_stale')
+        await refused(store, inConversation('r2', 'c', 'present', { expectBehind: 'other' }), 'accept_stale')
+        await store.accept(inConversation('r2', 'c', 'present', { expectBehind: 'r1' }))
+        await refused(store, inConversation('r3', 'c', 'present', { expectBehind: 'r1' }), 'accept_stale')
+        await endRun(store, run, 1)
+        await store.accept(inConversation('r3', 'c', 'present', { expectBehind: 'r2' }))
+      }),
+    )
+
+    test(
+      'of two runs at once that both saw an idle conversation lets one in',
+      opened(async ({ store }) => {
+        await store.createConversation({ id: 'c', owner, title: null, createdAt: start, updatedAt: start })
+
+        const outcomes = await Promise.allSettled(
+          ['a', 'b', 'c', 'd'].map((id) => store.accept(inConversation(id, 'c', 'present', { claim: claimNow }))),
+        )
+
+        assert.equal(outcomes.filter(({ status }) => status === 'fulfilled').length, 1)
+        assert.equal((await store.openRuns('c')).length, 1)
+      }),
+    )
+
+    test(
+      'of two first runs of one session at once creates one conversation',
+      opened(async ({ store }) => {
+        const outcomes = await Promise.allSettled(
+          ['c1', 'c2', 'c3'].map((id) => store.accept(inConversation(`r-${id}`, id, 'absent', { sessionKey: 's' }))),
+        )
+
+        assert.equal(outcomes.filter(({ status }) => status === 'fulfilled').length, 1)
+        assert.equal((await store.listConversations(owner, { limit: 10 })).length, 1)
+      }),
+    )
+
+    test(
+      'keeps session keys apart by owner',
+      opened(async ({ store }) => {
+        await store.accept(inConversation('r1', 'c1', 'absent', { sessionKey: 's' }))
+        await store.accept(inConversation('r2', 'c2', 'absent', { sessionKey: 's', runOwner: 'bob' }))
+
+        assert.equal((await store.findConversationBySession(owner, 's'))?.id, 'c1')
+        assert.equal((await store.findConversationBySession('bob', 's'))?.id, 'c2')
+        assert.equal(await store.findConversationBySession('carol', 's'), undefined)
+      }),
+    )
+
+    test(
+      'gives a title only to a conversation without one, and moves it to the front',
+      opened(async ({ store }) => {
+        await store.createConversation({ id: 'c', owner, title: null, createdAt: start, updatedAt: start })
+        await store.accept(inConversation('r1', 'c', 'present', { title: 'First', createdAt: start + 5 }))
+        await store.accept(
+          inConversation('r2', 'c', 'present', { title: 'Second', createdAt: start + 9, expectBehind: 'r1' }),
+        )
+
+        assert.deepEqual(await store.readConversation('c'), {
+          id: 'c',
+          owner,
+          title: 'First',
+          createdAt: start,
+          updatedAt: start + 9,
+        })
+      }),
+    )
+
+    test(
+      'is refused when the queue is full; runs at work or waiting for a person do not count',
+      opened(async ({ store }) => {
+        const working = await claimedRun(store, 'working')
+        const parked = await claimedRun(store, 'parked')
+        await store.append(write(working, 1, { run: { status: 'running' } }))
+        await store.append(write(parked, 1, { run: { status: 'waiting_user', release: true } }))
+        await store.accept(acceptInput('q1', { queueMax: 2 }))
+        await store.accept(acceptInput('q2', { queueMax: 2 }))
+
+        await refused(store, acceptInput('q3', { queueMax: 2, messages: [] }), 'queue_full')
+        await refused(
+          store,
+          inConversation('q3', 'c', 'absent', { queueMax: 2, messages: [message('m', 'c')] }),
+          'queue_full',
+        )
+
+        assert.equal(await store.readConversation('c'), undefined)
+        await store.claim({ node: 'n', now: start, leaseUntil: claimNow.leaseUntil, limit: 1 })
+        await store.accept(acceptInput('q3', { queueMax: 2 }))
+      }),
+    )
+
+    test(
+      'of many at once never lets the queue grow beyond its bound',
+      opened(async ({ store }) => {
+        const outcomes = await Promise.allSettled(
+          Array.from({ length: 30 }, (_, index) => store.accept(acceptInput(`r${index}`, { queueMax: 7 }))),
+        )
+
+        assert.equal(outcomes.filter(({ status }) => status === 'fulfilled').length, 7)
+        assert.deepEqual(await store.countRuns(), { queued: 7 })
+      }),
+    )
+
+    test(
+      'that fails half way leaves nothing',
+      opened(async ({ store }) => {
+        await store.accept(inConversation('r1', 'c1', 'absent', { messages: [message('taken', 'c1')] }))
+
+        await assert.rejects(
+          store.accept(
+            inConversation('r2', 'c2', 'absent', {
+              sessionKey: 's',
+              messages: [message('m', 'c2'), message('taken', 'c2')],
+              idempotency: { key: 'k', route: 'r', fingerprint: 'f' },
+            }),
+          ),
+          { code: 'store_unavailable' },
+        )
+
+        assert.equal(await store.readRun('r2'), undefined)
+        assert.equal(await store.readConversation('c2'), undefined)
+        assert.equal(await store.readMessage('m'), undefined)
+        assert.equal(await store.findIdempotent(owner, 'r', 'k'), undefined)
+        assert.equal(await store.findConversationBySession(owner, 's'), undefined)
+        assert.deepEqual((await store.readEvents('r2', 0, 10)).events, [])
+      }),
+    )
+  })
+}

@@ -1,0 +1,289 @@
+// Contract: conversations, pages of messages, what a model is told, notes.
+
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import type { MessageRow } from '../../src/stores/store.ts'
+import type { OpenStore } from './store-contract.ts'
+import {
+  claimNow,
+  delta,
+  endRun,
+  inConversation,
+  interaction,
+  message,
+  owner,
+  start,
+  beforeAndAfter,
+  withStore,
+  write,
+} from './store-fixtures.ts'
+
+export function conversationContract(open: OpenStore): void {
+  const opened = withStore(open)
+  const ids = (rows: { id: string }[]) => rows.map((row) => row.id)
+
+  describe('conversations', () => {
+    test(
+      'are listed newest first in pages without a gap, also within one millisecond',
+      opened(async ({ store }) => {
+        for (const [id, at] of [
+          ['a', 1],
+          ['b', 2],
+          ['c', 2],
+          ['d', 2],
+          ['e', 3],
+        ] as const) {
+          await store.createConversation({ id, owner, title: id, createdAt: start, updatedAt: start + at })
+        }
+        await store.createConversation({ id: 'theirs', owner: 'bob', title: null, createdAt: start, updatedAt: start })
+
+        const first = await store.listConversations(owner, { limit: 2 })
+        const second = await store.listConversations(owner, { limit: 2, before: first[1]! })
+        const third = await store.listConversations(owner, { limit: 2, before: second[1]! })
+
+        assert.deepEqual([ids(first), ids(second), ids(third)], [['e', 'd'], ['c', 'b'], ['a']])
+      }),
+    )
+
+    test(
+      'are renamed where they exist',
+      opened(async ({ store }) => {
+        await store.createConversation({ id: 'c', owner, title: 'Old', createdAt: start, updatedAt: start })
+
+        assert.deepEqual(await store.renameConversation('c', 'New', start + 1), {
+          id: 'c',
+          owner,
+          title: 'New',
+          createdAt: start,
+          updatedAt: start + 1,
+        })
+        assert.equal(await store.renameConversation('nobody', 'New', start), undefined)
+        assert.equal((await store.readConversation('c'))?.title, 'New')
+      }),
+    )
+
+    test(
+      'are not deleted while a run in them has not ended',
+      opened(async ({ store }) => {
+        const { run } = await store.accept(
+          inConversation('r', 'c', 'absent', { claim: claimNow, messages: [message('m', 'c')] }),
+        )
+
+        await assert.rejects(store.deleteConversation('c'), { code: 'conversation_busy' })
+
+        assert.ok((await store.readMessage('m')) !== undefined)
+        await endRun(store, run, 1)
+        assert.equal(await store.deleteConversation('c'), true)
+      }),
+    )
+
+    test(
+      'are deleted with everything in them, and nothing else',
+      opened(async ({ store, reopen }) => {
+        const accepted = await Promise.all(
+          ['c', 'd'].map((id) =>
+            store.accept(
+              inConversation(`r-${id}`, id, 'absent', {
+                claim: claimNow,
+                sessionKey: `s-${id}`,
+                messages: [message(`m-${id}`, id)],
+                idempotency: { key: id, route: 'r', fingerprint: 'f' },
+              }),
+            ),
+          ),
+        )
+        for (const { run } of accepted) {
+          await store.append(
+            write(run, 1, { events: [delta(2)], newInteractions: [interaction(`i-${run.id}`, run.id)] }),
+          )
+          await store.putBlob(`b-${run.id}`, run.id, 'body')
+          await endRun(store, run, 2)
+        }
+
+        assert.equal(await store.deleteConversation('c'), true)
+        assert.equal(await store.deleteConversation('c'), false)
+
+        for await (const from of beforeAndAfter(store, reopen)) {
+          const left = async (id: string) =>
+            [
+              await from.readConversation(id),
+              await from.readRun(`r-${id}`),
+              await from.readMessage(`m-${id}`),
+              await from.readInteraction(`i-r-${id}`),
+              await from.readBlob(`b-r-${id}`),
+              await from.findIdempotent(owner, 'r', id),
+              await from.findConversationBySession(owner, `s-${id}`),
+              (await from.readEvents(`r-${id}`, 0, 10)).events[0],
+            ].filter((value) => value !== undefined).length
+          assert.equal(await left('c'), 0)
+          assert.equal(await left('d'), 8)
+        }
+      }),
+    )
+  })
+
+  describe('pages of messages', () => {
+    test(
+      'are the newest before the cursor, ascending, also within one millisecond',
+      opened(async ({ store }) => {
+        const rows = [
+          ['m1', 1],
+          ['m3', 2],
+          ['m2', 2],
+          ['m4', 2],
+          ['m5', 3],
+        ] as const
+        await store.accept(
+          inConversation('r', 'c', 'absent', {
+            messages: rows.map(([id, at]) => message(id, 'c', { createdAt: start + at })),
+          }),
+        )
+        const page = async (limit: number, before?: { createdAt: number; id: string | null }) =>
+          ids(await store.listMessages('c', before === undefined ? { limit } : { limit, before }))
+
+        assert.deepEqual(await page(2), ['m4', 'm5'])
+        assert.deepEqual(await page(100), ['m1', 'm2', 'm3', 'm4', 'm5'])
+        assert.deepEqual(await page(2, { createdAt: start + 2, id: 'm4' }), ['m2', 'm3'])
+        assert.deepEqual(await page(2, { createdAt: start + 2, id: 'm2' }), ['m1'])
+        assert.deepEqual(await page(2, { createdAt: start + 2, id: null }), ['m1'])
+        assert.deepEqual(await page(2, { createdAt: start + 3, id: null }), ['m3', 'm4'])
+        assert.deepEqual(await page(2, { createdAt: start + 1, id: null }), [])
+        assert.deepEqual(await store.listMessages('nowhere', { limit: 2 }), [])
+      }),
+    )
+
+    test(
+      'hold only active messages, and no assistant rows without text',
+      opened(async ({ store }) => {
+        await store.accept(
+          inConversation('r', 'c', 'absent', {
+            messages: [
+              message('superseded', 'c', { state: 'superseded' }),
+              message('abandoned', 'c', { state: 'abandoned' }),
+              message('silent', 'c', { role: 'assistant', content: '' }),
+              message('shown', 'c', { role: 'assistant' }),
+              message('user', 'c', { content: '' }),
+            ],
+          }),
+        )
+
+        assert.deepEqual(ids(await store.listMessages('c', { limit: 10 })), ['shown', 'user'])
+      }),
+    )
+  })
+
+  describe('the history before a run', () => {
+    const said = (id: string, runId: string | null, at: number, changes: Partial<MessageRow> = {}) =>
+      message(id, 'c', { runId, createdAt: start + at, ...changes })
+
+    test(
+      'is in the order of turns, also when runs overlapped',
+      opened(async ({ store }) => {
+        const first = await store.accept(
+          inConversation('r1', 'c', 'absent', { claim: claimNow, messages: [said('u1', 'r1', 1)] }),
+        )
+        await store.accept(
+          inConversation('r2', 'c', 'present', { expectBehind: 'r1', messages: [said('u2', 'r2', 2)] }),
+        )
+        await store.append(
+          write(first.run, 1, {
+            messages: [said('a1', 'r1', 3, { role: 'assistant', content: '' }), said('t1', 'r1', 3, { role: 'tool' })],
+          }),
+        )
+        await endRun(store, first.run, 1)
+        const [second] = await store.claim({ node: 'n', now: start, leaseUntil: claimNow.leaseUntil, limit: 1 })
+        await store.append(write(second!, 1, { messages: [said('a2', 'r2', 4, { role: 'assistant' })] }))
+        await store.accept(
+          inConversation('r3', 'c', 'present', { expectBehind: 'r2', messages: [said('u3', 'r3', 5)] }),
+        )
+
+        assert.deepEqual(ids(await store.historyBefore('c', 'r3', 100)), ['u1', 'a1', 't1', 'u2', 'a2'])
+        assert.deepEqual(ids(await store.historyBefore('c', 'r3', 2)), ['u2', 'a2'])
+        assert.deepEqual(ids(await store.historyBefore('c', 'r2', 100)), ['u1', 'a1', 't1'])
+        assert.deepEqual(await store.historyBefore('c', 'r1', 100), [])
+      }),
+    )
+
+    test(
+      'holds messages without a run, hides inactive ones, and outlives expired runs',
+      opened(async ({ store }) => {
+        const first = await store.accept(
+          inConversation('r1', 'c', 'absent', {
+            claim: claimNow,
+            messages: [said('given', null, 9), said('u1', 'r1', 1)],
+          }),
+        )
+        await store.append(
+          write(first.run, 1, {
+            messages: [
+              said('torn', 'r1', 2, { role: 'assistant', state: 'superseded' }),
+              said('cut', 'r1', 2, { role: 'assistant', state: 'abandoned' }),
+            ],
+            run: { status: 'failed', endedAt: start + 3, release: true },
+          }),
+        )
+        assert.deepEqual(ids(await store.historyBefore('c', 'r1', 10)), ['given'])
+        assert.equal(await store.expireRuns(start + 100, 10), 1)
+        await store.accept(inConversation('r2', 'c', 'present', { messages: [said('u2', 'r2', 4)] }))
+
+        assert.deepEqual(ids(await store.historyBefore('c', 'r2', 10)), ['given', 'u1'])
+      }),
+    )
+  })
+
+  describe('notes', () => {
+    test(
+      'are found by words, parts of words and Chinese text, for their owner only',
+      opened(async ({ store, reopen }) => {
+        const texts = {
+          n1: 'My favourite colour is green',
+          n2: '今天天气很好,适合散步',
+          n3: 'Buy milk, and 100% juice',
+          n4: 'green tea',
+        }
+        for (const [id, text] of Object.entries(texts)) await store.addNote({ id, owner, text, createdAt: start })
+        await store.addNote({ id: 'theirs', owner: 'bob', text: 'green and 天气', createdAt: start })
+        await store.addNote({ id: 'n1', owner, text: 'again', createdAt: start })
+
+        for await (const from of beforeAndAfter(store, reopen)) {
+          const find = async (query: string, limit = 10) => ids(await from.searchNotes(owner, query, limit))
+          assert.deepEqual(await find('GREEN'), ['n4', 'n1'])
+          assert.deepEqual(await find('green colour'), ['n1', 'n4'])
+          assert.deepEqual(await find('天气'), ['n2'])
+          assert.deepEqual(await find('适合散步'), ['n2'])
+          assert.deepEqual(await find('milk?'), ['n3'])
+          assert.deepEqual(await find('%'), ['n3'])
+          assert.deepEqual(await find('purple'), [])
+          assert.deepEqual(await find('', 2), ['n4', 'n3'])
+          assert.deepEqual(await from.searchNotes('carol', 'green', 10), [])
+        }
+      }),
+    )
+
+    test(
+      'can be searched for any text at all',
+      opened(async ({ store }) => {
+        await store.addNote({ id: 'n', owner, text: 'a "quoted" note', createdAt: start })
+        for (const query of [
+          '"',
+          "'; DROP TABLE notes; --",
+          'AND OR NOT',
+          'a*',
+          'NEAR(',
+          '^x',
+          '{text}:',
+          '\\',
+          '_',
+          '\u0000',
+          '😀',
+          'x'.repeat(10_000),
+          '- - -',
+          'a b c d e f g h i j k l m n o p q r s t',
+        ]) {
+          await store.searchNotes(owner, query, 5)
+        }
+        assert.deepEqual(ids(await store.searchNotes(owner, '"quoted"', 5)), ['n'])
+      }),
+    )
+  })
+}

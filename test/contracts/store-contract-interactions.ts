@@ -1,0 +1,143 @@
+// Contract: people decide, each thing once.
+
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import type { Decision, Store } from '../../src/stores/store.ts'
+import type { OpenStore } from './store-contract.ts'
+import { claimedRun, farAway, interaction, owner, start, withStore, write } from './store-fixtures.ts'
+
+export function interactionContract(open: OpenStore): void {
+  const opened = withStore(open)
+  const confirm = (changes: Partial<Decision> = {}): Decision => ({
+    status: 'confirmed',
+    by: owner,
+    at: start + 10,
+    ...changes,
+  })
+
+  async function parked(store: Store, ...rows: Parameters<typeof interaction>[2][]): Promise<void> {
+    const run = await claimedRun(store, 'r')
+    const newInteractions = rows.map((changes, index) =>
+      interaction(`i${index + 1}`, 'r', { number: index + 1, ...changes }),
+    )
+    await store.append(write(run, 1, { newInteractions, run: { status: 'waiting_user', release: true } }))
+  }
+
+  describe('decide', () => {
+    test(
+      'decides a pending interaction, keeps what came with it, and wakes its run',
+      opened(async ({ store, reopen }) => {
+        await parked(store, {})
+
+        const outcome = await store.decide('i1', confirm({ response: { to: 'carol' }, reason: 'typo' }))
+
+        const expected = interaction('i1', 'r', {
+          status: 'confirmed',
+          response: { to: 'carol' },
+          reason: 'typo',
+          decidedBy: owner,
+          decidedAt: start + 10,
+          updatedAt: start + 10,
+        })
+        assert.deepEqual(outcome, { decided: true, row: expected })
+        assert.equal(await store.nextWakeAt(), start + 10)
+        const again = await reopen()
+        assert.deepEqual(await again.readInteraction('i1'), expected)
+        const [claimed] = await again.claim({ node: 'n', now: start + 10, leaseUntil: farAway, limit: 1 })
+        assert.equal(claimed?.id, 'r')
+      }),
+    )
+
+    test(
+      'by two people at once lets one win, and both see the same row',
+      opened(async ({ store }) => {
+        await parked(store, {})
+
+        const outcomes = await Promise.all([
+          store.decide('i1', confirm({ by: 'alice' })),
+          store.decide('i1', confirm({ status: 'rejected', by: 'bob' })),
+          store.decide('i1', confirm({ by: 'carol' })),
+        ])
+
+        assert.equal(outcomes.filter((outcome) => outcome?.decided).length, 1)
+        assert.equal(new Set(outcomes.map((outcome) => outcome?.row.decidedBy)).size, 1)
+      }),
+    )
+
+    test(
+      'after the deadline is refused for people and open to the deadline itself',
+      opened(async ({ store }) => {
+        await parked(
+          store,
+          { deadlineAt: start + 10, atDeadline: 'expire' },
+          { deadlineAt: start + 10 },
+          { deadlineAt: start + 11 },
+        )
+
+        const late = await store.decide('i1', confirm())
+        const expired = await store.decide('i1', confirm({ status: 'expired', by: 'system' }))
+        const automatic = await store.decide('i2', confirm({ status: 'auto_decided', by: 'system' }))
+        const inTime = await store.decide('i3', confirm({ status: 'replied', response: 'yes' }))
+
+        assert.deepEqual([late?.decided, late?.row.status], [false, 'pending'])
+        assert.deepEqual([expired?.decided, expired?.row.status], [true, 'expired'])
+        assert.deepEqual([automatic?.decided, automatic?.row.status], [true, 'auto_decided'])
+        assert.deepEqual([inTime?.decided, inTime?.row.response], [true, 'yes'])
+      }),
+    )
+
+    test(
+      'of a closed interaction or after a late try wakes nobody',
+      opened(async ({ store }) => {
+        await parked(store, { status: 'closed' }, { deadlineAt: start })
+
+        assert.equal((await store.decide('i1', confirm()))?.decided, false)
+        assert.equal((await store.decide('i2', confirm()))?.decided, false)
+        assert.equal(await store.decide('nobody', confirm()), undefined)
+        assert.equal(await store.nextWakeAt(), null)
+      }),
+    )
+  })
+
+  describe('interactions', () => {
+    test(
+      'are read back whole, also those with null and nested input',
+      opened(async ({ store }) => {
+        const rows = [
+          { input: null, outcome: 'unknown' as const },
+          {
+            kind: 'question' as const,
+            callId: null,
+            toolName: null,
+            input: { deep: [1, { x: null }] },
+            deadlineAt: start + 1,
+            atDeadline: 'auto_decide' as const,
+          },
+        ]
+        await parked(store, ...rows)
+
+        assert.deepEqual(
+          await store.interactionsOf('r'),
+          rows.map((row, index) => interaction(`i${index + 1}`, 'r', { number: index + 1, ...row })),
+        )
+      }),
+    )
+
+    test(
+      'are listed newest first, for their owner only, and filtered',
+      opened(async ({ store }) => {
+        await parked(store, {}, { kind: 'question' }, { owner: 'bob' }, { status: 'rejected', conversationId: 'c' })
+        const list = async (filter: Partial<Parameters<Store['listInteractions']>[0]> = {}) =>
+          (await store.listInteractions({ owner, limit: 10, ...filter })).map((row) => row.id)
+
+        assert.deepEqual(await list(), ['i4', 'i2', 'i1'])
+        assert.deepEqual(await list({ limit: 1 }), ['i4'])
+        assert.deepEqual(await list({ status: ['pending'] }), ['i2', 'i1'])
+        assert.deepEqual(await list({ kind: 'question' }), ['i2'])
+        assert.deepEqual(await list({ conversationId: 'c' }), ['i4'])
+        assert.deepEqual(await list({ runId: 'nobody' }), [])
+        assert.deepEqual(await list({ owner: 'bob' }), ['i3'])
+      }),
+    )
+  })
+}

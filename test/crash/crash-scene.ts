@@ -1,0 +1,240 @@
+// Runs of the storyteller under a server that is killed in the middle. A host is a
+// server over several lives; a scene is one run with its client, which keeps what
+// it has seen, and the person who decides; and the checks that hold for every run
+// however often its server died.
+
+import assert from 'node:assert/strict'
+import { DatabaseSync } from 'node:sqlite'
+import { join } from 'node:path'
+import type { FakeFeishu } from '../support/fake-feishu.ts'
+import { type Polylog, startPolylog } from '../support/polylog.ts'
+import type { FakeProcess } from '../support/spawn-fake.ts'
+import { openStream, type SseFrame, type SseStream } from '../support/sse.ts'
+
+export type Timeline = {
+  status: string
+  skipped: number
+  events: { seq: number; id: string; event: string; payload: Record<string, any> }[]
+}
+export type Confirmation = { id: string; toolName: string; outcome: 'unknown' | null; status: string; payload: Record<string, unknown> }
+export type Message = { role: string; content: string; metadata: Record<string, any> }
+type Decide = 'confirm' | 'reject'
+
+export function environmentOf(storyteller: FakeProcess, feishu: FakeFeishu): Record<string, string> {
+  return {
+    OPENAI_API_KEY: 'fake-key',
+    OPENAI_BASE_URL: `${storyteller.baseUrl}/v1`,
+    POLYLOG_MODEL: 'openai/story',
+    FEISHU_APP_ID: feishu.appId,
+    FEISHU_APP_SECRET: feishu.appSecret,
+    FEISHU_BASE_URL: feishu.baseUrl,
+    // A keep-alive belongs to a connection, and the comparison is about the journal.
+    POLYLOG_PING_MS: '600000',
+    POLYLOG_LOG: 'info',
+  }
+}
+
+/** Asks until the answer is what is waited for. The bound is far beyond what a busy machine needs. */
+export async function eventually<T>(ask: () => Promise<T | undefined>, what: string): Promise<T> {
+  for (let tries = 0; tries < 1500; tries += 1) {
+    const answer = await ask()
+    if (answer !== undefined) return answer
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+  throw new Error(`never came: ${what}`)
+}
+
+/** One data folder, and the server that has it just now. */
+export class Host {
+  server: Polylog
+  readonly storyteller: FakeProcess
+  readonly feishu: FakeFeishu
+
+  private constructor(server: Polylog, storyteller: FakeProcess, feishu: FakeFeishu) {
+    this.server = server
+    this.storyteller = storyteller
+    this.feishu = feishu
+  }
+
+  static async start(storyteller: FakeProcess, feishu: FakeFeishu): Promise<Host> {
+    return new Host(await startPolylog(environmentOf(storyteller, feishu)), storyteller, feishu)
+  }
+
+  async restart(): Promise<void> {
+    this.server = await this.server.restart()
+  }
+
+  /** Straight from the file: notes have no route of their own. Only while no server has it. */
+  notes(): string[] {
+    const db = new DatabaseSync(join(this.server.dataDir, 'polylog.db'))
+    try {
+      return db
+        .prepare('SELECT text FROM notes ORDER BY text')
+        .all()
+        .map((row) => String(row.text))
+    } finally {
+      db.close()
+    }
+  }
+}
+
+export class CrashScene {
+  readonly host: Host
+  readonly story: string
+  runId = ''
+  conversationId = ''
+  /** Everything that the client got, over all connections, in whole frames. */
+  seen = ''
+  stream!: SseStream
+  private readonly decided = new Set<string>()
+
+  constructor(host: Host, story: string) {
+    this.host = host
+    this.story = story
+  }
+
+  get baseUrl(): string {
+    return this.host.server.baseUrl
+  }
+
+  async ask(words = '', conversationId?: string): Promise<void> {
+    const prompt = `Tell Bob hello. story=${this.story} ${words}`
+    this.stream = await openStream(`${this.baseUrl}/v1/agent/chat`, {
+      body: { prompt, ...(conversationId === undefined ? {} : { conversationId }) },
+    })
+    assert.equal(this.stream.status, 200)
+    this.runId = String(this.stream.headers['x-run-id'])
+    this.conversationId = decodeURIComponent(String(this.stream.headers['x-conversation-id']))
+  }
+
+  waitFor(fits: (frame: SseFrame) => boolean): Promise<SseFrame> {
+    return this.stream.waitFor(fits)
+  }
+
+  /** The connection is over, one way or the other: a client keeps whole frames, and asks for the rest again. */
+  async lost(): Promise<void> {
+    await this.stream.ended()
+    const text = this.stream.text()
+    const whole = text.lastIndexOf('\n\n')
+    if (whole !== -1) this.seen += text.slice(0, whole + 2)
+  }
+
+  lastId(): string | undefined {
+    return [...this.seen.matchAll(/^id: (\S+)$/gm)].at(-1)?.[1]
+  }
+
+  /** Attaches again after the last whole frame. False when there is nothing left to get. */
+  async attach(): Promise<boolean> {
+    const last = this.lastId()
+    this.stream = await openStream(`${this.baseUrl}/v1/agent/runs/${this.runId}/stream`, {
+      headers: last === undefined ? {} : { 'last-event-id': last },
+    })
+    assert.ok(this.stream.status === 200 || this.stream.status === 204, `re-attach answered ${this.stream.status}`)
+    return this.stream.status === 200
+  }
+
+  async pending(): Promise<Confirmation[]> {
+    return await this.get<Confirmation[]>(`/v1/tool-confirmations?status=pending&runId=${this.runId}`)
+  }
+
+  /** 200, or 409 where it was decided before. */
+  async decide(id: string, how: Decide): Promise<number> {
+    this.decided.add(id)
+    const response = await fetch(`${this.baseUrl}/v1/tool-confirmations/${id}/${how}`, { method: 'POST' })
+    await response.body?.cancel()
+    return response.status
+  }
+
+  /** Decides whatever a person is asked, until `fits`. */
+  async decideUntil(fits: (frame: SseFrame) => boolean, unknown: Decide = 'reject'): Promise<SseFrame> {
+    const { stream } = this
+    let over = false
+    const found = stream.waitFor(fits).finally(() => {
+      over = true
+    })
+    // Also what was asked before this connection, and is not shown again.
+    const helper = (async () => {
+      let frames = -1
+      while (!over) {
+        if (frames === stream.frames.length) {
+          await Promise.race([found.catch(() => {}), stream.waitFor(() => stream.frames.length > frames).catch(() => {})])
+          continue
+        }
+        frames = stream.frames.length
+        for (const { id, outcome } of await this.pending()) {
+          if (!over && !this.decided.has(id)) await this.decide(id, outcome === 'unknown' ? unknown : 'confirm')
+        }
+      }
+    })()
+    const frame = await found
+    await helper
+    return frame
+  }
+
+  /** Attaches and drives the run to its end, deciding what has to be decided. */
+  async finish(unknown: Decide = 'reject'): Promise<void> {
+    if (!(await this.attach())) return
+    await this.decideUntil((frame) => frame.json.event === 'agent.end', unknown)
+    await this.lost()
+  }
+
+  async get<T>(path: string): Promise<T> {
+    const response = await fetch(`${this.baseUrl}${path}`)
+    assert.equal(response.status, 200, `${path} answered ${response.status}`)
+    return (await response.json()) as T
+  }
+
+  timeline(runId = this.runId): Promise<Timeline> {
+    return this.get<Timeline>(`/v1/agent/runs/${runId}/timeline`)
+  }
+
+  messages(): Promise<Message[]> {
+    return this.get<Message[]>(`/v1/agent/messages?conversationId=${this.conversationId}`)
+  }
+
+  async asked(): Promise<number[]> {
+    return (await (await fetch(`${this.host.storyteller.baseUrl}/control/asked?story=${this.story}`)).json()) as number[]
+  }
+
+  /** What Feishu was told in this story, and how often. */
+  async sent(): Promise<{ messages: number; requests: number }> {
+    const mine = (await this.host.feishu.sent()).filter((message) => message.text === `hello of ${this.story}`)
+    return { messages: mine.length, requests: mine.reduce((sum, message) => sum + message.requests, 0) }
+  }
+
+  async fullReplay(): Promise<string> {
+    const stream = await openStream(`${this.baseUrl}/v1/agent/runs/${this.runId}/stream`)
+    await stream.ended()
+    return stream.text()
+  }
+
+  /** What holds for every ended run, wherever its server died. */
+  async checkHistory(status = 'succeeded'): Promise<Timeline> {
+    const timeline = await this.timeline()
+    const { events } = timeline
+    assert.equal(timeline.status, status)
+    assert.equal(timeline.skipped, 0)
+    assert.deepEqual(
+      events.map(({ seq }) => seq),
+      events.map((_, index) => index + 1),
+      'the timeline has no hole',
+    )
+    const addresses = events.map(({ id }) => id.split('.').map(Number) as [number, number?])
+    for (const [index, [seq, part = 1]] of addresses.entries()) {
+      const [before = 0, partBefore = 1] = addresses[index - 1] ?? []
+      assert.ok(seq === before + 1 || (seq === before && part === partBefore + 1), `the journal goes on after ${before}, not with ${seq}`)
+    }
+    assert.deepEqual(
+      events.flatMap(({ event }, index) => (event === 'agent.end' ? [index] : [])),
+      [events.length - 1],
+      'one end, and nothing after it',
+    )
+    assert.equal(this.seen, await this.fullReplay(), 'what the client got is what an uninterrupted one gets')
+    return timeline
+  }
+}
+
+export const named = (event: string) => (frame: SseFrame) => frame.json.event === event
+
+export const toolIs = (name: string, status: string) => (frame: SseFrame) =>
+  frame.json.event === 'tool.state' && frame.json.data.name === name && frame.json.data.status === status

@@ -1,0 +1,143 @@
+// The examples are clients that people copy, so they are run against a real server:
+// a client that a tool asks for consent, one that hangs up, and one whose server
+// dies in mid-answer.
+
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { globSync, readFileSync } from 'node:fs'
+import { createServer, type AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import { type Polylog, startPolylog } from './support/polylog.ts'
+
+const root = join(import.meta.dirname, '..')
+
+type Client = {
+  said(): string
+  /** Resolves as soon as the client has printed `text`; rejects when it ends without. */
+  says(text: string): Promise<void>
+  ended: Promise<number | null>
+}
+
+function runExample(command: string, args: string[], baseUrl: string, typed: string): Client {
+  const child = spawn(command, args, {
+    cwd: root,
+    env: { PATH: process.env.PATH ?? '', POLYLOG_URL: baseUrl },
+    stdio: ['pipe', 'pipe', 'pipe'],
+  })
+  let output = ''
+  const listeners = new Set<() => void>()
+  const hear = (part: Buffer) => {
+    output += part.toString()
+    for (const listener of listeners) listener()
+  }
+  child.stdout.on('data', hear)
+  child.stderr.on('data', hear)
+  child.stdin.end(typed)
+  const ended = new Promise<number | null>((resolve) => child.once('close', resolve))
+  return {
+    said: () => output,
+    says: (text) =>
+      new Promise((resolve, reject) => {
+        const look = () => {
+          if (output.includes(text)) resolve()
+        }
+        listeners.add(look)
+        look()
+        void ended.then(() => reject(new Error(`it ended without saying ${text}:\n${output}`)))
+      }),
+    ended,
+  }
+}
+
+const chatTs = (baseUrl: string, input: string, typed = '') =>
+  runExample(process.execPath, ['examples/chat.ts', input], baseUrl, typed)
+const chatSh = (baseUrl: string, input: string, typed = '') =>
+  runExample('bash', ['examples/chat.sh', input], baseUrl, typed)
+
+/** A port that a server can come back to after its death. */
+async function freePort(): Promise<number> {
+  const server = createServer()
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  await new Promise((resolve) => server.close(resolve))
+  return port
+}
+
+describe('the examples', () => {
+  let server: Polylog
+  before(async () => {
+    server = await startPolylog({ POLYLOG_DEMO_PACE_MS: '2' })
+  })
+  after(() => server.dispose())
+
+  it('chat.ts prints the answer and runs a tool that the person allowed', async () => {
+    const client = chatTs(server.baseUrl, 'remember that the door code is 4711', 'y\n')
+
+    assert.equal(await client.ended, 0, client.said())
+    assert.match(client.said(), /\[remember_note: awaiting_input\] Save a note: “the door code is 4711”/)
+    assert.match(client.said(), /\[remember_note: succeeded\] The note was saved\./)
+    assert.match(client.said(), /That is all I was asked to do\.\n$/)
+  })
+
+  it('chat.ts leaves a tool alone that the person did not allow', async () => {
+    const client = chatTs(server.baseUrl, 'remember that the door code is 4711', 'n\n')
+
+    assert.equal(await client.ended, 0, client.said())
+    assert.match(client.said(), /remember_note was not allowed to run/)
+    assert.doesNotMatch(client.said(), /\[remember_note: succeeded\]/)
+  })
+
+  it('chat.ts says what is wrong with a request and ends', async () => {
+    const client = chatTs(server.baseUrl, '  ')
+
+    assert.equal(await client.ended, 1)
+    assert.match(client.said(), /messages_or_prompt_required/)
+  })
+
+  it('chat.ts prints the whole answer once, though the server is killed in the middle of it', async () => {
+    const mortal = await startPolylog({ POLYLOG_DEMO_PACE_MS: '4', PORT: String(await freePort()) })
+    const client = chatTs(mortal.baseUrl, 'count to 400')
+    await client.says(' 100 101')
+
+    await mortal.kill()
+    const reborn = await mortal.restart()
+
+    try {
+      assert.equal(await client.ended, 0, client.said())
+      const numbers = Array.from({ length: 400 }, (_, index) => index + 1).join(' ')
+      const answer = client.said().replaceAll('(the server is not there; trying again)\n', '')
+      assert.equal(answer.split('\n').filter((line) => line === numbers).length, 1, answer)
+      assert.match(client.said(), /trying again/)
+    } finally {
+      await reborn.dispose()
+    }
+  })
+
+  it('chat.sh comes back after it hung up, misses no frame and sees none twice', async () => {
+    const client = chatSh(server.baseUrl, 'say "hello" and count to 20')
+
+    assert.equal(await client.ended, 0, client.said())
+    assert.match(client.said(), /hung up after frame \d+ of run \w+, coming back/)
+    const run = / of run (\w+),/.exec(client.said())?.[1] ?? ''
+    const whole = await fetch(`${server.baseUrl}/v1/agent/runs/${run}/stream`)
+    const frames = client.said().replace(/\(hung up.*\)\n\n/, '')
+    assert.equal(frames.trim(), (await whole.text()).trim())
+  })
+
+  it('chat.sh asks before a tool that needs consent', async () => {
+    const yes = chatSh(server.baseUrl, 'remember that the door code is 4711', 'y\n')
+    const no = chatSh(server.baseUrl, 'remember that the door code is 4711')
+
+    assert.equal(await yes.ended, 0, yes.said())
+    assert.match(yes.said(), /"status":"succeeded".*The note was saved/)
+    assert.equal(await no.ended, 0, no.said())
+    assert.match(no.said(), /remember_note was not allowed to run/)
+  })
+
+  it('are short enough to be read at once', () => {
+    for (const file of globSync('examples/*', { cwd: root })) {
+      assert.ok(readFileSync(join(root, file), 'utf8').split('\n').length <= 60, file)
+    }
+  })
+})

@@ -1,0 +1,197 @@
+// The real server with a fake model provider behind it, and a client for both.
+// Tests share one house: each takes a user of its own, and marks its questions
+// with a text that the provider's scripts are matched by.
+
+import assert from 'node:assert/strict'
+import { setTimeout as wait } from 'node:timers/promises'
+import { type Action, type FakeProvider, type SeenRequest, startFakeProvider } from './fake-provider.ts'
+import { type Polylog, startPolylog } from './polylog.ts'
+import { openStream, type SseFrame, type SseStream } from './sse.ts'
+
+/** JSON of an answer; the test asserts what it needs of it. */
+export type Json = SseFrame['json']['data']
+
+export type Answer = { status: number; headers: Headers; body: Json; text: string }
+
+export type CallOptions = { user?: string; body?: unknown; raw?: string; headers?: Record<string, string> }
+
+export type House = {
+  readonly provider: FakeProvider
+  readonly polylog: Polylog
+  call(method: string, path: string, options?: CallOptions): Promise<Answer>
+  /** POST /v1/agent/chat; `body` may be just the text. */
+  chat(user: string, body: string | Json, headers?: Record<string, string>, query?: string): Promise<SseStream>
+  /** The same, read to its end. */
+  chatToEnd(user: string, body: string | Json, headers?: Record<string, string>): Promise<SseFrame[]>
+  /** What the provider was asked with `marker` in the last user message. */
+  asked(marker: string): Promise<SeenRequest[]>
+  /** Waits until the provider was asked so often. */
+  askedTimes(marker: string, count: number): Promise<SeenRequest[]>
+  /** Waits until the run has one of these states. */
+  reaches(user: string, runId: string, ...statuses: string[]): Promise<Json>
+  /** Another server of this kind on the data of this one, which must be stopped. */
+  restart(environment?: Record<string, string>): Promise<House>
+  close(): Promise<void>
+}
+
+export async function startHouse(environment: Record<string, string> = {}, shared?: FakeProvider): Promise<House> {
+  const provider = shared ?? (await startFakeProvider())
+  const polylog = await startPolylog({
+    OPENAI_API_KEY: 'test-key',
+    OPENAI_BASE_URL: provider.baseUrl,
+    POLYLOG_MODEL: 'openai/fake',
+    POLYLOG_PROVIDER_RETRIES: '0',
+    ...environment,
+  })
+  return houseOf(provider, polylog, shared === undefined)
+}
+
+function houseOf(provider: FakeProvider, polylog: Polylog, ownsProvider: boolean): House {
+  const house: House = {
+    provider,
+    polylog,
+    call: (method, path, options) => callServer(polylog.baseUrl, method, path, options),
+    async chat(user, body, headers = {}, query = '') {
+      const fields = typeof body === 'string' ? { input: body } : body
+      const url = `${polylog.baseUrl}/v1/agent/chat${query}`
+      return await openStream(url, { method: 'POST', body: { userId: user, ...fields }, headers })
+    },
+    async chatToEnd(user, body, headers) {
+      const stream = await house.chat(user, body, headers)
+      const { cut } = await stream.ended()
+      assert.equal(stream.status, 200, stream.text())
+      assert.equal(cut, false)
+      return stream.frames
+    },
+    async asked(marker) {
+      return (await provider.requests()).filter((request) => lastUserText(request).includes(marker))
+    },
+    askedTimes: (marker, count) =>
+      until(`${count} requests with ${marker}`, async () => {
+        const found = await house.asked(marker)
+        return found.length >= count ? found : undefined
+      }),
+    reaches: (user, runId, ...statuses) =>
+      until(`run ${runId} to be ${statuses.join(' or ')}`, async () => {
+        const { body } = await house.call('GET', `/v1/agent/runs/${runId}`, { user })
+        return statuses.includes(String(body.status)) ? body : undefined
+      }),
+    restart: async (environment) => houseOf(provider, await polylog.restart(environment), ownsProvider),
+    async close() {
+      await polylog.dispose()
+      if (ownsProvider) await provider.stop()
+    },
+  }
+  return house
+}
+
+export async function callServer(
+  baseUrl: string,
+  method: string,
+  path: string,
+  { user, body, raw, headers }: CallOptions = {},
+): Promise<Answer> {
+  const url = new URL(path, baseUrl)
+  if (user !== undefined) url.searchParams.set('userId', user)
+  const payload = raw ?? (body === undefined ? undefined : JSON.stringify(body))
+  const response = await fetch(url, {
+    method,
+    headers: { ...(payload === undefined ? {} : { 'content-type': 'application/json' }), ...headers },
+    ...(payload === undefined ? {} : { body: payload }),
+  })
+  const text = await response.text()
+  const isJson = response.headers.get('content-type')?.includes('json') === true
+  return { status: response.status, headers: response.headers, text, body: isJson ? (JSON.parse(text) as Json) : {} }
+}
+
+/** Asks until there is an answer; fails after a while, so that no test hangs. */
+export async function until<T>(what: string, ask: () => Promise<T | undefined> | T | undefined): Promise<T> {
+  const tries = 1000
+  for (let attempt = 0; attempt < tries; attempt++) {
+    const found = await ask()
+    if (found !== undefined) return found
+    await wait(10)
+  }
+  throw new Error(`waited in vain for ${what}`)
+}
+
+let users = 0
+
+/** Nobody has been this user before. Also used as a marker: no such name is part of another. */
+export function someone(name = 'user'): string {
+  users += 1
+  return `${name}-${users}-${process.pid}.`
+}
+
+function lastUserText(request: SeenRequest): string {
+  const content = request.body.messages?.findLast((message) => message.role === 'user')?.content
+  if (typeof content === 'string') return content
+  return Array.isArray(content) ? content.map((part: { text?: string }) => part.text ?? '').join('') : ''
+}
+
+/** An answer of the provider: text in one chunk each, and a proper end. */
+export function says(...text: string[]): Action[] {
+  return [{ text }, { finish: 'stop' }]
+}
+
+/** The model calls tools: name → arguments. */
+export function calls(...wanted: [name: string, input: unknown, id?: string][]): Action[] {
+  return [
+    {
+      toolCalls: wanted.map(([name, input, id], index) => ({
+        name,
+        id: id ?? `call_${index + 1}_${name}`,
+        arguments: JSON.stringify(input),
+      })),
+    },
+    { finish: 'tool_calls' },
+  ]
+}
+
+/** Begins to speak and then says nothing more, until it is released or left. */
+export function hangsAfter(...text: string[]): Action[] {
+  return [{ text }, { stall: true }]
+}
+
+export function runIdOf(stream: Pick<SseStream, 'headers'>): string {
+  const id = stream.headers['x-run-id']
+  assert.equal(typeof id, 'string')
+  return id as string
+}
+
+export function named(name: string): (frame: SseFrame) => boolean {
+  return (frame) => frame.json.event === name
+}
+
+export function toolState(status: string, name?: string): (frame: SseFrame) => boolean {
+  return ({ json }) =>
+    json.event === 'tool.state' && json.data.status === status && (name === undefined || json.data.name === name)
+}
+
+/** The `tool.state` statuses in order, of one tool or of all. */
+export function toolStatuses(frames: readonly SseFrame[], name?: string): string[] {
+  return frames
+    .filter(({ json }) => json.event === 'tool.state' && (name === undefined || json.data.name === name))
+    .map(({ json }) => String(json.data.status))
+}
+
+export function endOf(frames: readonly SseFrame[]): Json {
+  const last = frames.at(-1)
+  assert.equal(last?.json.event, 'agent.end')
+  return last?.json.data as Json
+}
+
+/** What a provider refuses: a tool call without its result right behind it, or a result without its call. */
+export function assertCallsArePaired(messages: readonly Json[]): void {
+  let open: string[] = []
+  for (const message of messages) {
+    if (message.role === 'tool') {
+      assert.ok(open.includes(message.tool_call_id), `a result without its call: ${JSON.stringify(messages)}`)
+      open = open.filter((id) => id !== message.tool_call_id)
+      continue
+    }
+    assert.deepEqual(open, [], `a call without its result: ${JSON.stringify(messages)}`)
+    if (message.role === 'assistant') open = ((message.tool_calls ?? []) as { id: string }[]).map((call) => call.id)
+  }
+  assert.deepEqual(open, [], `a call without its result: ${JSON.stringify(messages)}`)
+}
