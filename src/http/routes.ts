@@ -63,6 +63,15 @@ export function optionalId(): z.ZodType<string | undefined> {
     .transform((value) => (value == null || value.trim() === '' ? undefined : value.trim()))
 }
 
+/** A filter of a query string; `?conversationId=` means the same as leaving it out. */
+export function optionalFilter(): z.ZodType<string | undefined> {
+  return z
+    .string()
+    .max(200)
+    .optional()
+    .transform((value) => (value === undefined || value.trim() === '' ? undefined : value.trim()))
+}
+
 export const errorBody = z
   .object({ code: z.string(), message: z.string(), details: z.record(z.string(), z.unknown()).optional() })
   .describe('What went wrong: a stable code, and a sentence that says what to do.')

@@ -2,15 +2,10 @@
 // session). A view like any other; nothing lives only in memory.
 
 import { z } from 'zod'
-import { callerOf, errorBody, type Server, type Services } from '../routes.ts'
+import { callerOf, errorBody, optionalFilter, type Server, type Services } from '../routes.ts'
 import { messageView, toMessage } from '../views.ts'
 
 const newestMessages = 200
-const blankIsMissing = z
-  .string()
-  .max(200)
-  .optional()
-  .transform((value) => (value === undefined || value.trim() === '' ? undefined : value.trim()))
 
 export function messagesRoute(server: Server, services: Services): void {
   const { store } = services
@@ -21,7 +16,7 @@ export function messagesRoute(server: Server, services: Services): void {
         tags: ['Agent'],
         summary: 'The messages of a conversation or session',
         description: 'The newest 200, ascending. A key that nobody used is an empty list.',
-        querystring: z.object({ conversationId: blankIsMissing, sessionId: blankIsMissing, userId: z.string().max(200).optional() }),
+        querystring: z.object({ conversationId: optionalFilter(), sessionId: optionalFilter(), userId: z.string().max(200).optional() }),
         response: { 200: z.array(messageView), 400: errorBody },
       },
     },

@@ -8,7 +8,7 @@ import type { RunStatus } from '../../journal/event.ts'
 import type { RunRow } from '../../stores/store.ts'
 import { checkCursor, cursorOf } from '../cursor.ts'
 import { dialectNamed } from '../formats.ts'
-import { callerOf, errorBody, idParam, type Server, type Services, userIdQuery } from '../routes.ts'
+import { callerOf, errorBody, idParam, optionalFilter, type Server, type Services, userIdQuery } from '../routes.ts'
 import { runStatusWord, runView, toRun } from '../views.ts'
 
 const runParams = z.object({ runId: idParam })
@@ -60,10 +60,10 @@ export function runRoutes(server: Server, services: Services): void {
         tags: ['Agent'],
         summary: 'List your runs, newest first',
         querystring: userIdQuery.extend({
-          conversationId: z.string().max(200).optional(),
-          status: z.string().optional().describe('One or more of queued, running, awaiting_input, succeeded, failed, cancelled; comma-separated.'),
+          conversationId: optionalFilter(),
+          status: optionalFilter().describe('One or more of queued, running, awaiting_input, succeeded, failed, cancelled; comma-separated.'),
           limit: z.coerce.number().int().min(1).max(200).default(50),
-          before: z.string().max(200).optional().describe('The runId of the last run of the page before.'),
+          before: optionalFilter().describe('The runId of the last run of the page before.'),
         }),
         response: { 200: z.array(runView), 400: errorBody },
       },
@@ -75,7 +75,7 @@ export function runRoutes(server: Server, services: Services): void {
         owner: userId,
         limit,
         ...(conversationId === undefined ? {} : { conversationId }),
-        ...(status === undefined || status === '' ? {} : { status: statusesOf(status) }),
+        ...(status === undefined ? {} : { status: statusesOf(status) }),
         ...(before === undefined ? {} : { before }),
       })
       return rows.map(toRun)

@@ -6,7 +6,7 @@ import { z } from 'zod'
 import { AppError, toAppError } from '../../errors/app-error.ts'
 import type { JsonValue } from '../../journal/event.ts'
 import type { InteractionRow, InteractionStatus } from '../../stores/store.ts'
-import { callerOf, errorBody, idParam, type Server, type Services, userIdQuery } from '../routes.ts'
+import { callerOf, errorBody, idParam, optionalFilter, type Server, type Services, userIdQuery } from '../routes.ts'
 import { confirmationStatus, confirmationView, toConfirmation } from '../views.ts'
 
 const params = z.object({ id: idParam })
@@ -43,9 +43,9 @@ export function confirmationRoutes(server: Server, services: Services): void {
         tags: ['Tool confirmations'],
         summary: 'What waits (or waited) for your decision, newest first',
         querystring: userIdQuery.extend({
-          status: z.enum(['pending', 'confirmed', 'rejected', 'failed', 'expired', 'cancelled']).optional(),
-          conversationId: z.string().max(200).optional(),
-          runId: z.string().max(200).optional(),
+          status: optionalFilter().pipe(z.enum(['pending', 'confirmed', 'rejected', 'failed', 'expired', 'cancelled']).optional()),
+          conversationId: optionalFilter(),
+          runId: optionalFilter(),
           limit: z.coerce.number().int().min(1).max(200).default(100),
         }),
         response: { 200: z.array(confirmationView), 400: errorBody },

@@ -5,7 +5,7 @@ import { z } from 'zod'
 import { AppError } from '../../errors/app-error.ts'
 import { conversationNotFound } from '../../runs/run-service.ts'
 import type { ConversationRow } from '../../stores/store.ts'
-import { callerOf, errorBody, idParam, type Server, type Services, userIdQuery } from '../routes.ts'
+import { callerOf, errorBody, idParam, optionalFilter, type Server, type Services, userIdQuery } from '../routes.ts'
 import { conversationView, messageView, runStatusWord, toConversation, toMessage } from '../views.ts'
 
 const params = z.object({ conversationId: idParam })
@@ -48,7 +48,7 @@ export function conversationRoutes(server: Server, services: Services): void {
         summary: 'List your conversations, last used first',
         querystring: userIdQuery.extend({
           limit: z.coerce.number().int().min(1).max(500).default(200),
-          before: z.string().max(200).optional().describe('The id of the last conversation of the page before.'),
+          before: optionalFilter().describe('The id of the last conversation of the page before.'),
         }),
         response: { 200: z.array(conversationView), 400: errorBody },
       },
@@ -135,7 +135,7 @@ export function conversationRoutes(server: Server, services: Services): void {
         params,
         querystring: userIdQuery.extend({
           limit: z.coerce.number().int().min(1).max(200).default(50),
-          before: z.string().max(200).optional().describe('Messages before this ISO time, or before the message with this id.'),
+          before: optionalFilter().describe('Messages before this ISO time, or before the message with this id.'),
         }),
         response: { 200: z.array(messageView), 400: errorBody, 404: errorBody },
       },

@@ -1,7 +1,6 @@
 // The store contract on SQLite, and what only a file can promise: the lock, the
 // kill, the full disk, the version of its tables.
 
-import { systemClock } from '../../kit/clock.ts'
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'

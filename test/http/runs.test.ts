@@ -1,0 +1,131 @@
+// /v1/agent/runs: the status of a run and the list of one's runs.
+
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { calls, hangsAfter, type House, type Json, named, runIdOf, someone, startHouse, toolState } from '../support/house.ts'
+
+let house: House
+
+before(async () => {
+  house = await startHouse()
+})
+
+after(() => house.close())
+
+const listOf = async (user: string, query = '') =>
+  (await house.call('GET', `/v1/agent/runs${query}`, { user })).body as unknown as Json[]
+const idsOf = async (user: string, query = '') => (await listOf(user, query)).map(({ runId }) => runId as string)
+
+test('the status of a run follows it: running, then succeeded, with its times and its last event', async () => {
+  const user = someone()
+  await house.provider.script([hangsAfter('Hm')], user)
+  const stream = await house.chat(user, { input: user, conversationId: `conv-${user}` })
+  await stream.waitFor(named('agent.delta'))
+
+  const running = (await house.call('GET', `/v1/agent/runs/${runIdOf(stream)}`, { user })).body
+  const frames = await house.chatToEnd(user, 'elsewhere')
+  const done = (await house.call('GET', `/v1/agent/runs/${frames[0]?.json.data.runId}`, { user })).body
+
+  assert.equal(running.status, 'running')
+  assert.equal(running.conversationId, `conv-${user}`)
+  assert.equal(running.agentId, 'chat_conversation')
+  assert.equal(running.attempt, 1)
+  assert.equal(running.endedAt, null)
+  assert.equal(running.error, null)
+  assert.equal(running.cancelRequested, false)
+  assert.equal(running.startedAtMs, Date.parse(running.startedAt))
+  assert.equal(done.status, 'succeeded')
+  assert.equal(done.cursor, frames.at(-1)?.id)
+  assert.ok(done.endedAtMs >= done.startedAtMs && done.startedAtMs >= done.createdAtMs)
+  await house.call('POST', `/v1/agent/runs/${runIdOf(stream)}/cancel`, { user })
+})
+
+test('a failed run keeps its error in its status', async () => {
+  const user = someone()
+  await house.provider.script([[{ status: 401, body: { error: { message: 'wrong key' } } }]], user)
+  const frames = await house.chatToEnd(user, user)
+
+  const { body } = await house.call('GET', `/v1/agent/runs/${frames[0]?.json.data.runId}`, { user })
+
+  assert.equal(body.status, 'failed')
+  assert.deepEqual(body.error, frames.at(-1)?.json.data.error)
+  assert.equal(body.error.code, 'model_auth_failed')
+})
+
+test('runs are listed newest first, the own ones only, page by page', async () => {
+  const user = someone()
+  const made: string[] = []
+  for (let index = 0; index < 5; index++) made.unshift((await house.chatToEnd(user, 'hi'))[0]?.json.data.runId)
+  await house.chatToEnd(someone('stranger'), 'hi')
+
+  const all = await idsOf(user)
+  const firstPage = await idsOf(user, '?limit=2')
+  const secondPage = await idsOf(user, `?limit=2&before=${firstPage.at(-1)}`)
+  const thirdPage = await idsOf(user, `?limit=2&before=${secondPage.at(-1)}`)
+
+  assert.deepEqual(all, made)
+  assert.deepEqual([...firstPage, ...secondPage, ...thirdPage], made)
+})
+
+test('the list is narrowed by conversation and by status, also by several at once', async () => {
+  const user = someone()
+  const [inPlace] = await house.chatToEnd(user, { input: 'hi', conversationId: `place-${user}` })
+  await house.provider.script([[{ status: 401, body: {} }]], `fail ${user}`)
+  const [failed] = await house.chatToEnd(user, `fail ${user}`)
+  await house.provider.script([calls(['remember_note', { text: 'x' }])], `ask ${user}`)
+  const asking = await house.chat(user, `ask ${user}`)
+  await asking.waitFor(toolState('awaiting_input'))
+  await house.reaches(user, runIdOf(asking), 'awaiting_input')
+
+  assert.deepEqual(await idsOf(user, `?conversationId=place-${user}`), [inPlace?.json.data.runId])
+  assert.deepEqual(await idsOf(user, '?status=succeeded'), [inPlace?.json.data.runId])
+  assert.deepEqual(await idsOf(user, '?status=awaiting_input'), [runIdOf(asking)])
+  assert.deepEqual(await idsOf(user, '?status=failed,succeeded'), [failed?.json.data.runId, inPlace?.json.data.runId])
+  assert.deepEqual(await idsOf(user, '?status=cancelled'), [])
+  asking.leave()
+})
+
+test('a status that is none, and a page size out of bounds, are 400', async () => {
+  for (const query of ['?status=happy', '?status=constructor', '?limit=0', '?limit=201', '?limit=many']) {
+    const answer = await house.call('GET', `/v1/agent/runs${query}`, { user: someone() })
+
+    assert.equal(answer.status, 400, query)
+    assert.equal(answer.body.code, 'invalid_request')
+  }
+})
+
+test('a conversation tells which run is under way in it, and where that run stands', async () => {
+  const user = someone()
+  const conversationId = `conv-${user}`
+  await house.provider.script([hangsAfter('Hm')], user)
+  const stream = await house.chat(user, { input: user, conversationId })
+  const delta = await stream.waitFor(named('agent.delta'))
+
+  const { body } = await house.call('GET', `/v1/conversations/${conversationId}`, { user })
+
+  assert.deepEqual(body.activeRun, { runId: runIdOf(stream), status: 'running', cursor: delta.id })
+  await house.call('POST', `/v1/agent/runs/${runIdOf(stream)}/cancel`, { user })
+  assert.equal((await house.call('GET', `/v1/conversations/${conversationId}`, { user })).body.activeRun, null)
+})
+
+test('deleting a conversation cancels its run, and takes its runs and messages along', async () => {
+  const user = someone()
+  const conversationId = `conv-${user}`
+  await house.provider.script([hangsAfter('Hm')], user)
+  const stream = await house.chat(user, { input: user, conversationId })
+  await stream.waitFor(named('agent.delta'))
+
+  const deleted = await house.call('DELETE', `/v1/conversations/${conversationId}`, { user })
+  await stream.ended()
+
+  assert.equal(deleted.status, 204)
+  assert.equal(stream.frames.at(-1)?.json.data.status, 'cancelled')
+  for (const path of [
+    `/v1/conversations/${conversationId}`,
+    `/v1/conversations/${conversationId}/messages`,
+    `/v1/agent/runs/${runIdOf(stream)}`,
+    `/v1/agent/runs/${runIdOf(stream)}/timeline`,
+  ]) {
+    assert.equal((await house.call('GET', path, { user })).status, 404, path)
+  }
+})
