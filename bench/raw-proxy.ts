@@ -11,6 +11,7 @@ const server = createServer((request, response) => {
     { host: upstream.hostname, port: upstream.port, path: '/v1/chat/completions', method: 'POST', agent, headers: { 'content-type': 'application/json' } },
     (answer) => {
       response.writeHead(200, { 'content-type': 'text/event-stream' })
+      response.flushHeaders()
       answer.on('data', (part: Buffer) => {
         if (!response.write(part)) {
           answer.pause()

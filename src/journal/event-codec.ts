@@ -22,22 +22,28 @@ export function checkEvent(event: NewEvent): void {
 /** One line, no newline inside: JSON escapes control characters. */
 export function encodeEvent(event: RunEvent): string {
   if (event.type === 'text.delta') {
-    return `{"seq":${event.seq},"at":${event.at},"attempt":${event.attempt},"type":"text.delta","data":{"messageId":"${event.data.messageId}","text":${JSON.stringify(event.data.text)}}}`
+    return `{"seq":${event.seq},"at":${event.at},"attempt":${event.attempt},"type":"text.delta","data":{"messageId":${JSON.stringify(event.data.messageId)},"text":${JSON.stringify(event.data.text)}}}`
   }
   return JSON.stringify(event)
 }
 
 /** The event of one stored line, or null where the line is dirty. */
 export function decodeEvent(line: string): RunEvent | null {
-  let row: Record<string, unknown>
   try {
-    row = JSON.parse(line) as Record<string, unknown>
+    return eventOf(JSON.parse(line) as Record<string, unknown>)
   } catch {
+    // No JSON, or nested deeper than the stack allows.
     return null
   }
+}
+
+/** The last instant that a date can hold; a later `at` would break every reader that shows it. */
+const lastInstant = 8_640_000_000_000_000
+
+function eventOf(row: Record<string, unknown> | null): RunEvent | null {
   if (row === null || typeof row !== 'object') return null
   if (!Number.isSafeInteger(row.seq) || (row.seq as number) < 1) return null
-  if (typeof row.at !== 'number' || !Number.isSafeInteger(row.attempt)) return null
+  if (typeof row.at !== 'number' || !(Math.abs(row.at) <= lastInstant) || !Number.isSafeInteger(row.attempt)) return null
   const data = row.data as Record<string, unknown> | null
   if (row.type === 'text.delta') {
     return typeof data?.text === 'string' && typeof data.messageId === 'string' ? (row as RunEvent) : null

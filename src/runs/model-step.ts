@@ -23,8 +23,8 @@ export type StepParts = {
   toolNamed(name: string): Tool | undefined
 }
 
-/** Text that was pushed and is not committed; beyond it the provider has to wait for the disk. */
-const backlogCharsMax = 1024 * 1024
+/** Events that were pushed and are not committed; beyond it the provider has to wait for the disk, and others get their turn. */
+const backlogMax = 64
 /** A provider's chunk is one delta; only a monstrous one is cut. */
 const deltaCharsMax = 256 * 1024
 const invalidInputCharsMax = 4000
@@ -63,7 +63,7 @@ export async function runStep(writer: RunWriter, messages: ModelMessage[], tools
       if ((state.steps.at(-1)?.text.length ?? 0) > messageCharsMax) {
         throw new AppError('model_error', 'The model’s answer is longer than 64 MiB and was stopped.')
       }
-      if (writer.backlog > backlogCharsMax) await writer.committed()
+      if (writer.backlog > backlogMax) await writer.committed()
       if (finish !== undefined) break
     }
   } catch (error) {

@@ -97,18 +97,20 @@ type StoredCall = { callId: string; name: string; input: JsonValue }
 
 /** Rows → blocks. A call whose result is missing (it cannot be, but rows may be old) is told without the call. */
 function historyBlocks(rows: MessageRow[]): Block[] {
-  const results = new Map(rows.flatMap((row) => (row.role === 'tool' && row.toolCallId !== null ? [[row.toolCallId, row] as const] : [])))
+  // Some providers count their call ids anew in every turn, so a call is known by its run and its id.
+  const keyOf = (row: MessageRow, callId: string) => JSON.stringify([row.runId, callId])
+  const results = new Map(rows.flatMap((row) => (row.role === 'tool' && row.toolCallId !== null ? [[keyOf(row, row.toolCallId), row] as const] : [])))
   const blocks: Block[] = []
   for (const row of rows) {
     if (row.role === 'user') blocks.push({ messages: [{ role: 'user', content: row.content }], startsTurn: true })
     if (row.role !== 'assistant') continue
     const calls = (Array.isArray(row.metadata.toolCalls) ? row.metadata.toolCalls : []) as StoredCall[]
-    if (calls.length === 0 || calls.some((call) => !results.has(call.callId))) {
+    if (calls.length === 0 || calls.some((call) => !results.has(keyOf(row, call.callId)))) {
       if (row.content !== '') blocks.push({ messages: [{ role: 'assistant', content: row.content }], startsTurn: false })
       continue
     }
     // A person may have edited the arguments while confirming; the result tells with what the call really ran.
-    const inputOf = (call: StoredCall) => results.get(call.callId)?.metadata.input ?? call.input
+    const inputOf = (call: StoredCall) => results.get(keyOf(row, call.callId))?.metadata.input ?? call.input
     blocks.push({
       startsTurn: false,
       messages: [
@@ -118,7 +120,7 @@ function historyBlocks(rows: MessageRow[]): Block[] {
           toolCalls: calls.map((call) => ({ callId: call.callId, name: call.name, input: inputOf(call) })),
         },
         ...calls.map((call) => {
-          const result = results.get(call.callId) as MessageRow
+          const result = results.get(keyOf(row, call.callId)) as MessageRow
           return {
             role: 'tool' as const,
             callId: call.callId,

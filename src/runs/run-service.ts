@@ -43,6 +43,8 @@ export class RunService {
   private readonly parts: RunParts
   private readonly scheduler: Scheduler
   private stopped = false
+  /** The last accept under way for each conversation or session; see `inTurn`. */
+  private readonly accepting = new Map<string, Promise<unknown>>()
 
   constructor(parts: RunParts, scheduler: Scheduler) {
     this.parts = parts
@@ -78,13 +80,32 @@ export class RunService {
       const existing = await this.findStarted(request.owner, idempotency)
       if (existing !== undefined) return { run: existing, outcome: 'existing' }
     }
-    for (let attempt = 1; ; attempt++) {
-      try {
-        return await this.tryAccept(request, spec, idempotency)
-      } catch (error) {
-        // The conversation changed between looking and accepting: look again.
-        if (!(error instanceof AppError) || error.code !== 'accept_stale' || attempt >= acceptTriesMax) throw error
+    return await this.inTurn(request, async () => {
+      for (let attempt = 1; ; attempt++) {
+        try {
+          return await this.tryAccept(request, spec, idempotency)
+        } catch (error) {
+          // The conversation changed between looking and accepting: look again.
+          if (!(error instanceof AppError) || error.code !== 'accept_stale' || attempt >= acceptTriesMax) throw error
+        }
       }
+    })
+  }
+
+  /**
+   * Accepts for one conversation go one after another on this node: side by side they would only make each other
+   * stale, and the last of many would run out of tries. Between nodes the store decides.
+   */
+  private async inTurn<T>(request: StartRequest, work: () => Promise<T>): Promise<T> {
+    const { owner, conversationId, sessionId } = request
+    if (conversationId === undefined && sessionId === undefined) return await work()
+    const place = conversationId === undefined ? JSON.stringify([owner, sessionId]) : conversationId
+    const turn = (this.accepting.get(place) ?? Promise.resolve()).then(work, work)
+    this.accepting.set(place, turn)
+    try {
+      return await turn
+    } finally {
+      if (this.accepting.get(place) === turn) this.accepting.delete(place)
     }
   }
 

@@ -30,8 +30,10 @@ export class RunWriter {
   lost: AppError | undefined
   /** Called once, when the writer is lost. */
   onLost: ((error: AppError) => void) | undefined
-  /** Characters of text that were pushed and are not committed. */
-  backlog = 0
+  /** Events that were pushed and are not committed. */
+  get backlog(): number {
+    return this.state.lastSeq - this.committedSeq
+  }
 
   private readonly epoch: number
   private readonly parts: WriterParts
@@ -95,7 +97,6 @@ export class RunWriter {
     const numbered = { seq: this.state.lastSeq + 1, at, attempt, type: event.type, data: event.data } as RunEvent
     if (numbered.type === 'text.delta' || numbered.type === 'reasoning.delta') {
       if (numbered.data.text.length > eventBytesMax) throw new AppError('event_too_large', 'One delta holds at most 1 MiB of text.')
-      this.backlog += numbered.data.text.length
     }
     applyEvent(this.state, numbered)
     foldRows(this.runId, this.state, numbered, this.pendingRows)
@@ -119,7 +120,6 @@ export class RunWriter {
         durable: this.pendingBarrier,
         ...this.pendingRows,
       }
-      const chars = this.backlog
       this.pending = []
       this.pendingRows = {}
       this.pendingBarrier = false
@@ -129,7 +129,6 @@ export class RunWriter {
         this.lose(error)
         break
       }
-      this.backlog -= chars
       this.committedSeq += events.length
       this.parts.countEvents?.(events.length)
       this.parts.bus.publish(this.runId, events)

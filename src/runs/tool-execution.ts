@@ -115,7 +115,13 @@ async function fitOutput(tool: Tool, output: JsonValue, parts: ExecutionParts): 
   const text = textOf(output)
   const charsMax = Math.min(tool.outputCharsMax, inlineCharsMax)
   if (text.length <= charsMax) return { output, fullLength: text.length, truncated: false }
+  const cut = { output: text.slice(0, charsMax), fullLength: text.length, truncated: true }
   const outputRef = parts.ids()
-  await parts.putBlob(outputRef, text)
-  return { output: text.slice(0, charsMax), fullLength: text.length, truncated: true, outputRef }
+  try {
+    await parts.putBlob(outputRef, text)
+  } catch {
+    // The tool has done its work; that its answer is too long for a full disk must not make it look undone.
+    return cut
+  }
+  return { ...cut, outputRef }
 }

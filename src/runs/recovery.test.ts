@@ -1,0 +1,170 @@
+// A crash after every single commit of a run, exactly: the files are copied as a
+// kill would leave them, and another process's worth of machinery takes each copy
+// up. What kills of real servers show at some moments, this shows at all of them.
+
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import { allEvents, type Answer, calls, countingIds, crashImage, openRig, type Rig, says, toolOf } from '../../test/support/run-rig.ts'
+import type { RunEvent } from '../journal/event.ts'
+import { foldRun } from '../journal/run-state.ts'
+import type { Store } from '../stores/store.ts'
+import type { Tool } from '../tools/tool.ts'
+
+type World = { asked: number[]; done: string[]; answer: Answer; tools: Tool[] }
+
+/** Talk, a look and a letter (which a person allows); then talk. `words` go before the text of every step. */
+function newWorld(words = ''): World {
+  const world: World = {
+    asked: [],
+    done: [],
+    answer({ messages }) {
+      const step = 1 + messages.filter((message) => message.role === 'assistant' && message.toolCalls !== undefined).length
+      world.asked.push(step)
+      if (step === 2) return says(`${words}It `, 'is ', 'sent.')
+      return calls({ callId: 'look', name: 'look', text: `${words}Let ` }, { callId: 'send', name: 'send', text: 'me.' })
+    },
+    tools: [
+      toolOf({ name: 'look', run: () => act('look') }),
+      toolOf({ name: 'send', effect: 'unsafe', confirm: 'always', run: () => act('send') }),
+    ],
+  }
+  const act = async (name: string) => {
+    world.done.push(name)
+    return { ok: true, output: name, summary: `${name} is done` }
+  }
+  return world
+}
+
+/** Decides whatever is asked, until the run has ended. */
+async function seeThrough(rig: Rig, runId: string, unknown: 'confirm' | 'reject'): Promise<{ unknownAsked: number }> {
+  let unknownAsked = 0
+  for (;;) {
+    await rig.until(runId, ({ status, endedAt }) => endedAt !== null || status === 'waiting_user')
+    if ((await rig.store.readRun(runId))?.endedAt != null) return { unknownAsked }
+    for (const row of await rig.store.interactionsOf(runId)) {
+      if (row.status !== 'pending') continue
+      if (row.outcome === 'unknown') unknownAsked += 1
+      await (row.outcome === 'unknown' && unknown === 'reject' ? rig.service.reject('ada', row.id, undefined) : rig.service.confirm('ada', row.id, undefined))
+    }
+    await rig.until(runId, ({ status }) => status !== 'waiting_user')
+  }
+}
+
+describe('a run whose server dies after any commit', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'polylog-recovery-'))
+  const images: { file: string; what: string }[] = []
+  let runId = ''
+
+  before(async () => {
+    const file = join(folder, 'whole.db')
+    const world = newWorld()
+    const photographed = (store: Store): Store => ({
+      ...store,
+      accept: async (input) => photograph(await store.accept(input), 'run.accepted'),
+      append: async (write) => photograph(await store.append(write), write.events.map(({ type }) => type).join(', ') || 'a row'),
+      decide: async (id, decision) => photograph(await store.decide(id, decision), 'a decision'),
+    })
+    function photograph<T>(result: T, what: string): T {
+      const image = join(folder, `image-${images.length}.db`)
+      crashImage(file, image)
+      images.push({ file: image, what: `${images.length}: ${what}` })
+      return result
+    }
+    const rig = await openRig({ ...world, file, wrapStore: photographed, ids: countingIds('first') })
+    runId = (await rig.start()).run.id
+    await seeThrough(rig, runId, 'reject')
+    assert.deepEqual(world.done.toSorted(), ['look', 'send'])
+    await rig.close()
+    assert.ok(images.length > 12, `only ${images.length} commits`)
+  })
+  after(() => rmSync(folder, { recursive: true, force: true }))
+
+  for (const { name, words, unknown } of [
+    { name: 'and whose model says the same again', words: '', unknown: 'reject' },
+    { name: 'and whose model says something else', words: 'Well: ', unknown: 'confirm' },
+  ] as const) {
+    it(`${name} goes on without a hole, asks only for what is unfinished, and does nothing twice`, async () => {
+      for (const [index, image] of images.entries()) {
+        const file = join(folder, `${unknown}-${index}.db`)
+        crashImage(image.file, file)
+        const world = newWorld(words)
+        const rig = await openRig({ ...world, file, ids: countingIds(`second-${index}`), node: 'node-2' })
+        const shown = await rig.events(runId)
+        const before = foldRun(shown)
+        rig.scheduler.start()
+
+        const { unknownAsked } = await seeThrough(rig, runId, unknown)
+
+        const events = await rig.events(runId)
+        const state = foldRun(events)
+        assert.deepEqual(events.slice(0, shown.length), shown, `${image.what}: nothing that was stored changes`)
+        checkJournal(events, image.what)
+        assert.equal(state.ended?.status, 'succeeded', image.what)
+        const finished = before.steps.filter((step) => step.finished).map(({ step }) => step)
+        assert.deepEqual(world.asked, before.phase === 'ended' ? [] : [1, 2].filter((step) => !finished.includes(step)), image.what)
+
+        const send = before.calls.get('send')
+        const interrupted = send?.started === true && send.done === undefined
+        assert.equal(unknownAsked, interrupted ? 1 : 0, image.what)
+        const sends = world.done.filter((tool) => tool === 'send').length
+        assert.equal(sends, send?.done !== undefined || (interrupted && unknown === 'reject') ? 0 : 1, image.what)
+        assert.equal(world.done.filter((tool) => tool === 'look').length, before.calls.get('look')?.done === undefined ? 1 : 0, image.what)
+        checkText(events, image.what)
+
+        await rig.close()
+        const again = await openRig({ ...newWorld(), file, node: 'node-3' })
+        again.scheduler.start()
+        await again.scheduler.drain()
+        assert.deepEqual(await again.events(runId), events, `${image.what}: a second recovery changes nothing`)
+        await again.close()
+      }
+    })
+  }
+
+  it('can be cancelled: it ends once, with every call and question closed, and nothing more is done', async () => {
+    for (const [index, image] of images.entries()) {
+      const file = join(folder, `cancel-${index}.db`)
+      crashImage(image.file, file)
+      const world = newWorld()
+      const rig = await openRig({ ...world, file, ids: countingIds(`second-${index}`), node: 'node-2' })
+      const ended = (await rig.store.readRun(runId))?.endedAt !== null
+
+      const { accepted } = await rig.service.cancel('ada', runId, 'enough')
+
+      assert.equal(accepted, !ended, image.what)
+      const events = await allEvents(rig.store, runId)
+      checkJournal(events, image.what)
+      assert.equal(foldRun(events).ended?.status, ended ? 'succeeded' : 'canceled', image.what)
+      assert.deepEqual([world.asked, world.done], [[], []], image.what)
+      assert.equal((await rig.store.interactionsOf(runId)).some(({ status }) => status === 'pending'), false)
+      await rig.close()
+    }
+  })
+})
+
+function checkJournal(events: RunEvent[], what: string): void {
+  assert.deepEqual(events.map(({ seq }) => seq), events.map((_, index) => index + 1), what)
+  assert.deepEqual(events.flatMap(({ type }, index) => (type === 'run.ended' ? [index] : [])), [events.length - 1], what)
+  const attempts = events.map(({ attempt }) => attempt)
+  assert.deepEqual(attempts, attempts.toSorted((left, right) => left - right), what)
+  const open = new Set<string>()
+  for (const event of events) {
+    if (event.type === 'tool.called') open.add(event.data.callId)
+    if (event.type === 'tool.done') assert.ok(open.delete(event.data.callId), `${what}: one result a call`)
+  }
+  assert.deepEqual([...open], [], what)
+}
+
+/** Under every message id stands exactly the text that its deltas gave, in whatever life of the server. */
+function checkText(events: RunEvent[], what: string): void {
+  const texts = new Map<string, string>()
+  for (const event of events) {
+    if (event.type === 'text.delta') texts.set(event.data.messageId, (texts.get(event.data.messageId) ?? '') + event.data.text)
+    if (event.type === 'message.done') assert.equal(event.data.text, texts.get(event.data.messageId) ?? '', what)
+  }
+  const active = events.flatMap((event) => (event.type === 'message.done' && event.data.state === 'active' ? [event.data.text.replace('Well: ', '')] : []))
+  assert.deepEqual(active, ['Let me.', 'It is sent.'], what)
+}

@@ -1,0 +1,151 @@
+// The documents say what the code has: every event with its fields, every setting,
+// every dependency, every edge of the state machine; their links lead somewhere;
+// and the commands of the README do what it says. (Error codes are compared in
+// architecture.test.ts.)
+
+import assert from 'node:assert/strict'
+import { execFileSync, spawn } from 'node:child_process'
+import { existsSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { test } from 'node:test'
+import type { z } from 'zod'
+import { eventBodies, eventTypes, isBarrier } from '../src/journal/event.ts'
+import { transitions } from '../src/journal/transitions.ts'
+import { startPolylog } from './support/polylog.ts'
+
+const root = join(import.meta.dirname, '..')
+const read = (file: string) => readFileSync(join(root, file), 'utf8')
+
+/** What stands in backticks in the first column of the tables of a document. */
+function firstColumn(text: string): string[] {
+  const cells = [...text.matchAll(/^\| (`[^|]*`) \|/gm)].map((match) => match[1] ?? '')
+  return cells.flatMap((cell) => [...cell.matchAll(/`([^`]+)`/g)].map((match) => match[1] ?? ''))
+}
+
+/** The sections under `### `, by what their heading has in backticks. */
+function sectionsOf(text: string): Map<string, string> {
+  const sections = text.split(/^(?=#{2,3} )/m).flatMap((section) => {
+    const name = /^### `([^`]+)`$/m.exec(section)?.[1]
+    return name === undefined ? [] : [[name, section] as const]
+  })
+  return new Map(sections)
+}
+
+const eventSections = sectionsOf(read('docs/journal.md'))
+
+test('docs/journal.md describes exactly the events that exist', () => {
+  assert.deepEqual([...eventSections.keys()].toSorted(), eventTypes.toSorted())
+})
+
+for (const type of eventTypes) {
+  test(`docs/journal.md has the fields and the class of ${type}`, () => {
+    const section = eventSections.get(type) ?? ''
+
+    const fields = Object.keys((eventBodies[type] as z.ZodObject).shape)
+    assert.deepEqual(firstColumn(section).toSorted(), fields.toSorted())
+    assert.match(section, isBarrier(type) ? /^Barrier\./m : /^Delta\./m)
+    assert.match(section, /^Read by: /m)
+  })
+}
+
+test('docs/journal.md holds exactly the edges of the state machine', () => {
+  const documented = [...read('docs/journal.md').matchAll(/^\| (TR-\d+) \| (\w+) \| `([\w.]+)` \| (\w+) \|$/gm)]
+
+  assert.deepEqual(
+    documented.map(([, id, from, trigger, to]) => ({ id, from, trigger, to })),
+    transitions,
+  )
+})
+
+test('docs/configuration.md holds exactly the settings that are read', () => {
+  const code = read('src/app/config.ts')
+  const settings = [...code.matchAll(/\bread\.\w+\(\s*'([A-Z][A-Z0-9_]+)'/g)].map((match) => match[1] ?? '')
+  assert.ok(settings.length > 30, 'the settings were found at all')
+
+  assert.deepEqual(firstColumn(read('docs/configuration.md')).toSorted(), [...new Set(settings)].toSorted())
+})
+
+test('docs/dependencies.md has a reason for exactly the dependencies that there are', () => {
+  const { dependencies, devDependencies } = JSON.parse(read('package.json')) as Record<string, Record<string, string>>
+  const [server, tools] = read('docs/dependencies.md').split('## For working on it')
+
+  assert.deepEqual(firstColumn(server ?? ''), Object.keys(dependencies ?? {}).toSorted())
+  assert.deepEqual(firstColumn(tools ?? ''), Object.keys(devDependencies ?? {}).toSorted())
+})
+
+test('the README shows only settings that exist', () => {
+  const known = new Set(firstColumn(read('docs/configuration.md')))
+  const shown = [...read('README.md').matchAll(/\b(?:POLYLOG|OPENAI|ANTHROPIC|GOOGLE|OLLAMA)_[A-Z_]+\b/g)]
+  assert.ok(shown.length > 5)
+
+  assert.deepEqual(
+    shown.map(([name]) => name).filter((name) => !known.has(name)),
+    [],
+  )
+})
+
+test('links between the documents lead somewhere', () => {
+  const listed = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard', '-z', '*.md'], {
+    cwd: root,
+    encoding: 'utf8',
+  })
+  const documents = listed.split('\0').filter((file) => file !== '' && existsSync(join(root, file)))
+  assert.ok(documents.length > 8)
+
+  const broken = documents.flatMap((file) => {
+    const text = read(file).replace(/^```.*?^```/gms, '')
+    const targets = [...text.matchAll(/\]\(([^)\s]+)\)/g)].map((match) => match[1] ?? '')
+    return targets
+      .filter((target) => !/^[a-z]+:|^#/.test(target))
+      .filter((target) => !existsSync(join(root, dirname(file), target.split('#', 1)[0] ?? '')))
+      .map((target) => `${file}: ${target}`)
+  })
+
+  assert.deepEqual(broken, [])
+})
+
+test('the commands of the README do what it says', async () => {
+  const blocks = [...read('README.md').matchAll(/^```bash\n(.*?)^```$/gms)].map((match) => match[1] ?? '')
+  assert.ok(blocks.length >= 6)
+  const server = await startPolylog({ POLYLOG_DEMO_PACE_MS: '2' })
+  try {
+    const script = blocks.map((block) => block + waitAfter(block)).join('\necho "#####"\n')
+
+    const { code, output, errors } = await bash(script.replaceAll('http://localhost:3000', server.baseUrl))
+
+    assert.equal(code, 0, output + errors)
+    const said = output.split('#####\n')
+    assert.match(said[0] ?? '', /event: agent\.end\ndata: .*"status":"succeeded"/)
+    assert.match(said[1] ?? '', /"role":"user","content":"帮我想一句给老朋友的新年祝福"/)
+    assert.match(said[2] ?? '', /^id: 6\n.*event: agent\.end\n/s)
+    assert.match(output, /"toolName":"remember_note".*"status":"confirmed"/)
+    assert.match(output, /"name":"remember_note","status":"succeeded"/)
+    assert.match(output, /"status":"cancelled".*"accepted":true/)
+    assert.match(output, /^\{"runId":.*"status":"cancelled".*"events":\[\{"seq":1,"id":"1","event":"agent\.start"/m)
+    assert.match(said.at(-1) ?? '', /^f:\{"messageId":.*\n0:"1"\n0:" 2"\n.*\nd:\{"finishReason":"other"/s)
+  } finally {
+    await server.dispose()
+  }
+})
+
+/** A reader of the README waits for what the background stream shows before going on; so does the script. */
+function waitAfter(block: string): string {
+  if (block.includes('/confirm')) return 'wait\n'
+  if (!block.trimEnd().endsWith('&')) return ''
+  const reached = block.includes('remember that')
+    ? '"status":"awaiting_input"'
+    : '"status":"running".*"cursor":"[0-9][0-9]'
+  const newest = 'curl -s "http://localhost:3000/v1/agent/runs?userId=user_123&limit=1"'
+  return `for i in $(seq 500); do if ${newest} | grep -q '${reached}'; then break; fi; done\n`
+}
+
+function bash(script: string): Promise<{ code: number | null; output: string; errors: string }> {
+  const child = spawn('bash', ['-e', '-o', 'pipefail', '-c', `${script}\nwait\n`], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  let output = ''
+  let errors = ''
+  child.stdout.on('data', (part: Buffer) => (output += part.toString()))
+  child.stderr.on('data', (part: Buffer) => (errors += part.toString()))
+  return new Promise((resolve) => child.once('close', (code) => resolve({ code, output, errors })))
+}

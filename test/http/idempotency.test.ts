@@ -1,0 +1,140 @@
+// The same Idempotency-Key and body attach to the same run; another body is 409.
+// A retried POST is never a second bill.
+
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { hangsAfter, type House, type Json, named, runIdOf, says, someone, startHouse } from '../support/house.ts'
+
+let house: House
+
+before(async () => {
+  house = await startHouse()
+})
+
+after(() => house.close())
+
+const keyOf = (user: string) => ({ 'idempotency-key': `key-${user}` })
+
+test('the same key and body attach to the first run and replay it from its start', async () => {
+  const user = someone()
+  await house.provider.script([says('only ', 'once')], user)
+  const first = await house.chat(user, user, keyOf(user))
+  await first.ended()
+
+  const second = await house.chat(user, user, keyOf(user))
+  await second.ended()
+
+  assert.equal(runIdOf(second), runIdOf(first))
+  assert.equal(second.text(), first.text())
+  assert.equal((await house.asked(user)).length, 1)
+})
+
+test('the order of the body’s fields does not make it another body', async () => {
+  const user = someone()
+  const body = { input: user, context: { a: 1, b: { c: 2, d: 3 } } }
+  const turned = { context: { b: { d: 3, c: 2 }, a: 1 }, input: user }
+
+  const first = await house.chat(user, body, keyOf(user))
+  await first.ended()
+  const second = await house.chat(user, turned, keyOf(user))
+  await second.ended()
+
+  assert.equal(runIdOf(second), runIdOf(first))
+})
+
+test('a run that is still under way is joined', async () => {
+  const user = someone()
+  await house.provider.script([hangsAfter('Hm')], user)
+  const first = await house.chat(user, user, keyOf(user))
+  await first.waitFor(named('agent.delta'))
+
+  const second = await house.chat(user, user, keyOf(user))
+  await second.waitFor(named('agent.delta'))
+  await house.call('POST', `/v1/agent/runs/${runIdOf(first)}/cancel`, { user })
+  await Promise.all([first.ended(), second.ended()])
+
+  assert.equal(second.text(), first.text())
+})
+
+test('another body under the same key is 409 and starts nothing', async () => {
+  const user = someone()
+  await house.chatToEnd(user, 'hello', keyOf(user))
+
+  const other = await house.chat(user, user, keyOf(user))
+  await other.ended()
+
+  assert.equal(other.status, 409)
+  assert.match(other.text(), /"code":"idempotency_key_reused"/)
+  assert.equal((await house.asked(user)).length, 0)
+})
+
+test('a key belongs to its owner: two users may use the same one', async () => {
+  const [one, two] = [someone(), someone()]
+  const key = keyOf(one)
+
+  const first = await house.chat(one, 'hello', key)
+  const second = await house.chat(two, 'hello', key)
+  await Promise.all([first.ended(), second.ended()])
+
+  assert.equal(second.status, 200)
+  assert.notEqual(runIdOf(second), runIdOf(first))
+})
+
+test('twenty at once are one run: the provider is asked once, and all get the same bytes', async () => {
+  const user = someone()
+  await house.provider.script([says('just ', 'one ', 'answer')], user)
+
+  const streams = await Promise.all(
+    Array.from({ length: 20 }, () => house.chat(user, { input: user, conversationId: `conv-${user}` }, keyOf(user))),
+  )
+  await Promise.all(streams.map((stream) => stream.ended()))
+
+  assert.deepEqual([...new Set(streams.map((stream) => stream.status))], [200])
+  assert.equal(new Set(streams.map(runIdOf)).size, 1)
+  assert.equal(new Set(streams.map((stream) => stream.text())).size, 1)
+  assert.equal((await house.asked(user)).length, 1)
+  const { body } = await house.call('GET', `/v1/conversations/conv-${user}/messages`, { user })
+  assert.equal((body as unknown as Json[]).length, 2)
+  assert.equal(((await house.call('GET', '/v1/agent/runs', { user })).body as unknown as Json[]).length, 1)
+})
+
+test('twenty at once with ten keys and no conversation are ten runs', async () => {
+  const user = someone()
+
+  const streams = await Promise.all(
+    Array.from({ length: 20 }, (_, index) => house.chat(user, user, { 'idempotency-key': `k${index % 10}-${user}` })),
+  )
+  await Promise.all(streams.map((stream) => stream.ended()))
+
+  assert.equal(new Set(streams.map(runIdOf)).size, 10)
+  assert.equal((await house.asked(user)).length, 10)
+})
+
+test('a key that is empty or too long is 400', async () => {
+  for (const key of ['', 'k'.repeat(201)]) {
+    const answer = await house.call('POST', '/v1/agent/chat', {
+      user: someone(),
+      body: { input: 'hi' },
+      headers: { 'idempotency-key': key },
+    })
+
+    assert.equal(answer.status, 400)
+    assert.equal(answer.body.code, 'invalid_request')
+  }
+})
+
+test('the key holds after a crash: the retry finds the run, and nothing is asked twice', async () => {
+  const user = someone()
+  const other = await startHouse({}, house.provider)
+  const first = await other.chat(user, user, keyOf(user))
+  await first.ended()
+  await other.polylog.kill()
+  const again = await other.restart()
+
+  const second = await again.chat(user, user, keyOf(user))
+  await second.ended()
+  await again.close()
+
+  assert.equal(second.text(), first.text())
+  assert.equal((await house.asked(user)).length, 1)
+})

@@ -1,0 +1,255 @@
+// Who is asking: nobody in particular (open), a token, an API key. A login always
+// wins over what a body says, and what belongs to somebody else does not exist.
+
+import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
+import { after, before, describe, test } from 'node:test'
+import { SignJWT, UnsecuredJWT } from 'jose'
+import { calls, endOf, type House, type Json, runIdOf, someone, startHouse, toolState } from '../support/house.ts'
+
+const secret = 'a secret that is long enough for a test'
+const sha256 = (key: string) => createHash('sha256').update(key).digest('hex')
+
+/** `expires` is in seconds from the epoch; far in the future unless told. */
+async function token(claims: Json, key = secret, expires = 4_000_000_000): Promise<string> {
+  return await new SignJWT(claims).setProtectedHeader({ alg: 'HS256' }).setExpirationTime(expires).sign(new TextEncoder().encode(key))
+}
+
+const bearer = (value: string) => ({ authorization: `Bearer ${value}` })
+
+let open: House
+let required: House
+
+before(async () => {
+  const environment = { POLYLOG_JWT_SECRET: secret, POLYLOG_API_KEYS: `robot=${sha256('robot-key')}` }
+  open = await startHouse(environment)
+  required = await startHouse({ ...environment, POLYLOG_AUTH: 'required' }, open.provider)
+})
+
+after(async () => {
+  await required.close()
+  await open.close()
+})
+
+describe('where a login is required', () => {
+  test('without one everything but health and the API’s description is 401, with WWW-Authenticate', async () => {
+    const { body } = await required.call('GET', '/openapi.json')
+    const routes = Object.entries(body.paths as Record<string, Json>).flatMap(([path, methods]) =>
+      Object.keys(methods).map((method) => [method.toUpperCase(), path.replace(/\{[^}]+\}/g, 'x')] as const),
+    )
+    assert.ok(routes.length > 10)
+    for (const [method, path] of routes) {
+      const answer = await required.call(method, path, method === 'GET' ? {} : { body: {} })
+      if (path === '/v1/health') {
+        assert.equal(answer.status, 200)
+        continue
+      }
+      assert.equal(answer.status, 401, `${method} ${path}`)
+      assert.equal(answer.headers.get('www-authenticate'), 'Bearer')
+    }
+    assert.equal((await required.call('GET', '/docs')).status, 200)
+  })
+
+  test('a userId in body or query is no login', async () => {
+    const answer = await required.call('POST', '/v1/agent/chat', { user: 'ann', body: { userId: 'ann', input: 'hi' } })
+
+    assert.deepEqual([answer.status, answer.body.code], [401, 'unauthorized'])
+  })
+
+  test('a token of the shared secret is a login; its sub is the user', async () => {
+    const user = someone()
+    const headers = bearer(await token({ sub: user }))
+
+    const stream = await required.chat('ignored', 'hello', headers)
+    await stream.ended()
+    const mine = await required.call('GET', '/v1/agent/runs', { headers })
+
+    assert.equal(endOf(stream.frames).status, 'succeeded')
+    assert.deepEqual(
+      (mine.body as unknown as Json[]).map(({ runId }) => runId),
+      [runIdOf(stream)],
+    )
+  })
+
+  test('a token that is wrong in any way is 401', async () => {
+    const good = await token({ sub: 'ann' })
+    const [head, payload, signature] = good.split('.') as [string, string, string]
+    const forged = Buffer.from(JSON.stringify({ sub: 'root' })).toString('base64url')
+    const wrong = [
+      await token({ sub: 'ann' }, 'another secret that is long enough'),
+      await token({ sub: 'ann' }, secret, 1_000_000_000),
+      await token({}),
+      await token({ sub: '' }),
+      new UnsecuredJWT({ sub: 'ann' }).encode(),
+      `${head}.${forged}.${signature}`,
+      `${head}.${payload}.`,
+      'not-a-token',
+    ]
+    for (const value of wrong) {
+      const answer = await required.call('GET', '/v1/conversations', { headers: bearer(value) })
+      assert.deepEqual([answer.status, answer.body.code], [401, 'unauthorized'], value)
+    }
+    const basic = await required.call('GET', '/v1/conversations', { headers: { authorization: 'Basic YTpi' } })
+    assert.equal(basic.status, 401)
+  })
+
+  test('an API key is a login, in X-API-Key and as a bearer token', async () => {
+    for (const headers of [{ 'x-api-key': 'robot-key' }, bearer('robot-key')]) {
+      const made = await required.call('POST', '/v1/conversations', { headers })
+      const seen = await required.call('GET', `/v1/conversations/${made.body.id}`, {
+        headers: bearer(await token({ sub: 'robot' })),
+      })
+
+      assert.equal(made.status, 200)
+      assert.equal(seen.status, 200)
+    }
+    for (const key of ['wrong', sha256('robot-key'), '']) {
+      assert.equal((await required.call('GET', '/v1/conversations', { headers: { 'x-api-key': key } })).status, 401)
+    }
+  })
+
+  test('key and token that name different users are 401', async () => {
+    const headers = { 'x-api-key': 'robot-key', ...bearer(await token({ sub: 'ann' })) }
+
+    assert.equal((await required.call('GET', '/v1/conversations', { headers })).status, 401)
+  })
+})
+
+describe('a login wins', () => {
+  test('over userId in the body and in the query, for chats and for messages', async () => {
+    for (const house of [open, required]) {
+      const [me, victim] = [someone('me'), someone('victim')]
+      const mine = bearer(await token({ sub: me }))
+      const theirs = bearer(await token({ sub: victim }))
+      await house.chat('x', { input: 'secret', sessionId: 's' }, theirs).then((stream) => stream.ended())
+      await house.chat(victim, { input: 'hello', sessionId: 's' }, mine).then((stream) => stream.ended())
+
+      const asVictim = await house.call('GET', '/v1/agent/messages?sessionId=s', { user: victim, headers: mine })
+
+      assert.deepEqual(
+        (asVictim.body as unknown as Json[]).map(({ content }) => content),
+        ['hello', 'Hello from the fake provider.'],
+      )
+    }
+  })
+})
+
+describe('where everybody may come', () => {
+  test('userId, client_id and context.userId name the user, in one name space', async () => {
+    const user = someone()
+    await open.chatToEnd(user, { input: 'hi', conversationId: `conv-${user}` })
+    const bodies = [{ userId: user }, { userId: undefined, client_id: user }, { userId: undefined, context: { userId: user } }]
+
+    for (const body of bodies) {
+      const answer = await open.call('POST', '/v1/agent/chat', { body: { ...body, input: 'again', conversationId: `conv-${user}` } })
+      assert.equal(answer.status, 200, JSON.stringify(body))
+    }
+    const stranger = await open.call('POST', '/v1/agent/chat', { body: { input: 'again', conversationId: `conv-${user}` } })
+    assert.equal(stranger.status, 404)
+  })
+
+  test('a credential that is wrong is refused here too, and not quietly ignored', async () => {
+    const answer = await open.call('GET', '/v1/conversations', { headers: bearer('wrong') })
+
+    assert.equal(answer.status, 401)
+  })
+})
+
+// Every route of the API, and what a stranger gets who knows somebody's ids. A route that is not in this table
+// fails the test: whoever adds one decides here how it keeps strangers out.
+describe('somebody else’s ids', () => {
+  type Owned = { runId: string; conversationId: string; confirmationId: string; user: string }
+  type Row = { path?: (owned: Owned) => string; body?: (owned: Owned) => Json; expect: (answer: { status: number; body: Json }) => void }
+
+  const notFound = ({ status, body }: { status: number; body: Json }) => {
+    assert.equal(status, 404)
+    assert.match(body.code, /_not_found$/)
+  }
+  const empty = ({ status, body }: { status: number; body: Json }) => {
+    assert.equal(status, 200)
+    assert.deepEqual(body, [])
+  }
+  const saysNothingAboutAnybody = ({ status }: { status: number }) => assert.equal(status, 200)
+  const nothingDecided = ({ status, body }: { status: number; body: Json }) => {
+    assert.equal(status, 200)
+    assert.deepEqual([body.succeeded, body.items[0].code], [0, 'tool_confirmation_not_found'])
+  }
+
+  const rows: Record<string, Row> = {
+    'POST /v1/agent/chat': { body: ({ conversationId }) => ({ input: 'hi', conversationId }), expect: notFound },
+    'GET /v1/agent/messages': { path: ({ conversationId }) => `?conversationId=${conversationId}`, expect: empty },
+    'GET /v1/agent/runs': { path: ({ conversationId }) => `?conversationId=${conversationId}`, expect: empty },
+    'GET /v1/agent/runs/{runId}': { expect: notFound },
+    'GET /v1/agent/runs/{runId}/timeline': { expect: notFound },
+    'GET /v1/agent/runs/{runId}/stream': { expect: notFound },
+    'POST /v1/agent/runs/{runId}/cancel': { body: () => ({}), expect: notFound },
+    'POST /v1/conversations': { body: () => ({}), expect: ({ status }) => assert.equal(status, 200) },
+    'GET /v1/conversations': { path: ({ conversationId }) => `?before=${conversationId}`, expect: notFound },
+    'GET /v1/conversations/{conversationId}': { expect: notFound },
+    'PATCH /v1/conversations/{conversationId}': { body: () => ({ title: 'mine now' }), expect: notFound },
+    'DELETE /v1/conversations/{conversationId}': { expect: notFound },
+    'GET /v1/conversations/{conversationId}/messages': { expect: notFound },
+    'GET /v1/tool-confirmations': { path: ({ runId }) => `?runId=${runId}`, expect: empty },
+    'GET /v1/tool-confirmations/{id}': { expect: notFound },
+    'POST /v1/tool-confirmations/{id}/confirm': { body: () => ({}), expect: notFound },
+    'POST /v1/tool-confirmations/{id}/reject': { body: () => ({}), expect: notFound },
+    'POST /v1/tool-confirmations/batch/confirm': { body: ({ confirmationId }) => ({ items: [{ id: confirmationId }] }), expect: nothingDecided },
+    'POST /v1/tool-confirmations/batch/reject': { body: ({ confirmationId }) => ({ items: [{ id: confirmationId }] }), expect: nothingDecided },
+    'GET /v1/health': { expect: saysNothingAboutAnybody },
+    'GET /v1/tools': { expect: saysNothingAboutAnybody },
+    'GET /v1/providers': { expect: saysNothingAboutAnybody },
+    'GET /metrics': { expect: saysNothingAboutAnybody },
+  }
+
+  async function routes(): Promise<string[]> {
+    const { body } = await open.call('GET', '/openapi.json')
+    return Object.entries(body.paths as Record<string, Json>).flatMap(([path, methods]) =>
+      Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
+    )
+  }
+
+  test('every route of the API stands in the table', async () => {
+    assert.deepEqual((await routes()).toSorted(), Object.keys(rows).toSorted())
+  })
+
+  test('a stranger gets 404 or nothing on every route, also in formats and lists, and changes nothing', async () => {
+    const user = someone()
+    const conversationId = `conv-${user}`
+    await open.provider.script([calls(['remember_note', { text: 'x' }])], user)
+    const stream = await open.chat(user, { input: user, conversationId })
+    const { json } = await stream.waitFor(toolState('awaiting_input'))
+    const owned: Owned = { user, conversationId, runId: runIdOf(stream), confirmationId: json.data.confirmationId }
+    await open.reaches(user, owned.runId, 'awaiting_input')
+    const ids: Record<string, string> = { runId: owned.runId, conversationId, id: owned.confirmationId }
+    const seenByOwner = async () => [
+      (await open.call('GET', `/v1/conversations/${conversationId}`, { user })).body,
+      (await open.call('GET', `/v1/conversations/${conversationId}/messages`, { user })).body,
+      (await open.call('GET', `/v1/agent/runs/${owned.runId}`, { user })).body,
+      (await open.call('GET', `/v1/tool-confirmations/${owned.confirmationId}`, { user })).body,
+    ]
+    const before = await seenByOwner()
+
+    for (const route of await routes()) {
+      const row = rows[route]
+      if (row === undefined) continue // the test before this one says so
+      const [method, pattern] = route.split(' ') as [string, string]
+      const path = pattern.replace(/\{(\w+)\}/g, (_, name: string) => {
+        assert.ok(ids[name], `${route}: what is ${name}?`)
+        return encodeURIComponent(ids[name])
+      })
+      const answer = await open.call(method, path + (row.path?.(owned) ?? ''), {
+        user: someone('stranger'),
+        ...(row.body === undefined ? {} : { body: row.body(owned) }),
+      })
+      try {
+        row.expect(answer)
+      } catch (error) {
+        throw new Error(`${route} answered ${answer.status} ${answer.text}`, { cause: error })
+      }
+      assert.doesNotMatch(answer.text, new RegExp(owned.runId))
+    }
+
+    assert.deepEqual(await seenByOwner(), before)
+    await open.call('POST', `/v1/agent/runs/${owned.runId}/cancel`, { user })
+  })
+})

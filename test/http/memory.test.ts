@@ -1,0 +1,105 @@
+// What the model is told of earlier turns: the newest that fit the agent's memory,
+// whole turns, and never a call without its result.
+
+import assert from 'node:assert/strict'
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { assertCallsArePaired, calls, endOf, type House, type Json, says, someone, startHouse } from '../support/house.ts'
+
+let house: House
+let agentsDir: string
+
+before(async () => {
+  agentsDir = mkdtempSync(join(tmpdir(), 'polylog-agents-'))
+  cpSync(fileURLToPath(new URL('../../agents', import.meta.url)), agentsDir, { recursive: true })
+  const file = join(agentsDir, 'chat_conversation', 'agent.json')
+  const card = JSON.parse(readFileSync(file, 'utf8')) as Json
+  writeFileSync(file, JSON.stringify({ ...card, memory: { strategy: 'sliding_window', maxTokens: 400 } }))
+  house = await startHouse({ POLYLOG_AGENTS_DIR: agentsDir })
+})
+
+after(async () => {
+  await house.close()
+  rmSync(agentsDir, { recursive: true, force: true })
+})
+
+const talkOf = (messages: Json[]) => messages.filter(({ role }) => role !== 'system')
+
+test('a long conversation is told from its newest turns, within the agent’s memory, calls with their results', async () => {
+  const user = someone()
+  const conversationId = `conv-${user}`
+  const turns = 14
+  for (let turn = 1; turn <= turns; turn++) {
+    const marker = `turn ${turn}; ${user}`
+    const withTool = turn % 2 === 0
+    await house.provider.script(
+      [...(withTool ? [calls(['current_time', {}, `call_${turn}`])] : []), says(`answer ${turn}; ${'word '.repeat(20)}`)],
+      marker,
+    )
+    assert.equal(endOf(await house.chatToEnd(user, { input: marker, conversationId })).status, 'succeeded')
+  }
+
+  await house.chatToEnd(user, { input: `the last ${user}`, conversationId })
+
+  const [asked] = await house.asked(`the last ${user}`)
+  const messages = asked?.body.messages as Json[]
+  const talk = talkOf(messages)
+  assertCallsArePaired(messages)
+  assert.equal(talk[0]?.role, 'user', 'a turn begins with its question')
+  assert.equal(talk.at(-1)?.content, `the last ${user}`)
+  assert.match(JSON.stringify(talk), new RegExp(`turn ${turns}; `))
+  assert.doesNotMatch(JSON.stringify(talk), /turn [123]; /)
+  // Four characters a token is the usual guess.
+  assert.ok(JSON.stringify(talk.map(({ content }) => content)).length < 400 * 4 * 1.2)
+  for (const request of await house.asked(user)) assertCallsArePaired(request.body.messages as Json[])
+})
+
+test('a question that is larger than the memory is asked all the same, alone', async () => {
+  const user = someone()
+  const conversationId = `conv-${user}`
+  await house.chatToEnd(user, { input: 'small', conversationId })
+
+  await house.chatToEnd(user, { input: `${'large '.repeat(2000)} ${user}`, conversationId })
+
+  const [asked] = await house.asked(user)
+  assert.deepEqual(
+    talkOf(asked?.body.messages as Json[]).map(({ role }) => role),
+    ['user'],
+  )
+})
+
+test('within one run too: old steps give way, whole, and the question stays', async () => {
+  const user = someone()
+  const steps = 12
+  await house.provider.script(
+    [...Array.from({ length: steps }, (_, step) => calls(['current_time', {}, `c${step}`])), says('Done.')],
+    user,
+  )
+
+  const frames = await house.chatToEnd(user, user)
+
+  assert.equal(endOf(frames).output, 'Done.')
+  const last = (await house.asked(user)).at(-1)?.body.messages as Json[]
+  assertCallsArePaired(last)
+  assert.equal(talkOf(last)[0]?.content, user)
+  assert.equal(last.at(-1)?.tool_call_id, `c${steps - 1}`)
+  assert.ok(last.filter(({ role }) => role === 'tool').length < steps)
+})
+
+test('half answers of failed and cancelled runs are not told to the model', async () => {
+  const user = someone()
+  const conversationId = `conv-${user}`
+  await house.provider.script([[{ text: ['half a secret'] }, { cut: true }]], `first ${user}`)
+  await house.chatToEnd(user, { input: `first ${user}`, conversationId })
+
+  await house.chatToEnd(user, { input: `second ${user}`, conversationId })
+
+  const [asked] = await house.asked(`second ${user}`)
+  assert.deepEqual(
+    talkOf(asked?.body.messages as Json[]).map(({ content }) => content),
+    [`first ${user}`, `second ${user}`],
+  )
+})

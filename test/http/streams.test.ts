@@ -1,0 +1,123 @@
+// A reader cannot hurt a writer: a client that leaves or stops reading changes
+// nothing for the run, unless it asked for that.
+
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { request as httpRequest, type IncomingMessage } from 'node:http'
+import { after, before, test } from 'node:test'
+import { endOf, hangsAfter, type House, named, runIdOf, says, someone, startHouse, until } from '../support/house.ts'
+import { openStream } from '../support/sse.ts'
+
+let house: House
+
+before(async () => {
+  house = await startHouse()
+})
+
+after(() => house.close())
+
+test('a client that leaves does not stop the run', async () => {
+  for (const body of [{}, { onDisconnect: 'continue' }]) {
+    const user = someone()
+    await house.provider.script([[{ text: ['one '] }, { stall: true }, { text: ['two'] }, { finish: 'stop' }]], user)
+    const stream = await house.chat(user, { input: user, ...body })
+    await stream.waitFor(named('agent.delta'))
+
+    stream.leave()
+    await stream.ended()
+    await house.provider.release()
+    await house.reaches(user, runIdOf(stream), 'succeeded')
+
+    assert.equal((await house.asked(user))[0]?.closedEarly, false)
+    const again = await openStream(`${house.polylog.baseUrl}/v1/agent/runs/${runIdOf(stream)}/stream?userId=${user}`)
+    await again.ended()
+    assert.equal(endOf(again.frames).output, 'one two')
+  }
+})
+
+test('with onDisconnect "cancel" leaving is a cancel', async () => {
+  const user = someone()
+  await house.provider.script([hangsAfter('one ')], user)
+  const stream = await house.chat(user, { input: user, onDisconnect: 'cancel' })
+  await stream.waitFor(named('agent.delta'))
+
+  stream.leave()
+
+  await house.reaches(user, runIdOf(stream), 'cancelled')
+  await until('the provider to be left', async () => (await house.asked(user)).find((request) => request.closedEarly))
+})
+
+test('with onDisconnect "cancel" only the client that started the run counts', async () => {
+  const user = someone()
+  await house.provider.script([[{ text: ['one '] }, { stall: true }, { text: ['two'] }, { finish: 'stop' }]], user)
+  const first = await house.chat(user, { input: user, onDisconnect: 'cancel' })
+  await first.waitFor(named('agent.delta'))
+  const watcher = await openStream(`${house.polylog.baseUrl}/v1/agent/runs/${runIdOf(first)}/stream?userId=${user}`)
+  await watcher.waitFor(named('agent.delta'))
+
+  watcher.leave()
+  await watcher.ended()
+  await house.provider.release()
+  await first.ended()
+
+  assert.equal(endOf(first.frames).status, 'succeeded')
+})
+
+test('with onDisconnect "cancel" a stream that was read to its end is no disconnect', async () => {
+  const user = someone()
+  await house.provider.script([says('done')], user)
+
+  const frames = await house.chatToEnd(user, { input: user, onDisconnect: 'cancel' })
+
+  const { body } = await house.call('GET', `/v1/agent/runs/${frames[0]?.json.data.runId}`, { user })
+  assert.deepEqual([body.status, body.cancelRequested], ['succeeded', false])
+})
+
+test('a client that stops reading does not delay the run, and gets the rest when it reads again', async () => {
+  const user = someone()
+  // Far more than sockets and kernels hold on the way.
+  const chunks = 400
+  const text = 'x'.repeat(64 * 1024)
+  await house.provider.script([[{ flood: { count: chunks, text } }, { finish: 'stop' }]], user)
+  const request = httpRequest(`${house.polylog.baseUrl}/v1/agent/chat`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    agent: false,
+  })
+  request.end(JSON.stringify({ userId: user, input: user }))
+  const [response] = (await once(request, 'response')) as [IncomingMessage]
+
+  // Nothing has been read of the body so far.
+  const run = await house.reaches(user, response.headers['x-run-id'] as string, 'succeeded', 'failed')
+  const meanwhile = await house.chatToEnd(user, 'and others are served')
+  const names: Record<string, number> = {}
+  let received = 0
+  let tail = ''
+  for await (const part of response.setEncoding('utf8')) {
+    received += (part as string).length
+    // A name may be torn between two parts, so the last few characters are looked at again.
+    const looked = tail + (part as string)
+    for (const [, name = ''] of looked.matchAll(/\nevent: ([a-z.]+)\n/g)) names[name] = (names[name] ?? 0) + 1
+    tail = looked.slice(-20).replace(/\nevent: [a-z.]+\n/, '')
+  }
+
+  assert.equal(run.status, 'succeeded')
+  assert.equal((await house.asked(user))[0]?.flooded, chunks)
+  assert.equal(endOf(meanwhile).status, 'succeeded')
+  assert.ok(received > chunks * text.length)
+  assert.deepEqual(names, { 'agent.start': 1, 'context.patch': 1, 'agent.delta': chunks, 'agent.message': 1, 'agent.end': 1 })
+})
+
+test('many readers of one run all get the same bytes', async () => {
+  const user = someone()
+  await house.provider.script([[{ text: ['a', 'b'] }, { stall: true }, { text: ['c', 'd'] }, { finish: 'stop' }]], user)
+  const first = await house.chat(user, user)
+  await first.waitFor(({ json }) => json.data.delta === 'b')
+  const url = `${house.polylog.baseUrl}/v1/agent/runs/${runIdOf(first)}/stream?userId=${user}`
+
+  const others = await Promise.all(Array.from({ length: 20 }, () => openStream(url)))
+  await house.provider.release()
+  await Promise.all([first, ...others].map((stream) => stream.ended()))
+
+  assert.deepEqual([...new Set(others.map((stream) => stream.text()))], [first.text()])
+})

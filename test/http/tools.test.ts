@@ -1,0 +1,146 @@
+// Tools of MCP servers, tools that cannot be used, and the demo model that answers
+// where no provider is set up.
+
+import assert from 'node:assert/strict'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { type Effects, effectsFile, stdioFake } from '../support/fake-mcp.ts'
+import { callServer, calls, endOf, type House, type Json, says, someone, startHouse, toolState, toolStatuses } from '../support/house.ts'
+import { type Polylog, startPolylog } from '../support/polylog.ts'
+import { eventNames, openStream, type SseStream } from '../support/sse.ts'
+
+describe('MCP and missing tools', () => {
+  let house: House
+  let effects: Effects
+
+  before(async () => {
+    effects = effectsFile()
+    const config = join(effects.file, '..', 'mcp.json')
+    const mcpServers = { demo: stdioFake({ FAKE_MCP_FILE: effects.file }), lame: stdioFake({ FAKE_MCP_MODE: 'fail' }) }
+    writeFileSync(config, JSON.stringify({ mcpServers }))
+    house = await startHouse({ POLYLOG_MCP_CONFIG: config })
+  })
+
+  after(async () => {
+    await house.close()
+    effects.remove()
+  })
+
+  const listed = async () => (await house.call('GET', '/v1/tools')).body as unknown as Json[]
+
+  test('a tool that only reads runs without asking, and its output reaches stream and model', async () => {
+    const user = someone()
+    await house.provider.script([calls(['lookup', { word: 'tea' }]), says('Tea it is.')], user)
+
+    const frames = await house.chatToEnd(user, user)
+
+    assert.deepEqual(toolStatuses(frames), ['queued', 'running', 'succeeded'])
+    assert.match(JSON.stringify(frames.find(toolState('succeeded'))?.json.data.output), /about tea/)
+    assert.match(JSON.stringify((await house.asked(user))[1]?.body.messages), /about tea/)
+  })
+
+  test('a tool that changes something asks first, and then runs once', async () => {
+    const user = someone()
+    await house.provider.script([calls(['charge', { amount: 5 }]), says('Paid.')], user)
+    const stream = await house.chat(user, user)
+    const { json } = await stream.waitFor(toolState('awaiting_input'))
+    const before = effects.lines().length
+
+    await house.call('POST', `/v1/tool-confirmations/${json.data.confirmationId}/confirm`, { user })
+    await stream.ended()
+
+    assert.equal(before, 0)
+    assert.deepEqual(effects.lines(), ['charge 5'])
+    assert.equal(endOf(stream.frames).output, 'Paid.')
+  })
+
+  test('a tool that reports an error fails with it, and the run goes on', async () => {
+    const user = someone()
+    await house.provider.script([calls(['broken', {}]), says('Oh well.')], user)
+    const stream = await house.chat(user, user)
+    const { json } = await stream.waitFor(toolState('awaiting_input'))
+    await house.call('POST', `/v1/tool-confirmations/${json.data.confirmationId}/confirm`, { user })
+    await stream.ended()
+
+    assert.match(JSON.stringify(stream.frames.find(toolState('failed'))?.json.data.error), /shelf is empty/)
+    assert.equal(endOf(stream.frames).output, 'Oh well.')
+  })
+
+  test('what a tool says while it works is shown as it works', async () => {
+    const user = someone()
+    await house.provider.script([calls(['slow', {}])], user)
+    const stream = await house.chat(user, { input: user, onDisconnect: 'cancel' })
+
+    const { json } = await stream.waitFor(({ json }) => json.data.message === 'halfway')
+
+    assert.equal(json.data.status, 'running')
+    assert.equal(json.data.name, 'slow')
+    stream.leave()
+  })
+
+  test('/v1/tools lists everything with its effect, and what cannot be used with the reason', async () => {
+    const tools = await listed()
+    const of = (name: string) => tools.find((tool) => tool.name === name)
+
+    assert.deepEqual([of('lookup')?.effect, of('lookup')?.available], ['read', true])
+    assert.deepEqual([of('add_item')?.effect, of('charge')?.effect], ['idempotent', 'unsafe'])
+    assert.equal(of('send_feishu_message')?.available, false)
+    assert.match(of('send_feishu_message')?.reason, /FEISHU_APP_ID/)
+    const lame = tools.find((tool) => tool.source.includes('lame') as boolean)
+    assert.equal(lame?.available, false)
+    assert.equal(typeof lame?.reason, 'string')
+  })
+
+  test('what cannot be used is not offered to the provider; everything else is', async () => {
+    const user = someone()
+
+    await house.chatToEnd(user, user)
+
+    const offered = ((await house.asked(user))[0]?.body.tools as Json[]).map((tool) => tool.function.name as string)
+    const usable = (await listed()).filter((tool) => tool.available).map((tool) => tool.name as string)
+    assert.deepEqual(offered.toSorted(), usable.toSorted())
+    assert.ok(!offered.includes('send_feishu_message'))
+    for (const name of offered) assert.match(name, /^[a-zA-Z0-9_-]{1,64}$/)
+  })
+})
+
+describe('the demo model', () => {
+  let polylog: Polylog
+
+  before(async () => {
+    polylog = await startPolylog()
+  })
+
+  after(() => polylog.dispose())
+
+  async function say(user: string, input: string): Promise<SseStream> {
+    return await openStream(`${polylog.baseUrl}/v1/agent/chat`, { body: { userId: user, input } })
+  }
+
+  test('the first answer comes without any setting, and says how to get a real one', async () => {
+    const health = await callServer(polylog.baseUrl, 'GET', '/v1/health')
+    const stream = await say(someone(), 'hello')
+    await stream.ended()
+
+    assert.equal(health.body.model, 'demo/demo')
+    assert.equal(endOf(stream.frames).status, 'succeeded')
+    assert.match(endOf(stream.frames).output, /OPENAI_API_KEY/)
+    assert.ok(eventNames(stream.frames).filter((name) => name === 'agent.delta').length > 3)
+  })
+
+  test('it can show a confirmation: a note is saved after consent, and found again', async () => {
+    const user = someone()
+    const stream = await say(user, 'Please remember that the tea is in the blue tin.')
+    const { json } = await stream.waitFor(toolState('awaiting_input'))
+    await callServer(polylog.baseUrl, 'POST', `/v1/tool-confirmations/${json.data.confirmationId}/confirm`, { user })
+    await stream.ended()
+    const search = await say(user, 'search my notes for tea')
+    await search.ended()
+    const foreign = await say(someone(), 'search my notes for tea')
+    await foreign.ended()
+
+    assert.match(endOf(search.frames).output, /blue tin/)
+    assert.doesNotMatch(endOf(foreign.frames).output, /blue tin/)
+  })
+})

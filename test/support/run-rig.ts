@@ -1,0 +1,172 @@
+// The run machinery in one process: the real scheduler, loop, writer, bus and SQLite
+// store on a temporary file, under a clock that a test moves and an engine that a
+// test scripts. What is not under test here is the network.
+
+import { copyFileSync, existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { AgentDefinition } from '../../src/agents/agent-definition.ts'
+import { createProcessBus, type LiveBus } from '../../src/bus/live-bus.ts'
+import type { Engine, StepRequest } from '../../src/engines/engine.ts'
+import type { RunEvent } from '../../src/journal/event.ts'
+import { systemClock } from '../../src/kit/clock.ts'
+import type { Ids } from '../../src/kit/ids.ts'
+import type { ModelPart } from '../../src/models/model.ts'
+import type { RunParts } from '../../src/runs/run-parts.ts'
+import { RunService, type Started, type StartRequest } from '../../src/runs/run-service.ts'
+import { Scheduler } from '../../src/runs/scheduler.ts'
+import { openSqliteStore } from '../../src/stores/sqlite/sqlite-store.ts'
+import type { Store } from '../../src/stores/store.ts'
+import type { Tool, ToolRegistry } from '../../src/tools/tool.ts'
+import { type ManualClock, manualClock } from './manual-clock.ts'
+
+export type Rig = {
+  store: Store
+  clock: ManualClock
+  bus: LiveBus
+  parts: RunParts
+  scheduler: Scheduler
+  service: RunService
+  /** Messages of warnings and errors so far. */
+  complaints: string[]
+  start(request?: Partial<StartRequest>): Promise<Started>
+  events(runId: string): Promise<RunEvent[]>
+  /** Resolves when the run's row fits, without moving time. */
+  until(runId: string, fits: (row: { status: string; endedAt: number | null; lastSeq: number }) => boolean): Promise<void>
+  close(): Promise<void>
+}
+
+export type Answer = (request: StepRequest, signal: AbortSignal) => AsyncIterable<ModelPart[]>
+
+export type RigOptions = {
+  answer?: Answer
+  tools?: Tool[]
+  limits?: Partial<RunParts['limits']>
+  /** An existing database file. */
+  file?: string
+  clock?: ManualClock
+  ids?: Ids
+  node?: string
+  wrapStore?: (store: Store) => Store
+}
+
+export async function openRig(options: RigOptions = {}): Promise<Rig> {
+  const folder = options.file === undefined ? mkdtempSync(join(tmpdir(), 'polylog-rig-')) : undefined
+  const real = await openSqliteStore({ file: options.file ?? join(folder as string, 'polylog.db'), commitGatherMs: 0, clock: systemClock })
+  const store = options.wrapStore?.(real) ?? real
+  const clock = options.clock ?? manualClock()
+  const bus = createProcessBus()
+  const complaints: string[] = []
+  const complain = (_details: object, message: string) => void complaints.push(message)
+  const engine: Engine = { name: 'scripted', step: options.answer ?? (() => says('Hello.')) }
+  const parts: RunParts = {
+    store,
+    bus,
+    clock,
+    ids: options.ids ?? countingIds(),
+    models: { defaultModel: 'scripted/one', resolve: () => 'scripted/one', open: () => never(), list: () => [] },
+    engine: () => engine,
+    engineName: 'scripted',
+    tools: registryOf(options.tools ?? []),
+    catalogue: { get: () => agent, list: () => [] },
+    limits: { stepsMax: 10, runMaxMs: 600_000, stallMs: 60_000, concurrency: 4, queueMax: 100, confirmationTtlMs: 3_600_000, ...options.limits },
+    log: { info: () => {}, warn: complain, error: complain },
+  }
+  const scheduler = new Scheduler(parts, options.node ?? 'node-1')
+  const service = new RunService(parts, scheduler)
+  return {
+    store,
+    clock,
+    bus,
+    parts,
+    scheduler,
+    service,
+    complaints,
+    start: (request = {}) => service.start({ owner: 'ada', family: 'agent', input: 'Hello?', earlier: [], whenBusy: 'queue', idempotency: null, ...request }),
+    events: (runId) => allEvents(real, runId),
+    async until(runId, fits) {
+      for (let tries = 0; tries < 20_000; tries += 1) {
+        const row = await real.readRun(runId)
+        if (row !== undefined && fits(row)) return
+        await new Promise((resolve) => setImmediate(resolve))
+      }
+      throw new Error(`the run ${runId} never got there: ${JSON.stringify(await real.readRun(runId))}`)
+    },
+    async close() {
+      await scheduler.drain()
+      await real.close()
+      if (folder !== undefined) rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+export async function allEvents(store: Pick<Store, 'readEvents'>, runId: string): Promise<RunEvent[]> {
+  const events: RunEvent[] = []
+  for (let after = 0; ; ) {
+    const page = await store.readEvents(runId, after, 1000)
+    events.push(...page.events)
+    after = page.nextAfter
+    if (page.atHead) return events
+  }
+}
+
+/** The files as a `kill -9` at this instant would leave them. Only while no commit is under way. */
+export function crashImage(file: string, to: string): void {
+  for (const ending of ['', '-wal']) if (existsSync(file + ending)) copyFileSync(file + ending, to + ending)
+}
+
+export async function* says(...texts: string[]): AsyncGenerator<ModelPart[]> {
+  for (const text of texts) yield [{ type: 'text', text }]
+  yield [{ type: 'finish', reason: 'stop' }]
+}
+
+export async function* calls(...wanted: { callId: string; name: string; input?: object; text?: string }[]): AsyncGenerator<ModelPart[]> {
+  for (const { text } of wanted) if (text !== undefined) yield [{ type: 'text', text }]
+  yield wanted.map(({ callId, name, input = {} }) => ({ type: 'tool-call', callId, name, input: input as never, rawInput: JSON.stringify(input) }))
+  yield [{ type: 'finish', reason: 'tool-calls' }]
+}
+
+/** Says nothing until it is aborted. */
+export async function* silence(signal: AbortSignal): AsyncGenerator<ModelPart[]> {
+  yield []
+  await new Promise((_, reject) => {
+    if (signal.aborted) reject(signal.reason as Error)
+    signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true })
+  })
+}
+
+export function toolOf(parts: Partial<Tool> & Pick<Tool, 'name' | 'run'>): Tool {
+  return { description: '', effect: 'read', confirm: 'never', inputSchema: { type: 'object' }, timeoutMs: 60_000, outputCharsMax: 1000, describe: () => `Use ${parts.name}`, ...parts }
+}
+
+function registryOf(tools: Tool[]): ToolRegistry {
+  return {
+    available: () => tools,
+    get: (name) => tools.find((tool) => tool.name === name),
+    list: () => [],
+    check: () => null,
+    close: () => Promise.resolve(),
+  }
+}
+
+const agent: AgentDefinition = {
+  card: {
+    id: 'chat_conversation',
+    version: '1',
+    prompt: { systemTemplate: '' },
+    memory: { strategy: 'sliding_window', maxTokens: 10_000 },
+    tools: { mode: 'denylist', allowedTools: [] },
+  },
+  systemTemplate: 'Be kind.',
+  userTemplate: '',
+  defaults: {},
+}
+
+export function countingIds(prefix = 'id'): Ids {
+  let count = 0
+  return () => `${prefix}-${String(++count).padStart(6, '0')}`
+}
+
+function never(): never {
+  throw new Error('models are not asked here')
+}
