@@ -13,6 +13,7 @@ import { buildServer } from '../http/server.ts'
 import { Streams } from '../http/stream-reply.ts'
 import { type Clock, systemClock } from '../kit/clock.ts'
 import { ulidIds } from '../kit/ids.ts'
+import { readModelConfigs } from '../models/model-configs.ts'
 import { createModels } from '../models/providers.ts'
 import type { RunParts } from '../runs/run-parts.ts'
 import { RunService } from '../runs/run-service.ts'
@@ -53,6 +54,7 @@ export async function compose(
   if (models.defaultModel === 'demo/demo') {
     log.warn('No model provider is configured: the built-in demo model answers. Set OPENAI_API_KEY (or another provider’s key), or POLYLOG_MODEL=provider/model, for a real one.')
   }
+  const configs = await readModelConfigs(config.modelConfigsFile, models)
   const store = await openStore(config, log, clock)
   const tools = await openTools(config, store, log, clock, environment)
   const metrics = createMetrics()
@@ -71,6 +73,7 @@ export async function compose(
     clock,
     ids,
     models,
+    configs,
     engine: () => engine,
     engineName: engine.name,
     tools,
@@ -85,7 +88,7 @@ export async function compose(
   const streams = new Streams({ store, bus, clock, metrics })
   const retention = startRetention({ store, clock, log, retentionMs: config.limits.retentionMs })
   const server = await buildServer({
-    services: { store, runs, streams, tools, models, catalogue, metrics, clock, ids, settings: { authMode: config.auth.mode, pingMs: config.pingMs } },
+    services: { store, runs, streams, tools, models, configs, catalogue, metrics, clock, ids, settings: { authMode: config.auth.mode, pingMs: config.pingMs } },
     authenticator: createAuthenticator(config.auth, { clock }),
     log,
     version,

@@ -46,6 +46,7 @@ export type Config = {
   readonly workspaceDir: string
   readonly feishu: { readonly appId: string | null; readonly appSecret: string | null; readonly baseUrl: string | null }
   readonly mcpConfigFile: string | null
+  readonly modelConfigsFile: string | null
   readonly agentsDir: string
   readonly limits: {
     readonly jsonBodyBytes: number
@@ -91,6 +92,7 @@ function build(read: SettingReader): Config {
   const dataDir = resolve(read.text('POLYLOG_DATA') ?? 'data')
   const workspace = read.text('POLYLOG_WORKSPACE')
   const mcpConfig = read.text('POLYLOG_MCP_CONFIG')
+  const modelConfigs = read.text('POLYLOG_MODEL_CONFIGS')
   const retentionDays = read.decimal('POLYLOG_RETENTION_DAYS', 0, 0, 36_500)
   return {
     host,
@@ -126,6 +128,7 @@ function build(read: SettingReader): Config {
       baseUrl: read.url('FEISHU_BASE_URL'),
     },
     mcpConfigFile: mcpConfig === null ? null : resolve(mcpConfig),
+    modelConfigsFile: modelConfigs === null ? null : resolve(modelConfigs),
     agentsDir: resolve(read.text('POLYLOG_AGENTS_DIR') ?? fileURLToPath(new URL('../../agents', import.meta.url))),
     limits: {
       jsonBodyBytes: read.whole('POLYLOG_BODY_MAX', 2 * mebibyte, 1024, 1024 * mebibyte),
@@ -274,6 +277,7 @@ export function describeConfig(config: Config): Record<string, unknown> {
     engine: config.engine,
     feishu: config.feishu.appId !== null && config.feishu.appSecret !== null,
     mcpConfigFile: config.mcpConfigFile,
+    modelConfigsFile: config.modelConfigsFile,
     limits: config.limits,
     logLevel: config.logLevel,
   }

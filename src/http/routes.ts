@@ -11,7 +11,7 @@ import type { Ids } from '../kit/ids.ts'
 import type { RunService } from '../runs/run-service.ts'
 import type { Store } from '../stores/store.ts'
 import type { ToolRegistry } from '../tools/tool.ts'
-import type { Models } from '../models/model.ts'
+import type { ModelConfigs, Models } from '../models/model.ts'
 import type { Metrics } from './metrics.ts'
 import type { Streams } from './stream-reply.ts'
 
@@ -21,6 +21,7 @@ export type Services = {
   streams: Streams
   tools: ToolRegistry
   models: Models
+  configs: ModelConfigs
   catalogue: Catalogue
   metrics: Metrics
   clock: Clock

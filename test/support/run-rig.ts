@@ -12,8 +12,10 @@ import type { RunEvent } from '../../src/journal/event.ts'
 import { systemClock } from '../../src/kit/clock.ts'
 import type { Ids } from '../../src/kit/ids.ts'
 import type { ModelPart } from '../../src/models/model.ts'
+import { modelConfigsOf } from '../../src/models/model-configs.ts'
 import type { RunParts } from '../../src/runs/run-parts.ts'
-import { RunService, type Started, type StartRequest } from '../../src/runs/run-service.ts'
+import type { Started, StartRequest } from '../../src/runs/run-acceptance.ts'
+import { RunService } from '../../src/runs/run-service.ts'
 import { Scheduler } from '../../src/runs/scheduler.ts'
 import { openSqliteStore } from '../../src/stores/sqlite/sqlite-store.ts'
 import type { Store } from '../../src/stores/store.ts'
@@ -65,6 +67,7 @@ export async function openRig(options: RigOptions = {}): Promise<Rig> {
     clock,
     ids: options.ids ?? countingIds(),
     models: { defaultModel: 'scripted/one', resolve: () => 'scripted/one', open: () => never(), list: () => [] },
+    configs: modelConfigsOf([]),
     engine: () => engine,
     engineName: 'scripted',
     tools: registryOf(options.tools ?? []),

@@ -3,7 +3,7 @@
 import { z } from 'zod'
 import { beginning } from '../../dialects/dialect.ts'
 import { AppError } from '../../errors/app-error.ts'
-import { fingerprint } from '../../runs/run-service.ts'
+import { fingerprint } from '../../runs/run-acceptance.ts'
 import type { RunRow } from '../../stores/store.ts'
 import { checkCursor, cursorOf } from '../cursor.ts'
 import { dialectNamed } from '../formats.ts'
