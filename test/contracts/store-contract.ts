@@ -6,6 +6,7 @@ import { describe } from 'node:test'
 import type { Store } from '../../src/stores/store.ts'
 import { acceptContract } from './store-contract-accept.ts'
 import { claimContract } from './store-contract-claim.ts'
+import { comparisonContract } from './store-contract-comparisons.ts'
 import { conversationContract } from './store-contract-conversations.ts'
 import { interactionContract } from './store-contract-interactions.ts'
 import { journalContract } from './store-contract-journal.ts'
@@ -30,5 +31,6 @@ export function storeContract(name: string, open: OpenStore): void {
     claimContract(open)
     interactionContract(open)
     conversationContract(open)
+    comparisonContract(open)
   })
 }
