@@ -5,6 +5,7 @@ import { mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { readCatalogue } from '../agents/catalogue.ts'
 import { createProcessBus } from '../bus/live-bus.ts'
+import { ComparisonService } from '../comparisons/comparison-service.ts'
 import { createLocalEngine } from '../engines/local/local-engine.ts'
 import { AppError } from '../errors/app-error.ts'
 import { createAuthenticator } from '../http/caller.ts'
@@ -81,14 +82,18 @@ export async function compose(
     limits: config.limits,
     log,
     countEvents: (count) => metrics.eventsStored(count),
-    runEnded: (family, status) => metrics.runEnded(family, status),
+    runEnded(family, status, runId) {
+      metrics.runEnded(family, status)
+      comparisons.runEnded(family, runId)
+    },
   }
   const scheduler = new Scheduler(parts, ids())
   const runs = new RunService(parts, scheduler)
+  const comparisons = new ComparisonService({ store, runs, configs, clock, ids, random: Math.random, log })
   const streams = new Streams({ store, bus, clock, metrics })
   const retention = startRetention({ store, clock, log, retentionMs: config.limits.retentionMs })
   const server = await buildServer({
-    services: { store, runs, streams, tools, models, configs, catalogue, metrics, clock, ids, settings: { authMode: config.auth.mode, pingMs: config.pingMs } },
+    services: { store, runs, comparisons, streams, tools, models, configs, catalogue, metrics, clock, ids, settings: { authMode: config.auth.mode, pingMs: config.pingMs } },
     authenticator: createAuthenticator(config.auth, { clock }),
     log,
     version,
@@ -102,6 +107,7 @@ export async function compose(
     async start() {
       const address = await server.listen({ host: config.host, port: config.port })
       scheduler.start()
+      await comparisons.settleAll().catch((error: unknown) => log.warn({ err: error }, 'comparisons could not be settled; readers will do it'))
       return address
     },
     async stop() {

@@ -43,6 +43,7 @@ export const errorCodes = {
   tool_confirmation_not_found: 'not_found',
   agent_not_found: 'not_found',
   tool_not_found: 'not_found',
+  comparison_not_found: 'not_found',
   message_not_found: 'not_found',
   trace_not_found: 'not_found',
 
@@ -52,6 +53,9 @@ export const errorCodes = {
   tool_confirmation_expired: 'conflict',
   run_fenced: 'conflict',
   accept_stale: 'conflict',
+  comparison_not_ready: 'conflict',
+  comparison_failed: 'conflict',
+  comparison_voted: 'conflict',
 
   body_too_large: 'too_large',
   rate_limited: 'limited',

@@ -6,6 +6,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { z } from 'zod'
 import type { Catalogue } from '../agents/catalogue.ts'
 import { type Caller, claimsOf, type Login, resolveCaller } from './caller.ts'
+import type { ComparisonService } from '../comparisons/comparison-service.ts'
 import type { Clock } from '../kit/clock.ts'
 import type { Ids } from '../kit/ids.ts'
 import type { RunService } from '../runs/run-service.ts'
@@ -18,6 +19,7 @@ import type { Streams } from './stream-reply.ts'
 export type Services = {
   store: Store
   runs: RunService
+  comparisons: ComparisonService
   streams: Streams
   tools: ToolRegistry
   models: Models
@@ -79,4 +81,5 @@ export const errorBody = z
 
 export const userIdQuery = z.object({
   userId: z.string().max(200).optional().describe('Who is asking, where nobody is logged in.'),
+  client_id: z.string().max(200).optional().describe('The same, in the words of the chat API.'),
 })

@@ -80,6 +80,11 @@ export class Streams {
     }
   }
 
+  /** Follows a run from its first event, for a source that is made elsewhere. */
+  follow(runId: string): Follower {
+    return new Follower(runId, 0, this.parts.store, this.parts.bus)
+  }
+
   /** The server is going down: every stream ends cleanly, and its client comes back with its cursor. */
   endAll(): void {
     for (const stream of this.open) stream.stop()

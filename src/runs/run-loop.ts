@@ -204,7 +204,7 @@ export class RunLoop {
       if (this.writer.lost !== undefined) return 'lost'
       throw error
     }
-    this.parts.runEnded?.(this.row.family, ending.status)
+    this.parts.runEnded?.(this.row.family, ending.status, this.runId)
     return 'ended'
   }
 }

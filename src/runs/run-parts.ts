@@ -39,5 +39,5 @@ export type RunParts = {
   limits: RunLimits
   log: RunLog
   countEvents?: (count: number) => void
-  runEnded?: (family: string, status: RunStatus) => void
+  runEnded?: (family: string, status: RunStatus, runId: string) => void
 }
