@@ -35,6 +35,14 @@ export type VoteMetrics = { votes: number; configs: ConfigMetrics[]; pairs: Pair
 /** A lead of `tellingPoints`, as a distance from one half. */
 const tellingShare = 1 / (1 + 10 ** (-tellingPoints / 400)) - 0.5
 
+/** Nothing is ahead of itself. */
+const unknowable: ReturnType<typeof ratePair> = {
+  value: 0,
+  low: Number.NEGATIVE_INFINITY,
+  high: Number.POSITIVE_INFINITY,
+  verdict: 'too_few_votes',
+}
+
 export function voteMetrics(counts: readonly VoteCount[]): VoteMetrics {
   const pairs = new Map<string, VoteCount[]>()
   for (const count of counts) {
@@ -59,7 +67,7 @@ function pairMetrics([first, second]: [string, string], counts: readonly VoteCou
   const ties = of('tie')
   const bothBad = of('both_bad')
   const votes = firstWins + secondWins + ties + bothBad
-  const { verdict, ...difference } = ratePair({ first, second, firstWins, secondWins, undecided: ties + bothBad })
+  const { verdict, ...difference } = first === second ? unknowable : ratePair({ first, second, firstWins, secondWins, undecided: ties + bothBad })
   const half = (sign: 1 | -1): Interval => {
     const bounds = [difference.low, difference.high].map((bound) => meanRating + (sign * bound) / 2).toSorted((x, y) => x - y)
     return { value: meanRating + (sign * difference.value) / 2, low: bounds[0] as number, high: bounds[1] as number }
