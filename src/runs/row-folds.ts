@@ -25,7 +25,7 @@ export function foldRows(runId: string, state: RunState, event: RunEvent, change
     }
     case 'message.done':
       if (event.data.state !== 'active') {
-        addMessage(changes, state, { ...blankMessage(runId, state, event), id: event.data.messageId, role: 'assistant', content: event.data.text, state: event.data.state, metadata: { runId, torn: true } })
+        addMessage(changes, state, { ...blankMessage(runId, state, event), id: event.data.messageId, role: 'assistant', content: event.data.text, state: event.data.state })
       }
       return
     case 'step.done': {

@@ -27,8 +27,8 @@ export type StartRequest = {
   temperature?: number
   maxTokens?: number
   onDisconnect?: 'continue' | 'cancel'
-  /** The name of a model configuration. */
-  config?: string
+  /** The name of a model configuration; null is the default one. Absent: none, only the agent's own settings. */
+  config?: string | null
   /** Answer the last question of the conversation again; `input` and `earlier` do not count. */
   regenerate?: true
   variant?: 'shadow'
@@ -73,10 +73,12 @@ export class RunAcceptance {
   async startTogether(requests: readonly StartRequest[], beside?: (turn: PlannedTurn) => AcceptBeside): Promise<Started[]> {
     const first = requests[0] as StartRequest
     const items = requests.map((request): Item => ({ request, spec: this.specFor(request), idempotency: keyOf(request) }))
-    const known = await Promise.all(
-      items.map(({ idempotency }) => (idempotency === null ? undefined : this.findStarted(first.owner, idempotency))),
-    )
-    if (known.every((run) => run !== undefined)) return known.map((run) => ({ run, outcome: 'existing' }))
+    const known: RunRow[] = []
+    for (const { idempotency } of items) {
+      const run = idempotency === null ? undefined : await this.findStarted(first.owner, idempotency)
+      if (run !== undefined) known.push(run)
+    }
+    if (known.length === items.length) return known.map((run) => ({ run, outcome: 'existing' }))
     return await this.inTurn(first, async () => {
       for (let attempt = 1; ; attempt++) {
         try {
@@ -93,7 +95,7 @@ export class RunAcceptance {
   private specFor(request: StartRequest): RunSpec {
     const agentId = request.agentId ?? chatAgentId
     const definition = this.parts.catalogue.get(agentId)
-    const config = request.config === undefined ? undefined : this.parts.configs.get(request.config)
+    const config = request.config === undefined ? undefined : this.parts.configs.get(request.config ?? undefined)
     const context = request.context === undefined ? undefined : boundContext(request.context)
     const wanted = request.context === undefined ? undefined : enabledTools(request.context)
     const tools = wanted === undefined || config?.tools === undefined ? (wanted ?? config?.tools) : wanted.filter((name) => config.tools?.includes(name))

@@ -10,6 +10,7 @@ import { comparisonContract } from './store-contract-comparisons.ts'
 import { conversationContract } from './store-contract-conversations.ts'
 import { interactionContract } from './store-contract-interactions.ts'
 import { journalContract } from './store-contract-journal.ts'
+import { turnContract } from './store-contract-turns.ts'
 import { upkeepContract } from './store-contract-upkeep.ts'
 
 export type OpenedStore = {
@@ -31,6 +32,7 @@ export function storeContract(name: string, open: OpenStore): void {
     claimContract(open)
     interactionContract(open)
     conversationContract(open)
+    turnContract(open)
     comparisonContract(open)
   })
 }

@@ -8,7 +8,7 @@ import type { StartRequest } from '../../runs/run-acceptance.ts'
 import { optionalId } from '../routes.ts'
 
 /** Idempotency keys are per owner and route. */
-export const chatRouteName = 'POST /v1/agent/chat'
+const chatRouteName = 'POST /v1/agent/chat'
 
 const contentPart = z.object({ type: z.string(), text: z.string().optional() }).loose()
 
