@@ -48,7 +48,7 @@ const comparisonParams = z.object({ comparison_id: z.string().min(1).max(200) })
 const compareRoute = 'POST /api/ab/compare'
 
 export function comparisonRoutes(server: Server, services: Services): void {
-  const { comparisons, runs, store, streams, settings, clock } = services
+  const { comparisons, runs, store, streams, settings } = services
   const refusals = { 400: sentenceBody, 404: sentenceBody, 409: sentenceBody }
 
   server.post(
@@ -74,7 +74,7 @@ export function comparisonRoutes(server: Server, services: Services): void {
         return await attach(request, reply, await toResume(owner, key, request.body), dialect, parseArmCursors(lastEventId))
       }
       const { config_a, config_b, ...question } = request.body
-      const start = toStart({ ...question, config_name: null, is_refresh: false, provider: null, model: null }, owner, clock.now())
+      const start = toStart({ ...question, config_name: null, is_refresh: false, provider: null, model: null }, owner, services)
       const { comparison, outcome } = await comparisons.compare({
         start: { ...start, idempotency: key === undefined ? null : { key, route: compareRoute, body: request.body } },
         configA: given(config_a),

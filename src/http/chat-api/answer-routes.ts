@@ -53,7 +53,7 @@ export function answerRoutes(server: Server, services: Services): void {
     async (request, reply) => {
       const owner = clientOf(request, services)
       const dialect = dialectFor(request.body, request.headers.accept)
-      const start = withKey(toStart(request.body, owner, clock.now()), request.headers['idempotency-key'], request.body, 'POST /api/get_chat_response_stream')
+      const start = withKey(toStart(request.body, owner, services), request.headers['idempotency-key'], request.body, 'POST /api/get_chat_response_stream')
       const found = await startOrResume(services, request.headers, start, dialect)
       if (found === null) return reply.code(204).send(null)
       const { run, cursor, started } = found
@@ -86,7 +86,7 @@ export function answerRoutes(server: Server, services: Services): void {
     },
     async (request, reply) => {
       const owner = clientOf(request, services)
-      const start = withKey(toStart(request.body, owner, clock.now()), request.headers['idempotency-key'], request.body, 'POST /api/get_chat_response')
+      const start = withKey(toStart(request.body, owner, services), request.headers['idempotency-key'], request.body, 'POST /api/get_chat_response')
       const { run, outcome } = await runs.start(start)
       const gone = new AbortController()
       reply.raw.on('close', () => gone.abort())

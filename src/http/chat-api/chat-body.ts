@@ -5,7 +5,9 @@ import { z } from 'zod'
 import { chunksDialect, type ChunksState } from '../../dialects/chunks/chunks.ts'
 import type { Dialect } from '../../dialects/dialect.ts'
 import { AppError } from '../../errors/app-error.ts'
+import type { Models } from '../../models/model.ts'
 import type { StartRequest } from '../../runs/run-acceptance.ts'
+import type { Services } from '../routes.ts'
 import { clientFields, optionalFlag, optionalIdField } from './client.ts'
 
 const pair = z.tuple([z.string().max(200), z.string()])
@@ -36,14 +38,14 @@ export type ChatBody = z.infer<typeof chatBody>
 const titleChars = 20
 
 /** Everything but the idempotency key, which is a header. */
-export function toStart(body: ChatBody, owner: string, nowMs: number): Omit<StartRequest, 'idempotency'> {
-  refuseLateRequest(body, nowMs)
+export function toStart(body: ChatBody, owner: string, { clock, models }: Pick<Services, 'clock' | 'models'>): Omit<StartRequest, 'idempotency'> {
+  refuseLateRequest(body, clock.now())
   const again = body.is_refresh === true
   const { input, earlier } = again ? { input: '', earlier: [] } : questionOf(body)
   if (again && body.conversation_id === undefined) {
     throw new AppError('nothing_to_regenerate', 'is_refresh needs the conversation_id of the conversation whose last question is to be answered again.')
   }
-  const model = modelOf(body)
+  const model = modelOf(body, models)
   return {
     owner,
     family: 'chat-api',
@@ -89,9 +91,14 @@ function isPair(given: Exclude<ChatBody['last_message'], string | null | undefin
   return given.length === 2 && typeof given[0] === 'string'
 }
 
-function modelOf({ provider, model }: ChatBody): string | undefined {
+/** A provider that is named must be there: a model may have any name, also one that begins like another provider. */
+function modelOf({ provider, model }: ChatBody, models: Pick<Models, 'list'>): string | undefined {
   const wanted = { provider: provider?.trim() ?? '', model: model?.trim() ?? '' }
   if (wanted.provider === '') return wanted.model === '' ? undefined : wanted.model
+  const known = models.list().map((one) => one.provider)
+  if (!known.includes(wanted.provider)) {
+    throw new AppError('unknown_model', `There is no provider ${JSON.stringify(wanted.provider)}; known are ${known.join(', ')}.`)
+  }
   if (wanted.model === '') throw new AppError('unknown_model', 'provider alone names no model; send model as well.')
   return wanted.model.startsWith(`${wanted.provider}/`) ? wanted.model : `${wanted.provider}/${wanted.model}`
 }
