@@ -400,6 +400,22 @@ describe('Requirement: Conversation CRUD Operations', () => {
     assert.ok(trace.events.some((event: Json) => event.type === 'tool_start'))
   })
 
+  test('an answer that was written in several steps is one message, with the text of the stream and the id of done', async () => {
+    const client = someone()
+    const answer = [[{ text: 'Let me see. ' }, ...calls(['lookup', { word: 'a' }])], says('Found.')]
+    await house.provider.script([...answer, ...answer], client)
+    const stream = await ask(house, client, client)
+    const frames = await stream.toEnd()
+    const whole = await post(house, 'get_chat_response', client, { message: client })
+
+    const { body } = await post(house, 'load_conversation', client, { conversation_id: stream.conversationId })
+
+    const last = body.messages[1]
+    assert.equal(body.messages.length, 2)
+    assert.deepEqual([last.content, last.message_id], ['Let me see. Found.', frames.at(-1)?.message_id])
+    assert.deepEqual([textOf(frames), whole.body.response], [last.content, last.content])
+  })
+
   test('a conversation whose answer was cancelled shows the question, with the trace', async () => {
     const client = someone()
     await house.provider.script([hangsAfter('Once ')], client)

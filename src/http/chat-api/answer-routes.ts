@@ -10,6 +10,7 @@ import type { StartRequest } from '../../runs/run-acceptance.ts'
 import type { RunRow } from '../../stores/store.ts'
 import type { Server, Services } from '../routes.ts'
 import { startHeaders, startOrResume } from '../start-or-resume.ts'
+import { messagesMax, textOf } from './answers.ts'
 import { type ChatBody, chatBody, dialectFor, toStart } from './chat-body.ts'
 import { clientOf, clientQuery, sentenceBody } from './client.ts'
 import { readTrace } from './read-trace.ts'
@@ -104,9 +105,9 @@ export function answerRoutes(server: Server, services: Services): void {
     switch (run.status) {
       case 'succeeded': {
         const { message_id } = await readTrace(store, run.id)
-        const message = message_id === null ? undefined : await store.readMessage(message_id)
+        const rows = run.conversationId === null ? [] : await store.allMessages(run.conversationId, { runId: run.id, limit: messagesMax })
         return reply.send({
-          response: message?.content ?? '',
+          response: textOf(rows),
           ...ids,
           message_id,
           server_response_msg_ts: (run.endedAt ?? clock.now()) / 1000,

@@ -4,8 +4,9 @@ import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import type { Trace } from '../../dialects/chunks/trace.ts'
 import { isoTime } from '../../kit/clock.ts'
-import type { ConversationRow, MessageRow } from '../../stores/store.ts'
+import type { ConversationRow, FeedbackSummary } from '../../stores/store.ts'
 import type { Server, Services } from '../routes.ts'
+import { type Entry, entriesOf, messagesMax } from './answers.ts'
 import { clientFields, clientOf, clientQuery, idField, ownConversation, sentenceBody } from './client.ts'
 import { readTrace } from './read-trace.ts'
 
@@ -34,8 +35,6 @@ const messageView = z.object({
   trace: messageTrace.optional().describe('With the last message of the run: the answer, or the question where none came.'),
 })
 
-/** More rows than any conversation that a person reads. */
-const messagesMax = 100_000
 /** Traces of older answers are fetched one by one. */
 const tracesMax = 100
 
@@ -64,21 +63,19 @@ export function chatConversationRoutes(server: Server, services: Services): void
         store.allMessages(row.id, { limit: messagesMax }),
         store.feedbackIn(row.id, owner),
       ])
-      const shown = all.filter((message) => message.state === 'active' && (message.role === 'user' || (message.role === 'assistant' && message.content !== '')))
-      const traces = await tracesOf(shown)
+      const entries = entriesOf(all)
+      const traces = await tracesOf(entries)
       reply.header('cache-control', 'no-store')
       return {
         ...toConversation(row),
-        messages: shown.map((message) => {
-          const said = feedback.get(message.id)
-          const trace = traces.get(message.id)
+        messages: entries.map((entry) => {
+          const trace = traces.get(entry.id)
           return {
-            message_id: message.id,
-            sender: message.role === 'user' ? ('User' as const) : ('Assistant' as const),
-            content: message.content,
-            created_at: isoTime(message.createdAt),
-            feedback: said?.reaction ?? null,
-            comment_count: said?.comments ?? 0,
+            message_id: entry.id,
+            sender: entry.role === 'user' ? ('User' as const) : ('Assistant' as const),
+            content: entry.content,
+            created_at: isoTime(entry.createdAt),
+            ...feedbackOn(entry, feedback),
             ...(trace === undefined ? {} : { trace }),
           }
         }),
@@ -155,7 +152,7 @@ export function chatConversationRoutes(server: Server, services: Services): void
   }
 
   /** By the message that they are shown with: the last of their run. */
-  async function tracesOf(messages: readonly MessageRow[]): Promise<Map<string, z.infer<typeof messageTrace>>> {
+  async function tracesOf(messages: readonly Entry[]): Promise<Map<string, z.infer<typeof messageTrace>>> {
     const lastOfRun = new Map<string, string>()
     for (const message of messages) if (message.runId !== null) lastOfRun.set(message.runId, message.id)
     const traces = new Map<string, z.infer<typeof messageTrace>>()
@@ -170,6 +167,15 @@ export function chatConversationRoutes(server: Server, services: Services): void
 
 function toConversation(row: ConversationRow): z.infer<typeof conversationView> {
   return { conversation_id: row.id, title: row.title ?? untitled, created_at: isoTime(row.createdAt), last_message_at: isoTime(row.updatedAt) }
+}
+
+/** An answer may have been written in several steps, and each has an id that somebody may have liked. */
+function feedbackOn({ ids }: Entry, feedback: ReadonlyMap<string, FeedbackSummary>): { feedback: 'like' | 'dislike' | null; comment_count: number } {
+  const said = ids.flatMap((id) => feedback.get(id) ?? [])
+  return {
+    feedback: said.findLast(({ reaction }) => reaction !== null)?.reaction ?? null,
+    comment_count: said.reduce((sum, { comments }) => sum + comments, 0),
+  }
 }
 
 function shortened({ trace_id, events, status, total_tool_calls, total_duration_ms }: Trace): z.infer<typeof messageTrace> {
