@@ -14,7 +14,18 @@ import type { RunLog } from '../runs/run-parts.ts'
 import type { StartRequest } from '../runs/run-acceptance.ts'
 import type { RunService } from '../runs/run-service.ts'
 import type { ComparisonRow, MessageRow, Preference, RunRow, Store } from '../stores/store.ts'
-import { type ArmMessages, type ArmStatus, messageStates, type Side, sideAfterVote, sideWithoutVote, standsInHistory, stateOf, voteCounts, votesOn } from './comparison.ts'
+import {
+  type ArmMessages,
+  type ArmStatus,
+  messageStates,
+  type Side,
+  sideAfterVote,
+  sideWithoutVote,
+  standsInHistory,
+  stateOf,
+  voteCounts,
+  votesOn,
+} from './comparison.ts'
 import { type VoteMetrics, voteMetrics } from './vote-metrics.ts'
 
 export type ComparisonParts = {
@@ -69,8 +80,10 @@ export class ComparisonService {
       ...start,
       family: comparisonFamily,
       config,
+      blind: true,
       ...(side === 'b' ? { variant: 'shadow' } : {}),
-      idempotency: start.idempotency === null ? null : { ...start.idempotency, route: armRoute(start.idempotency.route, side) },
+      idempotency:
+        start.idempotency === null ? null : { ...start.idempotency, route: armRoute(start.idempotency.route, side) },
     })
     const sides = firstSideIsConfigA ? [names.a, names.b] : [names.b, names.a]
     const started = await runs.startTogether([arm(sides[0] as string, 'a'), arm(sides[1] as string, 'b')], (turn) => ({
@@ -102,7 +115,10 @@ export class ComparisonService {
   }
 
   /** The comparison that a repeated request belongs to. */
-  async findStarted(owner: string, key: { key: string; route: string; fingerprint: string }): Promise<ComparisonRow | undefined> {
+  async findStarted(
+    owner: string,
+    key: { key: string; route: string; fingerprint: string },
+  ): Promise<ComparisonRow | undefined> {
     const run = await this.parts.runs.findStarted(owner, { ...key, route: armRoute(key.route, 'a') })
     return run === undefined ? undefined : await this.parts.store.findComparisonByRun(run.id)
   }
@@ -117,7 +133,10 @@ export class ComparisonService {
   async arms(row: ComparisonRow): Promise<{ runA: RunRow; runB: RunRow }> {
     const { runs } = this.parts
     if (row.runA === null || row.runB === null) {
-      throw new AppError('run_not_found', 'The answers of this comparison came without runs, so there is nothing to follow.')
+      throw new AppError(
+        'run_not_found',
+        'The answers of this comparison came without runs, so there is nothing to follow.',
+      )
     }
     return { runA: await runs.get(row.owner, row.runA), runB: await runs.get(row.owner, row.runB) }
   }
@@ -139,7 +158,10 @@ export class ComparisonService {
     const { store, ids, clock } = this.parts
     const conversation = await store.readConversation(request.conversationId)
     if (conversation === undefined || conversation.owner !== owner) {
-      throw new AppError('conversation_not_found', `There is no conversation ${JSON.stringify(request.conversationId)}.`)
+      throw new AppError(
+        'conversation_not_found',
+        `There is no conversation ${JSON.stringify(request.conversationId)}.`,
+      )
     }
     await this.message(request.conversationId, request.userMessageId, 'user')
     const a = await this.message(request.conversationId, request.messageA, 'assistant')
@@ -169,7 +191,12 @@ export class ComparisonService {
   }
 
   /** One vote each; another only with `revise`, and the one before it stays on record. */
-  async vote(owner: string, id: string, preference: Preference, revise: boolean): Promise<{ row: ComparisonRow; changed: boolean }> {
+  async vote(
+    owner: string,
+    id: string,
+    preference: Preference,
+    revise: boolean,
+  ): Promise<{ row: ComparisonRow; changed: boolean }> {
     const { store, clock } = this.parts
     for (let attempt = 1; attempt <= voteTriesMax; attempt++) {
       const row = await this.get(owner, id)

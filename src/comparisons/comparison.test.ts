@@ -3,7 +3,18 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import type { ComparisonRow, MessageRow } from '../stores/store.ts'
-import { type ArmStatus, configOf, messageStates, parsePreference, sideAfterVote, sideWithoutVote, standsInHistory, stateOf, voteCounts, votesOn } from './comparison.ts'
+import {
+  type ArmStatus,
+  configOf,
+  messageStates,
+  parsePreference,
+  sideAfterVote,
+  sideWithoutVote,
+  standsInHistory,
+  stateOf,
+  voteCounts,
+  votesOn,
+} from './comparison.ts'
 
 const row = (changes: Partial<ComparisonRow> = {}): ComparisonRow => ({
   id: 'x',
@@ -73,7 +84,14 @@ describe('a comparison', () => {
 
 describe('a preference', () => {
   it('is read in any case', () => {
-    assert.deepEqual(['A', 'b ', 'TIE', 'Both_Bad', 'both bad', 'both-bad'].map(parsePreference), ['a', 'b', 'tie', 'both_bad', 'both_bad', 'both_bad'])
+    assert.deepEqual(['A', 'b ', 'TIE', 'Both_Bad', 'both bad', 'both-bad'].map(parsePreference), [
+      'a',
+      'b',
+      'tie',
+      'both_bad',
+      'both_bad',
+      'both_bad',
+    ])
   })
 
   it('is nothing else', () => {
@@ -104,7 +122,8 @@ describe('a vote', () => {
 })
 
 describe('the history', () => {
-  const shown = (arms: Parameters<typeof messageStates>[0], side: 'a' | 'b') => Object.fromEntries(messageStates(arms, side).map(({ id, state }) => [id, state]))
+  const shown = (arms: Parameters<typeof messageStates>[0], side: 'a' | 'b') =>
+    Object.fromEntries(messageStates(arms, side).map(({ id, state }) => [id, state]))
 
   it('is the chosen answer with its tools; the question that both share stays', () => {
     const arms = {
@@ -125,17 +144,30 @@ describe('the history', () => {
     assert.deepEqual(shown(arms, 'a'), { qb: 'superseded', b1: 'superseded' })
   })
 
+  it('keeps the question where the arm that brought it failed before its first word', () => {
+    const arms = { a: [message('q', { role: 'user', parentId: null })], b: [message('b1', { state: 'superseded' })] }
+
+    assert.deepEqual(shown(arms, 'b'), { b1: 'active' })
+  })
+
   it('never brings back what was torn or given up', () => {
     const arms = {
       a: [message('a1')],
-      b: [message('torn', { state: 'superseded', metadata: { torn: true } }), message('half', { state: 'abandoned' }), message('b1', { state: 'superseded' })],
+      b: [
+        message('torn', { state: 'superseded', metadata: { torn: true } }),
+        message('half', { state: 'abandoned' }),
+        message('b1', { state: 'superseded' }),
+      ],
     }
 
     assert.deepEqual(shown(arms, 'b'), { a1: 'superseded', b1: 'active' })
   })
 
   it('is out of reach where a later answer took the place of both', () => {
-    assert.equal(standsInHistory({ a: [message('a1', { state: 'superseded' })], b: [message('b1', { state: 'superseded' })] }), false)
+    assert.equal(
+      standsInHistory({ a: [message('a1', { state: 'superseded' })], b: [message('b1', { state: 'superseded' })] }),
+      false,
+    )
     assert.equal(standsInHistory({ a: [message('a1')], b: [message('b1', { state: 'superseded' })] }), true)
   })
 })

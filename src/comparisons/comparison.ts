@@ -14,7 +14,10 @@ export const preferences: readonly Preference[] = ['a', 'b', 'tie', 'both_bad']
 
 /** Any spelling of the four words: `A`, `Tie`, `both-bad`. */
 export function parsePreference(text: string): Preference | undefined {
-  const word = text.trim().toLowerCase().replace(/[\s-]+/g, '_')
+  const word = text
+    .trim()
+    .toLowerCase()
+    .replace(/[\s-]+/g, '_')
   return preferences.find((preference) => preference === word)
 }
 
@@ -52,20 +55,32 @@ export function votesOn(row: ComparisonRow): number {
 /** Throws where the vote may not come. False: it says what stands there already, and nothing is to be done. */
 export function voteCounts(row: ComparisonRow, preference: Preference, revise: boolean): boolean {
   if (row.state === 'pending') {
-    throw new AppError('comparison_not_ready', 'Both answers must be complete before a vote. Wait for the end of the stream.', {
-      details: { comparisonId: row.id },
-    })
+    throw new AppError(
+      'comparison_not_ready',
+      'Both answers must be complete before a vote. Wait for the end of the stream.',
+      {
+        details: { comparisonId: row.id },
+      },
+    )
   }
   if (row.state === 'failed') {
-    throw new AppError('comparison_failed', 'One of the answers failed, so there is nothing to compare and no vote is asked.', {
-      details: { comparisonId: row.id },
-    })
+    throw new AppError(
+      'comparison_failed',
+      'One of the answers failed, so there is nothing to compare and no vote is asked.',
+      {
+        details: { comparisonId: row.id },
+      },
+    )
   }
   if (row.preference === null) return true
   if (!revise) {
-    throw new AppError('comparison_voted', `This comparison has a vote: ${row.preference}. Send revise: true to change it.`, {
-      details: { comparisonId: row.id, preference: row.preference },
-    })
+    throw new AppError(
+      'comparison_voted',
+      `This comparison has a vote: ${row.preference}. Send revise: true to change it.`,
+      {
+        details: { comparisonId: row.id, preference: row.preference },
+      },
+    )
   }
   return row.preference !== preference
 }
@@ -78,7 +93,9 @@ export type ArmMessages = Record<Side, readonly MessageRow[]>
  * own, the question goes with its answer. What was torn or never finished belongs to no history.
  */
 export function messageStates(arms: ArmMessages, side: Side): { id: string; state: MessageState }[] {
-  const shared = questionOf(arms.a) === questionOf(arms.b)
+  const [first, second] = [questionOf(arms.a), questionOf(arms.b)]
+  // An arm that failed before its first word has no answer that would tell.
+  const shared = first === undefined || second === undefined || first === second
   return (['a', 'b'] as const).flatMap((arm) =>
     arms[arm]
       .filter((row) => row.state !== 'abandoned' && row.metadata.torn !== true && !(shared && row.role === 'user'))

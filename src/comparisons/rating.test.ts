@@ -14,7 +14,10 @@ const pair = (first: string, second: string, firstWins: number, secondWins: numb
 })
 
 const close = (actual: number, expected: number, within: number, what?: string) =>
-  assert.ok(Math.abs(actual - expected) <= within, `${what ?? 'value'}: ${actual} is not within ${within} of ${expected}`)
+  assert.ok(
+    Math.abs(actual - expected) <= within,
+    `${what ?? 'value'}: ${actual} is not within ${within} of ${expected}`,
+  )
 
 const named = (ratings: Rating[], name: string): Rating => ratings.find((rating) => rating.name === name) as Rating
 
@@ -32,7 +35,13 @@ function seeded(seed: number): () => number {
 const points = 400 / Math.LN10
 
 /** Voters who prefer as the model says, and in `ties` of the cases see no difference. */
-function vote(strengths: Record<string, number>, [first, second]: [string, string], count: number, random: () => number, ties = 0): PairVotes {
+function vote(
+  strengths: Record<string, number>,
+  [first, second]: [string, string],
+  count: number,
+  random: () => number,
+  ties = 0,
+): PairVotes {
   const chance = 1 / (1 + 10 ** (((strengths[second] as number) - (strengths[first] as number)) / 400))
   let firstWins = 0
   let undecided = 0
@@ -54,7 +63,8 @@ describe('one pair', () => {
   })
 
   it('stays finite when one side won every vote, and takes nine of nine for a verdict', () => {
-    for (const wins of [1, 5, 8]) assert.equal(ratePair(pair('x', 'y', wins, 0)).verdict, 'too_few_votes', `${wins} wins`)
+    for (const wins of [1, 5, 8])
+      assert.equal(ratePair(pair('x', 'y', wins, 0)).verdict, 'too_few_votes', `${wins} wins`)
     assert.equal(ratePair(pair('x', 'y', 9, 0)).verdict, 'better')
     assert.equal(ratePair(pair('x', 'y', 0, 9)).verdict, 'worse')
     assert.ok(Number.isFinite(ratePair(pair('x', 'y', 100_000, 0)).high))
@@ -89,7 +99,8 @@ describe('ratings of many', () => {
     ]
     // Without the half votes, which those who printed it did not add.
     const ratings = rate(citations, 0)
-    const against = (name: string) => (named(ratings, name).rating.value - named(ratings, 'Biometrika').rating.value) / points
+    const against = (name: string) =>
+      (named(ratings, name).rating.value - named(ratings, 'Biometrika').rating.value) / points
 
     close(against('Comm Statist'), -2.94907, 5e-6)
     close(against('JASA'), -0.47957, 5e-6)
@@ -112,7 +123,8 @@ describe('ratings of many', () => {
     const votes = [pair('x', 'y', 5, 3, 1), pair('y', 'z', 8, 2), pair('z', 'x', 1, 6, 2)]
     const other = [pair('x', 'z', 4, 0, 2), pair('z', 'y', 2, 8), pair('x', 'z', 2, 1), pair('y', 'x', 3, 5, 1)]
 
-    const sorted = (ratings: Rating[]) => ratings.toSorted((left, right) => (left.name < right.name ? -1 : 1)).map(({ name, rating }) => ({ name, rating }))
+    const sorted = (ratings: Rating[]) =>
+      ratings.toSorted((left, right) => (left.name < right.name ? -1 : 1)).map(({ name, rating }) => ({ name, rating }))
     assert.deepEqual(sorted(rate(votes)), sorted(rate(other)))
   })
 
@@ -126,7 +138,10 @@ describe('ratings of many', () => {
   it('stay finite in a chain where each beat the next every time', () => {
     const ratings = rate([pair('x', 'y', 40, 0), pair('y', 'z', 40, 0)])
 
-    assert.deepEqual(ratings.map(({ name }) => name), ['x', 'y', 'z'])
+    assert.deepEqual(
+      ratings.map(({ name }) => name),
+      ['x', 'y', 'z'],
+    )
     for (const { rating } of ratings) assert.ok([rating.value, rating.low, rating.high].every(Number.isFinite))
     assert.ok(named(ratings, 'x').rating.value > named(ratings, 'y').rating.value)
     assert.ok(named(ratings, 'y').rating.value > named(ratings, 'z').rating.value)
@@ -153,13 +168,20 @@ describe('ratings of many', () => {
   it('take a pair without votes for no connection', () => {
     const ratings = rate([pair('x', 'y', 0, 0)])
 
-    assert.deepEqual(ratings.map(({ group }) => group), [1, 2])
+    assert.deepEqual(
+      ratings.map(({ group }) => group),
+      [1, 2],
+    )
   })
 })
 
 describe('voters with known strengths', () => {
   const strengths = { strong: 1120, middle: 1010, weak: 870 }
-  const pairs: [string, string][] = [['strong', 'middle'], ['middle', 'weak'], ['weak', 'strong']]
+  const pairs: [string, string][] = [
+    ['strong', 'middle'],
+    ['middle', 'weak'],
+    ['weak', 'strong'],
+  ]
 
   it('are recovered: the truth lies in the 95 % interval in about 95 of 100 experiments', () => {
     const random = seeded(20_261_115)

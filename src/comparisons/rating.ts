@@ -139,7 +139,12 @@ function rateGroup(members: readonly string[], scores: readonly Score[], group: 
     const centred = intervalOf((strengths[index] as number) - mean, centredVariance(covariance, index))
     const verdict = verdictOf(centred, 0, bound)
     const { value, low, high } = centred
-    return { name, rating: { value: meanRating + value, low: meanRating + low, high: meanRating + high }, group, verdict }
+    return {
+      name,
+      rating: { value: meanRating + value, low: meanRating + low, high: meanRating + high },
+      group,
+      verdict,
+    }
   })
 }
 
@@ -163,7 +168,9 @@ function verdictOf({ low, high }: Interval, equal: number, bound: number): Verdi
 function fit(names: readonly string[], scores: readonly Score[]): { strengths: number[]; covariance: number[][] } {
   const place = new Map(names.map((name, index) => [name, index]))
   const games = [...scores]
-    .toSorted((left, right) => (JSON.stringify([left.first, left.second]) < JSON.stringify([right.first, right.second]) ? -1 : 1))
+    .toSorted((left, right) =>
+      JSON.stringify([left.first, left.second]) < JSON.stringify([right.first, right.second]) ? -1 : 1,
+    )
     .map((score) => ({ ...score, i: place.get(score.first) as number, j: place.get(score.second) as number }))
   const likelihood = (at: readonly number[]) =>
     games.reduce((sum, { i, j, firstPoints, secondPoints }) => {
@@ -189,7 +196,9 @@ function fit(names: readonly string[], scores: readonly Score[]): { strengths: n
       add(information[j] as number[], i, -weight)
     }
     const covariance = inverseWithoutFirst(information)
-    const step = covariance.map((row) => row.reduce((sum, value, index) => sum + value * (gradient[index] as number), 0))
+    const step = covariance.map((row) =>
+      row.reduce((sum, value, index) => sum + value * (gradient[index] as number), 0),
+    )
     const size = Math.max(...step.map(Math.abs))
     if (size < 1e-12) return { strengths, covariance }
     if (size < 1e-5) {
@@ -220,7 +229,9 @@ function add(row: number[], index: number, amount: number): void {
 /** Inverts a matrix without its first row and column (Gauss and Jordan), and gives those back as zeros. */
 function inverseWithoutFirst(matrix: readonly (readonly number[])[]): number[][] {
   const size = matrix.length - 1
-  const rows = matrix.slice(1).map((row, index) => [...row.slice(1), ...Array.from({ length: size }, (_, at) => (at === index ? 1 : 0))])
+  const rows = matrix
+    .slice(1)
+    .map((row, index) => [...row.slice(1), ...Array.from({ length: size }, (_, at) => (at === index ? 1 : 0))])
   for (let column = 0; column < size; column++) {
     // Positive definite, so no pivoting is needed.
     const pivotRow = rows[column] as number[]

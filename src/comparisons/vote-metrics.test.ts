@@ -5,7 +5,13 @@ import { describe, it } from 'node:test'
 import type { Preference, VoteCount } from '../stores/store.ts'
 import { voteMetrics } from './vote-metrics.ts'
 
-const votes = (configA: string, configB: string, firstSideIsConfigA: boolean, preference: Preference, count: number): VoteCount => ({
+const votes = (
+  configA: string,
+  configB: string,
+  firstSideIsConfigA: boolean,
+  preference: Preference,
+  count: number,
+): VoteCount => ({
   configA,
   configB,
   firstSideIsConfigA,
@@ -27,13 +33,23 @@ describe('the metrics', () => {
     assert.equal(metrics.votes, 21)
     assert.equal(metrics.pairs.length, 1)
     const [calm, wild] = metrics.pairs[0]?.configs ?? []
-    const numbers = ({ config, votes: count, wins, losses, ties, bothBad }: NonNullable<typeof calm>) => [config, count, wins, losses, ties, bothBad]
+    const numbers = ({ config, votes: count, wins, losses, ties, bothBad }: NonNullable<typeof calm>) => [
+      config,
+      count,
+      wins,
+      losses,
+      ties,
+      bothBad,
+    ]
     assert.deepEqual(numbers(calm as NonNullable<typeof calm>), ['calm', 21, 8, 3, 4, 6])
     assert.deepEqual(numbers(wild as NonNullable<typeof wild>), ['wild', 21, 3, 8, 4, 6])
-    assert.deepEqual(metrics.configs.map(({ config, wins, losses, ties, bothBad }) => [config, wins, losses, ties, bothBad]), [
-      ['calm', 8, 3, 4, 6],
-      ['wild', 3, 8, 4, 6],
-    ])
+    assert.deepEqual(
+      metrics.configs.map(({ config, wins, losses, ties, bothBad }) => [config, wins, losses, ties, bothBad]),
+      [
+        ['calm', 8, 3, 4, 6],
+        ['wild', 3, 8, 4, 6],
+      ],
+    )
     assert.deepEqual([metrics.position.firstSideWins, metrics.position.secondSideWins], [7, 4])
   })
 
@@ -50,14 +66,26 @@ describe('the metrics', () => {
   })
 
   it('name the winner when the interval allows it', () => {
-    const { pairs, configs } = voteMetrics([votes('wild', 'calm', true, 'b', 40), votes('wild', 'calm', false, 'b', 10)])
+    const { pairs, configs } = voteMetrics([
+      votes('wild', 'calm', true, 'b', 40),
+      votes('wild', 'calm', false, 'b', 10),
+    ])
 
     assert.equal(pairs[0]?.sentence, 'calm is preferred to wild.')
-    assert.deepEqual(configs.map(({ config, verdict }) => [config, verdict]), [['calm', 'better'], ['wild', 'worse']])
+    assert.deepEqual(
+      configs.map(({ config, verdict }) => [config, verdict]),
+      [
+        ['calm', 'better'],
+        ['wild', 'worse'],
+      ],
+    )
   })
 
   it('tell a preference for a side from one for a configuration', () => {
-    const { pairs, position } = voteMetrics([votes('calm', 'wild', true, 'a', 60), votes('calm', 'wild', false, 'a', 60)])
+    const { pairs, position } = voteMetrics([
+      votes('calm', 'wild', true, 'a', 60),
+      votes('calm', 'wild', false, 'a', 60),
+    ])
 
     assert.equal(pairs[0]?.verdict, 'no_difference')
     assert.equal(position.verdict, 'first_side')
@@ -65,11 +93,23 @@ describe('the metrics', () => {
   })
 
   it('learn about the position, and nothing else, from a configuration against itself', () => {
-    const { pairs, configs, position } = voteMetrics([votes('default', 'default', true, 'a', 30), votes('default', 'default', false, 'b', 30)])
+    const { pairs, configs, position } = voteMetrics([
+      votes('default', 'default', true, 'a', 30),
+      votes('default', 'default', false, 'b', 30),
+    ])
 
     assert.equal(pairs[0]?.verdict, 'too_few_votes')
-    assert.deepEqual(pairs[0]?.configs.map(({ wins, losses }) => [wins, losses]), [[60, 0], [0, 60]])
-    assert.deepEqual(configs.map(({ votes: count, wins, losses, rating }) => [count, wins, losses, rating.value]), [[60, 60, 60, 1000]])
+    assert.deepEqual(
+      pairs[0]?.configs.map(({ wins, losses }) => [wins, losses]),
+      [
+        [60, 0],
+        [0, 60],
+      ],
+    )
+    assert.deepEqual(
+      configs.map(({ votes: count, wins, losses, rating }) => [count, wins, losses, rating.value]),
+      [[60, 60, 60, 1000]],
+    )
     assert.equal(position.verdict, 'no_difference')
     assert.equal(position.share?.value, 0.5)
   })

@@ -5,11 +5,26 @@
 // about the position: it counts there and not in the ratings.
 
 import type { Preference, VoteCount } from '../stores/store.ts'
-import { type Interval, meanRating, type PairVotes, rate, ratePair, tellingPoints, type Verdict, wilson } from './rating.ts'
+import {
+  type Interval,
+  meanRating,
+  type PairVotes,
+  rate,
+  ratePair,
+  tellingPoints,
+  type Verdict,
+  wilson,
+} from './rating.ts'
 
 export type Tally = { votes: number; wins: number; losses: number; ties: number; bothBad: number }
 
-export type ConfigMetrics = Tally & { config: string; rating: Interval; group: number; verdict: Verdict; sentence: string }
+export type ConfigMetrics = Tally & {
+  config: string
+  rating: Interval
+  group: number
+  verdict: Verdict
+  sentence: string
+}
 
 export type PairMetrics = {
   configs: [Tally & { config: string; rating: Interval }, Tally & { config: string; rating: Interval }]
@@ -67,9 +82,12 @@ function pairMetrics([first, second]: [string, string], counts: readonly VoteCou
   const ties = of('tie')
   const bothBad = of('both_bad')
   const votes = firstWins + secondWins + ties + bothBad
-  const { verdict, ...difference } = first === second ? unknowable : ratePair({ first, second, firstWins, secondWins, undecided: ties + bothBad })
+  const { verdict, ...difference } =
+    first === second ? unknowable : ratePair({ first, second, firstWins, secondWins, undecided: ties + bothBad })
   const half = (sign: 1 | -1): Interval => {
-    const bounds = [difference.low, difference.high].map((bound) => meanRating + (sign * bound) / 2).toSorted((x, y) => x - y)
+    const bounds = [difference.low, difference.high]
+      .map((bound) => meanRating + (sign * bound) / 2)
+      .toSorted((x, y) => x - y)
     return { value: meanRating + (sign * difference.value) / 2, low: bounds[0] as number, high: bounds[1] as number }
   }
   return {
@@ -99,7 +117,10 @@ function configMetrics(pairs: readonly PairMetrics[]): ConfigMetrics[] {
     .map(({ name, rating, group, verdict }) => {
       const own = pairs.flatMap(({ configs: [first, second] }) => {
         // Against itself it won and lost every decided vote; the vote itself is one.
-        if (first.config === second.config) return first.config === name ? [{ ...first, wins: first.wins + first.losses, losses: first.wins + first.losses }] : []
+        if (first.config === second.config)
+          return first.config === name
+            ? [{ ...first, wins: first.wins + first.losses, losses: first.wins + first.losses }]
+            : []
         return [first, second].filter(({ config }) => config === name)
       })
       const total = (pick: (tally: Tally) => number) => own.reduce((all, tally) => all + pick(tally), 0)

@@ -7,7 +7,7 @@ import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { AppError, toAppError } from '../errors/app-error.ts'
 import type { ErrorKind } from '../errors/codes.ts'
 import { statusOfErrorCode } from '../errors/status.ts'
-import { type ValidationContext, describeIssues, summarise } from './validation-sentence.ts'
+import { type ValidationContext, type ValidationIssue, describeIssues, summarise } from './validation-sentence.ts'
 
 /** Sent where the error does not know better: `details.retryAfterSeconds`. */
 const retryAfterSeconds: Partial<Record<ErrorKind, number>> = { limited: 1, unavailable: 5 }
@@ -40,9 +40,11 @@ const bodyShapes: readonly { prefix: string; body: (error: AppError) => Body }[]
   ].map((name) => ({ prefix: `/api/${name}`, body: sentenceBody })),
 ]
 
-/** The chat API: the sentence itself is the error. */
+/** The chat API: the sentence itself is the error, and has no details behind it; so it names everything that is wrong. */
 function sentenceBody(error: AppError): Body {
-  return { error: error.message, code: error.code }
+  const issues = error.details?.['issues']
+  const sentences = Array.isArray(issues) ? issues.map((issue: ValidationIssue) => issue.message) : []
+  return { error: sentences.length > 1 ? sentences.join(' ') : error.message, code: error.code }
 }
 
 function plainBody(error: AppError): Body {

@@ -72,7 +72,10 @@ export class Streams {
       reply.raw.flushHeaders()
       await stream.pump()
     } catch (error) {
-      reply.log.error({ err: error, headers: options.headers }, 'a stream failed; the client can come back with its cursor')
+      reply.log.error(
+        { err: error, headers: options.headers },
+        'a stream failed; the client can come back with its cursor',
+      )
       reply.raw.destroy()
     } finally {
       closed()

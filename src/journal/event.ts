@@ -53,6 +53,8 @@ export const runSpec = z.object({
   systemPrompt: text.optional(),
   /** `shadow`: the second answer to a question. Its messages are stored as superseded until somebody makes them active. */
   variant: z.enum(['shadow']).optional(),
+  /** No wire says which model answers: whoever compares two answers must not know before the vote. */
+  blind: z.boolean().optional(),
   /** The answer that this run replaces when it succeeds; its own messages become active only then. */
   supersedes: z.array(id).optional(),
 })

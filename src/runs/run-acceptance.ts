@@ -32,6 +32,8 @@ export type StartRequest = {
   /** Answer the last question of the conversation again; `input` and `earlier` do not count. */
   regenerate?: true
   variant?: 'shadow'
+  /** No wire says which model answers. */
+  blind?: true
   /** For a conversation that has no title; else its first words are taken. */
   title?: string
   whenBusy: WhenBusy
@@ -113,6 +115,7 @@ export class RunAcceptance {
       ...(config === undefined ? {} : { configName: config.name }),
       ...(config?.systemPrompt === undefined ? {} : { systemPrompt: config.systemPrompt }),
       ...(request.variant === undefined ? {} : { variant: request.variant }),
+      ...(request.blind === undefined ? {} : { blind: request.blind }),
     }
   }
 

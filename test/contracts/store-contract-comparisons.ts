@@ -58,14 +58,23 @@ export function comparisonContract(open: OpenStore): void {
       opened(async ({ store, reopen }) => {
         const results = await store.acceptAll(arms(), { comparison: comparison('x') })
 
-        assert.deepEqual(results.map((result) => [result.outcome, result.run.id]), [['accepted', 'ra'], ['accepted', 'rb']])
+        assert.deepEqual(
+          results.map((result) => [result.outcome, result.run.id]),
+          [
+            ['accepted', 'ra'],
+            ['accepted', 'rb'],
+          ],
+        )
         for await (const now of beforeAndAfter(store, reopen)) {
           assert.deepEqual(await now.readComparison('x'), comparison('x'))
           assert.equal((await now.findComparisonByRun('ra'))?.id, 'x')
           assert.equal((await now.findComparisonByRun('rb'))?.id, 'x')
           assert.equal(await now.findComparisonByRun('other'), undefined)
           assert.equal(await now.readComparison('other'), undefined)
-          assert.deepEqual((await now.pendingComparisons(10)).map((row) => row.id), ['x'])
+          assert.deepEqual(
+            (await now.pendingComparisons(10)).map((row) => row.id),
+            ['x'],
+          )
         }
       }),
     )
@@ -74,9 +83,11 @@ export function comparisonContract(open: OpenStore): void {
       'do not come into being when one of the runs is refused',
       opened(async ({ store }) => {
         const [first, second] = arms()
-        const refused = { ...second, expectBehind: 'somebody' } as (typeof first & {})
+        const refused = { ...second, expectBehind: 'somebody' } as typeof first & {}
 
-        await assert.rejects(store.acceptAll([first as typeof refused, refused], { comparison: comparison('x') }), { code: 'accept_stale' })
+        await assert.rejects(store.acceptAll([first as typeof refused, refused], { comparison: comparison('x') }), {
+          code: 'accept_stale',
+        })
 
         assert.equal(await store.readComparison('x'), undefined)
         assert.equal(await store.readRun('ra'), undefined)
@@ -87,12 +98,19 @@ export function comparisonContract(open: OpenStore): void {
     test(
       'of a repeated request are those of the first',
       opened(async ({ store }) => {
-        const keyed = () => arms().map((input, index) => ({ ...input, idempotency: { key: 'k', route: `arm ${index}`, fingerprint: 'f' } }))
+        const keyed = () =>
+          arms().map((input, index) => ({
+            ...input,
+            idempotency: { key: 'k', route: `arm ${index}`, fingerprint: 'f' },
+          }))
         await store.acceptAll(keyed(), { comparison: comparison('x') })
 
         const again = await store.acceptAll(keyed(), { comparison: comparison('y') })
 
-        assert.deepEqual(again.map((result) => result.outcome), ['existing', 'existing'])
+        assert.deepEqual(
+          again.map((result) => result.outcome),
+          ['existing', 'existing'],
+        )
         assert.equal(await store.readComparison('y'), undefined)
       }),
     )
@@ -106,9 +124,23 @@ export function comparisonContract(open: OpenStore): void {
           { id: 'mb', state: 'active' as const },
         ]
 
-        assert.equal(await store.settleComparison('x', { state: 'failed', messageA: null, messageB: 'mb', messageStates }), true)
-        assert.equal(await store.settleComparison('x', { state: 'ready', messageA: 'ma', messageB: 'mb', messageStates: [{ id: 'ma', state: 'active' }] }), false)
-        assert.equal(await store.settleComparison('other', { state: 'ready', messageA: null, messageB: null, messageStates: [] }), false)
+        assert.equal(
+          await store.settleComparison('x', { state: 'failed', messageA: null, messageB: 'mb', messageStates }),
+          true,
+        )
+        assert.equal(
+          await store.settleComparison('x', {
+            state: 'ready',
+            messageA: 'ma',
+            messageB: 'mb',
+            messageStates: [{ id: 'ma', state: 'active' }],
+          }),
+          false,
+        )
+        assert.equal(
+          await store.settleComparison('other', { state: 'ready', messageA: null, messageB: null, messageStates: [] }),
+          false,
+        )
 
         for await (const now of beforeAndAfter(store, reopen)) {
           const row = await now.readComparison('x')
@@ -135,7 +167,13 @@ export function comparisonContract(open: OpenStore): void {
           })
 
         const votes = await Promise.all([vote('b', 0, start + 1), vote('a', 0, start + 2)])
-        assert.deepEqual(votes.map((result) => [result?.voted, result?.row.preference]), [[true, 'b'], [false, 'b']])
+        assert.deepEqual(
+          votes.map((result) => [result?.voted, result?.row.preference]),
+          [
+            [true, 'b'],
+            [false, 'b'],
+          ],
+        )
         assert.deepEqual(await active(store), ['mb', 'question'])
 
         const revised = await vote('a', 1, start + 3)
@@ -143,7 +181,10 @@ export function comparisonContract(open: OpenStore): void {
         assert.equal((await vote('b', 1, start + 4))?.voted, false)
         for await (const now of beforeAndAfter(store, reopen)) {
           const row = await now.readComparison('x')
-          assert.deepEqual([row?.preference, row?.preferenceAt, row?.revisions], ['a', start + 3, [{ preference: 'b', at: start + 1 }]])
+          assert.deepEqual(
+            [row?.preference, row?.preferenceAt, row?.revisions],
+            ['a', start + 3, [{ preference: 'b', at: start + 1 }]],
+          )
           assert.deepEqual(await active(now), ['ma', 'question'])
         }
       }),
@@ -154,11 +195,19 @@ export function comparisonContract(open: OpenStore): void {
       opened(async ({ store }) => {
         await answered(store, { state: 'failed' })
 
-        const result = await store.voteComparison('x', { preference: 'b', at: start, expectVotes: 0, messageStates: [{ id: 'ma', state: 'superseded' }] })
+        const result = await store.voteComparison('x', {
+          preference: 'b',
+          at: start,
+          expectVotes: 0,
+          messageStates: [{ id: 'ma', state: 'superseded' }],
+        })
 
         assert.equal(result?.voted, false)
         assert.deepEqual(await active(store), ['ma', 'question'])
-        assert.equal(await store.voteComparison('other', { preference: 'a', at: start, expectVotes: 0, messageStates: [] }), undefined)
+        assert.equal(
+          await store.voteComparison('other', { preference: 'a', at: start, expectVotes: 0, messageStates: [] }),
+          undefined,
+        )
       }),
     )
 
@@ -167,7 +216,9 @@ export function comparisonContract(open: OpenStore): void {
       opened(async ({ store }) => {
         await answered(store)
 
-        const again = await store.createComparison(comparison('y', { messageA: 'mb', messageB: 'ma' }), [{ id: 'ma', state: 'superseded' }])
+        const again = await store.createComparison(comparison('y', { messageA: 'mb', messageB: 'ma' }), [
+          { id: 'ma', state: 'superseded' },
+        ])
 
         assert.equal(again.id, 'x')
         assert.equal(await store.readComparison('y'), undefined)
@@ -180,7 +231,10 @@ export function comparisonContract(open: OpenStore): void {
       opened(async ({ store }) => {
         await answered(store)
         await store.createComparison(comparison('y', { messageA: 'q', messageB: 'r', state: 'failed' }), [])
-        await store.createComparison(comparison('z', { messageA: 's', messageB: 't', state: 'ready', preference: 'tie', preferenceAt: start }), [])
+        await store.createComparison(
+          comparison('z', { messageA: 's', messageB: 't', state: 'ready', preference: 'tie', preferenceAt: start }),
+          [],
+        )
 
         const ids = async (filter: Partial<Parameters<Store['listComparisons']>[0]>) =>
           (await store.listComparisons({ owner, limit: 10, ...filter })).map((row) => row.id)
@@ -204,13 +258,29 @@ export function comparisonContract(open: OpenStore): void {
           { preference: null },
         ]
         for (const [index, changes] of more.entries()) {
-          await store.createComparison(comparison(`m${index}`, { messageA: `a${index}`, messageB: `b${index}`, state: 'ready', ...changes }), [])
+          await store.createComparison(
+            comparison(`m${index}`, { messageA: `a${index}`, messageB: `b${index}`, state: 'ready', ...changes }),
+            [],
+          )
         }
 
         const counts = async (of: string | null) =>
-          (await store.countVotes(of)).map((row) => [row.configA, row.configB, row.firstSideIsConfigA, row.preference, row.count])
-        assert.deepEqual(await counts(owner), [['calm', 'wild', false, 'a', 1], ['calm', 'wild', true, 'a', 2]])
-        assert.deepEqual(await counts(null), [['calm', 'wild', false, 'a', 1], ['calm', 'wild', true, 'a', 2], ['calm', 'wild', true, 'both_bad', 1]])
+          (await store.countVotes(of)).map((row) => [
+            row.configA,
+            row.configB,
+            row.firstSideIsConfigA,
+            row.preference,
+            row.count,
+          ])
+        assert.deepEqual(await counts(owner), [
+          ['calm', 'wild', false, 'a', 1],
+          ['calm', 'wild', true, 'a', 2],
+        ])
+        assert.deepEqual(await counts(null), [
+          ['calm', 'wild', false, 'a', 1],
+          ['calm', 'wild', true, 'a', 2],
+          ['calm', 'wild', true, 'both_bad', 1],
+        ])
         assert.deepEqual(await counts('nobody'), [])
       }),
     )

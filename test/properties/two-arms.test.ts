@@ -5,7 +5,14 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
 import { chunksDialect } from '../../src/dialects/chunks/chunks.ts'
-import { type Arm, type ArmCursors, armsBeginning, furthestArms, parseArmCursors, TwoArms } from '../../src/dialects/chunks/two-arms.ts'
+import {
+  type Arm,
+  type ArmCursors,
+  armsBeginning,
+  furthestArms,
+  parseArmCursors,
+  TwoArms,
+} from '../../src/dialects/chunks/two-arms.ts'
 import type { RunEvent } from '../../src/journal/event.ts'
 import { framesOf } from '../contracts/dialect-contract.ts'
 import type { Scenario } from '../scenarios/journal-builder.ts'
@@ -35,7 +42,10 @@ function interleaved({ a, b }: Pair, choices: readonly { first: boolean; size: n
   return batches
 }
 
-const anyOrder = fc.array(fc.record({ first: fc.boolean(), size: fc.integer({ min: 1, max: 5 }) }), { minLength: 1, maxLength: 60 })
+const anyOrder = fc.array(fc.record({ first: fc.boolean(), size: fc.integer({ min: 1, max: 5 }) }), {
+  minLength: 1,
+  maxLength: 60,
+})
 
 function bytes(batches: readonly Batch[], cursor: ArmCursors = armsBeginning): string {
   const fold = new TwoArms({ dialect, runs: { a: 'run-a', b: 'run-b' }, comparisonId: 'cmp', cursor })
@@ -59,7 +69,8 @@ function parse(text: string): Told[] {
 }
 
 /** What an arm said, as the JSON that went over the wire. */
-const saidBy = (told: readonly Told[], arm: Arm) => told.filter(({ json }) => json.arm === arm).map(({ json }) => JSON.stringify(json))
+const saidBy = (told: readonly Told[], arm: Arm) =>
+  told.filter(({ json }) => json.arm === arm).map(({ json }) => JSON.stringify(json))
 
 const succeeded = ({ events }: Scenario) => {
   const last = events.at(-1)
@@ -73,11 +84,15 @@ describe('two arms in one stream', () => {
         const told = parse(bytes(interleaved(pair, order)))
 
         for (const arm of ['a', 'b'] as const) {
-          const alone = framesOf(dialect, { ...pair[arm], runId: `run-${arm}` }).map(({ frame }) => frame.data as object)
-          const said = told.filter(({ json }) => json.arm === arm).map(({ json }) => {
-            const { arm: _arm, comparison_id, vote_requested, vote_note, ...rest } = json
-            return rest
-          })
+          const alone = framesOf(dialect, { ...pair[arm], runId: `run-${arm}` }).map(
+            ({ frame }) => frame.data as object,
+          )
+          const said = told
+            .filter(({ json }) => json.arm === arm)
+            .map(({ json }) => {
+              const { arm: _arm, comparison_id: _id, vote_requested: _vote, vote_note: _note, ...rest } = json
+              return rest
+            })
           assert.deepEqual(said, alone)
         }
       }),
@@ -90,7 +105,10 @@ describe('two arms in one stream', () => {
         const told = parse(bytes(interleaved(pair, order)))
 
         const ends = told.filter(({ json }) => 'comparison_id' in json)
-        assert.deepEqual(ends.map(({ json }) => json.arm), ['a', 'b'])
+        assert.deepEqual(
+          ends.map(({ json }) => json.arm),
+          ['a', 'b'],
+        )
         assert.deepEqual(ends, told.slice(-2))
         const vote = succeeded(pair.a) && succeeded(pair.b)
         for (const { json } of ends) {
@@ -125,7 +143,10 @@ describe('two arms in one stream', () => {
         const whole = bytes(batches)
         const blocks = whole.split('\n\n').slice(0, -1)
         for (const [index, { id }] of parse(whole).entries()) {
-          const rest = blocks.slice(index + 1).map((block) => `${block}\n\n`).join('')
+          const rest = blocks
+            .slice(index + 1)
+            .map((block) => `${block}\n\n`)
+            .join('')
           assert.equal(bytes(batches, parseArmCursors(id)), rest, `after ${id}`)
         }
       }),

@@ -71,7 +71,13 @@ export class TwoArms<State> {
       for (const [index, frame] of projection.frames.entries()) {
         const seen = isSeen(event.seq, index, cursor[arm])
         const address = addressOf(event.seq, index, count)
-        if (last && index === count - 1) this.held[arm] = { address, frame, seen, done: event.type === 'run.ended' && event.data.status === 'succeeded' }
+        if (last && index === count - 1)
+          this.held[arm] = {
+            address,
+            frame,
+            seen,
+            done: event.type === 'run.ended' && event.data.status === 'succeeded',
+          }
         else if (!seen) text += this.tell(arm, address, frame)
       }
     }
@@ -93,7 +99,10 @@ export class TwoArms<State> {
       vote_requested: vote,
       ...(vote ? {} : { vote_note: 'One of the answers did not come to its end, so no vote is asked.' }),
     }
-    return (a.seen ? '' : this.tell('a', a.address, a.frame, more)) + (b.seen ? '' : this.tell('b', b.address, b.frame, more))
+    return (
+      (a.seen ? '' : this.tell('a', a.address, a.frame, more)) +
+      (b.seen ? '' : this.tell('b', b.address, b.frame, more))
+    )
   }
 }
 

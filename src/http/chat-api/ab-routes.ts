@@ -4,7 +4,13 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { parsePreference, preferences } from '../../comparisons/comparison.ts'
-import { type ArmCursors, armsBeginning, furthestArms, parseArmCursors, TwoArms } from '../../dialects/chunks/two-arms.ts'
+import {
+  type ArmCursors,
+  armsBeginning,
+  furthestArms,
+  parseArmCursors,
+  TwoArms,
+} from '../../dialects/chunks/two-arms.ts'
 import type { ChunksState } from '../../dialects/chunks/chunks.ts'
 import type { Dialect } from '../../dialects/dialect.ts'
 import { AppError } from '../../errors/app-error.ts'
@@ -34,7 +40,10 @@ const createBody = z.object({
   response_b_mid: idField,
   config_a_id: idField,
   config_b_id: idField,
-  is_config_a_first: z.boolean().nullish().describe('Whether config_a_id gave the answer on side a; true unless said otherwise.'),
+  is_config_a_first: z
+    .boolean()
+    .nullish()
+    .describe('Whether config_a_id gave the answer on side a; true unless said otherwise.'),
 })
 
 const preferenceBody = z.object({
@@ -71,10 +80,20 @@ export function comparisonRoutes(server: Server, services: Services): void {
       const key = request.headers['idempotency-key']
       const lastEventId = request.headers['last-event-id']
       if (lastEventId !== undefined && lastEventId !== '') {
-        return await attach(request, reply, await toResume(owner, key, request.body), dialect, parseArmCursors(lastEventId))
+        return await attach(
+          request,
+          reply,
+          await toResume(owner, key, request.body),
+          dialect,
+          parseArmCursors(lastEventId),
+        )
       }
       const { config_a, config_b, ...question } = request.body
-      const start = toStart({ ...question, config_name: null, is_refresh: false, provider: null, model: null }, owner, services)
+      const start = toStart(
+        { ...question, config_name: null, is_refresh: false, provider: null, model: null },
+        owner,
+        services,
+      )
       const { comparison, outcome } = await comparisons.compare({
         start: { ...start, idempotency: key === undefined ? null : { key, route: compareRoute, body: request.body } },
         configA: given(config_a),
@@ -91,9 +110,14 @@ export function comparisonRoutes(server: Server, services: Services): void {
       schema: {
         tags: ['Chat API'],
         summary: 'Attach to a comparison again',
-        description: 'Everything after the cursor (the id of the last frame you got, a:12,b:7), then live. 204 when you have all of it.',
+        description:
+          'Everything after the cursor (the id of the last frame you got, a:12,b:7), then live. 204 when you have all of it.',
         params: comparisonParams,
-        querystring: clientQuery.extend({ after: z.string().max(100).optional(), include_agent_steps: optionalFlag, include_tool_steps: optionalFlag }),
+        querystring: clientQuery.extend({
+          after: z.string().max(100).optional(),
+          include_agent_steps: optionalFlag,
+          include_tool_steps: optionalFlag,
+        }),
         response: { 204: z.null(), ...refusals },
       },
     },
@@ -142,11 +166,15 @@ export function comparisonRoutes(server: Server, services: Services): void {
       schema: {
         tags: ['Chat API'],
         summary: 'Vote',
-        description: 'One vote for each comparison; revise: true changes it. The preferred answer becomes the history; both stay stored.',
+        description:
+          'One vote for each comparison; revise: true changes it. The preferred answer becomes the history; both stay stored.',
         querystring: clientQuery,
         body: preferenceBody,
         response: {
-          200: comparisonView.extend({ success: z.literal(true), changed: z.boolean().describe('False where a revision said the same again.') }),
+          200: comparisonView.extend({
+            success: z.literal(true),
+            changed: z.boolean().describe('False where a revision said the same again.'),
+          }),
           ...refusals,
         },
       },
@@ -156,7 +184,10 @@ export function comparisonRoutes(server: Server, services: Services): void {
       const { comparison_id, preference: text, revise } = request.body
       const preference = parsePreference(text)
       if (preference === undefined) {
-        throw new AppError('invalid_request', `preference: ${JSON.stringify(text)} is not one of ${preferences.join(', ')}.`)
+        throw new AppError(
+          'invalid_request',
+          `preference: ${JSON.stringify(text)} is not one of ${preferences.join(', ')}.`,
+        )
       }
       const { row, changed } = await comparisons.vote(owner, comparison_id, preference, revise === true)
       return { success: true as const, changed, ...toComparison(row) }
@@ -209,7 +240,8 @@ export function comparisonRoutes(server: Server, services: Services): void {
       },
     },
     async (request) => {
-      const anybody = request.login === null && request.query.client_id === undefined && request.query.userId === undefined
+      const anybody =
+        request.login === null && request.query.client_id === undefined && request.query.userId === undefined
       const scope = request.query.scope ?? (anybody ? 'all' : 'mine')
       return toMetrics(await comparisons.metrics(scope === 'all' ? null : clientOf(request, services)), scope)
     },
@@ -218,11 +250,17 @@ export function comparisonRoutes(server: Server, services: Services): void {
   /** A POST that says where it stopped never starts anything. */
   async function toResume(owner: string, key: string | undefined, body: unknown): Promise<ComparisonRow> {
     if (key === undefined) {
-      throw new AppError('resume_by_post', 'A POST cannot resume a stream by itself. Use GET /api/ab/{comparison_id}/stream with Last-Event-ID, or send the Idempotency-Key of the first request.')
+      throw new AppError(
+        'resume_by_post',
+        'A POST cannot resume a stream by itself. Use GET /api/ab/{comparison_id}/stream with Last-Event-ID, or send the Idempotency-Key of the first request.',
+      )
     }
     const found = await comparisons.findStarted(owner, { key, route: compareRoute, fingerprint: fingerprint(body) })
     if (found === undefined) {
-      throw new AppError('comparison_not_found', 'No comparison was started with this Idempotency-Key; send the request without Last-Event-ID to start one.')
+      throw new AppError(
+        'comparison_not_found',
+        'No comparison was started with this Idempotency-Key; send the request without Last-Event-ID to start one.',
+      )
     }
     return found
   }
@@ -236,7 +274,10 @@ export function comparisonRoutes(server: Server, services: Services): void {
     cancels = false,
   ): Promise<FastifyReply> {
     const { runA, runB } = await comparisons.arms(row)
-    const hasAll = [await checkCursor(cursor.a, runA, dialect, store), await checkCursor(cursor.b, runB, dialect, store)]
+    const hasAll = [
+      await checkCursor(cursor.a, runA, dialect, store),
+      await checkCursor(cursor.b, runB, dialect, store),
+    ]
     if (hasAll.every(Boolean)) return reply.code(204).send(null)
     const fold = new TwoArms({ dialect, runs: { a: runA.id, b: runB.id }, comparisonId: row.id, cursor })
     const source = new TwoArmSource(fold, { a: streams.follow(runA.id), b: streams.follow(runB.id) })
@@ -252,7 +293,12 @@ export function comparisonRoutes(server: Server, services: Services): void {
         'x-trace-id-b': runB.id,
       },
       ...(cancels
-        ? { onGone: () => void cancelBoth().catch((error: unknown) => request.log.error({ err: error }, 'cancel on disconnect failed')) }
+        ? {
+            onGone: () =>
+              void cancelBoth().catch((error: unknown) =>
+                request.log.error({ err: error }, 'cancel on disconnect failed'),
+              ),
+          }
         : {}),
     })
     return reply

@@ -18,10 +18,14 @@ export const comparisonView = z.object({
   response_b_mid: z.string().nullable(),
   trace_a: z.string().nullable(),
   trace_b: z.string().nullable(),
-  state: z.enum(['pending', 'ready', 'failed']).describe('pending: an answer is under way. ready: votes are taken. failed: no vote is asked.'),
+  state: z
+    .enum(['pending', 'ready', 'failed'])
+    .describe('pending: an answer is under way. ready: votes are taken. failed: no vote is asked.'),
   preference: preference.nullable(),
   preference_ts: z.string().nullable(),
-  revisions: z.array(z.object({ preference, preference_ts: z.string() })).describe('Votes that were replaced, oldest first.'),
+  revisions: z
+    .array(z.object({ preference, preference_ts: z.string() }))
+    .describe('Votes that were replaced, oldest first.'),
   created_at: z.string(),
   config_a_id: z.string().nullable().describe('The configurations as they were asked for; null before the vote.'),
   config_b_id: z.string().nullable(),
@@ -57,7 +61,9 @@ export function toComparison(row: ComparisonRow): z.infer<typeof comparisonView>
 const bound = z.number().nullable()
 const tallyFields = { votes: z.number(), wins: z.number(), losses: z.number(), ties: z.number(), both_bad: z.number() }
 const ratingFields = {
-  rating: z.number().describe('Bradley–Terry on the scale of Elo, 1000 is the mean; 400 points are odds of ten to one.'),
+  rating: z
+    .number()
+    .describe('Bradley–Terry on the scale of Elo, 1000 is the mean; 400 points are odds of ten to one.'),
   rating_low: bound.describe('The 95 % interval; null is without end.'),
   rating_high: bound,
 }
@@ -95,7 +101,9 @@ export const metricsView = z.object({
       difference: z.number().describe('How far config_a is ahead of config_b, in rating points.'),
       difference_low: bound,
       difference_high: bound,
-      configs: z.array(z.object({ config: z.string(), ...tallyFields, ...ratingFields })).describe('Rated on the votes of this pair alone.'),
+      configs: z
+        .array(z.object({ config: z.string(), ...tallyFields, ...ratingFields }))
+        .describe('Rated on the votes of this pair alone.'),
       verdict: verdict.describe('config_a against config_b.'),
       sentence: z.string(),
       position_bias: positionView,
@@ -133,11 +141,21 @@ export function toMetrics(metrics: VoteMetrics, scope: 'mine' | 'all'): z.infer<
   }
 }
 
-function tally({ votes, wins, losses, ties, bothBad }: Tally): { votes: number; wins: number; losses: number; ties: number; both_bad: number } {
+function tally({ votes, wins, losses, ties, bothBad }: Tally): {
+  votes: number
+  wins: number
+  losses: number
+  ties: number
+  both_bad: number
+} {
   return { votes, wins, losses, ties, both_bad: bothBad }
 }
 
-function rating({ value, low, high }: Interval): { rating: number; rating_low: number | null; rating_high: number | null } {
+function rating({ value, low, high }: Interval): {
+  rating: number
+  rating_low: number | null
+  rating_high: number | null
+} {
   return { rating: rounded(value) ?? 0, rating_low: rounded(low), rating_high: rounded(high) }
 }
 
