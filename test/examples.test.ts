@@ -137,6 +137,23 @@ describe('the examples', () => {
     assert.match(no.said(), /remember_note was not allowed to run/)
   })
 
+  it('chat-api.sh asks, decides, looks at the trace, likes and loads', async () => {
+    const client = runExample('bash', ['examples/chat-api.sh', 'remember that the "door" code is 4711'], server.baseUrl, 'y\n')
+
+    assert.equal(await client.ended, 0, client.said())
+    assert.match(client.said(), /"type":"tool_end".*"status":"success"/)
+    assert.match(client.said(), /That is all I was asked to do\.\n\nThe trace:\n\{"success":true.*"status":"completed"/)
+    assert.match(client.said(), /Liked:\n\{"message":"Liked","state":"like"\}/)
+    assert.match(client.said(), /The conversation:\n\{"conversation_id":.*"feedback":"like"/)
+  })
+
+  it('chat-api.sh says what is wrong with a request and ends', async () => {
+    const client = runExample('bash', ['examples/chat-api.sh', ' '], server.baseUrl, '')
+
+    assert.equal(await client.ended, 1)
+    assert.match(client.said(), /messages_or_prompt_required/)
+  })
+
   it('are short enough to be read at once', () => {
     for (const file of globSync('examples/*', { cwd: root })) {
       assert.ok(readFileSync(join(root, file), 'utf8').split('\n').length <= 60, file)
