@@ -38,6 +38,8 @@ export type App = {
 /** How long a stop waits for tools that are under way. */
 const drainMs = 10_000
 const closeMs = 3_000
+/** A restart that comes while the old server still stops waits for it so long. */
+const lockWaitMs = 5_000
 
 export const version = (JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as { version: string }).version
 
@@ -126,7 +128,7 @@ async function openStore(config: Config, log: Log, clock: Clock): Promise<Store>
     throw new AppError('config_invalid', `The data folder ${config.dataDir} cannot be made; set POLYLOG_DATA to a folder that can be written.`, { cause })
   }
   const file = config.databaseUrl?.replace(/^(file|sqlite):(\/\/)?/, '') ?? join(config.dataDir, 'polylog.db')
-  return await openSqliteStore({ file, clock, onError: (error) => log.error({ err: error }, 'the store failed') })
+  return await openSqliteStore({ file, clock, lockWaitMs, onError: (error) => log.error({ err: error }, 'the store failed') })
 }
 
 async function openTools(config: Config, store: Store, log: Log, clock: Clock, environment: Record<string, string | undefined>): Promise<ToolRegistry> {

@@ -12,6 +12,7 @@ import type { Clock } from '../kit/clock.ts'
 import { eventBytesMax, isBarrier, type NewEvent, type RunEvent } from '../journal/event.ts'
 import { checkEvent } from '../journal/event-codec.ts'
 import { applyEvent, checkTransition, type RunState } from '../journal/run-state.ts'
+import { phaseAfter } from '../journal/transitions.ts'
 import type { RunWrite, Store } from '../stores/store.ts'
 import { foldRows, type RowChanges } from './row-folds.ts'
 
@@ -52,9 +53,19 @@ export class RunWriter {
     this.committedSeq = state.lastSeq
   }
 
-  /** Numbers and queues events that belong to one instant. They are shown after their commit, which starts at once unless one is under way. */
+  /**
+   * Numbers and queues events that belong to one instant: all of them, or none where one is refused. They are shown after
+   * their commit, which starts at once unless one is under way.
+   */
   push(...events: NewEvent[]): void {
     if (this.lost !== undefined) throw this.lost
+    let { phase } = this.state
+    for (const event of events) {
+      checkEvent(event)
+      checkSize(event)
+      checkTransition({ phase }, event)
+      phase = phaseAfter(phase, event)
+    }
     const at = this.parts.clock.now()
     for (const event of events) this.number(event, at)
     this.flush()
@@ -89,8 +100,6 @@ export class RunWriter {
   }
 
   private number(event: NewEvent, at: number): void {
-    checkEvent(event)
-    checkTransition(this.state, event)
     // `attempt` grows each time the run goes queued → running; the first time it is 1 already.
     const starts = event.type === 'run.state' && event.data.to === 'running' && this.state.startedAt !== undefined
     const attempt = this.state.attempt + (starts ? 1 : 0)
@@ -151,4 +160,9 @@ export class RunWriter {
     this.waiters = []
     this.onLost?.(lost)
   }
+}
+
+function checkSize(event: NewEvent): void {
+  if (event.type !== 'text.delta' && event.type !== 'reasoning.delta') return
+  if (event.data.text.length > eventBytesMax) throw new AppError('event_too_large', 'One delta holds at most 1 MiB of text.')
 }

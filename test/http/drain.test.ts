@@ -4,7 +4,19 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { type FakeProvider, startFakeProvider } from '../support/fake-provider.ts'
-import { calls, endOf, hangsAfter, type House, type Json, named, runIdOf, says, someone, startHouse, toolState } from '../support/house.ts'
+import {
+  calls,
+  endOf,
+  hangsAfter,
+  type House,
+  type Json,
+  named,
+  runIdOf,
+  says,
+  someone,
+  startHouse,
+  toolState,
+} from '../support/house.ts'
 import { journaled, openStream } from '../support/sse.ts'
 
 let provider: FakeProvider
@@ -65,7 +77,9 @@ test('SIGTERM ends streams cleanly, and each kind of unfinished run goes on at t
     assert.equal((await again.call('GET', `/v1/agent/runs/${runIdOf(speaking)}`, { user })).body.attempt, 2)
     assert.equal(endOf(whole.frames).output, 'Saved.')
     assert.ok(whole.text().startsWith(asking.text()))
-    const { body } = await again.call('GET', `/v1/conversations/${encodeURIComponent(mark('conversation'))}/messages`, { user })
+    const { body } = await again.call('GET', `/v1/conversations/${encodeURIComponent(mark('conversation'))}/messages`, {
+      user,
+    })
     assert.deepEqual(
       (body as unknown as Json[]).filter(({ role }) => role === 'assistant').map(({ content }) => content),
       ['So far so good.', 'Hello from the fake provider.'],

@@ -4,7 +4,18 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { calls, endOf, hangsAfter, type House, named, runIdOf, says, someone, startHouse, toolState } from '../support/house.ts'
+import {
+  calls,
+  endOf,
+  hangsAfter,
+  type House,
+  named,
+  runIdOf,
+  says,
+  someone,
+  startHouse,
+  toolState,
+} from '../support/house.ts'
 import { journaled, openStream, type SseStream } from '../support/sse.ts'
 
 let house: House
@@ -54,7 +65,10 @@ describe('after any frame', () => {
     const { user, runId, stream } = await eventfulRun()
     const whole = stream.text()
     const frames = journaled(stream.frames)
-    assert.ok(frames.some(({ id }) => id?.endsWith('.2') === true), 'the run has events with two frames')
+    assert.ok(
+      frames.some(({ id }) => id?.endsWith('.2') === true),
+      'the run has events with two frames',
+    )
 
     assert.equal((await rest(user, runId)).text(), whole)
     assert.equal((await rest(user, runId, { query: '0' })).text(), whole)
@@ -64,7 +78,10 @@ describe('after any frame', () => {
       assert.equal((await rest(user, runId, { header: id as string })).text(), expected, `after ${id}`)
     }
     const middle = frames[3]?.id as string
-    assert.equal((await rest(user, runId, { query: middle })).text(), (await rest(user, runId, { header: middle })).text())
+    assert.equal(
+      (await rest(user, runId, { query: middle })).text(),
+      (await rest(user, runId, { header: middle })).text(),
+    )
   })
 
   test('the number of an event with several frames means all of them', async () => {
@@ -98,7 +115,10 @@ describe('after any frame', () => {
 
   test('a run that is under way is caught up with, and then followed live', async () => {
     const user = someone()
-    await house.provider.script([[{ text: ['one ', 'two '] }, { stall: true }, { text: ['three ', 'four'] }, { finish: 'stop' }]], user)
+    await house.provider.script(
+      [[{ text: ['one ', 'two '] }, { stall: true }, { text: ['three ', 'four'] }, { finish: 'stop' }]],
+      user,
+    )
     const first = await house.chat(user, user)
     const two = await first.waitFor(({ json }) => json.data.delta === 'two ')
 
@@ -144,7 +164,10 @@ describe('at the end', () => {
       assert.equal(answer.text(), '')
     }
     const oneBefore = await rest(user, runId, { header: `${seq}.1` })
-    assert.deepEqual(oneBefore.frames.map(({ event }) => event), ['agent.end'])
+    assert.deepEqual(
+      oneBefore.frames.map(({ event }) => event),
+      ['agent.end'],
+    )
   })
 })
 
@@ -216,7 +239,10 @@ describe('POST with Last-Event-ID', () => {
 
     assert.equal(runIdOf(resumed), runIdOf(first))
     assert.ok(first.text().endsWith(resumed.text()))
-    assert.deepEqual(resumed.frames.map(({ id }) => id), ids.slice(3))
+    assert.deepEqual(
+      resumed.frames.map(({ id }) => id),
+      ids.slice(3),
+    )
     assert.equal(atTheEnd.status, 204)
     assert.equal(beyond.status, 400)
     assert.equal((await house.asked(user)).length, 1)

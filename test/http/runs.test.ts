@@ -2,7 +2,17 @@
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { calls, hangsAfter, type House, type Json, named, runIdOf, someone, startHouse, toolState } from '../support/house.ts'
+import {
+  calls,
+  hangsAfter,
+  type House,
+  type Json,
+  named,
+  runIdOf,
+  someone,
+  startHouse,
+  toolState,
+} from '../support/house.ts'
 
 let house: House
 

@@ -105,7 +105,13 @@ test('a client that stops reading does not delay the run, and gets the rest when
   assert.equal((await house.asked(user))[0]?.flooded, chunks)
   assert.equal(endOf(meanwhile).status, 'succeeded')
   assert.ok(received > chunks * text.length)
-  assert.deepEqual(names, { 'agent.start': 1, 'context.patch': 1, 'agent.delta': chunks, 'agent.message': 1, 'agent.end': 1 })
+  assert.deepEqual(names, {
+    'agent.start': 1,
+    'context.patch': 1,
+    'agent.delta': chunks,
+    'agent.message': 1,
+    'agent.end': 1,
+  })
 })
 
 test('many readers of one run all get the same bytes', async () => {
