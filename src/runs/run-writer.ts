@@ -89,14 +89,19 @@ export class RunWriter {
   /** Gives the lease of a parked run back without an event: it was woken, and still has to wait. */
   async park(wakeAt: number | null): Promise<void> {
     await this.committed()
-    await this.parts.store.append({
-      runId: this.runId,
-      epoch: this.epoch,
-      afterSeq: this.committedSeq,
-      events: [],
-      durable: true,
-      run: { wakeAt, release: true },
-    })
+    try {
+      await this.parts.store.append({
+        runId: this.runId,
+        epoch: this.epoch,
+        afterSeq: this.committedSeq,
+        events: [],
+        durable: true,
+        run: { wakeAt, release: true },
+      })
+    } catch (error) {
+      // Like any refused append: a run that still has to wait must not fail because the disk did.
+      throw this.lose(error)
+    }
   }
 
   private number(event: NewEvent, at: number): void {
@@ -153,12 +158,13 @@ export class RunWriter {
     for (const waiter of due) waiter.resolve()
   }
 
-  private lose(error: unknown): void {
+  private lose(error: unknown): AppError {
     const lost = error instanceof AppError ? error : new AppError('store_unavailable', 'The journal could not be written.', { cause: error })
     this.lost = lost
     for (const waiter of this.waiters) waiter.reject(lost)
     this.waiters = []
     this.onLost?.(lost)
+    return lost
   }
 }
 

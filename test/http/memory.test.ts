@@ -79,7 +79,7 @@ test('a question that is larger than the memory is asked all the same, alone', a
 
   const [asked] = await house.asked(user)
   assert.deepEqual(
-    talkOfmessagesOf(asked).map(({ role }) => role),
+    talkOf(messagesOf(asked)).map(({ role }) => role),
     ['user'],
   )
 })
@@ -112,7 +112,7 @@ test('half answers of failed and cancelled runs are not told to the model', asyn
 
   const [asked] = await house.asked(`second ${user}`)
   assert.deepEqual(
-    talkOfmessagesOf(asked).map(({ content }) => content),
+    talkOf(messagesOf(asked)).map(({ content }) => content),
     [`first ${user}`, `second ${user}`],
   )
 })

@@ -28,9 +28,8 @@ after(() => house.close())
 
 function attach(user: string, runId: string, cursor: { header?: string; query?: string } = {}): Promise<SseStream> {
   const query = cursor.query === undefined ? '' : `&after=${encodeURIComponent(cursor.query)}`
-  return openStream(`${house.polylog.baseUrl}/v1/agent/runs/${runId}/stream?userId=${user}${query}`, {
-    ...(cursor.header === undefined ? {} : { headers: { 'last-event-id': cursor.header } }),
-  })
+  const headers = cursor.header === undefined ? {} : { 'last-event-id': cursor.header }
+  return openStream(`${house.polylog.baseUrl}/v1/agent/runs/${runId}/stream?userId=${user}${query}`, { headers })
 }
 
 /** Reads to the end. */
@@ -90,7 +89,7 @@ describe('after any frame', () => {
       journaled(stream.frames).findIndex(({ id }) => id?.endsWith('.1') === true),
     )
 
-    const afterEvent = await rest(user, runId, { header: (first?.id as string).split('.')[0] as string })
+    const afterEvent = await rest(user, runId, { header: String(first?.id?.split('.')[0]) })
     const afterFirstFrame = await rest(user, runId, { header: first?.id as string })
 
     assert.equal(afterEvent.frames[0]?.id, next?.id)
@@ -174,7 +173,7 @@ describe('at the end', () => {
 describe('cursors that are none', () => {
   test('beyond the end, unreadable, or never given out: 400 with a sentence', async () => {
     const { user, runId, stream } = await eventfulRun()
-    const [last] = (stream.frames.at(-1)?.id as string).split('.')
+    const last = String(stream.frames.at(-1)?.id?.split('.')[0])
     const beyond = [String(Number(last) + 1), '999999999', `${last}.3`, '1.2', '1.1']
     const unreadable = ['abc', '-1', '1.0', '1.2.3', '1e3', '0x1', '1,2', '٣', '99999999999999999999']
 

@@ -104,6 +104,32 @@ test('a status that is none, and a page size out of bounds, are 400', async () =
   }
 })
 
+test('a timeline comes page by page, and says whether there is more', async () => {
+  const user = someone()
+  const frames = await house.chatToEnd(user, 'hello')
+  const path = `/v1/agent/runs/${frames[0]?.json.data.runId}/timeline`
+  const whole = (await house.call('GET', path, { user })).body
+
+  const pages: Json[] = []
+  for (let after = 0; ; after = pages.at(-1)?.events.at(-1).seq as number) {
+    pages.push((await house.call('GET', `${path}?limit=3&after=${after}`, { user })).body)
+    if (pages.at(-1)?.hasMore !== true) break
+  }
+  const beyond = (await house.call('GET', `${path}?after=99999`, { user })).body
+
+  assert.equal(whole.hasMore, false)
+  assert.equal(whole.skipped, 0)
+  assert.deepEqual(
+    pages.flatMap(({ events }) => events as Json[]),
+    whole.events,
+  )
+  assert.ok(pages.slice(0, -1).every(({ events }) => events.length === 3))
+  assert.deepEqual([beyond.events, beyond.hasMore], [[], false])
+  for (const query of ['?limit=0', '?limit=10001', '?after=-1', '?after=x']) {
+    assert.equal((await house.call('GET', path + query, { user })).status, 400, query)
+  }
+})
+
 test('a conversation tells which run is under way in it, and where that run stands', async () => {
   const user = someone()
   const conversationId = `conv-${user}`

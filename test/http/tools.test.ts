@@ -12,6 +12,7 @@ import {
   endOf,
   type House,
   type Json,
+  messagesOf,
   says,
   someone,
   startHouse,
@@ -79,6 +80,24 @@ describe('MCP and missing tools', () => {
 
     assert.match(JSON.stringify(stream.frames.find(toolState('failed'))?.json.data.error), /shelf is empty/)
     assert.equal(endOf(stream.frames).output, 'Oh well.')
+  })
+
+  test('a tool whose server dies in the middle of an unsafe call is never called again: its outcome is unknown', async () => {
+    const user = someone()
+    await house.provider.script([calls(['charge', { amount: 66, die: true }]), says('I do not know.')], user)
+    const stream = await house.chat(user, user)
+    const { json } = await stream.waitFor(toolState('awaiting_input'))
+    await house.call('POST', `/v1/tool-confirmations/${json.data.confirmationId}/confirm`, { user })
+    await stream.ended()
+
+    const last = stream.frames.filter(toolState('failed')).at(-1)?.json.data
+    assert.equal(last?.error.code, 'tool_outcome_unknown')
+    assert.deepEqual(
+      effects.lines().filter((line) => line === 'charge 66'),
+      ['charge 66'],
+    )
+    assert.match(messagesOf((await house.asked(user))[1]).at(-1)?.content, /unknown/)
+    assert.equal(endOf(stream.frames).output, 'I do not know.')
   })
 
   test('an output that is too long is cut in the stream, and whole for its owner under its ref', async () => {

@@ -452,6 +452,25 @@ function scenarios(client: string): void {
       assert.deepEqual(new Set(journaled(frames).map(({ event }) => event)), shown)
     })
 
+    test('CHAT-080 the model’s reasoning is shown as it comes, and stands in the timeline', async () => {
+      const user = someone()
+      await provider.script([[{ reasoning: ['First, ', 'tea. '] }, { text: ['Tea.'] }, { finish: 'stop' }]], user)
+      const frames = await house.chatToEnd(user, `think ${user}`)
+
+      const { body } = await house.call('GET', `/v1/agent/runs/${frames[0]?.json.data.runId}/timeline`, { user })
+
+      const thoughts = frames.filter(named('agent.reasoning')).map(({ json }) => json.data)
+      assert.equal(thoughts.map(({ delta }) => delta as string).join(''), 'First, tea. ')
+      assert.equal(new Set(thoughts.map(({ id }) => id as string)).size, 1)
+      assert.equal(endOf(frames).output, 'Tea.')
+      assert.deepEqual(
+        (body.events as Json[])
+          .filter(({ event }) => event === 'agent.reasoning')
+          .map(({ payload }) => payload as Json),
+        thoughts,
+      )
+    })
+
     test('CHAT-080 the timeline of a run that is under way has no end yet, and that of a failed one has its error', async () => {
       const user = someone()
       await provider.script([hangsAfter('Well')], user)

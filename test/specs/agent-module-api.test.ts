@@ -16,6 +16,7 @@ import {
   someone,
   startHouse,
 } from '../support/house.ts'
+import type { SeenRequest } from '../support/fake-provider.ts'
 import { eventNames, journaled } from '../support/sse.ts'
 
 let house: House
@@ -28,8 +29,8 @@ after(() => house.close())
 
 const noCurl = spawnSync('curl', ['--version']).error === undefined ? false : 'there is no curl on this machine'
 
-const systemOf = (request: Json) => messagesOf(request).filter(({ role }) => role === 'system')
-const talkOf = (request: Json) =>
+const systemOf = (request: SeenRequest | undefined) => messagesOf(request).filter(({ role }) => role === 'system')
+const talkOf = (request: SeenRequest | undefined) =>
   messagesOf(request)
     .filter(({ role }) => role !== 'system')
     .map(({ role, content }) => [role, content])
@@ -181,7 +182,7 @@ describe('messages and prompt', () => {
       await house.chatToEnd(user, { [field]: `just this ${user}` })
 
       const [asked] = await house.asked(user)
-      assert.deepEqual(talkOf(asked as Json), [['user', `just this ${user}`]])
+      assert.deepEqual(talkOf(asked), [['user', `just this ${user}`]])
     }
   })
 
@@ -210,7 +211,7 @@ describe('messages and prompt', () => {
     })
 
     const [asked] = await house.asked(user)
-    assert.deepEqual(talkOf(asked as Json), [
+    assert.deepEqual(talkOf(asked), [
       ['user', 'one'],
       ['assistant', 'two'],
       ['user', `three ${user}`],
@@ -246,7 +247,7 @@ describe('messages and prompt', () => {
     })
 
     const [, second] = await house.asked(user)
-    assert.deepEqual(talkOf(second as Json), [
+    assert.deepEqual(talkOf(second), [
       ['user', `stored question ${user}`],
       ['assistant', 'Stored answer.'],
       ['user', `new question ${user}`],
@@ -319,7 +320,7 @@ describe('settings reach the provider', () => {
     })
 
     const [asked] = await house.asked(user)
-    const system = systemOf(asked as Json)
+    const system = systemOf(asked)
     assert.equal(system.length, 2)
     const content = system[1]?.content as string
     assert.match(content, /"any":"自定义上下文"/)
@@ -335,7 +336,7 @@ describe('settings reach the provider', () => {
       await house.chatToEnd(user, { input: user, context })
 
       const [asked] = await house.asked(user)
-      assert.equal(systemOf(asked as Json).length, 1)
+      assert.equal(systemOf(asked).length, 1)
     }
   })
 
@@ -370,7 +371,7 @@ describe('keys: user, conversation and session', () => {
     assert.ok(eventNames(first).includes('context.patch'))
     assert.ok(!eventNames(second).includes('context.patch'))
     const [, asked] = await house.asked(user)
-    assert.equal(talkOf(asked as Json).length, 3)
+    assert.equal(talkOf(asked).length, 3)
   })
 
   test('/v1/agent/messages finds them by conversationId or sessionId; conversationId wins', async () => {

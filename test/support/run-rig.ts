@@ -87,7 +87,8 @@ export async function openRig(options: RigOptions = {}): Promise<Rig> {
     async until(runId, fits) {
       for (let tries = 0; tries < 20_000; tries += 1) {
         const row = await real.readRun(runId)
-        if (row !== undefined && fits(row)) return
+        // A row can be read a moment before its commit is acknowledged, the events only afterwards: wait for both.
+        if (row !== undefined && fits(row) && (await real.readEvents(runId, row.lastSeq - 1, 1)).events.length > 0) return
         await new Promise((resolve) => setImmediate(resolve))
       }
       throw new Error(`the run ${runId} never got there: ${JSON.stringify(await real.readRun(runId))}`)
