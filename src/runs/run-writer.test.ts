@@ -1,3 +1,6 @@
+// The only writer of a journal: order, numbers, one append at a time, stored before
+// shown, and lost for good once it was refused.
+
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
@@ -13,7 +16,14 @@ const accepted: RunEvent = {
   at: 1,
   attempt: 1,
   type: 'run.accepted',
-  data: { owner: 'ada', family: 'agent', conversationId: 'c', userMessageId: 'm', input: 'x', spec: { agentId: 'a', engine: 'e', model: 'm/m' } },
+  data: {
+    owner: 'ada',
+    family: 'agent',
+    conversationId: 'c',
+    userMessageId: 'm',
+    input: 'x',
+    spec: { agentId: 'a', engine: 'e', model: 'm/m' },
+  },
 }
 const running: NewEvent = { type: 'run.state', data: { from: 'queued', to: 'running', trigger: 'turn.started' } }
 const asked: NewEvent = { type: 'step.started', data: { step: 1, messageId: 'm1', model: 'm/m' } }
@@ -74,8 +84,17 @@ describe('the writer of a run', () => {
     await settle()
 
     assert.equal(most(), 1)
-    assert.deepEqual(writes.map(({ afterSeq, epoch }) => [afterSeq, epoch]), [[1, 7], [2, 7]])
-    assert.deepEqual(writes.flatMap(({ events }) => events.map(({ seq }) => seq)), [2, 3, 4, 5, 6])
+    assert.deepEqual(
+      writes.map(({ afterSeq, epoch }) => [afterSeq, epoch]),
+      [
+        [1, 7],
+        [2, 7],
+      ],
+    )
+    assert.deepEqual(
+      writes.flatMap(({ events }) => events.map(({ seq }) => seq)),
+      [2, 3, 4, 5, 6],
+    )
     assert.deepEqual(told, ['append 2', 'publish 2-2', 'append 3', 'publish 3-6'])
   })
 
@@ -86,40 +105,56 @@ describe('the writer of a run', () => {
     writer.push(asked, delta('a'))
     await settle()
     writer.push(delta('b'))
-    writer.push(delta('c'), { type: 'message.done', data: { messageId: 'm1', role: 'assistant', text: 'abc', step: 1, state: 'active' } })
+    writer.push(delta('c'), {
+      type: 'message.done',
+      data: { messageId: 'm1', role: 'assistant', text: 'abc', step: 1, state: 'active' },
+    })
     await settle()
     await settle()
 
-    assert.deepEqual(writes.map(({ durable }) => durable), [true, false, false, true])
+    assert.deepEqual(
+      writes.map(({ durable }) => durable),
+      [true, false, false, true],
+    )
   })
 
   it('gives the events of one push one time, and numbers them without a hole, however they are pushed', async () => {
     await fc.assert(
-      fc.asyncProperty(fc.array(fc.oneof(fc.integer({ min: 1, max: 4 }), fc.constant('settle' as const), fc.constant('tick' as const)), { maxLength: 30 }), async (plan) => {
-        const { writer, writes, settle, clock } = rig()
-        writer.push(running, asked)
-        let text = ''
-        for (const what of plan) {
-          if (what === 'settle') await settle()
-          else if (what === 'tick') await clock.advance(5)
-          else {
-            const letters = Array.from({ length: what }, (_, index) => String(index))
-            writer.push(...letters.map(delta))
-            text += letters.join('')
+      fc.asyncProperty(
+        fc.array(
+          fc.oneof(fc.integer({ min: 1, max: 4 }), fc.constant('settle' as const), fc.constant('tick' as const)),
+          { maxLength: 30 },
+        ),
+        async (plan) => {
+          const { writer, writes, settle, clock } = rig()
+          writer.push(running, asked)
+          let text = ''
+          for (const what of plan) {
+            if (what === 'settle') await settle()
+            else if (what === 'tick') await clock.advance(5)
+            else {
+              const letters = Array.from({ length: what }, (_, index) => String(index))
+              writer.push(...letters.map(delta))
+              text += letters.join('')
+            }
           }
-        }
-        const all = writer.committed()
-        while (writes.flatMap(({ events }) => events).length < writer.state.lastSeq - 1) await settle()
-        await settle()
-        await all
+          const all = writer.committed()
+          while (writes.flatMap(({ events }) => events).length < writer.state.lastSeq - 1) await settle()
+          await settle()
+          await all
 
-        const events = writes.flatMap((write) => write.events)
-        assert.deepEqual(events.map(({ seq }) => seq), events.map((_, index) => index + 2))
-        assert.equal(events.map((event) => (event.type === 'text.delta' ? event.data.text : '')).join(''), text)
-        for (const [index, write] of writes.entries()) assert.equal(write.afterSeq, (writes[index - 1]?.events.at(-1)?.seq ?? 1))
-        assert.equal(writer.backlog, 0)
-        assert.equal(foldRun([accepted, ...events]).steps[0]?.text ?? '', text)
-      }),
+          const events = writes.flatMap((write) => write.events)
+          assert.deepEqual(
+            events.map(({ seq }) => seq),
+            events.map((_, index) => index + 2),
+          )
+          assert.equal(events.map((event) => (event.type === 'text.delta' ? event.data.text : '')).join(''), text)
+          for (const [index, write] of writes.entries())
+            assert.equal(write.afterSeq, writes[index - 1]?.events.at(-1)?.seq ?? 1)
+          assert.equal(writer.backlog, 0)
+          assert.equal(foldRun([accepted, ...events]).steps[0]?.text ?? '', text)
+        },
+      ),
       { numRuns: 60 },
     )
   })
@@ -154,10 +189,20 @@ describe('the writer of a run', () => {
     const { writer, writes } = rig()
 
     assert.throws(() => writer.push(delta('too early')), { code: 'transition_refused' })
-    assert.throws(() => writer.push({ type: 'text.delta', data: { messageId: 'm1' } } as NewEvent), { code: 'event_invalid' })
+    assert.throws(() => writer.push({ type: 'text.delta', data: { messageId: 'm1' } } as NewEvent), {
+      code: 'event_invalid',
+    })
     writer.push(running, asked)
     assert.throws(() => writer.push(delta('x'.repeat(1024 * 1024 + 1))), { code: 'event_too_large' })
-    assert.throws(() => new RunWriter('run-2', 1, newRunState(), { store: { append: () => Promise.resolve() }, bus: { publish: () => {} }, clock: manualClock() }).push(running), { code: 'transition_refused' })
+    assert.throws(
+      () =>
+        new RunWriter('run-2', 1, newRunState(), {
+          store: { append: () => Promise.resolve() },
+          bus: { publish: () => {} },
+          clock: manualClock(),
+        }).push(running),
+      { code: 'transition_refused' },
+    )
     assert.equal(writes.length, 1)
   })
 
@@ -171,18 +216,27 @@ describe('the writer of a run', () => {
     writer.push(asked)
     await settle()
 
-    assert.deepEqual(writes.flatMap(({ events }) => events.map(({ seq }) => seq)), [2, 3])
+    assert.deepEqual(
+      writes.flatMap(({ events }) => events.map(({ seq }) => seq)),
+      [2, 3],
+    )
   })
 
   it('counts a new attempt each time the run is taken up, beginning with one', async () => {
     const { writer, writes, settle } = rig()
-    const requeued: NewEvent = { type: 'run.state', data: { from: 'running', to: 'queued', trigger: 'restart.requeued' } }
+    const requeued: NewEvent = {
+      type: 'run.state',
+      data: { from: 'running', to: 'queued', trigger: 'restart.requeued' },
+    }
     writer.push(running)
     writer.push(requeued, running)
     writer.push(requeued, running)
     await settle()
     await settle()
 
-    assert.deepEqual(writes.flatMap(({ events }) => events.map(({ attempt }) => attempt)), [1, 1, 2, 2, 3])
+    assert.deepEqual(
+      writes.flatMap(({ events }) => events.map(({ attempt }) => attempt)),
+      [1, 1, 2, 2, 3],
+    )
   })
 })

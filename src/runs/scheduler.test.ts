@@ -1,6 +1,18 @@
+// Which runs are worked on, and when: slots, turns, deadlines, drains and a store
+// that fails for a while. Real SQLite, a clock that the tests move.
+
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { type Answer, calls, openRig, type Rig, type RigOptions, says, silence, toolOf } from '../../test/support/run-rig.ts'
+import {
+  type Answer,
+  calls,
+  openRig,
+  type Rig,
+  type RigOptions,
+  says,
+  silence,
+  toolOf,
+} from '../../test/support/run-rig.ts'
 import { AppError } from '../errors/app-error.ts'
 import { foldRun } from '../journal/run-state.ts'
 import type { Store } from '../stores/store.ts'
@@ -125,7 +137,8 @@ describe('the scheduler', () => {
         return { ok: true, output: null, summary: '' }
       },
     })
-    const answer: Answer = ({ messages }) => (messages.at(-1)?.role === 'tool' ? says('Sent.') : calls({ callId: 'c', name: 'send' }))
+    const answer: Answer = ({ messages }) =>
+      messages.at(-1)?.role === 'tool' ? says('Sent.') : calls({ callId: 'c', name: 'send' })
     await withRig({ answer, tools: [send], limits: { concurrency: 1 } }, async (rig) => {
       const first = (await rig.start()).run.id
       await rig.until(first, ({ status }) => status === 'waiting_user')
@@ -142,8 +155,14 @@ describe('the scheduler', () => {
   })
 
   it('wakes a run at its deadline, and not before', async () => {
-    const send = toolOf({ name: 'send', effect: 'unsafe', confirm: 'always', run: () => assert.fail('nobody allowed it') })
-    const answer: Answer = ({ messages }) => (messages.at(-1)?.role === 'tool' ? says('Then not.') : calls({ callId: 'c', name: 'send' }))
+    const send = toolOf({
+      name: 'send',
+      effect: 'unsafe',
+      confirm: 'always',
+      run: () => assert.fail('nobody allowed it'),
+    })
+    const answer: Answer = ({ messages }) =>
+      messages.at(-1)?.role === 'tool' ? says('Then not.') : calls({ callId: 'c', name: 'send' })
     await withRig({ answer, tools: [send], limits: { confirmationTtlMs: 60_000 } }, async (rig) => {
       const { id } = (await rig.start()).run
       await rig.until(id, ({ status }) => status === 'waiting_user')
@@ -156,7 +175,10 @@ describe('the scheduler', () => {
       await rig.until(id, ended)
 
       const state = foldRun(await rig.events(id))
-      assert.deepEqual([state.calls.get('c')?.done?.outcome, state.calls.get('c')?.done?.error?.code, state.ended?.status], ['denied', 'tool_expired', 'succeeded'])
+      assert.deepEqual(
+        [state.calls.get('c')?.done?.outcome, state.calls.get('c')?.done?.error?.code, state.ended?.status],
+        ['denied', 'tool_expired', 'succeeded'],
+      )
     })
   })
 
@@ -188,7 +210,10 @@ describe('the scheduler', () => {
 
       const events = await rig.events(id)
       assert.deepEqual(events.slice(0, shown.length), shown)
-      assert.deepEqual(events.map(({ seq }) => seq), events.map((_, index) => index + 1))
+      assert.deepEqual(
+        events.map(({ seq }) => seq),
+        events.map((_, index) => index + 1),
+      )
       assert.equal(foldRun(events).ended?.status, 'succeeded')
       assert.equal(foldRun(events).ended?.output, 'One moment. Done.')
     })
@@ -229,8 +254,12 @@ describe('the scheduler', () => {
   })
 
   it('leaves a parked run parked when the store fails just as it is woken in vain', async () => {
-    const send = (name: string) => toolOf({ name, effect: 'unsafe', confirm: 'always', run: async () => ({ ok: true, output: null, summary: '' }) })
-    const answer: Answer = ({ messages }) => (messages.at(-1)?.role === 'tool' ? says('Sent.') : calls({ callId: 'c1', name: 'one' }, { callId: 'c2', name: 'two' }))
+    const send = (name: string) =>
+      toolOf({ name, effect: 'unsafe', confirm: 'always', run: async () => ({ ok: true, output: null, summary: '' }) })
+    const answer: Answer = ({ messages }) =>
+      messages.at(-1)?.role === 'tool'
+        ? says('Sent.')
+        : calls({ callId: 'c1', name: 'one' }, { callId: 'c2', name: 'two' })
     let once = false
     // Only the write without events, by which a woken run gives its lease back.
     const wrapStore = (store: Store): Store => ({
@@ -277,7 +306,11 @@ describe('the scheduler', () => {
 
   it('drains: model work stops, tools finish, nothing new begins, and the next start goes on', async () => {
     let finish = () => {}
-    const slow = toolOf({ name: 'slow', effect: 'unsafe', run: () => new Promise((resolve) => (finish = () => resolve({ ok: true, output: 'x', summary: '' }))) })
+    const slow = toolOf({
+      name: 'slow',
+      effect: 'unsafe',
+      run: () => new Promise((resolve) => (finish = () => resolve({ ok: true, output: 'x', summary: '' }))),
+    })
     let asked = 0
     const answer: Answer = ({ messages }, signal) => {
       asked += 1

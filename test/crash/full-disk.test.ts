@@ -18,7 +18,10 @@ const disk = join(folder, 'disk')
 const ballast = join(disk, 'ballast')
 mkdirSync(disk)
 const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=8m', 'tmpfs', disk])
-const skip = mounted.status === 0 ? false : `a small file system cannot be mounted here: ${String(mounted.stderr ?? mounted.error).trim()}`
+const skip =
+  mounted.status === 0
+    ? false
+    : `a small file system cannot be mounted here: ${String(mounted.stderr ?? mounted.error).trim()}`
 
 /** Takes all the room that is left, to the last page. */
 function fill(): void {
@@ -43,7 +46,12 @@ describe('a full disk', { skip }, () => {
 
   before(async () => {
     provider = await startFakeProvider()
-    const environment = { OPENAI_API_KEY: 'fake-key', OPENAI_BASE_URL: provider.baseUrl, POLYLOG_MODEL: 'openai/fake', POLYLOG_PING_MS: '600000' }
+    const environment = {
+      OPENAI_API_KEY: 'fake-key',
+      OPENAI_BASE_URL: provider.baseUrl,
+      POLYLOG_MODEL: 'openai/fake',
+      POLYLOG_PING_MS: '600000',
+    }
     server = await startPolylog(environment, join(disk, 'data'))
   })
   after(async () => {
@@ -55,20 +63,36 @@ describe('a full disk', { skip }, () => {
 
   it('is said clearly, loses nothing that was shown, and is survived by the run that it hit', async () => {
     const answer = { text: ['two ', 'three.'] }
-    await provider.script([[{ text: 'One ' }, { stall: true }, answer, { finish: 'stop' }], ...Array.from({ length: 5 }, () => [{ text: 'One ' }, answer, { finish: 'stop' }])], 'Count.')
-    const stream = await openStream(`${server.baseUrl}/v1/agent/chat`, { body: { prompt: 'Count.' }, headers: { 'idempotency-key': 'k' } })
+    await provider.script(
+      [
+        [{ text: 'One ' }, { stall: true }, answer, { finish: 'stop' }],
+        ...Array.from({ length: 5 }, () => [{ text: 'One ' }, answer, { finish: 'stop' }]),
+      ],
+      'Count.',
+    )
+    const stream = await openStream(`${server.baseUrl}/v1/agent/chat`, {
+      body: { prompt: 'Count.' },
+      headers: { 'idempotency-key': 'k' },
+    })
     const runId = String(stream.headers['x-run-id'])
     await stream.waitFor((frame) => frame.json.data.delta === 'One ')
 
     fill()
-    const refused = await fetch(`${server.baseUrl}/v1/agent/chat`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ prompt: 'Another.' }) })
+    const refused = await fetch(`${server.baseUrl}/v1/agent/chat`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ prompt: 'Another.' }),
+    })
     assert.equal(refused.status, 503)
     const problem = (await refused.json()) as { code: string; message: string }
     assert.equal(problem.code, 'store_unavailable')
     assert.match(problem.message, /disk .*full.*Free some space/)
     assert.equal((await fetch(`${server.baseUrl}/v1/health`)).status, 503)
     await provider.release()
-    await eventually(async () => (server.log().includes('the journal could not be written') ? true : undefined), 'the run notices')
+    await eventually(
+      async () => (server.log().includes('the journal could not be written') ? true : undefined),
+      'the run notices',
+    )
     const shown = stream.text()
     assert.equal(shown.includes('two '), false, 'nothing is shown that is not stored')
     // Reading still works.

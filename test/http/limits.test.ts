@@ -27,7 +27,7 @@ let hasty: House
 before(async () => {
   house = await startHouse({ POLYLOG_MAX_STEPS: '3', POLYLOG_PROVIDER_RETRIES: '1' })
   hasty = await startHouse(
-    { POLYLOG_STALL_MS: '300', POLYLOG_RUN_MAX_MS: '900', POLYLOG_PING_MS: '100' },
+    { POLYLOG_STALL_MS: '500', POLYLOG_RUN_MAX_MS: '1500', POLYLOG_PING_MS: '100' },
     house.provider,
   )
 })
@@ -83,8 +83,8 @@ describe('time', () => {
     await house.provider.script([calls(['remember_note', { text: 'x' }]), says('Saved.')], user)
     const stream = await hasty.chat(user, user)
     const { json } = await stream.waitFor(toolState('awaiting_input'))
-    // Twelve pings are more than the run's whole time.
-    await stream.waitFor(() => stream.frames.filter(named('ping')).length >= 12)
+    // Eighteen pings are more than the run's whole time.
+    await stream.waitFor(() => stream.frames.filter(named('ping')).length >= 18)
 
     await hasty.call('POST', `/v1/tool-confirmations/${json.data.confirmationId}/confirm`, { user })
     await stream.ended()

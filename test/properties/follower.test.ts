@@ -38,7 +38,14 @@ async function newRun(bus: LiveBus, over: Pick<Store, 'append'> = store): Promis
     at: 1,
     attempt: 1,
     type: 'run.accepted',
-    data: { owner: 'ada', family: 'agent', conversationId: null, userMessageId: null, input: 'x', spec: { agentId: 'a', engine: 'e', model: 'm/m' } },
+    data: {
+      owner: 'ada',
+      family: 'agent',
+      conversationId: null,
+      userMessageId: null,
+      input: 'x',
+      spec: { agentId: 'a', engine: 'e', model: 'm/m' },
+    },
   }
   const { run } = await store.accept({
     run: { id, owner: 'ada', family: 'agent', agentId: 'a', conversationId: null, createdAt: 1 },
@@ -116,8 +123,23 @@ type Action =
 
 const action: fc.Arbitrary<Action> = fc.oneof(
   // Now and then so much at once that memory has to let go of it.
-  { weight: 5, arbitrary: fc.record({ do: fc.constant('push' as const), sizes: fc.array(fc.oneof({ weight: 9, arbitrary: fc.nat(20) }, { weight: 1, arbitrary: fc.constant(60_000) }), { minLength: 1, maxLength: 6 }) }) },
-  { weight: 1, arbitrary: fc.record({ do: fc.constant('push' as const), sizes: fc.constant(Array.from({ length: 150 }, () => 3)) }) },
+  {
+    weight: 5,
+    arbitrary: fc.record({
+      do: fc.constant('push' as const),
+      sizes: fc.array(fc.oneof({ weight: 9, arbitrary: fc.nat(20) }, { weight: 1, arbitrary: fc.constant(60_000) }), {
+        minLength: 1,
+        maxLength: 6,
+      }),
+    }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      do: fc.constant('push' as const),
+      sizes: fc.constant(Array.from({ length: 150 }, () => 3)),
+    }),
+  },
   { weight: 2, arbitrary: fc.constant({ do: 'wait' as const }) },
   { weight: 2, arbitrary: fc.constant({ do: 'turn' as const }) },
   { weight: 2, arbitrary: fc.record({ do: fc.constant('follow' as const), from: fc.nat(1_000) }) },
@@ -139,7 +161,8 @@ describe('followers of a run', () => {
           if (step.do === 'push') writer.push(...step.sizes.map((size) => delta('x'.repeat(size))))
           else if (step.do === 'wait') await writer.committed()
           else if (step.do === 'turn') await turn()
-          else if (step.do === 'follow') readers.push(new Reader(writer.runId, step.from % (writer.state.lastSeq + 1), bus))
+          else if (step.do === 'follow')
+            readers.push(new Reader(writer.runId, step.from % (writer.state.lastSeq + 1), bus))
           else if (step.do === 'read') reader?.read()
           else await reader?.cut()
         }
@@ -147,15 +170,50 @@ describe('followers of a run', () => {
         await Promise.all(readers.map((reader) => reader.toEnd()))
 
         const stored = await allEvents(store, writer.runId)
-        assert.deepEqual(stored.map(({ seq }) => seq), stored.map((_, index) => index + 1))
+        assert.deepEqual(
+          stored.map(({ seq }) => seq),
+          stored.map((_, index) => index + 1),
+        )
         for (const reader of readers) {
           const expected = stored.filter(({ seq }) => seq > reader.from)
-          assert.deepEqual(reader.got.map(({ seq }) => seq), expected.map(({ seq }) => seq))
+          assert.deepEqual(
+            reader.got.map(({ seq }) => seq),
+            expected.map(({ seq }) => seq),
+          )
           assert.deepEqual(reader.got, expected)
         }
       }),
       { numRuns: 120 },
     )
+  })
+
+  it('that have seen everything, and then sleep until memory has let go of the rest, get the rest from the store', async () => {
+    for (const how of ['many events', 'much text']) {
+      const bus = createProcessBus()
+      const writer = await newRun(bus)
+      await writer.committed()
+      const reader = new Reader(writer.runId, 0, bus)
+      // The last of these reads waits at the head.
+      while (reader.got.length < writer.state.lastSeq) {
+        reader.read()
+        await turn()
+      }
+      reader.read()
+      await writer.write(delta('x'))
+      await turn()
+
+      for (let count = 0; count < 5; count += 1) {
+        await writer.write(
+          ...Array.from({ length: how === 'many events' ? 100 : 2 }, () =>
+            delta('y'.repeat(how === 'many events' ? 1 : 100_000)),
+          ),
+        )
+      }
+      writer.push(...ending)
+      await reader.toEnd()
+
+      assert.deepEqual(reader.got, await allEvents(store, writer.runId), how)
+    }
   })
 
   it('never see an event before the store has it', async () => {
@@ -180,7 +238,10 @@ describe('followers of a run', () => {
     await writer.committed()
 
     assert.ok(seen.length > 5)
-    assert.deepEqual(seen.filter((early) => !early), [])
+    assert.deepEqual(
+      seen.filter((early) => !early),
+      [],
+    )
   })
 
   it('that never read cost a bounded amount of memory, and delay nobody', async () => {
@@ -196,7 +257,7 @@ describe('followers of a run', () => {
       // Walks over all batches that memory still holds.
       let events = 0
       let chars = 0
-      for (let seq = first - 1; seq < writer.state.lastSeq; ) {
+      for (let seq = first - 1; seq < writer.state.lastSeq;) {
         const batch = channel.after(seq)
         if (batch === undefined) {
           seq += 1

@@ -42,15 +42,51 @@ const time = (id: string) => ({ id, name: 'current_time', arguments: '{}' })
 const note = { id: 'note', name: 'remember_note', arguments: '{"text":"buy milk"}' }
 
 const scenarios: Scenario[] = [
-  { name: 'plain', answers: [[{ text: ['Grüße, ', '世界 ', '🙂\n\n', 'id: 7\ndata: "x"'] }, { finish: 'stop' }]], shows: /世界/ },
-  { name: 'reasoning', answers: [[{ reasoning: ['Let me ', 'think.'] }, { text: ['Six', 'teen.'] }, { finish: 'stop' }]], shows: /agent\.reasoning/ },
-  { name: 'tool', answers: [[{ text: 'Looking. ' }, { toolCalls: [time('a')] }, { finish: 'tool_calls' }]], shows: /"succeeded"/ },
-  { name: 'parallel', answers: [[{ toolCalls: [time('a'), time('b'), time('c')] }, { finish: 'tool_calls' }]], shows: /"toolId":"c"/ },
-  { name: 'confirmed', answers: [[{ toolCalls: [note, time('a')] }, { finish: 'tool_calls' }]], decide: 'confirm', shows: /The note was saved/ },
-  { name: 'denied', answers: [[{ text: 'May I? ' }, { toolCalls: [note] }, { finish: 'tool_calls' }]], decide: 'reject', shows: /tool_denied/ },
+  {
+    name: 'plain',
+    answers: [[{ text: ['Grüße, ', '世界 ', '🙂\n\n', 'id: 7\ndata: "x"'] }, { finish: 'stop' }]],
+    shows: /世界/,
+  },
+  {
+    name: 'reasoning',
+    answers: [[{ reasoning: ['Let me ', 'think.'] }, { text: ['Six', 'teen.'] }, { finish: 'stop' }]],
+    shows: /agent\.reasoning/,
+  },
+  {
+    name: 'tool',
+    answers: [[{ text: 'Looking. ' }, { toolCalls: [time('a')] }, { finish: 'tool_calls' }]],
+    shows: /"succeeded"/,
+  },
+  {
+    name: 'parallel',
+    answers: [[{ toolCalls: [time('a'), time('b'), time('c')] }, { finish: 'tool_calls' }]],
+    shows: /"toolId":"c"/,
+  },
+  {
+    name: 'confirmed',
+    answers: [[{ toolCalls: [note, time('a')] }, { finish: 'tool_calls' }]],
+    decide: 'confirm',
+    shows: /The note was saved/,
+  },
+  {
+    name: 'denied',
+    answers: [[{ text: 'May I? ' }, { toolCalls: [note] }, { finish: 'tool_calls' }]],
+    decide: 'reject',
+    shows: /tool_denied/,
+  },
   { name: 'failed', answers: [[{ text: ['Half of ', 'an ans'] }, { cut: true }]], shows: /"status":"failed"/ },
-  { name: 'cancelled', answers: [[{ text: ['One, ', 'two, '] }, { stall: true }]], cancelAt: 'two, ', shows: /"status":"cancelled"/ },
-  { name: 'cancelled while a person is asked', answers: [[{ toolCalls: [note] }, { finish: 'tool_calls' }]], cancelAt: 'awaiting_input', shows: /tool_cancelled/ },
+  {
+    name: 'cancelled',
+    answers: [[{ text: ['One, ', 'two, '] }, { stall: true }]],
+    cancelAt: 'two, ',
+    shows: /"status":"cancelled"/,
+  },
+  {
+    name: 'cancelled while a person is asked',
+    answers: [[{ toolCalls: [note] }, { finish: 'tool_calls' }]],
+    cancelAt: 'awaiting_input',
+    shows: /tool_cancelled/,
+  },
 ]
 
 /** Without pings, which carry no id. */
@@ -77,7 +113,9 @@ async function runThrough({ answers, decide, cancelAt, name }: Scenario): Promis
   const runId = String(stream.headers['x-run-id'])
   if (decide !== undefined) {
     const asked = await stream.waitFor((frame) => frame.json.data.status === 'awaiting_input')
-    await fetch(`${server.baseUrl}/v1/tool-confirmations/${asked.json.data.confirmationId}/${decide}`, { method: 'POST' })
+    await fetch(`${server.baseUrl}/v1/tool-confirmations/${asked.json.data.confirmationId}/${decide}`, {
+      method: 'POST',
+    })
   }
   if (cancelAt !== undefined) {
     await stream.waitFor((frame) => frame.json.data.delta === cancelAt || frame.json.data.status === cancelAt)
@@ -143,7 +181,10 @@ function endOf(whole: string, id: string): number {
 describe('a client that leaves and comes back while the run is under way', () => {
   /** Reads so many frames (or to the end), then hangs up; whole frames only. */
   async function some(stream: SseStream, frames: number): Promise<{ text: string; over: boolean }> {
-    const enough = await Promise.race([stream.waitFor(() => stream.frames.length >= frames).then(() => true), stream.ended().then(() => false)]).catch(() => false)
+    const enough = await Promise.race([
+      stream.waitFor(() => stream.frames.length >= frames).then(() => true),
+      stream.ended().then(() => false),
+    ]).catch(() => false)
     stream.leave()
     const text = stream.text()
     return { text: text.slice(0, text.lastIndexOf('\n\n') + (text.includes('\n\n') ? 2 : 1)), over: !enough }
@@ -153,22 +194,35 @@ describe('a client that leaves and comes back while the run is under way', () =>
     await fc.assert(
       fc.asyncProperty(fc.array(fc.integer({ min: 0, max: 30 }), { minLength: 3, maxLength: 12 }), async (stops) => {
         // 150 chunks, one a millisecond: the run is still talking when the client comes back.
-        const first = await openStream(`${server.baseUrl}/v1/agent/chat`, { body: { prompt: 'Talk.', model: 'openai/bench-150-1' } })
+        const first = await openStream(`${server.baseUrl}/v1/agent/chat`, {
+          body: { prompt: 'Talk.', model: 'openai/bench-150-1' },
+        })
         const runId = String(first.headers['x-run-id'])
         const watcher = await openStream(streamUrl(runId))
         let collected = journaled((await some(first, stops[0] as number)).text)
         for (const frames of [...stops.slice(1), Number.POSITIVE_INFINITY]) {
           const last = idsOf(collected).at(-1)
-          const stream = await openStream(streamUrl(runId), { headers: last === undefined ? {} : { 'last-event-id': last } })
+          const stream = await openStream(streamUrl(runId), {
+            headers: last === undefined ? {} : { 'last-event-id': last },
+          })
           if (stream.status === 204) break
           collected += journaled((await some(stream, frames)).text)
         }
         await watcher.ended()
 
         assert.equal(collected, journaled(watcher.text()))
-        const timeline = (await (await fetch(`${server.baseUrl}/v1/agent/runs/${runId}/timeline`)).json()) as { events: { id: string; event: string; payload: unknown }[] }
-        const frames = timeline.events.filter(({ event }) => /^(agent|tool|context|error)/.test(event) && event !== 'tool.called')
-        const expected = frames.map(({ id, event, payload }) => `id: ${id}\nevent: ${event}\ndata: ${JSON.stringify({ event, data: payload })}\n\n`).join('')
+        const timeline = (await (await fetch(`${server.baseUrl}/v1/agent/runs/${runId}/timeline`)).json()) as {
+          events: { id: string; event: string; payload: unknown }[]
+        }
+        const frames = timeline.events.filter(
+          ({ event }) => /^(agent|tool|context|error)/.test(event) && event !== 'tool.called',
+        )
+        const expected = frames
+          .map(
+            ({ id, event, payload }) =>
+              `id: ${id}\nevent: ${event}\ndata: ${JSON.stringify({ event, data: payload })}\n\n`,
+          )
+          .join('')
         assert.equal(collected, expected)
         assert.equal((collected.match(/event: agent\.delta/g) ?? []).length, 150)
       }),
