@@ -40,6 +40,8 @@ export type App = {
 /** How long a stop waits for tools that are under way. */
 const drainMs = 10_000
 const closeMs = 3_000
+/** A restart that comes while the old server still stops waits for it so long. */
+const lockWaitMs = 5_000
 
 export const version = (JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as { version: string }).version
 
@@ -56,6 +58,12 @@ export async function compose(
     log.warn('No model provider is configured: the built-in demo model answers. Set OPENAI_API_KEY (or another provider’s key), or POLYLOG_MODEL=provider/model, for a real one.')
   }
   const configs = await readModelConfigs(config.modelConfigsFile, models)
+  if (config.engine === 'openclaw') {
+    if (config.engineFallback === 'none') {
+      throw new AppError('config_invalid', 'POLYLOG_ENGINE is openclaw, which this version cannot use yet, and POLYLOG_ENGINE_FALLBACK is none. Use the local engine.')
+    }
+    log.warn('POLYLOG_ENGINE is openclaw, which this version cannot use yet: the local engine runs everything.')
+  }
   const store = await openStore(config, log, clock)
   const tools = await openTools(config, store, log, clock, environment)
   const metrics = createMetrics()
@@ -126,7 +134,7 @@ export async function compose(
 }
 
 async function openStore(config: Config, log: Log, clock: Clock): Promise<Store> {
-  if (config.databaseUrl !== null && /^postgres(ql)?:/.test(config.databaseUrl)) {
+  if (config.databaseUrl !== null) {
     throw new AppError('config_invalid', 'POLYLOG_DATABASE_URL names a PostgreSQL database, which this version cannot use yet. Leave it unset to use a SQLite file in the data folder.')
   }
   try {
@@ -134,8 +142,8 @@ async function openStore(config: Config, log: Log, clock: Clock): Promise<Store>
   } catch (cause) {
     throw new AppError('config_invalid', `The data folder ${config.dataDir} cannot be made; set POLYLOG_DATA to a folder that can be written.`, { cause })
   }
-  const file = config.databaseUrl?.replace(/^(file|sqlite):(\/\/)?/, '') ?? join(config.dataDir, 'polylog.db')
-  return await openSqliteStore({ file, clock, onError: (error) => log.error({ err: error }, 'the store failed') })
+  const file = join(config.dataDir, 'polylog.db')
+  return await openSqliteStore({ file, clock, lockWaitMs, onError: (error) => log.error({ err: error }, 'the store failed') })
 }
 
 async function openTools(config: Config, store: Store, log: Log, clock: Clock, environment: Record<string, string | undefined>): Promise<ToolRegistry> {

@@ -29,9 +29,22 @@ try {
   }
   process.on('SIGTERM', () => stop('SIGTERM'))
   process.on('SIGINT', () => stop('SIGINT'))
+  exitWithNpm()
 } catch (error) {
   // A wrong setting is the operator's to mend: a sentence, not a stack.
   const expected = error instanceof AppError || (error as { code?: string }).code === 'EADDRINUSE'
   process.stderr.write(`Polylog cannot start. ${expected ? (error as Error).message : ((error as Error).stack ?? String(error))}\n`)
   process.exit(1)
+}
+
+/**
+ * `npm start` that is killed cannot tell us; without this the server would go on alone, with its port and its data
+ * folder, and the next start would fail. Ending at once is as safe as any crash.
+ */
+function exitWithNpm(): void {
+  if (process.env.npm_lifecycle_event === undefined || process.ppid === 1) return
+  const npm = process.ppid
+  setInterval(() => {
+    if (process.ppid !== npm) process.exit(1)
+  }, 200).unref()
 }

@@ -1,3 +1,6 @@
+// The journal's lines: any event of the vocabulary survives the way to disk and
+// back, and nothing that a disk may hold makes a read throw.
+
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
@@ -24,7 +27,7 @@ describe('a stored line', () => {
   it('of a text delta is what JSON would write, whatever its ids and its text are', () => {
     fc.assert(
       fc.property(anyText, anyText, (messageId, text) => {
-        const event: RunEvent = { ...delta, data: { messageId, text } } as RunEvent
+        const event: RunEvent = { seq: 1, at: 1, attempt: 1, type: 'text.delta', data: { messageId, text } }
 
         assert.deepEqual(JSON.parse(encodeEvent(event)), JSON.parse(JSON.stringify(event)))
       }),
@@ -33,11 +36,18 @@ describe('a stored line', () => {
 
   it('that is no event, or none any more, is dirty and never an exception', () => {
     fc.assert(
-      fc.property(fc.oneof(anyText, fc.json(), fc.json().map((json) => `{"seq":1,"at":1,"attempt":1,"type":"tool.done","data":${json}}`)), (line) => {
-        const event = decodeEvent(line)
+      fc.property(
+        fc.oneof(
+          anyText,
+          fc.json(),
+          fc.json().map((json) => `{"seq":1,"at":1,"attempt":1,"type":"tool.done","data":${json}}`),
+        ),
+        (line) => {
+          const event = decodeEvent(line)
 
-        if (event !== null) assert.doesNotThrow(() => checkEvent(event as NewEvent))
-      }),
+          if (event !== null) assert.doesNotThrow(() => checkEvent(event))
+        },
+      ),
       { numRuns: 1000 },
     )
   })
@@ -82,25 +92,37 @@ describe('a stored line', () => {
   it('that is nested deeper than any stack is dirty', () => {
     const deep = `${'['.repeat(200_000)}${']'.repeat(200_000)}`
 
-    assert.equal(decodeEvent(`{"seq":1,"at":1,"attempt":1,"type":"tool.started","data":{"callId":"c","idempotencyKey":"k","input":${deep}}}`), null)
+    assert.equal(
+      decodeEvent(
+        `{"seq":1,"at":1,"attempt":1,"type":"tool.started","data":{"callId":"c","idempotencyKey":"k","input":${deep}}}`,
+      ),
+      null,
+    )
   })
 })
 
 describe('the check before writing', () => {
   it('lets every event of the vocabulary through', () => {
-    fc.assert(fc.property(anyEvent, (event) => assert.doesNotThrow(() => checkEvent(event as NewEvent))))
+    fc.assert(fc.property(anyEvent, (event) => assert.doesNotThrow(() => checkEvent(event))))
   })
 
   it('refuses what does not fit, and says which event and where', () => {
     const wrong = { type: 'tool.started', data: { callId: '', input: {}, idempotencyKey: 'k' } } as NewEvent
 
-    assert.throws(() => checkEvent(wrong), (error: { code: string; details: { type: string; issues: string[] } }) => {
-      assert.equal(error.code, 'event_invalid')
-      assert.equal(error.details.type, 'tool.started')
-      assert.match(error.details.issues.join(), /^callId: /)
-      return true
+    assert.throws(
+      () => checkEvent(wrong),
+      (error: { code: string; details: { type: string; issues: string[] } }) => {
+        assert.equal(error.code, 'event_invalid')
+        assert.equal(error.details.type, 'tool.started')
+        assert.match(error.details.issues.join(), /^callId: /)
+        return true
+      },
+    )
+    assert.throws(() => checkEvent({ type: 'text.delta', data: { messageId: 'm' } } as NewEvent), {
+      code: 'event_invalid',
     })
-    assert.throws(() => checkEvent({ type: 'text.delta', data: { messageId: 'm' } } as NewEvent), { code: 'event_invalid' })
-    assert.throws(() => checkEvent({ type: 'run.invented', data: {} } as unknown as NewEvent), { code: 'event_invalid' })
+    assert.throws(() => checkEvent({ type: 'run.invented', data: {} } as unknown as NewEvent), {
+      code: 'event_invalid',
+    })
   })
 })

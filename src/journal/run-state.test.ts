@@ -1,9 +1,21 @@
+// The fold by which a run knows itself: the same live and after a restart, at every
+// event of every scenario.
+
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { JournalBuilder } from '../../test/scenarios/journal-builder.ts'
 import { scenarioNamed, scenarios } from '../../test/scenarios/scenarios.ts'
 import type { RunEvent } from './event.ts'
-import { applyEvent, checkTransition, foldRun, newRunState, openCalls, openInteractions, specOf, statusOf } from './run-state.ts'
+import {
+  applyEvent,
+  checkTransition,
+  foldRun,
+  newRunState,
+  openCalls,
+  openInteractions,
+  specOf,
+  statusOf,
+} from './run-state.ts'
 
 function stateOf(tell: (journal: JournalBuilder) => JournalBuilder) {
   return foldRun(tell(new JournalBuilder().accepted('Hello.').running()).events)
@@ -36,16 +48,28 @@ describe('the fold of a run', () => {
   it('refuses an event that the table does not allow', () => {
     const state = foldRun(scenarioNamed('plain answer').events)
 
-    assert.throws(() => checkTransition(state, { type: 'diagnostic', data: { code: 'late', message: '' } }), { code: 'transition_refused' })
+    assert.throws(() => checkTransition(state, { type: 'diagnostic', data: { code: 'late', message: '' } }), {
+      code: 'transition_refused',
+    })
   })
 
   it('keeps the text of a torn step, and forgets it where it was superseded', () => {
-    const torn = stateOf((journal) => journal.asks(1, 'message-1').says('message-1', 'Roses ', 'are ').restarted().asks(1, 'message-other'))
+    const torn = stateOf((journal) =>
+      journal.asks(1, 'message-1').says('message-1', 'Roses ', 'are ').restarted().asks(1, 'message-other'),
+    )
     assert.equal(torn.steps.length, 1)
-    assert.deepEqual([torn.steps[0]?.messageId, torn.steps[0]?.text, torn.steps[0]?.finished], ['message-1', 'Roses are ', false])
+    assert.deepEqual(
+      [torn.steps[0]?.messageId, torn.steps[0]?.text, torn.steps[0]?.finished],
+      ['message-1', 'Roses are ', false],
+    )
 
     const superseded = stateOf((journal) =>
-      journal.asks(1, 'message-1').says('message-1', 'Roses ').restarted().asks(1, 'message-1').message('message-1', 'Roses ', 1, 'superseded'),
+      journal
+        .asks(1, 'message-1')
+        .says('message-1', 'Roses ')
+        .restarted()
+        .asks(1, 'message-1')
+        .message('message-1', 'Roses ', 1, 'superseded'),
     )
     assert.deepEqual([superseded.steps[0]?.messageId, superseded.steps[0]?.text], ['', ''])
 
@@ -55,20 +79,48 @@ describe('the fold of a run', () => {
 
   it('knows a call as not started again once its unknown outcome was confirmed, and with which arguments', () => {
     const message = { to: 'bob' }
-    const started = stateOf((journal) => journal.asks(1, 'message-1').calls('call-1', 'send', message, { effect: 'unsafe' }).stepDone(1, 'message-1', 1).starts('call-1', message).restarted())
+    const started = stateOf((journal) =>
+      journal
+        .asks(1, 'message-1')
+        .calls('call-1', 'send', message, { effect: 'unsafe' })
+        .stepDone(1, 'message-1', 1)
+        .starts('call-1', message)
+        .restarted(),
+    )
     assert.deepEqual([started.calls.get('call-1')?.started, started.calls.get('call-1')?.starts], [true, 1])
 
     const journal = new JournalBuilder().accepted('Hello.').running()
-    journal.asks(1, 'message-1').calls('call-1', 'send', message, { effect: 'unsafe' }).stepDone(1, 'message-1', 1).starts('call-1', message).restarted()
+    journal
+      .asks(1, 'message-1')
+      .calls('call-1', 'send', message, { effect: 'unsafe' })
+      .stepDone(1, 'message-1', 1)
+      .starts('call-1', message)
+      .restarted()
     journal.confirmation('confirmation-1', 'call-1', message, { outcome: 'unknown' })
-    assert.deepEqual(openInteractions(foldRun(journal.events)).map(({ outcome }) => outcome), ['unknown'])
-    journal.parks().resolved('confirmation-1', 'confirmed', { input: { to: 'eve' } }).unparks()
+    assert.deepEqual(
+      openInteractions(foldRun(journal.events)).map(({ outcome }) => outcome),
+      ['unknown'],
+    )
+    journal
+      .parks()
+      .resolved('confirmation-1', 'confirmed', { input: { to: 'eve' } })
+      .unparks()
     const confirmed = foldRun(journal.events).calls.get('call-1')
-    assert.deepEqual([confirmed?.started, confirmed?.decision, confirmed?.askedUnknown, confirmed?.input], [false, 'confirmed', true, { to: 'eve' }])
+    assert.deepEqual(
+      [confirmed?.started, confirmed?.decision, confirmed?.askedUnknown, confirmed?.input],
+      [false, 'confirmed', true, { to: 'eve' }],
+    )
   })
 
   it('counts as time at work what was left in order, and not what a crash cut off', () => {
-    const parked = stateOf((journal) => journal.asks(1, 'message-1').calls('call-1', 'send', {}).stepDone(1, 'message-1', 1).confirmation('confirmation-1', 'call-1', {}).parks())
+    const parked = stateOf((journal) =>
+      journal
+        .asks(1, 'message-1')
+        .calls('call-1', 'send', {})
+        .stepDone(1, 'message-1', 1)
+        .confirmation('confirmation-1', 'call-1', {})
+        .parks(),
+    )
     assert.ok(parked.activeMs > 0)
     assert.equal(parked.runningSince, undefined)
 

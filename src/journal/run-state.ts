@@ -80,7 +80,7 @@ export function newRunState(): RunState {
 }
 
 /** Throws `transition_refused` when the table does not allow the event here. */
-export function checkTransition(state: RunState, event: Pick<RunEvent, 'type' | 'data'>): void {
+export function checkTransition(state: Pick<RunState, 'phase'>, event: Pick<RunEvent, 'type' | 'data'>): void {
   const reason = refusal(state.phase, event)
   if (reason !== null) throw new AppError('transition_refused', `The journal refused an event: ${reason}.`)
 }

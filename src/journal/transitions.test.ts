@@ -1,3 +1,6 @@
+// The table of transitions against a second drawing of the same picture, over every
+// sequence of lifecycle events up to a length.
+
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { type EventType, eventTypes, isTerminal, type RunEvent, type RunStatus, runStatuses } from './event.ts'
@@ -7,7 +10,8 @@ type Told = Pick<RunEvent, 'type' | 'data'>
 
 const phases: Phase[] = ['new', ...runStatuses, 'ended']
 const triggers = [...new Set(transitions.map(({ trigger }) => trigger))]
-const change = (from: RunStatus, to: RunStatus, trigger: string) => ({ type: 'run.state', data: { from, to, trigger } }) as Told
+const change = (from: RunStatus, to: RunStatus, trigger: string) =>
+  ({ type: 'run.state', data: { from, to, trigger } }) as Told
 const ended = (status: string) => ({ type: 'run.ended', data: { status } }) as Told
 const other = (type: EventType) => ({ type, data: {} }) as unknown as Told
 
@@ -20,7 +24,11 @@ const lifecycle: Told[] = [
 
 /** The table read a second time, in words of its own: what the specification draws as a picture. */
 const picture: Record<string, [trigger: string, to: Phase][]> = {
-  queued: [['turn.started', 'running'], ['run.canceled', 'canceled'], ['restart.reconcile_failed', 'failed']],
+  queued: [
+    ['turn.started', 'running'],
+    ['run.canceled', 'canceled'],
+    ['restart.reconcile_failed', 'failed'],
+  ],
   running: [
     ['turn.needs_input', 'waiting_user'],
     ['turn.succeeded', 'succeeded'],
@@ -74,18 +82,30 @@ describe('the table of transitions', () => {
 
   it('lets nothing but the end follow a terminal state, and only the end that says the same', () => {
     for (const phase of runStatuses.filter(isTerminal)) {
-      for (const type of eventTypes.filter((name) => name !== 'run.ended')) assert.notEqual(refusal(phase, other(type)), null, `${type} in ${phase}`)
-      for (const status of ['succeeded', 'failed', 'canceled']) assert.equal(refusal(phase, ended(status)) === null, status === phase)
+      for (const type of eventTypes.filter((name) => name !== 'run.ended'))
+        assert.notEqual(refusal(phase, other(type)), null, `${type} in ${phase}`)
+      for (const status of ['succeeded', 'failed', 'canceled'])
+        assert.equal(refusal(phase, ended(status)) === null, status === phase)
     }
   })
 
   it('begins every run with run.accepted, once', () => {
     for (const type of eventTypes) assert.equal(refusal('new', other(type)) === null, type === 'run.accepted', type)
-    for (const phase of phases.filter((name) => name !== 'new')) assert.notEqual(refusal(phase, other('run.accepted')), null)
+    for (const phase of phases.filter((name) => name !== 'new'))
+      assert.notEqual(refusal(phase, other('run.accepted')), null)
   })
 
   it('lets work happen only while the run is running', () => {
-    for (const type of ['step.started', 'text.delta', 'reasoning.delta', 'step.done', 'tool.called', 'tool.started', 'tool.progress', 'input.required'] as const) {
+    for (const type of [
+      'step.started',
+      'text.delta',
+      'reasoning.delta',
+      'step.done',
+      'tool.called',
+      'tool.started',
+      'tool.progress',
+      'input.required',
+    ] as const) {
       assert.deepEqual(allowedIn[type], ['running'], type)
     }
   })

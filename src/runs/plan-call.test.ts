@@ -27,15 +27,37 @@ function callWith(parts: Partial<CallState> = {}): CallState {
   }
 }
 
-function toolWith(effect: ToolEffect, confirm: Confirm = 'never', describeIt: Tool['describe'] = () => 'Do the work'): Tool {
+function toolWith(
+  effect: ToolEffect,
+  confirm: Confirm = 'never',
+  describeIt: Tool['describe'] = () => 'Do the work',
+): Tool {
   const run: Tool['run'] = () => Promise.reject(new Error('planning runs nothing'))
-  return { name: 'work', description: '', effect, confirm, inputSchema: {}, timeoutMs: 1, outputCharsMax: 1, describe: describeIt, run }
+  return {
+    name: 'work',
+    description: '',
+    effect,
+    confirm,
+    inputSchema: {},
+    timeoutMs: 1,
+    outputCharsMax: 1,
+    describe: describeIt,
+    run,
+  }
 }
 
 const fits = { check: () => null }
-const plan = (call: Partial<CallState>, tool: Tool | undefined = toolWith('read'), check: () => string | null = () => null) => {
+const plan = (
+  call: Partial<CallState>,
+  tool: Tool | undefined = toolWith('read'),
+  check: () => string | null = () => null,
+) => {
   const decided = planCall(callWith(call), tool, { check })
-  return decided.do === 'close' ? `close ${decided.outcome} ${decided.code}` : decided.do === 'ask' ? `ask ${decided.outcome ?? 'first'}` : decided.do
+  return decided.do === 'close'
+    ? `close ${decided.outcome} ${decided.code}`
+    : decided.do === 'ask'
+      ? `ask ${decided.outcome ?? 'first'}`
+      : decided.do
 }
 
 describe('a call', () => {
@@ -55,7 +77,10 @@ describe('a call', () => {
       assert.equal(plan({ started: true }, toolWith('idempotent', confirm)), 'run')
       assert.equal(plan({ started: true }, toolWith('unsafe', confirm)), 'ask unknown')
       // Also when it had been confirmed: that consent was used up by the start.
-      assert.equal(plan({ started: true, interactionId: 'i', decision: 'confirmed' }, toolWith('unsafe', confirm)), 'ask unknown')
+      assert.equal(
+        plan({ started: true, interactionId: 'i', decision: 'confirmed' }, toolWith('unsafe', confirm)),
+        'ask unknown',
+      )
     }
   })
 
@@ -70,7 +95,11 @@ describe('a call', () => {
   it('that was confirmed runs, without asking again', () => {
     for (const effect of ['read', 'idempotent', 'unsafe'] as const) {
       assert.equal(plan({ interactionId: 'i', decision: 'confirmed' }, toolWith(effect, 'always')), 'run', effect)
-      assert.equal(plan({ interactionId: 'i', decision: 'confirmed', askedUnknown: true }, toolWith(effect, 'always')), 'run', effect)
+      assert.equal(
+        plan({ interactionId: 'i', decision: 'confirmed', askedUnknown: true }, toolWith(effect, 'always')),
+        'run',
+        effect,
+      )
     }
   })
 
@@ -88,7 +117,10 @@ describe('a call', () => {
 
   it('that cannot be made is closed as failed, before anybody is asked', () => {
     assert.equal(plan({ invalidInput: '{"n":' }, toolWith('unsafe', 'always')), 'close failed tool_input_invalid')
-    assert.equal(plan({}, toolWith('unsafe', 'always'), () => 'n is missing'), 'close failed tool_input_invalid')
+    assert.equal(
+      plan({}, toolWith('unsafe', 'always'), () => 'n is missing'),
+      'close failed tool_input_invalid',
+    )
     assert.equal(planOfMissing({}), 'close failed tool_not_found')
   })
 
@@ -105,7 +137,10 @@ describe('a call', () => {
   it('whose outcome is unknown is shown with a sentence that says so', () => {
     const decided = planCall(callWith({ started: true }), toolWith('unsafe'), fits)
 
-    assert.match(decided.do === 'ask' ? decided.prompt : '', /^Do the work .*may already have happened.*confirm to run it again/)
+    assert.match(
+      decided.do === 'ask' ? decided.prompt : '',
+      /^Do the work .*may already have happened.*confirm to run it again/,
+    )
   })
 })
 

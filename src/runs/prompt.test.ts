@@ -1,3 +1,6 @@
+// The window of history that a model is given: bounded, never with a call parted
+// from its result, never without the user's message.
+
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
@@ -16,16 +19,32 @@ function agentWith(maxTokens: number): AgentDefinition {
 let position = 0
 function row(parts: Partial<MessageRow>): MessageRow {
   position += 1
-  return { id: `row-${position}`, conversationId: 'c', runId: 'run-0', parentId: null, role: 'user', content: '', state: 'active', toolCallId: null, metadata: {}, createdAt: position, ...parts }
+  return {
+    id: `row-${position}`,
+    conversationId: 'c',
+    runId: 'run-0',
+    parentId: null,
+    role: 'user',
+    content: '',
+    state: 'active',
+    toolCallId: null,
+    metadata: {},
+    createdAt: position,
+    ...parts,
+  }
 }
 
 /** One earlier turn: a question, some calls with their results, an answer. Providers count call ids anew in every turn. */
 function turn(runId: string, question: string, calls: { output: string }[], answer: string): MessageRow[] {
   const toolCalls = calls.map((_, index) => ({ callId: `call_${index}`, name: 'look', input: { of: runId } }))
-  const results = calls.map(({ output }, index) => row({ runId, role: 'tool', content: output, toolCallId: `call_${index}`, metadata: { outcome: 'succeeded' } }))
+  const results = calls.map(({ output }, index) =>
+    row({ runId, role: 'tool', content: output, toolCallId: `call_${index}`, metadata: { outcome: 'succeeded' } }),
+  )
   return [
     row({ runId, role: 'user', content: question }),
-    ...(calls.length === 0 ? [] : [row({ runId, role: 'assistant', content: '', metadata: { toolCalls } }), ...results]),
+    ...(calls.length === 0
+      ? []
+      : [row({ runId, role: 'assistant', content: '', metadata: { toolCalls } }), ...results]),
     row({ runId, role: 'assistant', content: answer }),
   ]
 }
@@ -38,7 +57,9 @@ function stateWith(steps: { text: string; outputs: string[] }[]) {
     if (text !== '') journal.says(`message-${step}`, text).message(`message-${step}`, text, step)
     outputs.forEach((_, call) => journal.calls(`now-${step}-${call}`, 'look', { step }, { step, index: call }))
     journal.stepDone(step, `message-${step}`, outputs.length)
-    outputs.forEach((output, call) => journal.starts(`now-${step}-${call}`, { step }).returns(`now-${step}-${call}`, output))
+    outputs.forEach((output, call) =>
+      journal.starts(`now-${step}-${call}`, { step }).returns(`now-${step}-${call}`, output),
+    )
   }
   return foldRun(journal.events)
 }
@@ -46,7 +67,12 @@ function stateWith(steps: { text: string; outputs: string[] }[]) {
 function tokensOf(messages: ModelMessage[]): number {
   return messages.reduce((sum, message) => {
     const calls = message.role === 'assistant' ? (message.toolCalls ?? []) : []
-    return sum + 4 + estimateTokens(message.content) + calls.reduce((more, call) => more + 8 + estimateTokens(JSON.stringify(call.input)), 0)
+    return (
+      sum +
+      4 +
+      estimateTokens(message.content) +
+      calls.reduce((more, call) => more + 8 + estimateTokens(JSON.stringify(call.input)), 0)
+    )
   }, 0)
 }
 
@@ -65,34 +91,61 @@ function checkPairs(messages: ModelMessage[]): void {
 }
 
 const text = fc.string({ unit: fc.constantFrom('word ', '好', 'x'), maxLength: 60 })
-const anyTurn = fc.record({ question: text, calls: fc.array(fc.record({ output: text }), { maxLength: 3 }), answer: text })
+const anyTurn = fc.record({
+  question: text,
+  calls: fc.array(fc.record({ output: text }), { maxLength: 3 }),
+  answer: text,
+})
 const anyStep = fc.record({ text, outputs: fc.array(text, { minLength: 1, maxLength: 3 }) })
 
 describe('what the model is given', () => {
   it('never parts a call from its result, stays within the memory, and always holds the user’s message', () => {
     fc.assert(
-      fc.property(fc.array(anyTurn, { maxLength: 6 }), fc.array(anyStep, { maxLength: 4 }), text, fc.integer({ min: 1, max: 400 }), (turns, steps, input, maxTokens) => {
-        const history = turns.flatMap(({ question, calls, answer }, index) => turn(`run-${index}`, question, calls, answer))
+      fc.property(
+        fc.array(anyTurn, { maxLength: 6 }),
+        fc.array(anyStep, { maxLength: 4 }),
+        text,
+        fc.integer({ min: 1, max: 400 }),
+        (turns, steps, input, maxTokens) => {
+          const history = turns.flatMap(({ question, calls, answer }, index) =>
+            turn(`run-${index}`, question, calls, answer),
+          )
 
-        const messages = buildPrompt({ definition: agentWith(maxTokens), history, input, context: undefined, state: stateWith(steps) })
+          const messages = buildPrompt({
+            definition: agentWith(maxTokens),
+            history,
+            input,
+            context: undefined,
+            state: stateWith(steps),
+          })
 
-        const told = messages.slice(1)
-        checkPairs(told)
-        const own = tokensOf([{ role: 'user', content: input }])
-        assert.ok(tokensOf(told) <= Math.max(maxTokens, own), `${tokensOf(told)} tokens of ${maxTokens}`)
-        const at = told.findLastIndex((message) => message.role === 'user')
-        assert.equal(told[at]?.content, input)
-        assert.equal(told.slice(0, at)[0]?.role ?? 'user', 'user', 'the history begins with a question')
-        assert.equal(messages[0]?.role, 'system')
-      }),
+          const told = messages.slice(1)
+          checkPairs(told)
+          const own = tokensOf([{ role: 'user', content: input }])
+          assert.ok(tokensOf(told) <= Math.max(maxTokens, own), `${tokensOf(told)} tokens of ${maxTokens}`)
+          const at = told.findLastIndex((message) => message.role === 'user')
+          assert.equal(told[at]?.content, input)
+          assert.equal(told.slice(0, at)[0]?.role ?? 'user', 'user', 'the history begins with a question')
+          assert.equal(messages[0]?.role, 'system')
+        },
+      ),
       { numRuns: 500 },
     )
   })
 
   it('is the newest part of the history, whole, where it fits', () => {
-    const history = [...turn('run-0', 'first', [{ output: 'one' }], 'a'), ...turn('run-1', 'second', [{ output: 'two' }], 'b')]
+    const history = [
+      ...turn('run-0', 'first', [{ output: 'one' }], 'a'),
+      ...turn('run-1', 'second', [{ output: 'two' }], 'b'),
+    ]
     const prompt = (maxTokens: number) =>
-      buildPrompt({ definition: agentWith(maxTokens), history, input: 'third', context: undefined, state: stateWith([]) }).flatMap((message) => (message.role === 'user' ? [message.content] : []))
+      buildPrompt({
+        definition: agentWith(maxTokens),
+        history,
+        input: 'third',
+        context: undefined,
+        state: stateWith([]),
+      }).flatMap((message) => (message.role === 'user' ? [message.content] : []))
 
     assert.deepEqual(prompt(10_000), ['first', 'second', 'third'])
     assert.deepEqual(prompt(50), ['second', 'third'])
@@ -100,13 +153,24 @@ describe('what the model is given', () => {
   })
 
   it('tells each earlier call its own result, also where two turns used the same call id', () => {
-    const history = [...turn('run-0', 'q', [{ output: 'the result of run-0' }], 'a'), ...turn('run-1', 'q', [{ output: 'the result of run-1' }], 'a')]
+    const history = [
+      ...turn('run-0', 'q', [{ output: 'the result of run-0' }], 'a'),
+      ...turn('run-1', 'q', [{ output: 'the result of run-1' }], 'a'),
+    ]
 
-    const messages = buildPrompt({ definition: agentWith(10_000), history, input: 'x', context: undefined, state: stateWith([]) })
+    const messages = buildPrompt({
+      definition: agentWith(10_000),
+      history,
+      input: 'x',
+      context: undefined,
+      state: stateWith([]),
+    })
 
     const told = messages.flatMap((message) => {
       if (message.role === 'tool') return [message.content]
-      return message.role === 'assistant' ? (message.toolCalls ?? []).map(({ input }) => `called in ${(input as { of: string }).of}`) : []
+      return message.role === 'assistant'
+        ? (message.toolCalls ?? []).map(({ input }) => `called in ${(input as { of: string }).of}`)
+        : []
     })
     assert.deepEqual(told, ['called in run-0', 'the result of run-0', 'called in run-1', 'the result of run-1'])
   })
@@ -114,23 +178,43 @@ describe('what the model is given', () => {
   it('tells a call whose result is gone without the call', () => {
     const history = turn('run-0', 'q', [{ output: 'gone' }], 'a').filter(({ role }) => role !== 'tool')
 
-    const messages = buildPrompt({ definition: agentWith(10_000), history, input: 'x', context: undefined, state: stateWith([]) })
+    const messages = buildPrompt({
+      definition: agentWith(10_000),
+      history,
+      input: 'x',
+      context: undefined,
+      state: stateWith([]),
+    })
 
     checkPairs(messages)
-    assert.deepEqual(messages.map(({ role }) => role), ['system', 'user', 'assistant', 'user'])
+    assert.deepEqual(
+      messages.map(({ role }) => role),
+      ['system', 'user', 'assistant', 'user'],
+    )
   })
 
   it('leaves out a step that is not finished', () => {
-    const state = foldRun(new JournalBuilder().accepted('now').running().asks(1, 'message-1').says('message-1', 'Torn ').restarted().events)
+    const state = foldRun(
+      new JournalBuilder().accepted('now').running().asks(1, 'message-1').says('message-1', 'Torn ').restarted().events,
+    )
 
-    assert.deepEqual(buildPrompt({ definition: agentWith(100), history: [], input: 'now', context: undefined, state }).map(({ role }) => role), ['system', 'user'])
+    assert.deepEqual(
+      buildPrompt({ definition: agentWith(100), history: [], input: 'now', context: undefined, state }).map(
+        ({ role }) => role,
+      ),
+      ['system', 'user'],
+    )
   })
 
   it('tells the caller’s context in an order that does not depend on the caller, and renders the system prompt as plain text', () => {
-    const prompt = (context: Record<string, unknown>) => buildPrompt({ definition: agentWith(100), history: [], input: 'x', context, state: stateWith([]) })
+    const prompt = (context: Record<string, unknown>) =>
+      buildPrompt({ definition: agentWith(100), history: [], input: 'x', context, state: stateWith([]) })
 
     assert.deepEqual(prompt({ a: 1, b: { c: 2, d: 3 } }), prompt({ b: { d: 3, c: 2 }, a: 1 }))
     assert.equal(prompt({})[0]?.content, 'You are helpful & kind.')
-    assert.deepEqual(prompt({}).map(({ role }) => role), ['system', 'user'])
+    assert.deepEqual(
+      prompt({}).map(({ role }) => role),
+      ['system', 'user'],
+    )
   })
 })

@@ -1,9 +1,19 @@
+// Any prefix of a legal journal can be ended, once, and is then a history that a
+// provider accepts.
+
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { scenarios } from '../../test/scenarios/scenarios.ts'
 import { checkEvent } from '../journal/event-codec.ts'
 import type { NewEvent, RunEvent } from '../journal/event.ts'
-import { applyEvent, checkTransition, foldRun, openCalls, openInteractions, type RunState } from '../journal/run-state.ts'
+import {
+  applyEvent,
+  checkTransition,
+  foldRun,
+  openCalls,
+  openInteractions,
+  type RunState,
+} from '../journal/run-state.ts'
 import { type RowChanges, foldRows } from './row-folds.ts'
 import { type Ending, endingEvents } from './run-ending.ts'
 
@@ -18,7 +28,7 @@ function end(events: readonly RunEvent[], ending: Ending): { state: RunState; wr
   for (const event of written) {
     checkEvent(event)
     checkTransition(state, event)
-    const numbered = { seq: state.lastSeq + 1, at: 1, attempt: state.attempt, ...event } as RunEvent
+    const numbered: RunEvent = { seq: state.lastSeq + 1, at: 1, attempt: state.attempt, ...event }
     applyEvent(state, numbered)
     foldRows('run-1', state, numbered, rows)
   }
@@ -33,7 +43,9 @@ const moments = scenarios.flatMap(({ name, events }) =>
   events.flatMap((_, index) => {
     const prefix = events.slice(0, index + 1)
     const { phase } = foldRun(prefix)
-    return phase === 'queued' || phase === 'running' || phase === 'waiting_user' ? [{ name: `${name}, event ${index + 1}`, prefix }] : []
+    return phase === 'queued' || phase === 'running' || phase === 'waiting_user'
+      ? [{ name: `${name}, event ${index + 1}`, prefix }]
+      : []
   }),
 )
 
@@ -69,7 +81,9 @@ describe('ending a run', () => {
       for (const event of end(prefix, cancel).written) {
         if (event.type !== 'tool.done') continue
         const call = before.calls.get(event.data.callId)
-        const mayHaveHappened = prefix.some((earlier) => earlier.type === 'tool.started' && earlier.data.callId === call?.callId) && call?.effect === 'unsafe'
+        const mayHaveHappened =
+          prefix.some((earlier) => earlier.type === 'tool.started' && earlier.data.callId === call?.callId) &&
+          call?.effect === 'unsafe'
         assert.equal(event.data.outcome, mayHaveHappened ? 'unknown' : 'cancelled', name)
       }
     }
@@ -86,8 +100,15 @@ describe('ending a run', () => {
         continue
       }
       abandoned += 1
-      assert.deepEqual([closed?.data.text, closed?.data.state, closed?.data.messageId], [open.text, 'abandoned', open.messageId], name)
-      assert.deepEqual(rows.messages?.filter(({ role }) => role === 'assistant').map(({ state }) => state), ['abandoned'])
+      assert.deepEqual(
+        [closed?.data.text, closed?.data.state, closed?.data.messageId],
+        [open.text, 'abandoned', open.messageId],
+        name,
+      )
+      assert.deepEqual(
+        rows.messages?.filter(({ role }) => role === 'assistant').map(({ state }) => state),
+        ['abandoned'],
+      )
     }
     assert.ok(abandoned > 5)
   })
@@ -98,7 +119,10 @@ describe('ending a run', () => {
       const { rows } = end(prefix, cancel)
 
       assert.deepEqual([rows.run?.status, rows.run?.release, rows.run?.wakeAt], ['canceled', true, null], name)
-      assert.deepEqual(rows.interactionUpdates?.filter(({ closePending }) => closePending === true).map(({ id }) => id) ?? [], questions)
+      assert.deepEqual(
+        rows.interactionUpdates?.filter(({ closePending }) => closePending === true).map(({ id }) => id) ?? [],
+        questions,
+      )
     }
   })
 

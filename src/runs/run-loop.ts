@@ -184,7 +184,11 @@ export class RunLoop {
     if (this.cancelled !== undefined) return await this.end({ status: 'canceled', ...this.cancelled })
     if (error instanceof DrainInterrupt || (this.draining && this.modelAbort.signal.reason instanceof DrainInterrupt)) {
       // Given back as it is, so that the next start (or another node) takes it up at once.
-      await this.writer.park(null).catch((cause: unknown) => this.parts.log.warn({ runId: this.runId, err: cause }, 'a lease could not be given back'))
+      try {
+        await this.writer.park(null)
+      } catch (cause) {
+        this.parts.log.warn({ runId: this.runId, err: cause }, 'a lease could not be given back')
+      }
       return 'drained'
     }
     const failure = toAppError(error)

@@ -12,6 +12,7 @@ import type { Clock } from '../kit/clock.ts'
 import { eventBytesMax, isBarrier, type NewEvent, type RunEvent } from '../journal/event.ts'
 import { checkEvent } from '../journal/event-codec.ts'
 import { applyEvent, checkTransition, type RunState } from '../journal/run-state.ts'
+import { phaseAfter } from '../journal/transitions.ts'
 import type { RunWrite, Store } from '../stores/store.ts'
 import { foldRows, type RowChanges } from './row-folds.ts'
 
@@ -52,9 +53,19 @@ export class RunWriter {
     this.committedSeq = state.lastSeq
   }
 
-  /** Numbers and queues events that belong to one instant. They are shown after their commit, which starts at once unless one is under way. */
+  /**
+   * Numbers and queues events that belong to one instant: all of them, or none where one is refused. They are shown after
+   * their commit, which starts at once unless one is under way.
+   */
   push(...events: NewEvent[]): void {
     if (this.lost !== undefined) throw this.lost
+    let { phase } = this.state
+    for (const event of events) {
+      checkEvent(event)
+      checkSize(event)
+      checkTransition({ phase }, event)
+      phase = phaseAfter(phase, event)
+    }
     const at = this.parts.clock.now()
     for (const event of events) this.number(event, at)
     this.flush()
@@ -78,19 +89,22 @@ export class RunWriter {
   /** Gives the lease of a parked run back without an event: it was woken, and still has to wait. */
   async park(wakeAt: number | null): Promise<void> {
     await this.committed()
-    await this.parts.store.append({
-      runId: this.runId,
-      epoch: this.epoch,
-      afterSeq: this.committedSeq,
-      events: [],
-      durable: true,
-      run: { wakeAt, release: true },
-    })
+    try {
+      await this.parts.store.append({
+        runId: this.runId,
+        epoch: this.epoch,
+        afterSeq: this.committedSeq,
+        events: [],
+        durable: true,
+        run: { wakeAt, release: true },
+      })
+    } catch (error) {
+      // Like any refused append: a run that still has to wait must not fail because the disk did.
+      throw this.lose(error)
+    }
   }
 
   private number(event: NewEvent, at: number): void {
-    checkEvent(event)
-    checkTransition(this.state, event)
     // `attempt` grows each time the run goes queued → running; the first time it is 1 already.
     const starts = event.type === 'run.state' && event.data.to === 'running' && this.state.startedAt !== undefined
     const attempt = this.state.attempt + (starts ? 1 : 0)
@@ -144,11 +158,17 @@ export class RunWriter {
     for (const waiter of due) waiter.resolve()
   }
 
-  private lose(error: unknown): void {
+  private lose(error: unknown): AppError {
     const lost = error instanceof AppError ? error : new AppError('store_unavailable', 'The journal could not be written.', { cause: error })
     this.lost = lost
     for (const waiter of this.waiters) waiter.reject(lost)
     this.waiters = []
     this.onLost?.(lost)
+    return lost
   }
+}
+
+function checkSize(event: NewEvent): void {
+  if (event.type !== 'text.delta' && event.type !== 'reasoning.delta') return
+  if (event.data.text.length > eventBytesMax) throw new AppError('event_too_large', 'One delta holds at most 1 MiB of text.')
 }

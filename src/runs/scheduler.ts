@@ -20,6 +20,8 @@ export class Scheduler {
   private readonly parts: RunParts
   private readonly loops = new Map<string, RunLoop>()
   private readonly work = new Set<Promise<void>>()
+  /** Waits for a store that failed; a drain ends them. */
+  private readonly pauses = new Set<() => void>()
   /** Runs that are being driven, cancels not counted: a slot each. */
   private busy = 0
   private claiming: Promise<void> | undefined
@@ -82,6 +84,7 @@ export class Scheduler {
     this.wakeTimer?.cancel()
     this.heartbeat?.cancel()
     for (const loop of this.loops.values()) loop.drain()
+    for (const endPause of this.pauses) endPause()
     await this.claiming
     await Promise.all(this.work)
   }
@@ -150,16 +153,16 @@ export class Scheduler {
   }
 
   private async loadAndDrive(row: RunRow): Promise<void> {
-    const state = await this.readState(row.id)
-    // A cancel may have been recorded since the claim; from here on the loop is known and hears of it.
-    await this.drive((await this.parts.store.readRun(row.id)) ?? row, state)
+    const loaded = await this.load(row)
+    if (loaded !== undefined) await this.drive(loaded.row, loaded.state)
   }
 
   private async drive(row: RunRow, state: RunState): Promise<void> {
     let current = row
     let fold = state
     let waitMs = storeRetryMs
-    for (;;) {
+    // A claim or an acceptance may have been on its way when the drain began; such a run is left as it is.
+    while (!this.stopped) {
       const loop = new RunLoop(current, fold, this.parts)
       this.loops.set(row.id, loop)
       let result
@@ -171,25 +174,43 @@ export class Scheduler {
       if (result !== 'lost' || loop.writer.lost?.kind === 'conflict') return
       // The store failed, and the run is still ours: it goes on from what was stored.
       this.parts.log.error({ runId: row.id, err: loop.writer.lost }, 'the journal could not be written; the run goes on when it can be')
-      for (;;) {
-        if (this.stopped) return
-        await this.pause(waitMs)
-        waitMs = Math.min(waitMs * 2, storeRetryMaxMs)
-        try {
-          const again = await this.parts.store.readRun(row.id)
-          if (again === undefined || again.endedAt !== null || again.leaseOwner !== this.node || again.epoch !== current.epoch) return
-          fold = await this.readState(row.id)
-          current = again
-          break
-        } catch {
-          // Still down; the first failure was logged, and the wait grows.
-        }
-      }
+      await this.pause(waitMs)
+      waitMs = Math.min(waitMs * 2, storeRetryMaxMs)
+      const again = await this.load(current)
+      if (again === undefined) return
+      current = again.row
+      fold = again.state
     }
   }
 
+  /** A claimed run as it is stored, as soon as the store answers. Undefined when it is no longer ours, or we are stopping. */
+  private async load(claimed: RunRow): Promise<{ row: RunRow; state: RunState } | undefined> {
+    for (let waitMs = storeRetryMs; !this.stopped; waitMs = Math.min(waitMs * 2, storeRetryMaxMs)) {
+      try {
+        const state = await this.readState(claimed.id)
+        // Last, since a cancel may have been recorded meanwhile; from here on the loop is known and hears of it.
+        const row = await this.parts.store.readRun(claimed.id)
+        const ours = row !== undefined && row.endedAt === null && row.leaseOwner === this.node && row.epoch === claimed.epoch
+        return ours ? { row, state } : undefined
+      } catch (error) {
+        this.parts.log.error({ runId: claimed.id, err: error }, 'a run could not be read; trying again')
+        await this.pause(waitMs)
+      }
+    }
+    return undefined
+  }
+
   private pause(delayMs: number): Promise<void> {
-    return new Promise((resolve) => this.parts.clock.after(delayMs, resolve))
+    return new Promise((resolve) => {
+      const end = () => {
+        timer.cancel()
+        this.pauses.delete(end)
+        resolve()
+      }
+      const timer = this.parts.clock.after(delayMs, end)
+      this.pauses.add(end)
+      if (this.stopped) end()
+    })
   }
 
   private async readState(runId: string): Promise<RunState> {

@@ -1,3 +1,6 @@
+// Whatever a tool does, its call gets one outcome that fits the journal and tells
+// the truth about the effect.
+
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { manualClock, type ManualClock } from '../../test/support/manual-clock.ts'
@@ -19,29 +22,57 @@ type Setup = {
   putBlob?: (id: string, body: string) => Promise<void>
 }
 
-async function execute({ run, effect = 'read', outputCharsMax = 100, clock = manualClock(), signal = new AbortController().signal, putBlob }: Setup): Promise<EventData<'tool.done'>> {
-  const tool: Tool = { name: 'work', description: '', effect, confirm: 'never', inputSchema: {}, timeoutMs: 5000, outputCharsMax, describe: () => '', run }
-  const done = await executeCall(tool, call, { n: 1 }, {
-    clock,
-    ids: () => 'id-1',
-    owner: 'ada',
-    runId: 'run-1',
-    conversationId: null,
-    idempotencyKey: 'key-1',
-    signal,
-    progress: () => {},
-    putBlob: putBlob ?? (() => Promise.resolve()),
-  })
+async function execute({
+  run,
+  effect = 'read',
+  outputCharsMax = 100,
+  clock = manualClock(),
+  signal = new AbortController().signal,
+  putBlob,
+}: Setup): Promise<EventData<'tool.done'>> {
+  const tool: Tool = {
+    name: 'work',
+    description: '',
+    effect,
+    confirm: 'never',
+    inputSchema: {},
+    timeoutMs: 5000,
+    outputCharsMax,
+    describe: () => '',
+    run,
+  }
+  const done = await executeCall(
+    tool,
+    call,
+    { n: 1 },
+    {
+      clock,
+      ids: () => 'id-1',
+      owner: 'ada',
+      runId: 'run-1',
+      conversationId: null,
+      idempotencyKey: 'key-1',
+      signal,
+      progress: () => {},
+      putBlob: putBlob ?? (() => Promise.resolve()),
+    },
+  )
   checkEvent({ type: 'tool.done', data: done })
   return done
 }
 
-const says = (result: Partial<ToolResult>): Tool['run'] => () => Promise.resolve({ ok: true, output: null, summary: 'Done.', ...result })
+const says =
+  (result: Partial<ToolResult>): Tool['run'] =>
+  () =>
+    Promise.resolve({ ok: true, output: null, summary: 'Done.', ...result })
 
 describe('running a tool', () => {
   it('tells what it answered, and whether it said yes or no', async () => {
     const yes = await execute({ run: says({ output: { a: 1 }, modified: true, paths: ['a.txt'] }) })
-    assert.deepEqual([yes.outcome, yes.output, yes.fullLength, yes.truncated, yes.modified, yes.paths], ['succeeded', { a: 1 }, 7, false, true, ['a.txt']])
+    assert.deepEqual(
+      [yes.outcome, yes.output, yes.fullLength, yes.truncated, yes.modified, yes.paths],
+      ['succeeded', { a: 1 }, 7, false, true, ['a.txt']],
+    )
     assert.equal(yes.error, undefined)
 
     const no = await execute({ run: says({ ok: false, summary: 'Not there.' }) })
@@ -58,7 +89,10 @@ describe('running a tool', () => {
       },
     })
 
-    assert.deepEqual([seen?.owner, seen?.runId, seen?.callId, seen?.idempotencyKey], ['ada', 'run-1', 'call-1', 'key-1'])
+    assert.deepEqual(
+      [seen?.owner, seen?.runId, seen?.callId, seen?.idempotencyKey],
+      ['ada', 'run-1', 'call-1', 'key-1'],
+    )
   })
 
   it('that throws gives an outcome, not an exception, however it throws', async () => {
@@ -104,7 +138,8 @@ describe('running a tool', () => {
   })
 
   it('that says itself that nobody knows is unknown where it is unsafe, and just failed elsewhere', async () => {
-    const unsure: Tool['run'] = () => Promise.reject(new AppError('tool_failed', 'No answer came.', { details: { outcome: 'unknown' } }))
+    const unsure: Tool['run'] = () =>
+      Promise.reject(new AppError('tool_failed', 'No answer came.', { details: { outcome: 'unknown' } }))
 
     assert.equal((await execute({ run: unsure, effect: 'unsafe' })).outcome, 'unknown')
     assert.equal((await execute({ run: unsure, effect: 'idempotent' })).outcome, 'threw')
@@ -117,7 +152,10 @@ describe('running a tool', () => {
     controller.abort(reason)
 
     await assert.rejects(running, (error) => error === reason)
-    await assert.rejects(execute({ signal: controller.signal, run: () => assert.fail('it must not start') }), (error) => error === reason)
+    await assert.rejects(
+      execute({ signal: controller.signal, run: () => assert.fail('it must not start') }),
+      (error) => error === reason,
+    )
   })
 
   it('with an output too long for the journal cuts it and keeps the whole beside it', async () => {
@@ -128,7 +166,10 @@ describe('running a tool', () => {
     const done = await execute({ run: says({ output }), outputCharsMax: 10_000_000, putBlob })
 
     const whole = JSON.stringify(output)
-    assert.deepEqual([done.outcome, done.truncated, done.fullLength, done.outputRef], ['succeeded', true, whole.length, 'id-1'])
+    assert.deepEqual(
+      [done.outcome, done.truncated, done.fullLength, done.outputRef],
+      ['succeeded', true, whole.length, 'id-1'],
+    )
     assert.ok(String(done.output).length <= 256 * 1024)
     assert.ok(whole.startsWith(String(done.output)))
     assert.equal(blobs.get('id-1'), whole)
@@ -139,6 +180,9 @@ describe('running a tool', () => {
 
     const done = await execute({ run: says({ output: 'y'.repeat(200), summary: 'Sent.' }), effect: 'unsafe', putBlob })
 
-    assert.deepEqual([done.outcome, done.summary, done.truncated, done.fullLength, done.outputRef], ['succeeded', 'Sent.', true, 200, undefined])
+    assert.deepEqual(
+      [done.outcome, done.summary, done.truncated, done.fullLength, done.outputRef],
+      ['succeeded', 'Sent.', true, 200, undefined],
+    )
   })
 })

@@ -1,3 +1,5 @@
+// Any text that was shown × any answer that comes when the model is asked again.
+
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
@@ -35,7 +37,8 @@ describe('a text that is asked for again after a crash', () => {
 
         assert.equal(result.diverged, !whole.startsWith(shown))
         assert.equal(result.diverged ? result.fresh : result.kept, whole)
-        if (result.diverged) assert.equal(result.kept, shown, 'shown text is never un-shown, and never grows a wrong end')
+        if (result.diverged)
+          assert.equal(result.kept, shown, 'shown text is never un-shown, and never grows a wrong end')
       }),
       { numRuns: 2000 },
     )
@@ -62,6 +65,10 @@ describe('a text that is asked for again after a crash', () => {
   })
 
   it('of which nothing was shown passes straight through', () => {
-    fc.assert(fc.property(pieces, (answer) => assert.deepEqual(tell('', answer), { kept: answer.join(''), fresh: '', diverged: false })))
+    fc.assert(
+      fc.property(pieces, (answer) =>
+        assert.deepEqual(tell('', answer), { kept: answer.join(''), fresh: '', diverged: false }),
+      ),
+    )
   })
 })

@@ -14,7 +14,7 @@ import type { Tool, ToolRegistry } from './tool.ts'
 
 const effects = effectsFile()
 const silent = { info() {}, warn() {} }
-const secrets = { PATH: process.env.PATH, HOME: '/home/fake', OPENAI_API_KEY: 'sk-secret', SHELF: 'top' }
+const secrets = { PATH: process.env.PATH, HOME: '/fake', OPENAI_API_KEY: 'sk-secret', SHELF: 'top' }
 process.env.POLYLOG_TEST_SECRET = 'do-not-tell'
 
 let shop: McpServers
@@ -140,7 +140,7 @@ test('a child process gets its own variables and nothing of ours', async () => {
   const environment = JSON.parse(result.output as string) as Record<string, string>
 
   assert.equal(environment.SHELF_NAME, 'top shelf')
-  assert.equal(environment.HOME, '/home/fake')
+  assert.equal(environment.HOME, '/fake')
   assert.doesNotMatch(result.output as string, /sk-secret|do-not-tell/)
 })
 

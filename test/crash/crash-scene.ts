@@ -11,13 +11,31 @@ import { type Polylog, startPolylog } from '../support/polylog.ts'
 import type { FakeProcess } from '../support/spawn-fake.ts'
 import { openStream, type SseFrame, type SseStream } from '../support/sse.ts'
 
+/** What the checks look at; which of it an entry has depends on its event. */
+type Payload = {
+  name?: string
+  status?: string
+  error?: { code: string }
+  code?: string
+  resolution?: string
+  trigger?: string
+  state?: string
+  text?: string
+}
+
 export type Timeline = {
   status: string
   skipped: number
-  events: { seq: number; id: string; event: string; payload: Record<string, any> }[]
+  events: { seq: number; id: string; event: string; payload: Payload }[]
 }
-export type Confirmation = { id: string; toolName: string; outcome: 'unknown' | null; status: string; payload: Record<string, unknown> }
-export type Message = { role: string; content: string; metadata: Record<string, any> }
+export type Confirmation = {
+  id: string
+  toolName: string
+  outcome: 'unknown' | null
+  status: string
+  payload: Record<string, unknown>
+}
+export type Message = { role: string; content: string; metadata: Record<string, unknown> }
 type Decide = 'confirm' | 'reject'
 
 export function environmentOf(storyteller: FakeProcess, feishu: FakeFeishu): Record<string, string> {
@@ -148,21 +166,24 @@ export class CrashScene {
   /** Decides whatever a person is asked, until `fits`. */
   async decideUntil(fits: (frame: SseFrame) => boolean, unknown: Decide = 'reject'): Promise<SseFrame> {
     const { stream } = this
-    let over = false
+    const watch = { over: false }
     const found = stream.waitFor(fits).finally(() => {
-      over = true
+      watch.over = true
     })
     // Also what was asked before this connection, and is not shown again.
     const helper = (async () => {
       let frames = -1
-      while (!over) {
+      while (!watch.over) {
         if (frames === stream.frames.length) {
-          await Promise.race([found.catch(() => {}), stream.waitFor(() => stream.frames.length > frames).catch(() => {})])
+          await Promise.race([
+            found.catch(() => {}),
+            stream.waitFor(() => stream.frames.length > frames).catch(() => {}),
+          ])
           continue
         }
         frames = stream.frames.length
         for (const { id, outcome } of await this.pending()) {
-          if (!over && !this.decided.has(id)) await this.decide(id, outcome === 'unknown' ? unknown : 'confirm')
+          if (!watch.over && !this.decided.has(id)) await this.decide(id, outcome === 'unknown' ? unknown : 'confirm')
         }
       }
     })()
@@ -193,7 +214,9 @@ export class CrashScene {
   }
 
   async asked(): Promise<number[]> {
-    return (await (await fetch(`${this.host.storyteller.baseUrl}/control/asked?story=${this.story}`)).json()) as number[]
+    return (await (
+      await fetch(`${this.host.storyteller.baseUrl}/control/asked?story=${this.story}`)
+    ).json()) as number[]
   }
 
   /** What Feishu was told in this story, and how often. */
@@ -222,7 +245,10 @@ export class CrashScene {
     const addresses = events.map(({ id }) => id.split('.').map(Number) as [number, number?])
     for (const [index, [seq, part = 1]] of addresses.entries()) {
       const [before = 0, partBefore = 1] = addresses[index - 1] ?? []
-      assert.ok(seq === before + 1 || (seq === before && part === partBefore + 1), `the journal goes on after ${before}, not with ${seq}`)
+      assert.ok(
+        seq === before + 1 || (seq === before && part === partBefore + 1),
+        `the journal goes on after ${before}, not with ${seq}`,
+      )
     }
     assert.deepEqual(
       events.flatMap(({ event }, index) => (event === 'agent.end' ? [index] : [])),

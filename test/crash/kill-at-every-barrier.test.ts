@@ -23,6 +23,7 @@ after(async () => {
   await Promise.all([storyteller?.stop(), feishu?.stop()])
 })
 
+const inOrder = (steps: number[]) => steps.toSorted((left, right) => left - right)
 const told = ['Let me look first.', 'All is sent.']
 
 /** The conversation as a person reads it: no torn, doubled or missing message, and each call with one result. */
@@ -45,7 +46,7 @@ async function checkMessages(scene: CrashScene, texts: string[]): Promise<void> 
 function outcomes(timeline: Timeline, tool: string): string[] {
   return timeline.events
     .filter(({ event, payload }) => event === 'tool.state' && payload.name === tool)
-    .map(({ payload }) => `${String(payload.status)}${payload.error === undefined ? '' : ` ${String(payload.error.code)}`}`)
+    .map(({ payload }) => `${payload.status}${payload.error === undefined ? '' : ` ${payload.error.code}`}`)
 }
 
 type Held = {
@@ -75,7 +76,13 @@ const sending = async (scene: CrashScene) => {
 
 /** Those that need a Feishu that hangs come last. */
 const held: Held[] = [
-  { name: 'accepted, the model silent', words: 'hold=1:0', again: 1, reach: (scene) => eventually(async () => ((await scene.asked()).length === 1 ? true : undefined), 'the model is asked') },
+  {
+    name: 'accepted, the model silent',
+    words: 'hold=1:0',
+    again: 1,
+    reach: (scene) =>
+      eventually(async () => ((await scene.asked()).length === 1 ? true : undefined), 'the model is asked'),
+  },
   { name: 'the first delta', words: 'hold=1:1', again: 1, reach: lastDelta('Let me ') },
   { name: 'the middle of a sentence', words: 'hold=1:2', again: 1, reach: lastDelta('look ') },
   {
@@ -94,16 +101,36 @@ const held: Held[] = [
     reach: async (scene) => {
       await scene.waitFor(toolIs('remember_note', 'awaiting_input'))
       await scene.waitFor(toolIs('current_time', 'succeeded'))
-      await eventually(async () => ((await scene.timeline()).status === 'awaiting_input' ? true : undefined), 'the run parks')
+      await eventually(
+        async () => ((await scene.timeline()).status === 'awaiting_input' ? true : undefined),
+        'the run parks',
+      )
     },
   },
   { name: 'the second confirmation awaited', words: '', again: null, reach: parked('send_feishu_message') },
   { name: 'the tool done, the model silent', words: 'hold=3:0', again: 3, reach: atStep(3) },
-  { name: 'the middle of the last sentence', words: 'hold=3:1', again: 3, reach: (scene) => scene.decideUntil((frame) => frame.json.data.delta === 'All ') },
-  { name: 'just before the end', words: 'hold=3:3', again: 3, reach: (scene) => scene.decideUntil((frame) => frame.json.data.delta === 'sent.') },
+  {
+    name: 'the middle of the last sentence',
+    words: 'hold=3:1',
+    again: 3,
+    reach: (scene) => scene.decideUntil((frame) => frame.json.data.delta === 'All '),
+  },
+  {
+    name: 'just before the end',
+    words: 'hold=3:3',
+    again: 3,
+    reach: (scene) => scene.decideUntil((frame) => frame.json.data.delta === 'sent.'),
+  },
   { name: 'after the end', words: '', again: null, reach: (scene) => scene.decideUntil(named('agent.end')) },
   { name: 'an unsafe tool under way, then left alone', words: '', again: null, reach: sending, unknown: 'reject' },
-  { name: 'an unsafe tool under way, then run again', words: '', again: null, reach: sending, unknown: 'confirm', sent: { messages: 1, requests: 2 } },
+  {
+    name: 'an unsafe tool under way, then run again',
+    words: '',
+    again: null,
+    reach: sending,
+    unknown: 'confirm',
+    sent: { messages: 1, requests: 2 },
+  },
 ]
 
 describe('a server that is killed while its runs are held', () => {
@@ -130,35 +157,49 @@ describe('a server that is killed while its runs are held', () => {
   })
 
   describe('at', { concurrency: 3 }, () => {
-  for (const [index, moment] of held.entries()) {
-    it(`${moment.name}: the client that comes back gets exactly the rest, and nothing happens twice`, async () => {
-      const scene = scenes.get(moment) as CrashScene
-      const tool = 'send_feishu_message'
-      let question: Confirmation | undefined
-      if (moment.unknown !== undefined) {
-        // A person is asked, and is told that it may have happened.
-        question = await eventually(async () => (await scene.pending()).find(({ outcome }) => outcome === 'unknown'), 'the question')
-        assert.equal(question.toolName, tool)
-        assert.deepEqual(question.payload, { recipientId: 'bob', message: `hello of held-${index}` })
-      }
+    for (const [index, moment] of held.entries()) {
+      it(`${moment.name}: the client that comes back gets exactly the rest, and nothing happens twice`, async () => {
+        const scene = scenes.get(moment) as CrashScene
+        const tool = 'send_feishu_message'
+        let question: Confirmation | undefined
+        if (moment.unknown !== undefined) {
+          // A person is asked, and is told that it may have happened.
+          question = await eventually(
+            async () => (await scene.pending()).find(({ outcome }) => outcome === 'unknown'),
+            'the question',
+          )
+          assert.equal(question.toolName, tool)
+          assert.deepEqual(question.payload, { recipientId: 'bob', message: `hello of held-${index}` })
+        }
 
-      await scene.finish(moment.unknown)
+        await scene.finish(moment.unknown)
 
-      const timeline = await scene.checkHistory()
-      assert.deepEqual((await scene.asked()).toSorted(), [1, 2, 3, ...(moment.again === null ? [] : [moment.again])].toSorted())
-      assert.deepEqual(await scene.sent(), moment.sent ?? { messages: 1, requests: 1 })
-      assert.deepEqual(outcomes(timeline, 'current_time'), ['queued', 'running', 'succeeded'])
-      assert.deepEqual(outcomes(timeline, 'remember_note'), ['queued', 'running', 'awaiting_input', 'running', 'succeeded'])
-      const asked = ['queued', 'running', 'awaiting_input', 'running']
-      assert.deepEqual(
-        outcomes(timeline, tool),
-        moment.unknown === undefined
-          ? [...asked, 'succeeded']
-          : [...asked, 'awaiting_input tool_outcome_unknown', ...(moment.unknown === 'confirm' ? ['running', 'succeeded'] : ['failed tool_outcome_unknown'])],
-      )
-      await checkMessages(scene, moment.texts ?? told)
-    })
-  }
+        const timeline = await scene.checkHistory()
+        const expected = [1, 2, 3, ...(moment.again === null ? [] : [moment.again])]
+        assert.deepEqual(inOrder(await scene.asked()), inOrder(expected))
+        assert.deepEqual(await scene.sent(), moment.sent ?? { messages: 1, requests: 1 })
+        assert.deepEqual(outcomes(timeline, 'current_time'), ['queued', 'running', 'succeeded'])
+        assert.deepEqual(outcomes(timeline, 'remember_note'), [
+          'queued',
+          'running',
+          'awaiting_input',
+          'running',
+          'succeeded',
+        ])
+        const asked = ['queued', 'running', 'awaiting_input', 'running']
+        assert.deepEqual(
+          outcomes(timeline, tool),
+          moment.unknown === undefined
+            ? [...asked, 'succeeded']
+            : [
+                ...asked,
+                'awaiting_input tool_outcome_unknown',
+                ...(moment.unknown === 'confirm' ? ['running', 'succeeded'] : ['failed tool_outcome_unknown']),
+              ],
+        )
+        await checkMessages(scene, moment.texts ?? told)
+      })
+    }
   })
 
   it('afterwards another kill and two more starts change nothing', async () => {
@@ -199,8 +240,17 @@ describe('a server that is killed the moment a client sees …', { concurrency: 
         for (const { id } of await scene.pending()) assert.equal(await scene.decide(id, 'confirm'), 200)
       },
     },
-    { name: 'that an unsafe tool was started', reach: (scene) => scene.decideUntil((frame) => toolIs('send_feishu_message', 'running')(frame) && frame.json.data.confirmationId !== undefined) },
-    { name: 'the last message', reach: (scene) => scene.decideUntil((frame) => frame.json.data.content === 'All is sent.') },
+    {
+      name: 'that an unsafe tool was started',
+      reach: (scene) =>
+        scene.decideUntil(
+          (frame) => toolIs('send_feishu_message', 'running')(frame) && frame.json.data.confirmationId !== undefined,
+        ),
+    },
+    {
+      name: 'the last message',
+      reach: (scene) => scene.decideUntil((frame) => frame.json.data.content === 'All is sent.'),
+    },
   ]
 
   for (const [index, { name, reach }] of moments.entries()) {

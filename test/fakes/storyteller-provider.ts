@@ -27,7 +27,10 @@ function stepOf(number: number, story: string): Step {
     return { text: ['Let me ', 'look ', 'first.'], calls }
   }
   if (number === 2) {
-    return { text: [], calls: [{ name: 'send_feishu_message', arguments: { recipientId: 'bob', message: `hello of ${story}` } }] }
+    return {
+      text: [],
+      calls: [{ name: 'send_feishu_message', arguments: { recipientId: 'bob', message: `hello of ${story}` } }],
+    }
   }
   return { text: ['All ', 'is ', 'sent.'], calls: [] }
 }
@@ -85,6 +88,12 @@ function tell(messages: Message[], response: ServerResponse): void {
 }
 
 function send(response: ServerResponse, delta: object, finish: string | null = null): void {
-  const chunk = { id: 'chatcmpl-story', object: 'chat.completion.chunk', created: 1, model: 'story', choices: [{ index: 0, delta, finish_reason: finish }] }
+  const chunk = {
+    id: 'chatcmpl-story',
+    object: 'chat.completion.chunk',
+    created: 1,
+    model: 'story',
+    choices: [{ index: 0, delta, finish_reason: finish }],
+  }
   response.write(`data: ${JSON.stringify(chunk)}\n\n`)
 }

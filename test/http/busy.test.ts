@@ -3,7 +3,20 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { calls, endOf, hangsAfter, type House, type Json, named, runIdOf, says, someone, startHouse, toolState } from '../support/house.ts'
+import {
+  calls,
+  endOf,
+  hangsAfter,
+  type House,
+  type Json,
+  messagesOf,
+  named,
+  runIdOf,
+  says,
+  someone,
+  startHouse,
+  toolState,
+} from '../support/house.ts'
 import { eventNames } from '../support/sse.ts'
 
 let house: House
@@ -23,7 +36,10 @@ after(async () => {
 async function busyConversation(server: House = house) {
   const user = someone()
   const conversationId = `conv-${user}`
-  await house.provider.script([[{ text: ['First'] }, { stall: true }, { text: [' answer.'] }, { finish: 'stop' }]], `first ${user}`)
+  await house.provider.script(
+    [[{ text: ['First'] }, { stall: true }, { text: [' answer.'] }, { finish: 'stop' }]],
+    `first ${user}`,
+  )
   const first = await server.chat(user, { input: `first ${user}`, conversationId })
   await first.waitFor(named('agent.delta'))
   return { user, conversationId, first }
@@ -47,7 +63,9 @@ describe('a conversation that is busy', () => {
     assert.equal(askedBefore, 0)
     const [asked] = await house.asked(`second ${user}`)
     assert.deepEqual(
-      (asked?.body.messages as Json[]).filter(({ role }) => role !== 'system').map(({ content }) => content),
+      messagesOf(asked)
+        .filter(({ role }) => role !== 'system')
+        .map(({ content }) => content),
       [`first ${user}`, 'First answer.', `second ${user}`],
     )
     assert.equal(endOf(second.frames).status, 'succeeded')
@@ -71,11 +89,25 @@ describe('a conversation that is busy', () => {
     const ends = [first, ...queued].map((stream) => endOf(stream.frames))
     assert.deepEqual([...new Set(ends.map(({ status }) => status))], ['succeeded'])
     const { body } = await house.call('GET', `/v1/conversations/${conversationId}/messages`, { user })
-    const said = (body as unknown as Json[]).filter(({ role }) => role === 'user').map(({ content }) => content.slice(0, 1))
+    const said = (body as unknown as Json[])
+      .filter(({ role }) => role === 'user')
+      .map(({ content }) => content.slice(0, 1))
     assert.deepEqual(said, ['f', 'b', 'c', 'd', 'e'])
     const [last] = await house.asked(`e ${user}`)
-    const roles = (last?.body.messages as Json[]).filter(({ role }) => role !== 'system').map(({ role }) => role)
-    assert.deepEqual(roles, ['user', 'assistant', 'user', 'assistant', 'user', 'assistant', 'user', 'assistant', 'user'])
+    const roles = messagesOf(last)
+      .filter(({ role }) => role !== 'system')
+      .map(({ role }) => role)
+    assert.deepEqual(roles, [
+      'user',
+      'assistant',
+      'user',
+      'assistant',
+      'user',
+      'assistant',
+      'user',
+      'assistant',
+      'user',
+    ])
   })
 
   test('reject: 409 that names the run, and nothing is stored', async () => {
@@ -126,7 +158,9 @@ describe('a conversation that is busy', () => {
     const user = someone()
 
     const streams = await Promise.all(
-      Array.from({ length: 10 }, (_, index) => house.chat(user, { input: `q${index} ${user}`, conversationId: `conv-${user}` })),
+      Array.from({ length: 10 }, (_, index) =>
+        house.chat(user, { input: `q${index} ${user}`, conversationId: `conv-${user}` }),
+      ),
     )
     await Promise.all(streams.map((stream) => stream.ended()))
 

@@ -14,6 +14,7 @@ import {
   hangsAfter,
   type House,
   type Json,
+  messagesOf,
   named,
   runIdOf,
   someone,
@@ -48,7 +49,7 @@ async function nextRequest(user: string, conversationId: string): Promise<Json[]
   const frames = await house.chatToEnd(user, { input: marker, conversationId })
   assert.equal(endOf(frames).status, 'succeeded')
   const [asked] = await house.asked(marker)
-  const messages = asked?.body.messages as Json[]
+  const messages = messagesOf(asked)
   assertCallsArePaired(messages)
   return messages
 }
@@ -128,7 +129,10 @@ test('while a person is awaited: the question is closed, and confirming it after
   assert.equal(toolStatuses(stream.frames).at(-1), 'cancelled')
   assert.equal(late.status, 409)
   assert.equal(late.body.details.confirmation.status, 'cancelled')
-  assert.deepEqual(effects.lines().filter((line) => line === 'charge 41'), [])
+  assert.deepEqual(
+    effects.lines().filter((line) => line === 'charge 41'),
+    [],
+  )
   await nextRequest(user, conversationId)
 })
 

@@ -12,6 +12,7 @@ import {
   endOf,
   type House,
   type Json,
+  messagesOf,
   runIdOf,
   says,
   someone,
@@ -109,7 +110,7 @@ describe('one decision', () => {
     assert.equal(charges(asked.amount), 0)
     assert.equal(toolStatuses(asked.stream.frames).at(-1), 'cancelled')
     assert.equal(endOf(asked.stream.frames).status, 'succeeded')
-    const messages = (await house.asked(asked.user))[1]?.body.messages as Json[]
+    const messages = messagesOf((await house.asked(asked.user))[1])
     assertCallsArePaired(messages)
     assert.match(messages.at(-1)?.content, /far too expensive/)
   })
@@ -129,7 +130,7 @@ describe('one decision', () => {
     // In this run and in the next one.
     await house.chatToEnd(asked.user, { input: `next ${asked.user}`, conversationId: asked.conversationId })
     for (const request of (await house.asked(asked.user)).slice(1)) {
-      const call = (request.body.messages as Json[]).find((message) => message.tool_calls !== undefined)
+      const call = messagesOf(request).find((message) => message.tool_calls !== undefined)
       assert.deepEqual(JSON.parse(call?.tool_calls[0].function.arguments), { amount: edited })
     }
   })
@@ -227,23 +228,34 @@ describe('several calls in one step', () => {
     await stream.ended()
 
     assert.equal(askedBefore, 1)
-    assert.deepEqual(toolStatuses(stream.frames, 'charge'), ['queued', 'running', 'awaiting_input', 'running', 'succeeded'])
+    assert.deepEqual(toolStatuses(stream.frames, 'charge'), [
+      'queued',
+      'running',
+      'awaiting_input',
+      'running',
+      'succeeded',
+    ])
     assert.deepEqual(toolStatuses(stream.frames, 'lookup'), ['queued', 'running', 'succeeded'])
-    const messages = (await house.asked(user))[1]?.body.messages as Json[]
+    const messages = messagesOf((await house.asked(user))[1])
     assertCallsArePaired(messages)
     assert.equal(endOf(stream.frames).output, 'Both done.')
   })
 
   test('the run leaves awaiting_input only when all its questions are decided', async () => {
     const user = someone()
-    await house.provider.script([calls(['charge', { amount: 501 }, 'c_1'], ['charge', { amount: 502 }, 'c_2']), says('Ok.')], user)
+    await house.provider.script(
+      [calls(['charge', { amount: 501 }, 'c_1'], ['charge', { amount: 502 }, 'c_2']), says('Ok.')],
+      user,
+    )
     const stream = await house.chat(user, user)
     await stream.waitFor(() => stream.frames.filter(toolState('awaiting_input')).length === 2)
     await house.reaches(user, runIdOf(stream), 'awaiting_input')
     const ids = stream.frames.filter(toolState('awaiting_input')).map(({ json }) => json.data.confirmationId as string)
 
     await decide({ id: ids[0] as string }, user, 'reject')
-    await until('the first decision to be shown', async () => ((await listOf(user, '?status=pending')).length === 1 ? true : undefined))
+    await until('the first decision to be shown', async () =>
+      (await listOf(user, '?status=pending')).length === 1 ? true : undefined,
+    )
     const between = (await house.asked(user)).length
     await decide({ id: ids[1] as string }, user, 'confirm')
     await stream.ended()
@@ -368,7 +380,7 @@ describe('expiry', () => {
       assert.equal(late.status, 409)
       assert.equal(late.body.code, 'tool_confirmation_expired')
       assert.equal(late.body.details.confirmation.status, 'expired')
-      const messages = (await house.asked(user))[1]?.body.messages as Json[]
+      const messages = messagesOf((await house.asked(user))[1])
       assert.match(messages.at(-1)?.content, /did not allow|in time/)
     } finally {
       await short.close()

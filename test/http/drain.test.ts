@@ -2,9 +2,23 @@
 // on at the next start as if nothing had been.
 
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
+import { after, before, describe, test } from 'node:test'
+import { type FakeFeishu, startFakeFeishu } from '../support/fake-feishu.ts'
 import { type FakeProvider, startFakeProvider } from '../support/fake-provider.ts'
-import { calls, endOf, hangsAfter, type House, type Json, named, runIdOf, says, someone, startHouse, toolState } from '../support/house.ts'
+import {
+  calls,
+  endOf,
+  hangsAfter,
+  type House,
+  type Json,
+  named,
+  runIdOf,
+  says,
+  someone,
+  startHouse,
+  toolState,
+  until,
+} from '../support/house.ts'
 import { journaled, openStream } from '../support/sse.ts'
 
 let provider: FakeProvider
@@ -65,7 +79,9 @@ test('SIGTERM ends streams cleanly, and each kind of unfinished run goes on at t
     assert.equal((await again.call('GET', `/v1/agent/runs/${runIdOf(speaking)}`, { user })).body.attempt, 2)
     assert.equal(endOf(whole.frames).output, 'Saved.')
     assert.ok(whole.text().startsWith(asking.text()))
-    const { body } = await again.call('GET', `/v1/conversations/${encodeURIComponent(mark('conversation'))}/messages`, { user })
+    const { body } = await again.call('GET', `/v1/conversations/${encodeURIComponent(mark('conversation'))}/messages`, {
+      user,
+    })
     assert.deepEqual(
       (body as unknown as Json[]).filter(({ role }) => role === 'assistant').map(({ content }) => content),
       ['So far so good.', 'Hello from the fake provider.'],
@@ -73,6 +89,89 @@ test('SIGTERM ends streams cleanly, and each kind of unfinished run goes on at t
   } finally {
     await again.close()
   }
+})
+
+describe('while a tool sends something', () => {
+  let feishu: FakeFeishu
+
+  before(async () => {
+    feishu = await startFakeFeishu()
+  })
+
+  after(() => feishu.stop())
+
+  const sentBy = async (user: string) => (await feishu.sent()).filter(({ text }) => text.includes(user))
+
+  /** A run whose confirmed message is on its way; Feishu takes its time for each of its two answers. */
+  async function sending(delayMs: number) {
+    await feishu.behave({})
+    const house = await startHouse(
+      { FEISHU_APP_ID: feishu.appId, FEISHU_APP_SECRET: feishu.appSecret, FEISHU_BASE_URL: feishu.baseUrl },
+      provider,
+    )
+    const user = someone()
+    await provider.script([calls(['send_feishu_message', { recipientId: 'ou_1', message: user }]), says('Sent.')], user)
+    const stream = await house.chat(user, user)
+    const { json } = await stream.waitFor(toolState('awaiting_input'))
+    await feishu.behave({ delayMs })
+    await house.call('POST', `/v1/tool-confirmations/${json.data.confirmationId}/confirm`, { user })
+    await stream.waitFor(() => stream.frames.filter(toolState('running')).length === 2)
+    return { house, user, stream, runId: runIdOf(stream) }
+  }
+
+  test('SIGTERM lets it finish, takes no new run meanwhile, and the next start does not send it again', async () => {
+    const { house, user, stream, runId } = await sending(400)
+
+    const stopped = house.polylog.stop()
+    await until('the stop to begin', () => (house.polylog.log().includes('stopping') ? true : undefined))
+    const refused = await house.call('POST', '/v1/agent/chat', { user, body: { input: 'one more' } })
+    const exitCode = await stopped
+    const { cut } = await stream.ended()
+
+    assert.deepEqual([refused.status, refused.body.code], [503, 'shutting_down'])
+    assert.ok(Number(refused.headers.get('retry-after')) >= 1)
+    assert.deepEqual([exitCode, cut], [0, false])
+    assert.equal(stream.frames.at(-1)?.json.data.status, 'succeeded')
+    await feishu.behave({})
+    const again = await house.restart()
+    try {
+      await again.reaches(user, runId, 'succeeded')
+      assert.deepEqual(
+        (await sentBy(user)).map(({ requests }) => requests),
+        [1],
+      )
+      assert.equal(
+        (await house.provider.requests()).filter(({ body }) => JSON.stringify(body).includes(user)).length,
+        2,
+      )
+    } finally {
+      await again.close()
+    }
+  })
+
+  test('a second SIGTERM stops at once; what may have been sent is put to a person, and not sent again', async () => {
+    const { house, user, runId } = await sending(5_000)
+
+    const stopped = house.polylog.stop()
+    await until('the stop to begin', () => (house.polylog.log().includes('stopping') ? true : undefined))
+    process.kill(house.polylog.pid, 'SIGTERM')
+    const exitCode = await stopped
+    await feishu.behave({})
+
+    assert.equal(exitCode, 1)
+    const again = await house.restart()
+    try {
+      await again.reaches(user, runId, 'awaiting_input')
+      const [asked] = (await again.call('GET', `/v1/tool-confirmations?status=pending&runId=${runId}`, { user }))
+        .body as unknown as Json[]
+      assert.equal(asked?.outcome, 'unknown')
+      await again.call('POST', `/v1/tool-confirmations/${asked?.id}/reject`, { user })
+      await again.reaches(user, runId, 'succeeded')
+      assert.deepEqual(await sentBy(user), [])
+    } finally {
+      await again.close()
+    }
+  })
 })
 
 test('SIGTERM with nothing to do ends the process, in order', async () => {

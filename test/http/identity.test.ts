@@ -12,7 +12,10 @@ const sha256 = (key: string) => createHash('sha256').update(key).digest('hex')
 
 /** `expires` is in seconds from the epoch; far in the future unless told. */
 async function token(claims: Json, key = secret, expires = 4_000_000_000): Promise<string> {
-  return await new SignJWT(claims).setProtectedHeader({ alg: 'HS256' }).setExpirationTime(expires).sign(new TextEncoder().encode(key))
+  return await new SignJWT(claims)
+    .setProtectedHeader({ alg: 'HS256' })
+    .setExpirationTime(expires)
+    .sign(new TextEncoder().encode(key))
 }
 
 const bearer = (value: string) => ({ authorization: `Bearer ${value}` })
@@ -138,13 +141,21 @@ describe('where everybody may come', () => {
   test('userId, client_id and context.userId name the user, in one name space', async () => {
     const user = someone()
     await open.chatToEnd(user, { input: 'hi', conversationId: `conv-${user}` })
-    const bodies = [{ userId: user }, { userId: undefined, client_id: user }, { userId: undefined, context: { userId: user } }]
+    const bodies = [
+      { userId: user },
+      { userId: undefined, client_id: user },
+      { userId: undefined, context: { userId: user } },
+    ]
 
     for (const body of bodies) {
-      const answer = await open.call('POST', '/v1/agent/chat', { body: { ...body, input: 'again', conversationId: `conv-${user}` } })
+      const answer = await open.call('POST', '/v1/agent/chat', {
+        body: { ...body, input: 'again', conversationId: `conv-${user}` },
+      })
       assert.equal(answer.status, 200, JSON.stringify(body))
     }
-    const stranger = await open.call('POST', '/v1/agent/chat', { body: { input: 'again', conversationId: `conv-${user}` } })
+    const stranger = await open.call('POST', '/v1/agent/chat', {
+      body: { input: 'again', conversationId: `conv-${user}` },
+    })
     assert.equal(stranger.status, 404)
   })
 
@@ -158,8 +169,12 @@ describe('where everybody may come', () => {
 // Every route of the API, and what a stranger gets who knows somebody's ids. A route that is not in this table
 // fails the test: whoever adds one decides here how it keeps strangers out.
 describe('somebody else’s ids', () => {
-  type Owned = { runId: string; conversationId: string; confirmationId: string; user: string }
-  type Row = { path?: (owned: Owned) => string; body?: (owned: Owned) => Json; expect: (answer: { status: number; body: Json }) => void }
+  type Owned = { runId: string; conversationId: string; confirmationId: string }
+  type Row = {
+    path?: (owned: Owned) => string
+    body?: (owned: Owned) => Json
+    expect: (answer: { status: number; body: Json }) => void
+  }
 
   const notFound = ({ status, body }: { status: number; body: Json }) => {
     assert.equal(status, 404)
@@ -182,6 +197,7 @@ describe('somebody else’s ids', () => {
     'GET /v1/agent/runs/{runId}': { expect: notFound },
     'GET /v1/agent/runs/{runId}/timeline': { expect: notFound },
     'GET /v1/agent/runs/{runId}/stream': { expect: notFound },
+    'GET /v1/agent/runs/{runId}/outputs/{outputId}': { expect: notFound },
     'POST /v1/agent/runs/{runId}/cancel': { body: () => ({}), expect: notFound },
     'POST /v1/conversations': { body: () => ({}), expect: ({ status }) => assert.equal(status, 200) },
     'GET /v1/conversations': { path: ({ conversationId }) => `?before=${conversationId}`, expect: notFound },
@@ -193,8 +209,14 @@ describe('somebody else’s ids', () => {
     'GET /v1/tool-confirmations/{id}': { expect: notFound },
     'POST /v1/tool-confirmations/{id}/confirm': { body: () => ({}), expect: notFound },
     'POST /v1/tool-confirmations/{id}/reject': { body: () => ({}), expect: notFound },
-    'POST /v1/tool-confirmations/batch/confirm': { body: ({ confirmationId }) => ({ items: [{ id: confirmationId }] }), expect: nothingDecided },
-    'POST /v1/tool-confirmations/batch/reject': { body: ({ confirmationId }) => ({ items: [{ id: confirmationId }] }), expect: nothingDecided },
+    'POST /v1/tool-confirmations/batch/confirm': {
+      body: ({ confirmationId }) => ({ items: [{ id: confirmationId }] }),
+      expect: nothingDecided,
+    },
+    'POST /v1/tool-confirmations/batch/reject': {
+      body: ({ confirmationId }) => ({ items: [{ id: confirmationId }] }),
+      expect: nothingDecided,
+    },
     'GET /v1/health': { expect: saysNothingAboutAnybody },
     'GET /v1/tools': { expect: saysNothingAboutAnybody },
     'GET /v1/providers': { expect: saysNothingAboutAnybody },
@@ -218,9 +240,15 @@ describe('somebody else’s ids', () => {
     await open.provider.script([calls(['remember_note', { text: 'x' }])], user)
     const stream = await open.chat(user, { input: user, conversationId })
     const { json } = await stream.waitFor(toolState('awaiting_input'))
-    const owned: Owned = { user, conversationId, runId: runIdOf(stream), confirmationId: json.data.confirmationId }
+    const owned: Owned = { conversationId, runId: runIdOf(stream), confirmationId: json.data.confirmationId }
     await open.reaches(user, owned.runId, 'awaiting_input')
-    const ids: Record<string, string> = { runId: owned.runId, conversationId, id: owned.confirmationId }
+    // That the owner can read an output, and nobody else, is tested where there is one (tools.test.ts).
+    const ids: Record<string, string> = {
+      runId: owned.runId,
+      conversationId,
+      id: owned.confirmationId,
+      outputId: 'any',
+    }
     const seenByOwner = async () => [
       (await open.call('GET', `/v1/conversations/${conversationId}`, { user })).body,
       (await open.call('GET', `/v1/conversations/${conversationId}/messages`, { user })).body,
@@ -233,20 +261,24 @@ describe('somebody else’s ids', () => {
       const row = rows[route]
       if (row === undefined) continue // the test before this one says so
       const [method, pattern] = route.split(' ') as [string, string]
-      const path = pattern.replace(/\{(\w+)\}/g, (_, name: string) => {
-        assert.ok(ids[name], `${route}: what is ${name}?`)
-        return encodeURIComponent(ids[name])
-      })
-      const answer = await open.call(method, path + (row.path?.(owned) ?? ''), {
-        user: someone('stranger'),
-        ...(row.body === undefined ? {} : { body: row.body(owned) }),
-      })
+      const ask = (id: (name: string) => string) =>
+        open.call(
+          method,
+          pattern.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(id(name))) + (row.path?.(owned) ?? ''),
+          {
+            user: someone('stranger'),
+            ...(row.body === undefined ? {} : { body: row.body(owned) }),
+          },
+        )
+      const answer = await ask((name) => ids[name] ?? assert.fail(`${route}: what is ${name}?`))
+      const invented = await ask(() => 'invented')
       try {
         row.expect(answer)
       } catch (error) {
         throw new Error(`${route} answered ${answer.status} ${answer.text}`, { cause: error })
       }
-      assert.doesNotMatch(answer.text, new RegExp(owned.runId))
+      // A stranger cannot even tell that there is something.
+      assert.deepEqual([answer.status, answer.body.code], [invented.status, invented.body.code], route)
     }
 
     assert.deepEqual(await seenByOwner(), before)

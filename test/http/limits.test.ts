@@ -5,7 +5,20 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import type { Action } from '../support/fake-provider.ts'
-import { calls, endOf, type House, type Json, named, runIdOf, says, someone, startHouse, toolState, until } from '../support/house.ts'
+import {
+  calls,
+  endOf,
+  type House,
+  type Json,
+  messagesOf,
+  named,
+  runIdOf,
+  says,
+  someone,
+  startHouse,
+  toolState,
+  until,
+} from '../support/house.ts'
 import { journaled, type SseFrame } from '../support/sse.ts'
 
 let house: House
@@ -13,7 +26,10 @@ let hasty: House
 
 before(async () => {
   house = await startHouse({ POLYLOG_MAX_STEPS: '3', POLYLOG_PROVIDER_RETRIES: '1' })
-  hasty = await startHouse({ POLYLOG_STALL_MS: '300', POLYLOG_RUN_MAX_MS: '900', POLYLOG_PING_MS: '100' }, house.provider)
+  hasty = await startHouse(
+    { POLYLOG_STALL_MS: '500', POLYLOG_RUN_MAX_MS: '1500', POLYLOG_PING_MS: '100' },
+    house.provider,
+  )
 })
 
 after(async () => {
@@ -67,8 +83,8 @@ describe('time', () => {
     await house.provider.script([calls(['remember_note', { text: 'x' }]), says('Saved.')], user)
     const stream = await hasty.chat(user, user)
     const { json } = await stream.waitFor(toolState('awaiting_input'))
-    // Twelve pings are more than the run's whole time.
-    await stream.waitFor(() => stream.frames.filter(named('ping')).length >= 12)
+    // Eighteen pings are more than the run's whole time.
+    await stream.waitFor(() => stream.frames.filter(named('ping')).length >= 18)
 
     await hasty.call('POST', `/v1/tool-confirmations/${json.data.confirmationId}/confirm`, { user })
     await stream.ended()
@@ -92,7 +108,10 @@ describe('steps', () => {
 
   test('an answer in the last allowed step is a success', async () => {
     const user = someone()
-    await house.provider.script([calls(['current_time', {}, 'c1']), calls(['current_time', {}, 'c2']), says('Done.')], user)
+    await house.provider.script(
+      [calls(['current_time', {}, 'c1']), calls(['current_time', {}, 'c2']), says('Done.')],
+      user,
+    )
 
     const frames = await house.chatToEnd(user, user)
 
@@ -105,8 +124,14 @@ describe('an answer without its end', () => {
     ['cut', [{ text: ['Half'] }, { cut: true }]],
     ['ended without a finish reason', [{ text: ['Half'] }, { end: true }]],
     ['half a frame', [{ text: ['Half'] }, { halfJson: true }, { end: true }]],
-    ['an error in the stream', [{ text: ['Half'] }, { error: { message: 'overloaded', type: 'server_error' } }, { end: true }]],
-    ['half a tool call', [{ text: ['Half'] }, { toolCalls: [{ name: 'current_time', arguments: '{"ti' }] }, { end: true }]],
+    [
+      'an error in the stream',
+      [{ text: ['Half'] }, { error: { message: 'overloaded', type: 'server_error' } }, { end: true }],
+    ],
+    [
+      'half a tool call',
+      [{ text: ['Half'] }, { toolCalls: [{ name: 'current_time', arguments: '{"ti' }] }, { end: true }],
+    ],
   ]
   for (const [name, answer] of broken) {
     test(`${name}: failed, never succeeded, and not asked again`, async () => {
@@ -183,7 +208,10 @@ describe('retries', () => {
 
   test('no key of a provider is in what a client is shown', async () => {
     const user = someone()
-    await house.provider.script([[{ status: 401, body: { error: { message: 'Incorrect API key provided: test-key' } } }]], user)
+    await house.provider.script(
+      [[{ status: 401, body: { error: { message: 'Incorrect API key provided: test-key' } } }]],
+      user,
+    )
     const stream = await house.chat(user, user)
     await stream.ended()
     const { text } = await house.call('GET', `/v1/agent/runs/${runIdOf(stream)}/timeline`, { user })
@@ -196,7 +224,11 @@ describe('calls that cannot be made', () => {
   const impossible: [string, Action[], string][] = [
     ['a tool that does not exist', calls(['teleport', {}]), 'tool_not_found'],
     ['arguments that do not fit', calls(['remember_note', { text: 7 }]), 'tool_input_invalid'],
-    ['arguments that are not JSON', [{ toolCalls: [{ name: 'current_time', arguments: '{"timezone":' }] }, { finish: 'tool_calls' }], 'tool_input_invalid'],
+    [
+      'arguments that are not JSON',
+      [{ toolCalls: [{ name: 'current_time', arguments: '{"timezone":' }] }, { finish: 'tool_calls' }],
+      'tool_input_invalid',
+    ],
   ]
   for (const [name, answer, code] of impossible) {
     test(`${name}: the call fails, the model is told, and the run goes on`, async () => {
@@ -208,7 +240,7 @@ describe('calls that cannot be made', () => {
       assert.equal(frames.find(toolState('failed'))?.json.data.error.code, code)
       assert.equal(frames.filter(toolState('awaiting_input')).length, 0)
       assert.equal(endOf(frames).output, 'My mistake.')
-      assert.equal(((await house.asked(user))[1]?.body.messages as Json[]).at(-1)?.role, 'tool')
+      assert.equal(messagesOf((await house.asked(user))[1]).at(-1)?.role, 'tool')
     })
   }
 })

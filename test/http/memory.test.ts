@@ -7,7 +7,17 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { assertCallsArePaired, calls, endOf, type House, type Json, says, someone, startHouse } from '../support/house.ts'
+import {
+  assertCallsArePaired,
+  calls,
+  endOf,
+  type House,
+  type Json,
+  messagesOf,
+  says,
+  someone,
+  startHouse,
+} from '../support/house.ts'
 
 let house: House
 let agentsDir: string
@@ -36,7 +46,10 @@ test('a long conversation is told from its newest turns, within the agent’s me
     const marker = `turn ${turn}; ${user}`
     const withTool = turn % 2 === 0
     await house.provider.script(
-      [...(withTool ? [calls(['current_time', {}, `call_${turn}`])] : []), says(`answer ${turn}; ${'word '.repeat(20)}`)],
+      [
+        ...(withTool ? [calls(['current_time', {}, `call_${turn}`])] : []),
+        says(`answer ${turn}; ${'word '.repeat(20)}`),
+      ],
       marker,
     )
     assert.equal(endOf(await house.chatToEnd(user, { input: marker, conversationId })).status, 'succeeded')
@@ -45,7 +58,7 @@ test('a long conversation is told from its newest turns, within the agent’s me
   await house.chatToEnd(user, { input: `the last ${user}`, conversationId })
 
   const [asked] = await house.asked(`the last ${user}`)
-  const messages = asked?.body.messages as Json[]
+  const messages = messagesOf(asked)
   const talk = talkOf(messages)
   assertCallsArePaired(messages)
   assert.equal(talk[0]?.role, 'user', 'a turn begins with its question')
@@ -54,7 +67,7 @@ test('a long conversation is told from its newest turns, within the agent’s me
   assert.doesNotMatch(JSON.stringify(talk), /turn [123]; /)
   // Four characters a token is the usual guess.
   assert.ok(JSON.stringify(talk.map(({ content }) => content)).length < 400 * 4 * 1.2)
-  for (const request of await house.asked(user)) assertCallsArePaired(request.body.messages as Json[])
+  for (const request of await house.asked(user)) assertCallsArePaired(messagesOf(request))
 })
 
 test('a question that is larger than the memory is asked all the same, alone', async () => {
@@ -66,7 +79,7 @@ test('a question that is larger than the memory is asked all the same, alone', a
 
   const [asked] = await house.asked(user)
   assert.deepEqual(
-    talkOf(asked?.body.messages as Json[]).map(({ role }) => role),
+    talkOf(messagesOf(asked)).map(({ role }) => role),
     ['user'],
   )
 })
@@ -82,7 +95,7 @@ test('within one run too: old steps give way, whole, and the question stays', as
   const frames = await house.chatToEnd(user, user)
 
   assert.equal(endOf(frames).output, 'Done.')
-  const last = (await house.asked(user)).at(-1)?.body.messages as Json[]
+  const last = messagesOf((await house.asked(user)).at(-1))
   assertCallsArePaired(last)
   assert.equal(talkOf(last)[0]?.content, user)
   assert.equal(last.at(-1)?.tool_call_id, `c${steps - 1}`)
@@ -99,7 +112,7 @@ test('half answers of failed and cancelled runs are not told to the model', asyn
 
   const [asked] = await house.asked(`second ${user}`)
   assert.deepEqual(
-    talkOf(asked?.body.messages as Json[]).map(({ content }) => content),
+    talkOf(messagesOf(asked)).map(({ content }) => content),
     [`first ${user}`, `second ${user}`],
   )
 })

@@ -4,7 +4,18 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { calls, endOf, hangsAfter, type House, named, runIdOf, says, someone, startHouse, toolState } from '../support/house.ts'
+import {
+  calls,
+  endOf,
+  hangsAfter,
+  type House,
+  named,
+  runIdOf,
+  says,
+  someone,
+  startHouse,
+  toolState,
+} from '../support/house.ts'
 import { journaled, openStream, type SseStream } from '../support/sse.ts'
 
 let house: House
@@ -17,9 +28,8 @@ after(() => house.close())
 
 function attach(user: string, runId: string, cursor: { header?: string; query?: string } = {}): Promise<SseStream> {
   const query = cursor.query === undefined ? '' : `&after=${encodeURIComponent(cursor.query)}`
-  return openStream(`${house.polylog.baseUrl}/v1/agent/runs/${runId}/stream?userId=${user}${query}`, {
-    ...(cursor.header === undefined ? {} : { headers: { 'last-event-id': cursor.header } }),
-  })
+  const headers = cursor.header === undefined ? {} : { 'last-event-id': cursor.header }
+  return openStream(`${house.polylog.baseUrl}/v1/agent/runs/${runId}/stream?userId=${user}${query}`, { headers })
 }
 
 /** Reads to the end. */
@@ -54,7 +64,10 @@ describe('after any frame', () => {
     const { user, runId, stream } = await eventfulRun()
     const whole = stream.text()
     const frames = journaled(stream.frames)
-    assert.ok(frames.some(({ id }) => id?.endsWith('.2') === true), 'the run has events with two frames')
+    assert.ok(
+      frames.some(({ id }) => id?.endsWith('.2') === true),
+      'the run has events with two frames',
+    )
 
     assert.equal((await rest(user, runId)).text(), whole)
     assert.equal((await rest(user, runId, { query: '0' })).text(), whole)
@@ -64,7 +77,10 @@ describe('after any frame', () => {
       assert.equal((await rest(user, runId, { header: id as string })).text(), expected, `after ${id}`)
     }
     const middle = frames[3]?.id as string
-    assert.equal((await rest(user, runId, { query: middle })).text(), (await rest(user, runId, { header: middle })).text())
+    assert.equal(
+      (await rest(user, runId, { query: middle })).text(),
+      (await rest(user, runId, { header: middle })).text(),
+    )
   })
 
   test('the number of an event with several frames means all of them', async () => {
@@ -73,7 +89,7 @@ describe('after any frame', () => {
       journaled(stream.frames).findIndex(({ id }) => id?.endsWith('.1') === true),
     )
 
-    const afterEvent = await rest(user, runId, { header: (first?.id as string).split('.')[0] as string })
+    const afterEvent = await rest(user, runId, { header: String(first?.id?.split('.')[0]) })
     const afterFirstFrame = await rest(user, runId, { header: first?.id as string })
 
     assert.equal(afterEvent.frames[0]?.id, next?.id)
@@ -98,7 +114,10 @@ describe('after any frame', () => {
 
   test('a run that is under way is caught up with, and then followed live', async () => {
     const user = someone()
-    await house.provider.script([[{ text: ['one ', 'two '] }, { stall: true }, { text: ['three ', 'four'] }, { finish: 'stop' }]], user)
+    await house.provider.script(
+      [[{ text: ['one ', 'two '] }, { stall: true }, { text: ['three ', 'four'] }, { finish: 'stop' }]],
+      user,
+    )
     const first = await house.chat(user, user)
     const two = await first.waitFor(({ json }) => json.data.delta === 'two ')
 
@@ -144,14 +163,17 @@ describe('at the end', () => {
       assert.equal(answer.text(), '')
     }
     const oneBefore = await rest(user, runId, { header: `${seq}.1` })
-    assert.deepEqual(oneBefore.frames.map(({ event }) => event), ['agent.end'])
+    assert.deepEqual(
+      oneBefore.frames.map(({ event }) => event),
+      ['agent.end'],
+    )
   })
 })
 
 describe('cursors that are none', () => {
   test('beyond the end, unreadable, or never given out: 400 with a sentence', async () => {
     const { user, runId, stream } = await eventfulRun()
-    const [last] = (stream.frames.at(-1)?.id as string).split('.')
+    const last = String(stream.frames.at(-1)?.id?.split('.')[0])
     const beyond = [String(Number(last) + 1), '999999999', `${last}.3`, '1.2', '1.1']
     const unreadable = ['abc', '-1', '1.0', '1.2.3', '1e3', '0x1', '1,2', '٣', '99999999999999999999']
 
@@ -216,7 +238,10 @@ describe('POST with Last-Event-ID', () => {
 
     assert.equal(runIdOf(resumed), runIdOf(first))
     assert.ok(first.text().endsWith(resumed.text()))
-    assert.deepEqual(resumed.frames.map(({ id }) => id), ids.slice(3))
+    assert.deepEqual(
+      resumed.frames.map(({ id }) => id),
+      ids.slice(3),
+    )
     assert.equal(atTheEnd.status, 204)
     assert.equal(beyond.status, 400)
     assert.equal((await house.asked(user)).length, 1)

@@ -27,7 +27,10 @@ describe('the body', () => {
 
   test('one of another type is 415', async () => {
     for (const type of ['text/plain', 'application/xml', 'multipart/form-data; boundary=x']) {
-      const answer = await house.call('POST', '/v1/agent/chat', { raw: '{"input":"hi"}', headers: { 'content-type': type } })
+      const answer = await house.call('POST', '/v1/agent/chat', {
+        raw: '{"input":"hi"}',
+        headers: { 'content-type': type },
+      })
 
       assert.deepEqual([answer.status, answer.body.code], [415, 'unsupported_media_type'], type)
     }
@@ -48,7 +51,10 @@ describe('the body', () => {
       assert.deepEqual([answer.status, answer.body.code], [400, 'invalid_json'], raw)
     }
     for (const raw of ['[]', '"hi"', '7', 'null', '']) {
-      const answer = await house.call('POST', '/v1/agent/chat', { raw, headers: { 'content-type': 'application/json' } })
+      const answer = await house.call('POST', '/v1/agent/chat', {
+        raw,
+        headers: { 'content-type': 'application/json' },
+      })
       assert.equal(answer.status, 400, raw)
       assert.equal(answer.body.code, 'invalid_request')
     }
@@ -126,7 +132,10 @@ describe('the body', () => {
       assert.equal(answer.status, 400, raw)
     }
     const user = someone()
-    const frames = await house.chatToEnd(user, { input: user, context: { toString: 'x', hasOwnProperty: 'y', valueOf: 1 } })
+    const frames = await house.chatToEnd(user, {
+      input: user,
+      context: { toString: 'x', hasOwnProperty: 'y', valueOf: 1 },
+    })
     assert.equal(endOf(frames).status, 'succeeded')
     const health = await house.call('GET', '/v1/health')
     assert.equal('polluted' in health.body, false)
@@ -141,7 +150,10 @@ describe('the body', () => {
 
     assert.equal(frames[0]?.json.data.input, input)
     assert.equal((body as unknown as Json[])[0]?.content, input)
-    assert.equal(frames.some(({ event }) => event === 'fake'), false)
+    assert.equal(
+      frames.some(({ event }) => event === 'fake'),
+      false,
+    )
   })
 
   test('half a surrogate pair is taken without harm to anything', async () => {
@@ -179,7 +191,9 @@ describe('ids', () => {
       const conversationId = `${id} ${user}`
       const frames = await house.chatToEnd(user, { input: 'hi', conversationId })
 
-      const answer = await house.call('GET', `/v1/conversations/${encodeURIComponent(conversationId)}/messages`, { user })
+      const answer = await house.call('GET', `/v1/conversations/${encodeURIComponent(conversationId)}/messages`, {
+        user,
+      })
 
       assert.equal(frames[0]?.json.data.conversationId, conversationId)
       assert.equal(answer.status, 200, id)
@@ -238,10 +252,17 @@ describe('addresses', () => {
 describe('rate limit', () => {
   test('too many requests are 429 with Retry-After; each caller counts alone, health not at all', async () => {
     const keys = { ann: 'key-of-ann', bob: 'key-of-bob' }
-    const hashes = Object.entries(keys).map(([user, key]) => `${user}=${createHash('sha256').update(key).digest('hex')}`)
-    const polylog = await startPolylog({ POLYLOG_RATE_LIMIT: '4', POLYLOG_API_KEYS: hashes.join(','), POLYLOG_AUTH: 'required' })
+    const hashes = Object.entries(keys).map(
+      ([user, key]) => `${user}=${createHash('sha256').update(key).digest('hex')}`,
+    )
+    const polylog = await startPolylog({
+      POLYLOG_RATE_LIMIT: '4',
+      POLYLOG_API_KEYS: hashes.join(','),
+      POLYLOG_AUTH: 'required',
+    })
     try {
-      const ask = (key: string) => callServer(polylog.baseUrl, 'GET', '/v1/conversations', { headers: { 'x-api-key': key } })
+      const ask = (key: string) =>
+        callServer(polylog.baseUrl, 'GET', '/v1/conversations', { headers: { 'x-api-key': key } })
       const statuses = []
       for (let index = 0; index < 5; index++) statuses.push((await ask(keys.ann)).status)
       const refused = await ask(keys.ann)

@@ -2,7 +2,17 @@
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { calls, hangsAfter, type House, type Json, named, runIdOf, someone, startHouse, toolState } from '../support/house.ts'
+import {
+  calls,
+  hangsAfter,
+  type House,
+  type Json,
+  named,
+  runIdOf,
+  someone,
+  startHouse,
+  toolState,
+} from '../support/house.ts'
 
 let house: House
 
@@ -91,6 +101,32 @@ test('a status that is none, and a page size out of bounds, are 400', async () =
 
     assert.equal(answer.status, 400, query)
     assert.equal(answer.body.code, 'invalid_request')
+  }
+})
+
+test('a timeline comes page by page, and says whether there is more', async () => {
+  const user = someone()
+  const frames = await house.chatToEnd(user, 'hello')
+  const path = `/v1/agent/runs/${frames[0]?.json.data.runId}/timeline`
+  const whole = (await house.call('GET', path, { user })).body
+
+  const pages: Json[] = []
+  for (let after = 0; ; after = pages.at(-1)?.events.at(-1).seq as number) {
+    pages.push((await house.call('GET', `${path}?limit=3&after=${after}`, { user })).body)
+    if (pages.at(-1)?.hasMore !== true) break
+  }
+  const beyond = (await house.call('GET', `${path}?after=99999`, { user })).body
+
+  assert.equal(whole.hasMore, false)
+  assert.equal(whole.skipped, 0)
+  assert.deepEqual(
+    pages.flatMap(({ events }) => events as Json[]),
+    whole.events,
+  )
+  assert.ok(pages.slice(0, -1).every(({ events }) => events.length === 3))
+  assert.deepEqual([beyond.events, beyond.hasMore], [[], false])
+  for (const query of ['?limit=0', '?limit=10001', '?after=-1', '?after=x']) {
+    assert.equal((await house.call('GET', path + query, { user })).status, 400, query)
   }
 })
 

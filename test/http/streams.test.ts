@@ -105,7 +105,41 @@ test('a client that stops reading does not delay the run, and gets the rest when
   assert.equal((await house.asked(user))[0]?.flooded, chunks)
   assert.equal(endOf(meanwhile).status, 'succeeded')
   assert.ok(received > chunks * text.length)
-  assert.deepEqual(names, { 'agent.start': 1, 'context.patch': 1, 'agent.delta': chunks, 'agent.message': 1, 'agent.end': 1 })
+  assert.deepEqual(names, {
+    'agent.start': 1,
+    'context.patch': 1,
+    'agent.delta': chunks,
+    'agent.message': 1,
+    'agent.end': 1,
+  })
+})
+
+test('readers that stop reading cost a bounded number of bytes each', async () => {
+  // A heap in which what is held back for them, nearly a gigabyte if it were all of it, would find no room.
+  const small = await startHouse({ NODE_OPTIONS: '--max-old-space-size=256' }, house.provider)
+  try {
+    const user = someone()
+    await house.provider.script([[{ flood: { count: 256, text: 'x'.repeat(64 * 1024) } }, { finish: 'stop' }]], user)
+    const first = await small.chat(user, user)
+    first.leave()
+    await small.reaches(user, runIdOf(first), 'succeeded')
+    const url = `${small.polylog.baseUrl}/v1/agent/runs/${runIdOf(first)}/stream?userId=${user}`
+    const reader = async (): Promise<IncomingMessage> => {
+      const request = httpRequest(url, { agent: false }).end()
+      return ((await once(request, 'response')) as [IncomingMessage])[0]
+    }
+
+    const stuck = await Promise.all(Array.from({ length: 20 }, reader))
+    // This one came last and reads all: by then the others have been given all that they will be given.
+    let received = 0
+    for await (const part of await reader()) received += (part as Buffer).length
+
+    assert.ok(received > 3 * 256 * 64 * 1024)
+    assert.equal((await small.call('GET', '/v1/health')).status, 200)
+    for (const response of stuck) response.destroy()
+  } finally {
+    await small.close()
+  }
 })
 
 test('many readers of one run all get the same bytes', async () => {

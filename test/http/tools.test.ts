@@ -6,7 +6,19 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { type Effects, effectsFile, stdioFake } from '../support/fake-mcp.ts'
-import { callServer, calls, endOf, type House, type Json, says, someone, startHouse, toolState, toolStatuses } from '../support/house.ts'
+import {
+  callServer,
+  calls,
+  endOf,
+  type House,
+  type Json,
+  messagesOf,
+  says,
+  someone,
+  startHouse,
+  toolState,
+  toolStatuses,
+} from '../support/house.ts'
 import { type Polylog, startPolylog } from '../support/polylog.ts'
 import { eventNames, openStream, type SseStream } from '../support/sse.ts'
 
@@ -17,7 +29,10 @@ describe('MCP and missing tools', () => {
   before(async () => {
     effects = effectsFile()
     const config = join(effects.file, '..', 'mcp.json')
-    const mcpServers = { demo: stdioFake({ FAKE_MCP_FILE: effects.file }), lame: stdioFake({ FAKE_MCP_MODE: 'fail' }) }
+    const mcpServers = {
+      demo: stdioFake({ FAKE_MCP_FILE: effects.file, LONG: 'y'.repeat(110_000) }),
+      lame: stdioFake({ FAKE_MCP_MODE: 'fail' }),
+    }
     writeFileSync(config, JSON.stringify({ mcpServers }))
     house = await startHouse({ POLYLOG_MCP_CONFIG: config })
   })
@@ -67,6 +82,44 @@ describe('MCP and missing tools', () => {
     assert.equal(endOf(stream.frames).output, 'Oh well.')
   })
 
+  test('a tool whose server dies in the middle of an unsafe call is never called again: its outcome is unknown', async () => {
+    const user = someone()
+    await house.provider.script([calls(['charge', { amount: 66, die: true }]), says('I do not know.')], user)
+    const stream = await house.chat(user, user)
+    const { json } = await stream.waitFor(toolState('awaiting_input'))
+    await house.call('POST', `/v1/tool-confirmations/${json.data.confirmationId}/confirm`, { user })
+    await stream.ended()
+
+    const last = stream.frames.filter(toolState('failed')).at(-1)?.json.data
+    assert.equal(last?.error.code, 'tool_outcome_unknown')
+    assert.deepEqual(
+      effects.lines().filter((line) => line === 'charge 66'),
+      ['charge 66'],
+    )
+    assert.match(messagesOf((await house.asked(user))[1]).at(-1)?.content, /unknown/)
+    assert.equal(endOf(stream.frames).output, 'I do not know.')
+  })
+
+  test('an output that is too long is cut in the stream, and whole for its owner under its ref', async () => {
+    const user = someone()
+    await house.provider.script([calls(['environment', {}]), says('Long.')], user)
+    const frames = await house.chatToEnd(user, user)
+    const runId = frames[0]?.json.data.runId as string
+    const otherRun = (await house.chatToEnd(user, 'hello'))[0]?.json.data.runId as string
+    const output = frames.find(toolState('succeeded'))?.json.data.output as Json
+
+    const mine = await house.call('GET', `/v1/agent/runs/${runId}/outputs/${output.ref}`, { user })
+    const foreign = await house.call('GET', `/v1/agent/runs/${runId}/outputs/${output.ref}`, { user: someone() })
+    const elsewhere = await house.call('GET', `/v1/agent/runs/${otherRun}/outputs/${output.ref}`, { user })
+
+    assert.equal(output.truncated, true)
+    assert.ok(output.fullLength > 110_000 && output.preview.length < output.fullLength)
+    assert.equal(mine.status, 200)
+    assert.equal(mine.text.length, output.fullLength)
+    assert.ok(mine.text.startsWith(output.preview))
+    assert.deepEqual([foreign.status, elsewhere.status], [404, 404])
+  })
+
   test('what a tool says while it works is shown as it works', async () => {
     const user = someone()
     await house.provider.script([calls(['slow', {}])], user)
@@ -97,7 +150,8 @@ describe('MCP and missing tools', () => {
 
     await house.chatToEnd(user, user)
 
-    const offered = ((await house.asked(user))[0]?.body.tools as Json[]).map((tool) => tool.function.name as string)
+    const [asked] = await house.asked(user)
+    const offered = ((asked?.body.tools ?? []) as Json[]).map((tool) => tool.function.name as string)
     const usable = (await listed()).filter((tool) => tool.available).map((tool) => tool.name as string)
     assert.deepEqual(offered.toSorted(), usable.toSorted())
     assert.ok(!offered.includes('send_feishu_message'))

@@ -2,7 +2,16 @@
 // makes sure that no type of the vocabulary is left out.
 
 import fc from 'fast-check'
-import { type EventData, type EventType, eventTypes, type JsonValue, type RunEvent, runStatuses, toolEffects, toolOutcomes } from '../../src/journal/event.ts'
+import {
+  type EventData,
+  type EventType,
+  eventTypes,
+  type JsonValue,
+  type RunEvent,
+  runStatuses,
+  toolEffects,
+  toolOutcomes,
+} from '../../src/journal/event.ts'
 
 /** Every character, halves of surrogate pairs included: models and tools say what they like. */
 export const anyText = fc.string({ unit: 'binary', maxLength: 40 })
@@ -16,14 +25,25 @@ export const anyJson: fc.Arbitrary<JsonValue> = fc
   .json({ maxDepth: 3 })
   .filter((json) => !json.includes('__proto__'))
   .map((json) => JSON.parse(json) as JsonValue)
-const record = fc.dictionary(fc.string({ maxLength: 8 }), anyJson, { maxKeys: 4, noNullPrototype: true }).filter((value) => !JSON.stringify(value).includes('__proto__'))
+const record = fc
+  .dictionary(fc.string({ maxLength: 8 }), anyJson, { maxKeys: 4, noNullPrototype: true })
+  .filter((value) => !JSON.stringify(value).includes('__proto__'))
 
-function object<T>(required: { [K in keyof T]: fc.Arbitrary<T[K]> }, optional: Record<string, fc.Arbitrary<unknown>> = {}): fc.Arbitrary<T> {
+function object<T>(
+  required: { [K in keyof T]: fc.Arbitrary<T[K]> },
+  optional: Record<string, fc.Arbitrary<unknown>> = {},
+): fc.Arbitrary<T> {
   const keys = Object.keys(required) as never[]
-  return fc.record({ ...required, ...optional }, { requiredKeys: keys, noNullPrototype: true }) as unknown as fc.Arbitrary<T>
+  return fc.record(
+    { ...required, ...optional },
+    { requiredKeys: keys, noNullPrototype: true },
+  ) as unknown as fc.Arbitrary<T>
 }
 
-const errorValue = object<{ code: string; message: string }>({ code: id, message: text }, { retryable: fc.boolean(), details: record })
+const errorValue = object<{ code: string; message: string }>(
+  { code: id, message: text },
+  { retryable: fc.boolean(), details: record },
+)
 const usage = object({}, { inputTokens: count, outputTokens: count, reasoningTokens: count })
 
 const bodies: { [T in EventType]: fc.Arbitrary<EventData<T>> } = {
@@ -36,12 +56,22 @@ const bodies: { [T in EventType]: fc.Arbitrary<EventData<T>> } = {
       input: text,
       spec: object<EventData<'run.accepted'>['spec']>(
         { agentId: id, engine: id, model: id },
-        { temperature: fc.integer({ min: 0, max: 2 }), maxTokens: positive, context: record, tools: fc.array(id, { maxLength: 3 }), onDisconnect: fc.constantFrom('continue', 'cancel') },
+        {
+          temperature: fc.integer({ min: 0, max: 2 }),
+          maxTokens: positive,
+          context: record,
+          tools: fc.array(id, { maxLength: 3 }),
+          onDisconnect: fc.constantFrom('continue', 'cancel'),
+        },
       ),
     },
     { sessionId: id },
   ),
-  'run.state': object<EventData<'run.state'>>({ from: fc.constantFrom(...runStatuses), to: fc.constantFrom(...runStatuses), trigger: id }),
+  'run.state': object<EventData<'run.state'>>({
+    from: fc.constantFrom(...runStatuses),
+    to: fc.constantFrom(...runStatuses),
+    trigger: id,
+  }),
   'step.started': object<EventData<'step.started'>>({ step: positive, messageId: id, model: id }),
   'text.delta': object<EventData<'text.delta'>>({ messageId: id, text }),
   'reasoning.delta': object<EventData<'reasoning.delta'>>({ reasoningId: id, text }),
@@ -52,26 +82,73 @@ const bodies: { [T in EventType]: fc.Arbitrary<EventData<T>> } = {
     step: positive,
     state: fc.constantFrom('active', 'superseded', 'abandoned'),
   }),
-  'step.done': object<EventData<'step.done'>>({ step: positive, messageId: id, finishReason: id, toolCalls: count, durationMs: count }, { usage }),
+  'step.done': object<EventData<'step.done'>>(
+    { step: positive, messageId: id, finishReason: id, toolCalls: count, durationMs: count },
+    { usage },
+  ),
   'tool.called': object<EventData<'tool.called'>>(
-    { callId: id, name: id, step: positive, index: count, input: anyJson, note: text, effect: fc.constantFrom(...toolEffects) },
+    {
+      callId: id,
+      name: id,
+      step: positive,
+      index: count,
+      input: anyJson,
+      note: text,
+      effect: fc.constantFrom(...toolEffects),
+    },
     { invalidInput: text },
   ),
   'tool.started': object<EventData<'tool.started'>>({ callId: id, input: anyJson, idempotencyKey: id }),
   'tool.progress': object<EventData<'tool.progress'>>({ callId: id, message: text }),
   'tool.done': object<EventData<'tool.done'>>(
-    { callId: id, messageId: id, outcome: fc.constantFrom(...toolOutcomes), summary: text, durationMs: count, fullLength: count, truncated: fc.boolean() },
-    { output: anyJson, error: errorValue, outputRef: id, modified: fc.boolean(), paths: fc.array(text, { maxLength: 3 }) },
+    {
+      callId: id,
+      messageId: id,
+      outcome: fc.constantFrom(...toolOutcomes),
+      summary: text,
+      durationMs: count,
+      fullLength: count,
+      truncated: fc.boolean(),
+    },
+    {
+      output: anyJson,
+      error: errorValue,
+      outputRef: id,
+      modified: fc.boolean(),
+      paths: fc.array(text, { maxLength: 3 }),
+    },
   ),
   'input.required': object<EventData<'input.required'>>(
-    { interactionId: id, number: positive, kind: fc.constantFrom('confirmation', 'question', 'client_tool'), prompt: text },
-    { callId: id, outcome: fc.constant('unknown'), input: anyJson, style: id, options: fc.array(anyJson, { maxLength: 3 }), fields: fc.array(text, { maxLength: 3 }), deadlineAt: count, atDeadline: fc.constantFrom('expire', 'auto_decide') },
+    {
+      interactionId: id,
+      number: positive,
+      kind: fc.constantFrom('confirmation', 'question', 'client_tool'),
+      prompt: text,
+    },
+    {
+      callId: id,
+      outcome: fc.constant('unknown'),
+      input: anyJson,
+      style: id,
+      options: fc.array(anyJson, { maxLength: 3 }),
+      fields: fc.array(text, { maxLength: 3 }),
+      deadlineAt: count,
+      atDeadline: fc.constantFrom('expire', 'auto_decide'),
+    },
   ),
   'input.resolved': object<EventData<'input.resolved'>>(
-    { interactionId: id, number: positive, resolution: fc.constantFrom('confirmed', 'rejected', 'replied', 'auto_decided', 'expired', 'closed'), by: id },
+    {
+      interactionId: id,
+      number: positive,
+      resolution: fc.constantFrom('confirmed', 'rejected', 'replied', 'auto_decided', 'expired', 'closed'),
+      by: id,
+    },
     { input: anyJson, response: anyJson, reason: text },
   ),
-  'context.patch': object<EventData<'context.patch'>>({ layer: fc.constantFrom('global', 'session', 'request'), patch: record }),
+  'context.patch': object<EventData<'context.patch'>>({
+    layer: fc.constantFrom('global', 'session', 'request'),
+    patch: record,
+  }),
   diagnostic: object<EventData<'diagnostic'>>({ code: id, message: text }, { details: record }),
   'run.ended': object<EventData<'run.ended'>>(
     { status: fc.constantFrom('succeeded', 'failed', 'canceled') },
@@ -83,7 +160,13 @@ export const anyEvent: fc.Arbitrary<RunEvent> = fc
   .constantFrom(...eventTypes)
   .chain((type) =>
     fc.record(
-      { seq: fc.integer({ min: 1, max: Number.MAX_SAFE_INTEGER }), at: fc.nat(4_102_444_800_000), attempt: positive, type: fc.constant(type), data: bodies[type] as fc.Arbitrary<unknown> },
+      {
+        seq: fc.integer({ min: 1, max: Number.MAX_SAFE_INTEGER }),
+        at: fc.nat(4_102_444_800_000),
+        attempt: positive,
+        type: fc.constant(type),
+        data: bodies[type] as fc.Arbitrary<unknown>,
+      },
       { noNullPrototype: true },
     ),
   )

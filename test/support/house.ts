@@ -177,8 +177,15 @@ export function toolStatuses(frames: readonly SseFrame[], name?: string): string
 
 export function endOf(frames: readonly SseFrame[]): Json {
   const last = frames.at(-1)
-  assert.equal(last?.json.event, 'agent.end')
-  return last?.json.data as Json
+  assert.ok(last !== undefined, 'the stream held no frame')
+  assert.equal(last.json.event, 'agent.end')
+  return last.json.data
+}
+
+/** The messages that the provider was given. */
+export function messagesOf(request: SeenRequest | undefined): Json[] {
+  assert.ok(request !== undefined, 'the provider was not asked')
+  return (request.body.messages ?? []) as Json[]
 }
 
 /** What a provider refuses: a tool call without its result right behind it, or a result without its call. */

@@ -34,7 +34,10 @@ export type Rig = {
   start(request?: Partial<StartRequest>): Promise<Started>
   events(runId: string): Promise<RunEvent[]>
   /** Resolves when the run's row fits, without moving time. */
-  until(runId: string, fits: (row: { status: string; endedAt: number | null; lastSeq: number }) => boolean): Promise<void>
+  until(
+    runId: string,
+    fits: (row: { status: string; endedAt: number | null; lastSeq: number }) => boolean,
+  ): Promise<void>
   close(): Promise<void>
 }
 
@@ -54,7 +57,11 @@ export type RigOptions = {
 
 export async function openRig(options: RigOptions = {}): Promise<Rig> {
   const folder = options.file === undefined ? mkdtempSync(join(tmpdir(), 'polylog-rig-')) : undefined
-  const real = await openSqliteStore({ file: options.file ?? join(folder as string, 'polylog.db'), commitGatherMs: 0, clock: systemClock })
+  const real = await openSqliteStore({
+    file: options.file ?? join(folder as string, 'polylog.db'),
+    commitGatherMs: 0,
+    clock: systemClock,
+  })
   const store = options.wrapStore?.(real) ?? real
   const clock = options.clock ?? manualClock()
   const bus = createProcessBus()
@@ -72,11 +79,20 @@ export async function openRig(options: RigOptions = {}): Promise<Rig> {
     engineName: 'scripted',
     tools: registryOf(options.tools ?? []),
     catalogue: { get: () => agent, list: () => [] },
-    limits: { stepsMax: 10, runMaxMs: 600_000, stallMs: 60_000, concurrency: 4, queueMax: 100, confirmationTtlMs: 3_600_000, ...options.limits },
+    limits: {
+      stepsMax: 10,
+      runMaxMs: 600_000,
+      stallMs: 60_000,
+      concurrency: 4,
+      queueMax: 100,
+      confirmationTtlMs: 3_600_000,
+      ...options.limits,
+    },
     log: { info: () => {}, warn: complain, error: complain },
   }
   const scheduler = new Scheduler(parts, options.node ?? 'node-1')
   const service = new RunService(parts, scheduler)
+  let closed = false
   return {
     store,
     clock,
@@ -85,17 +101,30 @@ export async function openRig(options: RigOptions = {}): Promise<Rig> {
     scheduler,
     service,
     complaints,
-    start: (request = {}) => service.start({ owner: 'ada', family: 'agent', input: 'Hello?', earlier: [], whenBusy: 'queue', idempotency: null, ...request }),
+    start: (request = {}) =>
+      service.start({
+        owner: 'ada',
+        family: 'agent',
+        input: 'Hello?',
+        earlier: [],
+        whenBusy: 'queue',
+        idempotency: null,
+        ...request,
+      }),
     events: (runId) => allEvents(real, runId),
     async until(runId, fits) {
       for (let tries = 0; tries < 20_000; tries += 1) {
         const row = await real.readRun(runId)
-        if (row !== undefined && fits(row)) return
-        await new Promise((resolve) => setImmediate(resolve))
+        // A row can be read a moment before its commit is acknowledged, the events only afterwards: wait for both.
+        if (row !== undefined && fits(row) && (await real.readEvents(runId, row.lastSeq - 1, 1)).events.length > 0)
+          return
+        await new Promise((resolve) => setTimeout(resolve, 1))
       }
       throw new Error(`the run ${runId} never got there: ${JSON.stringify(await real.readRun(runId))}`)
     },
     async close() {
+      if (closed) return
+      closed = true
       await scheduler.drain()
       await real.close()
       if (folder !== undefined) rmSync(folder, { recursive: true, force: true })
@@ -105,7 +134,7 @@ export async function openRig(options: RigOptions = {}): Promise<Rig> {
 
 export async function allEvents(store: Pick<Store, 'readEvents'>, runId: string): Promise<RunEvent[]> {
   const events: RunEvent[] = []
-  for (let after = 0; ; ) {
+  for (let after = 0; ;) {
     const page = await store.readEvents(runId, after, 1000)
     events.push(...page.events)
     after = page.nextAfter
@@ -123,9 +152,17 @@ export async function* says(...texts: string[]): AsyncGenerator<ModelPart[]> {
   yield [{ type: 'finish', reason: 'stop' }]
 }
 
-export async function* calls(...wanted: { callId: string; name: string; input?: object; text?: string }[]): AsyncGenerator<ModelPart[]> {
+export async function* calls(
+  ...wanted: { callId: string; name: string; input?: object; text?: string }[]
+): AsyncGenerator<ModelPart[]> {
   for (const { text } of wanted) if (text !== undefined) yield [{ type: 'text', text }]
-  yield wanted.map(({ callId, name, input = {} }) => ({ type: 'tool-call', callId, name, input: input as never, rawInput: JSON.stringify(input) }))
+  yield wanted.map(({ callId, name, input = {} }) => ({
+    type: 'tool-call',
+    callId,
+    name,
+    input: input as never,
+    rawInput: JSON.stringify(input),
+  }))
   yield [{ type: 'finish', reason: 'tool-calls' }]
 }
 
@@ -139,7 +176,16 @@ export async function* silence(signal: AbortSignal): AsyncGenerator<ModelPart[]>
 }
 
 export function toolOf(parts: Partial<Tool> & Pick<Tool, 'name' | 'run'>): Tool {
-  return { description: '', effect: 'read', confirm: 'never', inputSchema: { type: 'object' }, timeoutMs: 60_000, outputCharsMax: 1000, describe: () => `Use ${parts.name}`, ...parts }
+  return {
+    description: '',
+    effect: 'read',
+    confirm: 'never',
+    inputSchema: { type: 'object' },
+    timeoutMs: 60_000,
+    outputCharsMax: 1000,
+    describe: () => `Use ${parts.name}`,
+    ...parts,
+  }
 }
 
 function registryOf(tools: Tool[]): ToolRegistry {

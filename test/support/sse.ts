@@ -4,6 +4,7 @@
 
 import { request as httpRequest, type IncomingMessage } from 'node:http'
 
+// oxlint-disable-next-line typescript/no-explicit-any -- whatever the server sent; each test asserts what it needs of it
 export type SseFrame = { id: string | undefined; event: string | undefined; data: string; json: { event: string; data: Record<string, any> } }
 
 export type SseStream = {
@@ -47,7 +48,7 @@ function follow(response: IncomingMessage, leave: () => void): SseStream {
   let parsed = 0
   let end: { cut: boolean } | undefined
   const tell = () => {
-    for (const listener of [...listeners]) listener()
+    for (const listener of Array.from(listeners)) listener()
   }
   response.setEncoding('utf8')
   response.on('data', (part: string) => {

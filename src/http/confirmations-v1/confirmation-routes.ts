@@ -10,7 +10,6 @@ import { callerOf, errorBody, idParam, optionalFilter, type Server, type Service
 import { confirmationStatus, confirmationView, toConfirmation } from '../views.ts'
 
 const params = z.object({ id: idParam })
-const conflictBody = errorBody.extend({ confirmation: confirmationView.optional() })
 const payload = z.record(z.string(), z.json()).nullish().describe('Changes to the arguments, merged over the ones that were shown.')
 const userId = z.string().max(200).nullish()
 const batchMax = 20
@@ -89,7 +88,7 @@ export function confirmationRoutes(server: Server, services: Services): void {
         params,
         querystring: userIdQuery,
         body: z.object({ payload, userId }).nullish(),
-        response: { 200: confirmationView, 400: errorBody, 404: errorBody, 409: conflictBody },
+        response: { 200: confirmationView, 400: errorBody, 404: errorBody, 409: errorBody.describe('Decided, expired or closed before; details.confirmation is the current state.') },
       },
     },
     async (request) => {
@@ -107,7 +106,7 @@ export function confirmationRoutes(server: Server, services: Services): void {
         params,
         querystring: userIdQuery,
         body: z.object({ reason: z.string().max(2000).nullish(), userId }).nullish(),
-        response: { 200: confirmationView, 404: errorBody, 409: conflictBody },
+        response: { 200: confirmationView, 404: errorBody, 409: errorBody.describe('Decided, expired or closed before; details.confirmation is the current state.') },
       },
     },
     async (request) => {

@@ -8,9 +8,9 @@ import { isBusy } from './sqlite-errors.ts'
 
 export type ProcessLock = { release(): void }
 
-/** Throws `config_invalid` when another server, or another store in this process, uses the file. */
-export function lockFile(file: string): ProcessLock {
-  const db = new DatabaseSync(`${file}.lock`, { timeout: 0 })
+/** Throws `config_invalid` when another server, or another store in this process, still uses the file after `waitMs`. */
+export function lockFile(file: string, waitMs: number): ProcessLock {
+  const db = new DatabaseSync(`${file}.lock`, { timeout: waitMs })
   try {
     db.exec('BEGIN EXCLUSIVE')
   } catch (error) {

@@ -32,6 +32,8 @@ export type SqliteOptions = {
   commitGatherMs?: number
   /** Paces the commits only; nothing that is stored comes from it. */
   clock: Clock
+  /** How long to wait for a server that is just going down. Blocks: nothing can be served before. */
+  lockWaitMs?: number
   /** Hears of failed commits and of the end of the writer, beside those who waited for them. */
   onError?: (error: unknown) => void
 }
@@ -39,7 +41,7 @@ export type SqliteOptions = {
 /** Throws `config_invalid` when another server has the file or a newer version wrote it. */
 export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
   mkdirSync(dirname(options.file), { recursive: true })
-  const lock = lockFile(options.file)
+  const lock = lockFile(options.file, options.lockWaitMs ?? 0)
   const writer = startWriter(options.file)
   try {
     const tails = new JournalTails()
