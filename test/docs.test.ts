@@ -128,6 +128,8 @@ test('the commands of the README do what it says', async () => {
     assert.match(output, /\{"message":"Liked","state":"like"\}\{"conversations":/)
     assert.match(output, /^data: \{"type":"error","status":499,.*"code":"cancelled"\}/m)
     assert.match(output, /\{"success":true,"cancelled_count":1,/)
+    assert.match(output, /^id: a:\d+,b:\d+\ndata: \{"type":"done",.*"arm":"b","comparison_id":.*"vote_requested":true\}/m)
+    assert.match(output, /"preference":"b".*"side_b_config":"default".*\{"success":true,"scope":"mine","votes":1,/)
   } finally {
     await server.dispose()
   }

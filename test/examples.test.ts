@@ -154,6 +154,22 @@ describe('the examples', () => {
     assert.match(client.said(), /messages_or_prompt_required/)
   })
 
+  it('ab.sh shows both answers, takes the vote, and tells which was which', async () => {
+    const client = runExample('bash', ['examples/ab.sh', 'say "hello"'], server.baseUrl, 'B\n')
+
+    assert.equal(await client.ended, 0, client.said())
+    assert.match(client.said(), /--- Answer a ---\n.*--- Answer b ---\n/s)
+    assert.match(client.said(), /which was which:\n\{.*"preference":"b".*"side_b_config":"default"/)
+    assert.match(client.said(), /All your votes so far:\n\{"success":true,"scope":"mine","votes":1,/)
+  })
+
+  it('ab.sh says what is wrong with a request and ends', async () => {
+    const client = runExample('bash', ['examples/ab.sh', 'hello', 'nobody', 'default'], server.baseUrl, '')
+
+    assert.equal(await client.ended, 1)
+    assert.match(client.said(), /unknown_config/)
+  })
+
   it('are short enough to be read at once', () => {
     for (const file of globSync('examples/*', { cwd: root })) {
       assert.ok(readFileSync(join(root, file), 'utf8').split('\n').length <= 60, file)
