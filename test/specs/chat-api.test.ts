@@ -2,6 +2,7 @@
 // have a file of their own.
 
 import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
@@ -579,6 +580,26 @@ describe('Ownership', () => {
     assert.deepEqual(await seen(), before)
     for (const answer of [await get(house, 'list_conversations', someone('stranger')), await post(house, 'list_conversations', someone('stranger'))]) {
       assert.deepEqual(answer.body, { conversations: [] })
+    }
+  })
+
+  test('where a login is needed, it alone says whose everything is; a client_id does not count', async () => {
+    const keys = { ann: 'key-of-ann', bob: 'key-of-bob' }
+    const apiKeys = Object.entries(keys).map(([user, key]) => `${user}=${createHash('sha256').update(key).digest('hex')}`)
+    const closed = await startHouse({ POLYLOG_AUTH: 'required', POLYLOG_API_KEYS: apiKeys.join(',') }, house.provider)
+    try {
+      const as = (key: string) => ({ 'x-api-key': key })
+      const stream = await ask(closed, 'bob', 'hello', as(keys.ann))
+      await stream.toEnd()
+      const load = (headers: Record<string, string>) =>
+        closed.call('POST', '/api/load_conversation', { body: { conversation_id: stream.conversationId, client_id: 'ann' }, headers })
+      const [mine, bobs, nobodys] = [await load(as(keys.ann)), await load(as(keys.bob)), await load({})]
+
+      assert.deepEqual([mine.status, bobs.status, nobodys.status], [200, 404, 401])
+      assert.deepEqual(Object.keys(nobodys.body), ['error', 'code'])
+      assert.equal((await closed.call('GET', `/api/trace/${stream.traceId}`, { headers: as(keys.ann) })).status, 200, 'a login needs no client_id')
+    } finally {
+      await closed.close()
     }
   })
 
