@@ -41,6 +41,8 @@ export type Config = {
   readonly openclawUrl: string | null
   readonly openclawToken: string | null
   readonly pingMs: number
+  /** What clients of the chat API are told to wait for an answer. */
+  readonly clientTimeoutMs: number
   readonly fcmpHeartbeatMs: number
   readonly sessionHeartbeatMs: number
   readonly workspaceDir: string
@@ -119,6 +121,7 @@ function build(read: SettingReader): Config {
     openclawUrl: read.url('OPENCLAW_URL', ['http', 'https', 'ws', 'wss']),
     openclawToken: read.text('OPENCLAW_TOKEN'),
     pingMs: read.whole('POLYLOG_PING_MS', 15_000, 1, timerMax),
+    clientTimeoutMs: read.whole('POLYLOG_CLIENT_TIMEOUT_MS', 10 * minute, 1000, timerMax),
     fcmpHeartbeatMs: read.whole('POLYLOG_FCMP_HEARTBEAT_MS', 5_000, 1, timerMax),
     sessionHeartbeatMs: read.whole('POLYLOG_SESSION_HEARTBEAT_MS', 2_000, 1, timerMax),
     workspaceDir: workspace === null ? join(dataDir, 'workspace') : resolve(workspace),

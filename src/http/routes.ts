@@ -28,7 +28,7 @@ export type Services = {
   metrics: Metrics
   clock: Clock
   ids: Ids
-  settings: { authMode: 'open' | 'required'; pingMs: number }
+  settings: { authMode: 'open' | 'required'; pingMs: number; clientTimeoutMs: number }
 }
 
 export type Server = FastifyInstance<

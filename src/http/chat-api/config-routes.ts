@@ -3,11 +3,8 @@
 import { z } from 'zod'
 import type { Server, Services } from '../routes.ts'
 
-/** How long the chat's own client waits for an answer. */
-const clientTimeoutSeconds = 600
-
 export function configRoutes(server: Server, services: Services): void {
-  const { configs, store } = services
+  const { configs, store, settings } = services
 
   server.get(
     '/api/get_configs',
@@ -26,8 +23,8 @@ export function configRoutes(server: Server, services: Services): void {
     },
     async () => ({
       options: configs.list().map(({ name, description }) => ({ id: name, name, description: description ?? '' })),
-      client_timeout_seconds: clientTimeoutSeconds,
-      client_timeout_ms: clientTimeoutSeconds * 1000,
+      client_timeout_seconds: settings.clientTimeoutMs / 1000,
+      client_timeout_ms: settings.clientTimeoutMs,
     }),
   )
 

@@ -199,7 +199,9 @@ export class CommitQueue {
       const failure = failed.get(index)
       if (failure === undefined) {
         const value = values.get(index) ?? null
-        for (const [at, place] of pending.places.entries()) {
+        // The path of every delta: no iterator, one place.
+        for (let at = 0; at < pending.places.length; at += 1) {
+          const place = pending.places[at]
           const stored = Array.isArray(value) ? value[at] : value
           if (place !== undefined && !isExisting(stored)) this.#options.onStored(place)
         }
