@@ -90,9 +90,9 @@ export async function compose(
     limits: config.limits,
     log,
     countEvents: (count) => metrics.eventsStored(count),
-    runEnded(family, status, runId) {
+    async runEnded(family, status, runId) {
       metrics.runEnded(family, status)
-      comparisons.runEnded(family, runId)
+      await comparisons.runEnded(family, runId)
     },
   }
   const scheduler = new Scheduler(parts, ids())

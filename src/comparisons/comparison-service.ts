@@ -2,9 +2,8 @@
 // id is checked against its owner here: what belongs to somebody else does not
 // exist.
 //
-// Nothing is kept in memory. Whether a comparison is ready is a question to the
-// rows of its two runs; the answer is stored when both have ended, by whoever
-// notices first: the end of a run, a reader, or the next start of the server.
+// Nothing is kept in memory: whether a comparison is ready is a question to the rows
+// of its two runs, and a restart between the answers and the vote changes nothing.
 
 import { AppError } from '../errors/app-error.ts'
 import type { Clock } from '../kit/clock.ts'
@@ -14,18 +13,8 @@ import type { RunLog } from '../runs/run-parts.ts'
 import type { StartRequest } from '../runs/run-acceptance.ts'
 import type { RunService } from '../runs/run-service.ts'
 import type { ComparisonRow, MessageRow, Preference, RunRow, Store } from '../stores/store.ts'
-import {
-  type ArmMessages,
-  type ArmStatus,
-  messageStates,
-  type Side,
-  sideAfterVote,
-  sideWithoutVote,
-  standsInHistory,
-  stateOf,
-  voteCounts,
-  votesOn,
-} from './comparison.ts'
+import { sideAfterVote, stateOf, voteCounts, votesOn } from './comparison.ts'
+import { Settlement } from './settlement.ts'
 import { type VoteMetrics, voteMetrics } from './vote-metrics.ts'
 
 export type ComparisonParts = {
@@ -58,15 +47,15 @@ export const comparisonFamily = 'comparison'
 
 /** Who loses this many races against other votes on one comparison is told to read again. */
 const voteTriesMax = 8
-/** More messages than one answer can have. */
-const armRowsMax = 10_000
-const settlePage = 500
+const settlePage = 5000
 
 export class ComparisonService {
   private readonly parts: ComparisonParts
+  private readonly settlement: Settlement
 
   constructor(parts: ComparisonParts) {
     this.parts = parts
+    this.settlement = new Settlement(parts.store)
   }
 
   /** Both runs, their input and the comparison are on disk when this resolves. */
@@ -126,7 +115,7 @@ export class ComparisonService {
   async get(owner: string, id: string): Promise<ComparisonRow> {
     const row = await this.parts.store.readComparison(id)
     if (row === undefined || row.owner !== owner) throw notFound(id)
-    return await this.settled(row)
+    return await this.settlement.settled(row)
   }
 
   /** The two runs of a comparison; `run_not_found` where they are no longer kept. */
@@ -149,7 +138,7 @@ export class ComparisonService {
       throw new AppError('conversation_not_found', `There is no conversation ${JSON.stringify(conversationId)}.`)
     }
     const filter = { owner, conversationId, unvoted: true, limit: 20 }
-    for (const row of await store.listComparisons({ ...filter, state: ['pending'] })) await this.settled(row)
+    for (const row of await store.listComparisons({ ...filter, state: ['pending'] })) await this.settlement.settled(row)
     return (await store.listComparisons({ ...filter, state: ['ready'], limit: 1 }))[0] ?? null
   }
 
@@ -169,9 +158,7 @@ export class ComparisonService {
     if (a.id === b.id || (a.runId !== null && a.runId === b.runId)) {
       throw new AppError('invalid_request', 'Two different answers are needed for a comparison; these are one.')
     }
-    // Without a run the answer was handed in by the client, and is complete.
-    const [statusA, statusB] = [await this.statusOf(a.runId, 'succeeded'), await this.statusOf(b.runId, 'succeeded')]
-    const state = stateOf(statusA, statusB)
+    const state = stateOf(await this.settlement.statusOf(a.runId), await this.settlement.statusOf(b.runId))
     if (state === 'failed') {
       throw new AppError('comparison_failed', 'One of the answers failed, so there is nothing to compare.')
     }
@@ -187,7 +174,7 @@ export class ComparisonService {
       revisions: [],
       createdAt: clock.now(),
     }
-    return await store.createComparison(row, await this.historyOf(row, 'a'))
+    return await store.createComparison(row, await this.settlement.historyOf(row, 'a'))
   }
 
   /** One vote each; another only with `revise`, and the one before it stays on record. */
@@ -205,7 +192,7 @@ export class ComparisonService {
         preference,
         at: clock.now(),
         expectVotes: votesOn(row),
-        messageStates: await this.historyOf(row, sideAfterVote(preference)),
+        messageStates: await this.settlement.historyOf(row, sideAfterVote(preference)),
       })
       if (result === undefined) throw notFound(id)
       if (result.voted) return { row: result.row, changed: true }
@@ -222,19 +209,19 @@ export class ComparisonService {
   /** True where nobody may be told yet which configuration a run had. */
   async isBlind(runId: string): Promise<boolean> {
     const row = await this.parts.store.findComparisonByRun(runId)
-    return row !== undefined && row.preference === null && (await this.settled(row)).state !== 'failed'
+    return row !== undefined && row.preference === null && (await this.settlement.settled(row)).state !== 'failed'
   }
 
   /** To be told of every run that ended; those that are no arms are left alone. */
-  runEnded(family: string, runId: string): void {
+  async runEnded(family: string, runId: string): Promise<void> {
     if (family !== comparisonFamily) return
-    const { store, log } = this.parts
-    const settle = async () => {
-      const row = await store.findComparisonByRun(runId)
-      if (row !== undefined) await this.settled(row)
+    try {
+      const row = await this.parts.store.findComparisonByRun(runId)
+      if (row !== undefined) await this.settlement.settled(row)
+    } catch (error) {
+      // Not lost: whoever looks at the comparison next settles it.
+      this.parts.log.warn({ err: error, runId }, 'a comparison could not be settled')
     }
-    // Not lost: whoever looks at the comparison next settles it.
-    settle().catch((error: unknown) => log.warn({ err: error, runId }, 'a comparison could not be settled'))
   }
 
   /** What ended while nobody was there to notice. */
@@ -243,58 +230,11 @@ export class ComparisonService {
     for (;;) {
       const rows = await this.parts.store.pendingComparisons(settlePage)
       const first = rows[0]?.id
-      for (const row of rows) await this.settled(row)
+      for (const row of rows) await this.settlement.settled(row)
       // Those that are left are under way; their ends will be noticed.
       if (rows.length < settlePage || first === before) return
       before = first
     }
-  }
-
-  /** The row, with its state as it is by now. */
-  private async settled(row: ComparisonRow): Promise<ComparisonRow> {
-    if (row.state !== 'pending') return row
-    const { store } = this.parts
-    const statusA = await this.statusOf(row.runA, 'succeeded')
-    const statusB = await this.statusOf(row.runB, 'succeeded')
-    const state = stateOf(statusA, statusB)
-    if (state === 'pending') return row
-    const side = sideWithoutVote(statusA, statusB)
-    await store.settleComparison(row.id, {
-      state,
-      messageA: row.messageA ?? (statusA === 'succeeded' ? await this.answerOf(row.runA) : null),
-      messageB: row.messageB ?? (statusB === 'succeeded' ? await this.answerOf(row.runB) : null),
-      messageStates: messageStates(await this.armMessages(row), side),
-    })
-    return (await store.readComparison(row.id)) ?? row
-  }
-
-  private async statusOf(runId: string | null, withoutRun: ArmStatus): Promise<ArmStatus> {
-    if (runId === null) return withoutRun
-    return (await this.parts.store.readRun(runId))?.status ?? 'gone'
-  }
-
-  /** The message that a run ended with. */
-  private async answerOf(runId: string | null): Promise<string | null> {
-    const { store } = this.parts
-    const run = runId === null ? undefined : await store.readRun(runId)
-    if (run === undefined) return null
-    const page = await store.readEvents(run.id, run.lastSeq - 1, 1)
-    const last = page.events.at(-1)
-    return last?.type === 'run.ended' ? (last.data.messageId ?? null) : null
-  }
-
-  private async historyOf(row: ComparisonRow, side: Side): Promise<ReturnType<typeof messageStates>> {
-    const arms = await this.armMessages(row)
-    return standsInHistory(arms) ? messageStates(arms, side) : []
-  }
-
-  private async armMessages(row: ComparisonRow): Promise<ArmMessages> {
-    const of = async (runId: string | null, messageId: string | null): Promise<MessageRow[]> => {
-      if (runId !== null) return await this.parts.store.allMessages(row.conversationId, { runId, limit: armRowsMax })
-      const message = messageId === null ? undefined : await this.parts.store.readMessage(messageId)
-      return message === undefined ? [] : [message]
-    }
-    return { a: await of(row.runA, row.messageA), b: await of(row.runB, row.messageB) }
   }
 
   private async message(conversationId: string, id: string, role: MessageRow['role']): Promise<MessageRow> {

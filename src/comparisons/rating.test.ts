@@ -147,6 +147,31 @@ describe('ratings of many', () => {
     assert.ok(named(ratings, 'y').rating.value > named(ratings, 'z').rating.value)
   })
 
+  it('are found among any number of votes, also where a few stand beside millions', () => {
+    for (const votes of [
+      [pair('x', 'y', 5_000_000, 0)],
+      [pair('x', 'y', 3_000_001, 2_999_999, 9_000_000), pair('y', 'z', 1, 0)],
+      [pair('x', 'y', 1_000_000, 1), pair('y', 'z', 1_000_000, 1), pair('z', 'x', 1_000_000, 1)],
+    ]) {
+      const ratings = rate(votes)
+
+      // At the maximum everybody has as many points as was to be expected of them.
+      for (const { name } of ratings) {
+        let surprise = 0
+        let points = 0
+        for (const { first, second, firstWins, secondWins, undecided } of votes) {
+          if (name !== first && name !== second) continue
+          const [own, other] = name === first ? [firstWins, second] : [secondWins, first]
+          const lead = named(ratings, name).rating.value - named(ratings, other).rating.value
+          const total = firstWins + secondWins + undecided + 1
+          surprise += own + undecided / 2 + 0.5 - total / (1 + 10 ** (-lead / 400))
+          points += total
+        }
+        assert.ok(Math.abs(surprise) < 1e-7 * points, `${name}: ${surprise} of ${points}`)
+      }
+    }
+  })
+
   it('compare nothing that no vote connects: each group has its own mean', () => {
     const ratings = rate([pair('p', 'q', 60, 20), pair('x', 'y', 2, 1), pair('lonely', 'lonely', 3, 4)])
 

@@ -42,6 +42,12 @@ const pointsPerLogOdds = 400 / Math.LN10
 /** Two-sided, 95 %. */
 const normal95 = 1.959963984540054
 
+/** A dozen rounds are enough for any votes; the bound only makes sure that there is an end. */
+const roundsMax = 200
+
+/** In log odds: from here on Newton's method is on its last steps. */
+const nearEnough = 1e-4
+
 /** Half a vote for either side of a pair that was compared. */
 const priorVotes = 0.5
 
@@ -179,8 +185,8 @@ function fit(names: readonly string[], scores: readonly Score[]): { strengths: n
     }, 0)
 
   let strengths = names.map(() => 0)
-  let best = likelihood(strengths)
-  for (let round = 0; round < 100; round++) {
+  let covariance: number[][] = []
+  for (let round = 0; round < roundsMax; round++) {
     const gradient = names.map(() => 0)
     const information = names.map(() => names.map(() => 0))
     for (const { i, j, firstPoints, secondPoints } of games) {
@@ -195,31 +201,27 @@ function fit(names: readonly string[], scores: readonly Score[]): { strengths: n
       add(information[i] as number[], j, -weight)
       add(information[j] as number[], i, -weight)
     }
-    const covariance = inverseWithoutFirst(information)
+    covariance = inverseWithoutFirst(information)
     const step = covariance.map((row) =>
       row.reduce((sum, value, index) => sum + value * (gradient[index] as number), 0),
     )
     const size = Math.max(...step.map(Math.abs))
-    if (size < 1e-12) return { strengths, covariance }
-    if (size < 1e-5) {
-      // So near, each step doubles the digits, and the likelihood is too flat to be asked.
-      strengths = strengths.map((value, index) => value + (step[index] as number))
-      best = likelihood(strengths)
+    if (size < nearEnough) {
+      // So near, each step doubles the digits, and among many votes the likelihood is too flat to be asked.
+      strengths = moved(strengths, step, 1)
+      if (size < nearEnough ** 2) break
       continue
     }
+    const best = likelihood(strengths)
     let scale = 1
-    let next = strengths
-    let reached = best
-    for (; scale > 1e-6; scale /= 2) {
-      const length = scale
-      next = strengths.map((value, index) => value + length * (step[index] as number))
-      reached = likelihood(next)
-      if (reached >= best) break
-    }
-    strengths = next
-    best = reached
+    while (scale > 1e-6 && likelihood(moved(strengths, step, scale)) < best) scale /= 2
+    strengths = moved(strengths, step, scale)
   }
-  throw new Error('the ratings did not converge')
+  return { strengths, covariance }
+}
+
+function moved(from: readonly number[], step: readonly number[], scale: number): number[] {
+  return from.map((value, index) => value + scale * (step[index] as number))
 }
 
 function add(row: number[], index: number, amount: number): void {

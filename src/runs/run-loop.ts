@@ -208,7 +208,7 @@ export class RunLoop {
       if (this.writer.lost !== undefined) return 'lost'
       throw error
     }
-    this.parts.runEnded?.(this.row.family, ending.status, this.runId)
+    await this.parts.runEnded?.(this.row.family, ending.status, this.runId)
     return 'ended'
   }
 }

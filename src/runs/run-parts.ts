@@ -39,5 +39,6 @@ export type RunParts = {
   limits: RunLimits
   log: RunLog
   countEvents?: (count: number) => void
-  runEnded?: (family: string, status: RunStatus, runId: string) => void
+  /** Called when the end is on disk, and waited for: what follows from it is done before the next run of the conversation. */
+  runEnded?: (family: string, status: RunStatus, runId: string) => void | Promise<void>
 }

@@ -396,6 +396,30 @@ describe('when an arm does not come to its end', () => {
     }
   })
 
+  it('the next question, which waits for both, is asked with the answer that came', async () => {
+    for (let round = 0; round < 6; round++) {
+      const user = someone()
+      await house.script(user, [{ text: '…' }, { stall: true }, { cut: true }], says('Wild!'))
+      const stream = await house.compare(user, `Fail. ${user}`)
+      await stream.waitFor(({ data }) => data.includes('Wild!'))
+      await stream.waitFor(({ data }) => data.includes('…'))
+      const next = someone('next')
+      const body = { client_id: user, conversation_id: conversationOf(stream), message: next }
+      const following = house.call('POST', '/api/get_chat_response', { body })
+      await until('the next question to be in the queue', async () => {
+        const { body: open } = await house.call('GET', '/v1/agent/runs?status=queued', { user })
+        return open.length === 1 ? true : undefined
+      })
+
+      await house.provider.release()
+
+      assert.equal((await following).status, 200)
+      const [asked] = await house.asked(next)
+      const told = asked?.body.messages?.filter(({ role }) => role !== 'system').map(({ content }) => content)
+      assert.deepEqual(told, [`Fail. ${user}`, 'Wild!', next])
+    }
+  })
+
   it('a cancel of the conversation stops both, at the provider too, and nothing follows', async () => {
     const user = someone()
     await house.script(user, hangsAfter('Calm…'), hangsAfter('Wild…'))

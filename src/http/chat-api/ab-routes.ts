@@ -1,28 +1,18 @@
 // /api/ab: two configurations on one question, side by side and blind; the vote;
 // and what the votes say.
 
-import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { parsePreference, preferences } from '../../comparisons/comparison.ts'
-import {
-  type ArmCursors,
-  armsBeginning,
-  furthestArms,
-  parseArmCursors,
-  TwoArms,
-} from '../../dialects/chunks/two-arms.ts'
-import type { ChunksState } from '../../dialects/chunks/chunks.ts'
-import type { Dialect } from '../../dialects/dialect.ts'
+import { armsBeginning, furthestArms, parseArmCursors } from '../../dialects/chunks/two-arms.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { fingerprint } from '../../runs/run-acceptance.ts'
 import type { ComparisonRow } from '../../stores/store.ts'
-import { checkCursor } from '../cursor.ts'
 import type { Server, Services } from '../routes.ts'
 import { startHeaders } from '../start-or-resume.ts'
+import { attachArms } from './ab-stream.ts'
 import { comparisonView, metricsView, toComparison, toMetrics } from './ab-views.ts'
 import { chatBody, dialectFor, toStart } from './chat-body.ts'
 import { clientFields, clientOf, clientQuery, idField, optionalFlag, sentenceBody } from './client.ts'
-import { TwoArmSource } from './two-arm-source.ts'
 
 const configName = z.string().max(200).nullish()
 
@@ -57,7 +47,7 @@ const comparisonParams = z.object({ comparison_id: z.string().min(1).max(200) })
 const compareRoute = 'POST /api/ab/compare'
 
 export function comparisonRoutes(server: Server, services: Services): void {
-  const { comparisons, runs, store, streams, settings } = services
+  const { comparisons } = services
   const refusals = { 400: sentenceBody, 404: sentenceBody, 409: sentenceBody }
 
   server.post(
@@ -80,13 +70,8 @@ export function comparisonRoutes(server: Server, services: Services): void {
       const key = request.headers['idempotency-key']
       const lastEventId = request.headers['last-event-id']
       if (lastEventId !== undefined && lastEventId !== '') {
-        return await attach(
-          request,
-          reply,
-          await toResume(owner, key, request.body),
-          dialect,
-          parseArmCursors(lastEventId),
-        )
+        const row = await toResume(owner, key, request.body)
+        return await attachArms(services, request, reply, { row, dialect, cursor: parseArmCursors(lastEventId) })
       }
       const { config_a, config_b, ...question } = request.body
       const start = toStart(
@@ -100,7 +85,7 @@ export function comparisonRoutes(server: Server, services: Services): void {
         configB: given(config_b),
       })
       const cancels = outcome === 'accepted' && start.onDisconnect === 'cancel'
-      return await attach(request, reply, comparison, dialect, armsBeginning, cancels)
+      return await attachArms(services, request, reply, { row: comparison, dialect, cursor: armsBeginning, cancels })
     },
   )
 
@@ -129,7 +114,8 @@ export function comparisonRoutes(server: Server, services: Services): void {
         .map((text) => parseArmCursors(text as string))
       const { include_agent_steps, include_tool_steps } = request.query
       const dialect = dialectFor({ include_agent_steps, include_tool_steps }, request.headers.accept)
-      return await attach(request, reply, row, dialect, cursors.reduce(furthestArms, armsBeginning))
+      const cursor = cursors.reduce(furthestArms, armsBeginning)
+      return await attachArms(services, request, reply, { row, dialect, cursor })
     },
   )
 
@@ -263,45 +249,6 @@ export function comparisonRoutes(server: Server, services: Services): void {
       )
     }
     return found
-  }
-
-  async function attach(
-    request: FastifyRequest,
-    reply: FastifyReply,
-    row: ComparisonRow,
-    dialect: Dialect<ChunksState>,
-    cursor: ArmCursors,
-    cancels = false,
-  ): Promise<FastifyReply> {
-    const { runA, runB } = await comparisons.arms(row)
-    const hasAll = [
-      await checkCursor(cursor.a, runA, dialect, store),
-      await checkCursor(cursor.b, runB, dialect, store),
-    ]
-    if (hasAll.every(Boolean)) return reply.code(204).send(null)
-    const fold = new TwoArms({ dialect, runs: { a: runA.id, b: runB.id }, comparisonId: row.id, cursor })
-    const source = new TwoArmSource(fold, { a: streams.follow(runA.id), b: streams.follow(runB.id) })
-    const cancelBoth = async () => {
-      for (const run of [runA, runB]) await runs.requestCancel(run.id, row.owner, 'the client disconnected')
-    }
-    await streams.send(reply, source, dialect, {
-      keepAliveMs: settings.pingMs,
-      headers: {
-        'x-comparison-id': row.id,
-        'x-conversation-id': encodeURIComponent(row.conversationId),
-        'x-trace-id-a': runA.id,
-        'x-trace-id-b': runB.id,
-      },
-      ...(cancels
-        ? {
-            onGone: () =>
-              void cancelBoth().catch((error: unknown) =>
-                request.log.error({ err: error }, 'cancel on disconnect failed'),
-              ),
-          }
-        : {}),
-    })
-    return reply
   }
 }
 
