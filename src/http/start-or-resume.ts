@@ -6,7 +6,8 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { z } from 'zod'
 import { beginning, type Cursor, type Dialect } from '../dialects/dialect.ts'
 import { AppError } from '../errors/app-error.ts'
-import { fingerprint, type StartRequest } from '../runs/run-acceptance.ts'
+import { fingerprint } from '../runs/run-acceptance.ts'
+import type { StartRequest } from '../runs/start-request.ts'
 import type { RunRow } from '../stores/store.ts'
 import { checkCursor, cursorOf } from './cursor.ts'
 import type { Services } from './routes.ts'
@@ -31,11 +32,18 @@ export async function startOrResume(
     return { run, cursor: beginning, started: outcome === 'accepted' }
   }
   if (start.idempotency === null) {
-    throw new AppError('resume_by_post', 'A POST cannot resume a stream by itself. Use GET /v1/agent/runs/{runId}/stream with Last-Event-ID, or send the Idempotency-Key of the first request.')
+    throw new AppError(
+      'resume_by_post',
+      'A POST cannot resume a stream by itself. Use GET /v1/agent/runs/{runId}/stream with Last-Event-ID, or send the Idempotency-Key of the first request.',
+    )
   }
   const { key, route, body } = start.idempotency
   const run = await services.runs.findStarted(start.owner, { key, route, fingerprint: fingerprint(body) })
-  if (run === undefined) throw new AppError('run_not_found', 'No run was started with this Idempotency-Key; send the request without Last-Event-ID to start one.')
+  if (run === undefined)
+    throw new AppError(
+      'run_not_found',
+      'No run was started with this Idempotency-Key; send the request without Last-Event-ID to start one.',
+    )
   const cursor = cursorOf(lastEventId, undefined)
   return (await checkCursor(cursor, run, dialect, services.store)) ? null : { run, cursor, started: false }
 }

@@ -34,7 +34,10 @@ describe('model configurations', () => {
   })
 
   it('are read as a list, and as an object that holds one', async () => {
-    const sets = [{ name: 'brief', model: 'demo/demo', temperature: 0, systemPrompt: 'Be brief.', tools: [] }, { name: 'long' }]
+    const sets = [
+      { name: 'brief', model: 'demo/demo', temperature: 0, systemPrompt: 'Be brief.', tools: [] },
+      { name: 'long' },
+    ]
 
     for (const content of [sets, { configs: sets }]) {
       assert.deepEqual((await readModelConfigs(file(content), models)).list(), sets)
@@ -48,7 +51,10 @@ describe('model configurations', () => {
 
   it('refuse a name that nobody has, and say which there are', () => {
     for (const name of ['c', '', 'toString']) {
-      assert.throws(() => modelConfigsOf([{ name: 'a' }, { name: 'b' }]).get(name), { code: 'unknown_config', message: /known are a, b\.$/ })
+      assert.throws(() => modelConfigsOf([{ name: 'a' }, { name: 'b' }]).get(name), {
+        code: 'unknown_config',
+        message: /known are a, b\.$/,
+      })
     }
   })
 
@@ -67,6 +73,9 @@ describe('model configurations', () => {
   }
 
   it('stop the start where the file is missing', async () => {
-    await assert.rejects(readModelConfigs(join(folder, 'none.json'), models), { code: 'config_invalid', message: /cannot be read/ })
+    await assert.rejects(readModelConfigs(join(folder, 'none.json'), models), {
+      code: 'config_invalid',
+      message: /cannot be read/,
+    })
   })
 })

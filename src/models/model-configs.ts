@@ -33,9 +33,13 @@ export function modelConfigsOf(given: readonly ModelConfig[]): ModelConfigs {
       const config = byName.get(name)
       if (config === undefined) {
         const names = configs.map((known) => known.name)
-        throw new AppError('unknown_config', `There is no configuration ${JSON.stringify(name)}; known are ${names.join(', ')}.`, {
-          details: { configs: names },
-        })
+        throw new AppError(
+          'unknown_config',
+          `There is no configuration ${JSON.stringify(name)}; known are ${names.join(', ')}.`,
+          {
+            details: { configs: names },
+          },
+        )
       }
       return config
     },

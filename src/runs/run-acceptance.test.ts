@@ -11,10 +11,15 @@ import type { MessageRow } from '../stores/store.ts'
 
 const ended = ({ endedAt }: { endedAt: number | null }) => endedAt !== null
 const short = (rows: MessageRow[]) => rows.map((row) => `${row.role}: ${row.content} (${row.state})`)
-const asText = (messages: ModelMessage[]) => messages.filter((message) => message.role !== 'system').map((message) => `${message.role}: ${message.content}`)
+const asText = (messages: ModelMessage[]) =>
+  messages.filter((message) => message.role !== 'system').map((message) => `${message.role}: ${message.content}`)
 
 /** A rig whose model gives these answers in turn, and the prompts that it got. */
-async function withAnswers(answers: Answer[], body: (rig: Rig, prompts: ModelMessage[][]) => Promise<void>, options: Parameters<typeof openRig>[0] = {}): Promise<void> {
+async function withAnswers(
+  answers: Answer[],
+  body: (rig: Rig, prompts: ModelMessage[][]) => Promise<void>,
+  options: Parameters<typeof openRig>[0] = {},
+): Promise<void> {
   const prompts: ModelMessage[][] = []
   const rig = await openRig({
     ...options,
@@ -50,23 +55,32 @@ const fails: Answer = async function* () {
 
 describe('an answer asked for again', () => {
   it('is told what stood before the question, adds no question, and takes the place of the old answer', async () => {
-    await withAnswers([() => says('One.'), () => says('Two.'), () => says('Better.'), () => says('Three.')], async (rig, prompts) => {
-      await ask(rig, { input: 'first' })
-      await ask(rig, { input: 'second' })
+    await withAnswers(
+      [() => says('One.'), () => says('Two.'), () => says('Better.'), () => says('Three.')],
+      async (rig, prompts) => {
+        await ask(rig, { input: 'first' })
+        await ask(rig, { input: 'second' })
 
-      await ask(rig, { regenerate: true, input: '' })
+        await ask(rig, { regenerate: true, input: '' })
 
-      assert.deepEqual(asText(prompts[2] ?? []), ['user: first', 'assistant: One.', 'user: second'])
-      assert.deepEqual(short(await rig.store.allMessages('c', { limit: 100 })), [
-        'user: first (active)',
-        'assistant: One. (active)',
-        'user: second (active)',
-        'assistant: Two. (superseded)',
-        'assistant: Better. (active)',
-      ])
-      await ask(rig, { input: 'third' })
-      assert.deepEqual(asText(prompts[3] ?? []), ['user: first', 'assistant: One.', 'user: second', 'assistant: Better.', 'user: third'])
-    })
+        assert.deepEqual(asText(prompts[2] ?? []), ['user: first', 'assistant: One.', 'user: second'])
+        assert.deepEqual(short(await rig.store.allMessages('c', { limit: 100 })), [
+          'user: first (active)',
+          'assistant: One. (active)',
+          'user: second (active)',
+          'assistant: Two. (superseded)',
+          'assistant: Better. (active)',
+        ])
+        await ask(rig, { input: 'third' })
+        assert.deepEqual(asText(prompts[3] ?? []), [
+          'user: first',
+          'assistant: One.',
+          'user: second',
+          'assistant: Better.',
+          'user: third',
+        ])
+      },
+    )
   })
 
   it('can be asked for again and again', async () => {
@@ -76,7 +90,10 @@ describe('an answer asked for again', () => {
       await ask(rig, { regenerate: true })
 
       assert.deepEqual(asText(prompts[2] ?? []), ['user: first'])
-      assert.deepEqual(short(await rig.store.listMessages('c', { limit: 100 })), ['user: first (active)', 'assistant: Three. (active)'])
+      assert.deepEqual(short(await rig.store.listMessages('c', { limit: 100 })), [
+        'user: first (active)',
+        'assistant: Three. (active)',
+      ])
     })
   })
 
@@ -90,7 +107,10 @@ describe('an answer asked for again', () => {
         const failed = await ask(rig, { regenerate: true })
 
         assert.equal((await rig.store.readRun(failed))?.status, 'failed')
-        assert.deepEqual(short(await rig.store.listMessages('c', { limit: 100 })), ['user: first (active)', 'assistant: One. (active)'])
+        assert.deepEqual(short(await rig.store.listMessages('c', { limit: 100 })), [
+          'user: first (active)',
+          'assistant: One. (active)',
+        ])
         await ask(rig, { input: 'second' })
         assert.deepEqual(asText(prompts[3] ?? []), ['user: first', 'assistant: One.', 'user: second'])
       },
@@ -100,7 +120,10 @@ describe('an answer asked for again', () => {
 
   it('with tools has its calls in the history, and the old ones no longer', async () => {
     const tools = [toolOf({ name: 'look', run: () => Promise.resolve({ ok: true, output: 'seen', summary: 'Seen.' }) })]
-    const looks = (callId: string): Answer => () => calls({ callId, name: 'look' })
+    const looks =
+      (callId: string): Answer =>
+      () =>
+        calls({ callId, name: 'look' })
     await withAnswers(
       [looks('old'), () => says('One.'), looks('new'), () => says('Two.'), () => says('Three.')],
       async (rig, prompts) => {
@@ -117,7 +140,9 @@ describe('an answer asked for again', () => {
 
   it('is refused while the first one is under way, and where there is no question', async () => {
     await withAnswers([(_request, signal) => silence(signal)], async (rig) => {
-      await assert.rejects(rig.start({ conversationId: 'nobody', regenerate: true }), { code: 'conversation_not_found' })
+      await assert.rejects(rig.start({ conversationId: 'nobody', regenerate: true }), {
+        code: 'conversation_not_found',
+      })
       await rig.store.createConversation({ id: 'empty', owner: 'ada', title: null, createdAt: 1, updatedAt: 1 })
       await assert.rejects(rig.start({ conversationId: 'empty', regenerate: true }), { code: 'nothing_to_regenerate' })
       await rig.start({ conversationId: 'c' })
@@ -127,7 +152,10 @@ describe('an answer asked for again', () => {
 })
 
 describe('a configuration', () => {
-  const configs = modelConfigsOf([{ name: 'brief', temperature: 0.2, maxTokens: 7, systemPrompt: 'Be brief.', tools: ['look'] }, { name: 'plain' }])
+  const configs = modelConfigsOf([
+    { name: 'brief', temperature: 0.2, maxTokens: 7, systemPrompt: 'Be brief.', tools: ['look'] },
+    { name: 'plain' },
+  ])
 
   it('gives the run its settings, its instructions and its tools', async () => {
     const offered: string[][] = []
@@ -145,7 +173,10 @@ describe('a configuration', () => {
 
         const spec = await specOf(rig, brief)
         assert.deepEqual([spec.configName, spec.temperature, spec.maxTokens], ['brief', 0.2, 7])
-        assert.deepEqual(prompts.map(([system]) => system?.content), ['Be brief.', 'Be kind.'])
+        assert.deepEqual(
+          prompts.map(([system]) => system?.content),
+          ['Be brief.', 'Be kind.'],
+        )
         assert.deepEqual(offered, [['look'], ['look', 'send']])
       },
       { tools },
@@ -173,7 +204,15 @@ describe('runs that start together', () => {
   it('share one conversation, one question and one history; a shadow stays out of it', async () => {
     await withAnswers([() => says('One.')], async (rig, prompts) => {
       await ask(rig, { input: 'first' })
-      const request = { owner: 'ada', family: 'agent', input: 'second', earlier: [], conversationId: 'c', whenBusy: 'queue' as const, idempotency: null }
+      const request = {
+        owner: 'ada',
+        family: 'agent',
+        input: 'second',
+        earlier: [],
+        conversationId: 'c',
+        whenBusy: 'queue' as const,
+        idempotency: null,
+      }
       const seen: string[][] = []
 
       const both = await rig.service.startTogether([request, { ...request, variant: 'shadow' }], (turn) => {
@@ -183,7 +222,8 @@ describe('runs that start together', () => {
       for (const { run } of both) await rig.until(run.id, ended)
 
       assert.deepEqual(seen, [both.map(({ run }) => run.id)])
-      for (const prompt of prompts.slice(1, 3)) assert.deepEqual(asText(prompt), ['user: first', 'assistant: One.', 'user: second'])
+      for (const prompt of prompts.slice(1, 3))
+        assert.deepEqual(asText(prompt), ['user: first', 'assistant: One.', 'user: second'])
       assert.equal(prompts.length, 3)
       // Which of the two was stored first is chance.
       assert.deepEqual(short(await rig.store.allMessages('c', { limit: 100 })).toSorted(), [
@@ -198,7 +238,14 @@ describe('runs that start together', () => {
 
   it('make one new conversation', async () => {
     await withAnswers([], async (rig) => {
-      const request = { owner: 'ada', family: 'agent', input: 'first', earlier: [], whenBusy: 'queue' as const, idempotency: null }
+      const request = {
+        owner: 'ada',
+        family: 'agent',
+        input: 'first',
+        earlier: [],
+        whenBusy: 'queue' as const,
+        idempotency: null,
+      }
 
       const [a, b] = await rig.service.startTogether([request, { ...request, variant: 'shadow' }])
 

@@ -3,42 +3,13 @@
 // conversation changed in between, it looks again.
 
 import { createHash } from 'node:crypto'
-import { chatAgentId } from '../agents/catalogue.ts'
 import { AppError } from '../errors/app-error.ts'
 import type { NewEvent, RunEvent, RunSpec } from '../journal/event.ts'
 import type { AcceptBeside, AcceptInput, MessageRow, RunRow } from '../stores/store.ts'
-import { boundContext, enabledTools } from './bounded-context.ts'
 import type { RunParts } from './run-parts.ts'
+import { specFor } from './run-spec.ts'
 import type { Scheduler } from './scheduler.ts'
-
-export type WhenBusy = 'queue' | 'reject' | 'cancel'
-
-export type StartRequest = {
-  owner: string
-  family: string
-  input: string
-  /** Earlier messages that the client sent along; they count only where the conversation has no history of its own. */
-  earlier: { role: 'user' | 'assistant'; content: string }[]
-  agentId?: string
-  conversationId?: string
-  sessionId?: string
-  context?: Record<string, unknown>
-  model?: string
-  temperature?: number
-  maxTokens?: number
-  onDisconnect?: 'continue' | 'cancel'
-  /** The name of a model configuration; null is the default one. Absent: none, only the agent's own settings. */
-  config?: string | null
-  /** Answer the last question of the conversation again; `input` and `earlier` do not count. */
-  regenerate?: true
-  variant?: 'shadow'
-  /** No wire says which model answers. */
-  blind?: true
-  /** For a conversation that has no title; else its first words are taken. */
-  title?: string
-  whenBusy: WhenBusy
-  idempotency: { key: string; route: string; body: unknown } | null
-}
+import type { StartRequest } from './start-request.ts'
 
 export type Started = { run: RunRow; outcome: 'accepted' | 'existing' }
 
@@ -72,9 +43,16 @@ export class RunAcceptance {
    * Several runs that answer one question side by side, accepted together or not at all: one conversation, one user
    * message, one turn. The first request says what is asked and where; the others differ in how it is answered.
    */
-  async startTogether(requests: readonly StartRequest[], beside?: (turn: PlannedTurn) => AcceptBeside): Promise<Started[]> {
+  async startTogether(
+    requests: readonly StartRequest[],
+    beside?: (turn: PlannedTurn) => AcceptBeside,
+  ): Promise<Started[]> {
     const first = requests[0] as StartRequest
-    const items = requests.map((request): Item => ({ request, spec: this.specFor(request), idempotency: keyOf(request) }))
+    const items = requests.map((request): Item => ({
+      request,
+      spec: specFor(request, this.parts),
+      idempotency: keyOf(request),
+    }))
     const known: RunRow[] = []
     for (const { idempotency } of items) {
       const run = idempotency === null ? undefined : await this.findStarted(first.owner, idempotency)
@@ -91,32 +69,6 @@ export class RunAcceptance {
         }
       }
     })
-  }
-
-  /** A request's own settings go before those of its configuration, and those before the agent's. */
-  private specFor(request: StartRequest): RunSpec {
-    const agentId = request.agentId ?? chatAgentId
-    const definition = this.parts.catalogue.get(agentId)
-    const config = request.config === undefined ? undefined : this.parts.configs.get(request.config ?? undefined)
-    const context = request.context === undefined ? undefined : boundContext(request.context)
-    const wanted = request.context === undefined ? undefined : enabledTools(request.context)
-    const tools = wanted === undefined || config?.tools === undefined ? (wanted ?? config?.tools) : wanted.filter((name) => config.tools?.includes(name))
-    const temperature = request.temperature ?? config?.temperature
-    const maxTokens = request.maxTokens ?? config?.maxTokens
-    return {
-      agentId,
-      engine: this.parts.engineName,
-      model: this.parts.models.resolve(request.model ?? config?.model ?? definition.card.model),
-      ...(temperature === undefined ? {} : { temperature }),
-      ...(maxTokens === undefined ? {} : { maxTokens }),
-      ...(context === undefined ? {} : { context }),
-      ...(tools === undefined ? {} : { tools }),
-      ...(request.onDisconnect === undefined ? {} : { onDisconnect: request.onDisconnect }),
-      ...(config === undefined ? {} : { configName: config.name }),
-      ...(config?.systemPrompt === undefined ? {} : { systemPrompt: config.systemPrompt }),
-      ...(request.variant === undefined ? {} : { variant: request.variant }),
-      ...(request.blind === undefined ? {} : { blind: request.blind }),
-    }
   }
 
   /**
@@ -137,11 +89,17 @@ export class RunAcceptance {
   }
 
   /** The run that a key belongs to. Another body under the same key is refused. */
-  async findStarted(owner: string, wanted: { key: string; route: string; fingerprint: string }): Promise<RunRow | undefined> {
+  async findStarted(
+    owner: string,
+    wanted: { key: string; route: string; fingerprint: string },
+  ): Promise<RunRow | undefined> {
     const found = await this.parts.store.findIdempotent(owner, wanted.route, wanted.key)
     if (found === undefined) return undefined
     if (found.fingerprint !== wanted.fingerprint) {
-      throw new AppError('idempotency_key_reused', 'This Idempotency-Key was used with another body. Use a new key for a new request.')
+      throw new AppError(
+        'idempotency_key_reused',
+        'This Idempotency-Key was used with another body. Use a new key for a new request.',
+      )
     }
     return await this.parts.store.readRun(found.runId)
   }
@@ -153,18 +111,24 @@ export class RunAcceptance {
     const open = place.exists ? await store.openRuns(place.id) : []
     const behind = open.at(-1)
     if (behind !== undefined && (first.whenBusy === 'reject' || first.regenerate === true)) {
-      throw new AppError('conversation_busy', 'Another run is under way in this conversation. Wait for it, cancel it, or send whenBusy: "queue".', {
-        details: { runId: behind.id, status: behind.status },
-      })
+      throw new AppError(
+        'conversation_busy',
+        'Another run is under way in this conversation. Wait for it, cancel it, or send whenBusy: "queue".',
+        {
+          details: { runId: behind.id, status: behind.status },
+        },
+      )
     }
     if (first.whenBusy === 'cancel') {
       await Promise.all(open.map((run) => this.requestCancel(run.id, first.owner, 'replaced by a newer message')))
     }
 
     const at = clock.now()
-    const question = first.regenerate === true ? await this.questionAgain(place) : await this.newQuestion(first, place, at)
+    const question =
+      first.regenerate === true ? await this.questionAgain(place) : await this.newQuestion(first, place, at)
     const inputs: AcceptInput[] = []
-    for (const item of items) inputs.push(this.acceptInput(item, { place, behind, at, question, leader: inputs[0]?.run.id }))
+    for (const item of items)
+      inputs.push(this.acceptInput(item, { place, behind, at, question, leader: inputs[0]?.run.id }))
     const reserved: boolean[] = []
     try {
       for (const input of inputs) {
@@ -172,8 +136,16 @@ export class RunAcceptance {
         reserved.push(slot)
         if (slot) input.claim = { node: this.scheduler.node, leaseUntil: this.scheduler.leaseUntil() }
       }
-      const turn = { conversationId: place.id, userMessageId: question.userMessageId, runIds: inputs.map((input) => input.run.id), at }
-      const results = inputs.length === 1 ? [await store.accept(inputs[0] as AcceptInput)] : await store.acceptAll(inputs, beside?.(turn))
+      const turn = {
+        conversationId: place.id,
+        userMessageId: question.userMessageId,
+        runIds: inputs.map((input) => input.run.id),
+        at,
+      }
+      const results =
+        inputs.length === 1
+          ? [await store.accept(inputs[0] as AcceptInput)]
+          : await store.acceptAll(inputs, beside?.(turn))
       for (const [index, result] of results.entries()) {
         if (result.outcome !== 'accepted') continue
         if (result.run.leaseOwner === this.scheduler.node) this.scheduler.adopt(result.run, inputs[index]?.events ?? [])
@@ -209,7 +181,8 @@ export class RunAcceptance {
         },
       },
     ]
-    if (place.announce) first.push({ type: 'context.patch', data: { layer: 'session', patch: { conversationId: place.id } } })
+    if (place.announce)
+      first.push({ type: 'context.patch', data: { layer: 'session', patch: { conversationId: place.id } } })
     if (behind !== undefined) {
       first.push({
         type: 'diagnostic',
@@ -221,7 +194,14 @@ export class RunAcceptance {
       })
     }
     return {
-      run: { id: runId, owner: request.owner, family: request.family, agentId: spec.agentId, conversationId: place.id, createdAt: at },
+      run: {
+        id: runId,
+        owner: request.owner,
+        family: request.family,
+        agentId: spec.agentId,
+        conversationId: place.id,
+        createdAt: at,
+      },
       conversation: {
         expect: place.exists || leader !== undefined ? 'present' : 'absent',
         title: request.title ?? titleOf(question.input),
@@ -241,20 +221,18 @@ export class RunAcceptance {
     const { store, ids } = this.parts
     const hasHistory = place.exists && (await store.listMessages(place.id, { limit: 1 })).length > 0
     const imported = hasHistory ? [] : request.earlier
-    const messages = [...imported, { role: 'user' as const, content: request.input }].map(
-      (message): MessageRow => ({
-        id: ids(),
-        conversationId: place.id,
-        runId: null,
-        parentId: null,
-        role: message.role,
-        content: message.content,
-        state: 'active',
-        toolCallId: null,
-        metadata: { imported: true },
-        createdAt: at,
-      }),
-    )
+    const messages = [...imported, { role: 'user' as const, content: request.input }].map((message): MessageRow => ({
+      id: ids(),
+      conversationId: place.id,
+      runId: null,
+      parentId: null,
+      role: message.role,
+      content: message.content,
+      state: 'active',
+      toolCallId: null,
+      metadata: { imported: true },
+      createdAt: at,
+    }))
     return { input: request.input, userMessageId: messages.at(-1)?.id as string, messages, supersedes: undefined }
   }
 
@@ -264,7 +242,10 @@ export class RunAcceptance {
     const rows = await this.parts.store.allMessages(place.id, { limit: regenerateRowsMax })
     const asked = rows.findLast((row) => row.role === 'user' && row.state === 'active')
     if (asked === undefined) {
-      throw new AppError('nothing_to_regenerate', 'The conversation has no question that could be answered again. Send a message first.')
+      throw new AppError(
+        'nothing_to_regenerate',
+        'The conversation has no question that could be answered again. Send a message first.',
+      )
     }
     const old = rows.slice(rows.indexOf(asked) + 1).filter((row) => row.state === 'active')
     return { input: asked.content, userMessageId: asked.id, messages: [], supersedes: old.map((row) => row.id) }
@@ -302,15 +283,21 @@ function titleOf(input: string): string | null {
 }
 
 function keyOf({ idempotency }: StartRequest): AcceptInput['idempotency'] {
-  return idempotency === null ? null : { key: idempotency.key, route: idempotency.route, fingerprint: fingerprint(idempotency.body) }
+  return idempotency === null
+    ? null
+    : { key: idempotency.key, route: idempotency.route, fingerprint: fingerprint(idempotency.body) }
 }
 
 /** The order of keys does not make another body. */
 export function fingerprint(body: unknown): string {
   const canonical = JSON.stringify(body, (_key, value: unknown) =>
     value !== null && typeof value === 'object' && !Array.isArray(value)
-      ? Object.fromEntries(Object.entries(value).toSorted(([left], [right]) => (left < right ? -1 : left > right ? 1 : 0)))
+      ? Object.fromEntries(
+          Object.entries(value).toSorted(([left], [right]) => (left < right ? -1 : left > right ? 1 : 0)),
+        )
       : value,
   )
-  return createHash('sha256').update(canonical ?? 'null').digest('hex')
+  return createHash('sha256')
+    .update(canonical ?? 'null')
+    .digest('hex')
 }

@@ -6,9 +6,10 @@ import { Follower } from '../bus/follower.ts'
 import { AppError } from '../errors/app-error.ts'
 import type { JsonValue } from '../journal/event.ts'
 import type { AcceptBeside, InteractionRow, RunRow } from '../stores/store.ts'
-import { type PlannedTurn, RunAcceptance, type Started, type StartRequest } from './run-acceptance.ts'
+import { type PlannedTurn, RunAcceptance, type Started } from './run-acceptance.ts'
 import type { RunParts } from './run-parts.ts'
 import type { Scheduler } from './scheduler.ts'
+import type { StartRequest } from './start-request.ts'
 
 /** A cancel is confirmed when the run has ended; a store that hangs must not hang the caller too. */
 const cancelWaitMs = 10_000

@@ -5,7 +5,20 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { FeedbackRow, Store } from '../../src/stores/store.ts'
 import type { OpenStore } from './store-contract.ts'
-import { beforeAndAfter, claimNow, delta, endRun, farAway, inConversation, message, owner, seqs, start, withStore, write } from './store-fixtures.ts'
+import {
+  beforeAndAfter,
+  claimNow,
+  delta,
+  endRun,
+  farAway,
+  inConversation,
+  message,
+  owner,
+  seqs,
+  start,
+  withStore,
+  write,
+} from './store-fixtures.ts'
 
 const ids = (rows: { id: string }[]) => rows.map((row) => row.id)
 
@@ -36,7 +49,10 @@ export function turnContract(open: OpenStore): void {
     test(
       'is claimed for both where they were not taken at once, also after reopening',
       opened(async ({ store, reopen }) => {
-        await store.acceptAll([inConversation('a', 'c', 'absent'), inConversation('b', 'c', 'present', { joinTurnOf: 'a' })])
+        await store.acceptAll([
+          inConversation('a', 'c', 'absent'),
+          inConversation('b', 'c', 'present', { joinTurnOf: 'a' }),
+        ])
 
         assert.deepEqual(ids(await claim(await reopen())), ['a', 'b'])
       }),
@@ -88,14 +104,26 @@ export function turnContract(open: OpenStore): void {
     test(
       'is told the same history in both runs, and nothing of each other',
       opened(async ({ store, reopen }) => {
-        const { run } = await store.accept(inConversation('first', 'c', 'absent', { claim: claimNow, messages: [message('old', 'c', { runId: 'first' })] }))
+        const { run } = await store.accept(
+          inConversation('first', 'c', 'absent', {
+            claim: claimNow,
+            messages: [message('old', 'c', { runId: 'first' })],
+          }),
+        )
         await endRun(store, run, 1)
         const [a, b] = await store.acceptAll([
-          inConversation('a', 'c', 'present', { claim: claimNow, messages: [message('question', 'c', { runId: 'a' })] }),
+          inConversation('a', 'c', 'present', {
+            claim: claimNow,
+            messages: [message('question', 'c', { runId: 'a' })],
+          }),
           inConversation('b', 'c', 'present', { claim: claimNow, joinTurnOf: 'a' }),
         ])
         for (const arm of [a!.run, b!.run]) {
-          const answer = message(`answer of ${arm.id}`, 'c', { runId: arm.id, role: 'assistant', state: arm.id === 'b' ? 'superseded' : 'active' })
+          const answer = message(`answer of ${arm.id}`, 'c', {
+            runId: arm.id,
+            role: 'assistant',
+            state: arm.id === 'b' ? 'superseded' : 'active',
+          })
           await store.append(write(arm, 1, { messages: [answer] }))
           await endRun(store, arm, 1)
         }
@@ -116,7 +144,11 @@ export function turnContract(open: OpenStore): void {
         await store.accept(inConversation('elsewhere', 'd', 'absent', { claim: claimNow }))
 
         for (const joinTurnOf of ['ended', 'elsewhere', 'nobody']) {
-          await assert.rejects(store.accept(inConversation('b', 'c', 'present', { joinTurnOf })), { code: 'accept_stale' }, joinTurnOf)
+          await assert.rejects(
+            store.accept(inConversation('b', 'c', 'present', { joinTurnOf })),
+            { code: 'accept_stale' },
+            joinTurnOf,
+          )
         }
       }),
     )
@@ -127,7 +159,11 @@ export function turnContract(open: OpenStore): void {
       'leave nothing when one of them is refused',
       opened(async ({ store, reopen }) => {
         const refused = store.acceptAll([
-          inConversation('a', 'c', 'absent', { claim: claimNow, messages: [message('question', 'c')], events: [delta(1), delta(2)] }),
+          inConversation('a', 'c', 'absent', {
+            claim: claimNow,
+            messages: [message('question', 'c')],
+            events: [delta(1), delta(2)],
+          }),
           inConversation('b', 'c', 'present', { claim: claimNow, joinTurnOf: 'a', expectBehind: 'somebody' }),
         ])
 
@@ -161,13 +197,22 @@ export function turnContract(open: OpenStore): void {
         const keyed = (id: string, route: string) => ({ idempotency: { key: 'k', route, fingerprint: 'f' }, run: id })
         const inputs = (suffix: string) => [
           inConversation(`a${suffix}`, `c${suffix}`, 'absent', { idempotency: keyed('a', '#a').idempotency }),
-          inConversation(`b${suffix}`, `c${suffix}`, 'present', { joinTurnOf: `a${suffix}`, idempotency: keyed('b', '#b').idempotency }),
+          inConversation(`b${suffix}`, `c${suffix}`, 'present', {
+            joinTurnOf: `a${suffix}`,
+            idempotency: keyed('b', '#b').idempotency,
+          }),
         ]
         await store.acceptAll(inputs(''))
 
         const again = await store.acceptAll(inputs('2'))
 
-        assert.deepEqual(again.map(({ outcome, run }) => [outcome, run.id]), [['existing', 'a'], ['existing', 'b']])
+        assert.deepEqual(
+          again.map(({ outcome, run }) => [outcome, run.id]),
+          [
+            ['existing', 'a'],
+            ['existing', 'b'],
+          ],
+        )
       }),
     )
   })
@@ -176,7 +221,9 @@ export function turnContract(open: OpenStore): void {
     test(
       'are all there, in the order of their turns, of one run where that is asked for',
       opened(async ({ store, reopen }) => {
-        const { run } = await store.accept(inConversation('r', 'c', 'absent', { claim: claimNow, messages: [message('m1', 'c', { runId: 'r' })] }))
+        const { run } = await store.accept(
+          inConversation('r', 'c', 'absent', { claim: claimNow, messages: [message('m1', 'c', { runId: 'r' })] }),
+        )
         await store.append(
           write(run, 1, {
             messages: [
@@ -187,7 +234,9 @@ export function turnContract(open: OpenStore): void {
           }),
         )
         await endRun(store, run, 1)
-        await store.accept(inConversation('s', 'c', 'present', { messages: [message('m5', 'c', { runId: 's', createdAt: start - 5 })] }))
+        await store.accept(
+          inConversation('s', 'c', 'present', { messages: [message('m5', 'c', { runId: 's', createdAt: start - 5 })] }),
+        )
 
         for await (const found of beforeAndAfter(store, reopen)) {
           assert.deepEqual(ids(await found.allMessages('c', { limit: 100 })), ['m1', 'm2', 'm3', 'm4', 'm5'])
@@ -200,7 +249,11 @@ export function turnContract(open: OpenStore): void {
     test(
       'change their state together; unknown ids are left out',
       opened(async ({ store, reopen }) => {
-        await store.accept(inConversation('r', 'c', 'absent', { messages: [message('m1', 'c'), message('m2', 'c', { state: 'superseded' })] }))
+        await store.accept(
+          inConversation('r', 'c', 'absent', {
+            messages: [message('m1', 'c'), message('m2', 'c', { state: 'superseded' })],
+          }),
+        )
 
         await store.setMessageStates([
           { id: 'm1', state: 'superseded' },
@@ -208,7 +261,8 @@ export function turnContract(open: OpenStore): void {
           { id: 'm2', state: 'active' },
         ])
 
-        for await (const found of beforeAndAfter(store, reopen)) assert.deepEqual(ids(await found.listMessages('c', { limit: 10 })), ['m2'])
+        for await (const found of beforeAndAfter(store, reopen))
+          assert.deepEqual(ids(await found.listMessages('c', { limit: 10 })), ['m2'])
       }),
     )
   })
@@ -225,7 +279,8 @@ export function turnContract(open: OpenStore): void {
       ...changes,
       kind,
     })
-    const withMessage = (store: Store) => store.accept(inConversation('r', 'c', 'absent', { messages: [message('m', 'c'), message('n', 'c')] }))
+    const withMessage = (store: Store) =>
+      store.accept(inConversation('r', 'c', 'absent', { messages: [message('m', 'c'), message('n', 'c')] }))
 
     test(
       'is one reaction: the same again takes it back, another replaces it',
@@ -235,10 +290,15 @@ export function turnContract(open: OpenStore): void {
         assert.deepEqual(await store.react(feedback('like')), { reaction: 'like' })
         assert.deepEqual(await store.react(feedback('like')), { reaction: null })
         assert.deepEqual(await store.react(feedback('like')), { reaction: 'like' })
-        assert.deepEqual(await store.react(feedback('dislike', { incorrect: true, text: 'Rome is in Italy.', at: start + 1 })), { reaction: 'dislike' })
+        assert.deepEqual(
+          await store.react(feedback('dislike', { incorrect: true, text: 'Rome is in Italy.', at: start + 1 })),
+          { reaction: 'dislike' },
+        )
 
         for await (const found of beforeAndAfter(store, reopen)) {
-          assert.deepEqual(await found.feedbackOn('m', owner), [feedback('dislike', { incorrect: true, text: 'Rome is in Italy.', at: start + 1 })])
+          assert.deepEqual(await found.feedbackOn('m', owner), [
+            feedback('dislike', { incorrect: true, text: 'Rome is in Italy.', at: start + 1 }),
+          ])
           assert.deepEqual([...(await found.feedbackIn('c', owner))], [['m', { reaction: 'dislike', comments: 0 }]])
         }
       }),
@@ -253,7 +313,10 @@ export function turnContract(open: OpenStore): void {
         await store.addComment(feedback('comment', { owner: 'bob', messageId: 'n', text: 'mine' }))
 
         assert.deepEqual([...(await store.feedbackIn('c', owner))], [['m', { reaction: 'like', comments: 2 }]])
-        assert.deepEqual((await store.feedbackOn('m', owner)).map((row) => row.text), [null, 'one', 'two'])
+        assert.deepEqual(
+          (await store.feedbackOn('m', owner)).map((row) => row.text),
+          [null, 'one', 'two'],
+        )
         assert.deepEqual(await store.feedbackOn('m', 'bob'), [])
       }),
     )
@@ -261,7 +324,9 @@ export function turnContract(open: OpenStore): void {
     test(
       'on a message that is not there is not taken, and goes with its conversation',
       opened(async ({ store }) => {
-        const { run } = await store.accept(inConversation('r', 'c', 'absent', { claim: claimNow, messages: [message('m', 'c')] }))
+        const { run } = await store.accept(
+          inConversation('r', 'c', 'absent', { claim: claimNow, messages: [message('m', 'c')] }),
+        )
         await store.react(feedback('like'))
         await endRun(store, run, 1)
 

@@ -26,7 +26,8 @@ after(async () => {
   effects.remove()
 })
 
-const traceOf = async (client: string, traceId: string): Promise<Json> => (await get(house, `trace/${traceId}`, client)).body.trace
+const traceOf = async (client: string, traceId: string): Promise<Json> =>
+  (await get(house, `trace/${traceId}`, client)).body.trace
 
 /** Cancels by the trace, and checks what holds for every cancel. */
 async function cancelAndCheck(client: string, stream: ChunkStream, by: 'trace' | 'conversation'): Promise<Chunk[]> {
@@ -36,8 +37,16 @@ async function cancelAndCheck(client: string, stream: ChunkStream, by: 'trace' |
   const trace = await traceOf(client, stream.traceId)
   const frames = await stream.toEnd()
 
-  assert.deepEqual(confirmed.body, { success: true, cancelled_count: 1, conversation_id: stream.conversationId, trace_ids: [stream.traceId] })
-  assert.deepEqual([trace.status, trace.cancelled_by, trace.cancellation_reason, trace.message_id], ['cancelled', 'user', 'enough', null])
+  assert.deepEqual(confirmed.body, {
+    success: true,
+    cancelled_count: 1,
+    conversation_id: stream.conversationId,
+    trace_ids: [stream.traceId],
+  })
+  assert.deepEqual(
+    [trace.status, trace.cancelled_by, trace.cancellation_reason, trace.message_id],
+    ['cancelled', 'user', 'enough', null],
+  )
   assert.deepEqual([frames.at(-1)?.type, frames.at(-1)?.status, frames.at(-1)?.code], ['error', 499, 'cancelled'])
   assert.equal(frames.filter((frame) => frame.type === 'error' || frame.type === 'done').length, 1)
   assert.deepEqual(await traceOf(client, stream.traceId), trace, 'nothing follows')
@@ -70,7 +79,9 @@ test('before the first word, with nothing but the headers', async () => {
   await house.askedTimes(client, 1)
 
   assert.deepEqual(typesOf(await cancelAndCheck(client, stream, 'trace')), ['error'])
-  await until('the provider to be left', async () => ((await house.asked(client))[0]?.closedEarly === true ? true : undefined))
+  await until('the provider to be left', async () =>
+    (await house.asked(client))[0]?.closedEarly === true ? true : undefined,
+  )
 })
 
 test('during a running tool: the tool is told, and its call is closed', async () => {
@@ -84,7 +95,9 @@ test('during a running tool: the tool is told, and its call is closed', async ()
 
   assert.deepEqual(typesOf(frames), ['tool_start', 'tool_output', 'tool_end', 'error'])
   assert.equal(frames[2]?.status, 'cancelled')
-  await until('the tool to hear of it', () => (effects.lines().filter((line) => line === 'slow cancelled').length > before ? true : undefined))
+  await until('the tool to hear of it', () =>
+    effects.lines().filter((line) => line === 'slow cancelled').length > before ? true : undefined,
+  )
   assert.equal((await house.asked(client)).length, 1, 'no further step')
 })
 
@@ -123,7 +136,9 @@ test('twice, at once and afterwards: one counts, all are answered', async () => 
   const stream = await ask(house, client, client)
   await stream.waitFor('chunk')
 
-  const answers = await Promise.all([1, 2, 3].map(() => post(house, 'cancel_stream', client, { trace_id: stream.traceId })))
+  const answers = await Promise.all(
+    [1, 2, 3].map(() => post(house, 'cancel_stream', client, { trace_id: stream.traceId })),
+  )
   const trace = await traceOf(client, stream.traceId)
   const late = await post(house, 'cancel_stream', client, { trace_id: stream.traceId })
   const nothingLeft = await post(house, 'cancel_stream', client, { conversation_id: stream.conversationId })
@@ -159,7 +174,8 @@ test('without saying what is 400', async () => {
 test('closing the connection is no cancel, unless the request says so', async () => {
   const client = someone()
   const marks = [`stays ${client}`, `leaves ${client}`]
-  for (const mark of marks) await house.provider.script([[{ text: 'Half ' }, { stall: true }, { text: 'whole.' }, { finish: 'stop' }]], mark)
+  for (const mark of marks)
+    await house.provider.script([[{ text: 'Half ' }, { stall: true }, { text: 'whole.' }, { finish: 'stop' }]], mark)
   const stays = await ask(house, client, { message: marks[0] })
   const leaves = await ask(house, client, { message: marks[1], on_disconnect: 'cancel' })
   for (const stream of [stays, leaves]) {
@@ -167,7 +183,9 @@ test('closing the connection is no cancel, unless the request says so', async ()
     stream.raw.leave()
   }
 
-  await until('the cancel', async () => ((await traceOf(client, leaves.traceId)).status === 'cancelled' ? true : undefined))
+  await until('the cancel', async () =>
+    (await traceOf(client, leaves.traceId)).status === 'cancelled' ? true : undefined,
+  )
   assert.equal((await traceOf(client, stays.traceId)).status, 'running')
   await house.provider.release()
   await until('the end', async () => ((await traceOf(client, stays.traceId)).status === 'completed' ? true : undefined))

@@ -17,9 +17,18 @@ export type ChunkStream = {
   toEnd(): Promise<Chunk[]>
 }
 
-export async function ask(house: House, client: string, body: string | Json, headers: Record<string, string> = {}): Promise<ChunkStream> {
+export async function ask(
+  house: House,
+  client: string,
+  body: string | Json,
+  headers: Record<string, string> = {},
+): Promise<ChunkStream> {
   const fields = typeof body === 'string' ? { message: body } : body
-  const raw = await openStream(`${house.polylog.baseUrl}/api/get_chat_response_stream`, { method: 'POST', body: { client_id: client, ...fields }, headers })
+  const raw = await openStream(`${house.polylog.baseUrl}/api/get_chat_response_stream`, {
+    method: 'POST',
+    body: { client_id: client, ...fields },
+    headers,
+  })
   if (raw.status !== 200) await raw.ended()
   assert.equal(raw.status, 200, raw.text())
   return chunkStream(raw)
@@ -33,7 +42,9 @@ export function chunkStream(raw: SseStream): ChunkStream {
     conversationId: decodeURIComponent(String(raw.headers['x-conversation-id'])),
     frames,
     async waitFor(type, fits = () => true) {
-      const found = await raw.waitFor((frame) => (frame.json as unknown as Chunk).type === type && fits(frame.json as unknown as Chunk))
+      const found = await raw.waitFor(
+        (frame) => (frame.json as unknown as Chunk).type === type && fits(frame.json as unknown as Chunk),
+      )
       return found.json as unknown as Chunk
     },
     async toEnd() {

@@ -21,7 +21,14 @@ function told(story: ScenarioName | Scenario, options: ChunksOptions = {}): Json
   return framesOf(chunksDialect(options), found).map(({ frame }) => frame.data as Json)
 }
 
-const short: Readonly<Record<string, string>> = { chunk: 'c', tool_start: 's', tool_output: 'o', tool_end: 'e', error: '!', done: 'd' }
+const short: Readonly<Record<string, string>> = {
+  chunk: 'c',
+  tool_start: 's',
+  tool_output: 'o',
+  tool_end: 'e',
+  error: '!',
+  done: 'd',
+}
 
 const sequences: Readonly<Record<ScenarioName, string>> = {
   'plain answer': 'c c c c d',
@@ -76,7 +83,11 @@ describe('chunks', () => {
 
     it(`starts and ends every tool call of “${name}” exactly once, under one id`, () => {
       const frames = told(name)
-      const ids = (type: string) => frames.filter((frame) => frame.type === type).map((frame) => String(frame.tool_call_id)).toSorted()
+      const ids = (type: string) =>
+        frames
+          .filter((frame) => frame.type === type)
+          .map((frame) => String(frame.tool_call_id))
+          .toSorted()
 
       assert.deepEqual(ids('tool_end'), ids('tool_start'))
       assert.deepEqual([...new Set(ids('tool_start'))], ids('tool_start'))
@@ -93,13 +104,19 @@ describe('chunks', () => {
   it('has no event lines, and an id on every frame', () => {
     const text = textOf(chunksDialect(), scenarioNamed('one tool'))
 
-    for (const block of text.split('\n\n').slice(0, -1)) assert.match(block, /^id: \d+(\.\d+)?\ndata: \{"type":"[^\n]*\}$/)
+    for (const block of text.split('\n\n').slice(0, -1))
+      assert.match(block, /^id: \d+(\.\d+)?\ndata: \{"type":"[^\n]*\}$/)
   })
 
   it('says the same frames as lines of JSON where that is asked for', () => {
-    const lines = textOf(chunksDialect({ framing: 'ndjson' }), scenarioNamed('one tool')).split('\n').slice(0, -1)
+    const lines = textOf(chunksDialect({ framing: 'ndjson' }), scenarioNamed('one tool'))
+      .split('\n')
+      .slice(0, -1)
 
-    assert.deepEqual(lines.map((line) => JSON.parse(line)), told('one tool'))
+    assert.deepEqual(
+      lines.map((line) => JSON.parse(line)),
+      told('one tool'),
+    )
     assert.match(chunksDialect({ framing: 'ndjson' }).headers['content-type'] ?? '', /^application\/x-ndjson/)
   })
 
@@ -119,7 +136,10 @@ describe('chunks', () => {
   it('puts the card of a call that needs a person into its first output', () => {
     const [start, card, result, end] = told('tool confirmed')
 
-    assert.deepEqual(pick(start, 'tool_name', 'tool_args'), { tool_name: 'send_message', tool_args: { to: 'bob', text: 'hello' } })
+    assert.deepEqual(pick(start, 'tool_name', 'tool_args'), {
+      tool_name: 'send_message',
+      tool_args: { to: 'bob', text: 'hello' },
+    })
     assert.match(String(card?.output), /\/v1\/tool-confirmations\/confirmation-1 /)
     assert.equal(card?.truncated, false)
     assert.match(String(result?.output), /sent-1/)
@@ -134,8 +154,18 @@ describe('chunks', () => {
   })
 
   it('leaves out text, or tools, where that is asked for', () => {
-    assert.equal(told('one tool', { agentSteps: false }).map(({ type }) => short[type]).join(' '), 's o e d')
-    assert.equal(told('one tool', { toolSteps: false }).map(({ type }) => short[type]).join(' '), 'c c c c d')
+    assert.equal(
+      told('one tool', { agentSteps: false })
+        .map(({ type }) => short[type])
+        .join(' '),
+      's o e d',
+    )
+    assert.equal(
+      told('one tool', { toolSteps: false })
+        .map(({ type }) => short[type])
+        .join(' '),
+      'c c c c d',
+    )
   })
 
   it('has a name of its own for every set of options, since readers of one name share bytes', () => {
@@ -143,7 +173,8 @@ describe('chunks', () => {
     for (const agentSteps of [true, false])
       for (const toolSteps of [true, false])
         for (const outputChars of [800, 20, null])
-          for (const framing of ['sse', 'ndjson'] as const) names.add(chunksDialect({ agentSteps, toolSteps, outputChars, framing }).name)
+          for (const framing of ['sse', 'ndjson'] as const)
+            names.add(chunksDialect({ agentSteps, toolSteps, outputChars, framing }).name)
 
     assert.equal(names.size, 24)
     assert.equal(chunksDialect().name, 'chunks')

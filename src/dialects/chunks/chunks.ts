@@ -79,7 +79,14 @@ export function chunksDialect(options: ChunksOptions = {}): Dialect<ChunksState>
         case 'message.done':
           return silent(event.data.state === 'superseded' ? { ...state, torn: true } : state)
         case 'tool.called':
-          return silent(withCall(state, event.data.callId, { name: event.data.name, input: event.data.input, startedAt: undefined, shown: false }))
+          return silent(
+            withCall(state, event.data.callId, {
+              name: event.data.name,
+              input: event.data.input,
+              startedAt: undefined,
+              shown: false,
+            }),
+          )
         case 'tool.started':
           return started(state, event, tell)
         case 'input.required':
@@ -132,7 +139,12 @@ function withCall(state: ChunksState, callId: string, call: Call): ChunksState {
 
 /** Once for each call, with the first thing that happens to it. */
 function startFrame(callId: string, call: Call, at: number): Frame {
-  return frameOf('tool_start', { tool_call_id: callId, tool_name: call.name, tool_args: call.input, timestamp: isoTime(at) })
+  return frameOf('tool_start', {
+    tool_call_id: callId,
+    tool_name: call.name,
+    tool_args: call.input,
+    timestamp: isoTime(at),
+  })
 }
 
 function started(state: ChunksState, event: EventOf<'tool.started'>, { toolSteps }: Telling): Projection<ChunksState> {
@@ -171,8 +183,13 @@ function resolved(state: ChunksState, event: EventOf<'input.resolved'>, tell: Te
   const call = state.calls.get(interactionId)
   if (call === undefined) return silent(state)
   const text = textOf(response) ?? resolution
-  const status = resolution === 'closed' ? 'cancelled' : resolution === 'rejected' || resolution === 'expired' ? 'denied' : 'success'
-  return emit(state, outputFrame(interactionId, text, text.length, tell.outputChars), endFrame(interactionId, status, event.at - (call.startedAt ?? event.at)))
+  const status =
+    resolution === 'closed' ? 'cancelled' : resolution === 'rejected' || resolution === 'expired' ? 'denied' : 'success'
+  return emit(
+    state,
+    outputFrame(interactionId, text, text.length, tell.outputChars),
+    endFrame(interactionId, status, event.at - (call.startedAt ?? event.at)),
+  )
 }
 
 function finished(state: ChunksState, event: EventOf<'tool.done'>, tell: Telling): Projection<ChunksState> {
@@ -190,7 +207,12 @@ function finished(state: ChunksState, event: EventOf<'tool.done'>, tell: Telling
 
 function outputFrame(callId: string, text: string, fullLength: number, charsMax: number | null): Frame {
   const output = charsMax === null || text.length <= charsMax ? text : cut(text, charsMax)
-  return frameOf('tool_output', { tool_call_id: callId, output, truncated: output !== text || fullLength > text.length, full_length: fullLength })
+  return frameOf('tool_output', {
+    tool_call_id: callId,
+    output,
+    truncated: output !== text || fullLength > text.length,
+    full_length: fullLength,
+  })
 }
 
 function endFrame(callId: string, status: string, durationMs: number): Frame {
@@ -206,7 +228,9 @@ function cut(text: string, charsMax: number): string {
 /** A call that was stopped in the middle has no duration of its own: it took until now. */
 function durationOf(event: EventOf<'tool.done'>, call: Call): number {
   const stopped = event.data.outcome === 'cancelled' || event.data.outcome === 'unknown'
-  return stopped && event.data.durationMs === 0 && call.startedAt !== undefined ? event.at - call.startedAt : event.data.durationMs
+  return stopped && event.data.durationMs === 0 && call.startedAt !== undefined
+    ? event.at - call.startedAt
+    : event.data.durationMs
 }
 
 function textOf(value: JsonValue | undefined): string | undefined {
@@ -216,10 +240,18 @@ function textOf(value: JsonValue | undefined): string | undefined {
 function endOf(state: ChunksState, ended: EventData<'run.ended'>): Frame {
   switch (ended.status) {
     case 'succeeded':
-      return frameOf('done', { conversation_id: state.conversationId, message_id: ended.messageId ?? null, trace_id: state.runId })
+      return frameOf('done', {
+        conversation_id: state.conversationId,
+        message_id: ended.messageId ?? null,
+        trace_id: state.runId,
+      })
     case 'failed': {
       const code = ended.error?.code ?? 'internal_error'
-      return frameOf('error', { status: statusOfErrorCode(code), message: ended.error?.message ?? 'The run failed.', code })
+      return frameOf('error', {
+        status: statusOfErrorCode(code),
+        message: ended.error?.message ?? 'The run failed.',
+        code,
+      })
     }
     case 'canceled':
       return frameOf('error', { status: cancelledStatus, message: cancelSentence(ended.reason), code: 'cancelled' })
@@ -229,4 +261,3 @@ function endOf(state: ChunksState, ended: EventData<'run.ended'>): Frame {
 function cancelSentence(reason: string | undefined): string {
   return reason === undefined || reason === '' ? 'The answer was cancelled.' : `The answer was cancelled: ${reason}`
 }
-

@@ -62,6 +62,9 @@ describe('a trace', () => {
   it('is running until the end, and has no duration until then', () => {
     const trace = traceOf('run-1', scenarioNamed('one tool').events.slice(0, -1))
 
-    assert.deepEqual([trace.status, trace.completed_at, trace.total_duration_ms, trace.message_id], ['running', null, null, null])
+    assert.deepEqual(
+      [trace.status, trace.completed_at, trace.total_duration_ms, trace.message_id],
+      ['running', null, null, null],
+    )
   })
 })

@@ -108,7 +108,13 @@ function addUsage(trace: Trace, { usage }: EventData<'step.done'>, timestamp: st
   const prompt = usage.inputTokens ?? 0
   const completion = usage.outputTokens ?? 0
   trace.total_tokens_used = (trace.total_tokens_used ?? 0) + prompt + completion
-  trace.events.push({ type: 'usage', prompt_tokens: prompt, completion_tokens: completion, total_tokens: prompt + completion, timestamp })
+  trace.events.push({
+    type: 'usage',
+    prompt_tokens: prompt,
+    completion_tokens: completion,
+    total_tokens: prompt + completion,
+    timestamp,
+  })
 }
 
 function endTrace(fold: TraceFold, ended: EventData<'run.ended'>, at: number): void {

@@ -4,7 +4,7 @@
 
 import { z } from 'zod'
 import { AppError } from '../../errors/app-error.ts'
-import type { StartRequest } from '../../runs/run-acceptance.ts'
+import type { StartRequest } from '../../runs/start-request.ts'
 import { optionalId } from '../routes.ts'
 
 /** Idempotency keys are per owner and route. */

@@ -22,7 +22,15 @@ export function chatRoute(server: Server, services: Services): void {
         }),
         headers: startHeaders,
         body: chatBody,
-        response: { 204: z.null().describe('You have all of the run already.'), 400: errorBody, 404: errorBody, 409: errorBody, 413: errorBody, 429: errorBody, 503: errorBody },
+        response: {
+          204: z.null().describe('You have all of the run already.'),
+          400: errorBody,
+          404: errorBody,
+          409: errorBody,
+          413: errorBody,
+          429: errorBody,
+          503: errorBody,
+        },
       },
     },
     async (request, reply) => {
@@ -37,9 +45,16 @@ export function chatRoute(server: Server, services: Services): void {
         dialect,
         cursor,
         keepAliveMs: settings.pingMs,
-        ...(run.conversationId === null ? {} : { headers: { 'x-conversation-id': encodeURIComponent(run.conversationId) } }),
+        ...(run.conversationId === null
+          ? {}
+          : { headers: { 'x-conversation-id': encodeURIComponent(run.conversationId) } }),
         ...(started && start.onDisconnect === 'cancel'
-          ? { onGone: () => void runs.requestCancel(run.id, userId, 'the client disconnected').catch((error: unknown) => request.log.error({ err: error }, 'cancel on disconnect failed')) }
+          ? {
+              onGone: () =>
+                void runs
+                  .requestCancel(run.id, userId, 'the client disconnected')
+                  .catch((error: unknown) => request.log.error({ err: error }, 'cancel on disconnect failed')),
+            }
           : {}),
       })
       return reply

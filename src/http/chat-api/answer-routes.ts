@@ -6,7 +6,7 @@ import type { FastifyReply } from 'fastify'
 import { z } from 'zod'
 import { AppError } from '../../errors/app-error.ts'
 import { cancelledStatus, statusOfErrorCode } from '../../errors/status.ts'
-import type { StartRequest } from '../../runs/run-acceptance.ts'
+import type { StartRequest } from '../../runs/start-request.ts'
 import type { RunRow } from '../../stores/store.ts'
 import type { Server, Services } from '../routes.ts'
 import { startHeaders, startOrResume } from '../start-or-resume.ts'
@@ -15,8 +15,19 @@ import { type ChatBody, chatBody, dialectFor, toStart } from './chat-body.ts'
 import { clientOf, clientQuery, sentenceBody } from './client.ts'
 import { readTrace } from './read-trace.ts'
 
-const failures = { 400: sentenceBody, 404: sentenceBody, 408: sentenceBody, 409: sentenceBody, 413: sentenceBody, 429: sentenceBody, 503: sentenceBody }
-const failedAnswer = sentenceBody.extend({ conversation_id: z.string().nullable().optional(), trace_id: z.string().optional() })
+const failures = {
+  400: sentenceBody,
+  404: sentenceBody,
+  408: sentenceBody,
+  409: sentenceBody,
+  413: sentenceBody,
+  429: sentenceBody,
+  503: sentenceBody,
+}
+const failedAnswer = sentenceBody.extend({
+  conversation_id: z.string().nullable().optional(),
+  trace_id: z.string().optional(),
+})
 
 const answerView = z.object({
   response: z.string(),
@@ -31,7 +42,9 @@ const waitingView = z.object({
   status: z.literal('awaiting_input'),
   conversation_id: z.string().nullable(),
   trace_id: z.string(),
-  confirmations: z.array(z.object({ confirmation_id: z.string(), tool_name: z.string().nullable(), prompt: z.string() })),
+  confirmations: z.array(
+    z.object({ confirmation_id: z.string(), tool_name: z.string().nullable(), prompt: z.string() }),
+  ),
 })
 
 export function answerRoutes(server: Server, services: Services): void {
@@ -54,7 +67,12 @@ export function answerRoutes(server: Server, services: Services): void {
     async (request, reply) => {
       const owner = clientOf(request, services)
       const dialect = dialectFor(request.body, request.headers.accept)
-      const start = withKey(toStart(request.body, owner, services), request.headers['idempotency-key'], request.body, 'POST /api/get_chat_response_stream')
+      const start = withKey(
+        toStart(request.body, owner, services),
+        request.headers['idempotency-key'],
+        request.body,
+        'POST /api/get_chat_response_stream',
+      )
       const found = await startOrResume(services, request.headers, start, dialect)
       if (found === null) return reply.code(204).send(null)
       const { run, cursor, started } = found
@@ -65,7 +83,12 @@ export function answerRoutes(server: Server, services: Services): void {
         keepAliveMs: settings.pingMs,
         headers: idHeaders(run),
         ...(started && start.onDisconnect === 'cancel'
-          ? { onGone: () => void runs.requestCancel(run.id, owner, 'the client disconnected').catch((error: unknown) => request.log.error({ err: error }, 'cancel on disconnect failed')) }
+          ? {
+              onGone: () =>
+                void runs
+                  .requestCancel(run.id, owner, 'the client disconnected')
+                  .catch((error: unknown) => request.log.error({ err: error }, 'cancel on disconnect failed')),
+            }
           : {}),
       })
       return reply
@@ -78,21 +101,40 @@ export function answerRoutes(server: Server, services: Services): void {
       schema: {
         tags: ['Chat API'],
         summary: 'Ask, and get the whole answer at once',
-        description: '202 where a person has to decide first: the answer goes on after that, and GET /api/trace/{trace_id} tells of it.',
+        description:
+          '202 where a person has to decide first: the answer goes on after that, and GET /api/trace/{trace_id} tells of it.',
         querystring: clientQuery,
         headers: startHeaders,
         body: chatBody,
-        response: { 200: answerView, 202: waitingView, ...failures, 499: failedAnswer, 500: failedAnswer, 502: failedAnswer, 504: failedAnswer },
+        response: {
+          200: answerView,
+          202: waitingView,
+          ...failures,
+          499: failedAnswer,
+          500: failedAnswer,
+          502: failedAnswer,
+          504: failedAnswer,
+        },
       },
     },
     async (request, reply) => {
       const owner = clientOf(request, services)
-      const start = withKey(toStart(request.body, owner, services), request.headers['idempotency-key'], request.body, 'POST /api/get_chat_response')
+      const start = withKey(
+        toStart(request.body, owner, services),
+        request.headers['idempotency-key'],
+        request.body,
+        'POST /api/get_chat_response',
+      )
       const { run, outcome } = await runs.start(start)
       const gone = new AbortController()
       reply.raw.on('close', () => gone.abort())
       const settled = await runs.settled(run, { signal: gone.signal, orWaiting: true })
-      if (gone.signal.aborted && settled.endedAt === null && outcome === 'accepted' && start.onDisconnect === 'cancel') {
+      if (
+        gone.signal.aborted &&
+        settled.endedAt === null &&
+        outcome === 'accepted' &&
+        start.onDisconnect === 'cancel'
+      ) {
         await runs.requestCancel(run.id, owner, 'the client disconnected')
       }
       for (const [name, value] of Object.entries(idHeaders(run))) reply.header(name, value)
@@ -105,7 +147,10 @@ export function answerRoutes(server: Server, services: Services): void {
     switch (run.status) {
       case 'succeeded': {
         const { message_id } = await readTrace(store, run.id)
-        const rows = run.conversationId === null ? [] : await store.allMessages(run.conversationId, { runId: run.id, limit: messagesMax })
+        const rows =
+          run.conversationId === null
+            ? []
+            : await store.allMessages(run.conversationId, { runId: run.id, limit: messagesMax })
         return reply.send({
           response: textOf(rows),
           ...ids,
@@ -121,8 +166,18 @@ export function answerRoutes(server: Server, services: Services): void {
       case 'canceled':
         return reply.code(cancelledStatus).send({ error: 'The answer was cancelled.', code: 'cancelled', ...ids })
       case 'waiting_user': {
-        const open = await store.listInteractions({ owner, runId: run.id, status: ['pending'], kind: 'confirmation', limit: 100 })
-        const confirmations = open.map((row) => ({ confirmation_id: row.id, tool_name: row.toolName, prompt: row.prompt }))
+        const open = await store.listInteractions({
+          owner,
+          runId: run.id,
+          status: ['pending'],
+          kind: 'confirmation',
+          limit: 100,
+        })
+        const confirmations = open.map((row) => ({
+          confirmation_id: row.id,
+          tool_name: row.toolName,
+          prompt: row.prompt,
+        }))
         return reply.code(202).send({ status: 'awaiting_input', ...ids, confirmations })
       }
       default:
@@ -131,7 +186,12 @@ export function answerRoutes(server: Server, services: Services): void {
   }
 }
 
-function withKey(start: Omit<StartRequest, 'idempotency'>, key: string | undefined, body: ChatBody, route: string): StartRequest {
+function withKey(
+  start: Omit<StartRequest, 'idempotency'>,
+  key: string | undefined,
+  body: ChatBody,
+  route: string,
+): StartRequest {
   return { ...start, idempotency: key === undefined ? null : { key, route, body } }
 }
 

@@ -30,7 +30,15 @@ export function entriesOf(rows: readonly MessageRow[]): Entry[] {
       before.ids.push(row.id)
       before.content += row.content
       before.createdAt = row.createdAt
-    } else entries.push({ id: row.id, ids: [row.id], runId: row.runId, role: row.role, content: row.content, createdAt: row.createdAt })
+    } else
+      entries.push({
+        id: row.id,
+        ids: [row.id],
+        runId: row.runId,
+        role: row.role,
+        content: row.content,
+        createdAt: row.createdAt,
+      })
   }
   // A run that has only called tools so far has said nothing.
   return entries.filter((entry) => entry.role === 'user' || entry.content !== '')

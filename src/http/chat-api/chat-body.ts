@@ -6,7 +6,7 @@ import { chunksDialect, type ChunksState } from '../../dialects/chunks/chunks.ts
 import type { Dialect } from '../../dialects/dialect.ts'
 import { AppError } from '../../errors/app-error.ts'
 import type { Models } from '../../models/model.ts'
-import type { StartRequest } from '../../runs/run-acceptance.ts'
+import type { StartRequest } from '../../runs/start-request.ts'
 import type { Services } from '../routes.ts'
 import { clientFields, optionalFlag, optionalIdField } from './client.ts'
 
@@ -29,8 +29,14 @@ export const chatBody = z.object({
   include_tool_steps: optionalFlag.describe('false: no tool frames.'),
   provider: name,
   model: name.describe('Instead of the model of the configuration, for this request only.'),
-  when_busy: z.enum(['queue', 'reject', 'cancel']).nullish().describe('What to do while an answer is under way in the conversation.'),
-  on_disconnect: z.enum(['continue', 'cancel']).nullish().describe('Closing the connection is not a cancel unless you say so here.'),
+  when_busy: z
+    .enum(['queue', 'reject', 'cancel'])
+    .nullish()
+    .describe('What to do while an answer is under way in the conversation.'),
+  on_disconnect: z
+    .enum(['continue', 'cancel'])
+    .nullish()
+    .describe('Closing the connection is not a cancel unless you say so here.'),
 })
 
 export type ChatBody = z.infer<typeof chatBody>
@@ -38,12 +44,19 @@ export type ChatBody = z.infer<typeof chatBody>
 const titleChars = 20
 
 /** Everything but the idempotency key, which is a header. */
-export function toStart(body: ChatBody, owner: string, { clock, models }: Pick<Services, 'clock' | 'models'>): Omit<StartRequest, 'idempotency'> {
+export function toStart(
+  body: ChatBody,
+  owner: string,
+  { clock, models }: Pick<Services, 'clock' | 'models'>,
+): Omit<StartRequest, 'idempotency'> {
   refuseLateRequest(body, clock.now())
   const again = body.is_refresh === true
   const { input, earlier } = again ? { input: '', earlier: [] } : questionOf(body)
   if (again && body.conversation_id === undefined) {
-    throw new AppError('nothing_to_regenerate', 'is_refresh needs the conversation_id of the conversation whose last question is to be answered again.')
+    throw new AppError(
+      'nothing_to_regenerate',
+      'is_refresh needs the conversation_id of the conversation whose last question is to be answered again.',
+    )
   }
   const model = modelOf(body, models)
   return {
@@ -69,16 +82,23 @@ function configOf({ config_name }: ChatBody): { config: string | null } {
 function refuseLateRequest({ client_sent_msg_ts: sentAt, client_timeout: timeoutMs }: ChatBody, nowMs: number): void {
   if (sentAt == null || timeoutMs == null || timeoutMs <= 0) return
   if (nowMs - sentAt > timeoutMs) {
-    throw new AppError('client_timed_out', 'The message reached the server later than the client was going to wait; send it again.')
+    throw new AppError(
+      'client_timed_out',
+      'The message reached the server later than the client was going to wait; send it again.',
+    )
   }
 }
 
 function questionOf(body: ChatBody): Pick<StartRequest, 'input' | 'earlier'> {
   const given = body.message ?? body.last_message
-  const pairs = typeof given === 'string' ? [['User', given] as const] : given == null ? [] : isPair(given) ? [given] : given
+  const pairs =
+    typeof given === 'string' ? [['User', given] as const] : given == null ? [] : isPair(given) ? [given] : given
   const input = pairs.at(-1)?.[1] ?? ''
   if (input.trim() === '') {
-    throw new AppError('messages_or_prompt_required', 'There is no question; send message, or last_message as [["User", text]].')
+    throw new AppError(
+      'messages_or_prompt_required',
+      'There is no question; send message, or last_message as [["User", text]].',
+    )
   }
   const earlier = pairs.slice(0, -1).map(([sender, content]) => ({
     role: sender.toLowerCase() === 'user' ? ('user' as const) : ('assistant' as const),
@@ -97,7 +117,10 @@ function modelOf({ provider, model }: ChatBody, models: Pick<Models, 'list'>): s
   if (wanted.provider === '') return wanted.model === '' ? undefined : wanted.model
   const known = models.list().map((one) => one.provider)
   if (!known.includes(wanted.provider)) {
-    throw new AppError('unknown_model', `There is no provider ${JSON.stringify(wanted.provider)}; known are ${known.join(', ')}.`)
+    throw new AppError(
+      'unknown_model',
+      `There is no provider ${JSON.stringify(wanted.provider)}; known are ${known.join(', ')}.`,
+    )
   }
   if (wanted.model === '') throw new AppError('unknown_model', 'provider alone names no model; send model as well.')
   return wanted.model.startsWith(`${wanted.provider}/`) ? wanted.model : `${wanted.provider}/${wanted.model}`
@@ -109,7 +132,10 @@ function titleOf(input: string): string {
 }
 
 /** The same options give the same dialect, so that readers at the same place share bytes. */
-export function dialectFor(body: Pick<ChatBody, 'include_agent_steps' | 'include_tool_steps'>, accept: string | undefined): Dialect<ChunksState> {
+export function dialectFor(
+  body: Pick<ChatBody, 'include_agent_steps' | 'include_tool_steps'>,
+  accept: string | undefined,
+): Dialect<ChunksState> {
   return chunksDialect({
     agentSteps: body.include_agent_steps ?? true,
     toolSteps: body.include_tool_steps ?? true,

@@ -25,7 +25,10 @@ export const clientQuery = z.object({
 })
 
 /** Fields that every body has. */
-export const clientFields = { client_id: clientField.nullish().describe('Whose it is, where nobody is logged in.'), userId: clientField.nullish() }
+export const clientFields = {
+  client_id: clientField.nullish().describe('Whose it is, where nobody is logged in.'),
+  userId: clientField.nullish(),
+}
 
 /** Ids are opaque strings; older clients count, and send numbers. */
 export const idField = z.union([z.string().trim().min(1).max(200), z.number().int().nonnegative()]).transform(String)
@@ -46,13 +49,21 @@ export const sentenceBody = z
   .object({ error: z.string(), code: z.string() })
   .describe('What went wrong: a sentence for people, and a stable code.')
 
-export async function ownConversation(store: Pick<Store, 'readConversation'>, owner: string, id: string): Promise<ConversationRow> {
+export async function ownConversation(
+  store: Pick<Store, 'readConversation'>,
+  owner: string,
+  id: string,
+): Promise<ConversationRow> {
   const row = await store.readConversation(id)
   if (row === undefined || row.owner !== owner) throw conversationNotFound(id)
   return row
 }
 
-export async function ownMessage(store: Pick<Store, 'readConversation' | 'readMessage'>, owner: string, id: string): Promise<MessageRow> {
+export async function ownMessage(
+  store: Pick<Store, 'readConversation' | 'readMessage'>,
+  owner: string,
+  id: string,
+): Promise<MessageRow> {
   const row = await store.readMessage(id)
   const conversation = row === undefined ? undefined : await store.readConversation(row.conversationId)
   if (row === undefined || conversation?.owner !== owner) {

@@ -30,7 +30,13 @@ export function configRoutes(server: Server, services: Services): void {
 
   server.get(
     '/api/health',
-    { schema: { tags: ['Chat API'], summary: 'Is the server ready?', response: { 200: z.object({ status: z.literal('OK') }) } } },
+    {
+      schema: {
+        tags: ['Chat API'],
+        summary: 'Is the server ready?',
+        response: { 200: z.object({ status: z.literal('OK') }) },
+      },
+    },
     async () => {
       await store.check()
       return { status: 'OK' as const }

@@ -19,7 +19,9 @@ const conversationView = z.object({
 
 const messageTrace = z.object({
   trace_id: z.string(),
-  events: z.array(z.looseObject({ type: z.string(), timestamp: z.string() })).describe('Without the text, which is the content.'),
+  events: z
+    .array(z.looseObject({ type: z.string(), timestamp: z.string() }))
+    .describe('Without the text, which is the content.'),
   status: z.string(),
   total_tool_calls: z.number(),
   total_duration_ms: z.number().nullable(),
@@ -32,7 +34,9 @@ const messageView = z.object({
   created_at: z.string(),
   feedback: z.enum(['like', 'dislike']).nullable(),
   comment_count: z.number(),
-  trace: messageTrace.optional().describe('With the last message of the run: the answer, or the question where none came.'),
+  trace: messageTrace
+    .optional()
+    .describe('With the last message of the run: the answer, or the question where none came.'),
 })
 
 /** Traces of older answers are fetched one by one. */
@@ -53,7 +57,11 @@ export function chatConversationRoutes(server: Server, services: Services): void
         summary: 'A conversation with its messages, in order, and what was said about them',
         querystring: clientQuery,
         body: z.object({ ...clientFields, conversation_id: idField }),
-        response: { 200: conversationView.extend({ messages: z.array(messageView) }), 400: sentenceBody, 404: sentenceBody },
+        response: {
+          200: conversationView.extend({ messages: z.array(messageView) }),
+          400: sentenceBody,
+          404: sentenceBody,
+        },
       },
     },
     async (request, reply) => {
@@ -133,7 +141,12 @@ export function chatConversationRoutes(server: Server, services: Services): void
         description: 'What is being answered in it is cancelled first.',
         querystring: clientQuery,
         body: z.object({ ...clientFields, conversation_id: idField }),
-        response: { 200: z.object({ success: z.literal(true), deleted_conversation_id: z.string() }), 400: sentenceBody, 404: sentenceBody, 409: sentenceBody },
+        response: {
+          200: z.object({ success: z.literal(true), deleted_conversation_id: z.string() }),
+          400: sentenceBody,
+          404: sentenceBody,
+          409: sentenceBody,
+        },
       },
     },
     async (request) => {
@@ -166,11 +179,19 @@ export function chatConversationRoutes(server: Server, services: Services): void
 }
 
 function toConversation(row: ConversationRow): z.infer<typeof conversationView> {
-  return { conversation_id: row.id, title: row.title ?? untitled, created_at: isoTime(row.createdAt), last_message_at: isoTime(row.updatedAt) }
+  return {
+    conversation_id: row.id,
+    title: row.title ?? untitled,
+    created_at: isoTime(row.createdAt),
+    last_message_at: isoTime(row.updatedAt),
+  }
 }
 
 /** An answer may have been written in several steps, and each has an id that somebody may have liked. */
-function feedbackOn({ ids }: Entry, feedback: ReadonlyMap<string, FeedbackSummary>): { feedback: 'like' | 'dislike' | null; comment_count: number } {
+function feedbackOn(
+  { ids }: Entry,
+  feedback: ReadonlyMap<string, FeedbackSummary>,
+): { feedback: 'like' | 'dislike' | null; comment_count: number } {
   const said = ids.flatMap((id) => feedback.get(id) ?? [])
   return {
     feedback: said.findLast(({ reaction }) => reaction !== null)?.reaction ?? null,
@@ -178,6 +199,18 @@ function feedbackOn({ ids }: Entry, feedback: ReadonlyMap<string, FeedbackSummar
   }
 }
 
-function shortened({ trace_id, events, status, total_tool_calls, total_duration_ms }: Trace): z.infer<typeof messageTrace> {
-  return { trace_id, events: events.filter((event) => event.type !== 'text'), status, total_tool_calls, total_duration_ms }
+function shortened({
+  trace_id,
+  events,
+  status,
+  total_tool_calls,
+  total_duration_ms,
+}: Trace): z.infer<typeof messageTrace> {
+  return {
+    trace_id,
+    events: events.filter((event) => event.type !== 'text'),
+    status,
+    total_tool_calls,
+    total_duration_ms,
+  }
 }

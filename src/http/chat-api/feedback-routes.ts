@@ -6,7 +6,15 @@ import { z } from 'zod'
 import { AppError } from '../../errors/app-error.ts'
 import type { FeedbackRow, Reaction } from '../../stores/store.ts'
 import type { Server, Services } from '../routes.ts'
-import { clientFields, clientOf, clientQuery, optionalFlag, optionalIdField, ownMessage, sentenceBody } from './client.ts'
+import {
+  clientFields,
+  clientOf,
+  clientQuery,
+  optionalFlag,
+  optionalIdField,
+  ownMessage,
+  sentenceBody,
+} from './client.ts'
 
 const commentChars = 20_000
 const comment = z.string().max(commentChars).nullish()
@@ -34,14 +42,21 @@ export function feedbackRoutes(server: Server, services: Services): void {
           summary: kind === 'like' ? 'Like an answer, or take it back' : 'Dislike an answer, or take it back',
           querystring: clientQuery,
           body: reactionBody,
-          response: { 200: z.object({ message: z.string(), state: z.enum(['like', 'dislike']).nullable() }), 400: sentenceBody, 404: sentenceBody },
+          response: {
+            200: z.object({ message: z.string(), state: z.enum(['like', 'dislike']).nullable() }),
+            400: sentenceBody,
+            404: sentenceBody,
+          },
         },
       },
       async (request) => {
         const row = await feedbackOf(request, request.body, kind)
         const result = await store.react({ ...row, kind })
         if (result === undefined) throw new AppError('message_not_found', 'The message is gone.')
-        return { message: result.reaction === null ? 'Reaction removed' : sentences[result.reaction], state: result.reaction }
+        return {
+          message: result.reaction === null ? 'Reaction removed' : sentences[result.reaction],
+          state: result.reaction,
+        }
       },
     )
   }
@@ -62,12 +77,17 @@ export function feedbackRoutes(server: Server, services: Services): void {
       const row = await feedbackOf(request, request.body, 'comment')
       if (feedback_msg == null) throw new AppError('invalid_request', 'feedback_msg missing')
       if (feedback_msg.trim() === '') throw new AppError('invalid_request', 'feedback_msg is empty')
-      if (!(await store.addComment({ ...row, kind: 'comment' }))) throw new AppError('message_not_found', 'The message is gone.')
+      if (!(await store.addComment({ ...row, kind: 'comment' })))
+        throw new AppError('message_not_found', 'The message is gone.')
       return { message: 'Feedback submitted' }
     },
   )
 
-  async function feedbackOf(request: FastifyRequest, body: Partial<z.infer<typeof reactionBody>>, kind: FeedbackRow['kind']): Promise<FeedbackRow> {
+  async function feedbackOf(
+    request: FastifyRequest,
+    body: Partial<z.infer<typeof reactionBody>>,
+    kind: FeedbackRow['kind'],
+  ): Promise<FeedbackRow> {
     const owner = clientOf(request, services)
     if (body.message_id === undefined) throw new AppError('invalid_request', 'message_id missing')
     const message = await ownMessage(store, owner, body.message_id)

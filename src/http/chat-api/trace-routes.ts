@@ -5,7 +5,15 @@ import { z } from 'zod'
 import { AppError } from '../../errors/app-error.ts'
 import type { RunRow } from '../../stores/store.ts'
 import { idParam, type Server, type Services } from '../routes.ts'
-import { clientFields, clientOf, clientQuery, optionalIdField, ownConversation, ownMessage, sentenceBody } from './client.ts'
+import {
+  clientFields,
+  clientOf,
+  clientQuery,
+  optionalIdField,
+  ownConversation,
+  ownMessage,
+  sentenceBody,
+} from './client.ts'
 import { readTrace } from './read-trace.ts'
 
 const traceView = z.object({
@@ -40,7 +48,13 @@ export function traceRoutes(server: Server, services: Services): void {
   server.get(
     '/api/trace/:trace_id',
     {
-      schema: { tags: ['Chat API'], summary: 'What happened while an answer was made', params: z.object({ trace_id: idParam }), querystring: clientQuery, response },
+      schema: {
+        tags: ['Chat API'],
+        summary: 'What happened while an answer was made',
+        params: z.object({ trace_id: idParam }),
+        querystring: clientQuery,
+        response,
+      },
     },
     async (request) => {
       const owner = clientOf(request, services)
@@ -54,7 +68,13 @@ export function traceRoutes(server: Server, services: Services): void {
     server.get(
       path,
       {
-        schema: { tags: ['Chat API'], summary: 'The trace that a message belongs to', params: z.object({ message_id: idParam }), querystring: clientQuery, response },
+        schema: {
+          tags: ['Chat API'],
+          summary: 'The trace that a message belongs to',
+          params: z.object({ message_id: idParam }),
+          querystring: clientQuery,
+          response,
+        },
       },
       async (request) => {
         const owner = clientOf(request, services)
@@ -75,9 +95,19 @@ export function traceRoutes(server: Server, services: Services): void {
         summary: 'Stop what is being answered, in a conversation or of one trace',
         description: 'Answers when it has stopped. cancelled_count is 0 where there was nothing to stop.',
         querystring: clientQuery,
-        body: z.object({ ...clientFields, conversation_id: optionalIdField, trace_id: optionalIdField, reason: z.string().max(500).nullish() }),
+        body: z.object({
+          ...clientFields,
+          conversation_id: optionalIdField,
+          trace_id: optionalIdField,
+          reason: z.string().max(500).nullish(),
+        }),
         response: {
-          200: z.object({ success: z.literal(true), cancelled_count: z.number(), conversation_id: z.string().nullable(), trace_ids: z.array(z.string()) }),
+          200: z.object({
+            success: z.literal(true),
+            cancelled_count: z.number(),
+            conversation_id: z.string().nullable(),
+            trace_ids: z.array(z.string()),
+          }),
           400: sentenceBody,
           404: sentenceBody,
         },
@@ -99,14 +129,19 @@ export function traceRoutes(server: Server, services: Services): void {
   )
 
   /** A trace is one run; a conversation is whatever is under way in it. */
-  async function openRuns(owner: string, conversationId: string | undefined, traceId: string | undefined): Promise<RunRow[]> {
+  async function openRuns(
+    owner: string,
+    conversationId: string | undefined,
+    traceId: string | undefined,
+  ): Promise<RunRow[]> {
     if (traceId !== undefined) {
       const run = await store.readRun(traceId)
       const elsewhere = conversationId !== undefined && run?.conversationId !== conversationId
       if (run === undefined || run.owner !== owner || elsewhere) throw traceNotFound(traceId)
       return [run]
     }
-    if (conversationId === undefined) throw new AppError('invalid_request', 'conversation_id missing: send conversation_id or trace_id.')
+    if (conversationId === undefined)
+      throw new AppError('invalid_request', 'conversation_id missing: send conversation_id or trace_id.')
     await ownConversation(store, owner, conversationId)
     return await store.openRuns(conversationId)
   }

@@ -112,12 +112,16 @@ export function acceptWriter(
   }
 
   /** Checks what the caller saw of the conversation. `first`: nothing stands before the run. `turn`: that of another, which it joins. */
-  function placeOf({ run, conversation, expectBehind, joinTurnOf }: AcceptCommand): { first: boolean; turn: number | null } {
+  function placeOf({ run, conversation, expectBehind, joinTurnOf }: AcceptCommand): {
+    first: boolean
+    turn: number | null
+  } {
     if ((conversation === null) !== (run.conversationId === null)) {
       throw new AppError('internal_error', 'A run has a conversation id exactly when it says what it expects of it.')
     }
     if (conversation === null || run.conversationId === null) {
-      if (joinTurnOf !== undefined) throw new AppError('internal_error', 'Only runs of a conversation have turns to join.')
+      if (joinTurnOf !== undefined)
+        throw new AppError('internal_error', 'Only runs of a conversation have turns to join.')
       return { first: true, turn: null }
     }
     const row = conversations.reader.read(run.conversationId)

@@ -47,7 +47,13 @@ export type Commands = {
   addComment: { takes: FeedbackRow; gives: boolean }
   createComparison: { takes: { row: ComparisonRow; messageStates: MessageStates }; gives: ComparisonRow }
   settleComparison: {
-    takes: { id: string; state: 'ready' | 'failed'; messageA: string | null; messageB: string | null; messageStates: MessageStates }
+    takes: {
+      id: string
+      state: 'ready' | 'failed'
+      messageA: string | null
+      messageB: string | null
+      messageStates: MessageStates
+    }
     gives: boolean
   }
   voteComparison: { takes: { id: string; vote: ComparisonVote }; gives: { voted: boolean; row: ComparisonRow } | null }

@@ -33,10 +33,12 @@ export function feedbackReader(db: DatabaseSync) {
     on: (messageId: string, owner: string): FeedbackRow[] => ofMessage.all(messageId, owner).map(toFeedback),
     inConversation(conversationId: string, owner: string): Map<string, FeedbackSummary> {
       return new Map(
-        summaries.all(conversationId, owner).map((row) => [
-          row.message_id as string,
-          { reaction: row.reaction as Reaction | null, comments: row.comments as number },
-        ]),
+        summaries
+          .all(conversationId, owner)
+          .map((row) => [
+            row.message_id as string,
+            { reaction: row.reaction as Reaction | null, comments: row.comments as number },
+          ]),
       )
     },
   }

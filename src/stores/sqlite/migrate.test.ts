@@ -22,7 +22,9 @@ test('a file of the first version keeps its runs in their order, and takes turns
   const run = db.prepare(
     "INSERT INTO runs (id, owner, family, agent_id, conversation_id, status, attempt, epoch, last_seq, created_at) VALUES (?, ?, 'agent', 'a', 'c', 'queued', 1, 0, 0, ?)",
   )
-  const said = db.prepare("INSERT INTO messages (id, conversation_id, run_id, turn, role, content, state, metadata, created_at) VALUES (?, 'c', ?, ?, 'user', 'x', 'active', '{}', ?)")
+  const said = db.prepare(
+    "INSERT INTO messages (id, conversation_id, run_id, turn, role, content, state, metadata, created_at) VALUES (?, 'c', ?, ?, 'user', 'x', 'active', '{}', ?)",
+  )
   for (const [index, id] of ['old-1', 'old-2'].entries()) {
     run.run(id, owner, start)
     said.run(`m-${id}`, id, index + 1, start)
@@ -32,11 +34,30 @@ test('a file of the first version keeps its runs in their order, and takes turns
   const store = await openSqliteStore({ file, clock: systemClock })
   try {
     const ids = (rows: { id: string }[]) => rows.map((row) => row.id)
-    assert.deepEqual(ids(await store.claim({ node: 'n', now: start, leaseUntil: start + 1000, limit: 9 })), ['old-1'], 'the second waits for the first')
+    assert.deepEqual(
+      ids(await store.claim({ node: 'n', now: start, leaseUntil: start + 1000, limit: 9 })),
+      ['old-1'],
+      'the second waits for the first',
+    )
     assert.deepEqual(ids(await store.historyBefore('c', 'old-2', 9)), ['m-old-1'])
-    await store.accept(inConversation('joined', 'c', 'present', { joinTurnOf: 'old-1', claim: claimNow, messages: [message('m-joined', 'c')] }))
+    await store.accept(
+      inConversation('joined', 'c', 'present', {
+        joinTurnOf: 'old-1',
+        claim: claimNow,
+        messages: [message('m-joined', 'c')],
+      }),
+    )
     assert.deepEqual(ids(await store.historyBefore('c', 'old-2', 9)), ['m-old-1', 'm-joined'])
-    const like = { messageId: 'm-old-1', owner, kind: 'like' as const, text: null, incorrect: false, unhelpful: false, inappropriate: false, at: start }
+    const like = {
+      messageId: 'm-old-1',
+      owner,
+      kind: 'like' as const,
+      text: null,
+      incorrect: false,
+      unhelpful: false,
+      inappropriate: false,
+      at: start,
+    }
     assert.deepEqual(await store.react(like), { reaction: 'like' })
   } finally {
     await store.close()
