@@ -15,7 +15,7 @@ import {
   wild,
 } from '../support/comparisons.ts'
 import type { Action } from '../support/fake-provider.ts'
-import { hangsAfter, type Json, says, someone, until } from '../support/house.ts'
+import { calls, hangsAfter, type Json, says, someone, until } from '../support/house.ts'
 
 let house: AbHouse
 before(async () => {
@@ -351,6 +351,8 @@ describe('a comparison is blind', () => {
     assert.deepEqual(new Set([open.side_a_config, open.side_b_config]), new Set([calm.name, wild.name]))
     assert.deepEqual([open.config_a_id, open.config_b_id], [calm.name, wild.name])
     assert.equal(open.is_config_a_first, sideOf(open, calm.name) === 'a')
+    const { body } = await house.call('GET', `/api/trace/${open.trace_a}?client_id=${user}`)
+    assert.equal(body.trace.config_id, open.side_a_config)
   })
 
   it('the server shuffles the sides, and the shown side is the one that is revealed', async () => {
@@ -448,6 +450,35 @@ describe('when an arm does not come to its end', () => {
     )
     assert.equal((await house.vote(user, idOf(stream), 'a')).status, 409)
     assert.equal((await house.comparison(user, idOf(stream))).state, 'failed')
+  })
+
+  it('one that waits for a person keeps the ends of both, and says in its arm where to decide', async () => {
+    const user = someone()
+    await house.script(user, says('Calm.'), calls(['remember_note', { text: 'Be wild.' }]))
+    const stream = await house.compare(user, `Consent. ${user}`)
+    const card = await stream.waitFor(({ data }) => data.includes('/v1/tool-confirmations/'))
+    await stream.waitFor(({ data }) => data.includes('Calm.'))
+    const [asking, speaking] = [card, ...stream.frames.filter(({ data }) => data.includes('Calm.'))]
+    assert.notEqual(armFrames([asking])[0]?.json.arm, armFrames(speaking === undefined ? [] : [speaking])[0]?.json.arm)
+    assert.equal(
+      armFrames(stream.frames).some(({ json }) => json.type === 'done'),
+      false,
+    )
+    const waiting = await house.call('GET', '/v1/tool-confirmations?status=pending', { user })
+
+    const confirmed = await house.call('POST', `/v1/tool-confirmations/${waiting.body[0].id}/confirm`, { user })
+
+    assert.equal(confirmed.status, 200, confirmed.text)
+    await stream.ended()
+    assert.deepEqual(
+      armFrames(stream.frames)
+        .slice(-2)
+        .map(({ json }) => [json.type, json.arm, json.vote_requested]),
+      [
+        ['done', 'a', true],
+        ['done', 'b', true],
+      ],
+    )
   })
 
   it('a vote before both answers are there is refused, and counts afterwards', async () => {
