@@ -138,7 +138,12 @@ describe('the examples', () => {
   })
 
   it('chat-api.sh asks, decides, looks at the trace, likes and loads', async () => {
-    const client = runExample('bash', ['examples/chat-api.sh', 'remember that the "door" code is 4711'], server.baseUrl, 'y\n')
+    const client = runExample(
+      'bash',
+      ['examples/chat-api.sh', 'remember that the "door" code is 4711'],
+      server.baseUrl,
+      'y\n',
+    )
 
     assert.equal(await client.ended, 0, client.said())
     assert.match(client.said(), /"type":"tool_end".*"status":"success"/)

@@ -37,19 +37,26 @@ export class RunService {
   }
 
   /** Several runs that answer one question side by side; see `RunAcceptance`. */
-  async startTogether(requests: readonly StartRequest[], beside?: (turn: PlannedTurn) => AcceptBeside): Promise<Started[]> {
+  async startTogether(
+    requests: readonly StartRequest[],
+    beside?: (turn: PlannedTurn) => AcceptBeside,
+  ): Promise<Started[]> {
     if (this.stopped) throw new AppError('shutting_down', 'The server is going down. Try again in a moment.')
     return await this.acceptance.startTogether(requests, beside)
   }
 
   /** The run that a key belongs to. Another body under the same key is refused. */
-  async findStarted(owner: string, wanted: { key: string; route: string; fingerprint: string }): Promise<RunRow | undefined> {
+  async findStarted(
+    owner: string,
+    wanted: { key: string; route: string; fingerprint: string },
+  ): Promise<RunRow | undefined> {
     return await this.acceptance.findStarted(owner, wanted)
   }
 
   async get(owner: string, runId: string): Promise<RunRow> {
     const run = await this.parts.store.readRun(runId)
-    if (run === undefined || run.owner !== owner) throw new AppError('run_not_found', `There is no run ${JSON.stringify(runId)}.`)
+    if (run === undefined || run.owner !== owner)
+      throw new AppError('run_not_found', `There is no run ${JSON.stringify(runId)}.`)
     return run
   }
 
@@ -83,7 +90,11 @@ export class RunService {
       response = { ...(row.input as Record<string, JsonValue>), ...changes }
       const tool = row.toolName === null ? undefined : this.parts.tools.get(row.toolName)
       const wrong = tool === undefined ? null : this.parts.tools.check(tool, response)
-      if (wrong !== null) throw new AppError('confirmation_payload_invalid', `The changed arguments do not fit ${row.toolName}: ${wrong}.`)
+      if (wrong !== null)
+        throw new AppError(
+          'confirmation_payload_invalid',
+          `The changed arguments do not fit ${row.toolName}: ${wrong}.`,
+        )
     }
     return await this.decide(row, { status: 'confirmed', ...(response === undefined ? {} : { response }) }, owner)
   }
@@ -99,12 +110,15 @@ export class RunService {
     by: string,
   ): Promise<InteractionRow> {
     const result = await this.parts.store.decide(row.id, { ...decision, by, at: this.parts.clock.now() })
-    if (result === undefined) throw new AppError('tool_confirmation_not_found', `There is no confirmation ${JSON.stringify(row.id)}.`)
+    if (result === undefined)
+      throw new AppError('tool_confirmation_not_found', `There is no confirmation ${JSON.stringify(row.id)}.`)
     if (!result.decided) {
       const expired = result.row.status === 'pending' || result.row.status === 'expired'
       throw new AppError(
         expired ? 'tool_confirmation_expired' : 'tool_confirmation_resolved',
-        expired ? 'This confirmation has expired; ask the agent again.' : `This confirmation was decided before: ${result.row.status}.`,
+        expired
+          ? 'This confirmation has expired; ask the agent again.'
+          : `This confirmation was decided before: ${result.row.status}.`,
         { details: { confirmationId: row.id, status: expired ? 'expired' : result.row.status } },
       )
     }
@@ -123,7 +137,10 @@ export class RunService {
   }
 
   /** Resolves when the run has ended, when it waits for a person (where `orWaiting` says so), or when `signal` is aborted. */
-  async settled(run: RunRow, { signal, orWaiting = false }: { signal?: AbortSignal; orWaiting?: boolean } = {}): Promise<RunRow> {
+  async settled(
+    run: RunRow,
+    { signal, orWaiting = false }: { signal?: AbortSignal; orWaiting?: boolean } = {},
+  ): Promise<RunRow> {
     const follower = new Follower(run.id, orWaiting ? 0 : run.lastSeq, this.parts.store, this.parts.bus)
     const leave = () => follower.close()
     signal?.addEventListener('abort', leave, { once: true })

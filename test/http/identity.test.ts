@@ -218,22 +218,42 @@ describe('somebody else’s ids', () => {
       body: ({ confirmationId }) => ({ items: [{ id: confirmationId }] }),
       expect: nothingDecided,
     },
-    'POST /api/get_chat_response_stream': { body: ({ conversationId }) => ({ message: 'hi', conversation_id: conversationId }), expect: notFound },
-    'POST /api/get_chat_response': { body: ({ conversationId }) => ({ message: 'hi', conversation_id: conversationId }), expect: notFound },
+    'POST /api/get_chat_response_stream': {
+      body: ({ conversationId }) => ({ message: 'hi', conversation_id: conversationId }),
+      expect: notFound,
+    },
+    'POST /api/get_chat_response': {
+      body: ({ conversationId }) => ({ message: 'hi', conversation_id: conversationId }),
+      expect: notFound,
+    },
     'GET /api/trace/{trace_id}': { expect: notFound },
     'GET /api/trace/by_message/{message_id}': { expect: notFound },
     'GET /api/trace/message/{message_id}': { expect: notFound },
     'POST /api/cancel_stream': { body: ({ runId }) => ({ trace_id: runId }), expect: notFound },
-    'POST /api/load_conversation': { body: ({ conversationId }) => ({ conversation_id: conversationId }), expect: notFound },
-    'POST /api/delete_conversation': { body: ({ conversationId }) => ({ conversation_id: conversationId }), expect: notFound },
+    'POST /api/load_conversation': {
+      body: ({ conversationId }) => ({ conversation_id: conversationId }),
+      expect: notFound,
+    },
+    'POST /api/delete_conversation': {
+      body: ({ conversationId }) => ({ conversation_id: conversationId }),
+      expect: notFound,
+    },
     'POST /api/new_conversation': { body: () => ({}), expect: saysNothingAboutAnybody },
     'GET /api/list_conversations': { expect: noConversations },
     'POST /api/list_conversations': { body: () => ({}), expect: noConversations },
     'POST /api/like': { body: ({ messageId }) => ({ message_id: messageId }), expect: notFound },
     'POST /api/dislike': { body: ({ messageId }) => ({ message_id: messageId }), expect: notFound },
-    'POST /api/text_feedback': { body: ({ messageId }) => ({ message_id: messageId, feedback_msg: 'x' }), expect: notFound },
+    'POST /api/text_feedback': {
+      body: ({ messageId }) => ({ message_id: messageId, feedback_msg: 'x' }),
+      expect: notFound,
+    },
     'POST /api/ab/compare': {
-      body: ({ conversationId }) => ({ message: 'hi', conversation_id: conversationId, config_a: 'default', config_b: 'default' }),
+      body: ({ conversationId }) => ({
+        message: 'hi',
+        conversation_id: conversationId,
+        config_a: 'default',
+        config_b: 'default',
+      }),
       expect: notFound,
     },
     'GET /api/ab/{comparison_id}/stream': { expect: notFound },
@@ -277,8 +297,14 @@ describe('somebody else’s ids', () => {
     await open.provider.script([calls(['remember_note', { text: 'x' }])], user)
     const stream = await open.chat(user, { input: user, conversationId })
     const { json } = await stream.waitFor(toolState('awaiting_input'))
-    const [asked] = (await open.call('GET', `/v1/conversations/${conversationId}/messages`, { user })).body as unknown as Json[]
-    const owned: Owned = { conversationId, runId: runIdOf(stream), confirmationId: json.data.confirmationId, messageId: asked?.id }
+    const [asked] = (await open.call('GET', `/v1/conversations/${conversationId}/messages`, { user }))
+      .body as unknown as Json[]
+    const owned: Owned = {
+      conversationId,
+      runId: runIdOf(stream),
+      confirmationId: json.data.confirmationId,
+      messageId: asked?.id,
+    }
     await open.reaches(user, owned.runId, 'awaiting_input')
     // That the owner can read an output or a comparison, and nobody else, is tested where there is one.
     const ids: Record<string, string> = {
