@@ -1,29 +1,18 @@
 // The state machine of a run as one table. The writer checks every event against
 // it, tests are generated from it, and nothing else decides what may follow what.
+// The edges are data, in invariants.json, beside the other rules that a run keeps.
 
 import type { EventType, RunEvent, RunStatus } from './event.ts'
+import invariants from './invariants.json' with { type: 'json' }
 
 export type Transition = { id: string; from: RunStatus; trigger: string; to: RunStatus }
 
-export const transitions: readonly Transition[] = [
-  { id: 'TR-01', from: 'queued', trigger: 'turn.started', to: 'running' },
-  { id: 'TR-02', from: 'running', trigger: 'turn.needs_input', to: 'waiting_user' },
-  { id: 'TR-03', from: 'waiting_user', trigger: 'interaction.reply.accepted', to: 'queued' },
-  { id: 'TR-04', from: 'waiting_user', trigger: 'interaction.auto_decide.timeout', to: 'queued' },
-  { id: 'TR-05', from: 'running', trigger: 'turn.succeeded', to: 'succeeded' },
-  { id: 'TR-06', from: 'running', trigger: 'turn.failed', to: 'failed' },
-  { id: 'TR-07', from: 'waiting_user', trigger: 'run.canceled', to: 'canceled' },
-  { id: 'TR-08', from: 'queued', trigger: 'run.canceled', to: 'canceled' },
-  { id: 'TR-09', from: 'running', trigger: 'run.canceled', to: 'canceled' },
-  { id: 'TR-11', from: 'waiting_user', trigger: 'restart.reconcile_failed', to: 'failed' },
-  { id: 'TR-12', from: 'queued', trigger: 'restart.reconcile_failed', to: 'failed' },
-  { id: 'TR-13', from: 'running', trigger: 'restart.reconcile_failed', to: 'failed' },
-  { id: 'TR-14', from: 'running', trigger: 'restart.requeued', to: 'queued' },
-]
+export const transitions: readonly Transition[] = invariants.transitions as Transition[]
 
 /** In which states each event may be written. `new` is before the first event, `ended` after run.ended. */
 export const allowedIn: Readonly<Record<EventType, ReadonlyArray<RunStatus | 'new'>>> = {
   'run.accepted': ['new'],
+  'run.prepared': ['queued'],
   'run.state': ['queued', 'running', 'waiting_user'],
   'step.started': ['running'],
   'text.delta': ['running'],

@@ -1,0 +1,41 @@
+// The envelope of FCMP/1.0 and its check. Nothing goes out that does not fit the
+// schema: the fold leaves out what `violationOf` names, before it is numbered.
+
+import { Ajv2020 } from 'ajv/dist/2020.js'
+import addFormats from 'ajv-formats'
+import schema from './fcmp-event-envelope.schema.json' with { type: 'json' }
+
+export type FcmpEnvelope = {
+  readonly protocol_version: 'fcmp/1.0'
+  readonly run_id: string
+  readonly seq: number
+  readonly ts: string
+  readonly engine: string
+  readonly type: FcmpType
+  readonly data: Readonly<Record<string, unknown>>
+  readonly meta: { readonly attempt: number }
+}
+
+export type FcmpType =
+  | 'conversation.started'
+  | 'conversation.state.changed'
+  | 'assistant.message.final'
+  | 'user.input.required'
+  | 'interaction.reply.accepted'
+  | 'interaction.auto_decide.timeout'
+  | 'conversation.completed'
+  | 'conversation.failed'
+  | 'diagnostic.warning'
+
+export type Violation = { readonly path: string; readonly message: string }
+
+const ajv = new Ajv2020({ strict: true, strictTypes: false, allErrors: true })
+addFormats.default(ajv)
+const fits = ajv.compile(schema)
+
+/** The first thing that is wrong with an envelope, or null where it may go out. */
+export function violationOf(envelope: unknown): Violation | null {
+  if (fits(envelope)) return null
+  const error = fits.errors?.[0]
+  return { path: error?.instancePath ?? '', message: error?.message ?? 'does not fit the schema' }
+}

@@ -1,0 +1,263 @@
+// The wire of jobs: FCMP/1.0, message by message. A fold of the journal into
+// envelopes with a seq of their own, 1, 2, 3… over all attempts; it is without a
+// hole because the fold starts at the first event and numbers what goes out, after
+// the check against the schema. README.md has the mapping.
+//
+// A reply is told together with the change of state that it causes, and a question
+// after the change that it causes; so what must come in pairs does, by construction.
+
+import type { EventData, EventOf, RunEvent, RunStatus } from '../../journal/event.ts'
+import { isoTime } from '../../kit/clock.ts'
+import { type Dialect, type Frame, type Projection, silent } from '../dialect.ts'
+import { sseFrame, sseHeaders } from '../sse-encoding.ts'
+import { type FcmpEnvelope, type FcmpType, type Violation, violationOf } from './envelope.ts'
+import { pendingKind, policyOf } from './pending-kind.ts'
+
+export type FcmpOptions = {
+  /** What the `id` of a frame is: its address in the journal, as in every format, or FCMP's own `seq`. */
+  ids?: 'journal' | 'fcmp'
+  /** Told about an envelope that did not fit the schema and was left out. */
+  onViolation?: (violation: Violation & { runId: string; journalSeq: number; type: FcmpType }) => void
+}
+
+type Asked = { readonly data: EventData<'input.required'>; readonly at: number }
+type Resolved = { readonly asked: Asked | undefined; readonly event: EventOf<'input.resolved'> }
+
+export type FcmpState = {
+  readonly runId: string
+  readonly engine: string
+  readonly sessionId: string
+  readonly validated: boolean
+  /** The seq of the last envelope. */
+  readonly seq: number
+  /** Envelopes that did not fit and were left out. */
+  readonly violations: number
+  readonly status: RunStatus
+  readonly started: boolean
+  /** Open interactions, by number. */
+  readonly open: ReadonlyMap<number, Asked>
+  /** The one that the client was asked about. */
+  readonly shown: number | null
+  /** Resolved while the run waits, to be told when it goes on. */
+  readonly resolved: readonly Resolved[]
+}
+
+/** What is to be told, not yet numbered. */
+type Telling = readonly [type: FcmpType, data: Record<string, unknown>]
+
+export function fcmpDialect(options: FcmpOptions = {}): Dialect<FcmpState> {
+  const ids = options.ids ?? 'journal'
+  return {
+    name: ids === 'journal' ? 'fcmp' : 'fcmp.own-ids',
+    headers: sseHeaders,
+
+    open: ({ runId }) => ({
+      runId,
+      engine: 'unknown',
+      sessionId: runId,
+      validated: false,
+      seq: 0,
+      violations: 0,
+      status: 'queued',
+      started: false,
+      open: new Map(),
+      shown: null,
+      resolved: [],
+    }),
+
+    step(state, event) {
+      switch (event.type) {
+        case 'run.accepted':
+          return silent(accepted(state, event.data))
+        case 'run.prepared':
+          return silent(event.data.skill?.outputSchema === undefined ? state : { ...state, validated: true })
+        case 'run.state':
+          return changed(state, event, options)
+        case 'message.done': {
+          const { state: fate, role, messageId, text } = event.data
+          if (fate !== 'active' || role !== 'assistant' || text.trim() === '') return silent(state)
+          return tell(state, event, options, [['assistant.message.final', { message_id: messageId, text }]])
+        }
+        case 'input.required': {
+          const asked = { data: event.data, at: event.at }
+          return silent({ ...state, open: new Map(state.open).set(event.data.number, asked) })
+        }
+        case 'input.resolved':
+          return resolved(state, event, options)
+        case 'tool.done':
+          return tell(state, event, options, toolTrouble(event.data))
+        case 'diagnostic':
+          return tell(state, event, options, [
+            ['diagnostic.warning', { code: event.data.code.toUpperCase(), detail: event.data.message }],
+          ])
+        case 'run.ended':
+          return tell(state, event, options, [ending(state, event.data)])
+
+        // Not on this wire; listed, so that a new event stops the compiler here and someone decides.
+        case 'text.delta':
+        case 'reasoning.delta':
+        case 'step.started':
+        case 'step.done':
+        case 'tool.called':
+        case 'tool.started':
+        case 'tool.progress':
+        case 'context.patch':
+          return silent(state)
+      }
+    },
+
+    encode(frame, address) {
+      const id = ids === 'journal' ? address : String((frame.data as FcmpEnvelope).seq)
+      return sseFrame(id, 'chat_event', JSON.stringify(frame.data))
+    },
+
+    encodeDelta: () => null,
+
+    keepAlive: (nowMs) => sseFrame(null, 'heartbeat', JSON.stringify({ ts: isoTime(nowMs) })),
+
+    endsAfter: (event) => event.type === 'run.ended',
+  }
+}
+
+/** The first frame of a stream. It belongs to the connection: no id, and not in the history. */
+export function snapshotFrame(status: RunStatus, cursor: number, pendingInteractionId: number | undefined): string {
+  const pending = pendingInteractionId === undefined ? {} : { pending_interaction_id: pendingInteractionId }
+  return sseFrame(null, 'snapshot', JSON.stringify({ status, cursor, ...pending }))
+}
+
+function accepted(state: FcmpState, data: EventData<'run.accepted'>): FcmpState {
+  return {
+    ...state,
+    engine: data.spec.engine,
+    sessionId: data.sessionId ?? data.conversationId ?? state.runId,
+    validated: data.spec.skill?.outputSchema !== undefined,
+  }
+}
+
+/** Numbers and checks what is to be told; what does not fit is left out and takes no number. */
+function tell(
+  state: FcmpState,
+  event: RunEvent,
+  options: FcmpOptions,
+  tellings: readonly Telling[],
+): Projection<FcmpState> {
+  if (tellings.length === 0) return silent(state)
+  let { seq, violations } = state
+  const frames: Frame[] = []
+  for (const [type, data] of tellings) {
+    const envelope: FcmpEnvelope = {
+      protocol_version: 'fcmp/1.0',
+      run_id: state.runId,
+      seq: seq + 1,
+      ts: isoTime(event.at),
+      engine: state.engine,
+      type,
+      data,
+      meta: { attempt: event.attempt },
+    }
+    const violation = violationOf(envelope)
+    if (violation === null) {
+      seq += 1
+      frames.push({ name: type, data: envelope })
+    } else {
+      violations += 1
+      options.onViolation?.({ ...violation, runId: state.runId, journalSeq: event.seq, type })
+    }
+  }
+  return { state: { ...state, seq, violations }, frames }
+}
+
+function changed(state: FcmpState, event: EventOf<'run.state'>, options: FcmpOptions): Projection<FcmpState> {
+  const { from, to, trigger } = event.data
+  const change = { from, to, trigger, updated_at: isoTime(event.at) }
+  const next: FcmpState = { ...state, status: to, shown: null, resolved: [] }
+  if (to === 'waiting_user') {
+    const lowest = lowestOpen(state)
+    const pending = { ...change, pending_interaction_id: lowest?.data.number ?? null }
+    return tell({ ...next, shown: lowest?.data.number ?? null }, event, options, [
+      ['conversation.state.changed', pending],
+      asking(lowest),
+    ])
+  }
+  const tellings: Telling[] = from === 'waiting_user' && to === 'queued' ? replies(state, trigger) : []
+  tellings.push(['conversation.state.changed', change])
+  if (to === 'running' && !state.started) {
+    tellings.push(['conversation.started', { session_id: state.sessionId }])
+    return tell({ ...next, started: true }, event, options, tellings)
+  }
+  return tell(next, event, options, tellings)
+}
+
+function lowestOpen(state: FcmpState): Asked | undefined {
+  let lowest: Asked | undefined
+  for (const asked of state.open.values())
+    if (lowest === undefined || asked.data.number < lowest.data.number) lowest = asked
+  return lowest
+}
+
+/** The row that says what was asked may be lost; that somebody is asked is true all the same. */
+function asking(asked: Asked | undefined): Telling {
+  if (asked === undefined)
+    return [
+      'user.input.required',
+      { kind: 'open_text', prompt: 'The run waits for an answer; its question can no longer be read.' },
+    ]
+  const { number, prompt } = asked.data
+  const text = prompt.trim() === '' ? 'An answer is needed to go on.' : prompt
+  return ['user.input.required', { interaction_id: number, kind: pendingKind(asked.data), prompt: text }]
+}
+
+function resolved(state: FcmpState, event: EventOf<'input.resolved'>, options: FcmpOptions): Projection<FcmpState> {
+  const { number, resolution } = event.data
+  const asked = state.open.get(number)
+  const open = new Map(state.open)
+  open.delete(number)
+  // Decided before anybody had to wait, or closed with its run: this wire never asked, or has nobody to thank.
+  if (state.status !== 'waiting_user' || resolution === 'closed') return silent({ ...state, open })
+  const next: FcmpState = { ...state, open, resolved: [...state.resolved, { asked, event }] }
+  const lowest = lowestOpen(next)
+  if (lowest === undefined || lowest.data.number === state.shown) return silent(next)
+  return tell({ ...next, shown: lowest.data.number }, event, options, [asking(lowest)])
+}
+
+function replies(state: FcmpState, trigger: string): Telling[] {
+  return state.resolved.map(({ asked, event }) => {
+    const { number, resolution } = event.data
+    const alone = resolution === 'expired' || resolution === 'auto_decided'
+    const type = alone ? 'interaction.auto_decide.timeout' : 'interaction.reply.accepted'
+    const common = {
+      interaction_id: number,
+      resolution_mode: alone ? 'auto_decide_timeout' : 'user_reply',
+      accepted_at: isoTime(event.at),
+    }
+    // Of several questions some were answered and some were not: the run goes on for one reason, and only that has a pair.
+    if (type !== trigger) return ['diagnostic.warning', { code: 'INTERACTION_RESOLVED', ...common }]
+    if (!alone) return [type, common]
+    const waitedMs = asked?.data.deadlineAt === undefined ? undefined : asked.data.deadlineAt - asked.at
+    const policy = resolution === 'expired' ? policyOf('expire') : policyOf('auto_decide')
+    const timeout = waitedMs === undefined ? {} : { timeout_sec: Math.max(1, Math.round(waitedMs / 1000)) }
+    return [type, { ...common, policy, ...timeout }]
+  })
+}
+
+/** What a person decided about a call is no trouble, and what was cancelled ends with the run. */
+function toolTrouble({ callId, outcome, error, summary }: EventData<'tool.done'>): Telling[] {
+  if (outcome !== 'failed' && outcome !== 'threw' && outcome !== 'unknown') return []
+  const code = (error?.code ?? 'tool_failed').toUpperCase()
+  return [['diagnostic.warning', { code, detail: error?.message ?? summary, tool_call_id: callId }]]
+}
+
+function ending(state: FcmpState, { status, error }: EventData<'run.ended'>): Telling {
+  if (status === 'succeeded') {
+    const reason = state.validated ? 'OUTPUT_VALIDATED' : 'DONE_SIGNAL_FOUND'
+    return ['conversation.completed', { state: 'completed', reason_code: reason }]
+  }
+  const code = status === 'canceled' ? 'CANCELED' : fcmpErrorCode(error?.code)
+  return ['conversation.failed', { error: { category: 'runtime', code } }]
+}
+
+/** Codes on this wire are in capitals, and a run that took too long has a name of its own there. */
+export function fcmpErrorCode(code: string | undefined): string {
+  if (code === 'run_timed_out') return 'TIMEOUT'
+  return code === undefined || code === '' ? 'FAILED' : code.toUpperCase()
+}

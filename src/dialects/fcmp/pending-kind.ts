@@ -1,0 +1,30 @@
+// How a person is asked, in the words of this wire. The stream and the object of
+// the pending interaction say the same, so both ask here.
+
+import type { EventData } from '../../journal/event.ts'
+
+type PendingKind = 'choose_one' | 'confirm' | 'fill_fields' | 'open_text' | 'risk_ack'
+
+/** A style that nobody knows is one that is answered with words. */
+const kinds: Readonly<Record<string, PendingKind>> = {
+  choose_one: 'choose_one',
+  decision: 'choose_one',
+  confirm: 'confirm',
+  confirmation: 'confirm',
+  fill_fields: 'fill_fields',
+  open_text: 'open_text',
+  clarification: 'open_text',
+  risk_ack: 'risk_ack',
+}
+
+type Asked = Pick<EventData<'input.required'>, 'kind'> & { style?: string | null | undefined }
+
+export function pendingKind({ kind, style }: Asked): PendingKind {
+  if (kind === 'confirmation') return 'confirm'
+  return style != null && Object.hasOwn(kinds, style) ? (kinds[style] as PendingKind) : 'open_text'
+}
+
+/** What happens when nobody answers in time: the agent judges for itself, or a call that nobody allowed is denied. */
+export function policyOf(atDeadline: 'expire' | 'auto_decide' | null | undefined): string {
+  return atDeadline === 'expire' ? 'deny' : 'engine_judgement'
+}
