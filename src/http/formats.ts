@@ -3,6 +3,7 @@
 import { agentDialect } from '../dialects/agent/agent.ts'
 import { chunksDialect } from '../dialects/chunks/chunks.ts'
 import type { Dialect } from '../dialects/dialect.ts'
+import { fcmpDialect } from '../dialects/fcmp/fcmp.ts'
 import { vercelDataDialect } from '../dialects/vercel-data/vercel-data.ts'
 import { AppError } from '../errors/app-error.ts'
 
@@ -11,6 +12,7 @@ const dialects: Readonly<Record<string, Dialect>> = {
   'vercel-ai': vercelDataDialect,
   chunks: chunksDialect(),
   'chunks-ndjson': chunksDialect({ framing: 'ndjson' }),
+  fcmp: fcmpDialect(),
 }
 
 export function dialectNamed(format: string | undefined): Dialect {

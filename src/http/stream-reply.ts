@@ -23,6 +23,10 @@ export type StreamParts = {
 export type StreamOptions = {
   keepAliveMs: number
   headers?: Record<string, string>
+  /** The first bytes, which belong to the connection and not to the run. */
+  opening?: string
+  /** True: the time runs from the last byte that was sent, so that only an idle stream is kept alive. */
+  keepAliveWhenIdle?: boolean
   /** The client left before the stream was over. */
   onGone?: () => void
 }
@@ -140,6 +144,7 @@ class SocketStream {
   private readonly clock: Clock
   private over = false
   private keepAlives = 0
+  private lastSentAt = 0
   private timer: Timer | undefined
 
   constructor(raw: ServerResponse, source: ByteSource, dialect: Dialect, options: StreamOptions, clock: Clock) {
@@ -158,13 +163,18 @@ class SocketStream {
 
   async pump(): Promise<void> {
     const { raw } = this
-    this.armKeepAlive()
+    this.lastSentAt = this.clock.now()
+    if (this.options.opening !== undefined) raw.write(this.options.opening)
+    this.armKeepAlive(this.options.keepAliveMs)
     try {
       while (!raw.destroyed) {
         const part = await this.source.next()
         if (part === null) break
         if (part.over) this.over = true
-        if (part.text !== '' && !raw.destroyed && !raw.write(part.text)) await this.drained()
+        if (part.text !== '' && !raw.destroyed) {
+          this.lastSentAt = this.clock.now()
+          if (!raw.write(part.text)) await this.drained()
+        }
         if (this.over) break
       }
       this.over ||= !raw.destroyed
@@ -176,14 +186,22 @@ class SocketStream {
     else if (!this.over) this.options.onGone?.()
   }
 
-  private armKeepAlive(): void {
-    this.timer = this.clock.after(this.options.keepAliveMs, () => {
+  private armKeepAlive(delayMs: number): void {
+    const { keepAliveMs, keepAliveWhenIdle = false } = this.options
+    this.timer = this.clock.after(delayMs, () => {
       if (this.raw.destroyed) return
+      // Not re-armed for every write: there are many of those, and few idle moments.
+      const idleMs = Math.max(0, this.clock.now() - this.lastSentAt)
+      if (keepAliveWhenIdle && idleMs < keepAliveMs) {
+        this.armKeepAlive(keepAliveMs - idleMs)
+        return
+      }
       this.keepAlives += 1
       const text = this.dialect.keepAlive(this.clock.now(), this.keepAlives)
       // A socket that is full is not idle, and must not be filled further.
       if (text !== null && !this.raw.writableNeedDrain) this.raw.write(text)
-      this.armKeepAlive()
+      this.lastSentAt = this.clock.now()
+      this.armKeepAlive(keepAliveMs)
     })
   }
 

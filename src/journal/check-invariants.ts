@@ -53,7 +53,7 @@ export function checkInvariants(events: readonly RunEvent[], wire: readonly Wire
   const changes = events.filter(({ type }) => type === 'run.state')
   const told = wire.filter(({ type }) => type === stateChanged)
   return [
-    ...edgeVerdicts('transition', 'journal', invariants.transitions, changes as readonly WireEvent[]),
+    ...edgeVerdicts('transition', 'journal', invariants.transitions, changes),
     ...edgeVerdicts('mapping', 'fcmp', invariants.mapping, told),
     ...(invariants.pairing as Rule[]).map((rule) => verdictOf('pairing', rule, events, wire, ended)),
     ...(invariants.ordering as Rule[]).map((rule) => verdictOf('ordering', rule, events, wire, ended)),
@@ -94,7 +94,7 @@ function verdictOf(
   ended: boolean,
 ): Verdict {
   const on = rule.on === 'fcmp' ? 'fcmp' : 'journal'
-  const list: readonly WireEvent[] = on === 'fcmp' ? wire : (events as readonly WireEvent[])
+  const list: readonly WireEvent[] = on === 'fcmp' ? wire : events
   const { seen, broken } = findingsOf(rule, list, ended)
   return { id: rule.id, kind, on, rule: rule.text, seen, kept: broken.length === 0, broken }
 }

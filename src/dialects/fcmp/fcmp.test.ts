@@ -24,7 +24,7 @@ function short({ type, data }: FcmpEnvelope): string {
     case 'conversation.state.changed':
       return `${String(data.from)}>${String(data.to)}`
     case 'conversation.failed':
-      return `failed:${String((data.error as { code: string }).code)}`
+      return `failed:${(data.error as { code: string }).code}`
     case 'diagnostic.warning':
       return `!${String(data.code)}`
     case 'user.input.required':

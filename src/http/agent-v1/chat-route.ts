@@ -17,7 +17,7 @@ export function chatRoute(server: Server, services: Services): void {
         description:
           'Starts a run and streams it. The run and its input are stored before the first byte. Closing the connection does not stop the run: come back with GET /v1/agent/runs/{runId}/stream.',
         querystring: z.object({
-          format: z.string().optional().describe('sse (default), vercel-ai, chunks or chunks-ndjson'),
+          format: z.string().optional().describe('sse (default), vercel-ai, chunks, chunks-ndjson or fcmp'),
           userId: z.string().max(200).optional(),
         }),
         headers: startHeaders,

@@ -1,0 +1,227 @@
+// What a run of the jobs family says: the stream of events, their history, the
+// rules that it keeps, and its log. Mounted once for each prefix of the family;
+// `runOf` finds the run of a request, or refuses it.
+
+import type { FastifyRequest } from 'fastify'
+import { z } from 'zod'
+import { fcmpDialect, snapshotFrame } from '../../dialects/fcmp/fcmp.ts'
+import { AppError } from '../../errors/app-error.ts'
+import type { RunRow } from '../../stores/store.ts'
+import { invariantsView, toInvariants } from '../invariants-view.ts'
+import { errorBody, idParam, type Server, type Services, userIdQuery } from '../routes.ts'
+import { eachPage, fcmpCursorOf, judge, locate, readHistory } from './fcmp-reading.ts'
+import { logRange, logStreams, type RunLog, RunLogFold } from './run-log.ts'
+
+export type RunOf = (request: FastifyRequest) => Promise<RunRow>
+
+const params = z.object({ request_id: idParam })
+
+const envelopeView = z.record(z.string(), z.unknown()).describe('An envelope of fcmp/1.0.')
+
+const historyView = z.object({
+  request_id: z.string(),
+  count: z.number(),
+  events: z.array(envelopeView),
+  diagnostics: z
+    .array(z.object({ code: z.string(), count: z.number(), detail: z.string() }))
+    .optional()
+    .describe('What was left out of the history, and why; absent where nothing was.'),
+})
+
+const seqQuery = z.coerce.number().int().min(0).optional()
+const byteQuery = z.coerce.number().int().min(0).max(Number.MAX_SAFE_INTEGER).default(0)
+
+export function eventRoutes(server: Server, services: Services, prefix: string, runOf: RunOf): void {
+  const { store, streams, settings } = services
+  const tags = ['Jobs']
+
+  /** Says in the log what the schema kept from going out: it is a fault of ours, or a row that is not from us. */
+  const dialectFor = (request: FastifyRequest) =>
+    fcmpDialect({
+      ids: 'fcmp',
+      onViolation: (violation) => request.log.error({ violation }, 'an event that does not fit FCMP was left out'),
+    })
+
+  server.get(
+    `${prefix}/:request_id/events`,
+    {
+      schema: {
+        tags,
+        summary: 'The events of a run, as a stream',
+        description:
+          'Opens with snapshot; then chat_event with an envelope of fcmp/1.0 each, and heartbeat while nothing happens. Stays open while the run waits for a person, and closes after its end. The larger of cursor and Last-Event-ID counts. 204 at the very end of an ended run.',
+        params,
+        querystring: userIdQuery.extend({
+          cursor: z.string().optional().describe('The seq of the last event you got; 0 or nothing for all.'),
+        }),
+        response: {
+          204: z.null().describe('The run has ended and you have all of it.'),
+          400: errorBody,
+          404: errorBody,
+        },
+      },
+    },
+    async (request, reply) => {
+      const run = await runOf(request)
+      const seq = fcmpCursorOf(request.headers['last-event-id'], request.query.cursor)
+      const dialect = dialectFor(request)
+      const cursor = await locate(store, run, dialect, seq)
+      if (cursor === null) return reply.code(204).send(null)
+      await streams.reply(reply, {
+        run,
+        dialect,
+        cursor,
+        opening: snapshotFrame(run.status, seq, await pendingNumber(run)),
+        keepAliveMs: settings.fcmpHeartbeatMs,
+        keepAliveWhenIdle: true,
+      })
+      return reply
+    },
+  )
+
+  server.get(
+    `${prefix}/:request_id/events/history`,
+    {
+      schema: {
+        tags,
+        summary: 'The events of a run so far',
+        description:
+          'The same envelopes as on the stream. Bounds are inclusive. Rows that can no longer be read are left out and counted.',
+        params,
+        querystring: userIdQuery.extend({
+          from_seq: seqQuery,
+          to_seq: seqQuery,
+          from_ts: z.string().optional().describe('ISO 8601; UTC where no zone is given.'),
+          to_ts: z.string().optional().describe('ISO 8601; UTC where no zone is given.'),
+        }),
+        response: { 200: historyView, 400: errorBody, 404: errorBody },
+      },
+    },
+    async (request) => {
+      const run = await runOf(request)
+      const { from_seq: fromSeq, to_seq: toSeq, from_ts, to_ts } = request.query
+      const bounds = { fromSeq, toSeq, fromMs: instantOf('from_ts', from_ts), toMs: instantOf('to_ts', to_ts) }
+      const { events, diagnostics } = await readHistory(store, run.id, dialectFor(request), bounds)
+      return {
+        request_id: run.id,
+        count: events.length,
+        events,
+        ...(diagnostics.length === 0 ? {} : { diagnostics }),
+      }
+    },
+  )
+
+  server.get(
+    `${prefix}/:request_id/invariants`,
+    {
+      schema: {
+        tags,
+        summary: 'Which rules a run keeps',
+        description: 'Every rule on states, pairs and order, kept or broken, with the seq of what broke it.',
+        params,
+        querystring: userIdQuery,
+        response: { 200: invariantsView.extend({ request_id: z.string() }), 404: errorBody },
+      },
+    },
+    async (request) => {
+      const run = await runOf(request)
+      return { request_id: run.id, ...toInvariants(await judge(store, run.id, dialectFor(request))) }
+    },
+  )
+
+  server.get(
+    `${prefix}/:request_id/logs`,
+    {
+      schema: {
+        tags,
+        summary: 'The log of a run so far',
+        description: 'The prompt; stdout: what the model said and tools gave back; stderr: what went wrong.',
+        params,
+        querystring: userIdQuery,
+        response: {
+          200: z.object({
+            request_id: z.string(),
+            prompt: z.string().optional(),
+            stdout: z.string().optional(),
+            stderr: z.string().optional(),
+          }),
+          404: errorBody,
+        },
+      },
+    },
+    async (request) => {
+      const run = await runOf(request)
+      const { prompt, stdout, stderr } = await readLog(run)
+      return {
+        request_id: run.id,
+        ...(prompt === undefined ? {} : { prompt }),
+        ...(stdout === '' ? {} : { stdout }),
+        ...(stderr === '' ? {} : { stderr }),
+      }
+    },
+  )
+
+  server.get(
+    `${prefix}/:request_id/logs/range`,
+    {
+      schema: {
+        tags,
+        summary: 'Some bytes of the log of a run',
+        description:
+          'From byte_from up to, not including, byte_to; both are moved into the log and to whole characters, and the answer says where they are. pty is stdout and stderr as they happened.',
+        params,
+        querystring: userIdQuery.extend({ stream: z.enum(logStreams), byte_from: byteQuery, byte_to: byteQuery }),
+        response: {
+          200: z.object({
+            stream: z.enum(logStreams),
+            byte_from: z.number(),
+            byte_to: z.number(),
+            chunk: z.string(),
+          }),
+          400: errorBody,
+          404: errorBody,
+        },
+      },
+    },
+    async (request) => {
+      const { stream, byte_from: from, byte_to: to } = request.query
+      const run = await runOf(request)
+      if (to > 0 && to < from) {
+        throw new AppError('invalid_request', 'byte_to: must not be smaller than byte_from.')
+      }
+      return { stream, ...logRange((await readLog(run))[stream], from, to) }
+    },
+  )
+
+  /** The lowest one that nobody has decided. */
+  async function pendingNumber(run: RunRow): Promise<number | undefined> {
+    if (run.status !== 'waiting_user') return undefined
+    const rows = await store.interactionsOf(run.id)
+    const numbers = rows.filter(({ status }) => status === 'pending').map(({ number }) => number)
+    return numbers.length === 0 ? undefined : Math.min(...numbers)
+  }
+
+  async function readLog(run: RunRow): Promise<RunLog> {
+    const log = new RunLogFold()
+    await eachPage(store, run.id, (events) => {
+      for (const event of events) log.add(event)
+    })
+    return log.text()
+  }
+}
+
+/** An instant in epoch milliseconds. A `+` that a client did not encode arrives as a blank. */
+function instantOf(name: string, text: string | undefined): number | undefined {
+  if (text === undefined || text.trim() === '') return undefined
+  const iso = text.trim().replace(/ (?=\d\d:?\d\d$)/, '+')
+  const match = /^\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(Z|[+-]\d\d:?\d\d)?)?$/i.exec(iso)
+  const zoned = match !== null && match[1] === undefined && /[T ]/i.test(iso) ? `${iso}Z` : iso
+  const instant = match === null ? Number.NaN : Date.parse(zoned.replace(' ', 'T'))
+  if (Number.isNaN(instant)) {
+    throw new AppError(
+      'invalid_request',
+      `${name}: ${JSON.stringify(text.slice(0, 60))} is no ISO 8601 time; send one such as 2026-01-31T12:00:00Z.`,
+    )
+  }
+  return instant
+}

@@ -1,0 +1,143 @@
+// A run read as FCMP from the store: its history, where a cursor stands in the
+// journal, and whether it keeps its rules. All of them are the one fold that the
+// live stream uses, so they cannot disagree with it.
+
+import { beginning, type Cursor, type Dialect } from '../../dialects/dialect.ts'
+import type { FcmpEnvelope } from '../../dialects/fcmp/envelope.ts'
+import type { FcmpState } from '../../dialects/fcmp/fcmp.ts'
+import { AppError } from '../../errors/app-error.ts'
+import { checkInvariants, type Verdict } from '../../journal/check-invariants.ts'
+import type { RunEvent } from '../../journal/event.ts'
+import type { RunRow, Store } from '../../stores/store.ts'
+
+type Reader = Pick<Store, 'readEvents'>
+
+const pageEvents = 1000
+
+/** All stored events of a run, a page at a time; the number of rows that could not be read. */
+export async function eachPage(
+  store: Reader,
+  runId: string,
+  visit: (events: readonly RunEvent[]) => void,
+): Promise<number> {
+  let after = 0
+  let skipped = 0
+  for (;;) {
+    const page = await store.readEvents(runId, after, pageEvents)
+    visit(page.events)
+    skipped += page.skipped
+    if (page.atHead) return skipped
+    after = page.nextAfter
+  }
+}
+
+type Told = { envelope: FcmpEnvelope; at: Cursor }
+
+async function fold(
+  store: Reader,
+  runId: string,
+  dialect: Dialect<FcmpState>,
+  visit: (told: Told) => void,
+  also?: (event: RunEvent) => void,
+): Promise<{ state: FcmpState; skipped: number }> {
+  let state = dialect.open({ runId })
+  const skipped = await eachPage(store, runId, (events) => {
+    for (const event of events) {
+      also?.(event)
+      if (event.type === 'text.delta') continue
+      const projection = dialect.step(state, event)
+      state = projection.state
+      const { length } = projection.frames
+      for (const [index, frame] of projection.frames.entries()) {
+        const at = { seq: event.seq, index: length === 1 ? null : index + 1 }
+        visit({ envelope: frame.data as FcmpEnvelope, at })
+      }
+    }
+  })
+  return { state, skipped }
+}
+
+/** What a client may send: the `id` of the last chat_event that it got, or 0. */
+export function fcmpCursorOf(lastEventId: string | string[] | undefined, query: string | undefined): number {
+  const header = Array.isArray(lastEventId) ? lastEventId.at(-1) : lastEventId
+  const given = [header, query].filter((text): text is string => text !== undefined && text.trim() !== '')
+  return Math.max(0, ...given.map(seqOf))
+}
+
+function seqOf(text: string): number {
+  if (/^\d{1,15}$/.test(text.trim())) return Number(text)
+  const shown = JSON.stringify(text.slice(0, 60))
+  throw new AppError(
+    'unknown_cursor',
+    `The cursor ${shown} cannot be read: send the seq of the last event you got, or 0.`,
+  )
+}
+
+/** Where the stream goes on after FCMP's `seq`; null where nothing can follow it any more. */
+export async function locate(
+  store: Reader,
+  run: RunRow,
+  dialect: Dialect<FcmpState>,
+  seq: number,
+): Promise<Cursor | null> {
+  if (seq === 0) return beginning
+  let found: Cursor | undefined
+  const { state } = await fold(store, run.id, dialect, ({ envelope, at }) => {
+    if (envelope.seq === seq) found = at
+  })
+  if (found === undefined) {
+    throw new AppError(
+      'unknown_cursor',
+      `The run has no event ${seq}; it stands at ${state.seq}. Send the seq of the last event you got, or 0.`,
+    )
+  }
+  return run.endedAt !== null && seq === state.seq ? null : found
+}
+
+export type HistoryFilter = {
+  fromSeq?: number | undefined
+  toSeq?: number | undefined
+  fromMs?: number | undefined
+  toMs?: number | undefined
+}
+
+export type HistoryDiagnostic = { code: string; count: number; detail: string }
+
+export async function readHistory(
+  store: Reader,
+  runId: string,
+  dialect: Dialect<FcmpState>,
+  { fromSeq = 0, toSeq = Infinity, fromMs = -Infinity, toMs = Infinity }: HistoryFilter,
+): Promise<{ events: FcmpEnvelope[]; diagnostics: HistoryDiagnostic[] }> {
+  const events: FcmpEnvelope[] = []
+  const { state, skipped } = await fold(store, runId, dialect, ({ envelope }) => {
+    const at = Date.parse(envelope.ts)
+    if (envelope.seq >= fromSeq && envelope.seq <= toSeq && at >= fromMs && at <= toMs) events.push(envelope)
+  })
+  const diagnostics = [
+    { code: 'HISTORY_ROW_UNREADABLE', count: skipped, detail: 'Stored rows that could not be read were left out.' },
+    {
+      code: 'SCHEMA_INTERNAL_INVALID',
+      count: state.violations,
+      detail: 'Events that did not fit the schema of the envelope were left out.',
+    },
+  ]
+  return { events, diagnostics: diagnostics.filter(({ count }) => count > 0) }
+}
+
+export async function judge(
+  store: Reader,
+  runId: string,
+  dialect: Dialect<FcmpState>,
+): Promise<{ verdicts: Verdict[]; skipped: number }> {
+  const events: RunEvent[] = []
+  const envelopes: FcmpEnvelope[] = []
+  const { skipped } = await fold(
+    store,
+    runId,
+    dialect,
+    ({ envelope }) => envelopes.push(envelope),
+    (event) => events.push(event),
+  )
+  return { verdicts: checkInvariants(events, envelopes), skipped }
+}
