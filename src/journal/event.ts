@@ -34,6 +34,28 @@ export const toolOutcomes = ['succeeded', 'failed', 'threw', 'denied', 'cancelle
 /** What it means to run a tool a second time. */
 export const toolEffects = ['read', 'idempotent', 'unsafe'] as const
 
+const jobSpec = z.object({
+  source: z.enum(['installed', 'temp_upload']),
+  mode: z.enum(['auto', 'interactive']),
+  /** False: after `replyTimeoutMs` without a reply the agent goes on alone. */
+  requireReply: z.boolean(),
+  replyTimeoutMs: z.number().int().positive(),
+  input: z.record(z.string(), json),
+  parameter: z.record(z.string(), json),
+  /** As they were asked for. */
+  options: z.record(z.string(), json),
+})
+
+const skillSpec = z.object({
+  id,
+  name: text,
+  version: text.optional(),
+  /** The instructions of SKILL.md; they stand in the prompt of every turn. */
+  text,
+  /** What the final answer must be; absent means any text. */
+  outputSchema: z.record(z.string(), json).optional(),
+})
+
 /** Everything that is needed to execute the run; fixed at acceptance. */
 export const runSpec = z.object({
   agentId: id,
@@ -57,6 +79,10 @@ export const runSpec = z.object({
   blind: z.boolean().optional(),
   /** The answer that this run replaces when it succeeds; its own messages become active only then. */
   supersedes: z.array(id).optional(),
+  /** What a job was asked to do. */
+  job: jobSpec.optional(),
+  /** The skill that a job runs; where it is uploaded, `run.prepared` brings it. */
+  skill: skillSpec.optional(),
 })
 
 /** What a person is asked. A confirmation belongs to a tool call; a question does not. */
@@ -73,6 +99,13 @@ const bodies = {
     userMessageId: id.nullable(),
     input: text,
     spec: runSpec,
+  }),
+  /** An upload brought what a run needs that was accepted before it could start. It may be claimed from here on. */
+  'run.prepared': z.object({
+    /** Instead of the input of `run.accepted`. */
+    input: text,
+    skill: skillSpec.optional(),
+    files: z.array(z.object({ path: id, size: z.number().int().nonnegative() })),
   }),
   'run.state': z.object({
     from: z.enum(runStatuses),
@@ -202,6 +235,8 @@ export type RunEvent = {
 export type EventOf<T extends EventType> = Extract<RunEvent, { type: T }>
 export type EventData<T extends EventType> = EventOf<T>['data']
 export type RunSpec = z.infer<typeof runSpec>
+export type JobSpec = z.infer<typeof jobSpec>
+export type SkillSpec = z.infer<typeof skillSpec>
 export type ToolOutcome = (typeof toolOutcomes)[number]
 export type ToolEffect = (typeof toolEffects)[number]
 export type JsonValue = z.infer<typeof json>

@@ -22,6 +22,8 @@ export type CallState = {
   interactionId: string | undefined
   decision: 'confirmed' | 'rejected' | 'expired' | 'closed' | undefined
   decisionReason: string | undefined
+  /** What a person (or the deadline) answered to the question that this call asks. */
+  reply: JsonValue | undefined
   askedUnknown: boolean
   done: EventData<'tool.done'> | undefined
 }
@@ -51,9 +53,13 @@ export type RunState = {
   startedAt: number | undefined
   endedAt: number | undefined
   ended: EventData<'run.ended'> | undefined
+  /** Files that were uploaded for the run. */
+  files: EventData<'run.prepared'>['files']
   steps: StepState[]
   calls: Map<string, CallState>
   interactions: Map<string, InteractionState>
+  /** How the interaction ended that was resolved last: for that reason a waiting run goes on. */
+  lastResolution: EventData<'input.resolved'>['resolution'] | undefined
   /** Time spent running, over all attempts that were left in order. */
   activeMs: number
   runningSince: number | undefined
@@ -70,9 +76,11 @@ export function newRunState(): RunState {
     startedAt: undefined,
     endedAt: undefined,
     ended: undefined,
+    files: [],
     steps: [],
     calls: new Map(),
     interactions: new Map(),
+    lastResolution: undefined,
     activeMs: 0,
     runningSince: undefined,
     usage: { inputTokens: 0, outputTokens: 0 },
@@ -115,6 +123,14 @@ export function applyEvent(state: RunState, event: RunEvent): void {
       state.accepted = event.data
       state.acceptedAt = event.at
       return
+    case 'run.prepared': {
+      const { accepted } = state
+      if (accepted === undefined) return
+      const { input, skill } = event.data
+      state.accepted = { ...accepted, input, spec: skill === undefined ? accepted.spec : { ...accepted.spec, skill } }
+      state.files = event.data.files
+      return
+    }
     case 'run.state':
       state.attempt = event.attempt
       if (event.data.to === 'running') {
@@ -179,6 +195,7 @@ export function applyEvent(state: RunState, event: RunEvent): void {
         interactionId: undefined,
         decision: undefined,
         decisionReason: undefined,
+        reply: undefined,
         askedUnknown: false,
         done: undefined,
       })
@@ -210,11 +227,13 @@ export function applyEvent(state: RunState, event: RunEvent): void {
       const interaction = state.interactions.get(event.data.interactionId)
       if (interaction === undefined) return
       interaction.resolved = event.data
+      state.lastResolution = event.data.resolution
       const call = interaction.callId === undefined ? undefined : state.calls.get(interaction.callId)
       if (call === undefined) return
       const { resolution } = event.data
       call.decision = resolution === 'replied' || resolution === 'auto_decided' ? 'confirmed' : resolution
       call.decisionReason = event.data.reason
+      call.reply = event.data.response
       if (resolution === 'confirmed') {
         if (event.data.input !== undefined) call.input = event.data.input
         call.started = false

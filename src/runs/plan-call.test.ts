@@ -21,6 +21,7 @@ function callWith(parts: Partial<CallState> = {}): CallState {
     interactionId: undefined,
     decision: undefined,
     decisionReason: undefined,
+    reply: undefined,
     askedUnknown: false,
     done: undefined,
     ...parts,

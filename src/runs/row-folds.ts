@@ -5,9 +5,10 @@
 import type { RunEvent } from '../journal/event.ts'
 import { openInteractions, type RunState } from '../journal/run-state.ts'
 import type { InteractionRow, MessageRow, RunWrite } from '../stores/store.ts'
+import { packageBlobs } from './job-files.ts'
 import { resultForModel } from './tool-outcome.ts'
 
-export type RowChanges = Pick<RunWrite, 'run' | 'messages' | 'messageStates' | 'newInteractions' | 'interactionUpdates' | 'touchConversationAt'>
+export type RowChanges = Pick<RunWrite, 'run' | 'messages' | 'messageStates' | 'newInteractions' | 'interactionUpdates' | 'touchConversationAt' | 'dropBlobs'>
 
 /** Adds the changes of `event` to `changes`. `state` already holds the event. */
 export function foldRows(runId: string, state: RunState, event: RunEvent, changes: RowChanges): void {
@@ -84,6 +85,8 @@ export function foldRows(runId: string, state: RunState, event: RunEvent, change
       }
       changes.touchConversationAt = event.at
       if (event.data.status === 'succeeded') replaceAnswer(changes, state)
+      // A package that was lent to one run is gone with it, in the same commit.
+      if (lentPackage(state)) changes.dropBlobs = packageBlobs(runId)
       return
     case 'input.resolved':
       if (event.data.resolution === 'closed') {
@@ -92,6 +95,7 @@ export function foldRows(runId: string, state: RunState, event: RunEvent, change
       }
       return
     case 'run.accepted':
+    case 'run.prepared':
     case 'step.started':
     case 'text.delta':
     case 'reasoning.delta':
@@ -102,6 +106,11 @@ export function foldRows(runId: string, state: RunState, event: RunEvent, change
     case 'diagnostic':
       return
   }
+}
+
+function lentPackage(state: RunState): boolean {
+  const job = state.accepted?.spec.job
+  return job?.source === 'temp_upload' && job.options['debug_keep_temp'] !== true
 }
 
 export function nextDeadline(state: RunState): number | null {
@@ -168,6 +177,7 @@ function interactionRow(runId: string, state: RunState, event: Extract<RunEvent,
     executedAt: null,
     deadlineAt: data.deadlineAt ?? null,
     atDeadline: data.atDeadline ?? null,
+    reply: null,
     createdAt: at,
     updatedAt: at,
   }

@@ -14,6 +14,8 @@ import type { NewEvent } from '../journal/event.ts'
 import { openCalls, openInteractions, type RunState, specOf } from '../journal/run-state.ts'
 import type { Timer } from '../kit/clock.ts'
 import type { MessageRow, RunRow } from '../stores/store.ts'
+import { jobInstructions } from './job-prompt.ts'
+import { checkOutput } from './job-output.ts'
 import { runStep } from './model-step.ts'
 import { buildPrompt } from './prompt.ts'
 import { nextDeadline } from './row-folds.ts'
@@ -108,8 +110,8 @@ export class RunLoop {
         await writer.park(nextDeadline(writer.state))
         return false
       }
-      const last = [...writer.state.interactions.values()].findLast((interaction) => interaction.resolved !== undefined)
-      const alone = last?.resolved?.resolution === 'expired' || last?.resolved?.resolution === 'auto_decided'
+      const { lastResolution } = writer.state
+      const alone = lastResolution === 'expired' || lastResolution === 'auto_decided'
       const trigger = alone ? 'interaction.auto_decide.timeout' : 'interaction.reply.accepted'
       writer.push({ type: 'run.state', data: { from: 'waiting_user', to: 'queued', trigger } })
     }
@@ -129,7 +131,10 @@ export class RunLoop {
         continue
       }
       const last = writer.state.steps.at(-1)
-      if (last?.finished === true && last.callIds.length === 0) return await this.end({ status: 'succeeded' })
+      if (last?.finished === true && last.callIds.length === 0) {
+        checkOutput(specOf(writer.state).skill, last.text)
+        return await this.end({ status: 'succeeded' })
+      }
       const finished = writer.state.steps.filter((step) => step.finished).length
       if (finished >= parts.limits.stepsMax) {
         throw new AppError('max_steps', `The run reached its limit of ${parts.limits.stepsMax} steps without a final answer.`)
@@ -144,7 +149,7 @@ export class RunLoop {
     const spec = specOf(writer.state)
     const messages = buildPrompt({
       definition: parts.catalogue.get(spec.agentId),
-      systemPrompt: spec.systemPrompt,
+      systemPrompt: spec.skill === undefined ? spec.systemPrompt : jobInstructions(spec.skill, spec.job),
       history: await this.readHistory(),
       input: accepted?.input ?? '',
       context: spec.context,

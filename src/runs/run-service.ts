@@ -4,8 +4,9 @@
 
 import { Follower } from '../bus/follower.ts'
 import { AppError } from '../errors/app-error.ts'
-import type { JsonValue } from '../journal/event.ts'
-import type { AcceptBeside, InteractionRow, RunRow } from '../stores/store.ts'
+import type { EventData, JsonValue } from '../journal/event.ts'
+import type { AcceptBeside, Decision, InteractionRow, RunRow } from '../stores/store.ts'
+import { JobAcceptance, type JobRequest } from './job-acceptance.ts'
 import { type PlannedTurn, RunAcceptance, type Started } from './run-acceptance.ts'
 import type { RunParts } from './run-parts.ts'
 import type { Scheduler } from './scheduler.ts'
@@ -18,11 +19,13 @@ export class RunService {
   private readonly parts: RunParts
   private readonly scheduler: Scheduler
   private readonly acceptance: RunAcceptance
+  private readonly jobs: JobAcceptance
   private stopped = false
 
   constructor(parts: RunParts, scheduler: Scheduler) {
     this.parts = parts
     this.scheduler = scheduler
+    this.jobs = new JobAcceptance(parts, scheduler)
     this.acceptance = new RunAcceptance(parts, scheduler, (runId, by, reason) => this.requestCancel(runId, by, reason))
   }
 
@@ -41,8 +44,24 @@ export class RunService {
     requests: readonly StartRequest[],
     beside?: (turn: PlannedTurn) => AcceptBeside,
   ): Promise<Started[]> {
-    if (this.stopped) throw new AppError('shutting_down', 'The server is going down. Try again in a moment.')
+    this.refuseWhenStopped()
     return await this.acceptance.startTogether(requests, beside)
+  }
+
+  /** A job: a run without a conversation, which may have to wait for an upload. */
+  async acceptJob(request: JobRequest): Promise<Started> {
+    this.refuseWhenStopped()
+    return await this.jobs.accept(request)
+  }
+
+  /** An upload brought what a job was waiting for. */
+  async startJob(run: RunRow, prepared: EventData<'run.prepared'>, blobs: { id: string; body: string }[]): Promise<RunRow> {
+    this.refuseWhenStopped()
+    return await this.jobs.start(run, prepared, blobs)
+  }
+
+  private refuseWhenStopped(): void {
+    if (this.stopped) throw new AppError('shutting_down', 'The server is going down. Try again in a moment.')
   }
 
   /** The run that a key belongs to. Another body under the same key is refused. */
@@ -102,6 +121,13 @@ export class RunService {
   async reject(owner: string, id: string, reason: string | undefined): Promise<InteractionRow> {
     const row = await this.confirmation(owner, id)
     return await this.decide(row, { status: 'rejected', ...(reason === undefined ? {} : { reason }) }, owner)
+  }
+
+  /** A decision on any interaction, by whoever may make it. Says whether this one counted. */
+  async answer(row: InteractionRow, decision: Decision): Promise<boolean> {
+    const result = await this.parts.store.decide(row.id, decision)
+    if (result?.decided === true) this.scheduler.poke(row.runId)
+    return result?.decided ?? false
   }
 
   private async decide(

@@ -10,15 +10,23 @@
 import { agentAllowsTool, type AgentCard } from '../agents/agent-definition.ts'
 import type { EventData, JsonValue, NewEvent } from '../journal/event.ts'
 import { type CallState, openInteractions, type RunState, specOf } from '../journal/run-state.ts'
-import type { InteractionRow } from '../stores/store.ts'
-import type { Tool, ToolRegistry } from '../tools/tool.ts'
+import type { Decision, InteractionRow } from '../stores/store.ts'
+import type { Question, Tool, ToolRegistry } from '../tools/tool.ts'
 import type { RunParts } from './run-parts.ts'
 import type { RunWriter } from './run-writer.ts'
 import { executeCall } from './tool-execution.ts'
+import { textOf } from './tool-outcome.ts'
+
+/** Who decides where nobody replied. */
+export const autoDecidePolicy = 'engine_judgement'
+
+const summaryCharsMax = 500
 
 export type CallPlan =
   | { do: 'run'; tool: Tool; input: JsonValue }
-  | { do: 'ask'; outcome: 'unknown' | undefined; prompt: string }
+  | { do: 'ask'; outcome: 'unknown' | undefined; prompt: string; question?: Question }
+  /** A person answered: that is the result. */
+  | { do: 'answer'; output: JsonValue }
   | { do: 'wait' }
   | { do: 'close'; outcome: 'failed' | 'denied' | 'cancelled' | 'unknown'; code: string; message: string }
 
@@ -38,6 +46,11 @@ export function planCall(call: CallState, tool: Tool | undefined, tools: Pick<To
   }
   const wrong = tools.check(tool, call.input)
   if (wrong !== null) return { do: 'close', outcome: 'failed', code: 'tool_input_invalid', message: `The arguments do not fit: ${wrong}.` }
+  if (tool.ask !== undefined) {
+    if (call.decision !== undefined) return { do: 'answer', output: call.reply ?? null }
+    const question = tool.ask(call.input)
+    return { do: 'ask', outcome: undefined, prompt: question.prompt, question }
+  }
   if (call.decision === undefined && !call.started) {
     const confirm = typeof tool.confirm === 'function' ? tool.confirm(call.input) : tool.confirm
     if (confirm === 'always') return { do: 'ask', outcome: undefined, prompt: describe(tool, call.input) }
@@ -64,8 +77,26 @@ function describe(tool: Tool, input: JsonValue): string {
 
 /** The tools a run may use: available, allowed by its agent, and not filtered out by the request. */
 export function toolsOf(parts: Pick<RunParts, 'tools'>, card: AgentCard, state: RunState): Tool[] {
-  const wanted = specOf(state).tools
-  return parts.tools.available().filter((tool) => agentAllowsTool(card, tool.name) && (wanted === undefined || wanted.includes(tool.name)))
+  const spec = specOf(state)
+  return parts.tools
+    .available()
+    .filter((tool) => offeredTo(tool, state))
+    .filter((tool) => tool.audience !== undefined || agentAllowsTool(card, tool.name))
+    .filter((tool) => tool.audience !== undefined || spec.tools === undefined || spec.tools.includes(tool.name))
+}
+
+function offeredTo(tool: Tool, state: RunState): boolean {
+  const { job } = specOf(state)
+  switch (tool.audience ?? 'all') {
+    case 'all':
+      return true
+    case 'jobs':
+      return job !== undefined
+    case 'interactive_jobs':
+      return job?.mode === 'interactive'
+    case 'jobs_with_files':
+      return job !== undefined && state.files.length > 0
+  }
 }
 
 export class ToolPhase {
@@ -123,6 +154,7 @@ export class ToolPhase {
       const plan = planCall(call, this.allowed.get(call.name), this.parts.tools)
       if (plan.do === 'wait') waiting.push(call)
       else if (plan.do === 'close') events.push(closing(call, plan, this.parts.ids))
+      else if (plan.do === 'answer') events.push(answered(call, plan.output, this.parts.ids))
       else if (plan.do === 'run') starts.push({ call, tool: plan.tool, input: plan.input })
       else {
         number += 1
@@ -176,16 +208,28 @@ export class ToolPhase {
   }
 
   private question(call: CallState, plan: Extract<CallPlan, { do: 'ask' }>, number: number): EventData<'input.required'> {
+    const { clock, ids, limits } = this.parts
+    const { job } = specOf(this.writer.state)
+    // A job that does not insist on a reply goes on alone after a while. Consent to a call is never invented: it expires.
+    const aloneAt = job?.requireReply === false ? clock.now() + job.replyTimeoutMs : undefined
+    const common = { interactionId: ids(), number, callId: call.callId, prompt: plan.prompt, input: call.input }
+    if (plan.question === undefined) {
+      return {
+        ...common,
+        kind: 'confirmation',
+        ...(plan.outcome === undefined ? {} : { outcome: plan.outcome }),
+        deadlineAt: Math.min(aloneAt ?? Infinity, clock.now() + limits.confirmationTtlMs),
+        atDeadline: 'expire',
+      }
+    }
+    const { style, options, fields } = plan.question
     return {
-      interactionId: this.parts.ids(),
-      number,
-      kind: 'confirmation',
-      callId: call.callId,
-      prompt: plan.prompt,
-      input: call.input,
-      ...(plan.outcome === undefined ? {} : { outcome: plan.outcome }),
-      deadlineAt: this.parts.clock.now() + this.parts.limits.confirmationTtlMs,
-      atDeadline: 'expire',
+      ...common,
+      kind: 'question',
+      style,
+      ...(options.length === 0 ? {} : { options }),
+      ...(fields.length === 0 ? {} : { fields }),
+      ...(aloneAt === undefined ? {} : { deadlineAt: aloneAt, atDeadline: 'auto_decide' }),
     }
   }
 
@@ -224,6 +268,38 @@ function closing(call: CallState, plan: Extract<CallPlan, { do: 'close' }>, ids:
   }
 }
 
+/** What a model is told where nobody answered in time. */
+function aloneReply(row: InteractionRow): JsonValue {
+  return {
+    source: 'auto_decide_timeout',
+    interaction_id: row.number,
+    reason: 'user_no_reply',
+    policy: autoDecidePolicy,
+    instruction: 'Nobody replied in time. Decide by your own judgement, say what you assumed, and go on.',
+  }
+}
+
+function aloneDecision(row: InteractionRow): Pick<Decision, 'response' | 'reply'> {
+  const response = aloneReply(row)
+  return { response, reply: { key: `auto-timeout:${row.number}`, fingerprint: '' } }
+}
+
+function answered(call: CallState, output: JsonValue, ids: () => string): NewEvent {
+  return {
+    type: 'tool.done',
+    data: {
+      callId: call.callId,
+      messageId: ids(),
+      outcome: 'succeeded',
+      output,
+      summary: textOf(output).slice(0, summaryCharsMax),
+      durationMs: 0,
+      fullLength: textOf(output).length,
+      truncated: false,
+    },
+  }
+}
+
 /**
  * Writes down what people (or deadlines) decided since. True when anything was: decisions are rows that any
  * node may have taken, and only the owner of the run tells the journal.
@@ -238,7 +314,8 @@ export async function resolveDecided(writer: RunWriter, parts: Pick<RunParts, 's
     let row = rows.get(interaction.interactionId)
     if (row?.status === 'pending' && row.deadlineAt !== null && row.deadlineAt <= now) {
       const status = row.atDeadline === 'auto_decide' ? 'auto_decided' : 'expired'
-      row = (await parts.store.decide(row.id, { status, by: 'system', at: now }))?.row
+      const alone = status === 'auto_decided' ? aloneDecision(row) : {}
+      row = (await parts.store.decide(row.id, { status, by: 'system', at: now, ...alone }))?.row
     }
     if (row === undefined || row.status === 'pending') continue
     events.push({ type: 'input.resolved', data: resolutionOf(row) })

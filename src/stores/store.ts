@@ -91,9 +91,13 @@ export type InteractionRow = {
   executedAt: number | null
   deadlineAt: number | null
   atDeadline: 'expire' | 'auto_decide' | null
+  /** How the reply that decided it can be known again; null where it came without a key. */
+  reply: ReplyKey | null
   createdAt: number
   updatedAt: number
 }
+
+export type ReplyKey = { key: string; fingerprint: string }
 
 export type Decision = {
   status: 'confirmed' | 'rejected' | 'replied' | 'auto_decided' | 'expired'
@@ -101,6 +105,7 @@ export type Decision = {
   at: number
   response?: JsonValue
   reason?: string
+  reply?: ReplyKey
 }
 
 export type AcceptInput = {
@@ -136,6 +141,20 @@ export type AcceptInput = {
   /** How many runs may be queued and unclaimed (a run waiting for a person does not count); one more is `queue_full`. */
   queueMax: number
   /** Claims the run at once when nothing stands before it in its conversation. */
+  claim: { node: string; leaseUntil: number } | null
+  /** Something that the run needs has not come yet: it is not queued for anybody (and never `queue_full`) until `startHeld`. */
+  hold?: true
+}
+
+/** What lets a held run start. */
+export type HeldStart = {
+  runId: string
+  /** `run_fenced` unless it is the run's last seq. */
+  afterSeq: number
+  events: RunEvent[]
+  /** What came with it. */
+  blobs: { id: string; body: string }[]
+  queueMax: number
   claim: { node: string; leaseUntil: number } | null
 }
 
@@ -179,6 +198,8 @@ export type RunWrite = {
   }[]
   /** Sets updated_at of the run's conversation. */
   touchConversationAt?: number
+  /** Removes the run's blobs whose ids begin like this. */
+  dropBlobs?: string
 }
 
 export type EventPage = {
@@ -273,6 +294,11 @@ export interface Store {
   accept(input: AcceptInput): Promise<AcceptResult>
   /** Several accepts in their order, all or none; a later one may join the turn of an earlier one. */
   acceptAll(inputs: AcceptInput[], beside?: AcceptBeside): Promise<AcceptResult[]>
+  /**
+   * Lets a held run start, once: `run_fenced` where it was started, cancelled or ended before, `queue_full` as for an accept; then
+   * nothing has changed.
+   */
+  startHeld(start: HeldStart): Promise<RunRow>
   /** One run's next events, with the rows that are folds of them. */
   append(write: RunWrite): Promise<void>
   /**
@@ -393,6 +419,8 @@ export interface Store {
 
   // Large tool outputs, beside the journal; gone with their run.
   putBlob(id: string, runId: string, body: string): Promise<void>
+  /** How many blobs of a run have ids that begin so. */
+  countBlobs(runId: string, prefix: string): Promise<number>
   readBlob(id: string): Promise<{ runId: string; body: string } | undefined>
 
   // Notes of a user

@@ -18,7 +18,8 @@ function setUp() {
       return [...rows.values()].filter((row) => row.owner === search[0])
     },
   }
-  const registry = createToolRegistry(createBuiltInTools({ clock: manualClock(), notes, feishu: {} }))
+  const jobFiles = { readInput: () => Promise.resolve(undefined), putArtifact: () => Promise.resolve() }
+  const registry = createToolRegistry(createBuiltInTools({ clock: manualClock(), notes, jobFiles, feishu: {} }))
   return { registry, rows, searches, get: (name: string) => registry.get(name)! }
 }
 
@@ -40,6 +41,9 @@ test('reading tools are never confirmed and writing tools always are', () => {
       ['current_time', 'read', 'never'],
       ['remember_note', 'idempotent', 'always'],
       ['search_notes', 'read', 'never'],
+      ['ask_user', 'read', 'never'],
+      ['read_job_file', 'read', 'never'],
+      ['save_artifact', 'idempotent', 'never'],
     ],
   )
 })

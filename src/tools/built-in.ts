@@ -2,6 +2,7 @@
 
 import type { Clock } from '../kit/clock.ts'
 import { createCurrentTimeTool } from './current-time.ts'
+import { createJobTools, type JobFiles } from './job-tools.ts'
 import { createNoteTools, type NoteKeeper } from './notes.ts'
 import { createFeishuTool, type FeishuOptions } from './send-feishu-message.ts'
 import type { ToolEntry } from './tool-registry.ts'
@@ -9,11 +10,12 @@ import type { ToolEntry } from './tool-registry.ts'
 export type BuiltInOptions = {
   clock: Clock
   notes: NoteKeeper
+  jobFiles: JobFiles
   feishu: Omit<FeishuOptions, 'clock'>
 }
 
 export function createBuiltInTools(options: BuiltInOptions): ToolEntry[] {
-  const { clock, notes, feishu } = options
-  const tools = [createCurrentTimeTool(), ...createNoteTools(notes)]
+  const { clock, notes, jobFiles, feishu } = options
+  const tools = [createCurrentTimeTool(), ...createNoteTools(notes), ...createJobTools(jobFiles)]
   return [...tools.map((tool): ToolEntry => ({ source: 'built-in', tool })), createFeishuTool({ ...feishu, clock })]
 }

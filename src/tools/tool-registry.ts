@@ -8,7 +8,7 @@
 import { AppError } from '../errors/app-error.ts'
 import type { JsonValue, ToolEffect } from '../journal/event.ts'
 import { argumentCheck, type ArgumentCheck } from './argument-check.ts'
-import type { Tool, ToolListing, ToolRegistry } from './tool.ts'
+import type { Question, Tool, ToolListing, ToolRegistry } from './tool.ts'
 import { nameTools } from './tool-names.ts'
 
 /** `built-in`, or `mcp:` and the name of the server. */
@@ -80,6 +80,8 @@ function named(tool: Tool, name: string): Tool {
     description: tool.description,
     effect: tool.effect,
     confirm: tool.confirm,
+    ...(tool.audience === undefined ? {} : { audience: tool.audience }),
+    ...(tool.ask === undefined ? {} : { ask: (input: JsonValue) => tool.ask?.(input) as Question }),
     inputSchema: tool.inputSchema,
     timeoutMs: tool.timeoutMs,
     outputCharsMax: tool.outputCharsMax,

@@ -27,6 +27,19 @@ export type ToolResult = {
   paths?: string[]
 }
 
+export const questionStyles = ['choose_one', 'confirm', 'fill_fields', 'open_text', 'risk_ack'] as const
+
+/** What a person is asked by a call whose result is their answer. */
+export type Question = {
+  prompt: string
+  style: (typeof questionStyles)[number]
+  options: { label: string; value: JsonValue }[]
+  fields: string[]
+}
+
+/** Which runs a tool is offered to: all; jobs; jobs that may ask a person; jobs that came with files or an uploaded skill. */
+export type Audience = 'all' | 'jobs' | 'interactive_jobs' | 'jobs_with_files'
+
 export type Confirm = 'never' | 'always' | ((input: JsonValue) => 'never' | 'always')
 
 export interface Tool {
@@ -34,6 +47,10 @@ export interface Tool {
   readonly description: string
   readonly effect: ToolEffect
   readonly confirm: Confirm
+  /** Absent means all. */
+  readonly audience?: Audience
+  /** Where it is there, the call asks a person this, and the answer is its result; `run` is not called. */
+  ask?(input: JsonValue): Question
   /** JSON Schema of the arguments (an object). */
   readonly inputSchema: Record<string, unknown>
   readonly timeoutMs: number

@@ -108,6 +108,7 @@ export function interaction(id: string, runId: string, changes: Partial<Interact
     executedAt: null,
     deadlineAt: null,
     atDeadline: null,
+    reply: null,
     createdAt: start,
     updatedAt: start,
     ...changes,

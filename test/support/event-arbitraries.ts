@@ -67,6 +67,10 @@ const bodies: { [T in EventType]: fc.Arbitrary<EventData<T>> } = {
     },
     { sessionId: id },
   ),
+  'run.prepared': object<EventData<'run.prepared'>>(
+    { input: text, files: fc.array(object({ path: id, size: count }), { maxLength: 3 }) },
+    { skill: object({ id, name: text, text }, { version: text, outputSchema: record }) },
+  ),
   'run.state': object<EventData<'run.state'>>({
     from: fc.constantFrom(...runStatuses),
     to: fc.constantFrom(...runStatuses),

@@ -73,6 +73,7 @@ export const agentDialect: Dialect<AgentState> = {
 
       // No frame on this wire; a timeline shows them under their own names. Listed, not
       // defaulted, so that a new event stops the compiler here and someone decides.
+      case 'run.prepared':
       case 'run.state':
       case 'step.started':
       case 'step.done':

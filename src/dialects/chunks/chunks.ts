@@ -99,6 +99,7 @@ export function chunksDialect(options: ChunksOptions = {}): Dialect<ChunksState>
           return emit(state, endOf(state, event.data))
 
         // Not on this wire; listed, so that a new event stops the compiler here and someone decides.
+        case 'run.prepared':
         case 'run.state':
         case 'step.started':
         case 'step.done':

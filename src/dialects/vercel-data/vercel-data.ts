@@ -93,6 +93,7 @@ export const vercelDataDialect: Dialect<VercelDataState> = {
       // No line on this wire. Listed, not defaulted, so that a new event stops the
       // compiler here and someone decides.
       case 'run.accepted':
+      case 'run.prepared':
       case 'run.state':
       case 'tool.progress':
       case 'input.resolved':

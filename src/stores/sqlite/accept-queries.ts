@@ -4,7 +4,7 @@
 
 import type { DatabaseSync } from 'node:sqlite'
 import { AppError } from '../../errors/app-error.ts'
-import type { AcceptResult } from '../store.ts'
+import type { AcceptResult, RunRow } from '../store.ts'
 import type { Commands } from './commands.ts'
 import type { ConversationWriter } from './conversation-queries.ts'
 import type { JournalWriter } from './journal-queries.ts'
@@ -14,6 +14,7 @@ import type { RunWriter } from './run-queries.ts'
 import { unfinished } from './run-rows.ts'
 
 type AcceptCommand = Commands['accept']['takes']
+type HeldCommand = Commands['startHeld']['takes']
 
 export function acceptWriter(
   db: DatabaseSync,
@@ -31,17 +32,34 @@ export function acceptWriter(
     `SELECT coalesce(turn, position) AS turn FROM runs WHERE id = ? AND conversation_id = ? AND owner = ? AND ${unfinished}`,
   )
   const countQueued = db.prepare(
-    `SELECT count(*) AS count FROM runs WHERE ${unfinished} AND status = 'queued' AND lease_owner IS NULL`,
+    `SELECT count(*) AS count FROM runs WHERE ${unfinished} AND status = 'queued' AND held = 0 AND lease_owner IS NULL`,
   )
   const insertRun = db.prepare(
-    `INSERT INTO runs (id, owner, family, agent_id, conversation_id, status, attempt, epoch, last_seq, created_at, turn)
-     VALUES (?, ?, ?, ?, ?, 'queued', ?, 0, ?, ?, ?) RETURNING position`,
+    `INSERT INTO runs (id, owner, family, agent_id, conversation_id, status, attempt, epoch, last_seq, created_at, turn, held)
+     VALUES (?, ?, ?, ?, ?, 'queued', ?, 0, ?, ?, ?, ?) RETURNING position`,
   )
   const insertKey = db.prepare(
     'INSERT INTO idempotency_keys (owner, route, key, fingerprint, run_id) VALUES (?, ?, ?, ?, ?)',
   )
 
-  return function accept(input: AcceptCommand): AcceptResult {
+  return { accept, startHeld }
+
+  function startHeld({ runId, afterSeq, journal: part, blobs, queueMax, claim }: HeldCommand): RunRow {
+    const found = runs.read(runId)
+    if (found === undefined || !runs.unhold(runId)) {
+      throw new AppError('run_fenced', 'The run was started, cancelled or removed before.', { details: { runId } })
+    }
+    // The run itself counts already.
+    if (claim === null && (countQueued.get()?.count as number) > queueMax) throw queueFull(queueMax)
+    const entry = runs.fenced(runId, found.epoch, afterSeq)
+    for (const blob of blobs) runs.putBlob({ ...blob, runId })
+    if (part !== null) journal.insert(runId, entry, part, claim === null ? 'fold' : 'tail')
+    if (claim !== null) return runs.take(runId, claim.node, claim.leaseUntil)
+    cache.remove(runId)
+    return runs.read(runId) ?? found
+  }
+
+  function accept(input: AcceptCommand): AcceptResult {
     const { run, idempotency, conversation } = input
     if (idempotency !== null) {
       const known = runs.reader.idempotent(run.owner, idempotency.route, idempotency.key)
@@ -59,12 +77,9 @@ export function acceptWriter(
     }
 
     const { first, turn } = placeOf(input)
-    const claimsNow = input.claim !== null && first
-    if (!claimsNow && (countQueued.get()?.count as number) >= input.queueMax) {
-      throw new AppError('queue_full', 'Too many runs are waiting for their turn. Try again in a moment.', {
-        details: { queueMax: input.queueMax },
-      })
-    }
+    const held = input.hold === true
+    const claimsNow = input.claim !== null && first && !held
+    if (!claimsNow && !held && (countQueued.get()?.count as number) >= input.queueMax) throw queueFull(input.queueMax)
 
     if (conversation !== null && run.conversationId !== null) {
       if (conversation.expect === 'absent') {
@@ -91,6 +106,7 @@ export function acceptWriter(
       lastSeq,
       run.createdAt,
       turn,
+      held ? 1 : 0,
     )
     const position = inserted?.position as number
     for (const message of input.messages) messages.insert(message, turn ?? position)
@@ -142,6 +158,12 @@ export function acceptWriter(
     if (newest !== expectBehind) throw stale('Another run came or ended in the conversation.')
     return { first: newest === null, turn }
   }
+}
+
+function queueFull(queueMax: number): AppError {
+  return new AppError('queue_full', 'Too many runs are waiting for their turn. Try again in a moment.', {
+    details: { queueMax },
+  })
 }
 
 function stale(what: string): AppError {

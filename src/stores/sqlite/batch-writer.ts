@@ -46,7 +46,7 @@ export function batchWriter(db: DatabaseSync) {
   const notes = noteWriter(db)
   const feedback = feedbackWriter(db)
   const comparisons = comparisonWriter(db)
-  const accept = acceptWriter(db, cache, { runs, conversations, messages, journal })
+  const { accept, startHeld } = acceptWriter(db, cache, { runs, conversations, messages, journal })
   const writeCheck = db.prepare("UPDATE store_state SET value = 1 - value WHERE name = 'write_check'")
   const savepoint = db.prepare('SAVEPOINT command')
   const keep = db.prepare('RELEASE command')
@@ -63,6 +63,7 @@ export function batchWriter(db: DatabaseSync) {
       }
       return results
     },
+    startHeld,
     append,
     claim: (request) => runs.claim(request),
     renewLeases: ({ node, leaseUntil }) => runs.renewLeases(node, leaseUntil),
@@ -122,6 +123,7 @@ export function batchWriter(db: DatabaseSync) {
       const conversationId = runs.conversationOf(runId)
       if (conversationId !== null) conversations.touch(conversationId, write.touchConversationAt)
     }
+    if (write.dropBlobs !== undefined) runs.dropBlobs(runId, write.dropBlobs)
     if (write.run !== undefined) runs.patch(runId, entry, write.run)
     return null
   }

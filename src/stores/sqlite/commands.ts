@@ -15,6 +15,7 @@ import type {
   ConversationRow,
   Decision,
   FeedbackRow,
+  HeldStart,
   InteractionRow,
   MessageState,
   NoteRow,
@@ -34,6 +35,7 @@ type MessageStates = { id: string; state: MessageState }[]
 export type Commands = {
   accept: { takes: AcceptCommand; gives: AcceptResult }
   acceptAll: { takes: { inputs: AcceptCommand[]; beside: AcceptBeside }; gives: AcceptResult[] }
+  startHeld: { takes: Omit<HeldStart, 'events'> & { journal: JournalPart | null }; gives: RunRow }
   append: { takes: Omit<RunWrite, 'events' | 'durable'> & { journal: JournalPart | null }; gives: null }
   claim: { takes: ClaimRequest; gives: RunRow[] }
   renewLeases: { takes: { node: string; leaseUntil: number }; gives: RunRow[] }

@@ -30,6 +30,8 @@ function toInteraction(row: Row): InteractionRow {
     executedAt: row.executed_at as number | null,
     deadlineAt: row.deadline_at as number | null,
     atDeadline: row.at_deadline as InteractionRow['atDeadline'],
+    reply:
+      row.reply_key === null ? null : { key: row.reply_key as string, fingerprint: row.reply_fingerprint as string },
     createdAt: row.created_at as number,
     updatedAt: row.updated_at as number,
   }
@@ -98,6 +100,8 @@ export function interactionWriter(db: DatabaseSync) {
     'executed_at',
     'deadline_at',
     'at_deadline',
+    'reply_key',
+    'reply_fingerprint',
     'created_at',
     'updated_at',
   ]
@@ -107,7 +111,8 @@ export function interactionWriter(db: DatabaseSync) {
   // What a person decides is weighed against the deadline; the deadline's own decisions are not.
   const decide = db.prepare(`
     UPDATE interactions
-    SET status = :status, response = :response, reason = :reason, decided_by = :by, decided_at = :at, updated_at = :at
+    SET status = :status, response = :response, reason = :reason, decided_by = :by, decided_at = :at,
+      reply_key = :replyKey, reply_fingerprint = :replyFingerprint, updated_at = :at
     WHERE id = :id AND status = 'pending'
       AND (:atDeadline OR deadline_at IS NULL OR deadline_at > :at)`)
   const close = db.prepare(
@@ -146,6 +151,8 @@ export function interactionWriter(db: DatabaseSync) {
         row.executedAt,
         row.deadlineAt,
         row.atDeadline,
+        row.reply?.key ?? null,
+        row.reply?.fingerprint ?? null,
         row.createdAt,
         row.updatedAt,
       )
@@ -158,6 +165,8 @@ export function interactionWriter(db: DatabaseSync) {
         response: toJson(decision.response),
         reason: decision.reason ?? null,
         by: decision.by,
+        replyKey: decision.reply?.key ?? null,
+        replyFingerprint: decision.reply?.fingerprint ?? null,
         at: decision.at,
         atDeadline: decision.status === 'expired' || decision.status === 'auto_decided' ? 1 : 0,
       })

@@ -31,7 +31,7 @@ export function runWriter(db: DatabaseSync, cache: RunCache, journal: JournalWri
   const free = `${unfinished} AND (lease_owner IS NULL OR lease_until <= :now)`
   // Each question has its own index, so that a claim costs what is claimable and not what is parked.
   const claimable = db.prepare(`
-    SELECT id, position FROM runs WHERE ${free} AND cancel_at IS NULL AND status = 'queued' AND NOT EXISTS (
+    SELECT id, position FROM runs WHERE ${free} AND cancel_at IS NULL AND status = 'queued' AND held = 0 AND NOT EXISTS (
       SELECT 1 FROM runs AS before
       WHERE before.conversation_id = runs.conversation_id
         AND coalesce(before.turn, before.position) < coalesce(runs.turn, runs.position)
@@ -73,6 +73,10 @@ export function runWriter(db: DatabaseSync, cache: RunCache, journal: JournalWri
   const turnOf = db.prepare('SELECT coalesce(turn, position) AS turn FROM runs WHERE id = ?')
   const expired = db.prepare('SELECT id FROM runs WHERE ended_at < ? ORDER BY ended_at LIMIT ?')
   const remove = db.prepare('DELETE FROM runs WHERE id = ?')
+  const unhold = db.prepare(
+    "UPDATE runs SET held = 0 WHERE id = ? AND held = 1 AND status = 'queued' AND cancel_at IS NULL",
+  )
+  const dropBlobs = db.prepare('DELETE FROM blobs WHERE run_id = ? AND substr(id, 1, length(?)) = ?')
   const putBlob = db.prepare(
     'INSERT INTO blobs (id, run_id, body) VALUES (?, ?, ?) ON CONFLICT (id) DO UPDATE SET body = excluded.body',
   )
@@ -195,6 +199,15 @@ export function runWriter(db: DatabaseSync, cache: RunCache, journal: JournalWri
       const ids = expired.all(endedBefore, limit).map((row) => row.id as string)
       for (const id of ids) this.remove(id)
       return ids.length
+    },
+
+    /** Whether this call let it start. */
+    unhold(runId: string): boolean {
+      return unhold.run(runId).changes > 0
+    },
+
+    dropBlobs(runId: string, prefix: string): void {
+      dropBlobs.run(runId, prefix, prefix)
     },
 
     putBlob({ id, runId, body }: Commands['putBlob']['takes']): void {

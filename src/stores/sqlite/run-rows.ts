@@ -63,6 +63,9 @@ export function runReader(db: DatabaseSync) {
     "SELECT min(wake_at) AS at FROM runs WHERE status = 'waiting_user' AND lease_owner IS NULL AND wake_at IS NOT NULL",
   )
   const counts = db.prepare('SELECT status, count FROM run_counts WHERE count > 0')
+  const blobCount = db.prepare(
+    'SELECT count(*) AS count FROM blobs WHERE run_id = ? AND substr(id, 1, length(?)) = ?',
+  )
   const blob = db.prepare('SELECT run_id, body FROM blobs WHERE id = ?')
 
   return {
@@ -106,6 +109,9 @@ export function runReader(db: DatabaseSync) {
     },
     counts(): Partial<Record<RunStatus, number>> {
       return Object.fromEntries(counts.all().map((row) => [row.status as RunStatus, row.count as number]))
+    },
+    countBlobs(runId: string, prefix: string): number {
+      return Number(blobCount.get(runId, prefix, prefix)?.count ?? 0)
     },
     blob(id: string): { runId: string; body: string } | undefined {
       const row = blob.get(id)

@@ -100,6 +100,12 @@ function storeOf(file: string, queue: CommitQueue, tails: JournalTails, unlock: 
       return queue.run('acceptAll', commands, true, ...parts.map((part) => part.place))
     },
 
+    async startHeld({ events, ...start }) {
+      const place = placeOf(start.runId, start.afterSeq, events)
+      const journalPart = place === undefined ? null : { id: place.id, lastSeq: place.lastSeq, body: bodyOf(events) }
+      return queue.run('startHeld', { ...start, journal: journalPart }, true, place)
+    },
+
     async append(write) {
       const { events, durable, ...rest } = write
       const place = placeOf(write.runId, write.afterSeq, events)
@@ -161,6 +167,7 @@ function storeOf(file: string, queue: CommitQueue, tails: JournalTails, unlock: 
     countVotes: async (owner) => reading(() => comparisons.votes(owner)),
 
     putBlob: async (id, runId, body) => void (await queue.run('putBlob', { id, runId, body })),
+    countBlobs: async (runId, prefix) => reading(() => runs.countBlobs(runId, prefix)),
     readBlob: async (id) => reading(() => runs.blob(id)),
 
     addNote: async (note) => void (await queue.run('addNote', note)),
@@ -215,6 +222,7 @@ function changesNoRow(write: RunWrite): boolean {
     write.messageStates === undefined &&
     write.newInteractions === undefined &&
     write.interactionUpdates === undefined &&
-    write.touchConversationAt === undefined
+    write.touchConversationAt === undefined &&
+    write.dropBlobs === undefined
   )
 }

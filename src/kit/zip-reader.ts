@@ -1,0 +1,215 @@
+// Reads a zip archive from a stranger: in memory, strictly, and within bounds that are
+// checked before and while anything is unpacked. What is unusual is refused: an archive
+// that two programs could read differently is not worth being generous about.
+//
+// The central directory is the only list of files. Each entry's local header has to say
+// the same, and no two entries may share bytes (overlaps are how small bombs grow large).
+
+import { crc32, inflateRawSync } from 'node:zlib'
+import { AppError } from '../errors/app-error.ts'
+
+export type ZipFile = { path: string; body: Buffer }
+
+export type ZipLimits = {
+  filesMax: number
+  /** Of all files together, unpacked. */
+  totalBytesMax: number
+  /** Unpacked to packed, of one file; small files may be as dense as they like. */
+  ratioMax: number
+}
+
+export const zipLimits: ZipLimits = { filesMax: 500, totalBytesMax: 32 * 1024 * 1024, ratioMax: 200 }
+
+const endSignature = 0x06054b50
+const directorySignature = 0x02014b50
+const localSignature = 0x04034b50
+const endBytes = 22
+const commentBytesMax = 0xffff
+const directoryBytes = 46
+const localBytes = 30
+const encryptedFlag = 0x1
+const pathBytesMax = 500
+/** Below this a high ratio is harmless: a page of blanks packs well. */
+const ratioFreeBytes = 1024 * 1024
+
+type Entry = {
+  path: string
+  name: Buffer
+  flags: number
+  method: number
+  crc: number
+  packed: number
+  size: number
+  offset: number
+  folder: boolean
+}
+
+/** The files of an archive, in its order; folders are left out. Throws `archive_…`. */
+export function readZip(archive: Buffer, limits: ZipLimits = zipLimits): ZipFile[] {
+  const end = findEnd(archive)
+  const count = archive.readUInt16LE(end + 10)
+  const directorySize = archive.readUInt32LE(end + 12)
+  const directoryAt = archive.readUInt32LE(end + 16)
+  if (archive.readUInt16LE(end + 4) !== 0 || archive.readUInt16LE(end + 6) !== 0 || archive.readUInt16LE(end + 8) !== count) {
+    throw invalid('it is one of several parts')
+  }
+  if (count === 0xffff || directorySize === 0xffffffff || directoryAt === 0xffffffff) throw invalid('zip64 is not accepted')
+  if (directoryAt + directorySize !== end) throw invalid('its directory does not end where the archive does')
+  // Folders count too: they cost as much to list.
+  if (count > limits.filesMax) throw new AppError('archive_too_many_files', `The archive has ${count} entries; at most ${limits.filesMax} are accepted.`)
+  const entries = readDirectory(archive, directoryAt, end, count)
+  checkNames(entries)
+  checkSizes(entries, limits)
+  return unpack(archive, entries, directoryAt)
+}
+
+function findEnd(archive: Buffer): number {
+  const lowest = Math.max(0, archive.length - endBytes - commentBytesMax)
+  for (let at = archive.length - endBytes; at >= lowest; at--) {
+    if (archive.readUInt32LE(at) === endSignature && at + endBytes + archive.readUInt16LE(at + 20) === archive.length) return at
+  }
+  throw invalid('it is not a zip archive, or it is cut off')
+}
+
+function readDirectory(archive: Buffer, from: number, to: number, count: number): Entry[] {
+  const entries: Entry[] = []
+  let at = from
+  for (let index = 0; index < count; index++) {
+    if (at + directoryBytes > to || archive.readUInt32LE(at) !== directorySignature) throw invalid('its directory is damaged')
+    const nameLength = archive.readUInt16LE(at + 28)
+    const next = at + directoryBytes + nameLength + archive.readUInt16LE(at + 30) + archive.readUInt16LE(at + 32)
+    if (next > to) throw invalid('its directory is damaged')
+    const name = archive.subarray(at + directoryBytes, at + directoryBytes + nameLength)
+    const path = pathOf(name)
+    const flags = archive.readUInt16LE(at + 8)
+    if ((flags & encryptedFlag) !== 0) throw invalid('it is encrypted')
+    const method = archive.readUInt16LE(at + 10)
+    if (method !== 0 && method !== 8) throw invalid('it is packed in a way that is not accepted (only stored and deflate are)')
+    const packed = archive.readUInt32LE(at + 20)
+    const size = archive.readUInt32LE(at + 24)
+    const offset = archive.readUInt32LE(at + 42)
+    if (packed === 0xffffffff || size === 0xffffffff || offset === 0xffffffff) throw invalid('zip64 is not accepted')
+    checkKind(archive.readUInt16LE(at + 4) >> 8, archive.readUInt32LE(at + 38) >>> 16, path)
+    const folder = path.endsWith('/')
+    if (folder && size !== 0) throw invalid('a folder in it has contents')
+    entries.push({ path, name, flags, method, crc: archive.readUInt32LE(at + 16), packed, size, offset, folder })
+    at = next
+  }
+  if (at !== to) throw invalid('its directory is longer than it says')
+  return entries
+}
+
+/** Unix archives say what an entry is: only plain files and folders are accepted, no links and no devices. */
+function checkKind(madeBy: number, mode: number, path: string): void {
+  const kind = mode & 0o170000
+  if (madeBy !== 3 && madeBy !== 19) {
+    // Others leave the field to their own flags; a link there can only be one by these bits.
+    if (kind !== 0o120000) return
+  }
+  if (kind === 0 || kind === 0o100000 || kind === 0o040000) return
+  throw new AppError('archive_has_links', `The archive has an entry that is not a plain file: ${JSON.stringify(path)}. Pack the files themselves.`)
+}
+
+function pathOf(name: Buffer): string {
+  if (name.length === 0 || name.length > pathBytesMax) throw unsafe('(empty or very long)')
+  let path: string
+  try {
+    path = new TextDecoder('utf-8', { fatal: true }).decode(name)
+  } catch {
+    throw invalid('a name in it is not UTF-8')
+  }
+  // oxlint-disable-next-line no-control-regex
+  if (/[\u0000-\u001f\u007f\\]/.test(path) || path.startsWith('/') || /^[A-Za-z]:/.test(path)) throw unsafe(path)
+  const parts = (path.endsWith('/') ? path.slice(0, -1) : path).split('/')
+  if (parts.some((part) => part === '' || part === '.' || part === '..')) throw unsafe(path)
+  return path
+}
+
+/** Names that fall together on some disks (case, Unicode form), and files that are folders of others. */
+function checkNames(entries: readonly Entry[]): void {
+  const key = (path: string) => path.normalize('NFC').toLowerCase()
+  const seen = new Set<string>()
+  const files = new Set<string>()
+  for (const { path, folder } of entries) {
+    const name = key(folder ? path.slice(0, -1) : path)
+    if (seen.has(name)) throw invalid(`it has ${JSON.stringify(path)} twice`)
+    seen.add(name)
+    if (!folder) files.add(name)
+  }
+  for (const name of seen) {
+    for (let at = name.lastIndexOf('/'); at > 0; at = name.lastIndexOf('/', at - 1)) {
+      if (files.has(name.slice(0, at))) throw invalid(`${JSON.stringify(name.slice(0, at))} is a file and a folder in it`)
+    }
+  }
+}
+
+function checkSizes(entries: readonly Entry[], limits: ZipLimits): void {
+  let total = 0
+  for (const { packed, size, method, path } of entries) {
+    total += size
+    if (total > limits.totalBytesMax) throw bomb(`it unpacks to more than ${limits.totalBytesMax} bytes`)
+    if (size > ratioFreeBytes && size / Math.max(packed, 1) > limits.ratioMax) {
+      throw bomb(`${JSON.stringify(path)} unpacks to more than ${limits.ratioMax} times its size`)
+    }
+    if (method === 0 && packed !== size) throw invalid('a stored file in it has two sizes')
+  }
+}
+
+function unpack(archive: Buffer, entries: readonly Entry[], directoryAt: number): ZipFile[] {
+  const files: ZipFile[] = []
+  const spans: [from: number, to: number][] = []
+  for (const entry of entries) {
+    const from = dataStart(archive, entry, directoryAt)
+    const to = from + entry.packed
+    if (to > directoryAt) throw invalid('a file in it is cut off')
+    spans.push([entry.offset, to])
+    if (!entry.folder) files.push({ path: entry.path, body: inflate(archive.subarray(from, to), entry) })
+  }
+  spans.sort(([a], [b]) => a - b)
+  for (let index = 1; index < spans.length; index++) {
+    if ((spans[index]?.[0] ?? 0) < (spans[index - 1]?.[1] ?? 0)) throw bomb('files in it share the same bytes')
+  }
+  return files
+}
+
+function dataStart(archive: Buffer, entry: Entry, directoryAt: number): number {
+  const { offset } = entry
+  if (offset + localBytes > directoryAt || archive.readUInt32LE(offset) !== localSignature) throw invalid('a file in it is not where the directory says')
+  const nameLength = archive.readUInt16LE(offset + 26)
+  const from = offset + localBytes + nameLength + archive.readUInt16LE(offset + 28)
+  const name = archive.subarray(offset + localBytes, offset + localBytes + nameLength)
+  if (!name.equals(entry.name) || archive.readUInt16LE(offset + 8) !== entry.method) throw invalid('a file in it has two names')
+  if ((archive.readUInt16LE(offset + 6) & encryptedFlag) !== 0) throw invalid('it is encrypted')
+  return from
+}
+
+function inflate(packed: Buffer, entry: Entry): Buffer {
+  let body: Buffer
+  if (entry.method === 0) body = Buffer.from(packed)
+  else {
+    try {
+      // One byte more than announced is enough to know that the size is a lie; nothing larger is ever held.
+      body = inflateRawSync(packed, { maxOutputLength: entry.size + 1 })
+    } catch (cause) {
+      if ((cause as { code?: string }).code === 'ERR_BUFFER_TOO_LARGE') throw bomb(`${JSON.stringify(entry.path)} is larger than it says`)
+      throw invalid(`${JSON.stringify(entry.path)} cannot be unpacked`)
+    }
+  }
+  if (body.length !== entry.size) {
+    throw body.length > entry.size ? bomb(`${JSON.stringify(entry.path)} is larger than it says`) : invalid(`${JSON.stringify(entry.path)} is shorter than it says`)
+  }
+  if (crc32(body) !== entry.crc) throw invalid(`${JSON.stringify(entry.path)} is damaged`)
+  return body
+}
+
+function invalid(why: string): AppError {
+  return new AppError('archive_invalid', `The archive cannot be used: ${why}.`)
+}
+
+function bomb(why: string): AppError {
+  return new AppError('archive_bomb', `The archive cannot be used: ${why}.`)
+}
+
+function unsafe(path: string): AppError {
+  return new AppError('archive_unsafe_path', `The archive has a path that is not accepted: ${JSON.stringify(path)}. Use plain relative paths.`)
+}

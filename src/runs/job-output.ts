@@ -1,0 +1,60 @@
+// What a job's final answer has to be: JSON that fits the output schema of its skill.
+// An answer that does not fit fails the run and says why; it is never bent to fit.
+
+import { Ajv2020 } from 'ajv/dist/2020.js'
+import { AppError } from '../errors/app-error.ts'
+import type { JsonValue, SkillSpec } from '../journal/event.ts'
+
+const complaintsMax = 5
+
+/** Throws `job_output_invalid`. A skill without an output schema may say anything. */
+export function checkOutput(skill: SkillSpec | undefined, text: string): void {
+  if (skill?.outputSchema === undefined) return
+  const value = jsonOf(text)
+  if (value === undefined) {
+    throw new AppError(
+      'job_output_invalid',
+      `The skill ${skill.id} promises JSON, and the model answered with something else. Run the job again.`,
+    )
+  }
+  const wrong = schemaComplaints(skill.outputSchema, value)
+  if (wrong.length > 0) {
+    throw new AppError('job_output_invalid', `The answer does not fit the output schema of ${skill.id}: ${wrong[0]}.`, {
+      details: { complaints: wrong },
+    })
+  }
+}
+
+/** The value that a final answer stands for: its JSON where a schema asks for it, else its text. */
+export function outputData(skill: SkillSpec | undefined, text: string): JsonValue {
+  if (skill?.outputSchema === undefined) return { text }
+  return jsonOf(text) ?? { text }
+}
+
+/** The whole answer is JSON, or one fenced block of it; never JSON that is looked for in prose. */
+export function jsonOf(text: string): JsonValue | undefined {
+  const trimmed = text.trim()
+  const fenced = /^```(?:json)?\s*\n([\s\S]*?)\n?```$/.exec(trimmed)
+  try {
+    return JSON.parse(fenced?.[1] ?? trimmed) as JsonValue
+  } catch {
+    return undefined
+  }
+}
+
+/** What is wrong with a value, in a few sentences; a schema that cannot be used is itself one. */
+export function schemaComplaints(schema: Record<string, unknown>, value: unknown): string[] {
+  const { $schema: _draft, ...rest } = schema
+  const ajv = new Ajv2020({ strict: false, allErrors: true, logger: false })
+  try {
+    const validate = ajv.compile({ ...rest, $async: false })
+    if (validate(value)) return []
+    return (validate.errors ?? []).slice(0, complaintsMax).map((error) => {
+      const where = error.instancePath.slice(1).replaceAll('/', '.')
+      const extra = error.keyword === 'additionalProperties' ? ` (${String(error.params.additionalProperty)})` : ''
+      return `${where === '' ? 'value' : where} ${error.message ?? 'is not valid'}${extra}`
+    })
+  } catch (error) {
+    return [`the schema cannot be used: ${error instanceof Error ? error.message : String(error)}`]
+  }
+}
