@@ -57,6 +57,7 @@ const services = [
   'src/feedback/',
   'src/contacts/',
   'src/skills/',
+  'src/jobs/',
   'src/agents/',
 ]
 const ladder: Record<string, string[]> = {
@@ -78,6 +79,8 @@ const ladder: Record<string, string[]> = {
   'src/runs/': [...ground, ...interfaces, 'src/bus/', 'src/agents/catalogue.ts'],
   'src/conversations/': [...ground, ...interfaces, 'src/runs/'],
   'src/comparisons/': [...ground, ...interfaces, 'src/runs/', 'src/conversations/'],
+  // A job is a run of a skill.
+  'src/jobs/': [...ground, ...interfaces, 'src/runs/', 'src/skills/'],
   'src/feedback/': [...ground, ...interfaces],
   'src/contacts/': [...ground, ...interfaces],
   'src/http/': [...ground, ...interfaces, ...services, 'src/bus/', 'src/dialects/'],

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { readCatalogue } from '../agents/catalogue.ts'
 import { createProcessBus } from '../bus/live-bus.ts'
 import { ComparisonService } from '../comparisons/comparison-service.ts'
+import { JobService } from '../jobs/job-service.ts'
 import { createLocalEngine } from '../engines/local/local-engine.ts'
 import { AppError } from '../errors/app-error.ts'
 import { createAuthenticator } from '../http/caller.ts'
@@ -20,8 +21,10 @@ import type { RunParts } from '../runs/run-parts.ts'
 import { RunService } from '../runs/run-service.ts'
 import { Scheduler } from '../runs/scheduler.ts'
 import { startRetention } from '../runs/retention.ts'
+import { readSkills } from '../skills/skill-registry.ts'
 import { openSqliteStore } from '../stores/sqlite/sqlite-store.ts'
 import type { Store } from '../stores/store.ts'
+import { jobFilesOf } from '../runs/job-files.ts'
 import { createBuiltInTools } from '../tools/built-in.ts'
 import { connectMcpServers } from '../tools/mcp.ts'
 import { readMcpConfig } from '../tools/mcp-config.ts'
@@ -57,6 +60,8 @@ export async function compose(
   if (models.defaultModel === 'demo/demo') {
     log.warn('No model provider is configured: the built-in demo model answers. Set OPENAI_API_KEY (or another provider’s key), or POLYLOG_MODEL=provider/model, for a real one.')
   }
+  const skills = await readSkills(config.skillsDir)
+  for (const { id, error } of skills.list()) if (error !== null) log.warn({ skill: id, reason: error }, 'a skill cannot be used')
   const configs = await readModelConfigs(config.modelConfigsFile, models)
   if (config.engine === 'openclaw') {
     if (config.engineFallback === 'none') {
@@ -97,11 +102,12 @@ export async function compose(
   }
   const scheduler = new Scheduler(parts, ids())
   const runs = new RunService(parts, scheduler)
+  const jobs = new JobService({ store, runs, skills, clock, engineName: engine.name })
   const comparisons = new ComparisonService({ store, runs, configs, clock, ids, random: Math.random, log })
   const streams = new Streams({ store, bus, clock, metrics })
   const retention = startRetention({ store, clock, log, retentionMs: config.limits.retentionMs })
   const server = await buildServer({
-    services: { store, runs, comparisons, streams, tools, models, configs, catalogue, metrics, clock, ids, settings: { authMode: config.auth.mode, pingMs: config.pingMs, clientTimeoutMs: config.clientTimeoutMs } },
+    services: { store, runs, jobs, skills, comparisons, streams, tools, models, configs, catalogue, metrics, clock, ids, settings: { authMode: config.auth.mode, pingMs: config.pingMs, uploadBytes: config.limits.uploadBytes, fcmpHeartbeatMs: config.fcmpHeartbeatMs, clientTimeoutMs: config.clientTimeoutMs } },
     authenticator: createAuthenticator(config.auth, { clock }),
     log,
     version,
@@ -151,7 +157,7 @@ async function openTools(config: Config, store: Store, log: Log, clock: Clock, e
     config.mcpConfigFile === null
       ? undefined
       : await connectMcpServers(await readMcpConfig(config.mcpConfigFile), { clock, log, environment, callTimeoutMs: config.limits.toolTimeoutMs })
-  const builtIn = createBuiltInTools({ clock, notes: store, feishu: given(config.feishu) })
+  const builtIn = createBuiltInTools({ clock, notes: store, jobFiles: jobFilesOf(store), feishu: given(config.feishu) })
   return createToolRegistry([...builtIn, ...(mcp?.entries ?? [])], { close: async () => await mcp?.close() })
 }
 

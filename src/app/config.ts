@@ -50,6 +50,7 @@ export type Config = {
   readonly mcpConfigFile: string | null
   readonly modelConfigsFile: string | null
   readonly agentsDir: string
+  readonly skillsDir: string
   readonly limits: {
     readonly jsonBodyBytes: number
     readonly uploadBytes: number
@@ -133,6 +134,7 @@ function build(read: SettingReader): Config {
     mcpConfigFile: mcpConfig === null ? null : resolve(mcpConfig),
     modelConfigsFile: modelConfigs === null ? null : resolve(modelConfigs),
     agentsDir: resolve(read.text('POLYLOG_AGENTS_DIR') ?? fileURLToPath(new URL('../../agents', import.meta.url))),
+    skillsDir: resolve(read.text('POLYLOG_SKILLS_DIR') ?? fileURLToPath(new URL('../../skills', import.meta.url))),
     limits: {
       jsonBodyBytes: read.whole('POLYLOG_BODY_MAX', 2 * mebibyte, 1024, 1024 * mebibyte),
       uploadBytes: read.whole('POLYLOG_UPLOAD_MAX', 20 * mebibyte, 1024, 1024 * mebibyte),

@@ -21,6 +21,8 @@ type Body = Record<string, unknown>
 /** Body shapes by the beginning of the path; the longest that fits counts. A family with a shape of its own adds a row. */
 const bodyShapes: readonly { prefix: string; body: (error: AppError) => Body }[] = [
   { prefix: '/', body: plainBody },
+  { prefix: '/v1/jobs', body: detailBody },
+  { prefix: '/v1/temp-skill-runs', body: detailBody },
   { prefix: '/api', body: (error) => ({ error: capitalCodes[error.kind], message: error.message }) },
   ...[
     'get_chat_response_stream',
@@ -45,6 +47,12 @@ function sentenceBody(error: AppError): Body {
   const issues = error.details?.['issues']
   const sentences = Array.isArray(issues) ? issues.map((issue: ValidationIssue) => issue.message) : []
   return { error: sentences.length > 1 ? sentences.join(' ') : error.message, code: error.code }
+}
+
+/** The job API: `detail`, with the code in its capitals, beside the words of the whole family. */
+function detailBody(error: AppError): Body {
+  const detail = { ...error.details, code: error.code.toUpperCase(), message: error.message }
+  return { ...plainBody(error), detail }
 }
 
 function plainBody(error: AppError): Body {

@@ -9,6 +9,8 @@ import { type Caller, claimsOf, type Login, resolveCaller } from './caller.ts'
 import type { ComparisonService } from '../comparisons/comparison-service.ts'
 import type { Clock } from '../kit/clock.ts'
 import type { Ids } from '../kit/ids.ts'
+import type { JobService } from '../jobs/job-service.ts'
+import type { SkillRegistry } from '../skills/skill-registry.ts'
 import type { RunService } from '../runs/run-service.ts'
 import type { Store } from '../stores/store.ts'
 import type { ToolRegistry } from '../tools/tool.ts'
@@ -19,6 +21,8 @@ import type { Streams } from './stream-reply.ts'
 export type Services = {
   store: Store
   runs: RunService
+  jobs: JobService
+  skills: SkillRegistry
   comparisons: ComparisonService
   streams: Streams
   tools: ToolRegistry
@@ -28,7 +32,7 @@ export type Services = {
   metrics: Metrics
   clock: Clock
   ids: Ids
-  settings: { authMode: 'open' | 'required'; pingMs: number; clientTimeoutMs: number }
+  settings: { authMode: 'open' | 'required'; pingMs: number; uploadBytes: number; fcmpHeartbeatMs: number; clientTimeoutMs: number }
 }
 
 export type Server = FastifyInstance<

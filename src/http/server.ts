@@ -9,6 +9,7 @@ import Fastify, { type FastifyBaseLogger, LogController } from 'fastify'
 import { jsonSchemaTransform, serializerCompiler, validatorCompiler, type ZodTypeProvider } from 'fastify-type-provider-zod'
 import { AppError } from '../errors/app-error.ts'
 import { chatRoute } from './agent-v1/chat-route.ts'
+import { invariantsRoute } from './agent-v1/invariants-route.ts'
 import { messagesRoute } from './agent-v1/messages-route.ts'
 import { runRoutes } from './agent-v1/run-routes.ts'
 import type { Authenticator } from './caller.ts'
@@ -21,6 +22,7 @@ import { traceRoutes } from './chat-api/trace-routes.ts'
 import { confirmationRoutes } from './confirmations-v1/confirmation-routes.ts'
 import { conversationRoutes } from './conversations-v1/conversation-routes.ts'
 import { frameworkErrors, installErrorReplies } from './error-reply.ts'
+import { jobRoutes } from './jobs-v1/job-routes.ts'
 import { operationRoutes } from './operations/operation-routes.ts'
 import type { Server, Services } from './routes.ts'
 
@@ -112,6 +114,7 @@ export async function buildServer(options: ServerOptions): Promise<Server> {
   chatRoute(server, services)
   messagesRoute(server, services)
   runRoutes(server, services)
+  invariantsRoute(server, services)
   conversationRoutes(server, services)
   confirmationRoutes(server, services)
   answerRoutes(server, services)
@@ -120,6 +123,7 @@ export async function buildServer(options: ServerOptions): Promise<Server> {
   feedbackRoutes(server, services)
   configRoutes(server, services)
   comparisonRoutes(server, services)
+  await jobRoutes(server, services)
   operationRoutes(server, services, options.version)
   return server
 }

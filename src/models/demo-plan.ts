@@ -3,6 +3,7 @@
 // the next, so that "remember that the time is five" only remembers.
 
 import type { JsonValue } from '../journal/event.ts'
+import { planDemoJob } from './demo-job.ts'
 import { configureAdvice, demoWords } from './demo-words.ts'
 import type { Language, ToolNews, Words } from './demo-words.ts'
 import type { ModelMessage, ModelRequest } from './model.ts'
@@ -20,6 +21,8 @@ const longSentences = 60
 
 export function planDemoAnswer(request: ModelRequest): DemoPlan {
   const said = request.messages.findLast((message) => message.role === 'user')?.content.trim() ?? ''
+  const job = planDemoJob(request)
+  if (job !== undefined) return job
   const language: Language = /[\u3400-\u9fff\uf900-\ufaff]/.test(said) ? 'zh' : 'en'
   const words = demoWords[language]
   const results = resultsAtTheEnd(request.messages)

@@ -8,7 +8,8 @@ import { fcmpDialect, snapshotFrame } from '../../dialects/fcmp/fcmp.ts'
 import { AppError } from '../../errors/app-error.ts'
 import type { RunRow } from '../../stores/store.ts'
 import { invariantsView, toInvariants } from '../invariants-view.ts'
-import { errorBody, idParam, type Server, type Services, userIdQuery } from '../routes.ts'
+import { idParam, type Server, type Services, userIdQuery } from '../routes.ts'
+import { errorView, jobStatus } from './job-views.ts'
 import { eachPage, fcmpCursorOf, judge, locate, readHistory } from './fcmp-reading.ts'
 import { logRange, logStreams, type RunLog, RunLogFold } from './run-log.ts'
 
@@ -56,8 +57,8 @@ export function eventRoutes(server: Server, services: Services, prefix: string, 
         }),
         response: {
           204: z.null().describe('The run has ended and you have all of it.'),
-          400: errorBody,
-          404: errorBody,
+          400: errorView,
+          404: errorView,
         },
       },
     },
@@ -71,7 +72,7 @@ export function eventRoutes(server: Server, services: Services, prefix: string, 
         run,
         dialect,
         cursor,
-        opening: snapshotFrame(run.status, seq, await pendingNumber(run)),
+        opening: await snapshotOf(run, seq),
         keepAliveMs: settings.fcmpHeartbeatMs,
         keepAliveWhenIdle: true,
       })
@@ -94,7 +95,7 @@ export function eventRoutes(server: Server, services: Services, prefix: string, 
           from_ts: z.string().optional().describe('ISO 8601; UTC where no zone is given.'),
           to_ts: z.string().optional().describe('ISO 8601; UTC where no zone is given.'),
         }),
-        response: { 200: historyView, 400: errorBody, 404: errorBody },
+        response: { 200: historyView, 400: errorView, 404: errorView },
       },
     },
     async (request) => {
@@ -120,7 +121,7 @@ export function eventRoutes(server: Server, services: Services, prefix: string, 
         description: 'Every rule on states, pairs and order, kept or broken, with the seq of what broke it.',
         params,
         querystring: userIdQuery,
-        response: { 200: invariantsView.extend({ request_id: z.string() }), 404: errorBody },
+        response: { 200: invariantsView.extend({ request_id: z.string() }), 404: errorView },
       },
     },
     async (request) => {
@@ -145,7 +146,7 @@ export function eventRoutes(server: Server, services: Services, prefix: string, 
             stdout: z.string().optional(),
             stderr: z.string().optional(),
           }),
-          404: errorBody,
+          404: errorView,
         },
       },
     },
@@ -178,8 +179,8 @@ export function eventRoutes(server: Server, services: Services, prefix: string, 
             byte_to: z.number(),
             chunk: z.string(),
           }),
-          400: errorBody,
-          404: errorBody,
+          400: errorView,
+          404: errorView,
         },
       },
     },
@@ -193,12 +194,11 @@ export function eventRoutes(server: Server, services: Services, prefix: string, 
     },
   )
 
-  /** The lowest one that nobody has decided. */
-  async function pendingNumber(run: RunRow): Promise<number | undefined> {
-    if (run.status !== 'waiting_user') return undefined
-    const rows = await store.interactionsOf(run.id)
-    const numbers = rows.filter(({ status }) => status === 'pending').map(({ number }) => number)
-    return numbers.length === 0 ? undefined : Math.min(...numbers)
+  /** The same words as the status of the job: the lowest question that nobody has answered, and queued where all are. */
+  async function snapshotOf(run: RunRow, cursor: number): Promise<string> {
+    const rows = run.status === 'waiting_user' ? await store.interactionsOf(run.id) : []
+    const open = rows.filter(({ status }) => status === 'pending').map(({ number }) => number)
+    return snapshotFrame(jobStatus(run, rows), cursor, open.length === 0 ? undefined : Math.min(...open))
   }
 
   async function readLog(run: RunRow): Promise<RunLog> {

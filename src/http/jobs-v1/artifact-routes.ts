@@ -1,0 +1,108 @@
+// What came of a job: its result, the files that it kept, and both in one archive.
+
+import { z } from 'zod'
+import { AppError } from '../../errors/app-error.ts'
+import { writeZip } from '../../kit/zip-writer.ts'
+import { artifactBlob } from '../../runs/job-files.ts'
+import { isTerminal } from '../../journal/event.ts'
+import type { RunRow } from '../../stores/store.ts'
+import { idParam, type Server, type Services, userIdQuery } from '../routes.ts'
+import type { RunOf } from './event-routes.ts'
+import { artifactsOf, artifactView, errorView, readState, resultView, toResult } from './job-views.ts'
+
+const params = z.object({ request_id: idParam })
+const folder = 'artifacts/'
+
+export function artifactRoutes(server: Server, { store }: Services, prefix: string, runOf: RunOf): void {
+  const resultOf = async (run: RunRow) => {
+    if (!isTerminal(run.status)) throw new AppError('job_result_not_found', `The job has no result yet: it is ${run.status}.`)
+    return toResult(run, await readState(store, run))
+  }
+  // Text and archives go out as they are: only errors have a schema on those routes.
+  const textOf = async (run: RunRow, path: string) => (await store.readBlob(artifactBlob(run.id, path.slice(folder.length))))?.body
+
+  server.get(
+    `${prefix}/:request_id/result`,
+    {
+      schema: {
+        tags: ['Jobs'],
+        summary: 'What came of a job; 404 until it has ended',
+        params,
+        querystring: userIdQuery,
+        response: { 200: z.object({ request_id: z.string(), result: resultView }), 404: errorView },
+      },
+    },
+    async (request) => {
+      const run = await runOf(request)
+      return { request_id: run.id, result: await resultOf(run) }
+    },
+  )
+
+  server.get(
+    `${prefix}/:request_id/artifacts`,
+    {
+      schema: {
+        tags: ['Jobs'],
+        summary: 'The files that a job kept so far',
+        params,
+        querystring: userIdQuery,
+        response: { 200: z.object({ request_id: z.string(), artifacts: z.array(artifactView) }), 404: errorView },
+      },
+    },
+    async (request) => {
+      const run = await runOf(request)
+      return { request_id: run.id, artifacts: artifactsOf(await readState(store, run)) }
+    },
+  )
+
+  server.get(
+    `${prefix}/:request_id/artifacts/*`,
+    {
+      schema: {
+        tags: ['Jobs'],
+        summary: 'One file that a job kept',
+        params: z.object({ request_id: idParam, '*': z.string() }),
+        querystring: userIdQuery,
+        response: { 400: errorView, 404: errorView },
+      },
+    },
+    async (request, reply) => {
+      const run = await runOf(request)
+      const given = request.params['*']
+      const path = given.startsWith(folder) ? given : folder + given
+      if (/[\\\0]/.test(path) || path.split('/').some((part) => part === '' || part === '.' || part === '..')) {
+        throw new AppError('artifact_path_invalid', 'An artifact has a plain path under artifacts/.')
+      }
+      const text = await textOf(run, path)
+      if (text === undefined) throw new AppError('artifact_not_found', `The job has no ${path}.`)
+      // Text of a model: never shown as a page of ours.
+      return await reply
+        .header('content-disposition', 'attachment')
+        .type('text/plain; charset=utf-8')
+        .send(text as never)
+    },
+  )
+
+  server.get(
+    `${prefix}/:request_id/bundle`,
+    {
+      schema: {
+        tags: ['Jobs'],
+        summary: 'Result and files of a job in one zip; 404 until it has ended',
+        params,
+        querystring: userIdQuery,
+        response: { 404: errorView },
+      },
+    },
+    async (request, reply) => {
+      const run = await runOf(request)
+      const result = await resultOf(run)
+      const files = [{ path: 'result.json', body: Buffer.from(`${JSON.stringify(result, null, 2)}\n`) }]
+      for (const path of result.artifacts) files.push({ path, body: Buffer.from((await textOf(run, path)) ?? '') })
+      return await reply
+        .header('content-disposition', `attachment; filename="${run.id}.zip"`)
+        .type('application/zip')
+        .send(writeZip(files) as never)
+    },
+  )
+}

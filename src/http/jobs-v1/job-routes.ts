@@ -1,0 +1,207 @@
+// /v1/jobs and /v1/temp-skill-runs: one code path under two prefixes. They differ in
+// where the skill comes from, and in nothing else.
+
+import type { FastifyRequest } from 'fastify'
+import { z } from 'zod'
+import { AppError } from '../../errors/app-error.ts'
+import type { JobFamily } from '../../jobs/job-service.ts'
+import type { RunRow } from '../../stores/store.ts'
+import { formOf, withUploads } from '../multipart.ts'
+import { callerOf, idParam, type Server, type Services, userIdQuery } from '../routes.ts'
+import { artifactRoutes } from './artifact-routes.ts'
+import { eventRoutes, type RunOf } from './event-routes.ts'
+import { jobBody, replyBody, tempRunBody, toJobBody } from './job-body.ts'
+import { endedState, errorView, jobStatus, pendingView, statusView, toPending, toStatus } from './job-views.ts'
+import { skillRoutes } from './skill-routes.ts'
+
+export const jobParams = z.object({ request_id: idParam })
+const created = z.object({
+  request_id: z.string(),
+  cache_hit: z.boolean(),
+  status: z.string().nullable().describe('Null: it starts with the upload.'),
+})
+const uploaded = created.extend({ extracted_files: z.array(z.string()) })
+const keyHeader = z.object({ 'idempotency-key': z.string().min(1).max(200).optional() }).loose()
+
+export async function jobRoutes(server: Server, services: Services): Promise<void> {
+  skillRoutes(server, services)
+  for (const family of ['jobs', 'temp-skill-runs'] as const) {
+    const prefix = `/v1/${family}`
+    const runOf = (request: FastifyRequest): Promise<RunRow> =>
+      services.jobs.get(callerOf(request, services).userId, family, (request.params as { request_id: string }).request_id)
+    createRoute(server, services, family)
+    await uploadRoute(server, services, family, runOf)
+    statusRoutes(server, services, prefix, runOf)
+    interactionRoutes(server, services, prefix, runOf)
+    artifactRoutes(server, services, prefix, runOf)
+    eventRoutes(server, services, prefix, runOf)
+  }
+}
+
+function createRoute(server: Server, services: Services, family: JobFamily): void {
+  const path = `/v1/${family}`
+  const schema = {
+    tags: ['Jobs'],
+    summary: family === 'jobs' ? 'Run a skill as a job' : 'A job whose skill is uploaded for this run alone',
+    querystring: userIdQuery,
+    headers: keyHeader,
+    response: { 200: created, 400: errorView, 404: errorView, 409: errorView, 429: errorView },
+  }
+  const create = async (request: FastifyRequest, body: z.output<typeof jobBody> | NonNullable<z.output<typeof tempRunBody>>) => {
+    const key = request.headers['idempotency-key']
+    const idempotency = typeof key === 'string' ? { key, route: `POST ${path}`, body: request.body } : null
+    const owner = callerOf(request, services).userId
+    const { run, waits, outcome } = await services.jobs.create(owner, family, toJobBody(body), idempotency)
+    const status = outcome === 'existing' ? run.status : 'queued'
+    return { request_id: run.id, cache_hit: false, status: family === 'jobs' && waits && status === 'queued' ? null : status }
+  }
+  if (family === 'jobs') server.post(path, { schema: { ...schema, body: jobBody } }, (request) => create(request, request.body))
+  else {
+    const empty = { engine: 'local', input: {}, parameter: {}, model: null, runtime_options: {} }
+    server.post(path, { schema: { ...schema, body: tempRunBody } }, (request) => create(request, request.body ?? empty))
+  }
+}
+
+async function uploadRoute(server: Server, services: Services, family: JobFamily, runOf: RunOf): Promise<void> {
+  const limits = { fileBytes: services.settings.uploadBytes, filesMax: family === 'jobs' ? 1 : 2 }
+  await withUploads(server, limits, (scope) => {
+    scope.post(
+      `/v1/${family}/:request_id/upload`,
+      {
+        schema: {
+          tags: ['Jobs'],
+          summary:
+            family === 'jobs'
+              ? 'The files of a job, as a zip in the form field `file`; starts it'
+              : 'The skill as a zip in `skill_package`, and input files as a zip in `file`; starts the run',
+          params: jobParams,
+          querystring: userIdQuery,
+          consumes: ['multipart/form-data'],
+          response: { 200: uploaded, 400: errorView, 404: errorView, 413: errorView, 415: errorView, 429: errorView },
+        },
+      },
+      async (request) => {
+        const run = await runOf(request)
+        const { files } = formOf(request.body)
+        const [skill, file] = [family === 'jobs' ? undefined : files.get('skill_package'), files.get('file')]
+        const needed = family === 'jobs' ? 'file' : 'skill_package'
+        if ((family === 'jobs' ? file : skill) === undefined) {
+          throw new AppError('upload_part_missing', `The form has no file in the field ${needed}.`)
+        }
+        const started = await services.jobs.upload(run, {
+          ...(skill === undefined ? {} : { skill }),
+          ...(file === undefined ? {} : { file }),
+        })
+        return { request_id: run.id, cache_hit: false, status: 'queued', extracted_files: started.files }
+      },
+    )
+  })
+}
+
+function statusRoutes(server: Server, services: Services, prefix: string, runOf: RunOf): void {
+  const { store, jobs, runs } = services
+
+  server.get(
+    `${prefix}/:request_id`,
+    {
+      schema: {
+        tags: ['Jobs'],
+        summary: 'How a job stands',
+        params: jobParams,
+        querystring: userIdQuery,
+        response: { 200: statusView, 404: errorView },
+      },
+    },
+    async (request) => {
+      const run = await runOf(request)
+      const { spec } = await jobs.acceptedOf(run)
+      return toStatus(run, await store.interactionsOf(run.id), spec, await endedState(store, run))
+    },
+  )
+
+  server.post(
+    `${prefix}/:request_id/cancel`,
+    {
+      schema: {
+        tags: ['Jobs'],
+        summary: 'Stop a job, wherever it stands',
+        params: jobParams,
+        querystring: userIdQuery,
+        response: {
+          200: z.object({
+            request_id: z.string(),
+            run_id: z.string(),
+            status: z.string(),
+            accepted: z.boolean(),
+            message: z.string(),
+          }),
+          404: errorView,
+        },
+      },
+    },
+    async (request) => {
+      const found = await runOf(request)
+      const { run, accepted } = await runs.cancel(found.owner, found.id, null)
+      const message = accepted ? 'The job was cancelled.' : `The job had ended before: ${run.status}.`
+      return { request_id: run.id, run_id: run.id, status: run.status, accepted, message }
+    },
+  )
+}
+
+function interactionRoutes(server: Server, services: Services, prefix: string, runOf: RunOf): void {
+  const { store, jobs, tools } = services
+
+  server.get(
+    `${prefix}/:request_id/interaction/pending`,
+    {
+      schema: {
+        tags: ['Jobs'],
+        summary: 'What the job asks at the moment',
+        params: jobParams,
+        querystring: userIdQuery,
+        response: {
+          200: z.object({ request_id: z.string(), status: z.string(), pending: pendingView.nullable() }),
+          400: errorView,
+          404: errorView,
+        },
+      },
+    },
+    async (request) => {
+      const run = await runOf(request)
+      await jobs.refuseUnlessInteractive(run)
+      const pending = await jobs.pending(run)
+      const status = jobStatus(run, await store.interactionsOf(run.id))
+      return { request_id: run.id, status, pending: pending === undefined ? null : toPending(pending, tools) }
+    },
+  )
+
+  server.post(
+    `${prefix}/:request_id/interaction/reply`,
+    {
+      schema: {
+        tags: ['Jobs'],
+        summary: 'Answer what the job asks',
+        params: jobParams,
+        querystring: userIdQuery,
+        body: replyBody,
+        response: {
+          200: z.object({ request_id: z.string(), status: z.string(), accepted: z.boolean() }),
+          400: errorView,
+          404: errorView,
+          409: errorView,
+        },
+      },
+    },
+    async (request) => {
+      const run = await runOf(request)
+      const { interaction_id: interactionId, response, idempotency_key: key } = request.body
+      const by = callerOf(request, services).userId
+      const { replayed } = await jobs.reply(run, by, { interactionId, response, key: key ?? undefined })
+      const [now, rows] = [await runOf(request), await store.interactionsOf(run.id)]
+      // What this reply did, not what the run made of it since; a repeated one is told how the run stands.
+      const open = rows.some((row) => row.status === 'pending' && row.createdAt <= (rows.find((one) => one.number === interactionId)?.createdAt ?? 0))
+      const status = replayed ? jobStatus(now, rows) : open ? 'waiting_user' : 'queued'
+      return { request_id: run.id, status, accepted: true }
+    },
+  )
+}

@@ -1,0 +1,169 @@
+// What the job routes say about a run: status, the open question, result, artifacts.
+
+import { z } from 'zod'
+import { pendingKind, policyOf } from '../../dialects/fcmp/pending-kind.ts'
+import { type EventData, type JsonValue, type RunEvent, type RunStatus, isTerminal } from '../../journal/event.ts'
+import { foldRun, type RunState } from '../../journal/run-state.ts'
+import { isoTime } from '../../kit/clock.ts'
+import { outputData } from '../../runs/job-output.ts'
+import type { InteractionRow, RunRow, Store } from '../../stores/store.ts'
+import type { ToolRegistry } from '../../tools/tool.ts'
+
+export const errorView = z
+  .object({ code: z.string(), message: z.string(), details: z.record(z.string(), z.unknown()).optional(), detail: z.unknown() })
+  .describe('What went wrong; `detail` says the same in the words of the job API.')
+
+const jobError = z.object({ code: z.string(), message: z.string() }).nullable()
+
+export const statusView = z.object({
+  request_id: z.string(),
+  status: z.string(),
+  skill_id: z.string().nullable(),
+  engine: z.string(),
+  created_at: z.string(),
+  updated_at: z.string(),
+  warnings: z.array(z.string()),
+  error: jobError,
+  auto_decision_count: z.number(),
+  last_auto_decision_at: z.string().nullable(),
+  pending_interaction_id: z.number().nullable(),
+  interaction_count: z.number(),
+  recovery_state: z.enum(['none', 'recovered_waiting', 'failed_reconciled']),
+  recovered_at: z.string().nullable(),
+  recovery_reason: z.string().nullable(),
+})
+
+/** A run whose questions are all answered waits for a slot, not for a person; its journal says so a moment later. */
+export function jobStatus(run: RunRow, rows: readonly InteractionRow[]): RunStatus {
+  return run.status === 'waiting_user' && !rows.some((row) => row.status === 'pending') ? 'queued' : run.status
+}
+
+export function toStatus(
+  run: RunRow,
+  rows: readonly InteractionRow[],
+  spec: EventData<'run.accepted'>['spec'],
+  ended: RunState | undefined,
+): z.infer<typeof statusView> {
+  const status = jobStatus(run, rows)
+  const alone = rows.filter((row) => row.status === 'auto_decided')
+  const lastAlone = alone.at(-1)?.decidedAt ?? null
+  const updatedAt = Math.max(run.createdAt, run.startedAt ?? 0, run.endedAt ?? 0, ...rows.map((row) => row.updatedAt))
+  const lost = run.error?.code === 'run_unrecoverable'
+  return {
+    request_id: run.id,
+    status,
+    skill_id: spec.skill?.id ?? null,
+    engine: spec.engine,
+    created_at: isoTime(run.createdAt),
+    updated_at: isoTime(updatedAt),
+    warnings: ended === undefined ? [] : warningsOf(ended),
+    error: errorOf(run),
+    auto_decision_count: alone.length,
+    last_auto_decision_at: lastAlone === null ? null : isoTime(lastAlone),
+    pending_interaction_id: status === 'waiting_user' ? (rows.find((row) => row.status === 'pending')?.number ?? null) : null,
+    interaction_count: rows.length,
+    recovery_state: lost ? 'failed_reconciled' : 'none',
+    recovered_at: lost && run.endedAt !== null ? isoTime(run.endedAt) : null,
+    recovery_reason: lost ? (run.error?.code ?? null) : null,
+  }
+}
+
+function errorOf(run: RunRow): z.infer<typeof jobError> {
+  if (run.status === 'canceled') {
+    return { code: 'CANCELED_BY_USER', message: run.cancel?.reason ?? 'The job was cancelled.' }
+  }
+  return run.error === null ? null : { code: run.error.code, message: run.error.message }
+}
+
+function warningsOf(state: RunState): string[] {
+  return [...state.calls.values()].flatMap((call) =>
+    call.done !== undefined && call.done.outcome !== 'succeeded' && call.done.outcome !== 'cancelled'
+      ? [`${call.name}: ${call.done.error?.message ?? call.done.summary}`]
+      : [],
+  )
+}
+
+export const pendingView = z.object({
+  interaction_id: z.number(),
+  kind: z.string(),
+  prompt: z.string(),
+  options: z.array(z.object({ label: z.string(), value: z.json() })),
+  ui_hints: z.record(z.string(), z.json()),
+  default_decision_policy: z.string(),
+  required_fields: z.array(z.string()),
+  context: z.record(z.string(), z.json()).nullable(),
+})
+
+export function toPending(row: InteractionRow, tools: Pick<ToolRegistry, 'get'>): z.infer<typeof pendingView> {
+  const question = row.kind === 'question' ? tools.get(row.toolName ?? '')?.ask?.(row.input) : undefined
+  const kind = pendingKind({
+    kind: row.kind,
+    ...(question === undefined ? {} : { style: question.style }),
+    ...(row.outcome === null ? {} : { outcome: row.outcome }),
+  })
+  const consent = [
+    { label: 'Confirm', value: true },
+    { label: 'Reject', value: false },
+  ]
+  return {
+    interaction_id: row.number,
+    kind,
+    prompt: row.prompt,
+    options: row.kind === 'confirmation' ? consent : (question?.options ?? []),
+    ui_hints: row.deadlineAt === null ? {} : { deadline_at: isoTime(row.deadlineAt) },
+    default_decision_policy: policyOf(row.atDeadline ?? undefined),
+    required_fields: question?.fields ?? [],
+    context: row.kind === 'confirmation' ? { confirmation_id: row.id, tool: row.toolName, arguments: row.input } : null,
+  }
+}
+
+export const artifactView = z.object({ path: z.string(), size: z.number() })
+
+export const resultView = z.object({
+  status: z.string(),
+  data: z.json(),
+  artifacts: z.array(z.string()),
+  repair_level: z.string(),
+  validation_warnings: z.array(z.string()),
+  error: jobError,
+  pending_interaction: z.null(),
+})
+
+export function toResult(run: RunRow, state: RunState): z.infer<typeof resultView> {
+  const { ended, accepted } = state
+  const data: JsonValue = ended?.status === 'succeeded' ? outputData(accepted?.spec.skill, ended.output ?? '') : null
+  return {
+    status: run.status,
+    data,
+    artifacts: artifactsOf(state).map(({ path }) => path),
+    repair_level: 'none',
+    validation_warnings: warningsOf(state),
+    error: errorOf(run),
+    pending_interaction: null,
+  }
+}
+
+/** What the job kept, as its journal tells; a path that was saved twice is there once. */
+export function artifactsOf(state: RunState): z.infer<typeof artifactView>[] {
+  const found = new Map<string, number>()
+  for (const call of state.calls.values()) {
+    if (call.name !== 'save_artifact' || call.done?.outcome !== 'succeeded') continue
+    const output = call.done.output as { path?: unknown; bytes?: unknown } | undefined
+    if (typeof output?.path === 'string') found.set(output.path, Number(output.bytes ?? 0))
+  }
+  return [...found].map(([path, size]) => ({ path, size }))
+}
+
+export async function readState(store: Pick<Store, 'readEvents'>, run: RunRow): Promise<RunState> {
+  const events: RunEvent[] = []
+  for (let after = 0; ;) {
+    const page = await store.readEvents(run.id, after, 1000)
+    events.push(...page.events)
+    after = page.nextAfter
+    if (page.atHead) return foldRun(events)
+  }
+}
+
+export async function endedState(store: Pick<Store, 'readEvents'>, run: RunRow): Promise<RunState | undefined> {
+  return isTerminal(run.status) ? await readState(store, run) : undefined
+}

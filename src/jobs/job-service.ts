@@ -1,0 +1,206 @@
+// What callers may do with jobs: create, upload, reply, read what came of them. A job is
+// a run of one of two families; both go through the same code and differ in where the
+// skill comes from.
+
+import { AppError } from '../errors/app-error.ts'
+import type { JobSpec, JsonValue, SkillSpec } from '../journal/event.ts'
+import type { Clock } from '../kit/clock.ts'
+import { readZip } from '../kit/zip-reader.ts'
+import { inputBlob, packageBlobs } from '../runs/job-files.ts'
+import { jobInput } from '../runs/job-prompt.ts'
+import { fingerprint, type Started } from '../runs/run-acceptance.ts'
+import type { RunService } from '../runs/run-service.ts'
+import { openSkillPackage } from '../skills/skill-package.ts'
+import type { SkillRegistry } from '../skills/skill-registry.ts'
+import type { Skill } from '../skills/skill.ts'
+import type { InteractionRow, RunRow, Store } from '../stores/store.ts'
+import { checkEngine, checkInlineInput, checkParameter, checkSupport, type Values, withFiles } from './job-inputs.ts'
+import { readRuntimeOptions } from './runtime-options.ts'
+
+export type JobFamily = 'jobs' | 'temp-skill-runs'
+
+export type JobBody = {
+  /** Absent for temporary skills. */
+  skillId?: string
+  engine: string
+  input: Values
+  parameter: Values
+  model: string | undefined
+  runtimeOptions: Values
+}
+
+export type Reply = { interactionId: number; response: JsonValue; key: string | undefined }
+
+export type JobParts = { store: Store; runs: RunService; skills: SkillRegistry; clock: Clock; engineName: string }
+
+export class JobService {
+  private readonly parts: JobParts
+
+  constructor(parts: JobParts) {
+    this.parts = parts
+  }
+
+  /** `waits`: it starts with an upload. */
+  async create(
+    owner: string,
+    family: JobFamily,
+    body: JobBody,
+    idempotency: { key: string; route: string; body: unknown } | null,
+  ): Promise<Started & { waits: boolean }> {
+    const options = readRuntimeOptions(body.runtimeOptions)
+    const { engine, input, parameter, model } = body
+    let skill: Skill | undefined
+    if (family === 'jobs') {
+      skill = this.parts.skills.get(body.skillId ?? '')
+      checkSupport(skill, engine, options.mode, this.parts.engineName)
+      checkParameter(skill, parameter)
+      checkInlineInput(skill, input)
+    } else checkEngine(engine, this.parts.engineName)
+    const waits = skill === undefined || skill.fileInputs.some(({ required }) => required)
+    const job: JobSpec = {
+      source: family === 'jobs' ? 'installed' : 'temp_upload',
+      mode: options.mode,
+      requireReply: options.requireReply,
+      replyTimeoutMs: options.replyTimeoutMs,
+      input,
+      parameter,
+      options: options.given,
+    }
+    const started = await this.parts.runs.acceptJob({
+      owner,
+      family,
+      input: jobInput(input, parameter, []),
+      model,
+      job,
+      skill: skill === undefined ? undefined : toSpec(skill),
+      hold: waits,
+      idempotency,
+    })
+    return { ...started, waits }
+  }
+
+  async get(owner: string, family: JobFamily, runId: string): Promise<RunRow> {
+    const run = await this.parts.store.readRun(runId)
+    if (run === undefined || run.owner !== owner || run.family !== family) {
+      throw new AppError('job_not_found', `There is no job ${JSON.stringify(runId)} here.`)
+    }
+    return run
+  }
+
+  /** Everything that was sent is checked before anything is stored; a refused upload can be sent again. */
+  async upload(run: RunRow, archives: { skill?: Buffer; file?: Buffer }): Promise<{ run: RunRow; files: string[] }> {
+    const { spec } = await this.acceptedOf(run)
+    const job = spec.job as JobSpec
+    if (run.status !== 'queued' || run.leaseOwner !== null) throw alreadyStarted()
+    const lent = archives.skill === undefined ? undefined : await openSkillPackage(archives.skill)
+    const skill = lent?.skill ?? this.parts.skills.get(spec.skill?.id ?? '')
+    if (lent !== undefined) {
+      checkSupport(skill, this.parts.engineName, job.mode, this.parts.engineName)
+      checkParameter(skill, job.parameter)
+      checkInlineInput(skill, job.input)
+    }
+    const files = archives.file === undefined ? [] : readZip(archives.file)
+    const paths = files.map(({ path }) => path)
+    const input = withFiles(skill, job.input, paths)
+    const listed = files.map(({ path, body }) => ({ path, size: body.length }))
+    const blobs = [
+      ...files.map(({ path, body }) => ({ id: inputBlob(run.id, path), body: body.toString('base64') })),
+      ...(lent?.files ?? []).map(({ path, body }) => ({ id: packageBlobs(run.id) + path, body: body.toString('base64') })),
+    ]
+    const prepared = {
+      input: jobInput(input, job.parameter, listed),
+      files: listed,
+      ...(lent === undefined ? {} : { skill: toSpec(lent.skill) }),
+    }
+    return { run: await this.parts.runs.startJob(run, prepared, blobs), files: paths }
+  }
+
+  async acceptedOf(run: RunRow) {
+    const { events } = await this.parts.store.readEvents(run.id, 0, 2)
+    const accepted = events.find((event) => event.type === 'run.accepted')
+    if (accepted === undefined) throw new AppError('run_unrecoverable', 'The job has lost its first event.')
+    const prepared = events.find((event) => event.type === 'run.prepared')
+    const skill = prepared?.data.skill ?? accepted.data.spec.skill
+    return { ...accepted.data, spec: { ...accepted.data.spec, ...(skill === undefined ? {} : { skill }) } }
+  }
+
+  /** The one that is answered next: the lowest that nobody decided. */
+  async pending(run: RunRow): Promise<InteractionRow | undefined> {
+    if (run.status !== 'waiting_user') return undefined
+    return (await this.parts.store.interactionsOf(run.id)).find((row) => row.status === 'pending')
+  }
+
+  async refuseUnlessInteractive(run: RunRow): Promise<void> {
+    const { spec } = await this.acceptedOf(run)
+    if (spec.job?.mode === 'interactive') return
+    // A tool that needs consent waits for a person in any mode.
+    if ((await this.parts.store.interactionsOf(run.id)).length > 0) return
+    throw new AppError('job_not_interactive', 'This job does not ask anybody anything: it runs in the mode auto.')
+  }
+
+  /** Takes a reply once. The same reply with the same key again gets the same answer, and changes nothing. */
+  async reply(run: RunRow, by: string, reply: Reply): Promise<{ replayed: boolean }> {
+    await this.refuseUnlessInteractive(run)
+    const print = fingerprint([reply.interactionId, reply.response])
+    let current = run
+    for (;;) {
+      const rows = await this.parts.store.interactionsOf(run.id)
+      const known = reply.key === undefined ? undefined : rows.find((row) => row.reply?.key === reply.key)
+      if (known !== undefined) {
+        if (known.reply?.fingerprint === print) return { replayed: true }
+        throw new AppError('reply_key_reused', 'This idempotency_key came with another reply before. Use a new key for a new reply.')
+      }
+      const named = rows.find((row) => row.number === reply.interactionId)
+      if (named !== undefined && named.status !== 'pending') {
+        throw stale(`Interaction ${reply.interactionId} was answered before.`, current)
+      }
+      if (current.status !== 'waiting_user') {
+        throw new AppError('job_not_waiting', `The job is not waiting for a reply: it is ${current.status}.`, { details: { status: current.status } })
+      }
+      const pending = rows.find((row) => row.status === 'pending')
+      if (pending === undefined || pending !== named) {
+        throw stale(pending === undefined ? 'Nothing is asked at the moment.' : `The job asks ${pending.number}, not ${reply.interactionId}.`, current)
+      }
+      const at = this.parts.clock.now()
+      if (await this.parts.runs.answer(pending, { ...decisionOf(pending, reply.response), by, at, ...(reply.key === undefined ? {} : { reply: { key: reply.key, fingerprint: print } }) })) {
+        return { replayed: false }
+      }
+      // Somebody, or the deadline, was faster: look again.
+      if (pending.deadlineAt !== null && pending.deadlineAt <= at) throw stale('The time for this reply is over.', current)
+      current = (await this.parts.store.readRun(run.id)) ?? current
+    }
+  }
+}
+
+/** Whatever is answered to a question is its answer. Consent to a call must be plain; anything else is a no, with the words as its reason. */
+function decisionOf(row: InteractionRow, response: JsonValue) {
+  if (row.kind !== 'confirmation') return { status: 'replied' as const, response }
+  if (agrees(response)) return { status: 'confirmed' as const }
+  const reason = typeof response === 'string' ? response : JSON.stringify(response)
+  return { status: 'rejected' as const, ...(response === false ? {} : { reason: reason.slice(0, 2000) }) }
+}
+
+function agrees(response: JsonValue): boolean {
+  if (response === true) return true
+  if (typeof response === 'string') return /^\s*(?:yes|y|ok|okay|true|confirm|confirmed|approve|approved|allow|accept|是|好|好的|同意|确认|可以)\s*[.!。!]?\s*$/i.test(response)
+  if (typeof response !== 'object' || response === null || Array.isArray(response)) return false
+  return ['confirmed', 'confirm', 'approved', 'value'].some((name) => response[name] === true)
+}
+
+function toSpec(skill: Skill): SkillSpec {
+  return {
+    id: skill.id,
+    name: skill.name,
+    ...(skill.version === undefined ? {} : { version: skill.version }),
+    text: skill.text,
+    ...(skill.schemas.output === undefined ? {} : { outputSchema: skill.schemas.output }),
+  }
+}
+
+function alreadyStarted(): AppError {
+  return new AppError('job_already_started', 'This job was started or has ended before. Create a new one.')
+}
+
+function stale(why: string, run: RunRow): AppError {
+  return new AppError('interaction_stale', `${why} Read interaction/pending again.`, { details: { status: run.status } })
+}

@@ -1,0 +1,147 @@
+// Fills in a JSON Schema from a text, without understanding it: known names of properties
+// by rules of thumb, unknown ones by their type. Pure and deterministic.
+
+import type { JsonValue } from '../journal/event.ts'
+
+export type Facts = {
+  text: string
+  input: Record<string, JsonValue>
+  parameter: Record<string, JsonValue>
+  answers: { question: string; answer: string }[]
+}
+
+type Schema = Record<string, JsonValue>
+
+const depthMax = 8
+const titleCharsMax = 80
+const keywordsMax = 8
+const wordsPerMinute = 200
+const summarySentences = 3
+
+export function fillSchema(schema: Schema, facts: Facts): JsonValue {
+  return fill(schema, '', facts, 0)
+}
+
+function fill(schema: Schema, name: string, facts: Facts, depth: number): JsonValue {
+  if (depth > depthMax) return null
+  if ('const' in schema) return schema['const'] ?? null
+  if (Array.isArray(schema['enum'])) return schema['enum'].find((value) => value === facts.input[name]) ?? schema['enum'][0] ?? null
+  const type = typeOf(schema)
+  const known = fitting(byName[name]?.(facts) ?? facts.input[name], type)
+  if (known !== undefined) return known
+  switch (type) {
+    case 'object':
+      return object(schema, facts, depth)
+    case 'array': {
+      const least = Math.min(Number(schema['minItems'] ?? 0), 20)
+      const item = (schema['items'] ?? {}) as Schema
+      return Array.from({ length: least }, () => fill(item, name, facts, depth + 1))
+    }
+    case 'integer':
+    case 'number':
+      return Number(schema['minimum'] ?? 0)
+    case 'boolean':
+      return false
+    case 'null':
+      return null
+    default:
+      return summary(facts) || 'unknown'
+  }
+}
+
+function object(schema: Schema, facts: Facts, depth: number): JsonValue {
+  const properties = Object.entries((schema['properties'] ?? {}) as Record<string, Schema>)
+  return Object.fromEntries(properties.map(([key, property]) => [key, fill(property, key, facts, depth + 1)]))
+}
+
+function typeOf(schema: Schema): string {
+  const { type } = schema
+  if (Array.isArray(type)) return String(type.find((one) => one !== 'null') ?? 'null')
+  return typeof type === 'string' ? type : 'properties' in schema ? 'object' : 'string'
+}
+
+function fitting(value: JsonValue | undefined, type: string): JsonValue | undefined {
+  if (value === undefined || value === null) return undefined
+  const actual = Array.isArray(value) ? 'array' : typeof value
+  if (actual === type) return value === '' ? undefined : value
+  return actual === 'number' && type === 'integer' && Number.isInteger(value) ? value : undefined
+}
+
+const byName: Record<string, (facts: Facts) => JsonValue> = {
+  title: ({ text }) => title(text),
+  summary: (facts) => summary(facts),
+  keywords: ({ text }) => keywords(text),
+  words: ({ text }) => wordsOf(text).length,
+  reading_minutes: ({ text }) => Math.max(1, Math.round(wordsOf(text).length / wordsPerMinute)),
+  items: ({ text }) => tasks(text),
+  count: ({ text }) => tasks(text).length,
+  answers: ({ answers }) => answers,
+  decision: (facts) => decision(facts),
+}
+
+function title(text: string): string {
+  const line = (text.split('\n').find((candidate) => candidate.trim() !== '') ?? '').replace(/^#+\s*/, '').trim()
+  const sentence = sentences(line)[0] ?? line
+  return sentence.length <= titleCharsMax ? sentence.replace(/[.。]$/, '') : `${sentence.slice(0, titleCharsMax - 1).trimEnd()}…`
+}
+
+function summary(facts: Facts): string {
+  const { answers, text, parameter } = facts
+  if (answers.length > 0) return `Decided: ${decision(facts)}. ${answers.map(({ question, answer }) => `${question} ${answer}`).join(' ')}`
+  const wanted = typeof parameter['sentences'] === 'number' ? parameter['sentences'] : summarySentences
+  const body = text
+    .split('\n')
+    .filter((line) => !line.startsWith('#'))
+    .join(' ')
+  return sentences(body).slice(0, wanted).join(' ')
+}
+
+function decision({ answers, input }: Facts): string {
+  const options = Array.isArray(input['options']) ? input['options'].map(String) : []
+  const chosen = options.find((option) => answers.some(({ answer }) => answer.toLowerCase() === option.toLowerCase()))
+  return chosen ?? options.find((option) => answers.some(({ answer }) => answer.includes(option))) ?? options[0] ?? answers[0]?.answer ?? 'nothing'
+}
+
+function sentences(text: string): string[] {
+  return (text.match(/[^.!?。！？]+(?:[.!?。！？]+|$)/g) ?? []).map((sentence) => sentence.trim()).filter((sentence) => sentence !== '')
+}
+
+/** Words of Latin and other spaced scripts, and single characters of those without spaces. */
+function wordsOf(text: string): string[] {
+  return text.match(/[\u3400-\u9fff]|[\p{L}\p{N}][\p{L}\p{N}'’-]*/gu) ?? []
+}
+
+const common = new Set(
+  'about after also and are because been but can could does for from had has have her his how into its more most not only other our out over she should some such than that the their them then there these they this those through was were what when where which while who will with would you your'.split(
+    ' ',
+  ),
+)
+
+function keywords(text: string): string[] {
+  const counts = new Map<string, number>()
+  for (const word of wordsOf(text)) {
+    const key = word.toLowerCase()
+    if (key.length > 2 && !common.has(key)) counts.set(key, (counts.get(key) ?? 0) + 1)
+  }
+  return [...counts]
+    .toSorted(([a, countA], [b, countB]) => countB - countA || b.length - a.length || (a < b ? -1 : 1))
+    .slice(0, keywordsMax)
+    .map(([word]) => word)
+}
+
+/** Lines that look like a task: a checkbox, TODO, or somebody who will, should or must. */
+function tasks(text: string): { task: string; owner: string | null; due: string | null }[] {
+  return text.split('\n').flatMap((line) => {
+    const trimmed = line.trim().replace(/^[-*]\s+/, '')
+    const marked = /^(?:\[ \]|todo:?|action:?)\s+(.+)$/i.exec(trimmed)
+    const promised = /^(\p{Lu}[\p{L}'’-]+) (?:will|should|must|to|needs to) (.+)$/u.exec(marked?.[1] ?? trimmed)
+    if (marked === null && promised === null) return []
+    const rest = (promised?.[2] ?? marked?.[1] ?? '').replace(/[.。]$/, '')
+    const due = /\s*\b(?:by|until|before|on) ((?:next |this )?[\p{L}\d][\p{L}\d ./-]{1,30})$/iu.exec(rest)
+    return [{ task: capital(due === null ? rest : rest.slice(0, due.index)), owner: promised?.[1] ?? null, due: due?.[1] ?? null }]
+  })
+}
+
+function capital(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1)
+}

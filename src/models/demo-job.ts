@@ -1,0 +1,127 @@
+// What the demo model does with a job. It follows any skill as far as fixed rules can:
+// it reads the uploaded files, asks the questions that stand under "## Questions", and
+// fills in the output schema from the words of the input, property by property. So the
+// shipped skills are of use offline, and an unknown one at least gives a fitting answer.
+
+import type { JsonValue } from '../journal/event.ts'
+import { fillSchema, type Facts } from './demo-form.ts'
+import type { ModelMessage, ModelRequest } from './model.ts'
+
+const jobOpening = 'You carry out one job with the skill '
+const filesMax = 3
+
+type JobPlan = { reasoning: string; text: string; calls: { name: string; input: JsonValue }[] }
+
+type Turn = { name: string; input: Record<string, JsonValue>; result: string }
+
+/** Undefined where the request is not about a job. */
+export function planDemoJob(request: ModelRequest): JobPlan | undefined {
+  const instructions = request.messages.find((message) => message.role === 'system')?.content ?? ''
+  if (!instructions.startsWith(jobOpening)) return undefined
+  const said = request.messages.find((message) => message.role === 'user')?.content ?? ''
+  const offered = new Set(request.tools.map((tool) => tool.name))
+  const turns = turnsOf(request.messages)
+  const input = jsonAfter(said, 'Input (JSON):')
+
+  const wantedFiles = [...said.matchAll(/^- (.+) \(\d+ bytes\)$/gm)].map((match) => match[1] ?? '').slice(0, filesMax)
+  const unread = wantedFiles.filter((path) => !turns.some((turn) => turn.name === 'read_job_file' && turn.input['path'] === path))
+  if (unread.length > 0 && offered.has('read_job_file')) {
+    return { reasoning: '', text: 'Reading what was uploaded.', calls: unread.map((path) => ({ name: 'read_job_file', input: { path } })) }
+  }
+
+  const asked = turns.filter((turn) => turn.name === 'ask_user')
+  const next = questionsOf(instructions, input)[asked.length]
+  if (next !== undefined && offered.has('ask_user')) return { reasoning: '', text: '', calls: [{ name: 'ask_user', input: next }] }
+
+  const facts: Facts = {
+    text: textOf(input, turns),
+    input,
+    parameter: jsonAfter(said, 'Parameters (JSON):'),
+    answers: asked.map((turn) => ({ question: String(turn.input['question'] ?? ''), answer: answerText(turn.result) })),
+  }
+  const schema = schemaOf(instructions)
+  if (schema === undefined) return { reasoning: '', text: plainAnswer(facts), calls: [] }
+  const value = fillSchema(schema, facts)
+  const path = /`save_artifact`[^`]*`([\w./-]+)`/.exec(instructions)?.[1]
+  if (path !== undefined && offered.has('save_artifact') && !turns.some((turn) => turn.name === 'save_artifact')) {
+    return { reasoning: '', text: '', calls: [{ name: 'save_artifact', input: { path, content: asMarkdown(value) } }] }
+  }
+  return { reasoning: '', text: JSON.stringify(value), calls: [] }
+}
+
+function turnsOf(messages: readonly ModelMessage[]): Turn[] {
+  const results = new Map(messages.flatMap((message) => (message.role === 'tool' ? [[message.callId, message.content] as const] : [])))
+  return messages.flatMap((message) =>
+    message.role !== 'assistant'
+      ? []
+      : (message.toolCalls ?? []).map(({ callId, name, input }) => ({
+          name,
+          input: (typeof input === 'object' && input !== null && !Array.isArray(input) ? input : {}) as Turn['input'],
+          result: results.get(callId) ?? '',
+        })),
+  )
+}
+
+/** `- kind: question [one | two]`, or `[name]` for a list of the input. */
+function questionsOf(instructions: string, input: Record<string, JsonValue>): Record<string, JsonValue>[] {
+  const section = /^## Questions[ \t]*$([\s\S]*?)(?=^#{1,2} |(?![\s\S]))/m.exec(instructions)?.[1] ?? ''
+  return [...section.matchAll(/^- (choose_one|confirm|fill_fields|open_text|risk_ack): (.+?)(?: \[([^\]]+)\])?$/gm)].map((match) => {
+    const [, kind = '', question = '', list] = match
+    const named = list === undefined ? undefined : input[list.trim()]
+    const values = Array.isArray(named) ? named.map(String) : (list?.split('|').map((value) => value.trim()) ?? [])
+    const extra: Record<string, JsonValue> = values.length === 0 ? {} : kind === 'fill_fields' ? { fields: values } : { options: values }
+    return { question, kind, ...extra }
+  })
+}
+
+function schemaOf(instructions: string): Record<string, JsonValue> | undefined {
+  const at = instructions.lastIndexOf('fits this schema:')
+  return at === -1 ? undefined : parsed(instructions.slice(at + 'fits this schema:'.length))
+}
+
+function jsonAfter(text: string, heading: string): Record<string, JsonValue> {
+  const at = text.indexOf(heading)
+  if (at === -1) return {}
+  const line = text.slice(at + heading.length).trimStart().split('\n', 1)[0] ?? ''
+  return parsed(line) ?? {}
+}
+
+function parsed(text: string): Record<string, JsonValue> | undefined {
+  try {
+    const value = JSON.parse(text.trim()) as JsonValue
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** What was read from files counts; else the texts of the input. */
+function textOf(input: Record<string, JsonValue>, turns: readonly Turn[]): string {
+  const read = turns.filter((turn) => turn.name === 'read_job_file').map((turn) => turn.result)
+  if (read.length > 0) return read.join('\n')
+  return Object.values(input)
+    .filter((value) => typeof value === 'string')
+    .join('\n')
+}
+
+/** Nobody replied in time: the server says so in a reply of its own. */
+function answerText(result: string): string {
+  return parsed(result)?.['reason'] === 'user_no_reply' ? '(nobody replied in time)' : result
+}
+
+function plainAnswer({ text, answers }: Facts): string {
+  const lines = answers.map(({ question, answer }) => `- ${question} ${answer}`)
+  return [`The demo model read this job: “${text.slice(0, 400)}”.`, ...lines].join('\n')
+}
+
+function asMarkdown(value: JsonValue): string {
+  const items = typeof value === 'object' && value !== null && !Array.isArray(value) ? value['items'] : undefined
+  if (!Array.isArray(items)) return `\`\`\`json\n${JSON.stringify(value, null, 2)}\n\`\`\`\n`
+  return items
+    .map((item) => {
+      const { task, owner, due } = item as Record<string, JsonValue>
+      const who = [owner, due].filter((part) => typeof part === 'string').join(', ')
+      return `- [ ] ${String(task)}${who === '' ? '' : ` (${who})`}\n`
+    })
+    .join('')
+}

@@ -1,0 +1,33 @@
+// An uploaded skill: a zip with one folder at the top, named like the skill. It is read
+// in memory and never installed.
+
+import { AppError } from '../errors/app-error.ts'
+import { readZip, type ZipFile } from '../kit/zip-reader.ts'
+import { readSkill, type Skill } from './skill.ts'
+
+export type SkillPackage = {
+  skill: Skill
+  /** Without the top folder. */
+  files: ZipFile[]
+}
+
+/** Throws `archive_…`, and `skill_package_invalid` with the reason. */
+export async function openSkillPackage(archive: Buffer): Promise<SkillPackage> {
+  const entries = readZip(archive)
+  const tops = new Set(entries.map(({ path }) => path.split('/', 1)[0] ?? ''))
+  const [top] = tops
+  if (tops.size !== 1 || top === undefined || entries.some(({ path }) => !path.includes('/'))) {
+    throw invalid('it must have exactly one folder at the top, and everything in it')
+  }
+  const files = entries.map(({ path, body }) => ({ path: path.slice(top.length + 1), body }))
+  const read = (path: string) => Promise.resolve(files.find((file) => file.path === path)?.body.toString('utf8'))
+  try {
+    return { skill: await readSkill(read, { folder: top, strict: true }), files }
+  } catch (error) {
+    throw invalid(error instanceof Error ? error.message : String(error))
+  }
+}
+
+function invalid(why: string): AppError {
+  return new AppError('skill_package_invalid', `The skill package cannot be used: ${why}.`)
+}

@@ -1,0 +1,154 @@
+// A skill: instructions in SKILL.md (with a front matter that names it) and, where it
+// has one, a runner card in assets/runner.json. Read from a folder or from an uploaded
+// package by the same code; it may only name files of its own package.
+
+import { z } from 'zod'
+import type { JsonValue } from '../journal/event.ts'
+
+export const executionModes = ['auto', 'interactive'] as const
+export type ExecutionMode = (typeof executionModes)[number]
+
+export type JsonSchema = Record<string, JsonValue>
+
+export type Skill = {
+  id: string
+  name: string
+  description: string
+  version: string | undefined
+  /** SKILL.md without its front matter. */
+  text: string
+  modes: ExecutionMode[]
+  /** Null: all engines. */
+  engines: string[] | null
+  unsupportedEngines: string[]
+  schemas: { input: JsonSchema | undefined; parameter: JsonSchema | undefined; output: JsonSchema | undefined }
+  /** Properties of the input that are uploaded as files. */
+  fileInputs: { name: string; required: boolean }[]
+}
+
+/** A package, by path; undefined where it has no such file. */
+export type PackageReader = (path: string) => Promise<string | undefined>
+
+const engineNames = z.array(z.string().min(1).max(100)).max(50)
+const schemaPath = z.string().min(1).max(300)
+
+export const runnerCard = z.object({
+  id: z.string().regex(/^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$/, 'must have letters, digits, _ - and . only'),
+  version: z.string().max(100).optional(),
+  name: z.string().max(200).optional(),
+  execution_modes: z.array(z.enum(executionModes)).min(1),
+  engines: engineNames.min(1).optional(),
+  unsupported_engines: engineNames.optional(),
+  schemas: z
+    .object({ input: schemaPath.optional(), parameter: schemaPath.optional(), output: schemaPath.optional() })
+    .optional(),
+})
+
+const textBytesMax = 256 * 1024
+
+/** Throws an Error whose message says what is wrong with the package. `strict`: as an uploaded one has to be. */
+export async function readSkill(read: PackageReader, { folder, strict }: { folder: string; strict: boolean }): Promise<Skill> {
+  const source = await read('SKILL.md')
+  if (source === undefined) throw new Error('there is no SKILL.md')
+  if (source.length > textBytesMax) throw new Error('SKILL.md is longer than 256 KiB')
+  const { fields, text } = frontMatter(source)
+  const name = fields.get('name') ?? ''
+  if (name === '') throw new Error('the front matter of SKILL.md has no name')
+  const description = fields.get('description') ?? ''
+  if (text.trim() === '') throw new Error('SKILL.md has no instructions')
+
+  const cardText = await read('assets/runner.json')
+  if (cardText === undefined && strict) throw new Error('there is no assets/runner.json')
+  const card = cardText === undefined ? { id: name, execution_modes: [...executionModes] } : parseCard(cardText)
+  if (card.id !== folder) throw new Error(`its folder is ${folder} and the id of its runner card ${card.id}; they must be the same`)
+  if (strict && name !== card.id) throw new Error(`the name in SKILL.md is ${name} and the id of the runner card ${card.id}; they must be the same`)
+
+  const engines = card.engines ?? null
+  const unsupportedEngines = card.unsupported_engines ?? []
+  if (engines !== null) {
+    const both = engines.filter((engine) => unsupportedEngines.includes(engine))
+    if (both.length > 0) throw new Error(`${both.join(', ')} is in engines and in unsupported_engines`)
+  }
+  const schema = async (kind: 'input' | 'parameter' | 'output') => {
+    const path = card.schemas?.[kind]
+    if (path === undefined) {
+      if (strict) throw new Error(`runner.json names no ${kind} schema`)
+      return undefined
+    }
+    return await readSchema(read, kind, path)
+  }
+  const schemas = { input: await schema('input'), parameter: await schema('parameter'), output: await schema('output') }
+  return {
+    id: card.id,
+    name: card.name ?? name,
+    description,
+    version: card.version,
+    text: text.trim(),
+    modes: [...new Set(card.execution_modes)],
+    engines,
+    unsupportedEngines,
+    schemas,
+    fileInputs: fileInputsOf(schemas.input),
+  }
+}
+
+export function supportsEngine(skill: Skill, engine: string): boolean {
+  return (skill.engines === null || skill.engines.includes(engine)) && !skill.unsupportedEngines.includes(engine)
+}
+
+type Card = z.infer<typeof runnerCard>
+
+function parseCard(text: string): Card {
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch {
+    throw new Error('assets/runner.json is not valid JSON')
+  }
+  const parsed = runnerCard.safeParse(value)
+  if (parsed.success) return parsed.data
+  const issue = parsed.error.issues[0]
+  throw new Error(`assets/runner.json: ${issue?.path.join('.') ?? ''} ${issue?.message ?? 'is not valid'}`)
+}
+
+async function readSchema(read: PackageReader, kind: string, path: string): Promise<JsonSchema> {
+  const parts = path.split('/')
+  if (/[\\\0]|^[A-Za-z]:/.test(path) || parts.some((part) => part === '' || part === '.' || part === '..')) {
+    throw new Error(`the ${kind} schema ${JSON.stringify(path)} is not a path inside the package`)
+  }
+  const text = await read(path)
+  if (text === undefined) throw new Error(`there is no ${path}, which runner.json names as the ${kind} schema`)
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch {
+    throw new Error(`${path} is not valid JSON`)
+  }
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new Error(`${path} is not a JSON Schema (an object)`)
+  return value as JsonSchema
+}
+
+/** `key: value` lines between two lines of `---`; values may be quoted. All that is needed of YAML here. */
+export function frontMatter(source: string): { fields: Map<string, string>; text: string } {
+  const match = /^\uFEFF?---[ \t]*\r?\n([\s\S]*?)\r?\n---[ \t]*(?:\r?\n|$)([\s\S]*)$/.exec(source)
+  if (match === null) throw new Error('SKILL.md does not begin with a front matter (---, name, description, ---)')
+  const fields = new Map<string, string>()
+  for (const line of (match[1] ?? '').split(/\r?\n/)) {
+    const field = /^([A-Za-z][\w-]*):[ \t]*(.*)$/.exec(line)
+    if (field === null) continue
+    const value = (field[2] ?? '').trim()
+    const quoted = /^"(.*)"$|^'(.*)'$/.exec(value)
+    fields.set(field[1] ?? '', quoted?.[1] ?? quoted?.[2] ?? value)
+  }
+  return { fields, text: match[2] ?? '' }
+}
+
+function fileInputsOf(schema: JsonSchema | undefined): Skill['fileInputs'] {
+  const properties = schema?.['properties']
+  if (typeof properties !== 'object' || properties === null || Array.isArray(properties)) return []
+  const required = Array.isArray(schema?.['required']) ? schema['required'] : []
+  return Object.entries(properties).flatMap(([name, property]) => {
+    const source = (property as Record<string, JsonValue> | null)?.['x-input-source']
+    return source === 'file' ? [{ name, required: required.includes(name) }] : []
+  })
+}
