@@ -12,6 +12,7 @@ import type { Clock } from '../kit/clock.ts'
 import { eventBytesMax, isBarrier, type NewEvent, type RunEvent } from '../journal/event.ts'
 import { checkEvent } from '../journal/event-codec.ts'
 import { applyEvent, checkTransition, type RunState } from '../journal/run-state.ts'
+import { PairCheck } from '../journal/pairs.ts'
 import { phaseAfter } from '../journal/transitions.ts'
 import type { RunWrite, Store } from '../stores/store.ts'
 import { foldRows, type RowChanges } from './row-folds.ts'
@@ -60,10 +61,12 @@ export class RunWriter {
   push(...events: NewEvent[]): void {
     if (this.lost !== undefined) throw this.lost
     let { phase } = this.state
+    const pairs = new PairCheck(this.state)
     for (const event of events) {
       checkEvent(event)
       checkSize(event)
       checkTransition({ phase }, event)
+      checkPair(pairs, event)
       phase = phaseAfter(phase, event)
     }
     const at = this.parts.clock.now()
@@ -171,4 +174,9 @@ export class RunWriter {
 function checkSize(event: NewEvent): void {
   if (event.type !== 'text.delta' && event.type !== 'reasoning.delta') return
   if (event.data.text.length > eventBytesMax) throw new AppError('event_too_large', 'One delta holds at most 1 MiB of text.')
+}
+
+function checkPair(pairs: PairCheck, event: NewEvent): void {
+  const reason = pairs.refusal(event)
+  if (reason !== null) throw new AppError('transition_refused', `The journal refused an event: ${reason}.`)
 }

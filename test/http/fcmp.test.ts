@@ -32,7 +32,7 @@ async function serve(context: TestContext, parts: Pick<Rig, 'store' | 'bus' | 'c
   const services = { store: parts.store, streams, settings: { fcmpHeartbeatMs: heartbeatMs } } as unknown as Services
   const server: Server = Fastify({
     forceCloseConnections: true,
-  }).withTypeProvider<ZodTypeProvider>() as unknown as Server
+  }).withTypeProvider<ZodTypeProvider>()
   server.setValidatorCompiler(validatorCompiler)
   server.setSerializerCompiler(serializerCompiler)
   installErrorReplies(server)
