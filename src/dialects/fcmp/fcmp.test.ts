@@ -246,6 +246,7 @@ describe('fcmp', () => {
     )
 
     assert.equal(line(blank), `${begun} ${done}`)
+    told(blank, { onViolation: ({ type }) => assert.fail(`${type} was meant to go out`) })
   })
 
   it('names the stream’s frames chat_event, with seq as id on its own routes and the address elsewhere', () => {
