@@ -44,7 +44,16 @@ export function createToolRegistry(entries: ToolEntry[], options: { close?: () =
         reason = `Its input schema cannot be used: ${check.reason}`
       }
     }
-    listings.push({ name, description, effect, available: reason === null, reason, source: entry.source })
+    const audience = 'tool' in entry ? entry.tool.audience : undefined
+    listings.push({
+      name,
+      description,
+      effect,
+      available: reason === null,
+      reason,
+      source: entry.source,
+      ...(audience === undefined ? {} : { audience }),
+    })
   })
 
   // A stored run keeps the name that a tool had. A prefixed name goes on meaning its tool after the collision is gone

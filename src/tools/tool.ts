@@ -69,6 +69,8 @@ export type ToolListing = {
   /** Why it is not offered to the model. */
   reason: string | null
   source: string
+  /** Where it is not offered to all runs. */
+  audience?: Audience
 }
 
 export interface ToolRegistry {

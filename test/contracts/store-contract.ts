@@ -9,6 +9,7 @@ import { claimContract } from './store-contract-claim.ts'
 import { comparisonContract } from './store-contract-comparisons.ts'
 import { conversationContract } from './store-contract-conversations.ts'
 import { interactionContract } from './store-contract-interactions.ts'
+import { jobContract } from './store-contract-jobs.ts'
 import { journalContract } from './store-contract-journal.ts'
 import { turnContract } from './store-contract-turns.ts'
 import { upkeepContract } from './store-contract-upkeep.ts'
@@ -31,6 +32,7 @@ export function storeContract(name: string, open: OpenStore): void {
     acceptContract(open)
     claimContract(open)
     interactionContract(open)
+    jobContract(open)
     conversationContract(open)
     turnContract(open)
     comparisonContract(open)

@@ -199,6 +199,7 @@ describe('somebody else’s ids', () => {
     'GET /v1/agent/runs/{runId}/timeline': { expect: notFound },
     'GET /v1/agent/runs/{runId}/stream': { expect: notFound },
     'GET /v1/agent/runs/{runId}/outputs/{outputId}': { expect: notFound },
+    'GET /v1/agent/runs/{runId}/invariants': { expect: notFound },
     'POST /v1/agent/runs/{runId}/cancel': { body: () => ({}), expect: notFound },
     'POST /v1/conversations': { body: () => ({}), expect: ({ status }) => assert.equal(status, 200) },
     'GET /v1/conversations': { path: ({ conversationId }) => `?before=${conversationId}`, expect: notFound },
@@ -280,6 +281,30 @@ describe('somebody else’s ids', () => {
     'GET /metrics': { expect: saysNothingAboutAnybody },
   }
 
+  // What a run of the jobs family says, under both of its prefixes.
+  const eventReads = ['events', 'events/history', 'invariants', 'logs', 'logs/range']
+  for (const prefix of ['/v1/jobs', '/v1/temp-skill-runs'])
+    for (const read of eventReads)
+      rows[`GET ${prefix}/{request_id}/${read}`] = {
+        path: () => (read === 'logs/range' ? '?stream=stdout' : ''),
+        expect: notFound,
+      }
+
+  // Asked with a real job of the owner under each prefix.
+  for (const prefix of ['/v1/jobs', '/v1/temp-skill-runs']) {
+    for (const read of ['', '/interaction/pending', '/result', '/artifacts', '/artifacts/{*}', '/bundle'])
+      rows[`GET ${prefix}/{request_id}${read}`] = { expect: notFound }
+    for (const write of ['/upload', '/cancel', '/interaction/reply'])
+      rows[`POST ${prefix}/{request_id}${write}`] = {
+        body: () => ({ interaction_id: 1, response: 'yes' }),
+        expect: notFound,
+      }
+  }
+  rows['POST /v1/jobs'] = { body: () => ({ skill_id: 'text-digest' }), expect: ({ status }) => assert.equal(status, 400) }
+  rows['POST /v1/temp-skill-runs'] = { body: () => ({}), expect: saysNothingAboutAnybody }
+  rows['GET /v1/skills'] = { expect: saysNothingAboutAnybody }
+  rows['GET /v1/skills/{skill_id}'] = { expect: notFound }
+
   async function routes(): Promise<string[]> {
     const { body } = await open.call('GET', '/openapi.json')
     return Object.entries(body.paths as Record<string, Json>).flatMap(([path, methods]) =>
@@ -314,9 +339,19 @@ describe('somebody else’s ids', () => {
       outputId: 'any',
       comparison_id: 'any',
       trace_id: owned.runId,
+      skill_id: 'nothing',
       message_id: owned.messageId,
     }
+    const skill_id = 'action-items'
+    const jobs = {
+      '/v1/jobs/': (await open.call('POST', '/v1/jobs', { user, body: { skill_id } })).body.request_id as string,
+      '/v1/temp-skill-runs/': (await open.call('POST', '/v1/temp-skill-runs', { user, body: {} })).body
+        .request_id as string,
+    }
     const seenByOwner = async () => [
+      ...(await Promise.all(
+        Object.entries(jobs).map(async ([prefix, id]) => (await open.call('GET', prefix + id, { user })).body),
+      )),
       (await open.call('GET', `/v1/conversations/${conversationId}`, { user })).body,
       (await open.call('GET', `/v1/conversations/${conversationId}/messages`, { user })).body,
       (await open.call('GET', `/v1/agent/runs/${owned.runId}`, { user })).body,
@@ -337,7 +372,9 @@ describe('somebody else’s ids', () => {
             ...(row.body === undefined ? {} : { body: row.body(owned) }),
           },
         )
-      const answer = await ask((name) => ids[name] ?? assert.fail(`${route}: what is ${name}?`))
+      const job = Object.entries(jobs).find(([prefix]) => pattern.startsWith(prefix))?.[1]
+      const known = job === undefined ? ids : { ...ids, request_id: job }
+      const answer = await ask((name) => known[name] ?? assert.fail(`${route}: what is ${name}?`))
       const invented = await ask(() => 'invented')
       try {
         row.expect(answer)

@@ -152,7 +152,9 @@ describe('MCP and missing tools', () => {
 
     const [asked] = await house.asked(user)
     const offered = ((asked?.body.tools ?? []) as Json[]).map((tool) => tool.function.name as string)
-    const usable = (await listed()).filter((tool) => tool.available).map((tool) => tool.name as string)
+    // Those of jobs are offered to jobs.
+    const forAll = (await listed()).filter((tool) => tool.audience === undefined)
+    const usable = forAll.filter((tool) => tool.available).map((tool) => tool.name as string)
     assert.deepEqual(offered.toSorted(), usable.toSorted())
     assert.ok(!offered.includes('send_feishu_message'))
     for (const name of offered) assert.match(name, /^[a-zA-Z0-9_-]{1,64}$/)

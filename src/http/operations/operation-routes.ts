@@ -39,6 +39,7 @@ export function operationRoutes(server: Server, services: Services, version: str
               available: z.boolean(),
               reason: z.string().nullable(),
               source: z.string(),
+              audience: z.string().optional().describe('Which runs it is offered to, where not to all.'),
             }),
           ),
         },

@@ -1,0 +1,189 @@
+// Jobs under a clock that is moved: deadlines of questions, who wins, and what a restart
+// makes of them. The real scheduler, loop and store; only the model is scripted.
+
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, test, type TestContext } from 'node:test'
+import { calls, crashImage, openRig, type Rig, type RigOptions, says, toolOf } from '../../test/support/run-rig.ts'
+import type { StepRequest } from '../engines/engine.ts'
+import type { JsonValue } from '../journal/event.ts'
+import type { Skill } from '../skills/skill.ts'
+import { createJobTools } from '../tools/job-tools.ts'
+import { jobFilesOf } from '../runs/job-files.ts'
+import type { RunRow } from '../stores/store.ts'
+import { JobService } from './job-service.ts'
+
+const skill: Skill = {
+  id: 'errand',
+  name: 'Errand',
+  description: '',
+  version: undefined,
+  text: 'Run the errand.',
+  modes: ['auto', 'interactive'],
+  engines: null,
+  unsupportedEngines: [],
+  schemas: { input: undefined, parameter: undefined, output: undefined },
+  fileInputs: [],
+}
+const timeoutMs = 60_000
+
+/** Asks once, then says what it was told. */
+function asksOnce(request: StepRequest) {
+  const told = request.messages.findLast((message) => message.role === 'tool')
+  return told === undefined ? calls({ callId: 'c1', name: 'ask_user', input: { question: 'Go?' } }) : says(told.content)
+}
+
+async function rigged(context: TestContext, options: RigOptions = {}): Promise<{ rig: Rig; jobs: JobService }> {
+  const lateStore: { store?: Rig['store'] } = {}
+  const files = {
+    readInput: (runId: string, path: string) => jobFilesOf(lateStore.store!).readInput(runId, path),
+    putArtifact: (runId: string, path: string, text: string) => jobFilesOf(lateStore.store!).putArtifact(runId, path, text),
+  }
+  const rig = await openRig({ answer: asksOnce, ...options, tools: [...createJobTools(files), ...(options.tools ?? [])] })
+  lateStore.store = rig.store
+  context.after(() => rig.close())
+  const jobs = new JobService({
+    store: rig.store,
+    runs: rig.service,
+    skills: { list: () => [], get: () => skill },
+    clock: rig.clock,
+    engineName: 'scripted',
+  })
+  return { rig, jobs }
+}
+
+async function waiting(rig: Rig, jobs: JobService, options: Record<string, JsonValue>): Promise<RunRow> {
+  const { run } = await jobs.create(
+    'ada',
+    'jobs',
+    { skillId: 'errand', engine: 'scripted', input: {}, parameter: {}, model: undefined, runtimeOptions: { execution_mode: 'interactive', ...options } },
+    null,
+  )
+  await rig.until(run.id, ({ status }) => status === 'waiting_user')
+  return (await rig.store.readRun(run.id)) as RunRow
+}
+
+const alone = { interactive_require_user_reply: false, session_timeout_sec: timeoutMs / 1000 }
+const ended = ({ endedAt }: { endedAt: number | null }) => endedAt !== null
+
+/** The scheduler may still be looking up the deadline when time jumps over it; then it wakes a moment later. */
+async function endsSoon(rig: Rig, runId: string): Promise<void> {
+  for (let tries = 0; tries < 5000; tries += 1) {
+    if (((await rig.store.readRun(runId))?.endedAt ?? null) !== null) return
+    await rig.clock.advance(1)
+    await new Promise((resolve) => setTimeout(resolve, 1))
+  }
+  assert.fail('the run did not end')
+}
+
+async function resolutions(rig: Rig, runId: string): Promise<unknown[]> {
+  return (await rig.events(runId)).flatMap((event) =>
+    event.type === 'input.resolved'
+      ? [event.data.resolution]
+      : event.type === 'run.state' && event.data.from === 'waiting_user'
+        ? [event.data.trigger]
+        : [],
+  )
+}
+
+describe('a question that may be left unanswered', () => {
+  test('lets the agent go on alone when its time has come, once, with a reply that says so', async (context) => {
+    const { rig, jobs } = await rigged(context)
+    const run = await waiting(rig, jobs, alone)
+
+    await rig.clock.advance(timeoutMs - 1)
+    const before = await rig.store.readRun(run.id)
+    await rig.clock.advance(1)
+    await endsSoon(rig, run.id)
+
+    assert.equal(before?.status, 'waiting_user')
+    assert.deepEqual(await resolutions(rig, run.id), ['auto_decided', 'interaction.auto_decide.timeout'])
+    const [row] = await rig.store.interactionsOf(run.id)
+    assert.equal(row?.reply?.key, 'auto-timeout:1')
+    const told = (await rig.events(run.id)).find((event) => event.type === 'tool.done')
+    assert.deepEqual(told?.data.output, {
+      source: 'auto_decide_timeout',
+      interaction_id: 1,
+      reason: 'user_no_reply',
+      policy: 'engine_judgement',
+      instruction: 'Nobody replied in time. Decide by your own judgement, say what you assumed, and go on.',
+    })
+  })
+
+  test('is answered by a reply that comes first; the deadline then changes nothing', async (context) => {
+    const { rig, jobs } = await rigged(context)
+    const run = await waiting(rig, jobs, alone)
+
+    await rig.clock.advance(timeoutMs - 1)
+    await jobs.reply(run, 'ada', { interactionId: 1, response: 'me first', key: undefined })
+    await rig.until(run.id, ended)
+    await rig.clock.advance(timeoutMs)
+
+    assert.deepEqual(await resolutions(rig, run.id), ['replied', 'interaction.reply.accepted'])
+    assert.equal((await rig.events(run.id)).find((event) => event.type === 'run.ended')?.data.output, 'me first')
+  })
+
+  test('takes no reply after its time, also when nobody has acted on the deadline yet', async (context) => {
+    const { rig, jobs } = await rigged(context)
+    const run = await waiting(rig, jobs, alone)
+    await rig.scheduler.drain()
+    await rig.clock.advance(timeoutMs)
+
+    await assert.rejects(jobs.reply(run, 'ada', { interactionId: 1, response: 'late', key: undefined }), { code: 'interaction_stale' })
+  })
+
+  test('goes on alone after a crash too: at once where its time came meanwhile, and once', async (context) => {
+    const folder = mkdtempSync(join(tmpdir(), 'polylog-job-'))
+    context.after(() => rmSync(folder, { recursive: true, force: true }))
+    const file = join(folder, 'first.db')
+    const first = await rigged(context, { file })
+    const run = await waiting(first.rig, first.jobs, alone)
+    crashImage(file, join(folder, 'second.db'))
+    const clock = first.rig.clock
+    await first.rig.scheduler.drain()
+    await clock.advance(timeoutMs)
+
+    const second = await rigged(context, { file: join(folder, 'second.db'), clock, node: 'node-2' })
+    second.rig.scheduler.start()
+    await second.rig.until(run.id, ended)
+
+    assert.deepEqual(await resolutions(second.rig, run.id), ['auto_decided', 'interaction.auto_decide.timeout'])
+  })
+
+  test('never stands for consent: a call that waits for it is refused', async (context) => {
+    let sent = 0
+    const send = toolOf({
+      name: 'send',
+      effect: 'unsafe',
+      confirm: 'always',
+      run: () => {
+        sent += 1
+        return Promise.resolve({ ok: true, output: 'sent', summary: 'sent' })
+      },
+    })
+    const answer = (request: StepRequest) => {
+      const told = request.messages.findLast((message) => message.role === 'tool')
+      return told === undefined ? calls({ callId: 'c1', name: 'send' }) : says(told.content)
+    }
+    const { rig, jobs } = await rigged(context, { answer, tools: [send] })
+    const run = await waiting(rig, jobs, alone)
+
+    await rig.clock.advance(timeoutMs)
+    await endsSoon(rig, run.id)
+
+    assert.equal(sent, 0)
+    assert.deepEqual(await resolutions(rig, run.id), ['expired', 'interaction.auto_decide.timeout'])
+  })
+})
+
+test('a question that must be answered waits for ever', async (context) => {
+  const { rig, jobs } = await rigged(context)
+  const run = await waiting(rig, jobs, { session_timeout_sec: 1 })
+
+  await rig.clock.advance(365 * 24 * 3_600_000)
+
+  assert.equal((await rig.store.readRun(run.id))?.status, 'waiting_user')
+  assert.equal((await rig.store.interactionsOf(run.id))[0]?.deadlineAt, null)
+})

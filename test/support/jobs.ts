@@ -1,0 +1,137 @@
+// A client of the job API, over a real socket, and skills to run with it.
+
+import assert from 'node:assert/strict'
+import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { writeZip } from '../../src/kit/zip-writer.ts'
+import type { Answer, House, Json } from './house.ts'
+import { until } from './house.ts'
+import { openStream, type SseStream } from './sse.ts'
+
+export type Family = 'jobs' | 'temp-skill-runs'
+export const families: readonly Family[] = ['jobs', 'temp-skill-runs']
+
+export type Package = Record<string, string>
+
+/** A whole package; `changes` replace files (undefined removes one). */
+export function errand(changes: Record<string, string | undefined> = {}): Package {
+  const files: Record<string, string | undefined> = {
+    'SKILL.md': '---\nname: errand\ndescription: Runs an errand.\n---\nRun the errand called moonwalk.',
+    'assets/runner.json': JSON.stringify({
+      id: 'errand',
+      execution_modes: ['auto', 'interactive'],
+      schemas: { input: 'assets/any.json', parameter: 'assets/any.json', output: 'assets/output.json' },
+    }),
+    'assets/any.json': JSON.stringify({ type: 'object' }),
+    'assets/output.json': JSON.stringify({
+      type: 'object',
+      properties: { done: { type: 'boolean' } },
+      required: ['done'],
+      additionalProperties: false,
+    }),
+    ...changes,
+  }
+  return Object.fromEntries(Object.entries(files).flatMap(([path, text]) => (text === undefined ? [] : [[path, text]])))
+}
+
+/** A skills folder with `errand`, `needs-file` (an upload is required), `picky` (auto only, another engine) and a broken one. */
+export function skillsFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'polylog-skills-'))
+  const write = (name: string, files: Package) => {
+    for (const [path, text] of Object.entries(files)) {
+      const file = join(folder, name, path)
+      mkdirSync(dirname(file), { recursive: true })
+      writeFileSync(file, text)
+    }
+  }
+  write('errand', errand())
+  write('needs-file', {
+    'SKILL.md': '---\nname: needs-file\ndescription: Reads a file.\n---\nRead the file.',
+    'assets/runner.json': JSON.stringify({ id: 'needs-file', execution_modes: ['auto'], schemas: { input: 'input.json' } }),
+    'input.json': JSON.stringify({
+      type: 'object',
+      properties: { what: { type: 'string' }, notes: { type: 'string', 'x-input-source': 'file' } },
+      required: ['what', 'notes'],
+    }),
+  })
+  write('picky', {
+    'SKILL.md': '---\nname: picky\ndescription: Runs elsewhere.\n---\nRun.',
+    'assets/runner.json': JSON.stringify({ id: 'picky', execution_modes: ['auto'], unsupported_engines: ['local'] }),
+  })
+  write('plain', { 'SKILL.md': '---\nname: plain\ndescription: Has no card.\n---\nSay something.' })
+  write('broken', { 'SKILL.md': 'no front matter' })
+  write('escaping', {
+    'SKILL.md': '---\nname: escaping\ndescription: Looks elsewhere.\n---\nRun.',
+    'assets/runner.json': JSON.stringify({
+      id: 'escaping',
+      execution_modes: ['auto'],
+      schemas: { input: '../errand/assets/any.json' },
+    }),
+  })
+  return folder
+}
+
+export function zipped(files: Package, top = 'errand/'): Buffer {
+  return writeZip(Object.entries(files).map(([path, text]) => ({ path: `${top}${path}`, body: Buffer.from(text) })))
+}
+
+export async function upload(house: House, path: string, user: string, parts: Record<string, Buffer>): Promise<Answer> {
+  const form = new FormData()
+  for (const [name, body] of Object.entries(parts)) form.set(name, new Blob([new Uint8Array(body)]), `${name}.zip`)
+  const url = new URL(`${path}/upload`, house.polylog.baseUrl)
+  url.searchParams.set('userId', user)
+  const response = await fetch(url, { method: 'POST', body: form })
+  const text = await response.text()
+  return { status: response.status, headers: response.headers, text, body: JSON.parse(text) as Json }
+}
+
+export type Job = {
+  readonly user: string
+  readonly id: string
+  readonly path: string
+  get(rest?: string): Promise<Answer>
+  post(rest: string, body?: Json): Promise<Answer>
+  reply(interactionId: number, response: unknown, key?: string): Promise<Answer>
+  reaches(...statuses: string[]): Promise<Json>
+  events(cursor?: number): Promise<SseStream>
+}
+
+export function jobOf(house: House, family: Family, user: string, id: string): Job {
+  const path = `/v1/${family}/${id}`
+  const job: Job = {
+    user,
+    id,
+    path,
+    get: (rest = '') => house.call('GET', path + rest, { user }),
+    post: (rest, body) => house.call('POST', path + rest, { user, ...(body === undefined ? {} : { body }) }),
+    reply: (interactionId, response, key) =>
+      job.post('/interaction/reply', {
+        interaction_id: interactionId,
+        response,
+        ...(key === undefined ? {} : { idempotency_key: key }),
+      }),
+    reaches: (...statuses) =>
+      until(`${path} to be ${statuses.join(' or ')}`, async () => {
+        const { body } = await job.get()
+        return statuses.includes(String(body.status)) ? body : undefined
+      }),
+    events: (cursor = 0) =>
+      openStream(`${house.polylog.baseUrl}${path}/events?cursor=${cursor}&userId=${encodeURIComponent(user)}`),
+  }
+  return job
+}
+
+/** Creates a job of the errand, with the user's name as the marker of its scripts; a temporary one is uploaded too. */
+export async function startJob(house: House, family: Family, user: string, options: Json = {}): Promise<Job> {
+  const common = { input: { what: user }, runtime_options: { execution_mode: 'interactive', ...options } }
+  const body = family === 'jobs' ? { skill_id: 'errand', ...common } : common
+  const created = await house.call('POST', `/v1/${family}`, { user, body })
+  assert.equal(created.status, 200, created.text)
+  const job = jobOf(house, family, user, String(created.body.request_id))
+  if (family === 'temp-skill-runs') {
+    const sent = await upload(house, job.path, user, { skill_package: zipped(errand()) })
+    assert.equal(sent.status, 200, sent.text)
+  }
+  return job
+}
