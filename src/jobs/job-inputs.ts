@@ -3,7 +3,7 @@
 
 import { AppError } from '../errors/app-error.ts'
 import type { JsonValue } from '../journal/event.ts'
-import { schemaComplaints } from '../runs/job-output.ts'
+import { schemaComplaints } from '../kit/json-schema.ts'
 import { type ExecutionMode, type JsonSchema, type Skill, supportsEngine } from '../skills/skill.ts'
 
 export type Values = Record<string, JsonValue>

@@ -95,9 +95,28 @@ describe('a zip archive', () => {
     // Both entries name the first file's place, and its name.
     zip.writeUInt32LE(0, second + 42)
     refused(zip, 'archive_invalid')
-    const inner = zipOf({ x: 'x' }).subarray(0, 34)
-    const nested = writeZip([{ path: 'a', body: inner }])
-    refused(nested.subarray(0, nested.length - 3), 'archive_invalid')
+  })
+
+  test('one of whose files lies inside another is refused', () => {
+    // `a` is stored and holds the whole of `b`, header and all; the directory lists both.
+    const inner = writeZip([{ path: 'b', body: text('small') }])
+    const innerDirectory = directoryOf(inner)
+    const whole = inner.subarray(0, innerDirectory)
+    const outer = writeZip([{ path: 'a', body: whole }])
+    const header = Buffer.from(outer.subarray(0, 31))
+    header.writeUInt16LE(0, 8)
+    header.writeUInt32LE(whole.length, 18)
+    const entryA = Buffer.from(outer.subarray(directoryOf(outer), directoryOf(outer) + 47))
+    entryA.writeUInt16LE(0, 10)
+    entryA.writeUInt32LE(whole.length, 20)
+    const entryB = Buffer.from(inner.subarray(innerDirectory, innerDirectory + 47))
+    entryB.writeUInt32LE(header.length, 42)
+    const end = Buffer.from(outer.subarray(-22))
+    end.writeUInt16LE(2, 8)
+    end.writeUInt16LE(2, 10)
+    end.writeUInt32LE(entryA.length + entryB.length, 12)
+    end.writeUInt32LE(header.length + whole.length, 16)
+    refused(Buffer.concat([header, whole, entryA, entryB, end]), 'archive_bomb')
   })
 
   test('with too many files is refused', () => {

@@ -1,11 +1,9 @@
 // What a job's final answer has to be: JSON that fits the output schema of its skill.
 // An answer that does not fit fails the run and says why; it is never bent to fit.
 
-import { Ajv2020 } from 'ajv/dist/2020.js'
 import { AppError } from '../errors/app-error.ts'
 import type { JsonValue, SkillSpec } from '../journal/event.ts'
-
-const complaintsMax = 5
+import { schemaComplaints } from '../kit/json-schema.ts'
 
 /** Throws `job_output_invalid`. A skill without an output schema may say anything. */
 export function checkOutput(skill: SkillSpec | undefined, text: string): void {
@@ -39,22 +37,5 @@ export function jsonOf(text: string): JsonValue | undefined {
     return JSON.parse(fenced?.[1] ?? trimmed) as JsonValue
   } catch {
     return undefined
-  }
-}
-
-/** What is wrong with a value, in a few sentences; a schema that cannot be used is itself one. */
-export function schemaComplaints(schema: Record<string, unknown>, value: unknown): string[] {
-  const { $schema: _draft, ...rest } = schema
-  const ajv = new Ajv2020({ strict: false, allErrors: true, logger: false })
-  try {
-    const validate = ajv.compile({ ...rest, $async: false })
-    if (validate(value)) return []
-    return (validate.errors ?? []).slice(0, complaintsMax).map((error) => {
-      const where = error.instancePath.slice(1).replaceAll('/', '.')
-      const extra = error.keyword === 'additionalProperties' ? ` (${String(error.params.additionalProperty)})` : ''
-      return `${where === '' ? 'value' : where} ${error.message ?? 'is not valid'}${extra}`
-    })
-  } catch (error) {
-    return [`the schema cannot be used: ${error instanceof Error ? error.message : String(error)}`]
   }
 }

@@ -135,6 +135,20 @@ describe('a call', () => {
     assert.deepEqual(decided, { do: 'ask', outcome: undefined, prompt: 'Call work' })
   })
 
+  it('that asks a question is put to a person, and the answer is its result; it is never run', () => {
+    const asking: Tool = {
+      ...toolWith('read'),
+      ask: () => ({ prompt: 'Which?', style: 'open_text', options: [], fields: [] }),
+    }
+
+    const fresh = planCall(callWith(), asking, fits)
+    const answered = planCall(callWith({ interactionId: 'i', decision: 'confirmed', reply: 'this' }), asking, fits)
+
+    assert.deepEqual([fresh.do, fresh.do === 'ask' ? fresh.prompt : ''], ['ask', 'Which?'])
+    assert.deepEqual(answered, { do: 'answer', output: 'this' })
+    assert.equal(planCall(callWith({ interactionId: 'i' }), asking, fits).do, 'wait')
+  })
+
   it('whose outcome is unknown is shown with a sentence that says so', () => {
     const decided = planCall(callWith({ started: true }), toolWith('unsafe'), fits)
 

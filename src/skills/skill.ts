@@ -4,6 +4,7 @@
 
 import { z } from 'zod'
 import type { JsonValue } from '../journal/event.ts'
+import { schemaBytesMax, schemaProblem } from '../kit/json-schema.ts'
 
 export const executionModes = ['auto', 'interactive'] as const
 export type ExecutionMode = (typeof executionModes)[number]
@@ -118,13 +119,15 @@ async function readSchema(read: PackageReader, kind: string, path: string): Prom
   }
   const text = await read(path)
   if (text === undefined) throw new Error(`there is no ${path}, which runner.json names as the ${kind} schema`)
+  if (text.length > schemaBytesMax) throw new Error(`${path} is longer than 128 KiB`)
   let value: unknown
   try {
     value = JSON.parse(text)
   } catch {
     throw new Error(`${path} is not valid JSON`)
   }
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new Error(`${path} is not a JSON Schema (an object)`)
+  const problem = schemaProblem(value)
+  if (problem !== null) throw new Error(`${path} is not a JSON Schema that can be used: ${problem}`)
   return value as JsonSchema
 }
 

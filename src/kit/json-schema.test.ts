@@ -1,0 +1,32 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { schemaComplaints, schemaProblem } from './json-schema.ts'
+
+test('a value that fits has no complaints, and one that does not is told where', () => {
+  const schema = { type: 'object', properties: { a: { type: 'integer' } }, required: ['a'], additionalProperties: false }
+
+  assert.deepEqual(schemaComplaints(schema, { a: 1 }), [])
+  assert.deepEqual(schemaComplaints(schema, { a: 'x' }), ['a must be integer'])
+  assert.deepEqual(schemaComplaints(schema, { a: 1, b: 2 }), ['value must NOT have additional properties (b)'])
+})
+
+test('schemas of any draft, with words that nobody knows, can be used', () => {
+  const schema = { $schema: 'http://json-schema.org/draft-07/schema#', type: 'string', format: 'nobody-knows', 'x-mine': 1 }
+
+  assert.equal(schemaProblem(schema), null)
+  assert.deepEqual(schemaComplaints(schema, 'x'), [])
+})
+
+test('a schema that cannot be used says why', () => {
+  assert.match(schemaProblem([]) ?? '', /not a JSON object/)
+  assert.match(schemaProblem({ type: 'nothing' }) ?? '', /cannot be used/)
+  assert.match(schemaProblem({ $ref: 'http://elsewhere.invalid/x' }) ?? '', /cannot be used/)
+  assert.match(schemaProblem(JSON.parse('{"not":'.repeat(20_000) + '{}' + '}'.repeat(20_000))) ?? '', /nested/)
+})
+
+test('a pattern that would take for ever is broken off', () => {
+  const schema = { type: 'string', pattern: '^(a+)+$' }
+
+  assert.deepEqual(schemaComplaints(schema, 'aaa'), [])
+  assert.deepEqual(schemaComplaints(schema, `${'a'.repeat(60)}!`), ['the schema takes too long to check'])
+})
