@@ -135,7 +135,10 @@ test('the commands of the README do what it says', async () => {
       output,
       /^id: a:\d+,b:\d+\ndata: \{"type":"done",.*"arm":"b","comparison_id":.*"vote_requested":true\}/m,
     )
-    assert.match(output, /"type":"interaction\.auto_decide\.timeout".*"type":"conversation\.completed".*"decision":"green"/s)
+    assert.match(
+      output,
+      /"type":"interaction\.auto_decide\.timeout".*"type":"conversation\.completed".*"decision":"green"/s,
+    )
     assert.match(output, /"preference":"b".*"side_b_config":"default".*\{"success":true,"scope":"mine","votes":1,/)
   } finally {
     await server.dispose()

@@ -16,7 +16,10 @@ export async function withUploads(
   await server.register((scope, _options, done) => {
     const bodyLimit = fileBytes * filesMax + frameBytes
     scope.addContentTypeParser('multipart/form-data', { parseAs: 'buffer', bodyLimit }, (request, body, parsed) => {
-      parseForm(body as Buffer, String(request.headers['content-type']), fileBytes).then((form) => parsed(null, form), parsed)
+      parseForm(body as Buffer, String(request.headers['content-type']), fileBytes).then(
+        (form) => parsed(null, form),
+        parsed,
+      )
     })
     routes(scope)
     done()
@@ -38,8 +41,10 @@ async function parseForm(body: Buffer, contentType: string, fileBytes: number): 
   const result = new UploadedForm()
   for (const [name, value] of form.entries()) {
     if (typeof value === 'string') continue
-    if (result.files.has(name)) throw new AppError('upload_invalid', `The form has two files ${JSON.stringify(name)}; send one.`)
-    if (value.size > fileBytes) throw new AppError('body_too_large', `A file may have at most ${fileBytes} bytes; send less.`)
+    if (result.files.has(name))
+      throw new AppError('upload_invalid', `The form has two files ${JSON.stringify(name)}; send one.`)
+    if (value.size > fileBytes)
+      throw new AppError('body_too_large', `A file may have at most ${fileBytes} bytes; send less.`)
     result.files.set(name, Buffer.from(await value.arrayBuffer()))
   }
   return result

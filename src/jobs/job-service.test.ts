@@ -39,9 +39,14 @@ async function rigged(context: TestContext, options: RigOptions = {}): Promise<{
   const lateStore: { store?: Rig['store'] } = {}
   const files = {
     readInput: (runId: string, path: string) => jobFilesOf(lateStore.store!).readInput(runId, path),
-    putArtifact: (runId: string, path: string, text: string) => jobFilesOf(lateStore.store!).putArtifact(runId, path, text),
+    putArtifact: (runId: string, path: string, text: string) =>
+      jobFilesOf(lateStore.store!).putArtifact(runId, path, text),
   }
-  const rig = await openRig({ answer: asksOnce, ...options, tools: [...createJobTools(files), ...(options.tools ?? [])] })
+  const rig = await openRig({
+    answer: asksOnce,
+    ...options,
+    tools: [...createJobTools(files), ...(options.tools ?? [])],
+  })
   lateStore.store = rig.store
   context.after(() => rig.close())
   const jobs = new JobService({
@@ -58,7 +63,14 @@ async function waiting(rig: Rig, jobs: JobService, options: Record<string, JsonV
   const { run } = await jobs.create(
     'ada',
     'jobs',
-    { skillId: 'errand', engine: 'scripted', input: {}, parameter: {}, model: undefined, runtimeOptions: { execution_mode: 'interactive', ...options } },
+    {
+      skillId: 'errand',
+      engine: 'scripted',
+      input: {},
+      parameter: {},
+      model: undefined,
+      runtimeOptions: { execution_mode: 'interactive', ...options },
+    },
     null,
   )
   await rig.until(run.id, ({ status }) => status === 'waiting_user')
@@ -131,7 +143,9 @@ describe('a question that may be left unanswered', () => {
     await rig.scheduler.drain()
     await rig.clock.advance(timeoutMs)
 
-    await assert.rejects(jobs.reply(run, 'ada', { interactionId: 1, response: 'late', key: undefined }), { code: 'interaction_stale' })
+    await assert.rejects(jobs.reply(run, 'ada', { interactionId: 1, response: 'late', key: undefined }), {
+      code: 'interaction_stale',
+    })
   })
 
   test('goes on alone after a crash too: at once where its time came meanwhile, and once', async (context) => {

@@ -105,7 +105,10 @@ export class JobService {
     const listed = files.map(({ path, body }) => ({ path, size: body.length }))
     const blobs = [
       ...files.map(({ path, body }) => ({ id: inputBlob(run.id, path), body: body.toString('base64') })),
-      ...(lent?.files ?? []).map(({ path, body }) => ({ id: packageBlobs(run.id) + path, body: body.toString('base64') })),
+      ...(lent?.files ?? []).map(({ path, body }) => ({
+        id: packageBlobs(run.id) + path,
+        body: body.toString('base64'),
+      })),
     ]
     const prepared = {
       input: jobInput(input, job.parameter, listed),
@@ -148,25 +151,43 @@ export class JobService {
       const known = reply.key === undefined ? undefined : rows.find((row) => row.reply?.key === reply.key)
       if (known !== undefined) {
         if (known.reply?.fingerprint === print) return { replayed: true }
-        throw new AppError('reply_key_reused', 'This idempotency_key came with another reply before. Use a new key for a new reply.')
+        throw new AppError(
+          'reply_key_reused',
+          'This idempotency_key came with another reply before. Use a new key for a new reply.',
+        )
       }
       const named = rows.find((row) => row.number === reply.interactionId)
       if (named !== undefined && named.status !== 'pending') {
         throw stale(`Interaction ${reply.interactionId} was answered before.`, current)
       }
       if (current.status !== 'waiting_user') {
-        throw new AppError('job_not_waiting', `The job is not waiting for a reply: it is ${current.status}.`, { details: { status: current.status } })
+        throw new AppError('job_not_waiting', `The job is not waiting for a reply: it is ${current.status}.`, {
+          details: { status: current.status },
+        })
       }
       const pending = rows.find((row) => row.status === 'pending')
       if (pending === undefined || pending !== named) {
-        throw stale(pending === undefined ? 'Nothing is asked at the moment.' : `The job asks ${pending.number}, not ${reply.interactionId}.`, current)
+        throw stale(
+          pending === undefined
+            ? 'Nothing is asked at the moment.'
+            : `The job asks ${pending.number}, not ${reply.interactionId}.`,
+          current,
+        )
       }
       const at = this.parts.clock.now()
-      if (await this.parts.runs.answer(pending, { ...decisionOf(pending, reply.response), by, at, ...(reply.key === undefined ? {} : { reply: { key: reply.key, fingerprint: print } }) })) {
+      if (
+        await this.parts.runs.answer(pending, {
+          ...decisionOf(pending, reply.response),
+          by,
+          at,
+          ...(reply.key === undefined ? {} : { reply: { key: reply.key, fingerprint: print } }),
+        })
+      ) {
         return { replayed: false }
       }
       // Somebody, or the deadline, was faster: look again.
-      if (pending.deadlineAt !== null && pending.deadlineAt <= at) throw stale('The time for this reply is over.', current)
+      if (pending.deadlineAt !== null && pending.deadlineAt <= at)
+        throw stale('The time for this reply is over.', current)
       current = (await this.parts.store.readRun(run.id)) ?? current
     }
   }
@@ -182,7 +203,10 @@ function decisionOf(row: InteractionRow, response: JsonValue) {
 
 function agrees(response: JsonValue): boolean {
   if (response === true) return true
-  if (typeof response === 'string') return /^\s*(?:yes|y|ok|okay|true|confirm|confirmed|approve|approved|allow|accept|是|好|好的|同意|确认|可以)\s*[.!。!]?\s*$/i.test(response)
+  if (typeof response === 'string')
+    return /^\s*(?:yes|y|ok|okay|true|confirm|confirmed|approve|approved|allow|accept|是|好|好的|同意|确认|可以)\s*[.!。!]?\s*$/i.test(
+      response,
+    )
   if (typeof response !== 'object' || response === null || Array.isArray(response)) return false
   return ['confirmed', 'confirm', 'approved', 'value'].some((name) => response[name] === true)
 }
@@ -202,5 +226,7 @@ function alreadyStarted(): AppError {
 }
 
 function stale(why: string, run: RunRow): AppError {
-  return new AppError('interaction_stale', `${why} Read interaction/pending again.`, { details: { status: run.status } })
+  return new AppError('interaction_stale', `${why} Read interaction/pending again.`, {
+    details: { status: run.status },
+  })
 }

@@ -15,7 +15,12 @@ test('the older names of the timeout count where the new one is missing, and los
 
 test('what is not on the list, or has a wrong value, is refused', () => {
   assert.throws(() => readRuntimeOptions({ excution_mode: 'auto' }), { code: 'runtime_option_unknown' })
-  for (const wrong of [{ debug: 'yes' }, { session_timeout_sec: 0 }, { session_timeout_sec: 1.5 }, { session_timeout_sec: '5' }]) {
-    assert.throws(() => readRuntimeOptions(wrong as never), { code: 'runtime_option_invalid' }, JSON.stringify(wrong))
+  for (const wrong of [
+    { debug: 'yes' },
+    { session_timeout_sec: 0 },
+    { session_timeout_sec: 1.5 },
+    { session_timeout_sec: '5' },
+  ]) {
+    assert.throws(() => readRuntimeOptions(wrong), { code: 'runtime_option_invalid' }, JSON.stringify(wrong))
   }
 })

@@ -14,7 +14,12 @@ export type RuntimeOptions = {
 
 const flags = ['verbose', 'no_cache', 'debug', 'debug_keep_temp', 'interactive_require_user_reply'] as const
 /** The first that is given counts; the others are its older names. */
-const timeouts = ['session_timeout_sec', 'interactive_wait_timeout_sec', 'hard_wait_timeout_sec', 'wait_timeout_sec'] as const
+const timeouts = [
+  'session_timeout_sec',
+  'interactive_wait_timeout_sec',
+  'hard_wait_timeout_sec',
+  'wait_timeout_sec',
+] as const
 const timeoutSecondsDefault = 1200
 /** A year; beyond that a deadline is a mistake. */
 const timeoutSecondsMax = 366 * 24 * 3600
@@ -24,7 +29,10 @@ const known: ReadonlySet<string> = new Set([...flags, ...timeouts, 'execution_mo
 export function readRuntimeOptions(given: Record<string, JsonValue>): RuntimeOptions {
   for (const name of Object.keys(given)) {
     if (!known.has(name)) {
-      throw new AppError('runtime_option_unknown', `There is no runtime option ${JSON.stringify(name)}. There are: ${[...known].join(', ')}.`)
+      throw new AppError(
+        'runtime_option_unknown',
+        `There is no runtime option ${JSON.stringify(name)}. There are: ${[...known].join(', ')}.`,
+      )
     }
   }
   for (const name of flags) {
@@ -39,7 +47,8 @@ export function readRuntimeOptions(given: Record<string, JsonValue>): RuntimeOpt
     }
   }
   const mode = given['execution_mode'] ?? 'auto'
-  if (!executionModes.includes(mode as ExecutionMode)) throw wrong('execution_mode', `one of ${executionModes.join(', ')}`)
+  if (!executionModes.includes(mode as ExecutionMode))
+    throw wrong('execution_mode', `one of ${executionModes.join(', ')}`)
   const timeout = timeouts.map((name) => given[name]).find((value) => value !== undefined)
   return {
     mode: mode as ExecutionMode,

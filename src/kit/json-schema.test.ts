@@ -3,7 +3,12 @@ import { test } from 'node:test'
 import { schemaComplaints, schemaProblem } from './json-schema.ts'
 
 test('a value that fits has no complaints, and one that does not is told where', () => {
-  const schema = { type: 'object', properties: { a: { type: 'integer' } }, required: ['a'], additionalProperties: false }
+  const schema = {
+    type: 'object',
+    properties: { a: { type: 'integer' } },
+    required: ['a'],
+    additionalProperties: false,
+  }
 
   assert.deepEqual(schemaComplaints(schema, { a: 1 }), [])
   assert.deepEqual(schemaComplaints(schema, { a: 'x' }), ['a must be integer'])
@@ -11,7 +16,12 @@ test('a value that fits has no complaints, and one that does not is told where',
 })
 
 test('schemas of any draft, with words that nobody knows, can be used', () => {
-  const schema = { $schema: 'http://json-schema.org/draft-07/schema#', type: 'string', format: 'nobody-knows', 'x-mine': 1 }
+  const schema = {
+    $schema: 'http://json-schema.org/draft-07/schema#',
+    type: 'string',
+    format: 'nobody-knows',
+    'x-mine': 1,
+  }
 
   assert.equal(schemaProblem(schema), null)
   assert.deepEqual(schemaComplaints(schema, 'x'), [])

@@ -46,7 +46,8 @@ function within(work: () => string[]): string[] {
   try {
     return runInNewContext('work()', { work }, { timeout: checkMsMax }) as string[]
   } catch (error) {
-    if ((error as { code?: string }).code === 'ERR_SCRIPT_EXECUTION_TIMEOUT') return ['the schema takes too long to check']
+    if ((error as { code?: string }).code === 'ERR_SCRIPT_EXECUTION_TIMEOUT')
+      return ['the schema takes too long to check']
     return [`the schema cannot be used: ${error instanceof Error ? error.message : String(error)}`]
   }
 }

@@ -50,13 +50,22 @@ export function readZip(archive: Buffer, limits: ZipLimits = zipLimits): ZipFile
   const count = archive.readUInt16LE(end + 10)
   const directorySize = archive.readUInt32LE(end + 12)
   const directoryAt = archive.readUInt32LE(end + 16)
-  if (archive.readUInt16LE(end + 4) !== 0 || archive.readUInt16LE(end + 6) !== 0 || archive.readUInt16LE(end + 8) !== count) {
+  if (
+    archive.readUInt16LE(end + 4) !== 0 ||
+    archive.readUInt16LE(end + 6) !== 0 ||
+    archive.readUInt16LE(end + 8) !== count
+  ) {
     throw invalid('it is one of several parts')
   }
-  if (count === 0xffff || directorySize === 0xffffffff || directoryAt === 0xffffffff) throw invalid('zip64 is not accepted')
+  if (count === 0xffff || directorySize === 0xffffffff || directoryAt === 0xffffffff)
+    throw invalid('zip64 is not accepted')
   if (directoryAt + directorySize !== end) throw invalid('its directory does not end where the archive does')
   // Folders count too: they cost as much to list.
-  if (count > limits.filesMax) throw new AppError('archive_too_many_files', `The archive has ${count} entries; at most ${limits.filesMax} are accepted.`)
+  if (count > limits.filesMax)
+    throw new AppError(
+      'archive_too_many_files',
+      `The archive has ${count} entries; at most ${limits.filesMax} are accepted.`,
+    )
   const entries = readDirectory(archive, directoryAt, end, count)
   checkNames(entries)
   checkSizes(entries, limits)
@@ -66,7 +75,8 @@ export function readZip(archive: Buffer, limits: ZipLimits = zipLimits): ZipFile
 function findEnd(archive: Buffer): number {
   const lowest = Math.max(0, archive.length - endBytes - commentBytesMax)
   for (let at = archive.length - endBytes; at >= lowest; at--) {
-    if (archive.readUInt32LE(at) === endSignature && at + endBytes + archive.readUInt16LE(at + 20) === archive.length) return at
+    if (archive.readUInt32LE(at) === endSignature && at + endBytes + archive.readUInt16LE(at + 20) === archive.length)
+      return at
   }
   throw invalid('it is not a zip archive, or it is cut off')
 }
@@ -75,7 +85,8 @@ function readDirectory(archive: Buffer, from: number, to: number, count: number)
   const entries: Entry[] = []
   let at = from
   for (let index = 0; index < count; index++) {
-    if (at + directoryBytes > to || archive.readUInt32LE(at) !== directorySignature) throw invalid('its directory is damaged')
+    if (at + directoryBytes > to || archive.readUInt32LE(at) !== directorySignature)
+      throw invalid('its directory is damaged')
     const nameLength = archive.readUInt16LE(at + 28)
     const next = at + directoryBytes + nameLength + archive.readUInt16LE(at + 30) + archive.readUInt16LE(at + 32)
     if (next > to) throw invalid('its directory is damaged')
@@ -84,7 +95,8 @@ function readDirectory(archive: Buffer, from: number, to: number, count: number)
     const flags = archive.readUInt16LE(at + 8)
     if ((flags & encryptedFlag) !== 0) throw invalid('it is encrypted')
     const method = archive.readUInt16LE(at + 10)
-    if (method !== 0 && method !== 8) throw invalid('it is packed in a way that is not accepted (only stored and deflate are)')
+    if (method !== 0 && method !== 8)
+      throw invalid('it is packed in a way that is not accepted (only stored and deflate are)')
     const packed = archive.readUInt32LE(at + 20)
     const size = archive.readUInt32LE(at + 24)
     const offset = archive.readUInt32LE(at + 42)
@@ -107,7 +119,10 @@ function checkKind(madeBy: number, mode: number, path: string): void {
     if (kind !== 0o120000) return
   }
   if (kind === 0 || kind === 0o100000 || kind === 0o040000) return
-  throw new AppError('archive_has_links', `The archive has an entry that is not a plain file: ${JSON.stringify(path)}. Pack the files themselves.`)
+  throw new AppError(
+    'archive_has_links',
+    `The archive has an entry that is not a plain file: ${JSON.stringify(path)}. Pack the files themselves.`,
+  )
 }
 
 function pathOf(name: Buffer): string {
@@ -138,7 +153,8 @@ function checkNames(entries: readonly Entry[]): void {
   }
   for (const name of seen) {
     for (let at = name.lastIndexOf('/'); at > 0; at = name.lastIndexOf('/', at - 1)) {
-      if (files.has(name.slice(0, at))) throw invalid(`${JSON.stringify(name.slice(0, at))} is a file and a folder in it`)
+      if (files.has(name.slice(0, at)))
+        throw invalid(`${JSON.stringify(name.slice(0, at))} is a file and a folder in it`)
     }
   }
 }
@@ -174,11 +190,13 @@ function unpack(archive: Buffer, entries: readonly Entry[], directoryAt: number)
 
 function dataStart(archive: Buffer, entry: Entry, directoryAt: number): number {
   const { offset } = entry
-  if (offset + localBytes > directoryAt || archive.readUInt32LE(offset) !== localSignature) throw invalid('a file in it is not where the directory says')
+  if (offset + localBytes > directoryAt || archive.readUInt32LE(offset) !== localSignature)
+    throw invalid('a file in it is not where the directory says')
   const nameLength = archive.readUInt16LE(offset + 26)
   const from = offset + localBytes + nameLength + archive.readUInt16LE(offset + 28)
   const name = archive.subarray(offset + localBytes, offset + localBytes + nameLength)
-  if (!name.equals(entry.name) || archive.readUInt16LE(offset + 8) !== entry.method) throw invalid('a file in it has two names')
+  if (!name.equals(entry.name) || archive.readUInt16LE(offset + 8) !== entry.method)
+    throw invalid('a file in it has two names')
   if ((archive.readUInt16LE(offset + 6) & encryptedFlag) !== 0) throw invalid('it is encrypted')
   return from
 }
@@ -191,12 +209,15 @@ function inflate(packed: Buffer, entry: Entry): Buffer {
       // One byte more than announced is enough to know that the size is a lie; nothing larger is ever held.
       body = inflateRawSync(packed, { maxOutputLength: entry.size + 1 })
     } catch (cause) {
-      if ((cause as { code?: string }).code === 'ERR_BUFFER_TOO_LARGE') throw bomb(`${JSON.stringify(entry.path)} is larger than it says`)
+      if ((cause as { code?: string }).code === 'ERR_BUFFER_TOO_LARGE')
+        throw bomb(`${JSON.stringify(entry.path)} is larger than it says`)
       throw invalid(`${JSON.stringify(entry.path)} cannot be unpacked`)
     }
   }
   if (body.length !== entry.size) {
-    throw body.length > entry.size ? bomb(`${JSON.stringify(entry.path)} is larger than it says`) : invalid(`${JSON.stringify(entry.path)} is shorter than it says`)
+    throw body.length > entry.size
+      ? bomb(`${JSON.stringify(entry.path)} is larger than it says`)
+      : invalid(`${JSON.stringify(entry.path)} is shorter than it says`)
   }
   if (crc32(body) !== entry.crc) throw invalid(`${JSON.stringify(entry.path)} is damaged`)
   return body
@@ -211,5 +232,8 @@ function bomb(why: string): AppError {
 }
 
 function unsafe(path: string): AppError {
-  return new AppError('archive_unsafe_path', `The archive has a path that is not accepted: ${JSON.stringify(path)}. Use plain relative paths.`)
+  return new AppError(
+    'archive_unsafe_path',
+    `The archive has a path that is not accepted: ${JSON.stringify(path)}. Use plain relative paths.`,
+  )
 }

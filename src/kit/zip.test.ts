@@ -10,27 +10,37 @@ import { readZip, zipLimits } from './zip-reader.ts'
 import { writeZip } from './zip-writer.ts'
 
 const text = (value: string) => Buffer.from(value)
-const zipOf = (files: Record<string, string>) => writeZip(Object.entries(files).map(([path, body]) => ({ path, body: text(body) })))
+const zipOf = (files: Record<string, string>) =>
+  writeZip(Object.entries(files).map(([path, body]) => ({ path, body: text(body) })))
 const directoryOf = (zip: Buffer) => zip.indexOf(Buffer.from([0x50, 0x4b, 1, 2]))
 
 function refused(zip: Buffer, code: string, limits = zipLimits): void {
-  assert.throws(() => readZip(zip, limits), (error: AppError) => {
-    assert.equal(error.code, code, error.message)
-    return true
-  })
+  assert.throws(
+    () => readZip(zip, limits),
+    (error: AppError) => {
+      assert.equal(error.code, code, error.message)
+      return true
+    },
+  )
 }
 
 describe('a zip archive', () => {
   test('gives back what was packed, whatever the names and contents', () => {
     const name = fc.stringMatching(/^[a-z][a-z0-9]{0,8}$/)
     fc.assert(
-      fc.property(fc.uniqueArray(fc.tuple(name, fc.uint8Array({ maxLength: 3000 })), { selector: ([path]) => path, maxLength: 8 }), (files) => {
-        const packed = writeZip(files.map(([path, body]) => ({ path: `top/${path}`, body })))
-        assert.deepEqual(
-          readZip(packed),
-          files.map(([path, body]) => ({ path: `top/${path}`, body: Buffer.from(body) })),
-        )
-      }),
+      fc.property(
+        fc.uniqueArray(fc.tuple(name, fc.uint8Array({ maxLength: 3000 })), {
+          selector: ([path]) => path,
+          maxLength: 8,
+        }),
+        (files) => {
+          const packed = writeZip(files.map(([path, body]) => ({ path: `top/${path}`, body })))
+          assert.deepEqual(
+            readZip(packed),
+            files.map(([path, body]) => ({ path: `top/${path}`, body: Buffer.from(body) })),
+          )
+        },
+      ),
       { numRuns: 50 },
     )
   })
@@ -125,7 +135,13 @@ describe('a zip archive', () => {
   })
 
   test('with the same name twice, also for systems that ignore case, is refused', () => {
-    refused(writeZip([{ path: 'a', body: text('1') }, { path: 'a', body: text('2') }]), 'archive_invalid')
+    refused(
+      writeZip([
+        { path: 'a', body: text('1') },
+        { path: 'a', body: text('2') },
+      ]),
+      'archive_invalid',
+    )
     refused(zipOf({ 'A/b': '1', 'a/B': '2' }), 'archive_invalid')
     refused(zipOf({ a: '1', 'a/b': '2' }), 'archive_invalid')
   })
@@ -142,7 +158,17 @@ describe('a zip archive', () => {
     zip64.writeUInt32LE(0xffffffff, directoryOf(good) + 24)
     const otherName = Buffer.from(good)
     otherName.write('b', 30)
-    for (const zip of [encrypted, damaged, bzip, zip64, otherName, good.subarray(0, -1), Buffer.alloc(0), text('hello'), Buffer.concat([good, text('x')])]) {
+    for (const zip of [
+      encrypted,
+      damaged,
+      bzip,
+      zip64,
+      otherName,
+      good.subarray(0, -1),
+      Buffer.alloc(0),
+      text('hello'),
+      Buffer.concat([good, text('x')]),
+    ]) {
       refused(zip, 'archive_invalid')
     }
   })

@@ -25,7 +25,8 @@ export function fillSchema(schema: Schema, facts: Facts): JsonValue {
 function fill(schema: Schema, name: string, facts: Facts, depth: number): JsonValue {
   if (depth > depthMax) return null
   if ('const' in schema) return schema['const'] ?? null
-  if (Array.isArray(schema['enum'])) return schema['enum'].find((value) => value === facts.input[name]) ?? schema['enum'][0] ?? null
+  if (Array.isArray(schema['enum']))
+    return schema['enum'].find((value) => value === facts.input[name]) ?? schema['enum'][0] ?? null
   const type = typeOf(schema)
   const known = fitting(byName[name]?.(facts) ?? facts.input[name], type)
   if (known !== undefined) return known
@@ -82,12 +83,15 @@ const byName: Record<string, (facts: Facts) => JsonValue> = {
 function title(text: string): string {
   const line = (text.split('\n').find((candidate) => candidate.trim() !== '') ?? '').replace(/^#+\s*/, '').trim()
   const sentence = sentences(line)[0] ?? line
-  return sentence.length <= titleCharsMax ? sentence.replace(/[.。]$/, '') : `${sentence.slice(0, titleCharsMax - 1).trimEnd()}…`
+  return sentence.length <= titleCharsMax
+    ? sentence.replace(/[.。]$/, '')
+    : `${sentence.slice(0, titleCharsMax - 1).trimEnd()}…`
 }
 
 function summary(facts: Facts): string {
   const { answers, text, parameter } = facts
-  if (answers.length > 0) return `Decided: ${decision(facts)}. ${answers.map(({ question, answer }) => `${question} ${answer}`).join(' ')}`
+  if (answers.length > 0)
+    return `Decided: ${decision(facts)}. ${answers.map(({ question, answer }) => `${question} ${answer}`).join(' ')}`
   const wanted = typeof parameter['sentences'] === 'number' ? parameter['sentences'] : summarySentences
   const body = text
     .split('\n')
@@ -99,11 +103,19 @@ function summary(facts: Facts): string {
 function decision({ answers, input }: Facts): string {
   const options = Array.isArray(input['options']) ? input['options'].map(String) : []
   const chosen = options.find((option) => answers.some(({ answer }) => answer.toLowerCase() === option.toLowerCase()))
-  return chosen ?? options.find((option) => answers.some(({ answer }) => answer.includes(option))) ?? options[0] ?? answers[0]?.answer ?? 'nothing'
+  return (
+    chosen ??
+    options.find((option) => answers.some(({ answer }) => answer.includes(option))) ??
+    options[0] ??
+    answers[0]?.answer ??
+    'nothing'
+  )
 }
 
 function sentences(text: string): string[] {
-  return (text.match(/[^.!?。！？]+(?:[.!?。！？]+|$)/g) ?? []).map((sentence) => sentence.trim()).filter((sentence) => sentence !== '')
+  return (text.match(/[^.!?。！？]+(?:[.!?。！？]+|$)/g) ?? [])
+    .map((sentence) => sentence.trim())
+    .filter((sentence) => sentence !== '')
 }
 
 /** Words of Latin and other spaced scripts, and single characters of those without spaces. */
@@ -138,7 +150,13 @@ function tasks(text: string): { task: string; owner: string | null; due: string 
     if (marked === null && promised === null) return []
     const rest = (promised?.[2] ?? marked?.[1] ?? '').replace(/[.。]$/, '')
     const due = /\s*\b(?:by|until|before|on) ((?:next |this )?[\p{L}\d][\p{L}\d ./-]{1,30})$/iu.exec(rest)
-    return [{ task: capital(due === null ? rest : rest.slice(0, due.index)), owner: promised?.[1] ?? null, due: due?.[1] ?? null }]
+    return [
+      {
+        task: capital(due === null ? rest : rest.slice(0, due.index)),
+        owner: promised?.[1] ?? null,
+        due: due?.[1] ?? null,
+      },
+    ]
   })
 }
 

@@ -6,7 +6,8 @@ import { planDemoJob } from './demo-job.ts'
 
 const tool = (name: string) => ({ name, description: '', inputSchema: {} })
 const opening = 'You carry out one job with the skill s. Follow it.'
-const questions = '\n\n## Questions\n\n- choose_one: Which? [options]\n- fill_fields: Who? [name | age]\n- open_text: Why?\n\n## Answer\n\n- confirm: not a question'
+const questions =
+  '\n\n## Questions\n\n- choose_one: Which? [options]\n- fill_fields: Who? [name | age]\n- open_text: Why?\n\n## Answer\n\n- confirm: not a question'
 const request = (system: string, user: string, later: ModelMessage[] = [], tools = ['ask_user']) => ({
   model: 'demo',
   messages: [{ role: 'system' as const, content: system }, { role: 'user' as const, content: user }, ...later],
@@ -25,9 +26,13 @@ test('the questions of a skill are asked one by one, with the options of the inp
   const input = 'Input (JSON):\n{"options":["a","b"]}'
   const first = planDemoJob(request(opening + questions, input))
   const second = planDemoJob(request(opening + questions, input, turn('1', {}, 'a')))
-  const last = planDemoJob(request(opening + questions, input, [...turn('1', {}, 'a'), ...turn('2', {}, 'x'), ...turn('3', {}, 'y')]))
+  const last = planDemoJob(
+    request(opening + questions, input, [...turn('1', {}, 'a'), ...turn('2', {}, 'x'), ...turn('3', {}, 'y')]),
+  )
 
-  assert.deepEqual(first?.calls, [{ name: 'ask_user', input: { question: 'Which?', kind: 'choose_one', options: ['a', 'b'] } }])
+  assert.deepEqual(first?.calls, [
+    { name: 'ask_user', input: { question: 'Which?', kind: 'choose_one', options: ['a', 'b'] } },
+  ])
   assert.deepEqual(second?.calls[0]?.input, { question: 'Who?', kind: 'fill_fields', fields: ['name', 'age'] })
   assert.deepEqual(last?.calls, [])
 })

@@ -24,14 +24,21 @@ export function planDemoJob(request: ModelRequest): JobPlan | undefined {
   const input = jsonAfter(said, 'Input (JSON):')
 
   const wantedFiles = [...said.matchAll(/^- (.+) \(\d+ bytes\)$/gm)].map((match) => match[1] ?? '').slice(0, filesMax)
-  const unread = wantedFiles.filter((path) => !turns.some((turn) => turn.name === 'read_job_file' && turn.input['path'] === path))
+  const unread = wantedFiles.filter(
+    (path) => !turns.some((turn) => turn.name === 'read_job_file' && turn.input['path'] === path),
+  )
   if (unread.length > 0 && offered.has('read_job_file')) {
-    return { reasoning: '', text: 'Reading what was uploaded.', calls: unread.map((path) => ({ name: 'read_job_file', input: { path } })) }
+    return {
+      reasoning: '',
+      text: 'Reading what was uploaded.',
+      calls: unread.map((path) => ({ name: 'read_job_file', input: { path } })),
+    }
   }
 
   const asked = turns.filter((turn) => turn.name === 'ask_user')
   const next = questionsOf(instructions, input)[asked.length]
-  if (next !== undefined && offered.has('ask_user')) return { reasoning: '', text: '', calls: [{ name: 'ask_user', input: next }] }
+  if (next !== undefined && offered.has('ask_user'))
+    return { reasoning: '', text: '', calls: [{ name: 'ask_user', input: next }] }
 
   const facts: Facts = {
     text: textOf(input, turns),
@@ -50,7 +57,9 @@ export function planDemoJob(request: ModelRequest): JobPlan | undefined {
 }
 
 function turnsOf(messages: readonly ModelMessage[]): Turn[] {
-  const results = new Map(messages.flatMap((message) => (message.role === 'tool' ? [[message.callId, message.content] as const] : [])))
+  const results = new Map(
+    messages.flatMap((message) => (message.role === 'tool' ? [[message.callId, message.content] as const] : [])),
+  )
   return messages.flatMap((message) =>
     message.role !== 'assistant'
       ? []
@@ -65,11 +74,14 @@ function turnsOf(messages: readonly ModelMessage[]): Turn[] {
 /** `- kind: question [one | two]`, or `[name]` for a list of the input. */
 function questionsOf(instructions: string, input: Record<string, JsonValue>): Record<string, JsonValue>[] {
   const section = /^## Questions[ \t]*$([\s\S]*?)(?=^#{1,2} |(?![\s\S]))/m.exec(instructions)?.[1] ?? ''
-  return [...section.matchAll(/^- (choose_one|confirm|fill_fields|open_text|risk_ack): (.+?)(?: \[([^\]]+)\])?$/gm)].map((match) => {
+  return [
+    ...section.matchAll(/^- (choose_one|confirm|fill_fields|open_text|risk_ack): (.+?)(?: \[([^\]]+)\])?$/gm),
+  ].map((match) => {
     const [, kind = '', question = '', list] = match
     const named = list === undefined ? undefined : input[list.trim()]
     const values = Array.isArray(named) ? named.map(String) : (list?.split('|').map((value) => value.trim()) ?? [])
-    const extra: Record<string, JsonValue> = values.length === 0 ? {} : kind === 'fill_fields' ? { fields: values } : { options: values }
+    const extra: Record<string, JsonValue> =
+      values.length === 0 ? {} : kind === 'fill_fields' ? { fields: values } : { options: values }
     return { question, kind, ...extra }
   })
 }
@@ -82,7 +94,11 @@ function schemaOf(instructions: string): Record<string, JsonValue> | undefined {
 function jsonAfter(text: string, heading: string): Record<string, JsonValue> {
   const at = text.indexOf(heading)
   if (at === -1) return {}
-  const line = text.slice(at + heading.length).trimStart().split('\n', 1)[0] ?? ''
+  const line =
+    text
+      .slice(at + heading.length)
+      .trimStart()
+      .split('\n', 1)[0] ?? ''
   return parsed(line) ?? {}
 }
 

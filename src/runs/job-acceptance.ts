@@ -72,7 +72,11 @@ export class JobAcceptance {
   }
 
   /** Lets a held job start with what was uploaded. Throws `job_already_started`, and `queue_full` without changing anything. */
-  async start(run: RunRow, prepared: EventData<'run.prepared'>, blobs: { id: string; body: string }[]): Promise<RunRow> {
+  async start(
+    run: RunRow,
+    prepared: EventData<'run.prepared'>,
+    blobs: { id: string; body: string }[],
+  ): Promise<RunRow> {
     const { store, clock, limits } = this.parts
     const known = (await store.readEvents(run.id, 0, 10)).events
     const event: RunEvent = { seq: run.lastSeq + 1, at: clock.now(), attempt: 1, type: 'run.prepared', data: prepared }
@@ -86,7 +90,9 @@ export class JobAcceptance {
       })
     } catch (error) {
       if (!(error instanceof AppError) || error.code !== 'run_fenced') throw error
-      throw new AppError('job_already_started', 'This job was started or cancelled before. Create a new one.', { cause: error })
+      throw new AppError('job_already_started', 'This job was started or cancelled before. Create a new one.', {
+        cause: error,
+      })
     }
   }
 

@@ -16,7 +16,8 @@ test('an answer has to fit the schema of its skill, where it has one', () => {
   checkOutput(skill, '{"a":1}')
   checkOutput(free, 'anything')
   checkOutput(undefined, 'anything')
-  for (const answer of ['{}', '[]', 'a', '']) assert.throws(() => checkOutput(skill, answer), { code: 'job_output_invalid' })
+  for (const answer of ['{}', '[]', 'a', ''])
+    assert.throws(() => checkOutput(skill, answer), { code: 'job_output_invalid' })
 })
 
 test('without a schema the data of a result is the text', () => {

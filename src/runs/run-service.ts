@@ -55,7 +55,11 @@ export class RunService {
   }
 
   /** An upload brought what a job was waiting for. */
-  async startJob(run: RunRow, prepared: EventData<'run.prepared'>, blobs: { id: string; body: string }[]): Promise<RunRow> {
+  async startJob(
+    run: RunRow,
+    prepared: EventData<'run.prepared'>,
+    blobs: { id: string; body: string }[],
+  ): Promise<RunRow> {
     this.refuseWhenStopped()
     return await this.jobs.start(run, prepared, blobs)
   }

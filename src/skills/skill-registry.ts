@@ -22,7 +22,11 @@ export async function readSkills(directory: string): Promise<SkillRegistry> {
     names = entries.filter((entry) => entry.isDirectory()).map((entry) => entry.name)
   } catch (cause) {
     if ((cause as { code?: string }).code !== 'ENOENT') {
-      throw new AppError('config_invalid', `The skills folder ${directory} cannot be read; set POLYLOG_SKILLS_DIR to a folder with skills.`, { cause })
+      throw new AppError(
+        'config_invalid',
+        `The skills folder ${directory} cannot be read; set POLYLOG_SKILLS_DIR to a folder with skills.`,
+        { cause },
+      )
     }
     names = []
   }
@@ -39,8 +43,13 @@ export async function readSkills(directory: string): Promise<SkillRegistry> {
     list: () => listings,
     get(id) {
       const listing = listings.find((candidate) => candidate.id === id)
-      if (listing === undefined) throw new AppError('skill_not_found', `There is no skill ${JSON.stringify(id)}. GET /v1/skills lists those that there are.`)
-      if (listing.skill === null) throw new AppError('skill_broken', `The skill ${id} cannot be used: ${listing.error}.`)
+      if (listing === undefined)
+        throw new AppError(
+          'skill_not_found',
+          `There is no skill ${JSON.stringify(id)}. GET /v1/skills lists those that there are.`,
+        )
+      if (listing.skill === null)
+        throw new AppError('skill_broken', `The skill ${id} cannot be used: ${listing.error}.`)
       return listing.skill
     },
   }

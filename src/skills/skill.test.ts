@@ -13,12 +13,21 @@ const card = (changes: object = {}) => JSON.stringify({ id: 'errand', execution_
 test('a skill without a card has the name of its front matter, both modes, every engine and no schemas', async () => {
   const skill = await readSkill(packageOf({ 'SKILL.md': skillMd }), { folder: 'errand', strict: false })
 
-  assert.deepEqual([skill.id, skill.name, skill.description, skill.text], ['errand', 'errand', 'Runs: an errand', 'Run it.'])
-  assert.deepEqual([skill.modes, supportsEngine(skill, 'anything'), skill.schemas.output], [['auto', 'interactive'], true, undefined])
+  assert.deepEqual(
+    [skill.id, skill.name, skill.description, skill.text],
+    ['errand', 'errand', 'Runs: an errand', 'Run it.'],
+  )
+  assert.deepEqual(
+    [skill.modes, supportsEngine(skill, 'anything'), skill.schemas.output],
+    [['auto', 'interactive'], true, undefined],
+  )
 })
 
 test('a card says which engines, and which inputs are files', async () => {
-  const input = { properties: { a: { 'x-input-source': 'file' }, b: { 'x-input-source': 'file' }, c: {} }, required: ['b', 'c'] }
+  const input = {
+    properties: { a: { 'x-input-source': 'file' }, b: { 'x-input-source': 'file' }, c: {} },
+    required: ['b', 'c'],
+  }
   const files = {
     'SKILL.md': skillMd,
     'assets/runner.json': card({ engines: ['local', 'codex'], schemas: { input: 'in.json' } }),
@@ -42,11 +51,20 @@ test('what is wrong with a package is said in a sentence', async () => {
     [{ 'SKILL.md': skillMd, 'assets/runner.json': '{' }, /not valid JSON/],
     [{ 'SKILL.md': skillMd, 'assets/runner.json': card({ execution_modes: ['fast'] }) }, /execution_modes/],
     [{ 'SKILL.md': skillMd, 'assets/runner.json': card({ id: 'other' }) }, /must be the same/],
-    [{ 'SKILL.md': skillMd, 'assets/runner.json': card({ engines: ['a'], unsupported_engines: ['a'] }) }, /in engines and in unsupported_engines/],
+    [
+      { 'SKILL.md': skillMd, 'assets/runner.json': card({ engines: ['a'], unsupported_engines: ['a'] }) },
+      /in engines and in unsupported_engines/,
+    ],
     [{ 'SKILL.md': skillMd, 'assets/runner.json': card({ schemas: { output: '/etc/passwd' } }) }, /not a path inside/],
     [{ 'SKILL.md': skillMd, 'assets/runner.json': card({ schemas: { output: 'a/../../b' } }) }, /not a path inside/],
-    [{ 'SKILL.md': skillMd, 'assets/runner.json': card({ schemas: { output: 'gone.json' } }) }, /there is no gone\.json/],
-    [{ 'SKILL.md': skillMd, 'assets/runner.json': card({ schemas: { output: 'o.json' } }), 'o.json': '[]' }, /not a JSON Schema/],
+    [
+      { 'SKILL.md': skillMd, 'assets/runner.json': card({ schemas: { output: 'gone.json' } }) },
+      /there is no gone\.json/,
+    ],
+    [
+      { 'SKILL.md': skillMd, 'assets/runner.json': card({ schemas: { output: 'o.json' } }), 'o.json': '[]' },
+      /not a JSON Schema/,
+    ],
   ]
   for (const [files, message] of wrong) {
     await assert.rejects(readSkill(packageOf(files), { folder: 'errand', strict: false }), { message })

@@ -48,7 +48,10 @@ export const runnerCard = z.object({
 const textBytesMax = 256 * 1024
 
 /** Throws an Error whose message says what is wrong with the package. `strict`: as an uploaded one has to be. */
-export async function readSkill(read: PackageReader, { folder, strict }: { folder: string; strict: boolean }): Promise<Skill> {
+export async function readSkill(
+  read: PackageReader,
+  { folder, strict }: { folder: string; strict: boolean },
+): Promise<Skill> {
   const source = await read('SKILL.md')
   if (source === undefined) throw new Error('there is no SKILL.md')
   if (source.length > textBytesMax) throw new Error('SKILL.md is longer than 256 KiB')
@@ -61,8 +64,10 @@ export async function readSkill(read: PackageReader, { folder, strict }: { folde
   const cardText = await read('assets/runner.json')
   if (cardText === undefined && strict) throw new Error('there is no assets/runner.json')
   const card = cardText === undefined ? { id: name, execution_modes: [...executionModes] } : parseCard(cardText)
-  if (card.id !== folder) throw new Error(`its folder is ${folder} and the id of its runner card ${card.id}; they must be the same`)
-  if (strict && name !== card.id) throw new Error(`the name in SKILL.md is ${name} and the id of the runner card ${card.id}; they must be the same`)
+  if (card.id !== folder)
+    throw new Error(`its folder is ${folder} and the id of its runner card ${card.id}; they must be the same`)
+  if (strict && name !== card.id)
+    throw new Error(`the name in SKILL.md is ${name} and the id of the runner card ${card.id}; they must be the same`)
 
   const engines = card.engines ?? null
   const unsupportedEngines = card.unsupported_engines ?? []

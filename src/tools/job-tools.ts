@@ -62,7 +62,9 @@ const askUser: Tool = {
       prompt: question,
       style: styleOf(kind),
       options: options.map((option) =>
-        typeof option === 'string' ? { label: option, value: option } : { label: option.label, value: option.value ?? option.label },
+        typeof option === 'string'
+          ? { label: option, value: option }
+          : { label: option.label, value: option.value ?? option.label },
       ),
       fields,
     }
@@ -118,7 +120,11 @@ function saveArtifact(files: JobFiles): Tool {
     inputSchema: {
       type: 'object',
       properties: {
-        path: { type: 'string', pattern: '^[A-Za-z0-9_][A-Za-z0-9_. -]*(/[A-Za-z0-9_][A-Za-z0-9_. -]*)*$', maxLength: pathCharsMax },
+        path: {
+          type: 'string',
+          pattern: '^[A-Za-z0-9_][A-Za-z0-9_. -]*(/[A-Za-z0-9_][A-Za-z0-9_. -]*)*$',
+          maxLength: pathCharsMax,
+        },
         content: { type: 'string', maxLength: artifactCharsMax },
       },
       required: ['path', 'content'],
@@ -131,7 +137,13 @@ function saveArtifact(files: JobFiles): Tool {
       const { path, content } = input as { path: string; content: string }
       await files.putArtifact(runId, path, content)
       const bytes = new TextEncoder().encode(content).length
-      return { ok: true, output: { path: `artifacts/${path}`, bytes }, summary: `Saved artifacts/${path}`, paths: [`artifacts/${path}`], modified: true }
+      return {
+        ok: true,
+        output: { path: `artifacts/${path}`, bytes },
+        summary: `Saved artifacts/${path}`,
+        paths: [`artifacts/${path}`],
+        modified: true,
+      }
     },
   }
 }

@@ -5,7 +5,19 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { HeldStart, Store } from '../../src/stores/store.ts'
 import type { OpenStore } from './store-contract.ts'
-import { acceptInput, claimedRun, claimNow, delta, farAway, interaction, owner, seqs, start, withStore, write } from './store-fixtures.ts'
+import {
+  acceptInput,
+  claimedRun,
+  claimNow,
+  delta,
+  farAway,
+  interaction,
+  owner,
+  seqs,
+  start,
+  withStore,
+  write,
+} from './store-fixtures.ts'
 
 export function jobContract(open: OpenStore): void {
   const opened = withStore(open)
@@ -19,18 +31,24 @@ export function jobContract(open: OpenStore): void {
     claim: null,
     ...changes,
   })
-  const hold = (store: Store, id = 'r') => store.accept(acceptInput(id, { hold: true, claim: claimNow, events: [delta(1)] }))
+  const hold = (store: Store, id = 'r') =>
+    store.accept(acceptInput(id, { hold: true, claim: claimNow, events: [delta(1)] }))
 
   describe('a held run', () => {
     test(
       'is there and queued, is claimed by nobody, and takes no room in the queue',
       opened(async ({ store, reopen }) => {
-        const { run } = await store.accept(acceptInput('r', { hold: true, claim: claimNow, queueMax: 0, events: [delta(1)] }))
+        const { run } = await store.accept(
+          acceptInput('r', { hold: true, claim: claimNow, queueMax: 0, events: [delta(1)] }),
+        )
         await store.accept(acceptInput('other', { queueMax: 1 }))
 
         assert.deepEqual([run.status, run.leaseOwner], ['queued', null])
         const again = await reopen()
-        assert.deepEqual((await claimAll(again)).map(({ id }) => id), ['other'])
+        assert.deepEqual(
+          (await claimAll(again)).map(({ id }) => id),
+          ['other'],
+        )
         assert.deepEqual(await seqs(again, 'r'), [1])
       }),
     )
@@ -47,7 +65,10 @@ export function jobContract(open: OpenStore): void {
         const again = await reopen()
         assert.deepEqual(await seqs(again, 'r'), [1, 2])
         assert.equal((await again.readBlob('r:a'))?.body, 'A')
-        assert.deepEqual((await claimAll(again)).map(({ id, lastSeq }) => [id, lastSeq]), [['r', 2]])
+        assert.deepEqual(
+          (await claimAll(again)).map(({ id, lastSeq }) => [id, lastSeq]),
+          [['r', 2]],
+        )
       }),
     )
 
@@ -77,7 +98,10 @@ export function jobContract(open: OpenStore): void {
 
         assert.deepEqual(await seqs(store, 'r'), [1])
         assert.equal(await store.readBlob('r:a'), undefined)
-        assert.deepEqual((await claimAll(store)).map(({ id }) => id), ['other'])
+        assert.deepEqual(
+          (await claimAll(store)).map(({ id }) => id),
+          ['other'],
+        )
         await store.startHeld(starting())
       }),
     )
@@ -89,7 +113,10 @@ export function jobContract(open: OpenStore): void {
         await store.requestCancel('r', { by: owner, reason: null, at: start })
 
         await assert.rejects(store.startHeld(starting()), { code: 'run_fenced' })
-        assert.deepEqual((await claimAll(store)).map(({ id }) => id), ['r'])
+        assert.deepEqual(
+          (await claimAll(store)).map(({ id }) => id),
+          ['r'],
+        )
       }),
     )
   })
@@ -99,9 +126,17 @@ export function jobContract(open: OpenStore): void {
       'is stored with the decision that it came with, and with no other',
       opened(async ({ store, reopen }) => {
         const run = await claimedRun(store, 'r')
-        await store.append(write(run, 1, { newInteractions: [interaction('i1', 'r')], run: { status: 'waiting_user', release: true } }))
+        await store.append(
+          write(run, 1, { newInteractions: [interaction('i1', 'r')], run: { status: 'waiting_user', release: true } }),
+        )
         const decide = (key: string) =>
-          store.decide('i1', { status: 'replied', by: owner, at: start, response: key, reply: { key, fingerprint: `print of ${key}` } })
+          store.decide('i1', {
+            status: 'replied',
+            by: owner,
+            at: start,
+            response: key,
+            reply: { key, fingerprint: `print of ${key}` },
+          })
 
         await decide('first')
         const second = await decide('second')
@@ -119,13 +154,24 @@ export function jobContract(open: OpenStore): void {
       opened(async ({ store }) => {
         const run = await claimedRun(store, 'r')
         await claimedRun(store, 'q')
-        for (const [id, of] of [['r:p:1', 'r'], ['r:p:2', 'r'], ['r:x', 'r'], ['r:p:3', 'q']] as const) await store.putBlob(id, of, 'x')
+        for (const [id, of] of [
+          ['r:p:1', 'r'],
+          ['r:p:2', 'r'],
+          ['r:x', 'r'],
+          ['r:p:3', 'q'],
+        ] as const)
+          await store.putBlob(id, of, 'x')
 
-        await assert.rejects(store.append({ ...write(run, 7, { events: [] }), dropBlobs: 'r:p:' }), { code: 'run_fenced' })
+        await assert.rejects(store.append({ ...write(run, 7, { events: [] }), dropBlobs: 'r:p:' }), {
+          code: 'run_fenced',
+        })
         assert.equal(await store.countBlobs('r', 'r:p:'), 2)
         await store.append({ ...write(run, 1, { events: [delta(2)] }), dropBlobs: 'r:p:' })
 
-        assert.deepEqual([await store.countBlobs('r', 'r:p:'), await store.countBlobs('r', ''), await store.countBlobs('q', '')], [0, 1, 1])
+        assert.deepEqual(
+          [await store.countBlobs('r', 'r:p:'), await store.countBlobs('r', ''), await store.countBlobs('q', '')],
+          [0, 1, 1],
+        )
       }),
     )
   })

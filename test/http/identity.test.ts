@@ -300,7 +300,10 @@ describe('somebody else’s ids', () => {
         expect: notFound,
       }
   }
-  rows['POST /v1/jobs'] = { body: () => ({ skill_id: 'text-digest' }), expect: ({ status }) => assert.equal(status, 400) }
+  rows['POST /v1/jobs'] = {
+    body: () => ({ skill_id: 'text-digest' }),
+    expect: ({ status }) => assert.equal(status, 400),
+  }
   rows['POST /v1/temp-skill-runs'] = { body: () => ({}), expect: saysNothingAboutAnybody }
   rows['GET /v1/skills'] = { expect: saysNothingAboutAnybody }
   rows['GET /v1/skills/{skill_id}'] = { expect: notFound }

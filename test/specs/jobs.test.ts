@@ -8,7 +8,17 @@ import { DatabaseSync } from 'node:sqlite'
 import { after, before, describe, test } from 'node:test'
 import { readZip } from '../../src/kit/zip-reader.ts'
 import { writeZip } from '../../src/kit/zip-writer.ts'
-import { calls, hangsAfter, type House, type Json, messagesOf, says, someone, startHouse, until } from '../support/house.ts'
+import {
+  calls,
+  hangsAfter,
+  type House,
+  type Json,
+  messagesOf,
+  says,
+  someone,
+  startHouse,
+  until,
+} from '../support/house.ts'
 import { errand, families, type Job, jobOf, skillsFolder, startJob, upload, zipped } from '../support/jobs.ts'
 
 let house: House
@@ -89,7 +99,11 @@ describe('creating a job', () => {
       [{ skill_id: 'broken' }, 400, 'skill_broken'],
       [{ skill_id: 'errand', engine: 'codex' }, 400, 'skill_engine_unsupported'],
       [{ skill_id: 'picky' }, 400, 'skill_engine_unsupported'],
-      [{ skill_id: 'needs-file', input: { what: 'x' }, runtime_options: { execution_mode: 'interactive' } }, 400, 'skill_execution_mode_unsupported'],
+      [
+        { skill_id: 'needs-file', input: { what: 'x' }, runtime_options: { execution_mode: 'interactive' } },
+        400,
+        'skill_execution_mode_unsupported',
+      ],
       [{ skill_id: 'needs-file', input: {} }, 400, 'job_input_invalid'],
       [{ skill_id: 'errand', runtime_options: { verbos: true } }, 400, 'runtime_option_unknown'],
       [{ skill_id: 'errand', runtime_options: { session_timeout_sec: 0 } }, 400, 'runtime_option_invalid'],
@@ -109,7 +123,8 @@ describe('creating a job', () => {
   test('twice with one Idempotency-Key makes one job; another body is 409', async () => {
     const user = someone()
     const body = { skill_id: 'needs-file', input: { what: user } }
-    const send = (what: Json) => house.call('POST', '/v1/jobs', { user, body: what, headers: { 'idempotency-key': user } })
+    const send = (what: Json) =>
+      house.call('POST', '/v1/jobs', { user, body: what, headers: { 'idempotency-key': user } })
 
     const [first, second] = [await send(body), await send(body)]
 
@@ -126,7 +141,10 @@ describe('creating a job', () => {
       const { body } = await job.get('/result')
 
       assert.equal(status.error.code, 'job_output_invalid')
-      assert.deepEqual([body.result.status, body.result.data, body.result.error.code], ['failed', null, 'job_output_invalid'])
+      assert.deepEqual(
+        [body.result.status, body.result.data, body.result.error.code],
+        ['failed', null, 'job_output_invalid'],
+      )
     }
   })
 
@@ -143,9 +161,15 @@ describe('creating a job', () => {
 
     assert.ok(early.status === 404 || early.status === 200)
     assert.deepEqual((await job.get('/artifacts')).body.artifacts, [{ path: 'artifacts/out/list.md', size: 3 }])
-    assert.deepEqual([file.status, file.text, file.headers.get('content-type')], [200, '- a', 'text/plain; charset=utf-8'])
+    assert.deepEqual(
+      [file.status, file.text, file.headers.get('content-type')],
+      [200, '- a', 'text/plain; charset=utf-8'],
+    )
     assert.equal((await job.get('/artifacts/artifacts/out/list.md')).text, '- a')
-    assert.deepEqual(bundle.map(({ path }) => path), ['result.json', 'artifacts/out/list.md'])
+    assert.deepEqual(
+      bundle.map(({ path }) => path),
+      ['result.json', 'artifacts/out/list.md'],
+    )
     assert.deepEqual(outcome(await job.get('/artifacts/out/other.md')), [404, 'artifact_not_found'])
     assert.deepEqual(outcome(await job.get('/artifacts/..%2f..%2fetc')), [400, 'artifact_path_invalid'])
   })
@@ -171,14 +195,19 @@ describe('a job that needs an upload', () => {
       assert.deepEqual([cancelled.status, cancelled.body.accepted, cancelled.body.status], [200, true, 'canceled'])
       assert.deepEqual([again.status, again.body.accepted, again.body.status], [200, false, 'canceled'])
       assert.deepEqual(
-        stream.frames.filter(({ event }) => event === 'chat_event').map(({ json }) => [(json as unknown as Json).type, json.data.from ?? json.data.error.code]),
+        stream.frames
+          .filter(({ event }) => event === 'chat_event')
+          .map(({ json }) => [(json as unknown as Json).type, json.data.from ?? json.data.error.code]),
         [
           ['conversation.state.changed', 'queued'],
           ['conversation.failed', 'CANCELED'],
         ],
       )
       assert.equal((await job.get('/result')).body.result.error.code, 'CANCELED_BY_USER')
-      const late = await upload(house, job.path, user, { file: zipped({ notes: 'x' }, ''), skill_package: zipped(errand()) })
+      const late = await upload(house, job.path, user, {
+        file: zipped({ notes: 'x' }, ''),
+        skill_package: zipped(errand()),
+      })
       assert.deepEqual(outcome(late), [400, 'job_already_started'])
       assert.deepEqual(await house.asked(user), [])
     }
@@ -198,7 +227,10 @@ describe('a job that needs an upload', () => {
     await job.reaches('succeeded')
 
     assert.deepEqual(outcome(wrong), [400, 'job_input_invalid'])
-    assert.deepEqual([first.status, second.status].toSorted((a, b) => a - b), [200, 400])
+    assert.deepEqual(
+      [first.status, second.status].toSorted((a, b) => a - b),
+      [200, 400],
+    )
     assert.deepEqual((first.status === 200 ? first : second).body.extracted_files, ['notes.txt'])
     const asked = await house.asked(user)
     assert.equal(asked.length, 2)
@@ -212,9 +244,18 @@ describe('a job that needs an upload', () => {
     const { body } = await house.call('POST', '/v1/temp-skill-runs', { user, body: {} })
     const temporary = jobOf(house, 'temp-skill-runs', user, String(body.request_id))
 
-    assert.deepEqual(outcome(await upload(house, temporary.path, user, { file: zipped({ a: 'x' }) })), [400, 'upload_part_missing'])
-    assert.deepEqual(outcome(await house.call('POST', `${temporary.path}/upload`, { user, body: {} })), [415, 'unsupported_media_type'])
-    assert.deepEqual(outcome(await upload(house, temporary.path, someone(), { skill_package: zipped(errand()) })), [404, 'job_not_found'])
+    assert.deepEqual(outcome(await upload(house, temporary.path, user, { file: zipped({ a: 'x' }) })), [
+      400,
+      'upload_part_missing',
+    ])
+    assert.deepEqual(outcome(await house.call('POST', `${temporary.path}/upload`, { user, body: {} })), [
+      415,
+      'unsupported_media_type',
+    ])
+    assert.deepEqual(outcome(await upload(house, temporary.path, someone(), { skill_package: zipped(errand()) })), [
+      404,
+      'job_not_found',
+    ])
     assert.deepEqual(outcome(await jobOf(house, 'jobs', user, temporary.id).get()), [404, 'job_not_found'])
   })
 })
@@ -229,7 +270,10 @@ describe('a hostile upload', () => {
     }),
   })
   const withEntry = (path: string, body: Buffer) =>
-    writeZip([...Object.entries(errand()).map(([name, text]) => ({ path: `errand/${name}`, body: Buffer.from(text) })), { path, body }])
+    writeZip([
+      ...Object.entries(errand()).map(([name, text]) => ({ path: `errand/${name}`, body: Buffer.from(text) })),
+      { path, body },
+    ])
   const linked = () => {
     const zip = withEntry('errand/link', Buffer.from('/etc/passwd'))
     const at = zip.lastIndexOf(Buffer.from([0x50, 0x4b, 1, 2]))
@@ -245,7 +289,13 @@ describe('a hostile upload', () => {
     ['a link', linked, 400, 'archive_has_links'],
     ['a dense bomb', () => withEntry('errand/zeros', Buffer.alloc(8_000_000)), 400, 'archive_bomb'],
     ['too much in all', () => withEntry('errand/zeros', Buffer.alloc(33 * 1024 * 1024)), 400, 'archive_bomb'],
-    ['too many files', () => zipped({ ...errand(), ...Object.fromEntries(Array.from({ length: 500 }, (_, index) => [`f${index}`, ''])) }), 400, 'archive_too_many_files'],
+    [
+      'too many files',
+      () =>
+        zipped({ ...errand(), ...Object.fromEntries(Array.from({ length: 500 }, (_, index) => [`f${index}`, ''])) }),
+      400,
+      'archive_too_many_files',
+    ],
     ['no archive', () => Buffer.from('hello'), 400, 'archive_invalid'],
     ['a cut archive', () => zipped(errand()).subarray(0, -30), 400, 'archive_invalid'],
     ['another top folder', () => zipped(errand(), 'other/'), 400, 'skill_package_invalid'],
@@ -255,14 +305,47 @@ describe('a hostile upload', () => {
     ['no SKILL.md', () => zipped(errand({ 'SKILL.md': undefined })), 400, 'skill_package_invalid'],
     ['no runner card', () => zipped(errand({ 'assets/runner.json': undefined })), 400, 'skill_package_invalid'],
     ['no output schema', () => zipped(errand({ 'assets/output.json': undefined })), 400, 'skill_package_invalid'],
-    ['a schema elsewhere', () => zipped(errand(card({ schemas: { input: '../../x', parameter: 'assets/any.json', output: 'assets/any.json' } }))), 400, 'skill_package_invalid'],
-    ['a schema that is none', () => zipped(errand({ 'assets/output.json': '{"type":"nothing"}' })), 400, 'skill_package_invalid'],
-    ['a schema without end', () => zipped(errand({ 'assets/any.json': `${'{"not":'.repeat(9000)}{}${'}'.repeat(9000)}` })), 400, 'skill_package_invalid'],
-    ['another name', () => zipped(errand({ 'SKILL.md': '---\nname: other\ndescription: x\n---\nx' })), 400, 'skill_package_invalid'],
+    [
+      'a schema elsewhere',
+      () =>
+        zipped(
+          errand(card({ schemas: { input: '../../x', parameter: 'assets/any.json', output: 'assets/any.json' } })),
+        ),
+      400,
+      'skill_package_invalid',
+    ],
+    [
+      'a schema that is none',
+      () => zipped(errand({ 'assets/output.json': '{"type":"nothing"}' })),
+      400,
+      'skill_package_invalid',
+    ],
+    [
+      'a schema without end',
+      () => zipped(errand({ 'assets/any.json': `${'{"not":'.repeat(9000)}{}${'}'.repeat(9000)}` })),
+      400,
+      'skill_package_invalid',
+    ],
+    [
+      'another name',
+      () => zipped(errand({ 'SKILL.md': '---\nname: other\ndescription: x\n---\nx' })),
+      400,
+      'skill_package_invalid',
+    ],
     ['no mode', () => zipped(errand(card({ execution_modes: [] }))), 400, 'skill_package_invalid'],
-    ['engines that contradict', () => zipped(errand(card({ engines: ['local'], unsupported_engines: ['local'] }))), 400, 'skill_package_invalid'],
+    [
+      'engines that contradict',
+      () => zipped(errand(card({ engines: ['local'], unsupported_engines: ['local'] }))),
+      400,
+      'skill_package_invalid',
+    ],
     ['another engine', () => zipped(errand(card({ engines: ['codex'] }))), 400, 'skill_engine_unsupported'],
-    ['another mode', () => zipped(errand(card({ execution_modes: ['interactive'] }))), 400, 'skill_execution_mode_unsupported'],
+    [
+      'another mode',
+      () => zipped(errand(card({ execution_modes: ['interactive'] }))),
+      400,
+      'skill_execution_mode_unsupported',
+    ],
     ['more than 20 MiB', () => Buffer.alloc(20 * 1024 * 1024 + 1), 413, 'body_too_large'],
     ['far more than 20 MiB', () => Buffer.alloc(48 * 1024 * 1024), 413, 'body_too_large'],
   ]
@@ -298,7 +381,10 @@ describe('a hostile upload', () => {
     const { body } = await create(user, { skill_id: 'needs-file', input: { what: user } })
     const job = jobOf(house, 'jobs', user, String(body.request_id))
 
-    assert.deepEqual(outcome(await upload(house, job.path, user, { file: zipped({ '../notes.txt': 'x' }, '') })), [400, 'archive_unsafe_path'])
+    assert.deepEqual(outcome(await upload(house, job.path, user, { file: zipped({ '../notes.txt': 'x' }, '') })), [
+      400,
+      'archive_unsafe_path',
+    ])
     assert.deepEqual(outcome(await upload(house, job.path, user, { file: linked() })), [400, 'archive_has_links'])
     assert.equal(blobsOf(job), 0)
     await job.post('/cancel')
@@ -342,17 +428,25 @@ describe('an uploaded skill', () => {
     for (const family of families) {
       const user = someone()
       await house.provider.script(
-        [asks({ question: 'Which?', kind: 'choose_one', options: ['a', 'b'] }), calls(['remember_note', { text: 'x' }]), says(done)],
+        [
+          asks({ question: 'Which?', kind: 'choose_one', options: ['a', 'b'] }),
+          calls(['remember_note', { text: 'x' }]),
+          says(done),
+        ],
         user,
       )
       const job = await startJob(house, family, user)
       const stream = await job.events()
       await job.reaches('waiting_user')
       await job.reply(1, 'a')
-      await until('the second question', async () => ((await job.get()).body.pending_interaction_id === 2 ? true : undefined))
+      await until('the second question', async () =>
+        (await job.get()).body.pending_interaction_id === 2 ? true : undefined,
+      )
       await job.reply(2, true)
       await stream.ended()
-      const frames = stream.frames.filter(({ event }) => event === 'chat_event').map(({ json }) => json as unknown as Json)
+      const frames = stream.frames
+        .filter(({ event }) => event === 'chat_event')
+        .map(({ json }) => json as unknown as Json)
       streams.push(
         JSON.parse(
           JSON.stringify(frames, (key, value: unknown) =>
@@ -370,9 +464,25 @@ describe('an uploaded skill', () => {
 describe('asking', () => {
   test('shows every kind of question as it was asked, and takes any JSON as the answer', async () => {
     const questions: [asked: Json, shown: Json, reply: unknown, told: string][] = [
-      [{ question: 'Which?', kind: 'choose_one', options: ['a', { label: 'B', value: 2 }] }, { kind: 'choose_one', options: [{ label: 'a', value: 'a' }, { label: 'B', value: 2 }] }, 2, '2'],
+      [
+        { question: 'Which?', kind: 'choose_one', options: ['a', { label: 'B', value: 2 }] },
+        {
+          kind: 'choose_one',
+          options: [
+            { label: 'a', value: 'a' },
+            { label: 'B', value: 2 },
+          ],
+        },
+        2,
+        '2',
+      ],
       [{ question: 'Sure?', kind: 'confirm' }, { kind: 'confirm' }, false, 'false'],
-      [{ question: 'Who?', kind: 'fill_fields', fields: ['name', 'age'] }, { kind: 'fill_fields', required_fields: ['name', 'age'] }, { name: 'Ann' }, '{"name":"Ann"}'],
+      [
+        { question: 'Who?', kind: 'fill_fields', fields: ['name', 'age'] },
+        { kind: 'fill_fields', required_fields: ['name', 'age'] },
+        { name: 'Ann' },
+        '{"name":"Ann"}',
+      ],
       [{ question: 'Why?' }, { kind: 'open_text' }, 'because', 'because'],
       [{ question: 'Dare?', kind: 'risk_ack' }, { kind: 'risk_ack' }, ['yes'], '["yes"]'],
       [{ question: 'Hm?', kind: 'something else' }, { kind: 'open_text' }, 'ok', 'ok'],
@@ -382,7 +492,9 @@ describe('asking', () => {
     const job = await startJob(house, 'jobs', user)
     for (const [index, [asked, shown, reply]] of questions.entries()) {
       const number = index + 1
-      await until(`question ${number}`, async () => ((await job.get()).body.pending_interaction_id === number ? true : undefined))
+      await until(`question ${number}`, async () =>
+        (await job.get()).body.pending_interaction_id === number ? true : undefined,
+      )
       const { body } = await job.get('/interaction/pending')
       assert.deepEqual(body, {
         request_id: job.id,
@@ -403,8 +515,14 @@ describe('asking', () => {
     const status = await job.reaches('succeeded')
 
     const results = messagesOf((await house.asked(user)).at(-1)).filter(({ role }) => role === 'tool')
-    assert.deepEqual(results.map(({ content }) => content), questions.map(([, , , told]) => told))
-    assert.deepEqual([status.interaction_count, status.auto_decision_count, status.pending_interaction_id], [6, 0, null])
+    assert.deepEqual(
+      results.map(({ content }) => content),
+      questions.map(([, , , told]) => told),
+    )
+    assert.deepEqual(
+      [status.interaction_count, status.auto_decision_count, status.pending_interaction_id],
+      [6, 0, null],
+    )
     assert.equal((await job.get('/interaction/pending')).body.pending, null)
   })
 
@@ -415,17 +533,28 @@ describe('asking', () => {
     await job.reaches('succeeded')
     await house.chatToEnd(user, `chat ${user}`)
 
-    const offered = (await house.asked(user)).map((request) => ((request.body as Json).tools as Json[]).map((tool) => tool.function.name))
-    assert.deepEqual(offered.map((names) => [names.includes('ask_user'), names.includes('save_artifact')]), [
-      [false, true],
-      [false, false],
-    ])
+    const offered = (await house.asked(user)).map((request) =>
+      ((request.body as Json).tools as Json[]).map((tool) => tool.function.name),
+    )
+    assert.deepEqual(
+      offered.map((names) => [names.includes('ask_user'), names.includes('save_artifact')]),
+      [
+        [false, true],
+        [false, false],
+      ],
+    )
     assert.deepEqual(outcome(await job.get('/interaction/pending')), [400, 'job_not_interactive'])
     assert.deepEqual(outcome(await job.reply(1, 'x')), [400, 'job_not_interactive'])
   })
 
   test('for consent parks the job too: a plain yes runs the call, anything else does not', async () => {
-    for (const [reply, ran] of [[true, true], ['yes', true], ['rather not', false], [false, false], [{ confirmed: true }, true]] as const) {
+    for (const [reply, ran] of [
+      [true, true],
+      ['yes', true],
+      ['rather not', false],
+      [false, false],
+      [{ confirmed: true }, true],
+    ] as const) {
       const user = someone()
       await house.provider.script([calls(['remember_note', { text: user }]), says(done)], user)
       const job = await startJob(house, 'jobs', user, { execution_mode: 'auto' })
@@ -442,7 +571,10 @@ describe('asking', () => {
 
   test('several things at once: the lowest is answered first, and the job goes on after the last', async () => {
     const user = someone()
-    await house.provider.script([calls(['ask_user', { question: 'One?' }, 'c1'], ['ask_user', { question: 'Two?' }, 'c2']), says(done)], user)
+    await house.provider.script(
+      [calls(['ask_user', { question: 'One?' }, 'c1'], ['ask_user', { question: 'Two?' }, 'c2']), says(done)],
+      user,
+    )
     const job = await startJob(house, 'jobs', user)
     await job.reaches('waiting_user')
 
@@ -462,7 +594,8 @@ describe('replying', () => {
     await job.reaches('waiting_user')
     return job
   }
-  const second = (job: Job) => until('the second question', async () => ((await job.get()).body.pending_interaction_id === 2 ? true : undefined))
+  const second = (job: Job) =>
+    until('the second question', async () => ((await job.get()).body.pending_interaction_id === 2 ? true : undefined))
 
   test('follows the table', async () => {
     const job = await waiting()
@@ -472,18 +605,38 @@ describe('replying', () => {
     assert.deepEqual([taken.status, taken.body.status, taken.body.accepted], [200, 'queued', true])
     await second(job)
     const replayed = await job.reply(1, { b: 2, a: 1 }, 'key-1')
-    assert.deepEqual([replayed.status, replayed.body.status, replayed.body.accepted], [200, 'waiting_user', true], 'the same again')
+    assert.deepEqual(
+      [replayed.status, replayed.body.status, replayed.body.accepted],
+      [200, 'waiting_user', true],
+      'the same again',
+    )
     assert.deepEqual(outcome(await job.reply(1, { a: 2 }, 'key-1')), [409, 'reply_key_reused'], 'same key, other reply')
-    assert.deepEqual(outcome(await job.reply(2, { a: 1, b: 2 }, 'key-1')), [409, 'reply_key_reused'], 'same key, other question')
+    assert.deepEqual(
+      outcome(await job.reply(2, { a: 1, b: 2 }, 'key-1')),
+      [409, 'reply_key_reused'],
+      'same key, other question',
+    )
     assert.deepEqual(outcome(await job.reply(1, 'x')), [409, 'interaction_stale'], 'answered, no key')
     assert.deepEqual(outcome(await job.reply(1, 'x', 'key-2')), [409, 'interaction_stale'], 'answered, other key')
     assert.equal((await job.get()).body.pending_interaction_id, 2)
     await job.reply(2, 'x', 'key-3')
     await job.reaches('succeeded')
     assert.deepEqual(outcome(await job.reply(3, 'x')), [409, 'job_not_waiting'])
-    assert.deepEqual((await job.reply(2, 'x', 'key-3')).body, { request_id: job.id, status: 'succeeded', accepted: true })
+    assert.deepEqual((await job.reply(2, 'x', 'key-3')).body, {
+      request_id: job.id,
+      status: 'succeeded',
+      accepted: true,
+    })
     assert.equal((await house.asked(job.user)).length, 3)
-    assert.deepEqual(outcome(await house.call('POST', `${job.path}/interaction/reply`, { user: someone(), body: { interaction_id: 2, response: 'x' } })), [404, 'job_not_found'])
+    assert.deepEqual(
+      outcome(
+        await house.call('POST', `${job.path}/interaction/reply`, {
+          user: someone(),
+          body: { interaction_id: 2, response: 'x' },
+        }),
+      ),
+      [404, 'job_not_found'],
+    )
     assert.equal((await job.post('/interaction/reply', { interaction_id: 'two', response: 1 })).status, 400)
   })
 
@@ -547,7 +700,9 @@ describe('cancelling', () => {
 describe('a restart', () => {
   test('finds queued, running, held and waiting jobs where they were; they go on, and seq has no hole', async () => {
     const first = await startHouse({ POLYLOG_SKILLS_DIR: folder, POLYLOG_CONCURRENCY: '1' }, house.provider)
-    const [asking, alone, running, queued, held] = ['asking', 'alone', 'running', 'queued', 'held'].map((name) => someone(name)) as [string, string, string, string, string]
+    const [asking, alone, running, queued, held] = ['asking', 'alone', 'running', 'queued', 'held'].map((name) =>
+      someone(name),
+    ) as [string, string, string, string, string]
     await house.provider.script([asks({ question: 'Go on?' }), says(done)], asking)
     await house.provider.script([asks({ question: 'Anybody?' }), says(done)], alone)
     await house.provider.script([hangsAfter('{"done"'), says(done)], running)
@@ -563,12 +718,18 @@ describe('a restart', () => {
     await first.askedTimes(running, 1)
     const third = { queued: await startJob(first, 'jobs', queued) }
     const created = await first.call('POST', '/v1/temp-skill-runs', { user: held, body: { input: { what: held } } })
-    const all = { ...jobs, ...second, ...third, held: jobOf(first, 'temp-skill-runs', held, String(created.body.request_id)) }
+    const all = {
+      ...jobs,
+      ...second,
+      ...third,
+      held: jobOf(first, 'temp-skill-runs', held, String(created.body.request_id)),
+    }
     await first.polylog.kill()
 
     const again = await first.restart()
     try {
-      const now = (name: keyof typeof all, family: 'jobs' | 'temp-skill-runs' = 'jobs') => jobOf(again, family, all[name].user, all[name].id)
+      const now = (name: keyof typeof all, family: 'jobs' | 'temp-skill-runs' = 'jobs') =>
+        jobOf(again, family, all[name].user, all[name].id)
       await now('running').reaches('succeeded')
       await now('queued').reaches('succeeded')
       const status = await now('alone').reaches('succeeded')
@@ -586,7 +747,10 @@ describe('a restart', () => {
       assert.equal(status.auto_decision_count, 1)
       for (const job of [now('running'), now('queued'), now('alone'), parked, waits]) {
         const events = (await job.get('/events/history')).body.events as Json[]
-        assert.deepEqual(events.map(({ seq }) => seq), events.map((_, index) => index + 1))
+        assert.deepEqual(
+          events.map(({ seq }) => seq),
+          events.map((_, index) => index + 1),
+        )
         assert.equal(events.at(-1)?.type, 'conversation.completed')
       }
       const alonely = (await now('alone').get('/events/history')).body.events as Json[]
@@ -599,14 +763,20 @@ describe('a restart', () => {
 
 describe('admission', () => {
   test('a full queue is 429 and changes nothing, for creating and for uploading; a waiting job holds no slot', async () => {
-    const small = await startHouse({ POLYLOG_SKILLS_DIR: folder, POLYLOG_CONCURRENCY: '1', POLYLOG_QUEUE_MAX: '1' }, house.provider)
+    const small = await startHouse(
+      { POLYLOG_SKILLS_DIR: folder, POLYLOG_CONCURRENCY: '1', POLYLOG_QUEUE_MAX: '1' },
+      house.provider,
+    )
     try {
       const asking = someone('asking')
       await house.provider.script([asks({ question: 'Go?' }), says(done)], asking)
       const parked = await startJob(small, 'jobs', asking)
       await parked.reaches('waiting_user')
       const busy = someone('busy')
-      await house.provider.script([[{ text: ['{"done"'] }, { stall: true }, { text: [':true}'] }, { finish: 'stop' }]], busy)
+      await house.provider.script(
+        [[{ text: ['{"done"'] }, { stall: true }, { text: [':true}'] }, { finish: 'stop' }]],
+        busy,
+      )
       const running = await startJob(small, 'jobs', busy)
       await small.askedTimes(busy, 1)
       const held = someone('held')
@@ -615,7 +785,10 @@ describe('admission', () => {
       const queued = await startJob(small, 'jobs', someone('queued'), {})
       const user = someone('refused')
 
-      const refused = await small.call('POST', '/v1/jobs', { user, body: { skill_id: 'errand', input: { what: user } } })
+      const refused = await small.call('POST', '/v1/jobs', {
+        user,
+        body: { skill_id: 'errand', input: { what: user } },
+      })
       const late = await upload(small, waits.path, held, { skill_package: zipped(errand()) })
 
       assert.deepEqual(outcome(refused), [429, 'queue_full'])
@@ -650,15 +823,25 @@ describe('the shipped skills', () => {
         assert.equal(created.status, 200, created.text)
         return jobOf(demo, 'jobs', user, String(created.body.request_id))
       }
-      const digest = await run({ skill_id: 'text-digest', input: { text: 'Ships are old. Ships carry tea. Ships sink.' }, parameter: { sentences: 2 } })
+      const digest = await run({
+        skill_id: 'text-digest',
+        input: { text: 'Ships are old. Ships carry tea. Ships sink.' },
+        parameter: { sentences: 2 },
+      })
       await digest.reaches('succeeded')
       const items = await run({ skill_id: 'action-items' })
       const notes = 'Meeting\n- Ann will send the offer by Friday.\n- TODO: book a room\n- It rained.\n'
       await upload(demo, items.path, user, { file: zipped({ 'notes.txt': notes }, '') })
       await items.reaches('succeeded')
-      const brief = await run({ skill_id: 'decision-brief', input: { question: 'Tea?', options: ['green', 'black'] }, runtime_options: { execution_mode: 'interactive' } })
+      const brief = await run({
+        skill_id: 'decision-brief',
+        input: { question: 'Tea?', options: ['green', 'black'] },
+        runtime_options: { execution_mode: 'interactive' },
+      })
       for (const [index, reply] of ['black', 'it is strong', 'yes', true].entries()) {
-        await until(`question ${index + 1}`, async () => ((await brief.get()).body.pending_interaction_id === index + 1 ? true : undefined))
+        await until(`question ${index + 1}`, async () =>
+          (await brief.get()).body.pending_interaction_id === index + 1 ? true : undefined,
+        )
         await brief.reply(index + 1, reply)
       }
       await brief.reaches('succeeded')
@@ -674,7 +857,10 @@ describe('the shipped skills', () => {
         { task: 'Send the offer', owner: 'Ann', due: 'Friday' },
         { task: 'Book a room', owner: null, due: null },
       ])
-      assert.equal((await items.get('/artifacts/action-items.md')).text, '- [ ] Send the offer (Ann, Friday)\n- [ ] Book a room\n')
+      assert.equal(
+        (await items.get('/artifacts/action-items.md')).text,
+        '- [ ] Send the offer (Ann, Friday)\n- [ ] Book a room\n',
+      )
       assert.equal((await brief.get('/result')).body.result.data.decision, 'black')
       assert.equal((await brief.get('/result')).body.result.data.answers.length, 4)
     } finally {

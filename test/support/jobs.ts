@@ -48,7 +48,11 @@ export function skillsFolder(): string {
   write('errand', errand())
   write('needs-file', {
     'SKILL.md': '---\nname: needs-file\ndescription: Reads a file.\n---\nRead the file.',
-    'assets/runner.json': JSON.stringify({ id: 'needs-file', execution_modes: ['auto'], schemas: { input: 'input.json' } }),
+    'assets/runner.json': JSON.stringify({
+      id: 'needs-file',
+      execution_modes: ['auto'],
+      schemas: { input: 'input.json' },
+    }),
     'input.json': JSON.stringify({
       type: 'object',
       properties: { what: { type: 'string' }, notes: { type: 'string', 'x-input-source': 'file' } },

@@ -15,11 +15,13 @@ const folder = 'artifacts/'
 
 export function artifactRoutes(server: Server, { store }: Services, prefix: string, runOf: RunOf): void {
   const resultOf = async (run: RunRow) => {
-    if (!isTerminal(run.status)) throw new AppError('job_result_not_found', `The job has no result yet: it is ${run.status}.`)
+    if (!isTerminal(run.status))
+      throw new AppError('job_result_not_found', `The job has no result yet: it is ${run.status}.`)
     return toResult(run, await readState(store, run))
   }
   // Text and archives go out as they are: only errors have a schema on those routes.
-  const textOf = async (run: RunRow, path: string) => (await store.readBlob(artifactBlob(run.id, path.slice(folder.length))))?.body
+  const textOf = async (run: RunRow, path: string) =>
+    (await store.readBlob(artifactBlob(run.id, path.slice(folder.length))))?.body
 
   server.get(
     `${prefix}/:request_id/result`,

@@ -30,7 +30,9 @@ export const jobBody = z.object({
   ...common,
 })
 
-export const tempRunBody = z.object({ input: values.describe('Inline values, where the skill takes any.'), ...common }).nullish()
+export const tempRunBody = z
+  .object({ input: values.describe('Inline values, where the skill takes any.'), ...common })
+  .nullish()
 
 export const replyBody = z.object({
   interaction_id: z.number().int().min(1),

@@ -28,7 +28,11 @@ export async function jobRoutes(server: Server, services: Services): Promise<voi
   for (const family of ['jobs', 'temp-skill-runs'] as const) {
     const prefix = `/v1/${family}`
     const runOf = (request: FastifyRequest): Promise<RunRow> =>
-      services.jobs.get(callerOf(request, services).userId, family, (request.params as { request_id: string }).request_id)
+      services.jobs.get(
+        callerOf(request, services).userId,
+        family,
+        (request.params as { request_id: string }).request_id,
+      )
     createRoute(server, services, family)
     await uploadRoute(server, services, family, runOf)
     statusRoutes(server, services, prefix, runOf)
@@ -47,15 +51,23 @@ function createRoute(server: Server, services: Services, family: JobFamily): voi
     headers: keyHeader,
     response: { 200: created, 400: errorView, 404: errorView, 409: errorView, 429: errorView },
   }
-  const create = async (request: FastifyRequest, body: z.output<typeof jobBody> | NonNullable<z.output<typeof tempRunBody>>) => {
+  const create = async (
+    request: FastifyRequest,
+    body: z.output<typeof jobBody> | NonNullable<z.output<typeof tempRunBody>>,
+  ) => {
     const key = request.headers['idempotency-key']
     const idempotency = typeof key === 'string' ? { key, route: `POST ${path}`, body: request.body } : null
     const owner = callerOf(request, services).userId
     const { run, waits, outcome } = await services.jobs.create(owner, family, toJobBody(body), idempotency)
     const status = outcome === 'existing' ? run.status : 'queued'
-    return { request_id: run.id, cache_hit: false, status: family === 'jobs' && waits && status === 'queued' ? null : status }
+    return {
+      request_id: run.id,
+      cache_hit: false,
+      status: family === 'jobs' && waits && status === 'queued' ? null : status,
+    }
   }
-  if (family === 'jobs') server.post(path, { schema: { ...schema, body: jobBody } }, (request) => create(request, request.body))
+  if (family === 'jobs')
+    server.post(path, { schema: { ...schema, body: jobBody } }, (request) => create(request, request.body))
   else {
     const empty = { engine: 'local', input: {}, parameter: {}, model: null, runtime_options: {} }
     server.post(path, { schema: { ...schema, body: tempRunBody } }, (request) => create(request, request.body ?? empty))
@@ -199,7 +211,11 @@ function interactionRoutes(server: Server, services: Services, prefix: string, r
       const { replayed } = await jobs.reply(run, by, { interactionId, response, key: key ?? undefined })
       const [now, rows] = [await runOf(request), await store.interactionsOf(run.id)]
       // What this reply did, not what the run made of it since; a repeated one is told how the run stands.
-      const open = rows.some((row) => row.status === 'pending' && row.createdAt <= (rows.find((one) => one.number === interactionId)?.createdAt ?? 0))
+      const open = rows.some(
+        (row) =>
+          row.status === 'pending' &&
+          row.createdAt <= (rows.find((one) => one.number === interactionId)?.createdAt ?? 0),
+      )
       const status = replayed ? jobStatus(now, rows) : open ? 'waiting_user' : 'queued'
       return { request_id: run.id, status, accepted: true }
     },

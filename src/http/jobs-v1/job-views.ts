@@ -10,7 +10,12 @@ import type { InteractionRow, RunRow, Store } from '../../stores/store.ts'
 import type { ToolRegistry } from '../../tools/tool.ts'
 
 export const errorView = z
-  .object({ code: z.string(), message: z.string(), details: z.record(z.string(), z.unknown()).optional(), detail: z.unknown() })
+  .object({
+    code: z.string(),
+    message: z.string(),
+    details: z.record(z.string(), z.unknown()).optional(),
+    detail: z.unknown(),
+  })
   .describe('What went wrong; `detail` says the same in the words of the job API.')
 
 const jobError = z.object({ code: z.string(), message: z.string() }).nullable()
@@ -60,7 +65,8 @@ export function toStatus(
     error: errorOf(run),
     auto_decision_count: alone.length,
     last_auto_decision_at: lastAlone === null ? null : isoTime(lastAlone),
-    pending_interaction_id: status === 'waiting_user' ? (rows.find((row) => row.status === 'pending')?.number ?? null) : null,
+    pending_interaction_id:
+      status === 'waiting_user' ? (rows.find((row) => row.status === 'pending')?.number ?? null) : null,
     interaction_count: rows.length,
     recovery_state: lost ? 'failed_reconciled' : 'none',
     recovered_at: lost && run.endedAt !== null ? isoTime(run.endedAt) : null,

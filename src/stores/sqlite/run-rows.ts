@@ -63,9 +63,7 @@ export function runReader(db: DatabaseSync) {
     "SELECT min(wake_at) AS at FROM runs WHERE status = 'waiting_user' AND lease_owner IS NULL AND wake_at IS NOT NULL",
   )
   const counts = db.prepare('SELECT status, count FROM run_counts WHERE count > 0')
-  const blobCount = db.prepare(
-    'SELECT count(*) AS count FROM blobs WHERE run_id = ? AND substr(id, 1, length(?)) = ?',
-  )
+  const blobCount = db.prepare('SELECT count(*) AS count FROM blobs WHERE run_id = ? AND substr(id, 1, length(?)) = ?')
   const blob = db.prepare('SELECT run_id, body FROM blobs WHERE id = ?')
 
   return {
