@@ -32,7 +32,13 @@ export type Services = {
   metrics: Metrics
   clock: Clock
   ids: Ids
-  settings: { authMode: 'open' | 'required'; pingMs: number; uploadBytes: number; fcmpHeartbeatMs: number; clientTimeoutMs: number }
+  settings: {
+    authMode: 'open' | 'required'
+    pingMs: number
+    uploadBytes: number
+    fcmpHeartbeatMs: number
+    clientTimeoutMs: number
+  }
 }
 
 export type Server = FastifyInstance<
