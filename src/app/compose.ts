@@ -26,6 +26,7 @@ import { createBuiltInTools } from '../tools/built-in.ts'
 import { connectMcpServers } from '../tools/mcp.ts'
 import { readMcpConfig } from '../tools/mcp-config.ts'
 import { createToolRegistry } from '../tools/tool-registry.ts'
+import { createWorkspaces } from '../tools/workspace/workspaces.ts'
 import type { ToolRegistry } from '../tools/tool.ts'
 import type { Config } from './config.ts'
 import type { Log } from './log.ts'
@@ -65,6 +66,7 @@ export async function compose(
     log.warn('POLYLOG_ENGINE is openclaw, which this version cannot use yet: the local engine runs everything.')
   }
   const store = await openStore(config, log, clock)
+  const workspaces = createWorkspaces(config.workspaceDir)
   const tools = await openTools(config, store, log, clock, environment)
   const metrics = createMetrics()
   metrics.countOpenRunsWith(() => store.countRuns())
@@ -101,7 +103,7 @@ export async function compose(
   const streams = new Streams({ store, bus, clock, metrics })
   const retention = startRetention({ store, clock, log, retentionMs: config.limits.retentionMs })
   const server = await buildServer({
-    services: { store, runs, comparisons, streams, tools, models, configs, catalogue, metrics, clock, ids, settings: { authMode: config.auth.mode, pingMs: config.pingMs, clientTimeoutMs: config.clientTimeoutMs } },
+    services: { store, runs, comparisons, streams, tools, workspaces, models, configs, catalogue, metrics, clock, ids, settings: { authMode: config.auth.mode, pingMs: config.pingMs, sessionHeartbeatMs: config.sessionHeartbeatMs, clientTimeoutMs: config.clientTimeoutMs, workspaceDir: config.workspaceDir } },
     authenticator: createAuthenticator(config.auth, { clock }),
     log,
     version,

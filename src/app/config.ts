@@ -46,6 +46,10 @@ export type Config = {
   readonly fcmpHeartbeatMs: number
   readonly sessionHeartbeatMs: number
   readonly workspaceDir: string
+  /** Whether agents may run commands: never, when a person agrees to each, or freely. */
+  readonly bash: 'off' | 'confirm' | 'allow'
+  readonly sandbox: 'auto' | 'bwrap' | 'unshare' | 'none'
+  readonly skillsDir: string
   readonly feishu: { readonly appId: string | null; readonly appSecret: string | null; readonly baseUrl: string | null }
   readonly mcpConfigFile: string | null
   readonly modelConfigsFile: string | null
@@ -125,6 +129,9 @@ function build(read: SettingReader): Config {
     fcmpHeartbeatMs: read.whole('POLYLOG_FCMP_HEARTBEAT_MS', 5_000, 1, timerMax),
     sessionHeartbeatMs: read.whole('POLYLOG_SESSION_HEARTBEAT_MS', 2_000, 1, timerMax),
     workspaceDir: workspace === null ? join(dataDir, 'workspace') : resolve(workspace),
+    bash: read.oneOf('POLYLOG_BASH', ['off', 'confirm', 'allow']) ?? 'off',
+    sandbox: read.oneOf('POLYLOG_SANDBOX', ['auto', 'bwrap', 'unshare', 'none']) ?? 'auto',
+    skillsDir: resolve(read.text('POLYLOG_SKILLS_DIR') ?? fileURLToPath(new URL('../../skills', import.meta.url))),
     feishu: {
       appId: read.text('FEISHU_APP_ID'),
       appSecret: read.text('FEISHU_APP_SECRET'),

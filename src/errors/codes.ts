@@ -31,6 +31,8 @@ export const errorCodes = {
   confirmation_payload_invalid: 'invalid',
   client_id_missing: 'invalid',
   nothing_to_regenerate: 'invalid',
+  workspace_outside: 'invalid',
+  file_refused: 'invalid',
 
   unauthorized: 'unauthenticated',
   forbidden: 'forbidden',

@@ -11,7 +11,7 @@ import type { Clock } from '../kit/clock.ts'
 import type { Ids } from '../kit/ids.ts'
 import type { RunService } from '../runs/run-service.ts'
 import type { Store } from '../stores/store.ts'
-import type { ToolRegistry } from '../tools/tool.ts'
+import type { ToolRegistry, Workspaces } from '../tools/tool.ts'
 import type { ModelConfigs, Models } from '../models/model.ts'
 import type { Metrics } from './metrics.ts'
 import type { Streams } from './stream-reply.ts'
@@ -22,13 +22,14 @@ export type Services = {
   comparisons: ComparisonService
   streams: Streams
   tools: ToolRegistry
+  workspaces: Workspaces
   models: Models
   configs: ModelConfigs
   catalogue: Catalogue
   metrics: Metrics
   clock: Clock
   ids: Ids
-  settings: { authMode: 'open' | 'required'; pingMs: number; clientTimeoutMs: number }
+  settings: { authMode: 'open' | 'required'; pingMs: number; sessionHeartbeatMs: number; clientTimeoutMs: number; workspaceDir: string }
 }
 
 export type Server = FastifyInstance<

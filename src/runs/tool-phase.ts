@@ -62,10 +62,17 @@ function describe(tool: Tool, input: JsonValue): string {
   }
 }
 
-/** The tools a run may use: available, allowed by its agent, and not filtered out by the request. */
+/**
+ * The tools a run may use: available, allowed by its agent, not filtered out by the request, and fit for its workspace:
+ * those that need one only where there is one, and in mode `ask` only those that read.
+ */
 export function toolsOf(parts: Pick<RunParts, 'tools'>, card: AgentCard, state: RunState): Tool[] {
-  const wanted = specOf(state).tools
-  return parts.tools.available().filter((tool) => agentAllowsTool(card, tool.name) && (wanted === undefined || wanted.includes(tool.name)))
+  const { tools: wanted, workspace } = specOf(state)
+  return parts.tools
+    .available()
+    .filter((tool) => agentAllowsTool(card, tool.name) && (wanted === undefined || wanted.includes(tool.name)))
+    .filter((tool) => workspace !== undefined || tool.needsWorkspace !== true)
+    .filter((tool) => workspace?.mode !== 'ask' || tool.effect === 'read')
 }
 
 export class ToolPhase {
@@ -142,6 +149,7 @@ export class ToolPhase {
 
   private start(call: CallState, tool: Tool, input: JsonValue): void {
     const { state } = this.writer
+    const { workspace } = specOf(state)
     const execution = executeCall(tool, call, input, {
       clock: this.parts.clock,
       ids: this.parts.ids,
@@ -155,6 +163,7 @@ export class ToolPhase {
           this.writer.push({ type: 'tool.progress', data: { callId: call.callId, message: message.slice(0, 8000) } })
         }
       },
+      ...(workspace === undefined ? {} : { workspace: { dir: workspace.dir } }),
       putBlob: (id, body) => this.parts.store.putBlob(id, this.writer.runId, body),
     })
       .then((done) => {

@@ -266,6 +266,28 @@ export type VoteCount = Pick<ComparisonRow, 'configA' | 'configB' | 'firstSideIs
   count: number
 }
 
+/** A file as a session knows it: what it read last, or wrote. */
+export type FileVersionRow = {
+  /** The conversation, or the run where there is none. */
+  scope: string
+  /** Named from the workspace. */
+  path: string
+  /** SHA-256 of the content that the session knows, or was about to write. */
+  hash: string
+  /** Set where the session writes: the call's idempotency key, and what the file was before (null: not there). */
+  write: { key: string; before: string | null; replacements: number } | null
+  at: number
+}
+
+/** One line of a to-do list. */
+export type TodoItem = {
+  id: string
+  title: string
+  status: 'pending' | 'in_progress' | 'completed'
+  assignee?: string
+  notes?: string
+}
+
 export type NoteRow = { id: string; owner: string; text: string; createdAt: number }
 
 export interface Store {
@@ -394,6 +416,15 @@ export interface Store {
   // Large tool outputs, beside the journal; gone with their run.
   putBlob(id: string, runId: string, body: string): Promise<void>
   readBlob(id: string): Promise<{ runId: string; body: string } | undefined>
+
+  // What a session knows of its files, and its to-do list; gone with their conversation or run.
+  readFileVersion(scope: string, path: string): Promise<FileVersionRow | undefined>
+  /** Replaces what was known of the file. */
+  saveFileVersion(row: FileVersionRow): Promise<void>
+  /** Empty where there is none. */
+  readTodos(scope: string): Promise<TodoItem[]>
+  /** Replaces the whole list. */
+  saveTodos(scope: string, todos: TodoItem[], at: number): Promise<void>
 
   // Notes of a user
   addNote(note: NoteRow): Promise<void>
