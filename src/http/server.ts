@@ -23,6 +23,7 @@ import { conversationRoutes } from './conversations-v1/conversation-routes.ts'
 import { frameworkErrors, installErrorReplies } from './error-reply.ts'
 import { operationRoutes } from './operations/operation-routes.ts'
 import type { Server, Services } from './routes.ts'
+import { sessionRoutes } from './session-api/session-routes.ts'
 
 export type ServerOptions = {
   services: Services
@@ -36,7 +37,7 @@ export type ServerOptions = {
 }
 
 /** Answered without a login, also where one is required: they say nothing about anybody. */
-const publicPaths = new Set(['/v1/health', '/api/health', '/openapi.json', '/docs'])
+const publicPaths = new Set(['/v1/health', '/api/health', '/health', '/openapi.json', '/docs'])
 
 export async function buildServer(options: ServerOptions): Promise<Server> {
   const { services, authenticator } = options
@@ -120,6 +121,7 @@ export async function buildServer(options: ServerOptions): Promise<Server> {
   feedbackRoutes(server, services)
   configRoutes(server, services)
   comparisonRoutes(server, services)
+  sessionRoutes(server, services)
   operationRoutes(server, services, options.version)
   return server
 }

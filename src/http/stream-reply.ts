@@ -158,13 +158,15 @@ class SocketStream {
 
   async pump(): Promise<void> {
     const { raw } = this
-    this.armKeepAlive()
     try {
       while (!raw.destroyed) {
         const part = await this.source.next()
         if (part === null) break
         if (part.over) this.over = true
-        if (part.text !== '' && !raw.destroyed && !raw.write(part.text)) await this.drained()
+        const full = part.text !== '' && !raw.destroyed && !raw.write(part.text)
+        // Not before the first bytes: what opens a stream is its first message on every wire.
+        if (this.timer === undefined && !this.over) this.armKeepAlive()
+        if (full) await this.drained()
         if (this.over) break
       }
       this.over ||= !raw.destroyed
@@ -179,10 +181,12 @@ class SocketStream {
   private armKeepAlive(): void {
     this.timer = this.clock.after(this.options.keepAliveMs, () => {
       if (this.raw.destroyed) return
-      this.keepAlives += 1
-      const text = this.dialect.keepAlive(this.clock.now(), this.keepAlives)
       // A socket that is full is not idle, and must not be filled further.
-      if (text !== null && !this.raw.writableNeedDrain) this.raw.write(text)
+      if (!this.raw.writableNeedDrain) {
+        this.keepAlives += 1
+        const text = this.dialect.keepAlive(this.clock.now(), this.keepAlives)
+        if (text !== null) this.raw.write(text)
+      }
       this.armKeepAlive()
     })
   }

@@ -174,6 +174,7 @@ export class RunAcceptance {
           owner: request.owner,
           family: request.family,
           conversationId: place.id,
+          ...(place.exists ? {} : { newConversation: true }),
           ...(request.sessionId === undefined ? {} : { sessionId: request.sessionId }),
           userMessageId: question.userMessageId,
           input: question.input,

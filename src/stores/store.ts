@@ -346,6 +346,8 @@ export interface Store {
     owner: string,
     page: { limit: number; before?: { updatedAt: number; id: string } },
   ): Promise<ConversationRow[]>
+  /** Of the conversations whose id begins with `prefix`: how many there are, and in how many a run has not ended. */
+  countConversations(prefix: string): Promise<{ total: number; active: number }>
   renameConversation(id: string, title: string | null, at: number): Promise<ConversationRow | undefined>
   /** With its messages, their feedback, runs, events, interactions and blobs. Refused with `conversation_busy` while a run in it has not ended. */
   deleteConversation(id: string): Promise<boolean>

@@ -138,6 +138,7 @@ function storeOf(file: string, queue: CommitQueue, tails: JournalTails, unlock: 
     readConversation: async (id) => reading(() => conversations.read(id)),
     findConversationBySession: async (owner, sessionKey) => reading(() => conversations.bySession(owner, sessionKey)),
     listConversations: async (owner, page) => reading(() => conversations.list(owner, page)),
+    countConversations: async (prefix) => reading(() => conversations.count(prefix)),
     renameConversation: async (id, title, at) =>
       (await queue.run('renameConversation', { id, title, at })) ?? undefined,
     deleteConversation: async (id) => queue.run('deleteConversation', { id }),
