@@ -13,7 +13,7 @@ import { createMetrics } from '../http/metrics.ts'
 import { buildServer } from '../http/server.ts'
 import { Streams } from '../http/stream-reply.ts'
 import { type Clock, systemClock } from '../kit/clock.ts'
-import { ulidIds } from '../kit/ids.ts'
+import { type Ids, ulidIds } from '../kit/ids.ts'
 import { readModelConfigs } from '../models/model-configs.ts'
 import { createModels } from '../models/providers.ts'
 import type { RunParts } from '../runs/run-parts.ts'
@@ -26,7 +26,9 @@ import { createBuiltInTools } from '../tools/built-in.ts'
 import { connectMcpServers } from '../tools/mcp.ts'
 import { readMcpConfig } from '../tools/mcp-config.ts'
 import { createToolRegistry } from '../tools/tool-registry.ts'
-import { createWorkspaces } from '../tools/workspace/workspaces.ts'
+import type { SandboxKind } from '../tools/workspace/shell-sandbox.ts'
+import { createWorkspaceTools } from '../tools/workspace/workspace-tools.ts'
+import { createWorkspaces, type WorkspaceFolders } from '../tools/workspace/workspaces.ts'
 import type { ToolRegistry } from '../tools/tool.ts'
 import type { Config } from './config.ts'
 import type { Log } from './log.ts'
@@ -67,7 +69,7 @@ export async function compose(
   }
   const store = await openStore(config, log, clock)
   const workspaces = createWorkspaces(config.workspaceDir)
-  const tools = await openTools(config, store, log, clock, environment)
+  const tools = await openTools(config, { store, log, clock, ids, workspaces, environment })
   const metrics = createMetrics()
   metrics.countOpenRunsWith(() => store.countRuns())
   const bus = createProcessBus()
@@ -148,13 +150,26 @@ async function openStore(config: Config, log: Log, clock: Clock): Promise<Store>
   return await openSqliteStore({ file, clock, lockWaitMs, onError: (error) => log.error({ err: error }, 'the store failed') })
 }
 
-async function openTools(config: Config, store: Store, log: Log, clock: Clock, environment: Record<string, string | undefined>): Promise<ToolRegistry> {
+type ToolParts = { store: Store; log: Log; clock: Clock; ids: Ids; workspaces: WorkspaceFolders; environment: Record<string, string | undefined> }
+
+async function openTools(config: Config, { store, log, clock, ids, workspaces, environment }: ToolParts): Promise<ToolRegistry> {
   const mcp =
     config.mcpConfigFile === null
       ? undefined
       : await connectMcpServers(await readMcpConfig(config.mcpConfigFile), { clock, log, environment, callTimeoutMs: config.limits.toolTimeoutMs })
   const builtIn = createBuiltInTools({ clock, notes: store, feishu: given(config.feishu) })
-  return createToolRegistry([...builtIn, ...(mcp?.entries ?? [])], { close: async () => await mcp?.close() })
+  const { bash, sandbox, skillsDir } = config
+  const workspace = createWorkspaceTools({ folders: workspaces, store, clock, ids, bash, sandbox, skillsDir, onSandbox: (kind) => warnOfBash(kind, bash, log) })
+  return createToolRegistry([...builtIn, ...workspace.entries, ...(mcp?.entries ?? [])], {
+    close: async () => {
+      await Promise.all([workspace.close(), mcp?.close()])
+    },
+  })
+}
+
+function warnOfBash(kind: SandboxKind, bash: Config['bash'], log: Log): void {
+  if (kind === 'bwrap') log.info({ sandbox: kind }, 'agents may run commands, each in a sandbox')
+  else log.warn({ sandbox: kind, bash }, 'agents may run commands, with the rights of this server’s user: they can reach its files and its network. docs/workspace.md says what is not isolated.')
 }
 
 /** Unset settings are null in the configuration and absent elsewhere. */
