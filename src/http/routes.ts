@@ -29,7 +29,13 @@ export type Services = {
   metrics: Metrics
   clock: Clock
   ids: Ids
-  settings: { authMode: 'open' | 'required'; pingMs: number; sessionHeartbeatMs: number; clientTimeoutMs: number; workspaceDir: string }
+  settings: {
+    authMode: 'open' | 'required'
+    pingMs: number
+    sessionHeartbeatMs: number
+    clientTimeoutMs: number
+    workspaceDir: string
+  }
 }
 
 export type Server = FastifyInstance<

@@ -69,7 +69,10 @@ describe('a session', () => {
 
     const { messages, request } = await asked(user, next, { agentId })
 
-    assert.deepEqual(typesOf(messages).filter((type) => type.startsWith('tool')), [])
+    assert.deepEqual(
+      typesOf(messages).filter((type) => type.startsWith('tool')),
+      [],
+    )
     const told = messagesOf(request)
     assertCallsArePaired(told)
     assert.deepEqual(

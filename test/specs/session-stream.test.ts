@@ -7,7 +7,17 @@ import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { type Effects, effectsFile, stdioFake } from '../support/fake-mcp.ts'
-import { calls, hangsAfter, type House, type Json, messagesOf, says, someone, startHouse, until } from '../support/house.ts'
+import {
+  calls,
+  hangsAfter,
+  type House,
+  type Json,
+  messagesOf,
+  says,
+  someone,
+  startHouse,
+  until,
+} from '../support/house.ts'
 import {
   agentIdOf,
   assertWholeStream,
@@ -226,7 +236,10 @@ describe('4. tool_use and 5. tool_result', () => {
     assert.deepEqual(resultOf(messages).result, { status: 'failed', message: 'too much' })
     assert.equal(resultOf(messages).is_error, false)
     assertWholeStream(messages)
-    assert.deepEqual(effects.lines().filter((line) => line.startsWith('charge')), [])
+    assert.deepEqual(
+      effects.lines().filter((line) => line.startsWith('charge')),
+      [],
+    )
   })
 
   test('a call that a person allowed runs once, and its result is a success', async () => {
@@ -240,7 +253,10 @@ describe('4. tool_use and 5. tool_result', () => {
     const messages = await stream.toEnd()
 
     assert.equal(resultOf(messages).result.status, 'success')
-    assert.deepEqual(effects.lines().filter((line) => line === 'charge 7'), ['charge 7'])
+    assert.deepEqual(
+      effects.lines().filter((line) => line === 'charge 7'),
+      ['charge 7'],
+    )
   })
 
   test('a call that was cancelled with its run has a result, and done says that it was cancelled', async () => {
@@ -423,7 +439,12 @@ describe('the request', () => {
 
   test('nobody can name the directory of somebody’s session', async () => {
     const agentId = agentIdOf(await sayToEnd(house, someone(), 'hello'))
-    for (const workingDir of [`sessions/${agentId}`, join(workspace, 'sessions', agentId), 'sessions', './a/../sessions']) {
+    for (const workingDir of [
+      `sessions/${agentId}`,
+      join(workspace, 'sessions', agentId),
+      'sessions',
+      './a/../sessions',
+    ]) {
       assert.equal((await post({ message: 'hi', context: { workingDir } })).status, 400, workingDir)
     }
   })

@@ -242,10 +242,7 @@ describe('session', () => {
         .answers(2, 'message-2', 'Sorry.')
         .succeeds('message-2', 'Sorry.'),
     )
-    assert.equal(
-      'input' in (told(invalid).find(({ type }) => type === 'tool_use') ?? assert.fail()),
-      false,
-    )
+    assert.equal('input' in (told(invalid).find(({ type }) => type === 'tool_use') ?? assert.fail()), false)
   })
 
   it('ends a failed run with error and then done; a run out of time is REQUEST_TIMEOUT', () => {

@@ -152,7 +152,9 @@ function finished(state: SessionState, event: EventOf<'tool.done'>): Projection<
     const error = event.data.error?.message ?? event.data.summary
     frames.push(frameOf('tool_error', { tool: call.name, error, tool_use_id: callId }, event.at))
   }
-  frames.push(frameOf('tool_result', { tool_use_id: callId, result: resultOf(event.data, call), is_error: threw }, event.at))
+  frames.push(
+    frameOf('tool_result', { tool_use_id: callId, result: resultOf(event.data, call), is_error: threw }, event.at),
+  )
   return emit(withCall(state, callId, { ...call, shown: true }), ...frames)
 }
 
@@ -175,7 +177,11 @@ function resultOf(done: EventData<'tool.done'>, { name }: Call): Record<string, 
 /** `done` is last, also after `error`. */
 function endFrames(state: SessionState, event: EventOf<'run.ended'>): Frame[] {
   const { status, error } = event.data
-  const metadata = { agentId: state.agentId, timestamp: event.at, ...(status === 'canceled' ? { cancelled: true } : {}) }
+  const metadata = {
+    agentId: state.agentId,
+    timestamp: event.at,
+    ...(status === 'canceled' ? { cancelled: true } : {}),
+  }
   const done: Frame = { name: 'done', data: { type: 'done', metadata } }
   if (status !== 'failed') return [done]
   const fields = {

@@ -9,12 +9,17 @@ export const sessionBody = z.object({
     .string()
     .refine((text) => text.trim() !== '', 'message must be a non-empty string')
     .describe('What the user says.'),
-  agentId: z.string().nullish().describe('The session to continue. One that is not known, or not yours, starts a new one.'),
+  agentId: z
+    .string()
+    .nullish()
+    .describe('The session to continue. One that is not known, or not yours, starts a new one.'),
   mode: z
     .string()
     .max(50)
     .nullish()
-    .describe('edit (the default): all tools. ask, and anything else: tools that only read. Counts in the first request of a session.'),
+    .describe(
+      'edit (the default): all tools. ask, and anything else: tools that only read. Counts in the first request of a session.',
+    ),
   context: z
     .object({
       userId: optionalId().describe('Counts only where nobody is logged in.'),
@@ -22,7 +27,9 @@ export const sessionBody = z.object({
         .string()
         .max(4096)
         .nullish()
-        .describe('Where the agent works, inside the workspace of the server; made where it is missing. Counts in the first request of a session. Nothing: a directory of its own.'),
+        .describe(
+          'Where the agent works, inside the workspace of the server; made where it is missing. Counts in the first request of a session. Nothing: a directory of its own.',
+        ),
       files: z
         .array(z.string().max(4096))
         .max(1000)

@@ -12,7 +12,9 @@ import { type SessionBody, sessionBody } from './session-body.ts'
 import { type Session, sessionFamily, sessionOf } from './sessions.ts'
 import { sealUnknownBefore } from './unknown-outcomes.ts'
 
-const failure = z.object({ error: z.string(), message: z.string() }).describe('What went wrong, and a sentence about it.')
+const failure = z
+  .object({ error: z.string(), message: z.string() })
+  .describe('What went wrong, and a sentence about it.')
 const route = 'POST /api/chat/stream'
 
 export function sessionRoutes(server: Server, services: Services): void {
@@ -49,11 +51,22 @@ export function sessionRoutes(server: Server, services: Services): void {
       const again =
         idempotency === null
           ? undefined
-          : await runs.findStarted(caller.userId, { key: idempotency.key, route, fingerprint: fingerprint(request.body) })
+          : await runs.findStarted(caller.userId, {
+              key: idempotency.key,
+              route,
+              fingerprint: fingerprint(request.body),
+            })
       const start: StartRequest =
         again === undefined
           ? { ...toStart(request.body, caller.userId, await sessionOf(request.body, caller, services)), idempotency }
-          : { owner: caller.userId, family: sessionFamily, input: request.body.message, earlier: [], whenBusy: 'queue', idempotency }
+          : {
+              owner: caller.userId,
+              family: sessionFamily,
+              input: request.body.message,
+              earlier: [],
+              whenBusy: 'queue',
+              idempotency,
+            }
       const found = await startOrResume(services, request.headers, start, sessionDialect)
       if (found === null) return reply.code(204).send(null)
       const { run, cursor, started } = found
@@ -63,7 +76,9 @@ export function sessionRoutes(server: Server, services: Services): void {
         dialect: sessionDialect,
         cursor,
         keepAliveMs: keepAliveMsOf(sessionDialect, settings),
-        ...(run.conversationId === null ? {} : { headers: { 'x-conversation-id': encodeURIComponent(run.conversationId) } }),
+        ...(run.conversationId === null
+          ? {}
+          : { headers: { 'x-conversation-id': encodeURIComponent(run.conversationId) } }),
         ...(started && start.onDisconnect === 'cancel'
           ? {
               onGone: () =>

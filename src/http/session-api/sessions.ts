@@ -35,9 +35,7 @@ export async function sessionOf(body: SessionBody, caller: Caller, parts: Sessio
   const mode = body.mode == null || body.mode === '' || body.mode === 'edit' ? 'edit' : 'ask'
   const asked = body.context?.workingDir?.trim() ?? ''
   const dir =
-    asked === ''
-      ? await parts.workspaces.open(`${ownDirectories}/${agentId}`)
-      : await openNamed(asked, caller, parts)
+    asked === '' ? await parts.workspaces.open(`${ownDirectories}/${agentId}`) : await openNamed(asked, caller, parts)
   return { agentId, workspace: { dir, mode }, files: body.context?.files ?? [] }
 }
 

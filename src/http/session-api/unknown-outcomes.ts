@@ -19,7 +19,10 @@ export function sealUnknownBefore(run: RunRow, parts: Parts, log: Pick<FastifyBa
 async function seal(run: RunRow, { store, runs }: Parts): Promise<void> {
   if (run.conversationId === null) return
   const open = await store.openRuns(run.conversationId)
-  const before = open.slice(0, open.findIndex(({ id }) => id === run.id))
+  const before = open.slice(
+    0,
+    open.findIndex(({ id }) => id === run.id),
+  )
   for (const earlier of before) {
     const settled = await runs.settled(earlier, { orWaiting: true })
     if (settled.status !== 'waiting_user') continue
