@@ -11,6 +11,7 @@ import { AppError } from '../errors/app-error.ts'
 import { createAuthenticator } from '../http/caller.ts'
 import { createMetrics } from '../http/metrics.ts'
 import { buildServer } from '../http/server.ts'
+import { leaveUnknownWhereFollowed } from '../http/session-api/unknown-outcomes.ts'
 import { Streams } from '../http/stream-reply.ts'
 import { type Clock, systemClock } from '../kit/clock.ts'
 import { type Ids, ulidIds } from '../kit/ids.ts'
@@ -94,6 +95,11 @@ export async function compose(
     limits: config.limits,
     log,
     countEvents: (count) => metrics.eventsStored(count),
+    async runParked(runId) {
+      await leaveUnknownWhereFollowed(runId, { store, runs }).catch((error: unknown) =>
+        log.warn({ err: error, runId }, 'a session may wait for a decision'),
+      )
+    },
     async runEnded(family, status, runId) {
       metrics.runEnded(family, status)
       await comparisons.runEnded(family, runId)

@@ -176,6 +176,7 @@ export class RunLoop {
 
   private async parkForPerson(): Promise<LoopResult> {
     await this.writer.write({ type: 'run.state', data: { from: 'running', to: 'waiting_user', trigger: 'turn.needs_input' } })
+    await this.parts.runParked?.(this.runId)
     return 'parked'
   }
 

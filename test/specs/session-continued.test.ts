@@ -307,6 +307,26 @@ describe('a session whose server dies', () => {
       assert.deepEqual([resultOf(before, 'c1').result.status, resultOf(before, 'c1').is_error], ['failed', false])
     }))
 
+  test('killed in the middle of a command while a newer message waits: that one is answered after the restart', () =>
+    mortal(async () => {
+      const [user, later] = [someone(), someone('later')]
+      const directory = join(folder, 'workspace', 'followed')
+      const cmd = 'echo once >> ran.txt; sleep 5'
+      await house.provider.script([calls(['bash_run', { cmd }]), says('Nobody knows.')], user)
+      const stream = await say(house, user, { message: user, context: { workingDir: 'followed' } })
+      const { agentId } = await stream.waitFor('start')
+      await until('the command to run', () => (existsSync(join(directory, 'ran.txt')) ? true : undefined))
+      const next = await say(house, user, { message: later, agentId })
+      await next.waitFor('start')
+
+      await killAndRestart()
+      const messages = await (await attach(house, user, next.runId)).toEnd()
+
+      assertWholeStream(messages)
+      assert.equal(textOf(messages), 'Hello from the fake provider.')
+      assert.equal(readFileSync(join(directory, 'ran.txt'), 'utf8'), 'once\n')
+    }))
+
   test('killed in the middle of a command: a person may still decide to run it again', () =>
     mortal(async () => {
       const user = someone()

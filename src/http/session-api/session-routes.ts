@@ -10,7 +10,7 @@ import { callerOf, type Server, type Services, userIdQuery } from '../routes.ts'
 import { startHeaders, startOrResume } from '../start-or-resume.ts'
 import { type SessionBody, sessionBody } from './session-body.ts'
 import { type Session, sessionFamily, sessionOf } from './sessions.ts'
-import { sealUnknownBefore } from './unknown-outcomes.ts'
+import { leaveUnknownBefore } from './unknown-outcomes.ts'
 
 const failure = z
   .object({ error: z.string(), message: z.string() })
@@ -70,7 +70,11 @@ export function sessionRoutes(server: Server, services: Services): void {
       const found = await startOrResume(services, request.headers, start, sessionDialect)
       if (found === null) return reply.code(204).send(null)
       const { run, cursor, started } = found
-      if (started) sealUnknownBefore(run, services, request.log)
+      if (started) {
+        leaveUnknownBefore(run, services).catch((error: unknown) =>
+          request.log.error({ err: error }, 'a session may wait for a decision'),
+        )
+      }
       await streams.reply(reply, {
         run,
         dialect: sessionDialect,
