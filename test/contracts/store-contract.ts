@@ -12,6 +12,7 @@ import { interactionContract } from './store-contract-interactions.ts'
 import { journalContract } from './store-contract-journal.ts'
 import { turnContract } from './store-contract-turns.ts'
 import { upkeepContract } from './store-contract-upkeep.ts'
+import { workspaceContract } from './store-contract-workspace.ts'
 
 export type OpenedStore = {
   store: Store
@@ -34,5 +35,6 @@ export function storeContract(name: string, open: OpenStore): void {
     conversationContract(open)
     turnContract(open)
     comparisonContract(open)
+    workspaceContract(open)
   })
 }
