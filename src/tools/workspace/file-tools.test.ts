@@ -286,6 +286,7 @@ describe('fs_grep', () => {
     const one = await bench.use('fs_grep', { pattern: 'l', path: 'src/a.ts', max_results: 1 })
     assert.equal(one.output.matches.length, 1)
     assert.equal(one.output.truncated, true)
+    assert.equal((await bench.use('fs_grep', { pattern: '\\-x|let', regex: true })).output.matches.length, 1)
     assert.match((await bench.use('fs_grep', { pattern: '(', regex: true })).output.error, /not valid/)
     assert.match((await bench.use('fs_grep', { pattern: 'x', path: 'nope' })).output.error, /There is no file/)
   })

@@ -3,16 +3,13 @@
 // its own (search-thread.ts), which is ended with the call.
 
 import { Worker } from 'node:worker_threads'
+import { type Hit, hitsIn } from './line-hits.ts'
 import { refused } from './refusal.ts'
-
-export type Hit = { line: number; column: number; preview: string }
 
 export interface LineSearch {
   in(text: string, hitsMax: number): Promise<Hit[]>
   close(): Promise<void>
 }
-
-const previewCharsMax = 300
 
 export function plainSearch(find: string, caseSensitive: boolean): LineSearch {
   const wanted = caseSensitive ? find : find.toLowerCase()
@@ -52,29 +49,8 @@ function valid(source: string, flags: string): RegExp {
   try {
     return new RegExp(source, flags)
   } catch (error) {
+    // Many in the wild are not valid as unicode ones (`[\w-.]`, `\-`).
+    if (flags.includes('u')) return valid(source, flags.replace('u', ''))
     throw refused(`The regular expression is not valid: ${error instanceof Error ? error.message : String(error)}.`)
   }
-}
-
-/** The first hit of each line. */
-export function hitsIn(text: string, hitsMax: number, columnOf: (line: string) => number): Hit[] {
-  const hits: Hit[] = []
-  let number = 0
-  for (let at = 0; at <= text.length && hits.length < hitsMax; ) {
-    const end = text.indexOf('\n', at)
-    const line = text.slice(at, end < 0 ? text.length : end)
-    number += 1
-    const column = columnOf(line)
-    if (column >= 0 && !(line === '' && end < 0)) {
-      hits.push({ line: number, column: column + 1, preview: preview(line, column) })
-    }
-    if (end < 0) break
-    at = end + 1
-  }
-  return hits
-}
-
-function preview(line: string, column: number): string {
-  const from = line.length <= previewCharsMax ? 0 : Math.max(0, column - 60)
-  return line.slice(from, from + previewCharsMax).trimEnd()
 }

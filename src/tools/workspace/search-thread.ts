@@ -1,7 +1,7 @@
 // The thread in which fs_grep tries a regular expression; it may be ended at any time.
 
 import { parentPort, workerData } from 'node:worker_threads'
-import { hitsIn } from './line-search.ts'
+import { hitsIn } from './line-hits.ts'
 
 const { source, flags } = workerData as { source: string; flags: string }
 const pattern = new RegExp(source, flags)
