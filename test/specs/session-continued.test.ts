@@ -294,6 +294,7 @@ describe('a session whose server dies', () => {
       await until('the command to run', () => (existsSync(join(directory, 'ran.txt')) ? true : undefined))
 
       await killAndRestart()
+      await house.reaches(user, stream.runId, 'awaiting_input')
       const messages = await sayToEnd(house, user, { message: later, agentId })
 
       assert.equal(messages[0]?.isNewSession, false)

@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
-import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { type Effects, effectsFile, stdioFake } from '../support/fake-mcp.ts'
@@ -500,11 +500,14 @@ describe('the request', () => {
 
   test('the same Idempotency-Key is the same run in the same session', async () => {
     const user = someone()
+    const directories = () => readdirSync(join(workspace, 'sessions')).length
     const first = await say(house, user, user, { 'idempotency-key': user })
+    const before = directories()
     const again = await say(house, user, user, { 'idempotency-key': user })
 
     assert.deepEqual(await again.toEnd(), await first.toEnd())
     assert.equal(again.runId, first.runId)
+    assert.equal(directories(), before, 'no other session was made on the way')
     assert.equal((await house.asked(user)).length, 1)
   })
 })
