@@ -37,7 +37,10 @@ afterEach(async () => {
   await bench.close()
 })
 
-async function runTo(request: Partial<StartRequest>, status = 'succeeded'): Promise<{ runId: string; events: RunEvent[] }> {
+async function runTo(
+  request: Partial<StartRequest>,
+  status = 'succeeded',
+): Promise<{ runId: string; events: RunEvent[] }> {
   const { run } = await rig.start(request)
   const runId = run.id
   await rig.until(runId, (row) => row.status === status)
@@ -64,7 +67,11 @@ describe('the tools that a run is offered', () => {
   it('in mode edit: all of them', async () => {
     await open()
     await runTo(edit)
-    assert.ok(['fs_write', 'fs_edit', 'fs_multi_edit', 'bash_run', 'todo_write', 'other_write'].every((name) => offered[0]?.includes(name)))
+    assert.ok(
+      ['fs_write', 'fs_edit', 'fs_multi_edit', 'bash_run', 'todo_write', 'other_write'].every((name) =>
+        offered[0]?.includes(name),
+      ),
+    )
   })
 })
 
@@ -76,10 +83,13 @@ it('a tool that was not offered is not run, also when the model names it', async
   ]
   for (const request of [ask, {}]) {
     const { events } = await runTo(request)
-    assert.deepEqual(done(events).map(({ outcome, error }) => [outcome, error?.code]), [
-      ['failed', 'tool_not_found'],
-      ['failed', 'tool_not_found'],
-    ])
+    assert.deepEqual(
+      done(events).map(({ outcome, error }) => [outcome, error?.code]),
+      [
+        ['failed', 'tool_not_found'],
+        ['failed', 'tool_not_found'],
+      ],
+    )
   }
   assert.deepEqual(readdirSync(bench.directory), [])
 })
@@ -118,9 +128,10 @@ it('a command that is allowed runs at once, and its lines are in the journal whi
   const { events } = await runTo(edit)
   const lines = events.flatMap((event) => (event.type === 'tool.progress' ? [event.data.message] : []))
   assert.deepEqual(lines.join('\n'), 'one\ntwo')
-  assert.deepEqual(done(events).map(({ outcome, output }) => [outcome, output]), [
-    ['succeeded', { background: false, code: 0, output: 'one\ntwo\n' }],
-  ])
+  assert.deepEqual(
+    done(events).map(({ outcome, output }) => [outcome, output]),
+    [['succeeded', { background: false, code: 0, output: 'one\ntwo\n' }]],
+  )
 })
 
 it('an exit code is an answer; a time limit is an exception', async () => {
@@ -130,7 +141,9 @@ it('an exit code is an answer; a time limit is an exception', async () => {
     { callId: 'late', name: 'bash_run', input: { cmd: 'sleep 100', timeout_ms: 50 } },
   ]
   const { events } = await runTo(edit)
-  const outcomes = Object.fromEntries(done(events).map(({ callId, outcome, error }) => [callId, [outcome, error?.code]]))
+  const outcomes = Object.fromEntries(
+    done(events).map(({ callId, outcome, error }) => [callId, [outcome, error?.code]]),
+  )
   assert.deepEqual(outcomes, { no: ['failed', 'tool_failed'], late: ['threw', 'tool_timed_out'] })
 })
 
@@ -142,6 +155,10 @@ it('a cancel ends the command that runs', async () => {
   while (!bench.has('begun')) await new Promise((resolve) => setTimeout(resolve, 5))
   await rig.service.cancel('ada', runId, null)
   await rig.until(runId, (row) => row.status === 'canceled')
-  assert.deepEqual(done(await rig.events(runId)).map(({ outcome }) => outcome), ['unknown'], 'what it did until then is not known')
+  assert.deepEqual(
+    done(await rig.events(runId)).map(({ outcome }) => outcome),
+    ['unknown'],
+    'what it did until then is not known',
+  )
   assert.equal(bench.has('late'), false)
 })

@@ -6,7 +6,13 @@ import type { FileVersionRow, TodoItem } from '../../src/stores/store.ts'
 import type { OpenStore } from './store-contract.ts'
 import { acceptInput, beforeAndAfter, claimNow, endRun, owner, start, withStore } from './store-fixtures.ts'
 
-const read = (scope: string, path: string, hash: string): FileVersionRow => ({ scope, path, hash, write: null, at: start })
+const read = (scope: string, path: string, hash: string): FileVersionRow => ({
+  scope,
+  path,
+  hash,
+  write: null,
+  at: start,
+})
 
 const todos: TodoItem[] = [
   { id: '1', title: 'Look', status: 'completed' },
@@ -24,7 +30,10 @@ export function workspaceContract(open: OpenStore): void {
           ...read('c', 'mine/a.txt', 'h2'),
           write: { key: 'run:call', before: 'h1', replacements: 3 },
         }
-        const made: FileVersionRow = { ...read('c', 'mine/b.txt', 'h3'), write: { key: 'k', before: null, replacements: 0 } }
+        const made: FileVersionRow = {
+          ...read('c', 'mine/b.txt', 'h3'),
+          write: { key: 'k', before: null, replacements: 0 },
+        }
         await store.saveFileVersion(read('c', 'mine/a.txt', 'h1'))
         await store.saveFileVersion(written)
         await store.saveFileVersion(made)

@@ -86,7 +86,10 @@ async function inForeground(
     const output = process.output.text()
     if (timedOut) {
       const said = output.trim() === '' ? 'It had no output.' : `Its last output: ${excerpt(output.slice(-1000), 1000)}`
-      throw new AppError('tool_timed_out', `Command execution timeout: stopped after ${limitMs} ms; what it did until then stays done. ${said}`)
+      throw new AppError(
+        'tool_timed_out',
+        `Command execution timeout: stopped after ${limitMs} ms; what it did until then stays done. ${said}`,
+      )
     }
     return { ok: code === 0, output: { background: false, code, output }, summary: summaryOf(code, output) }
   } finally {

@@ -36,168 +36,217 @@ let naps = 0
 const nap = () => `${3000 + ++naps}.${process.pid}`
 
 for (const kind of ['none', 'unshare', 'bwrap'] as SandboxKind[]) {
-  describe(`bash_run (${kind})`, { skip: findSandbox(kind) === null ? `${kind} does not work on this machine` : false }, () => {
-    let bench: Bench
-    before(() => {
-      process.env['POLYLOG_TEST_SECRET'] = 'sk-do-not-leak'
-      bench = openBench({ bash: 'allow', sandbox: kind })
-    })
-    after(async () => {
-      delete process.env['POLYLOG_TEST_SECRET']
-      await bench.close()
-    })
-
-    test('gives the output of both streams and the exit code, and works in the directory', async () => {
-      const answer = await bench.use('bash_run', { cmd: 'echo out; echo err >&2; pwd; echo made > made.txt' })
-      assert.equal(answer.ok, true)
-      assert.equal(answer.output.code, 0)
-      assert.equal(answer.output.background, false)
-      for (const line of ['out', 'err', bench.directory]) assert.ok(answer.output.output.split('\n').includes(line), line)
-      assert.equal(bench.read('made.txt'), 'made\n')
-      assert.match(answer.summary, /^Command succeeded: .*out/)
-    })
-
-    test('an exit code other than 0 is an answer that says no', async () => {
-      const answer = await bench.use('bash_run', { cmd: 'exit 3' })
-      assert.equal(answer.ok, false)
-      assert.deepEqual(answer.output, { background: false, code: 3, output: '' })
-      assert.equal(answer.summary, 'Command failed with exit code 3: no output')
-      const killed = await bench.use('bash_run', { cmd: "bash -c 'kill -TERM $$'; exit $?" })
-      assert.equal(killed.output.code, 143)
-    })
-
-    test('knows nothing of the server’s environment', async () => {
-      const { output } = await bench.use('bash_run', { cmd: 'env; cat /proc/self/environ | tr "\\0" "\\n"' })
-      assert.doesNotMatch(output.output, /sk-do-not-leak|POLYLOG_TEST_SECRET|NODE_/)
-      const names = output.output.split('\n').filter((line: string) => line.includes('=')).map((line: string) => line.split('=')[0])
-      const allowed = ['PATH', 'HOME', 'PWD', 'LANG', 'TERM', 'POLYLOG_SHELL', 'SHLVL', '_', 'OLDPWD']
-      for (const name of names) assert.ok(allowed.includes(name), name)
-    })
-
-    test('has no input to wait for, and no open file of the server', async () => {
-      const { output } = await bench.use('bash_run', { cmd: 'cat; ls /proc/$$/fd | tr "\\n" " "' })
-      assert.match(output.output, /^0 1 2 (255 )?$/)
-    })
-
-    test('at its time limit all of it is gone, and the call throws', async () => {
-      const [a, b, c] = [nap(), nap(), nap()]
-      const call = bench.use('bash_run', { cmd: `echo begun; sleep ${a} & setsid sleep ${b} & (trap '' TERM INT HUP; sleep ${c}; true)`, timeout_ms: 700 })
-      await until('the processes', () => [a, b, c].every((time) => processesWith(`sleep\0${time}`).length > 0))
-      await assert.rejects(call, (error: { code: string; message: string }) => {
-        assert.equal(error.code, 'tool_timed_out')
-        assert.match(error.message, /^Command execution timeout: stopped after 700 ms.*begun/)
-        return true
+  describe(
+    `bash_run (${kind})`,
+    { skip: findSandbox(kind) === null ? `${kind} does not work on this machine` : false },
+    () => {
+      let bench: Bench
+      before(() => {
+        process.env['POLYLOG_TEST_SECRET'] = 'sk-do-not-leak'
+        bench = openBench({ bash: 'allow', sandbox: kind })
       })
-      await until('their end', () => [a, b, c].every((time) => processesWith(time).length === 0))
-    })
+      after(async () => {
+        delete process.env['POLYLOG_TEST_SECRET']
+        await bench.close()
+      })
 
-    test('a cancel ends all of it', async () => {
-      const [a, b] = [nap(), nap()]
-      const call = new AbortController()
-      const running = bench.use('bash_run', { cmd: `sleep ${a} & setsid sleep ${b} & wait` }, { signal: call.signal })
-      await until('the processes', () => [a, b].every((time) => processesWith(`sleep\0${time}`).length > 0))
-      call.abort(new Error('cancelled'))
-      await assert.rejects(running, /cancelled/)
-      await until('their end', () => [a, b].every((time) => processesWith(time).length === 0))
-    })
+      test('gives the output of both streams and the exit code, and works in the directory', async () => {
+        const answer = await bench.use('bash_run', { cmd: 'echo out; echo err >&2; pwd; echo made > made.txt' })
+        assert.equal(answer.ok, true)
+        assert.equal(answer.output.code, 0)
+        assert.equal(answer.output.background, false)
+        for (const line of ['out', 'err', bench.directory])
+          assert.ok(answer.output.output.split('\n').includes(line), line)
+        assert.equal(bench.read('made.txt'), 'made\n')
+        assert.match(answer.summary, /^Command succeeded: .*out/)
+      })
 
-    test('what a finished command left running is ended with it', async () => {
-      const [a, b] = [nap(), nap()]
-      const answer = await bench.use('bash_run', { cmd: `sleep ${a} & setsid sleep ${b} & echo done` })
-      assert.equal(answer.ok, true)
-      assert.match(answer.output.output, /done/)
-      await until('their end', () => [a, b].every((time) => processesWith(`sleep\0${time}`).length === 0))
-    })
+      test('an exit code other than 0 is an answer that says no', async () => {
+        const answer = await bench.use('bash_run', { cmd: 'exit 3' })
+        assert.equal(answer.ok, false)
+        assert.deepEqual(answer.output, { background: false, code: 3, output: '' })
+        assert.equal(answer.summary, 'Command failed with exit code 3: no output')
+        const killed = await bench.use('bash_run', { cmd: "bash -c 'kill -TERM $$'; exit $?" })
+        assert.equal(killed.output.code, 143)
+      })
 
-    test('tells its lines while it runs', async () => {
-      const lines: string[] = []
-      const call = new AbortController()
-      const running = bench.use('bash_run', { cmd: `echo first; sleep ${nap()}` }, { signal: call.signal, progress: (line) => lines.push(line) })
-      await until('the first line', () => lines.includes('first'))
-      call.abort(new Error('enough'))
-      await assert.rejects(running, /enough/)
-    })
+      test('knows nothing of the server’s environment', async () => {
+        const { output } = await bench.use('bash_run', { cmd: 'env; cat /proc/self/environ | tr "\\0" "\\n"' })
+        assert.doesNotMatch(output.output, /sk-do-not-leak|POLYLOG_TEST_SECRET|NODE_/)
+        const names = output.output
+          .split('\n')
+          .filter((line: string) => line.includes('='))
+          .map((line: string) => line.split('=')[0])
+        const allowed = ['PATH', 'HOME', 'PWD', 'LANG', 'TERM', 'POLYLOG_SHELL', 'SHLVL', '_', 'OLDPWD']
+        for (const name of names) assert.ok(allowed.includes(name), name)
+      })
 
-    test('a flood of output is cut in the middle, and said to be', async () => {
-      let told = 0
-      const answer = await bench.use('bash_run', { cmd: 'echo begin; head -c 3000000 /dev/zero | tr "\\0" x; echo; echo end' }, { progress: (text) => (told += text.length) })
-      const { output } = answer.output
-      assert.match(output, /^begin\n/)
-      assert.match(output, /\nend\n$/)
-      assert.match(output, /\[… \d+ characters left out …\]/)
-      assert.ok(output.length < 500_000)
-      assert.ok(told < 250_000)
-    })
+      test('has no input to wait for, and no open file of the server', async () => {
+        const { output } = await bench.use('bash_run', { cmd: 'cat; ls /proc/$$/fd | tr "\\n" " "' })
+        assert.match(output.output, /^0 1 2 (255 )?$/)
+      })
 
-    test('in the background: runs on, tells its output, and is ended whole', async () => {
-      const [a, b] = [nap(), nap()]
-      const started = await bench.use('bash_run', { cmd: `echo hello; setsid sleep ${b} & sleep ${a}`, background: true })
-      const id = started.output.shell_id
-      assert.equal(started.ok, true)
-      await until('the processes', () => [a, b].every((time) => processesWith(`sleep\0${time}`).length > 0))
-      const logs = await bench.use('bash_logs', { shell_id: id })
-      assert.deepEqual(logs.output, { ok: true, shell_id: id, running: true, code: null, output: 'hello\n' })
+      test('at its time limit all of it is gone, and the call throws', async () => {
+        const [a, b, c] = [nap(), nap(), nap()]
+        const call = bench.use('bash_run', {
+          cmd: `echo begun; sleep ${a} & setsid sleep ${b} & (trap '' TERM INT HUP; sleep ${c}; true)`,
+          timeout_ms: 700,
+        })
+        await until('the processes', () => [a, b, c].every((time) => processesWith(`sleep\0${time}`).length > 0))
+        await assert.rejects(call, (error: { code: string; message: string }) => {
+          assert.equal(error.code, 'tool_timed_out')
+          assert.match(error.message, /^Command execution timeout: stopped after 700 ms.*begun/)
+          return true
+        })
+        await until('their end', () => [a, b, c].every((time) => processesWith(time).length === 0))
+      })
 
-      const foreign = await bench.use('bash_logs', { shell_id: id }, { conversationId: 'another' })
-      assert.equal(foreign.ok, false, 'another session does not see it')
-      assert.equal((await bench.use('bash_kill', { shell_id: id }, { conversationId: 'another' })).ok, false)
+      test('a cancel ends all of it', async () => {
+        const [a, b] = [nap(), nap()]
+        const call = new AbortController()
+        const running = bench.use('bash_run', { cmd: `sleep ${a} & setsid sleep ${b} & wait` }, { signal: call.signal })
+        await until('the processes', () => [a, b].every((time) => processesWith(`sleep\0${time}`).length > 0))
+        call.abort(new Error('cancelled'))
+        await assert.rejects(running, /cancelled/)
+        await until('their end', () => [a, b].every((time) => processesWith(time).length === 0))
+      })
 
-      assert.equal((await bench.use('bash_kill', { shell_id: id })).ok, true)
-      await until('their end', () => [a, b].every((time) => processesWith(time).length === 0))
-      assert.equal((await bench.use('bash_logs', { shell_id: id })).ok, false)
-    })
+      test('what a finished command left running is ended with it', async () => {
+        const [a, b, c] = [nap(), nap(), nap()]
+        const answer = await bench.use('bash_run', {
+          cmd: `sleep ${a} & setsid sleep ${b} & env -i sleep ${c} & echo done`,
+        })
+        assert.equal(answer.ok, true)
+        assert.match(answer.output.output, /done/)
+        await until('their end', () => [a, b, c].every((time) => processesWith(`sleep\0${time}`).length === 0))
+      })
 
-    test('the end of a command in the background is told with its code', async () => {
-      const { output } = await bench.use('bash_run', { cmd: 'echo bye; exit 4', background: true })
-      let logs = await bench.use('bash_logs', { shell_id: output.shell_id })
-      for (let tries = 0; logs.output.running && tries < 500; tries += 1) {
-        await wait(10)
-        logs = await bench.use('bash_logs', { shell_id: output.shell_id })
+      test('tells its lines while it runs', async () => {
+        const lines: string[] = []
+        const call = new AbortController()
+        const running = bench.use(
+          'bash_run',
+          { cmd: `echo first; sleep ${nap()}` },
+          { signal: call.signal, progress: (line) => lines.push(line) },
+        )
+        await until('the first line', () => lines.includes('first'))
+        call.abort(new Error('enough'))
+        await assert.rejects(running, /enough/)
+      })
+
+      test('a flood of output is cut in the middle, and said to be', async () => {
+        let told = 0
+        const answer = await bench.use(
+          'bash_run',
+          { cmd: 'echo begin; head -c 3000000 /dev/zero | tr "\\0" x; echo; echo end' },
+          { progress: (text) => (told += text.length) },
+        )
+        const { output } = answer.output
+        assert.match(output, /^begin\n/)
+        assert.match(output, /\nend\n$/)
+        assert.match(output, /\[… \d+ characters left out …\]/)
+        assert.ok(output.length < 500_000)
+        assert.ok(told < 250_000)
+      })
+
+      test('in the background: runs on, tells its output, and is ended whole', async () => {
+        const [a, b] = [nap(), nap()]
+        const started = await bench.use('bash_run', {
+          cmd: `echo hello; setsid sleep ${b} & sleep ${a}`,
+          background: true,
+        })
+        const id = started.output.shell_id
+        assert.equal(started.ok, true)
+        await until('the processes', () => [a, b].every((time) => processesWith(`sleep\0${time}`).length > 0))
+        const logs = await bench.use('bash_logs', { shell_id: id })
+        assert.deepEqual(logs.output, { ok: true, shell_id: id, running: true, code: null, output: 'hello\n' })
+
+        const foreign = await bench.use('bash_logs', { shell_id: id }, { conversationId: 'another' })
+        assert.equal(foreign.ok, false, 'another session does not see it')
+        assert.equal((await bench.use('bash_kill', { shell_id: id }, { conversationId: 'another' })).ok, false)
+
+        assert.equal((await bench.use('bash_kill', { shell_id: id })).ok, true)
+        await until('their end', () => [a, b].every((time) => processesWith(time).length === 0))
+        assert.equal((await bench.use('bash_logs', { shell_id: id })).ok, false)
+      })
+
+      test('the end of a command in the background is told with its code', async () => {
+        const { output } = await bench.use('bash_run', { cmd: 'echo bye; exit 4', background: true })
+        let logs = await bench.use('bash_logs', { shell_id: output.shell_id })
+        for (let tries = 0; logs.output.running && tries < 500; tries += 1) {
+          await wait(10)
+          logs = await bench.use('bash_logs', { shell_id: output.shell_id })
+        }
+        assert.deepEqual(logs.output, { ok: true, shell_id: output.shell_id, running: false, code: 4, output: 'bye\n' })
+      })
+
+      test('closing the tools ends what is in the background', async () => {
+        const other = openBench({ bash: 'allow', sandbox: kind })
+        const time = nap()
+        await other.use('bash_run', { cmd: `sleep ${time}`, background: true })
+        await until('the process', () => processesWith(`sleep\0${time}`).length > 0)
+        await other.close()
+        assert.deepEqual(processesWith(time), [])
+      })
+
+      if (kind !== 'none') {
+        test('sees no process of others, so it cannot read the server’s environment either', async () => {
+          const { output } = await bench.use('bash_run', {
+            cmd: 'cat /proc/[0-9]*/environ | tr "\\0" "\\n"; ls -d /proc/[0-9]* | wc -l',
+          })
+          assert.doesNotMatch(output.output, /sk-do-not-leak/)
+          assert.ok(Number(output.output.trim().split('\n').at(-1)) < 10)
+        })
       }
-      assert.deepEqual(logs.output, { ok: true, shell_id: output.shell_id, running: false, code: 4, output: 'bye\n' })
-    })
-
-    test('closing the tools ends what is in the background', async () => {
-      const other = openBench({ bash: 'allow', sandbox: kind })
-      const time = nap()
-      await other.use('bash_run', { cmd: `sleep ${time}`, background: true })
-      await until('the process', () => processesWith(`sleep\0${time}`).length > 0)
-      await other.close()
-      assert.deepEqual(processesWith(time), [])
-    })
-
-    if (kind !== 'none') {
-      test('sees no process of others, so it cannot read the server’s environment either', async () => {
-        const { output } = await bench.use('bash_run', { cmd: 'cat /proc/[0-9]*/environ | tr "\\0" "\\n"; ls -d /proc/[0-9]* | wc -l' })
-        assert.doesNotMatch(output.output, /sk-do-not-leak/)
-        assert.ok(Number(output.output.trim().split('\n').at(-1)) < 10)
-      })
-    }
-    if (kind === 'bwrap') {
-      test('sees no file outside its directory', async () => {
-        const { output } = await bench.use('bash_run', { cmd: 'cat ../../secret.txt ../theirs/secret.txt' })
-        assert.ok(!output.output.includes(secret))
-      })
-    }
-  })
+      if (kind === 'bwrap') {
+        test('sees no file outside its directory', async () => {
+          const { output } = await bench.use('bash_run', { cmd: 'cat ../../secret.txt ../theirs/secret.txt' })
+          assert.ok(!output.output.includes(secret))
+        })
+      }
+    },
+  )
 }
 
 test('a server that is killed takes its commands along', async () => {
   const bench = openBench()
   const time = nap()
-  const server = spawn(process.execPath, ['--input-type=module', '-e', `
+  const server = spawn(
+    process.execPath,
+    [
+      '--input-type=module',
+      '-e',
+      `
     import { openBench } from ${JSON.stringify(new URL('../../../test/support/workspace.ts', import.meta.url).href)}
     const bench = openBench({ bash: 'allow', sandbox: 'none' })
     bench.use('bash_run', { cmd: 'sleep ${time} & sleep ${time}' })
     await bench.use('bash_run', { cmd: 'sleep ${time}', background: true })
     console.log(bench.folder)
-    setInterval(() => {}, 1000)`], { stdio: ['ignore', 'pipe', 'inherit'] })
-  const folder = await new Promise<string>((resolve) => server.stdout.once('data', (text: Buffer) => resolve(String(text).trim())))
+    setInterval(() => {}, 1000)`,
+    ],
+    { stdio: ['ignore', 'pipe', 'inherit'] },
+  )
+  const folder = await new Promise<string>((resolve) =>
+    server.stdout.once('data', (text: Buffer) => resolve(String(text).trim())),
+  )
   await until('the commands', () => processesWith(`sleep\0${time}`).length === 3)
   server.kill('SIGKILL')
   await until('their end', () => processesWith(`sleep\0${time}`).length === 0)
   assert.ok(existsSync(folder))
   await bench.close()
+})
+
+test('a process that hides from its shell does not keep the call waiting', async () => {
+  const bench = openBench({ bash: 'allow' })
+  const time = nap()
+  try {
+    const answer = await bench.use('bash_run', { cmd: `env -i setsid sleep ${time} & echo done` })
+    assert.equal(answer.output.output, 'done\n')
+  } finally {
+    // What docs/workspace.md says that we cannot end.
+    for (const pid of processesWith(`sleep\0${time}`)) process.kill(Number(pid), 'SIGKILL')
+    await bench.close()
+  }
 })
 
 test('a command starts in the directory that was checked, also when its name becomes a link', async () => {
@@ -249,7 +298,11 @@ test('a session has at most eight commands in the background', async () => {
 })
 
 test('commands are off unless configured, and asked about unless allowed', async () => {
-  for (const [bash, confirm] of [['off', undefined], ['confirm', 'always'], ['allow', 'never']] as const) {
+  for (const [bash, confirm] of [
+    ['off', undefined],
+    ['confirm', 'always'],
+    ['allow', 'never'],
+  ] as const) {
     const bench = openBench({ bash })
     assert.equal(bench.registry.get('bash_run')?.confirm, confirm)
     const listed = bench.registry.list().find(({ name }) => name === 'bash_run')
@@ -260,7 +313,10 @@ test('commands are off unless configured, and asked about unless allowed', async
 })
 
 test('the best sandbox that works is taken, and a named one that does not work is not replaced', () => {
-  const only = (...kinds: SandboxKind[]) => (one: { kind: SandboxKind }) => kinds.includes(one.kind)
+  const only =
+    (...kinds: SandboxKind[]) =>
+    (one: { kind: SandboxKind }) =>
+      kinds.includes(one.kind)
   assert.equal(findSandbox('auto', only('bwrap', 'unshare'))?.kind, 'bwrap')
   assert.equal(findSandbox('auto', only('unshare'))?.kind, 'unshare')
   assert.equal(findSandbox('auto', only())?.kind, 'none')

@@ -115,7 +115,14 @@ describe('no path leads out', () => {
   }
 })
 
-for (const named of ['%2e%2e/%2e%2e/secret.txt', '..%2f..%2fsecret.txt', '..\\..\\secret.txt', '．．/secret.txt', '~/secret.txt', 'link-dir/../up.txt']) {
+for (const named of [
+  '%2e%2e/%2e%2e/secret.txt',
+  '..%2f..%2fsecret.txt',
+  '..\\..\\secret.txt',
+  '．．/secret.txt',
+  '~/secret.txt',
+  'link-dir/../up.txt',
+]) {
   test(`what only looks like a way up stays inside: ${named}`, async () => {
     const before = outsideNow()
     assert.equal((await bench.use('fs_read', { path: named })).ok, false)
@@ -137,7 +144,19 @@ test('searching a whole directory goes through no link', async () => {
 test('a working directory outside the workspace, or behind a link, cannot be opened', async () => {
   const { folder, folders } = bench
   symlinkSync('theirs', join(folder, 'workspace', 'linked'))
-  for (const asked of ['..', '../..', folder, '/', '/etc', 'a/../../b', join(folder, 'workspace-not'), 'linked', 'linked/deeper', 'x\0y', 'y'.repeat(300)]) {
+  for (const asked of [
+    '..',
+    '../..',
+    folder,
+    '/',
+    '/etc',
+    'a/../../b',
+    join(folder, 'workspace-not'),
+    'linked',
+    'linked/deeper',
+    'x\0y',
+    'y'.repeat(300),
+  ]) {
     await assert.rejects(folders.open(asked), { code: 'workspace_outside' }, asked)
   }
   await assert.rejects(folders.of({ workspace: { dir: '../..' } }).then((one) => one.readFile(one.place('secret.txt'))))
@@ -179,7 +198,11 @@ describe('a name that is swapped for a link while it is used', () => {
 
   test('a directory: nothing is read, written or made behind the link', async () => {
     const { directory, folder } = bench
-    const [real, link, name] = ['swap-real', 'swap-link', 'swap'].map((one) => join(directory, one)) as [string, string, string]
+    const [real, link, name] = ['swap-real', 'swap-link', 'swap'].map((one) => join(directory, one)) as [
+      string,
+      string,
+      string,
+    ]
     mkdirSync(name)
     writeFileSync(join(name, 'secret.txt'), 'harmless')
     symlinkSync(join(folder, 'workspace', 'theirs'), link)
@@ -193,11 +216,16 @@ describe('a name that is swapped for a link while it is used', () => {
           assert.ok(!JSON.stringify(answer).includes('nobody may read'))
           if (answer.ok) seen.read += 1
           else seen.refused += 1
-          const written = await bench.use('fs_write', { path: 'swap/new.txt', content: `${i}` }, { conversationId: `swap-${i}` })
+          const written = await bench.use(
+            'fs_write',
+            { path: 'swap/new.txt', content: `${i}` },
+            { conversationId: `swap-${i}` },
+          )
           if (written.ok) seen.written += 1
           else seen.refused += 1
           if (i % 100 === 0) await bench.use('fs_write', { path: `swap/made-${i}/new.txt`, content: 'x' })
-          if (i % 100 === 0) assert.ok(!JSON.stringify(await bench.use('fs_grep', { pattern: 'may read' })).includes('secret that'))
+          if (i % 100 === 0)
+            assert.ok(!JSON.stringify(await bench.use('fs_grep', { pattern: 'may read' })).includes('secret that'))
         }
       },
       real,
@@ -212,7 +240,11 @@ describe('a name that is swapped for a link while it is used', () => {
 
   test('a file: the link is never read through and its target never written', async () => {
     const { directory, folder } = bench
-    const [real, link, name] = ['file-real', 'file-link', 'file.txt'].map((one) => join(directory, one)) as [string, string, string]
+    const [real, link, name] = ['file-real', 'file-link', 'file.txt'].map((one) => join(directory, one)) as [
+      string,
+      string,
+      string,
+    ]
     writeFileSync(name, 'harmless')
     symlinkSync(join(folder, 'secret.txt'), link)
     const before = outsideNow()
@@ -246,7 +278,9 @@ test('a directory that is moved out while it is open is written no more', async 
     renameSync(join(directory, 'moving'), join(folder, 'moved'))
     await check(...args)
   }
-  await assert.rejects(workspace.writeFile(workspace.place('moving/x.txt'), Buffer.from('x'), 'k'), { code: 'workspace_outside' })
+  await assert.rejects(workspace.writeFile(workspace.place('moving/x.txt'), Buffer.from('x'), 'k'), {
+    code: 'workspace_outside',
+  })
   assert.deepEqual(readdirSync(join(folder, 'moved')), [])
   rmSync(join(folder, 'moved'), { recursive: true })
 })

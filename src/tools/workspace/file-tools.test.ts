@@ -134,6 +134,12 @@ describe('fs_edit', () => {
     assert.equal(bench.read('a.ts'), 'y y')
   })
 
+  test('that would make a file too large is refused before it does', async () => {
+    bench.write('a.ts', 'x'.repeat(200_000))
+    const input = { path: 'a.ts', old_string: 'x', new_string: 'y'.repeat(200_000), replace_all: true }
+    assert.match((await bench.use('fs_edit', input)).output.error, /larger than 10 MiB/)
+  })
+
   test('an edit that changes nothing is not called a change', async () => {
     bench.write('a.ts', 'x')
     const answer = await bench.use('fs_edit', { path: 'a.ts', old_string: 'x', new_string: 'x' })
@@ -199,7 +205,16 @@ describe('a call that is made again after a crash', () => {
   const cases: [name: string, input: JsonValue, result: string][] = [
     ['fs_write', { path: 'a.txt', content: 'new' }, 'new'],
     ['fs_edit', { path: 'a.txt', old_string: 'old', new_string: 'new' }, 'new'],
-    ['fs_multi_edit', { edits: [{ path: 'a.txt', find: 'o', replace: 'n' }, { path: 'a.txt', find: 'ld', replace: 'ew' }] }, 'new'],
+    [
+      'fs_multi_edit',
+      {
+        edits: [
+          { path: 'a.txt', find: 'o', replace: 'n' },
+          { path: 'a.txt', find: 'ld', replace: 'ew' },
+        ],
+      },
+      'new',
+    ],
   ]
 
   for (const [name, input, result] of cases) {
@@ -258,8 +273,10 @@ test('a cancelled call writes nothing', async () => {
 describe('fs_glob', () => {
   test('finds files by a pattern, in the order of names, without hidden ones', async () => {
     for (const folder of ['src/inner', '.git', 'docs']) mkdirSync(join(bench.directory, folder), { recursive: true })
-    for (const file of ['src/b.ts', 'src/a.ts', 'src/inner/c.ts', 'src/a.md', '.git/d.ts', 'docs/.e.ts', 'f.ts']) bench.write(file, '')
-    const find = async (input: Record<string, string | number | boolean>) => (await bench.use('fs_glob', input)).output.matches
+    for (const file of ['src/b.ts', 'src/a.ts', 'src/inner/c.ts', 'src/a.md', '.git/d.ts', 'docs/.e.ts', 'f.ts'])
+      bench.write(file, '')
+    const find = async (input: Record<string, string | number | boolean>) =>
+      (await bench.use('fs_glob', input)).output.matches
     assert.deepEqual(await find({ pattern: '**/*.ts' }), ['f.ts', 'src/a.ts', 'src/b.ts', 'src/inner/c.ts'])
     assert.deepEqual(await find({ pattern: 'src/*.{ts,md}' }), ['src/a.md', 'src/a.ts', 'src/b.ts'])
     assert.deepEqual(await find({ pattern: '*.ts', cwd: 'src' }), ['a.ts', 'b.ts'])
@@ -280,9 +297,15 @@ describe('fs_grep', () => {
     const plain = await bench.use('fs_grep', { pattern: 'call(a.b)' })
     assert.deepEqual(plain.output.matches, [{ path: 'src/a.ts', line: 2, column: 3, preview: '  call(a.b)' }])
     const loose = await bench.use('fs_grep', { pattern: 'call(a.b)', case_sensitive: false, path: '*.md' })
-    assert.deepEqual(loose.output.matches.map(({ path, column }: Found) => [path, column]), [['b.md', 14]])
+    assert.deepEqual(
+      loose.output.matches.map(({ path, column }: Found) => [path, column]),
+      [['b.md', 14]],
+    )
     const regex = await bench.use('fs_grep', { pattern: 'call.a.b', regex: true })
-    assert.deepEqual(regex.output.matches.map(({ path }: Found) => path), ['b.md', 'src/a.ts'])
+    assert.deepEqual(
+      regex.output.matches.map(({ path }: Found) => path),
+      ['b.md', 'src/a.ts'],
+    )
     const one = await bench.use('fs_grep', { pattern: 'l', path: 'src/a.ts', max_results: 1 })
     assert.equal(one.output.matches.length, 1)
     assert.equal(one.output.truncated, true)
@@ -308,7 +331,10 @@ test('sentences for people say what a call is about to do', () => {
   const said = (name: string, input: object) => bench.registry.get(name)?.describe(input as never)
   assert.equal(said('fs_read', { path: 'a/b.txt' }), 'File operation read, path a/b.txt')
   assert.equal(said('fs_write', { path: 'a', content: '' }), 'File operation write, path a')
-  assert.equal(said('fs_multi_edit', { edits: [{ path: 'a' }, { path: 'b' }, { path: 'a' }] }), 'File operation multi-edit, path a, b')
+  assert.equal(
+    said('fs_multi_edit', { edits: [{ path: 'a' }, { path: 'b' }, { path: 'a' }] }),
+    'File operation multi-edit, path a, b',
+  )
   assert.equal(said('fs_multi_edit', {}), 'File operation multi-edit, path ')
 })
 

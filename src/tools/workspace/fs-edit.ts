@@ -1,7 +1,7 @@
 // `fs_edit`: one piece of a text file replaced by another. Idempotent, see
 // session-files.ts.
 
-import { textField } from '../excerpt.ts'
+import { excerpt, textField } from '../excerpt.ts'
 import type { Tool } from '../tool.ts'
 import { counted, flag } from './arguments.ts'
 import { answering, refused } from './refusal.ts'
@@ -13,7 +13,8 @@ const charsMax = 1_000_000
 export function createFsEditTool(files: SessionFiles): Tool {
   return {
     name: 'fs_edit',
-    description: 'Replaces a piece of a text file in the working directory. The piece must occur exactly once, unless replace_all is set.',
+    description:
+      'Replaces a piece of a text file in the working directory. The piece must occur exactly once, unless replace_all is set.',
     effect: 'idempotent',
     confirm: 'never',
     needsWorkspace: true,
@@ -30,14 +31,20 @@ export function createFsEditTool(files: SessionFiles): Tool {
     },
     timeoutMs: 30_000,
     outputCharsMax: 10_000,
-    describe: (input) => `File operation edit, path ${textField(input, 'path')}`,
+    describe: (input) => `File operation edit, path ${excerpt(textField(input, 'path'))}`,
     run: answering(
       async (input, context) => {
         const workspace = await files.of(context)
         const place = workspace.place(textField(input, 'path'))
         const { lines, replacements, modified } = await files.change(workspace, place, context, (text) => {
           if (text === null) throw refused(`There is no file or directory ${place.shown}.`)
-          return replaced(text, textField(input, 'old_string'), textField(input, 'new_string'), flag(input, 'replace_all'), place.shown)
+          return replaced(
+            text,
+            textField(input, 'old_string'),
+            textField(input, 'new_string'),
+            flag(input, 'replace_all'),
+            place.shown,
+          )
         })
         return {
           ok: true,

@@ -1,6 +1,6 @@
 // `fs_glob`: names of files by a pattern. Links are neither shown nor followed.
 
-import { quoted, textField } from '../excerpt.ts'
+import { excerpt, quoted, textField } from '../excerpt.ts'
 import type { Tool } from '../tool.ts'
 import { counted, flag, whole } from './arguments.ts'
 import { globPattern } from './glob-pattern.ts'
@@ -23,17 +23,27 @@ export function createFsGlobTool(files: SessionFiles): Tool {
     inputSchema: {
       type: 'object',
       properties: {
-        pattern: { type: 'string', minLength: 1, maxLength: 1000, description: '* ? [a-z] {a,b}, and ** for directories.' },
+        pattern: {
+          type: 'string',
+          minLength: 1,
+          maxLength: 1000,
+          description: '* ? [a-z] {a,b}, and ** for directories.',
+        },
         cwd: { type: 'string', description: 'Where to begin, relative to the working directory.' },
         dot: { type: 'boolean', description: 'Also names that begin with a dot.' },
-        limit: { type: 'integer', minimum: 1, maximum: limitMax, description: `At most so many; ${limitDefault} when absent.` },
+        limit: {
+          type: 'integer',
+          minimum: 1,
+          maximum: limitMax,
+          description: `At most so many; ${limitDefault} when absent.`,
+        },
       },
       required: ['pattern'],
       additionalProperties: false,
     },
     timeoutMs: 30_000,
     outputCharsMax: 100_000,
-    describe: (input) => `File operation glob, path ${textField(input, 'pattern')}`,
+    describe: (input) => `File operation glob, path ${excerpt(textField(input, 'pattern'))}`,
     run: answering(async (input, context) => {
       const workspace = await files.of(context)
       const place = workspace.place(textField(input, 'cwd'))

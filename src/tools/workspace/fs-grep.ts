@@ -1,7 +1,7 @@
 // `fs_grep`: lines that contain a text or fit a regular expression. Files that are
 // not text, too large, links or of several names are passed over.
 
-import { quoted, textField } from '../excerpt.ts'
+import { excerpt, quoted, textField } from '../excerpt.ts'
 import type { Tool } from '../tool.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { counted, field, flag, whole } from './arguments.ts'
@@ -28,17 +28,25 @@ export function createFsGrepTool(files: SessionFiles): Tool {
       type: 'object',
       properties: {
         pattern: { type: 'string', minLength: 1, maxLength: 2000, description: 'What to look for.' },
-        path: { type: 'string', description: 'A file, a directory or a pattern such as src/**/*.ts; everything when absent.' },
+        path: {
+          type: 'string',
+          description: 'A file, a directory or a pattern such as src/**/*.ts; everything when absent.',
+        },
         regex: { type: 'boolean', description: 'The pattern is a regular expression.' },
         case_sensitive: { type: 'boolean', description: 'true when absent.' },
-        max_results: { type: 'integer', minimum: 1, maximum: resultsMax, description: `At most so many; ${resultsDefault} when absent.` },
+        max_results: {
+          type: 'integer',
+          minimum: 1,
+          maximum: resultsMax,
+          description: `At most so many; ${resultsDefault} when absent.`,
+        },
       },
       required: ['pattern'],
       additionalProperties: false,
     },
     timeoutMs: 30_000,
     outputCharsMax: 100_000,
-    describe: (input) => `File operation grep, path ${textField(input, 'path') || '.'}`,
+    describe: (input) => `File operation grep, path ${excerpt(textField(input, 'path') || '.')}`,
     run: answering(async (input, context) => {
       const workspace = await files.of(context)
       const pattern = textField(input, 'pattern')

@@ -21,7 +21,8 @@ type Result = { path: string; replacements: number; status: 'ok' | 'skipped' | '
 export function createFsMultiEditTool(files: SessionFiles): Tool {
   return {
     name: 'fs_multi_edit',
-    description: 'Replaces several pieces in one or more text files of the working directory. All edits of one file are made, or none of them.',
+    description:
+      'Replaces several pieces in one or more text files of the working directory. All edits of one file are made, or none of them.',
     effect: 'idempotent',
     confirm: 'never',
     needsWorkspace: true,
@@ -50,7 +51,8 @@ export function createFsMultiEditTool(files: SessionFiles): Tool {
     },
     timeoutMs: 60_000,
     outputCharsMax: 50_000,
-    describe: (input) => `File operation multi-edit, path ${[...new Set(editsOf(input).map((edit) => edit.path))].join(', ').slice(0, 500)}`,
+    describe: (input) =>
+      `File operation multi-edit, path ${[...new Set(editsOf(input).map((edit) => edit.path))].join(', ').slice(0, 500)}`,
     async run(input, context) {
       const workspace = await files.of(context)
       const edits = editsOf(input)
@@ -108,7 +110,8 @@ async function editFile(
       return { content, replacements: counts.reduce((sum, count) => sum + count, 0) }
     })
     // A call that was made again knows only the sum; an edit made at least one replacement.
-    const known = counts.length > 0 ? counts : edits.map((_, index) => (index > 0 ? 1 : replacements - edits.length + 1))
+    const known =
+      counts.length > 0 ? counts : edits.map((_, index) => (index > 0 ? 1 : replacements - edits.length + 1))
     for (const [index, edit] of edits.entries()) {
       results[edit.index] = { path: place.shown, replacements: known[index] ?? 0, status: 'ok' }
     }

@@ -1,7 +1,7 @@
 // `fs_read`: lines of a text file. What was read is remembered, so that a later
 // change can tell whether the file is still the same.
 
-import { textField } from '../excerpt.ts'
+import { excerpt, textField } from '../excerpt.ts'
 import type { Tool } from '../tool.ts'
 import { counted, whole } from './arguments.ts'
 import { answering } from './refusal.ts'
@@ -30,7 +30,7 @@ export function createFsReadTool(files: SessionFiles): Tool {
     },
     timeoutMs: 30_000,
     outputCharsMax: 2 * charsMax,
-    describe: (input) => `File operation read, path ${textField(input, 'path')}`,
+    describe: (input) => `File operation read, path ${excerpt(textField(input, 'path'))}`,
     run: answering(async (input, context) => {
       const workspace = await files.of(context)
       const place = workspace.place(textField(input, 'path'))

@@ -2,7 +2,7 @@
 // made again after a crash finds its own content and changes nothing, and never
 // overwrites what somebody wrote in between.
 
-import { textField } from '../excerpt.ts'
+import { excerpt, textField } from '../excerpt.ts'
 import type { Tool } from '../tool.ts'
 import { counted } from './arguments.ts'
 import { answering } from './refusal.ts'
@@ -28,7 +28,7 @@ export function createFsWriteTool(files: SessionFiles): Tool {
     },
     timeoutMs: 30_000,
     outputCharsMax: 10_000,
-    describe: (input) => `File operation write, path ${textField(input, 'path')}`,
+    describe: (input) => `File operation write, path ${excerpt(textField(input, 'path'))}`,
     run: answering(
       async (input, context) => {
         const workspace = await files.of(context)

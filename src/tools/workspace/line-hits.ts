@@ -8,7 +8,7 @@ const previewCharsMax = 300
 export function hitsIn(text: string, hitsMax: number, columnOf: (line: string) => number): Hit[] {
   const hits: Hit[] = []
   let number = 0
-  for (let at = 0; at <= text.length && hits.length < hitsMax; ) {
+  for (let at = 0; at <= text.length && hits.length < hitsMax;) {
     const end = text.indexOf('\n', at)
     const line = text.slice(at, end < 0 ? text.length : end)
     number += 1

@@ -17,10 +17,14 @@ describe('todo_read and todo_write', () => {
 
   test('keep one list for each session; writing replaces it', async () => {
     assert.deepEqual((await bench.use('todo_read', {})).output, { todos: [] })
-    const written = await bench.use('todo_write', { todos: [item('a', 'in_progress'), { ...item('b'), notes: 'later' }] })
+    const written = await bench.use('todo_write', {
+      todos: [item('a', 'in_progress'), { ...item('b'), notes: 'later' }],
+    })
     assert.deepEqual(written.output, { ok: true, count: 2 })
     await bench.use('todo_write', { todos: [item('c')] }, { conversationId: 'another' })
-    assert.deepEqual((await bench.use('todo_read', {})).output, { todos: [item('a', 'in_progress'), { ...item('b'), notes: 'later' }] })
+    assert.deepEqual((await bench.use('todo_read', {})).output, {
+      todos: [item('a', 'in_progress'), { ...item('b'), notes: 'later' }],
+    })
     await bench.use('todo_write', { todos: [item('b', 'completed')] })
     assert.deepEqual((await bench.use('todo_read', {})).output, { todos: [item('b', 'completed')] })
   })
@@ -45,7 +49,10 @@ describe('skills', () => {
     folder = mkdtempSync(join(tmpdir(), 'polylog-skills-'))
     const skillsDir = join(folder, 'skills')
     for (const name of ['report', 'plain', 'empty', '.hidden']) mkdirSync(join(skillsDir, name), { recursive: true })
-    writeFileSync(join(skillsDir, 'report', 'SKILL.md'), '---\nname: report\ndescription: "Writes reports"\n---\nDo it well.')
+    writeFileSync(
+      join(skillsDir, 'report', 'SKILL.md'),
+      '---\nname: report\ndescription: "Writes reports"\n---\nDo it well.',
+    )
     writeFileSync(join(skillsDir, 'plain', 'SKILL.md'), 'Just words.')
     writeFileSync(join(folder, 'SKILL.md'), secret)
     symlinkSync(folder, join(skillsDir, 'linked'))
@@ -72,7 +79,19 @@ describe('skills', () => {
   test('are loaded by their name, and nothing else is', async () => {
     const loaded = await bench.use('skills', { action: 'load', skill_name: 'plain' })
     assert.deepEqual(loaded.output, { ok: true, data: { name: 'plain', content: 'Just words.' } })
-    for (const skill_name of ['..', '.', '', 'nope', 'linked', 'sly', '../skills/plain', 'plain/../..', '/etc', 'empty', 'plain\0']) {
+    for (const skill_name of [
+      '..',
+      '.',
+      '',
+      'nope',
+      'linked',
+      'sly',
+      '../skills/plain',
+      'plain/../..',
+      '/etc',
+      'empty',
+      'plain\0',
+    ]) {
       const answer = await bench.use('skills', { action: 'load', skill_name })
       assert.equal(answer.ok, false, skill_name)
       assert.ok(!JSON.stringify(answer).includes(secret))

@@ -1,5 +1,6 @@
 // Replaces a piece of a text by another, when it is clear which piece is meant.
 
+import { fileBytesMax } from './file-operations.ts'
 import { refused } from './refusal.ts'
 import type { Change } from './session-files.ts'
 
@@ -10,6 +11,9 @@ export function replaced(text: string, find: string, replacement: string, all: b
     throw refused(
       `The text to replace is in ${shown} ${count} times. Give more of what is around it, or replace all of them.`,
     )
+  }
+  if (text.length + (all ? count : 1) * (replacement.length - find.length) > fileBytesMax) {
+    throw refused(`${shown} would become larger than ${fileBytesMax / 1024 / 1024} MiB.`)
   }
   // As a function, since `$&` in a replacement text would mean something.
   const content = all ? text.replaceAll(find, () => replacement) : text.replace(find, () => replacement)

@@ -69,7 +69,9 @@ export class SessionFiles {
       // A file that is gone may be made again; there is nothing of others to lose.
       const expected = known === undefined || before === null ? [before] : [known.hash, known.write?.before]
       if (mine !== undefined ? before !== mine.write?.before : !expected.includes(before)) {
-        throw refused(`${place.shown} has changed since it was read in this session. Read it again, then repeat the change.`)
+        throw refused(
+          `${place.shown} has changed since it was read in this session. Read it again, then repeat the change.`,
+        )
       }
       const { content, replacements } = produce(bytes === null ? null : textOf(bytes, place.shown))
       const after = Buffer.from(content)

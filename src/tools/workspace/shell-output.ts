@@ -26,7 +26,9 @@ export class ShellOutput {
 
   text(): string {
     if (this.tail.length > tailCharsMax) this.cut()
-    return this.left === 0 ? this.head + this.tail : `${this.head}\n[… ${this.left} characters left out …]\n${this.tail}`
+    return this.left === 0
+      ? this.head + this.tail
+      : `${this.head}\n[… ${this.left} characters left out …]\n${this.tail}`
   }
 
   private cut(): void {

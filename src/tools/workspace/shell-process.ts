@@ -7,6 +7,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import { constants } from 'node:os'
 import type { FileHandle } from 'node:fs/promises'
+import type { Clock, Timer } from '../../kit/clock.ts'
 import { pathOf } from './descriptors.ts'
 import { ShellOutput } from './shell-output.ts'
 import { type Sandbox, shellEnvironment } from './shell-sandbox.ts'
@@ -21,6 +22,9 @@ const guarded = [
   '{ read -r _ <&3; kill -KILL 0; } >/dev/null 2>&1 & exec "$@" 3<&-',
 ].join('\n')
 
+/** How long the output of a command that has ended is waited for. */
+const pipesMs = 500
+
 export type ShellStart = {
   cmd: string
   sandbox: Sandbox
@@ -29,6 +33,7 @@ export type ShellStart = {
   directory: string
   /** Nobody else has it. */
   mark: string
+  clock: Clock
   onText?: (text: string) => void
 }
 
@@ -38,10 +43,11 @@ export class ShellProcess {
   readonly ended: Promise<number>
   code: number | null = null
   private readonly child: ChildProcess
-  private readonly mark: string
+  private readonly mark: string | null
 
-  constructor({ cmd, sandbox, handle, directory, mark, onText }: ShellStart) {
-    this.mark = mark
+  constructor({ cmd, sandbox, handle, directory, mark, clock, onText }: ShellStart) {
+    // In a process namespace of its own nothing can stay behind.
+    this.mark = sandbox.kind === 'none' ? mark : null
     this.child = spawn('/bin/bash', ['-c', guarded, 'polylog', ...sandbox.command(cmd, directory)], {
       // The open directory, not its name, which may mean another by now.
       cwd: pathOf(handle),
@@ -57,11 +63,20 @@ export class ShellProcess {
     }
     // Writing to a command that is gone is no news.
     this.child.stdio[3]?.on('error', () => {})
+    let pipes: Timer | null = null
     this.ended = new Promise<number>((resolve, reject) => {
       this.child.on('error', reject)
       // Children that were left in the background hold the pipes open: end them, then the pipes end.
-      this.child.on('exit', () => this.kill())
+      this.child.on('exit', () => {
+        this.kill()
+        // One that left the group and has lost its mark may still hold them; nobody waits for it.
+        pipes = clock.after(pipesMs, () => {
+          this.child.stdout?.destroy()
+          this.child.stderr?.destroy()
+        })
+      })
       this.child.on('close', (code, signal) => {
+        pipes?.cancel()
         this.code = code ?? 128 + (signal === null ? 0 : constants.signals[signal])
         resolve(this.code)
       })
@@ -78,7 +93,7 @@ export class ShellProcess {
     } catch {
       // Nobody is left in the group.
     }
-    killMarked(this.mark)
+    if (this.mark !== null) killMarked(this.mark)
   }
 }
 

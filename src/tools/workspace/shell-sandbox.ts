@@ -46,7 +46,10 @@ const sandboxes: Record<SandboxKind, Sandbox> = {
 }
 
 /** Tried with a command that does nothing: being installed does not mean being allowed. Null: the named one does not work. */
-export function findSandbox(wanted: 'auto' | SandboxKind, works: (sandbox: Sandbox) => boolean = tryOut): Sandbox | null {
+export function findSandbox(
+  wanted: 'auto' | SandboxKind,
+  works: (sandbox: Sandbox) => boolean = tryOut,
+): Sandbox | null {
   if (wanted === 'none') return sandboxes.none
   const candidates = wanted === 'auto' ? [sandboxes.bwrap, sandboxes.unshare] : [sandboxes[wanted]]
   return candidates.find(works) ?? (wanted === 'auto' ? sandboxes.none : null)
@@ -55,7 +58,12 @@ export function findSandbox(wanted: 'auto' | SandboxKind, works: (sandbox: Sandb
 function tryOut(sandbox: Sandbox): boolean {
   const directory = '/usr'
   const [program = '', ...rest] = sandbox.command('exit 7', directory)
-  const { status } = spawnSync(program, rest, { cwd: directory, env: { PATH: searchPath }, stdio: 'ignore', timeout: 5000 })
+  const { status } = spawnSync(program, rest, {
+    cwd: directory,
+    env: { PATH: searchPath },
+    stdio: 'ignore',
+    timeout: 5000,
+  })
   return status === 7
 }
 

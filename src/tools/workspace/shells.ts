@@ -26,7 +26,7 @@ export class Shells {
 
   /** Starts a command in the working directory; the caller watches its time. */
   async start(cmd: string, workspace: Workspace, onText?: (text: string) => void): Promise<ShellProcess> {
-    const { ids, sandbox } = this.parts
+    const { clock, ids, sandbox } = this.parts
     return workspace.inDirectory(workspace.place('.'), async (handle) => {
       const process = new ShellProcess({
         cmd,
@@ -34,6 +34,7 @@ export class Shells {
         handle,
         directory: workspace.directory,
         mark: ids(),
+        clock,
         ...(onText === undefined ? {} : { onText }),
       })
       this.foreground.add(process)

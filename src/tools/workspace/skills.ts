@@ -53,7 +53,9 @@ function skills(root: string): Tool {
     timeoutMs: 10_000,
     outputCharsMax: 200_000,
     describe: (input) =>
-      textField(input, 'action') === 'load' ? `Load the skill ${quoted(textField(input, 'skill_name'))}` : 'List the skills',
+      textField(input, 'action') === 'load'
+        ? `Load the skill ${quoted(textField(input, 'skill_name'))}`
+        : 'List the skills',
     run: answering(async (input) => {
       if (textField(input, 'action') === 'list') {
         const found: JsonValue[] = []
@@ -67,7 +69,11 @@ function skills(root: string): Tool {
       const name = textField(input, 'skill_name')
       const content = isName(name) ? await read(name) : null
       if (content === null) return no(`There is no skill ${quoted(name)}.`)
-      return { ok: true, output: { ok: true, data: { name, content } }, summary: `The skill ${quoted(name)} was loaded.` }
+      return {
+        ok: true,
+        output: { ok: true, data: { name, content } },
+        summary: `The skill ${quoted(name)} was loaded.`,
+      }
     }),
   }
 }

@@ -78,7 +78,11 @@ function todoWrite(keeper: TodoKeeper): Tool {
         throw new AppError('tool_input_invalid', 'Only one item of the list may be in_progress.')
       }
       await keeper.saveTodos(scopeOf(context), todos, context.now())
-      return { ok: true, output: { ok: true, count: todos.length }, summary: `The list has ${counted(todos.length, 'item')}.` }
+      return {
+        ok: true,
+        output: { ok: true, count: todos.length },
+        summary: `The list has ${counted(todos.length, 'item')}.`,
+      }
     },
   }
 }

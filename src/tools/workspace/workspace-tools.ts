@@ -76,7 +76,11 @@ function bashTools(options: WorkspaceToolOptions): WorkspaceTools {
   if (sandbox !== null) options.onSandbox?.(sandbox.kind)
   const shells = new Shells({ clock, ids, sandbox: sandbox ?? { kind: 'none', command: () => ['/bin/false'] } })
   const confirm = options.bash === 'allow' ? 'never' : 'always'
-  const tools = [createBashRunTool({ folders, shells, clock, confirm }), createBashLogsTool(shells), createBashKillTool(shells)]
+  const tools = [
+    createBashRunTool({ folders, shells, clock, confirm }),
+    createBashLogsTool(shells),
+    createBashKillTool(shells),
+  ]
   return { entries: tools.map((tool) => entryOf(tool, reason)), close: () => shells.close() }
 }
 

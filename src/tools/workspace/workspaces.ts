@@ -2,10 +2,11 @@
 // go through links (the operator chose it); nothing below may.
 
 import { mkdir, realpath } from 'node:fs/promises'
-import { resolve } from 'node:path'
+import { join, resolve } from 'node:path'
 import { AppError } from '../../errors/app-error.ts'
 import type { ToolContext, Workspaces } from '../tool.ts'
 import { descriptorsWork } from './descriptors.ts'
+import { outside } from './refusal.ts'
 import { Workspace } from './workspace.ts'
 
 export interface WorkspaceFolders extends Workspaces {
@@ -40,7 +41,8 @@ export function createWorkspaces(configuredRoot: string): WorkspaceFolders {
       try {
         const whole = new Workspace(await root(), '.', configured)
         const dir = whole.keyOf(whole.place(asked))
-        await folder(dir)
+        if (descriptorsWork()) await folder(dir)
+        else await makePlainly(await root(), dir)
         return dir
       } catch (error) {
         if (!(error instanceof AppError) || error.code !== 'file_refused') throw error
@@ -54,4 +56,11 @@ export function createWorkspaces(configuredRoot: string): WorkspaceFolders {
       return folder(workspace.dir)
     },
   }
+}
+
+/** Where names cannot be opened safely no tool will use the directory; sessions still get one. */
+async function makePlainly(root: string, dir: string): Promise<void> {
+  const directory = join(root, dir)
+  await mkdir(directory, { recursive: true })
+  if ((await realpath(directory)) !== directory) throw outside(dir)
 }
