@@ -121,28 +121,11 @@ describe('session', () => {
   })
 
   it('starts with the session and says whether it is new', () => {
-    const fresh = scenario('fresh', (journal) =>
-      journal
-        .add('run.accepted', {
-          owner: 'ada',
-          family: 'session',
-          conversationId: 'agt-1',
-          newConversation: true,
-          userMessageId: 'message-user',
-          input: 'Hello.',
-          spec: { agentId: 'chat_conversation', engine: 'local', model: 'demo/demo' },
-        })
-        .cancelled('queued'),
-    )
+    const [fresh, end] = told('cancelled before it began')
 
-    assert.deepEqual(
-      told(fresh).map(({ type, agentId, isNewSession, metadata }) => [type, agentId ?? metadata.agentId, isNewSession]),
-      [
-        ['start', 'agt-1', true],
-        ['done', 'agt-1', undefined],
-      ],
-    )
-    assert.equal(told('plain answer')[0]?.isNewSession, false)
+    assert.deepEqual([fresh?.agentId, fresh?.isNewSession], ['conversation-1', true])
+    assert.equal(end?.metadata.agentId, 'conversation-1')
+    assert.equal(told('reasoning')[0]?.isNewSession, false)
   })
 
   it('keeps a connection alive with counted heartbeats', () => {

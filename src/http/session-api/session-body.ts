@@ -34,7 +34,9 @@ export const sessionBody = z.object({
         .array(z.string().max(4096))
         .max(1000)
         .nullish()
-        .describe('Files that the session is about; the model is told. Counts in the first request of a session.'),
+        .describe(
+          'Files that the session is about; the model is told of the first 20. Counts in the first request of a session.',
+        ),
     })
     .loose()
     .nullish(),
