@@ -367,7 +367,7 @@ describe('7. error and 8. done', () => {
   })
 
   test('a run that takes too long is REQUEST_TIMEOUT, and its open calls have results before that', async () => {
-    const hasty = await startHouse({ POLYLOG_RUN_MAX_MS: '300' }, house.provider)
+    const hasty = await startHouse({ POLYLOG_RUN_MAX_MS: '1500' }, house.provider)
     try {
       const user = someone()
       await script(user, calls(['remember_note', { text: 'x' }], ['no_such_tool', {}]), hangsAfter('So'))
