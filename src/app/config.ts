@@ -286,6 +286,8 @@ export function describeConfig(config: Config): Record<string, unknown> {
     rateLimitPerMinute: config.rateLimitPerMinute,
     engine: config.engine,
     feishu: config.feishu.appId !== null && config.feishu.appSecret !== null,
+    workspaceDir: config.workspaceDir,
+    bash: config.bash,
     mcpConfigFile: config.mcpConfigFile,
     modelConfigsFile: config.modelConfigsFile,
     limits: config.limits,
