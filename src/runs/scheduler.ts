@@ -173,7 +173,10 @@ export class Scheduler {
       }
       if (result !== 'lost' || loop.writer.lost?.kind === 'conflict') return
       // The store failed, and the run is still ours: it goes on from what was stored.
-      this.parts.log.error({ runId: row.id, err: loop.writer.lost }, 'the journal could not be written; the run goes on when it can be')
+      this.parts.log.error(
+        { runId: row.id, err: loop.writer.lost },
+        'the journal could not be written; the run goes on when it can be',
+      )
       await this.pause(waitMs)
       waitMs = Math.min(waitMs * 2, storeRetryMaxMs)
       const again = await this.load(current)
@@ -190,7 +193,8 @@ export class Scheduler {
         const state = await this.readState(claimed.id)
         // Last, since a cancel may have been recorded meanwhile; from here on the loop is known and hears of it.
         const row = await this.parts.store.readRun(claimed.id)
-        const ours = row !== undefined && row.endedAt === null && row.leaseOwner === this.node && row.epoch === claimed.epoch
+        const ours =
+          row !== undefined && row.endedAt === null && row.leaseOwner === this.node && row.epoch === claimed.epoch
         return ours ? { row, state } : undefined
       } catch (error) {
         this.parts.log.error({ runId: claimed.id, err: error }, 'a run could not be read; trying again')
