@@ -186,6 +186,11 @@ export class RunLoop {
       return 'drained'
     }
     const failure = toAppError(error)
+    if (failure.code === 'store_unavailable' || failure.code === 'store_busy') {
+      // Not the run's fault: it stops here and goes on from what is stored, as soon as the store answers.
+      this.stop(failure)
+      return 'lost'
+    }
     const details = { runId: this.runId, code: failure.code, err: failure.kind === 'bug' ? (failure.cause ?? failure) : failure.message }
     if (failure.kind === 'bug') this.parts.log.error(details, 'a run failed because of a fault of ours')
     else this.parts.log.warn(details, 'a run failed')
