@@ -122,7 +122,20 @@ test('the commands of the README do what it says', async () => {
     assert.match(output, /"name":"remember_note","status":"succeeded"/)
     assert.match(output, /"status":"cancelled".*"accepted":true/)
     assert.match(output, /^\{"runId":.*"status":"cancelled".*"events":\[\{"seq":1,"id":"1","event":"agent\.start"/m)
-    assert.match(said.at(-1) ?? '', /^f:\{"messageId":.*\n0:"1"\n0:" 2"\n.*\nd:\{"finishReason":"other"/s)
+    assert.match(
+      said.find((part) => part.startsWith('f:')) ?? '',
+      /^f:\{"messageId":.*\n0:"1"\n0:" 2"\n.*\nd:\{"finishReason":"other"/s,
+    )
+    assert.match(output, /^data: \{"type":"tool_end",.*"status":"success"/m)
+    assert.match(output, /\{"success":true,"trace":\{"trace_id":.*"status":"completed"/)
+    assert.match(output, /\{"message":"Liked","state":"like"\}\{"conversations":/)
+    assert.match(output, /^data: \{"type":"error","status":499,.*"code":"cancelled"\}/m)
+    assert.match(output, /\{"success":true,"cancelled_count":1,/)
+    assert.match(
+      output,
+      /^id: a:\d+,b:\d+\ndata: \{"type":"done",.*"arm":"b","comparison_id":.*"vote_requested":true\}/m,
+    )
+    assert.match(output, /"preference":"b".*"side_b_config":"default".*\{"success":true,"scope":"mine","votes":1,/)
   } finally {
     await server.dispose()
   }

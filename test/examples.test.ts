@@ -137,6 +137,44 @@ describe('the examples', () => {
     assert.match(no.said(), /remember_note was not allowed to run/)
   })
 
+  it('chat-api.sh asks, decides, looks at the trace, likes and loads', async () => {
+    const client = runExample(
+      'bash',
+      ['examples/chat-api.sh', 'remember that the "door" code is 4711'],
+      server.baseUrl,
+      'y\n',
+    )
+
+    assert.equal(await client.ended, 0, client.said())
+    assert.match(client.said(), /"type":"tool_end".*"status":"success"/)
+    assert.match(client.said(), /That is all I was asked to do\.\n\nThe trace:\n\{"success":true.*"status":"completed"/)
+    assert.match(client.said(), /Liked:\n\{"message":"Liked","state":"like"\}/)
+    assert.match(client.said(), /The conversation:\n\{"conversation_id":.*"feedback":"like"/)
+  })
+
+  it('chat-api.sh says what is wrong with a request and ends', async () => {
+    const client = runExample('bash', ['examples/chat-api.sh', ' '], server.baseUrl, '')
+
+    assert.equal(await client.ended, 1)
+    assert.match(client.said(), /messages_or_prompt_required/)
+  })
+
+  it('ab.sh shows both answers, takes the vote, and tells which was which', async () => {
+    const client = runExample('bash', ['examples/ab.sh', 'say "hello"'], server.baseUrl, 'B\n')
+
+    assert.equal(await client.ended, 0, client.said())
+    assert.match(client.said(), /--- Answer a ---\n.*--- Answer b ---\n/s)
+    assert.match(client.said(), /which was which:\n\{.*"preference":"b".*"side_b_config":"default"/)
+    assert.match(client.said(), /All your votes so far:\n\{"success":true,"scope":"mine","votes":1,/)
+  })
+
+  it('ab.sh says what is wrong with a request and ends', async () => {
+    const client = runExample('bash', ['examples/ab.sh', 'hello', 'nobody', 'default'], server.baseUrl, '')
+
+    assert.equal(await client.ended, 1)
+    assert.match(client.said(), /unknown_config/)
+  })
+
   it('are short enough to be read at once', () => {
     for (const file of globSync('examples/*', { cwd: root })) {
       assert.ok(readFileSync(join(root, file), 'utf8').split('\n').length <= 60, file)

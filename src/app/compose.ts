@@ -5,6 +5,7 @@ import { mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { readCatalogue } from '../agents/catalogue.ts'
 import { createProcessBus } from '../bus/live-bus.ts'
+import { ComparisonService } from '../comparisons/comparison-service.ts'
 import { createLocalEngine } from '../engines/local/local-engine.ts'
 import { AppError } from '../errors/app-error.ts'
 import { createAuthenticator } from '../http/caller.ts'
@@ -13,6 +14,7 @@ import { buildServer } from '../http/server.ts'
 import { Streams } from '../http/stream-reply.ts'
 import { type Clock, systemClock } from '../kit/clock.ts'
 import { ulidIds } from '../kit/ids.ts'
+import { readModelConfigs } from '../models/model-configs.ts'
 import { createModels } from '../models/providers.ts'
 import type { RunParts } from '../runs/run-parts.ts'
 import { RunService } from '../runs/run-service.ts'
@@ -55,6 +57,7 @@ export async function compose(
   if (models.defaultModel === 'demo/demo') {
     log.warn('No model provider is configured: the built-in demo model answers. Set OPENAI_API_KEY (or another provider’s key), or POLYLOG_MODEL=provider/model, for a real one.')
   }
+  const configs = await readModelConfigs(config.modelConfigsFile, models)
   if (config.engine === 'openclaw') {
     if (config.engineFallback === 'none') {
       throw new AppError('config_invalid', 'POLYLOG_ENGINE is openclaw, which this version cannot use yet, and POLYLOG_ENGINE_FALLBACK is none. Use the local engine.')
@@ -79,6 +82,7 @@ export async function compose(
     clock,
     ids,
     models,
+    configs,
     engine: () => engine,
     engineName: engine.name,
     tools,
@@ -86,14 +90,18 @@ export async function compose(
     limits: config.limits,
     log,
     countEvents: (count) => metrics.eventsStored(count),
-    runEnded: (family, status) => metrics.runEnded(family, status),
+    async runEnded(family, status, runId) {
+      metrics.runEnded(family, status)
+      await comparisons.runEnded(family, runId)
+    },
   }
   const scheduler = new Scheduler(parts, ids())
   const runs = new RunService(parts, scheduler)
+  const comparisons = new ComparisonService({ store, runs, configs, clock, ids, random: Math.random, log })
   const streams = new Streams({ store, bus, clock, metrics })
   const retention = startRetention({ store, clock, log, retentionMs: config.limits.retentionMs })
   const server = await buildServer({
-    services: { store, runs, streams, tools, models, catalogue, metrics, clock, ids, settings: { authMode: config.auth.mode, pingMs: config.pingMs } },
+    services: { store, runs, comparisons, streams, tools, models, configs, catalogue, metrics, clock, ids, settings: { authMode: config.auth.mode, pingMs: config.pingMs, clientTimeoutMs: config.clientTimeoutMs } },
     authenticator: createAuthenticator(config.auth, { clock }),
     log,
     version,
@@ -107,6 +115,7 @@ export async function compose(
     async start() {
       const address = await server.listen({ host: config.host, port: config.port })
       scheduler.start()
+      await comparisons.settleAll().catch((error: unknown) => log.warn({ err: error }, 'comparisons could not be settled; readers will do it'))
       return address
     },
     async stop() {

@@ -41,11 +41,14 @@ export type Config = {
   readonly openclawUrl: string | null
   readonly openclawToken: string | null
   readonly pingMs: number
+  /** What clients of the chat API are told to wait for an answer. */
+  readonly clientTimeoutMs: number
   readonly fcmpHeartbeatMs: number
   readonly sessionHeartbeatMs: number
   readonly workspaceDir: string
   readonly feishu: { readonly appId: string | null; readonly appSecret: string | null; readonly baseUrl: string | null }
   readonly mcpConfigFile: string | null
+  readonly modelConfigsFile: string | null
   readonly agentsDir: string
   readonly limits: {
     readonly jsonBodyBytes: number
@@ -91,6 +94,7 @@ function build(read: SettingReader): Config {
   const dataDir = resolve(read.text('POLYLOG_DATA') ?? 'data')
   const workspace = read.text('POLYLOG_WORKSPACE')
   const mcpConfig = read.text('POLYLOG_MCP_CONFIG')
+  const modelConfigs = read.text('POLYLOG_MODEL_CONFIGS')
   const retentionDays = read.decimal('POLYLOG_RETENTION_DAYS', 0, 0, 36_500)
   return {
     host,
@@ -117,6 +121,7 @@ function build(read: SettingReader): Config {
     openclawUrl: read.url('OPENCLAW_URL', ['http', 'https', 'ws', 'wss']),
     openclawToken: read.text('OPENCLAW_TOKEN'),
     pingMs: read.whole('POLYLOG_PING_MS', 15_000, 1, timerMax),
+    clientTimeoutMs: read.whole('POLYLOG_CLIENT_TIMEOUT_MS', 10 * minute, 1000, timerMax),
     fcmpHeartbeatMs: read.whole('POLYLOG_FCMP_HEARTBEAT_MS', 5_000, 1, timerMax),
     sessionHeartbeatMs: read.whole('POLYLOG_SESSION_HEARTBEAT_MS', 2_000, 1, timerMax),
     workspaceDir: workspace === null ? join(dataDir, 'workspace') : resolve(workspace),
@@ -126,6 +131,7 @@ function build(read: SettingReader): Config {
       baseUrl: read.url('FEISHU_BASE_URL'),
     },
     mcpConfigFile: mcpConfig === null ? null : resolve(mcpConfig),
+    modelConfigsFile: modelConfigs === null ? null : resolve(modelConfigs),
     agentsDir: resolve(read.text('POLYLOG_AGENTS_DIR') ?? fileURLToPath(new URL('../../agents', import.meta.url))),
     limits: {
       jsonBodyBytes: read.whole('POLYLOG_BODY_MAX', 2 * mebibyte, 1024, 1024 * mebibyte),
@@ -274,6 +280,7 @@ export function describeConfig(config: Config): Record<string, unknown> {
     engine: config.engine,
     feishu: config.feishu.appId !== null && config.feishu.appSecret !== null,
     mcpConfigFile: config.mcpConfigFile,
+    modelConfigsFile: config.modelConfigsFile,
     limits: config.limits,
     logLevel: config.logLevel,
   }

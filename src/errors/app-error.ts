@@ -45,7 +45,9 @@ export class AppError extends Error {
 /** Anything thrown → AppError, once, at an edge. Unknown errors show a fixed sentence; the cause is for the log. */
 export function toAppError(thrown: unknown): AppError {
   if (thrown instanceof AppError) return thrown
-  return new AppError('internal_error', 'Something went wrong on the server. The log has the details.', { cause: thrown })
+  return new AppError('internal_error', 'Something went wrong on the server. The log has the details.', {
+    cause: thrown,
+  })
 }
 
 export function assertNever(value: never): never {

@@ -21,6 +21,7 @@ export const errorCodes = {
   messages_or_prompt_required: 'invalid',
   unknown_format: 'invalid',
   unknown_model: 'invalid',
+  unknown_config: 'invalid',
   unknown_cursor: 'invalid',
   resume_by_post: 'invalid',
   unsupported_content: 'invalid',
@@ -28,6 +29,8 @@ export const errorCodes = {
   empty_batch_items: 'invalid',
   batch_size_exceeded: 'invalid',
   confirmation_payload_invalid: 'invalid',
+  client_id_missing: 'invalid',
+  nothing_to_regenerate: 'invalid',
 
   unauthorized: 'unauthenticated',
   forbidden: 'forbidden',
@@ -40,6 +43,9 @@ export const errorCodes = {
   tool_confirmation_not_found: 'not_found',
   agent_not_found: 'not_found',
   tool_not_found: 'not_found',
+  comparison_not_found: 'not_found',
+  message_not_found: 'not_found',
+  trace_not_found: 'not_found',
 
   conversation_busy: 'conflict',
   idempotency_key_reused: 'conflict',
@@ -47,6 +53,9 @@ export const errorCodes = {
   tool_confirmation_expired: 'conflict',
   run_fenced: 'conflict',
   accept_stale: 'conflict',
+  comparison_not_ready: 'conflict',
+  comparison_failed: 'conflict',
+  comparison_voted: 'conflict',
 
   body_too_large: 'too_large',
   rate_limited: 'limited',
@@ -75,6 +84,7 @@ export const errorCodes = {
   model_stalled: 'timeout',
   tool_timed_out: 'timeout',
   max_steps: 'timeout',
+  client_timed_out: 'timeout',
 
   run_cancelled: 'conflict',
   run_unrecoverable: 'bug',

@@ -189,7 +189,7 @@ export type Claimed = { userId?: unknown; client_id?: unknown; context?: unknown
 /** The claims of a request; where body and query both make one, the body's counts. */
 export function claimsOf(body: unknown, query?: unknown): Claimed {
   const places = [body, query].filter((place): place is Claimed => typeof place === 'object' && place !== null)
-  const first = (name: keyof Claimed) => places.map((place) => place[name]).find((value) => value !== undefined)
+  const first = (name: keyof Claimed) => places.map((place) => place[name]).find((value) => value != null)
   return { userId: first('userId'), client_id: first('client_id'), context: first('context') }
 }
 

@@ -5,31 +5,15 @@
 
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { AppError, toAppError } from '../errors/app-error.ts'
-import type { ErrorCode, ErrorKind } from '../errors/codes.ts'
-import { type ValidationContext, describeIssues, summarise } from './validation-sentence.ts'
-
-const statusOfKind: Record<ErrorKind, number> = {
-  invalid: 400,
-  unauthenticated: 401,
-  forbidden: 403,
-  not_found: 404,
-  conflict: 409,
-  too_large: 413,
-  limited: 429,
-  upstream: 502,
-  unavailable: 503,
-  timeout: 504,
-  bug: 500,
-}
-
-/** Codes for which HTTP has a word of its own. */
-const statusOfCode: Partial<Record<ErrorCode, number>> = { unsupported_media_type: 415 }
+import type { ErrorKind } from '../errors/codes.ts'
+import { statusOfErrorCode } from '../errors/status.ts'
+import { type ValidationContext, type ValidationIssue, describeIssues, summarise } from './validation-sentence.ts'
 
 /** Sent where the error does not know better: `details.retryAfterSeconds`. */
 const retryAfterSeconds: Partial<Record<ErrorKind, number>> = { limited: 1, unavailable: 5 }
 
 export function statusOf(error: AppError): number {
-  return statusOfCode[error.code] ?? statusOfKind[error.kind]
+  return statusOfErrorCode(error.code)
 }
 
 type Body = Record<string, unknown>
@@ -38,7 +22,30 @@ type Body = Record<string, unknown>
 const bodyShapes: readonly { prefix: string; body: (error: AppError) => Body }[] = [
   { prefix: '/', body: plainBody },
   { prefix: '/api', body: (error) => ({ error: capitalCodes[error.kind], message: error.message }) },
+  ...[
+    'get_chat_response_stream',
+    'get_chat_response',
+    'trace',
+    'load_conversation',
+    'list_conversations',
+    'new_conversation',
+    'delete_conversation',
+    'cancel_stream',
+    'like',
+    'dislike',
+    'text_feedback',
+    'get_configs',
+    'health',
+    'ab',
+  ].map((name) => ({ prefix: `/api/${name}`, body: sentenceBody })),
 ]
+
+/** The chat API: the sentence itself is the error, and has no details behind it; so it names everything that is wrong. */
+function sentenceBody(error: AppError): Body {
+  const issues = error.details?.['issues']
+  const sentences = Array.isArray(issues) ? issues.map((issue: ValidationIssue) => issue.message) : []
+  return { error: sentences.length > 1 ? sentences.join(' ') : error.message, code: error.code }
+}
 
 function plainBody(error: AppError): Body {
   return {

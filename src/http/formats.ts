@@ -1,6 +1,7 @@
 // The names of `?format=` and the dialects behind them.
 
 import { agentDialect } from '../dialects/agent/agent.ts'
+import { chunksDialect } from '../dialects/chunks/chunks.ts'
 import type { Dialect } from '../dialects/dialect.ts'
 import { vercelDataDialect } from '../dialects/vercel-data/vercel-data.ts'
 import { AppError } from '../errors/app-error.ts'
@@ -8,6 +9,8 @@ import { AppError } from '../errors/app-error.ts'
 const dialects: Readonly<Record<string, Dialect>> = {
   sse: agentDialect,
   'vercel-ai': vercelDataDialect,
+  chunks: chunksDialect(),
+  'chunks-ndjson': chunksDialect({ framing: 'ndjson' }),
 }
 
 export function dialectNamed(format: string | undefined): Dialect {

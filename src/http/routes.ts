@@ -6,26 +6,29 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { z } from 'zod'
 import type { Catalogue } from '../agents/catalogue.ts'
 import { type Caller, claimsOf, type Login, resolveCaller } from './caller.ts'
+import type { ComparisonService } from '../comparisons/comparison-service.ts'
 import type { Clock } from '../kit/clock.ts'
 import type { Ids } from '../kit/ids.ts'
 import type { RunService } from '../runs/run-service.ts'
 import type { Store } from '../stores/store.ts'
 import type { ToolRegistry } from '../tools/tool.ts'
-import type { Models } from '../models/model.ts'
+import type { ModelConfigs, Models } from '../models/model.ts'
 import type { Metrics } from './metrics.ts'
 import type { Streams } from './stream-reply.ts'
 
 export type Services = {
   store: Store
   runs: RunService
+  comparisons: ComparisonService
   streams: Streams
   tools: ToolRegistry
   models: Models
+  configs: ModelConfigs
   catalogue: Catalogue
   metrics: Metrics
   clock: Clock
   ids: Ids
-  settings: { authMode: 'open' | 'required'; pingMs: number }
+  settings: { authMode: 'open' | 'required'; pingMs: number; clientTimeoutMs: number }
 }
 
 export type Server = FastifyInstance<
@@ -78,4 +81,5 @@ export const errorBody = z
 
 export const userIdQuery = z.object({
   userId: z.string().max(200).optional().describe('Who is asking, where nobody is logged in.'),
+  client_id: z.string().max(200).optional().describe('The same, in the words of the chat API.'),
 })

@@ -12,6 +12,12 @@ import { chatRoute } from './agent-v1/chat-route.ts'
 import { messagesRoute } from './agent-v1/messages-route.ts'
 import { runRoutes } from './agent-v1/run-routes.ts'
 import type { Authenticator } from './caller.ts'
+import { answerRoutes } from './chat-api/answer-routes.ts'
+import { comparisonRoutes } from './chat-api/ab-routes.ts'
+import { configRoutes } from './chat-api/config-routes.ts'
+import { chatConversationRoutes } from './chat-api/conversation-routes.ts'
+import { feedbackRoutes } from './chat-api/feedback-routes.ts'
+import { traceRoutes } from './chat-api/trace-routes.ts'
 import { confirmationRoutes } from './confirmations-v1/confirmation-routes.ts'
 import { conversationRoutes } from './conversations-v1/conversation-routes.ts'
 import { frameworkErrors, installErrorReplies } from './error-reply.ts'
@@ -30,7 +36,7 @@ export type ServerOptions = {
 }
 
 /** Answered without a login, also where one is required: they say nothing about anybody. */
-const publicPaths = new Set(['/v1/health', '/openapi.json', '/docs'])
+const publicPaths = new Set(['/v1/health', '/api/health', '/openapi.json', '/docs'])
 
 export async function buildServer(options: ServerOptions): Promise<Server> {
   const { services, authenticator } = options
@@ -54,7 +60,7 @@ export async function buildServer(options: ServerOptions): Promise<Server> {
     await server.register(cors, {
       origin: options.corsOrigins.includes('*') ? true : [...options.corsOrigins],
       methods: ['GET', 'POST', 'PATCH', 'DELETE'],
-      exposedHeaders: ['x-run-id', 'x-conversation-id', 'retry-after'],
+      exposedHeaders: ['x-run-id', 'x-conversation-id', 'x-trace-id', 'x-comparison-id', 'x-trace-id-a', 'x-trace-id-b', 'retry-after'],
       maxAge: 600,
     })
   }
@@ -108,6 +114,12 @@ export async function buildServer(options: ServerOptions): Promise<Server> {
   runRoutes(server, services)
   conversationRoutes(server, services)
   confirmationRoutes(server, services)
+  answerRoutes(server, services)
+  traceRoutes(server, services)
+  chatConversationRoutes(server, services)
+  feedbackRoutes(server, services)
+  configRoutes(server, services)
+  comparisonRoutes(server, services)
   operationRoutes(server, services, options.version)
   return server
 }

@@ -1,7 +1,8 @@
-// The only place that writes a stream to a socket. It follows the journal, folds
-// it through a dialect, and stops for nothing but the socket itself: a reader that
-// is slow is waited for here and nowhere else, and costs what Node and the kernel
-// buffer for one socket plus one batch.
+// The only place that writes a stream to a socket. It takes bytes from a source
+// (one run through a dialect, or the two arms of a comparison), and stops for
+// nothing but the socket itself: a reader that is slow is waited for here and
+// nowhere else, and costs what Node and the kernel buffer for one socket plus one
+// batch of each run.
 
 import type { ServerResponse } from 'node:http'
 import type { FastifyReply } from 'fastify'
@@ -19,15 +20,26 @@ export type StreamParts = {
   metrics: Pick<Metrics, 'streamOpened'>
 }
 
-export type StreamRequest = {
-  run: RunRow
-  dialect: Dialect
-  /** Everything up to here was seen. */
-  cursor: Cursor
+export type StreamOptions = {
   keepAliveMs: number
   headers?: Record<string, string>
   /** The client left before the stream was over. */
   onGone?: () => void
+}
+
+export type StreamRequest = StreamOptions & {
+  run: RunRow
+  dialect: Dialect
+  /** Everything up to here was seen. */
+  cursor: Cursor
+}
+
+/** Where the bytes of a stream come from. */
+export interface ByteSource {
+  /** What comes next, possibly nothing for now; `over` says that nothing follows. Null: no more. One call at a time. */
+  next(): Promise<{ text: string; over: boolean } | null>
+  /** Ends a `next` that waits. */
+  close(): void
 }
 
 /** A reader that takes nothing for this long is cut off; it can come back with its cursor. */
@@ -35,7 +47,7 @@ const stalledReaderMs = 120_000
 
 export class Streams {
   private readonly parts: StreamParts
-  private readonly open = new Set<RunStream>()
+  private readonly open = new Set<SocketStream>()
 
   constructor(parts: StreamParts) {
     this.parts = parts
@@ -43,23 +55,25 @@ export class Streams {
 
   /** Resolves when the response is finished or gone. */
   async reply(reply: FastifyReply, request: StreamRequest): Promise<void> {
-    const headers = {
-      ...reply.getHeaders(),
-      ...request.dialect.headers,
-      'x-run-id': request.run.id,
-      ...request.headers,
-    }
+    const { run, dialect, cursor, ...options } = request
+    const source = new RunSource(run.id, dialect, cursor, this.parts)
+    await this.send(reply, source, dialect, { ...options, headers: { 'x-run-id': run.id, ...options.headers } })
+  }
+
+  /** As `reply`, for a source of any kind; `dialect` frames it. */
+  async send(reply: FastifyReply, source: ByteSource, dialect: Dialect, options: StreamOptions): Promise<void> {
+    const headers = { ...reply.getHeaders(), ...dialect.headers, ...options.headers }
     reply.hijack()
-    const stream = new RunStream(reply.raw, request, this.parts)
+    const stream = new SocketStream(reply.raw, source, dialect, options, this.parts.clock)
     this.open.add(stream)
-    const closed = this.parts.metrics.streamOpened(request.dialect.name)
+    const closed = this.parts.metrics.streamOpened(dialect.name)
     try {
       reply.raw.writeHead(200, headers as Record<string, string>)
       reply.raw.flushHeaders()
       await stream.pump()
     } catch (error) {
       reply.log.error(
-        { err: error, runId: request.run.id },
+        { err: error, headers: options.headers },
         'a stream failed; the client can come back with its cursor',
       )
       reply.raw.destroy()
@@ -69,60 +83,44 @@ export class Streams {
     }
   }
 
+  /** Follows a run from its first event, for a source that is made elsewhere. */
+  follow(runId: string): Follower {
+    return new Follower(runId, 0, this.parts.store, this.parts.bus)
+  }
+
   /** The server is going down: every stream ends cleanly, and its client comes back with its cursor. */
   endAll(): void {
     for (const stream of this.open) stream.stop()
   }
 }
 
-class RunStream {
-  private readonly raw: ServerResponse
-  private readonly request: StreamRequest
-  private readonly clock: Clock
+/** One run, through one dialect. */
+class RunSource implements ByteSource {
+  private readonly dialect: Dialect
+  private readonly cursor: Cursor
   private readonly follower: Follower
   private state: unknown
-  private over = false
-  private keepAlives = 0
-  private timer: Timer | undefined
 
-  constructor(raw: ServerResponse, request: StreamRequest, parts: StreamParts) {
-    this.raw = raw
-    this.request = request
-    this.clock = parts.clock
+  constructor(runId: string, dialect: Dialect, cursor: Cursor, parts: Pick<StreamParts, 'store' | 'bus'>) {
+    this.dialect = dialect
+    this.cursor = cursor
     // The fold starts at the first event, whatever the cursor: that is what makes a resumed stream the same stream.
-    this.follower = new Follower(request.run.id, 0, parts.store, parts.bus)
-    this.state = request.dialect.open({ runId: request.run.id })
-    raw.on('close', () => this.follower.close())
+    this.follower = new Follower(runId, 0, parts.store, parts.bus)
+    this.state = dialect.open({ runId })
   }
 
-  stop(): void {
-    this.over = true
+  async next(): Promise<{ text: string; over: boolean } | null> {
+    const batch = await this.follower.next()
+    return batch === null ? null : this.encode(batch)
+  }
+
+  close(): void {
     this.follower.close()
   }
 
-  async pump(): Promise<void> {
-    const { raw, request } = this
-    this.armKeepAlive()
-    try {
-      while (!raw.destroyed) {
-        const batch = await this.follower.next()
-        if (batch === null) break
-        const text = this.encode(batch)
-        if (text !== '' && !raw.destroyed && !raw.write(text)) await this.drained()
-        if (this.over) break
-      }
-      this.over ||= !raw.destroyed
-    } finally {
-      this.timer?.cancel()
-      this.follower.close()
-    }
-    if (!raw.destroyed) raw.end()
-    else if (!this.over) request.onGone?.()
-  }
-
   /** Followers at the same place of the same run share the bytes. */
-  private encode(batch: Batch): string {
-    const { dialect, cursor } = this.request
+  private encode(batch: Batch): Encoded<unknown> {
+    const { dialect, cursor } = this
     const whole = batch.firstSeq > cursor.seq
     let encoded = whole ? (batch.encoded.get(dialect.name) as Encoded<unknown> | undefined) : undefined
     if (encoded === undefined) {
@@ -130,15 +128,59 @@ class RunStream {
       if (whole) batch.encoded.set(dialect.name, encoded)
     }
     this.state = encoded.state
-    if (encoded.over) this.over = true
-    return encoded.text
+    return encoded
+  }
+}
+
+class SocketStream {
+  private readonly raw: ServerResponse
+  private readonly source: ByteSource
+  private readonly dialect: Dialect
+  private readonly options: StreamOptions
+  private readonly clock: Clock
+  private over = false
+  private keepAlives = 0
+  private timer: Timer | undefined
+
+  constructor(raw: ServerResponse, source: ByteSource, dialect: Dialect, options: StreamOptions, clock: Clock) {
+    this.raw = raw
+    this.source = source
+    this.dialect = dialect
+    this.options = options
+    this.clock = clock
+    raw.on('close', () => source.close())
+  }
+
+  stop(): void {
+    this.over = true
+    this.source.close()
+  }
+
+  async pump(): Promise<void> {
+    const { raw } = this
+    this.armKeepAlive()
+    try {
+      while (!raw.destroyed) {
+        const part = await this.source.next()
+        if (part === null) break
+        if (part.over) this.over = true
+        if (part.text !== '' && !raw.destroyed && !raw.write(part.text)) await this.drained()
+        if (this.over) break
+      }
+      this.over ||= !raw.destroyed
+    } finally {
+      this.timer?.cancel()
+      this.source.close()
+    }
+    if (!raw.destroyed) raw.end()
+    else if (!this.over) this.options.onGone?.()
   }
 
   private armKeepAlive(): void {
-    this.timer = this.clock.after(this.request.keepAliveMs, () => {
+    this.timer = this.clock.after(this.options.keepAliveMs, () => {
       if (this.raw.destroyed) return
       this.keepAlives += 1
-      const text = this.request.dialect.keepAlive(this.clock.now(), this.keepAlives)
+      const text = this.dialect.keepAlive(this.clock.now(), this.keepAlives)
       // A socket that is full is not idle, and must not be filled further.
       if (text !== null && !this.raw.writableNeedDrain) this.raw.write(text)
       this.armKeepAlive()

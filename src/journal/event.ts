@@ -47,6 +47,16 @@ export const runSpec = z.object({
   /** Names of the tools the run may use; absent means all that its agent allows. */
   tools: z.array(z.string()).optional(),
   onDisconnect: z.enum(['continue', 'cancel']).optional(),
+  /** The named set that the settings above came from. */
+  configName: id.optional(),
+  /** Instead of the agent's own instructions. */
+  systemPrompt: text.optional(),
+  /** `shadow`: the second answer to a question. Its messages are stored as superseded until somebody makes them active. */
+  variant: z.enum(['shadow']).optional(),
+  /** No wire says which model answers: whoever compares two answers must not know before the vote. */
+  blind: z.boolean().optional(),
+  /** The answer that this run replaces when it succeeds; its own messages become active only then. */
+  supersedes: z.array(id).optional(),
 })
 
 /** What a person is asked. A confirmation belongs to a tool call; a question does not. */

@@ -43,6 +43,27 @@ export interface Model {
   stream(request: ModelRequest, signal: AbortSignal): AsyncIterable<ModelPart[]>
 }
 
+/** A named set of settings that a request may choose. */
+export type ModelConfig = {
+  name: string
+  description?: string | undefined
+  /** `provider/model`, or a model of the default provider; absent means the server's default. */
+  model?: string | undefined
+  temperature?: number | undefined
+  maxTokens?: number | undefined
+  /** Instead of the agent's own instructions. */
+  systemPrompt?: string | undefined
+  /** The only tools that are offered; absent means all that the agent allows. */
+  tools?: string[] | undefined
+}
+
+export interface ModelConfigs {
+  /** In the order of the file; never empty. */
+  list(): readonly ModelConfig[]
+  /** Without a name: the set called `default`, else the first. Throws `unknown_config`. */
+  get(name: string | undefined): ModelConfig
+}
+
 export interface Models {
   /** `provider/model` that is used when a request names none. */
   readonly defaultModel: string

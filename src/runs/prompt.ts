@@ -14,6 +14,8 @@ import { resultForModel } from './tool-outcome.ts'
 
 export type PromptParts = {
   definition: AgentDefinition
+  /** Instead of the definition's own instructions. */
+  systemPrompt?: string | undefined
   history: MessageRow[]
   input: string
   context: Record<string, unknown> | undefined
@@ -22,8 +24,10 @@ export type PromptParts = {
 
 type Block = { messages: ModelMessage[]; startsTurn: boolean }
 
-export function buildPrompt({ definition, history, input, context, state }: PromptParts): ModelMessage[] {
-  const system: ModelMessage[] = [{ role: 'system', content: renderTemplate(definition.systemTemplate, definition.defaults) }]
+export function buildPrompt({ definition, systemPrompt, history, input, context, state }: PromptParts): ModelMessage[] {
+  const system: ModelMessage[] = [
+    { role: 'system', content: systemPrompt ?? renderTemplate(definition.systemTemplate, definition.defaults) },
+  ]
   if (context !== undefined && Object.keys(context).length > 0) {
     system.push({ role: 'system', content: `Context given by the application (JSON):\n${sortedJson(context)}` })
   }

@@ -7,7 +7,7 @@ import { openInteractions, type RunState } from '../journal/run-state.ts'
 import type { InteractionRow, MessageRow, RunWrite } from '../stores/store.ts'
 import { resultForModel } from './tool-outcome.ts'
 
-export type RowChanges = Pick<RunWrite, 'run' | 'messages' | 'newInteractions' | 'interactionUpdates' | 'touchConversationAt'>
+export type RowChanges = Pick<RunWrite, 'run' | 'messages' | 'messageStates' | 'newInteractions' | 'interactionUpdates' | 'touchConversationAt'>
 
 /** Adds the changes of `event` to `changes`. `state` already holds the event. */
 export function foldRows(runId: string, state: RunState, event: RunEvent, changes: RowChanges): void {
@@ -83,6 +83,7 @@ export function foldRows(runId: string, state: RunState, event: RunEvent, change
         release: true,
       }
       changes.touchConversationAt = event.at
+      if (event.data.status === 'succeeded') replaceAnswer(changes, state)
       return
     case 'input.resolved':
       if (event.data.resolution === 'closed') {
@@ -108,6 +109,20 @@ export function nextDeadline(state: RunState): number | null {
   return deadlines.length === 0 ? null : Math.min(...deadlines)
 }
 
+/** An answer that was asked for again takes the place of the old one only when it is complete; until then the old one stands. */
+function replaceAnswer(changes: RowChanges, state: RunState): void {
+  const spec = state.accepted?.spec
+  if (spec?.supersedes === undefined) return
+  changes.messageStates ??= []
+  for (const id of spec.supersedes) changes.messageStates.push({ id, state: 'superseded' })
+  if (spec.variant === 'shadow') return
+  const own = [
+    ...state.steps.flatMap((step) => (step.finished ? [step.messageId] : [])),
+    ...[...state.calls.values()].flatMap((call) => (call.done === undefined ? [] : [call.done.messageId])),
+  ]
+  for (const id of own) changes.messageStates.push({ id, state: 'active' })
+}
+
 /** Runs without a conversation keep their messages in the journal only. */
 function addMessage(changes: RowChanges, state: RunState, message: MessageRow): void {
   if (state.accepted?.conversationId == null) return
@@ -116,11 +131,12 @@ function addMessage(changes: RowChanges, state: RunState, message: MessageRow): 
 }
 
 function blankMessage(runId: string, state: RunState, event: RunEvent): Omit<MessageRow, 'id' | 'role' | 'content'> {
+  const spec = state.accepted?.spec
   return {
     conversationId: state.accepted?.conversationId ?? '',
     runId,
     parentId: state.accepted?.userMessageId ?? null,
-    state: 'active',
+    state: spec?.variant === 'shadow' || spec?.supersedes !== undefined ? 'superseded' : 'active',
     toolCallId: null,
     metadata: { runId },
     createdAt: event.at,

@@ -144,6 +144,7 @@ export class RunLoop {
     const spec = specOf(writer.state)
     const messages = buildPrompt({
       definition: parts.catalogue.get(spec.agentId),
+      systemPrompt: spec.systemPrompt,
       history: await this.readHistory(),
       input: accepted?.input ?? '',
       context: spec.context,
@@ -162,9 +163,14 @@ export class RunLoop {
 
   /** Earlier turns do not change while this one holds the conversation. */
   private async readHistory(): Promise<MessageRow[]> {
-    const conversationId = this.writer.state.accepted?.conversationId ?? null
-    if (conversationId === null) return []
-    this.history ??= await this.parts.store.historyBefore(conversationId, this.runId, historyRowsMax)
+    const accepted = this.writer.state.accepted
+    if (accepted?.conversationId == null) return []
+    if (this.history === undefined) {
+      const rows = await this.parts.store.historyBefore(accepted.conversationId, this.runId, historyRowsMax)
+      // A question that is answered again stands in the history already, with the old answer behind it.
+      const asked = rows.findIndex((row) => row.id === accepted.userMessageId)
+      this.history = asked === -1 ? rows : rows.slice(0, asked)
+    }
     return this.history
   }
 
@@ -207,7 +213,7 @@ export class RunLoop {
       if (this.writer.lost !== undefined) return 'lost'
       throw error
     }
-    this.parts.runEnded?.(this.row.family, ending.status)
+    await this.parts.runEnded?.(this.row.family, ending.status, this.runId)
     return 'ended'
   }
 }

@@ -6,7 +6,7 @@ import type { RunStatus } from '../journal/event.ts'
 import type { Engine } from '../engines/engine.ts'
 import type { Clock } from '../kit/clock.ts'
 import type { Ids } from '../kit/ids.ts'
-import type { Models } from '../models/model.ts'
+import type { ModelConfigs, Models } from '../models/model.ts'
 import type { Store } from '../stores/store.ts'
 import type { ToolRegistry } from '../tools/tool.ts'
 
@@ -31,6 +31,7 @@ export type RunParts = {
   clock: Clock
   ids: Ids
   models: Models
+  configs: ModelConfigs
   engine(name: string): Engine
   engineName: string
   tools: ToolRegistry
@@ -38,5 +39,6 @@ export type RunParts = {
   limits: RunLimits
   log: RunLog
   countEvents?: (count: number) => void
-  runEnded?: (family: string, status: RunStatus) => void
+  /** Called when the end is on disk, and waited for: what follows from it is done before the next run of the conversation. */
+  runEnded?: (family: string, status: RunStatus, runId: string) => void | Promise<void>
 }

@@ -117,8 +117,16 @@ export type AcceptInput = {
    * When that is not so, `accept_stale`: read again.
    */
   conversation: { expect: 'absent' | 'present'; title: string | null; sessionKey: string | null } | null
-  /** The newest run of the conversation that had not ended when the caller looked; `accept_stale` when another has come or this one has ended. */
+  /**
+   * The newest run of the conversation that had not ended when the caller looked; `accept_stale` when another has come or this one has ended.
+   * With `joinTurnOf` the runs of that turn and of later ones do not count: it is what stands before the turn.
+   */
   expectBehind: string | null
+  /**
+   * A run of the same conversation and owner that has not ended (else `accept_stale`): this run takes part in its turn. It does not
+   * wait for that run, sees the same history, and whoever comes later waits for both.
+   */
+  joinTurnOf?: string
   /** Inserted in this order. */
   messages: MessageRow[]
   /** The first events, numbered from 1. */
@@ -130,6 +138,9 @@ export type AcceptInput = {
   /** Claims the run at once when nothing stands before it in its conversation. */
   claim: { node: string; leaseUntil: number } | null
 }
+
+/** Rows that come into being together with the runs of an `acceptAll`. */
+export type AcceptBeside = { comparison?: ComparisonRow }
 
 export type AcceptResult = { outcome: 'accepted' | 'existing'; run: RunRow }
 
@@ -198,16 +209,75 @@ export type RunFilter = {
   limit: number
 }
 
+export type Reaction = 'like' | 'dislike'
+
+/** What somebody said about a message. At most one reaction a person and message; comments without a bound. */
+export type FeedbackRow = {
+  messageId: string
+  owner: string
+  kind: Reaction | 'comment'
+  text: string | null
+  incorrect: boolean
+  unhelpful: boolean
+  inappropriate: boolean
+  at: number
+}
+
+export type FeedbackSummary = { reaction: Reaction | null; comments: number }
+
+export type Preference = 'a' | 'b' | 'tie' | 'both_bad'
+
+/** Two answers to one question. Sides (`a` is shown first) are not configurations: which is which is `firstSideIsConfigA`. */
+export type ComparisonRow = {
+  id: string
+  conversationId: string
+  owner: string
+  userMessageId: string
+  /** Null where the answer came without a run. A run may be gone before its comparison. */
+  runA: string | null
+  runB: string | null
+  /** The answers; null until both are known. */
+  messageA: string | null
+  messageB: string | null
+  configA: string
+  configB: string
+  firstSideIsConfigA: boolean
+  /** `pending`: an answer is under way. `ready`: a vote may come. `failed`: there will be none. */
+  state: 'pending' | 'ready' | 'failed'
+  preference: Preference | null
+  preferenceAt: number | null
+  /** Votes that were replaced by later ones, oldest first. */
+  revisions: { preference: Preference; at: number }[]
+  createdAt: number
+}
+
+export type ComparisonVote = {
+  preference: Preference
+  at: number
+  /** How many votes the caller saw on it, replaced ones included; another number is refused. */
+  expectVotes: number
+  /** Which messages are the history from now on. */
+  messageStates: { id: string; state: MessageState }[]
+}
+
+/** How many votes of one kind there are. */
+export type VoteCount = Pick<ComparisonRow, 'configA' | 'configB' | 'firstSideIsConfigA'> & {
+  preference: Preference
+  count: number
+}
+
 export type NoteRow = { id: string; owner: string; text: string; createdAt: number }
 
 export interface Store {
   // Runs
   accept(input: AcceptInput): Promise<AcceptResult>
+  /** Several accepts in their order, all or none; a later one may join the turn of an earlier one. */
+  acceptAll(inputs: AcceptInput[], beside?: AcceptBeside): Promise<AcceptResult[]>
   /** One run's next events, with the rows that are folds of them. */
   append(write: RunWrite): Promise<void>
   /**
-   * Takes runs that nobody works on: queued ones whose turn it is in their conversation (no run that was accepted before
-   * them in it is unfinished), interrupted ones (running, without a live lease), parked ones whose `wakeAt` has come, and
+   * Takes runs that nobody works on: queued ones whose turn it is in their conversation (no run of an earlier turn in it
+   * is unfinished), interrupted ones (running, without a live lease), parked ones whose `wakeAt` has come, and
    * all unfinished ones whose cancel was requested. Oldest first. Each gets a new epoch.
    */
   claim(request: ClaimRequest): Promise<RunRow[]>
@@ -255,7 +325,7 @@ export interface Store {
     page: { limit: number; before?: { updatedAt: number; id: string } },
   ): Promise<ConversationRow[]>
   renameConversation(id: string, title: string | null, at: number): Promise<ConversationRow | undefined>
-  /** With its messages, runs, events, interactions and blobs. Refused with `conversation_busy` while a run in it has not ended. */
+  /** With its messages, their feedback, runs, events, interactions and blobs. Refused with `conversation_busy` while a run in it has not ended. */
   deleteConversation(id: string): Promise<boolean>
   /**
    * The newest `limit` messages before the cursor, ascending by (createdAt, id). Only `active` ones, and no assistant rows without text
@@ -266,12 +336,60 @@ export interface Store {
     page: { limit: number; before?: { createdAt: number; id: string | null } },
   ): Promise<MessageRow[]>
   readMessage(id: string): Promise<MessageRow | undefined>
+  /** Messages in any state, also assistant rows without text, in the order of their turns; the newest `limit` of them, ascending. */
+  allMessages(conversationId: string, filter: { limit: number; runId?: string }): Promise<MessageRow[]>
+  /** All of them or none; ids that nobody has are left out. */
+  setMessageStates(states: { id: string; state: MessageState }[]): Promise<void>
   /**
-   * What a model may be told of earlier turns: active messages of runs accepted before `beforeRunId` (and messages without a run),
+   * What a model may be told of earlier turns: active messages of turns before that of `beforeRunId` (and messages without a run),
    * in the order of their turns, the newest `limit` of them. Runs that did not succeed contribute their user message
    * and their finished messages.
    */
   historyBefore(conversationId: string, beforeRunId: string, limit: number): Promise<MessageRow[]>
+
+  // Feedback on messages; gone with its message.
+  /**
+   * The same reaction again takes it back, another one replaces it. Returns what stands afterwards, undefined where there is no
+   * such message.
+   */
+  react(feedback: FeedbackRow & { kind: Reaction }): Promise<{ reaction: Reaction | null } | undefined>
+  /** False where there is no such message. */
+  addComment(feedback: FeedbackRow & { kind: 'comment' }): Promise<boolean>
+  /** Everything that `owner` said about a message, oldest first. */
+  feedbackOn(messageId: string, owner: string): Promise<FeedbackRow[]>
+  /** What `owner` said about the messages of a conversation, by message; messages without feedback are not in it. */
+  feedbackIn(conversationId: string, owner: string): Promise<Map<string, FeedbackSummary>>
+
+  // Comparisons; gone with their conversation.
+  /** Returns the row that stands: where there is one on the same two answers already, that one, and nothing is changed. */
+  createComparison(row: ComparisonRow, messageStates: { id: string; state: MessageState }[]): Promise<ComparisonRow>
+  readComparison(id: string): Promise<ComparisonRow | undefined>
+  /** The one that a run is an arm of; the newest where there are several. */
+  findComparisonByRun(runId: string): Promise<ComparisonRow | undefined>
+  /** Newest first. `unvoted`: only those that nobody voted on. */
+  listComparisons(filter: {
+    owner: string
+    conversationId?: string
+    unvoted?: boolean
+    state?: ComparisonRow['state'][]
+    limit: number
+  }): Promise<ComparisonRow[]>
+  /** Those of anybody whose answers are under way, oldest first. */
+  pendingComparisons(limit: number): Promise<ComparisonRow[]>
+  /** Pending → ready or failed, once. False where it was settled before, or is gone. */
+  settleComparison(
+    id: string,
+    outcome: {
+      state: 'ready' | 'failed'
+      messageA: string | null
+      messageB: string | null
+      messageStates: { id: string; state: MessageState }[]
+    },
+  ): Promise<boolean>
+  /** Only while it is ready and has as many votes as the caller saw. Returns the row as it is afterwards and whether this vote counted. */
+  voteComparison(id: string, vote: ComparisonVote): Promise<{ voted: boolean; row: ComparisonRow } | undefined>
+  /** Votes by configurations, sides and preference: of one owner, or of all. Replaced votes do not count. */
+  countVotes(owner: string | null): Promise<VoteCount[]>
 
   // Large tool outputs, beside the journal; gone with their run.
   putBlob(id: string, runId: string, body: string): Promise<void>

@@ -6,9 +6,11 @@ import { describe } from 'node:test'
 import type { Store } from '../../src/stores/store.ts'
 import { acceptContract } from './store-contract-accept.ts'
 import { claimContract } from './store-contract-claim.ts'
+import { comparisonContract } from './store-contract-comparisons.ts'
 import { conversationContract } from './store-contract-conversations.ts'
 import { interactionContract } from './store-contract-interactions.ts'
 import { journalContract } from './store-contract-journal.ts'
+import { turnContract } from './store-contract-turns.ts'
 import { upkeepContract } from './store-contract-upkeep.ts'
 
 export type OpenedStore = {
@@ -30,5 +32,7 @@ export function storeContract(name: string, open: OpenStore): void {
     claimContract(open)
     interactionContract(open)
     conversationContract(open)
+    turnContract(open)
+    comparisonContract(open)
   })
 }

@@ -2,8 +2,8 @@
 // socket, in a process of its own. It does what it is told over /control/…, also
 // what a healthy provider never does: cuts, stalls, half frames, error statuses.
 //
-//   POST /control/script    {answers: Action[][], match?}  queued; with `match` only for requests
-//                           whose last user message contains that text
+//   POST /control/script    {answers: Action[][], match?, model?}  queued; with `match` only for requests
+//                           whose last user message contains that text, with `model` only for that model
 //   POST /control/release   ends every stall
 //   POST /control/reset     forgets scripts and requests, ends stalls
 //   GET  /control/requests  everything that was asked so far
@@ -17,7 +17,7 @@ import type { AddressInfo } from 'node:net'
 import { benchAnswer } from './openai-bench.ts'
 import type { Action, FakeToolCall, SeenRequest } from './openai-script.ts'
 
-type Script = { match: string | undefined; answers: Action[][] }
+type Script = { match: string | undefined; model: string | undefined; answers: Action[][] }
 
 let scripts: Script[] = []
 let requests: SeenRequest[] = []
@@ -89,9 +89,10 @@ async function handle(request: http.IncomingMessage, response: http.ServerRespon
 function nextAnswer(body: SeenRequest['body']): Action[] {
   const messages = body.messages ?? []
   const lastUser = textOf(messages.findLast((message) => message.role === 'user')?.content)
+  const fitting = scripts.filter((script) => script.model === undefined || script.model === body.model)
   const matching =
-    scripts.find((script) => script.match !== undefined && lastUser.includes(script.match)) ??
-    scripts.find((script) => script.match === undefined)
+    fitting.find((script) => script.match !== undefined && lastUser.includes(script.match)) ??
+    fitting.find((script) => script.match === undefined)
   const scripted = matching?.answers.shift()
   scripts = scripts.filter((script) => script.answers.length > 0)
   if (scripted !== undefined) return scripted
@@ -218,8 +219,8 @@ function chunk(response: http.ServerResponse, body: Record<string, unknown>): bo
 function control(url: URL, body: string, response: http.ServerResponse): void {
   switch (url.pathname) {
     case '/control/script': {
-      const { answers, match } = JSON.parse(body) as { answers: Action[][]; match?: string }
-      scripts.push({ answers, match })
+      const { answers, match, model } = JSON.parse(body) as { answers: Action[][]; match?: string; model?: string }
+      scripts.push({ answers, match, model })
       sendJson(response, 200, {})
       return
     }

@@ -43,7 +43,7 @@ describe('where a login is required', () => {
     assert.ok(routes.length > 10)
     for (const [method, path] of routes) {
       const answer = await required.call(method, path, method === 'GET' ? {} : { body: {} })
-      if (path === '/v1/health') {
+      if (path === '/v1/health' || path === '/api/health') {
         assert.equal(answer.status, 200)
         continue
       }
@@ -169,7 +169,7 @@ describe('where everybody may come', () => {
 // Every route of the API, and what a stranger gets who knows somebody's ids. A route that is not in this table
 // fails the test: whoever adds one decides here how it keeps strangers out.
 describe('somebody else’s ids', () => {
-  type Owned = { runId: string; conversationId: string; confirmationId: string }
+  type Owned = { runId: string; conversationId: string; confirmationId: string; messageId: string }
   type Row = {
     path?: (owned: Owned) => string
     body?: (owned: Owned) => Json
@@ -184,6 +184,7 @@ describe('somebody else’s ids', () => {
     assert.equal(status, 200)
     assert.deepEqual(body, [])
   }
+  const noConversations = ({ body }: { body: Json }) => assert.deepEqual(body, { conversations: [] })
   const saysNothingAboutAnybody = ({ status }: { status: number }) => assert.equal(status, 200)
   const nothingDecided = ({ status, body }: { status: number; body: Json }) => {
     assert.equal(status, 200)
@@ -217,6 +218,62 @@ describe('somebody else’s ids', () => {
       body: ({ confirmationId }) => ({ items: [{ id: confirmationId }] }),
       expect: nothingDecided,
     },
+    'POST /api/get_chat_response_stream': {
+      body: ({ conversationId }) => ({ message: 'hi', conversation_id: conversationId }),
+      expect: notFound,
+    },
+    'POST /api/get_chat_response': {
+      body: ({ conversationId }) => ({ message: 'hi', conversation_id: conversationId }),
+      expect: notFound,
+    },
+    'GET /api/trace/{trace_id}': { expect: notFound },
+    'GET /api/trace/by_message/{message_id}': { expect: notFound },
+    'GET /api/trace/message/{message_id}': { expect: notFound },
+    'POST /api/cancel_stream': { body: ({ runId }) => ({ trace_id: runId }), expect: notFound },
+    'POST /api/load_conversation': {
+      body: ({ conversationId }) => ({ conversation_id: conversationId }),
+      expect: notFound,
+    },
+    'POST /api/delete_conversation': {
+      body: ({ conversationId }) => ({ conversation_id: conversationId }),
+      expect: notFound,
+    },
+    'POST /api/new_conversation': { body: () => ({}), expect: saysNothingAboutAnybody },
+    'GET /api/list_conversations': { expect: noConversations },
+    'POST /api/list_conversations': { body: () => ({}), expect: noConversations },
+    'POST /api/like': { body: ({ messageId }) => ({ message_id: messageId }), expect: notFound },
+    'POST /api/dislike': { body: ({ messageId }) => ({ message_id: messageId }), expect: notFound },
+    'POST /api/text_feedback': {
+      body: ({ messageId }) => ({ message_id: messageId, feedback_msg: 'x' }),
+      expect: notFound,
+    },
+    'POST /api/ab/compare': {
+      body: ({ conversationId }) => ({
+        message: 'hi',
+        conversation_id: conversationId,
+        config_a: 'default',
+        config_b: 'default',
+      }),
+      expect: notFound,
+    },
+    'GET /api/ab/{comparison_id}/stream': { expect: notFound },
+    'GET /api/ab/comparison/{comparison_id}': { expect: notFound },
+    'POST /api/ab/create': {
+      body: ({ conversationId, messageId }) => ({
+        conversation_id: conversationId,
+        user_prompt_mid: messageId,
+        response_a_mid: messageId,
+        response_b_mid: messageId,
+        config_a_id: 'default',
+        config_b_id: 'default',
+      }),
+      expect: notFound,
+    },
+    'POST /api/ab/preference': { body: () => ({ comparison_id: 'any', preference: 'a' }), expect: notFound },
+    'GET /api/ab/pending': { path: ({ conversationId }) => `?conversation_id=${conversationId}`, expect: notFound },
+    'GET /api/ab/metrics': { expect: saysNothingAboutAnybody },
+    'GET /api/get_configs': { expect: saysNothingAboutAnybody },
+    'GET /api/health': { expect: saysNothingAboutAnybody },
     'GET /v1/health': { expect: saysNothingAboutAnybody },
     'GET /v1/tools': { expect: saysNothingAboutAnybody },
     'GET /v1/providers': { expect: saysNothingAboutAnybody },
@@ -240,14 +297,24 @@ describe('somebody else’s ids', () => {
     await open.provider.script([calls(['remember_note', { text: 'x' }])], user)
     const stream = await open.chat(user, { input: user, conversationId })
     const { json } = await stream.waitFor(toolState('awaiting_input'))
-    const owned: Owned = { conversationId, runId: runIdOf(stream), confirmationId: json.data.confirmationId }
+    const [asked] = (await open.call('GET', `/v1/conversations/${conversationId}/messages`, { user }))
+      .body as unknown as Json[]
+    const owned: Owned = {
+      conversationId,
+      runId: runIdOf(stream),
+      confirmationId: json.data.confirmationId,
+      messageId: asked?.id,
+    }
     await open.reaches(user, owned.runId, 'awaiting_input')
-    // That the owner can read an output, and nobody else, is tested where there is one (tools.test.ts).
+    // That the owner can read an output or a comparison, and nobody else, is tested where there is one.
     const ids: Record<string, string> = {
       runId: owned.runId,
       conversationId,
       id: owned.confirmationId,
       outputId: 'any',
+      comparison_id: 'any',
+      trace_id: owned.runId,
+      message_id: owned.messageId,
     }
     const seenByOwner = async () => [
       (await open.call('GET', `/v1/conversations/${conversationId}`, { user })).body,

@@ -12,8 +12,8 @@ export type { Action, SeenRequest } from '../fakes/openai-script.ts'
 export type FakeProvider = {
   /** For OPENAI_BASE_URL. */
   baseUrl: string
-  /** Queues answers for the next requests; with `match` for those whose last user message contains that text. */
-  script(answers: Action[][], match?: string): Promise<void>
+  /** Queues answers for the next requests; with `match` for those whose last user message contains that text, with `model` for that model. */
+  script(answers: Action[][], match?: string, model?: string): Promise<void>
   requests(): Promise<SeenRequest[]>
   /** Resolves as soon as so many requests came, and so many of them were left by the client. */
   waitFor(wanted: { requests?: number; closedEarly?: number }): Promise<SeenRequest[]>
@@ -44,8 +44,8 @@ export async function startFakeProvider(): Promise<FakeProvider> {
 
   return {
     baseUrl: `${origin}/v1`,
-    async script(answers, match) {
-      await control('script', match === undefined ? { answers } : { answers, match })
+    async script(answers, match, model) {
+      await control('script', { answers, match, model })
     },
     async requests() {
       return (await control('requests')) as SeenRequest[]

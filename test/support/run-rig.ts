@@ -12,9 +12,12 @@ import type { RunEvent } from '../../src/journal/event.ts'
 import { systemClock } from '../../src/kit/clock.ts'
 import type { Ids } from '../../src/kit/ids.ts'
 import type { ModelPart } from '../../src/models/model.ts'
+import { modelConfigsOf } from '../../src/models/model-configs.ts'
 import type { RunParts } from '../../src/runs/run-parts.ts'
-import { RunService, type Started, type StartRequest } from '../../src/runs/run-service.ts'
+import type { Started } from '../../src/runs/run-acceptance.ts'
+import { RunService } from '../../src/runs/run-service.ts'
 import { Scheduler } from '../../src/runs/scheduler.ts'
+import type { StartRequest } from '../../src/runs/start-request.ts'
 import { openSqliteStore } from '../../src/stores/sqlite/sqlite-store.ts'
 import type { Store } from '../../src/stores/store.ts'
 import type { Tool, ToolRegistry } from '../../src/tools/tool.ts'
@@ -72,6 +75,7 @@ export async function openRig(options: RigOptions = {}): Promise<Rig> {
     clock,
     ids: options.ids ?? countingIds(),
     models: { defaultModel: 'scripted/one', resolve: () => 'scripted/one', open: () => never(), list: () => [] },
+    configs: modelConfigsOf([]),
     engine: () => engine,
     engineName: 'scripted',
     tools: registryOf(options.tools ?? []),

@@ -113,7 +113,7 @@ function startOf(state: AgentState, event: EventOf<'run.accepted'>): object {
         ...(spec.context === undefined ? {} : { metadata: spec.context }),
       },
     },
-    metadata: { engine: spec.engine, model: spec.model },
+    metadata: { engine: spec.engine, ...(spec.blind === true ? {} : { model: spec.model }) },
   }
 }
 

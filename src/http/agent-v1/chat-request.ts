@@ -4,11 +4,11 @@
 
 import { z } from 'zod'
 import { AppError } from '../../errors/app-error.ts'
-import type { StartRequest } from '../../runs/run-service.ts'
+import type { StartRequest } from '../../runs/start-request.ts'
 import { optionalId } from '../routes.ts'
 
 /** Idempotency keys are per owner and route. */
-export const chatRouteName = 'POST /v1/agent/chat'
+const chatRouteName = 'POST /v1/agent/chat'
 
 const contentPart = z.object({ type: z.string(), text: z.string().optional() }).loose()
 

@@ -3,7 +3,7 @@
 
 import { z } from 'zod'
 import { AppError } from '../../errors/app-error.ts'
-import { conversationNotFound } from '../../runs/run-service.ts'
+import { conversationNotFound } from '../../runs/run-acceptance.ts'
 import type { ConversationRow } from '../../stores/store.ts'
 import { callerOf, errorBody, idParam, optionalFilter, type Server, type Services, userIdQuery } from '../routes.ts'
 import { conversationView, messageView, runStatusWord, toConversation, toMessage } from '../views.ts'

@@ -24,12 +24,18 @@ export function acceptWriter(
   const newestOpen = db.prepare(
     `SELECT id FROM runs WHERE conversation_id = ? AND ${unfinished} ORDER BY position DESC LIMIT 1`,
   )
+  const newestOpenBefore = db.prepare(
+    `SELECT id FROM runs WHERE conversation_id = ? AND ${unfinished} AND coalesce(turn, position) < ? ORDER BY position DESC LIMIT 1`,
+  )
+  const turnOfOpen = db.prepare(
+    `SELECT coalesce(turn, position) AS turn FROM runs WHERE id = ? AND conversation_id = ? AND owner = ? AND ${unfinished}`,
+  )
   const countQueued = db.prepare(
     `SELECT count(*) AS count FROM runs WHERE ${unfinished} AND status = 'queued' AND lease_owner IS NULL`,
   )
   const insertRun = db.prepare(
-    `INSERT INTO runs (id, owner, family, agent_id, conversation_id, status, attempt, epoch, last_seq, created_at)
-     VALUES (?, ?, ?, ?, ?, 'queued', ?, 0, ?, ?) RETURNING position`,
+    `INSERT INTO runs (id, owner, family, agent_id, conversation_id, status, attempt, epoch, last_seq, created_at, turn)
+     VALUES (?, ?, ?, ?, ?, 'queued', ?, 0, ?, ?, ?) RETURNING position`,
   )
   const insertKey = db.prepare(
     'INSERT INTO idempotency_keys (owner, route, key, fingerprint, run_id) VALUES (?, ?, ?, ?, ?)',
@@ -52,7 +58,7 @@ export function acceptWriter(
       }
     }
 
-    const first = behind(input)
+    const { first, turn } = placeOf(input)
     const claimsNow = input.claim !== null && first
     if (!claimsNow && (countQueued.get()?.count as number) >= input.queueMax) {
       throw new AppError('queue_full', 'Too many runs are waiting for their turn. Try again in a moment.', {
@@ -84,9 +90,10 @@ export function acceptWriter(
       input.attempt,
       lastSeq,
       run.createdAt,
+      turn,
     )
     const position = inserted?.position as number
-    for (const message of input.messages) messages.insert(message, position)
+    for (const message of input.messages) messages.insert(message, turn ?? position)
     if (idempotency !== null) {
       insertKey.run(run.owner, idempotency.route, idempotency.key, idempotency.fingerprint, run.id)
     }
@@ -104,12 +111,19 @@ export function acceptWriter(
     return { outcome: 'accepted', run: accepted }
   }
 
-  /** Checks what the caller saw of the conversation. True when nothing stands before the run. */
-  function behind({ run, conversation, expectBehind }: AcceptCommand): boolean {
+  /** Checks what the caller saw of the conversation. `first`: nothing stands before the run. `turn`: that of another, which it joins. */
+  function placeOf({ run, conversation, expectBehind, joinTurnOf }: AcceptCommand): {
+    first: boolean
+    turn: number | null
+  } {
     if ((conversation === null) !== (run.conversationId === null)) {
       throw new AppError('internal_error', 'A run has a conversation id exactly when it says what it expects of it.')
     }
-    if (conversation === null || run.conversationId === null) return true
+    if (conversation === null || run.conversationId === null) {
+      if (joinTurnOf !== undefined)
+        throw new AppError('internal_error', 'Only runs of a conversation have turns to join.')
+      return { first: true, turn: null }
+    }
     const row = conversations.reader.read(run.conversationId)
     if (conversation.expect === 'absent' ? row !== undefined : row?.owner !== run.owner) {
       throw stale(`The conversation is ${row === undefined ? 'gone' : 'there already'}.`)
@@ -118,9 +132,15 @@ export function acceptWriter(
       const bound = conversations.reader.bySession(run.owner, conversation.sessionKey)
       if (bound !== undefined && bound.id !== run.conversationId) throw stale('The session has a conversation already.')
     }
-    const newest = (newestOpen.get(run.conversationId)?.id ?? null) as string | null
+    let turn: number | null = null
+    if (joinTurnOf !== undefined) {
+      turn = (turnOfOpen.get(joinTurnOf, run.conversationId, run.owner)?.turn ?? null) as number | null
+      if (turn === null) throw stale('The run whose turn this one joins has ended.')
+    }
+    const before = turn === null ? newestOpen.get(run.conversationId) : newestOpenBefore.get(run.conversationId, turn)
+    const newest = (before?.id ?? null) as string | null
     if (newest !== expectBehind) throw stale('Another run came or ended in the conversation.')
-    return newest === null
+    return { first: newest === null, turn }
   }
 }
 

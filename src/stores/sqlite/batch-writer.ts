@@ -13,7 +13,9 @@ import {
   type Handlers,
   toFailure,
 } from './commands.ts'
+import { comparisonWriter } from './comparison-queries.ts'
 import { conversationWriter } from './conversation-queries.ts'
+import { feedbackWriter } from './feedback-queries.ts'
 import { interactionWriter } from './interaction-queries.ts'
 import { journalWriter, recoverJournal } from './journal-queries.ts'
 import { messageWriter } from './message-queries.ts'
@@ -42,6 +44,8 @@ export function batchWriter(db: DatabaseSync) {
   const messages = messageWriter(db)
   const interactions = interactionWriter(db)
   const notes = noteWriter(db)
+  const feedback = feedbackWriter(db)
+  const comparisons = comparisonWriter(db)
   const accept = acceptWriter(db, cache, { runs, conversations, messages, journal })
   const writeCheck = db.prepare("UPDATE store_state SET value = 1 - value WHERE name = 'write_check'")
   const savepoint = db.prepare('SAVEPOINT command')
@@ -51,6 +55,14 @@ export function batchWriter(db: DatabaseSync) {
 
   const handlers: Handlers = {
     accept,
+    acceptAll({ inputs, beside }) {
+      const results = inputs.map(accept)
+      // A repeated request finds what came with its runs the first time.
+      if (beside.comparison !== undefined && results.every((result) => result.outcome === 'accepted')) {
+        comparisons.insert(beside.comparison)
+      }
+      return results
+    },
     append,
     claim: (request) => runs.claim(request),
     renewLeases: ({ node, leaseUntil }) => runs.renewLeases(node, leaseUntil),
@@ -65,10 +77,34 @@ export function batchWriter(db: DatabaseSync) {
     createConversation: (row) => nothing(conversations.create(row)),
     renameConversation: ({ id, title, at }) => conversations.rename(id, title, at),
     deleteConversation: ({ id }) => conversations.remove(id, (runId) => runs.remove(runId)),
+    setMessageStates: (states) => nothing(setStates(states)),
+    react: (row) => feedback.react(row),
+    addComment: (row) => feedback.comment(row),
+    createComparison({ row, messageStates }) {
+      const existing = comparisons.onSameAnswers(row)
+      if (existing !== undefined) return existing
+      comparisons.insert(row)
+      setStates(messageStates)
+      return row
+    },
+    settleComparison(outcome) {
+      const settled = comparisons.settle(outcome)
+      if (settled) setStates(outcome.messageStates)
+      return settled
+    },
+    voteComparison({ id, vote }) {
+      const result = comparisons.vote(id, vote)
+      if (result?.voted === true) setStates(vote.messageStates)
+      return result
+    },
     putBlob: (input) => nothing(runs.putBlob(input)),
     addNote: (note) => nothing(notes.add(note)),
     expireRuns: (input) => runs.expire(input),
     check: () => nothing(writeCheck.run()),
+  }
+
+  function setStates(states: Commands['setMessageStates']['takes']): void {
+    for (const { id, state } of states) messages.setState(id, state)
   }
 
   function append(write: Commands['append']['takes']): null {
@@ -76,7 +112,7 @@ export function batchWriter(db: DatabaseSync) {
     const entry = runs.fenced(runId, write.epoch, write.afterSeq)
     if (write.journal !== null) journal.insert(runId, entry, write.journal, givesUp(write.run) ? 'fold' : 'tail')
     if (write.messages !== undefined && write.messages.length > 0) {
-      const turn = runs.positionOf(runId)
+      const turn = runs.turnOf(runId)
       for (const message of write.messages) messages.insert(message, turn)
     }
     for (const { id, state } of write.messageStates ?? []) messages.setState(id, state)

@@ -5,14 +5,20 @@
 import { AppError, type ErrorExtras } from '../../errors/app-error.ts'
 import type { ErrorCode } from '../../errors/codes.ts'
 import type {
+  AcceptBeside,
   AcceptInput,
   AcceptResult,
   CancelRequest,
   ClaimRequest,
+  ComparisonRow,
+  ComparisonVote,
   ConversationRow,
   Decision,
+  FeedbackRow,
   InteractionRow,
+  MessageState,
   NoteRow,
+  Reaction,
   RunRow,
   RunWrite,
 } from '../store.ts'
@@ -20,9 +26,14 @@ import type {
 /** The events of one append, encoded on the main thread. `id` is that of the row in the tail, and grows. */
 export type JournalPart = { id: number; lastSeq: number; body: string }
 
+type AcceptCommand = Omit<AcceptInput, 'events'> & { attempt: number; journal: JournalPart | null }
+
+type MessageStates = { id: string; state: MessageState }[]
+
 /** Each command of the writer: what it takes, what it gives. */
 export type Commands = {
-  accept: { takes: Omit<AcceptInput, 'events'> & { attempt: number; journal: JournalPart | null }; gives: AcceptResult }
+  accept: { takes: AcceptCommand; gives: AcceptResult }
+  acceptAll: { takes: { inputs: AcceptCommand[]; beside: AcceptBeside }; gives: AcceptResult[] }
   append: { takes: Omit<RunWrite, 'events' | 'durable'> & { journal: JournalPart | null }; gives: null }
   claim: { takes: ClaimRequest; gives: RunRow[] }
   renewLeases: { takes: { node: string; leaseUntil: number }; gives: RunRow[] }
@@ -31,6 +42,21 @@ export type Commands = {
   createConversation: { takes: ConversationRow; gives: null }
   renameConversation: { takes: { id: string; title: string | null; at: number }; gives: ConversationRow | null }
   deleteConversation: { takes: { id: string }; gives: boolean }
+  setMessageStates: { takes: { id: string; state: MessageState }[]; gives: null }
+  react: { takes: FeedbackRow & { kind: Reaction }; gives: { reaction: Reaction | null } | null }
+  addComment: { takes: FeedbackRow; gives: boolean }
+  createComparison: { takes: { row: ComparisonRow; messageStates: MessageStates }; gives: ComparisonRow }
+  settleComparison: {
+    takes: {
+      id: string
+      state: 'ready' | 'failed'
+      messageA: string | null
+      messageB: string | null
+      messageStates: MessageStates
+    }
+    gives: boolean
+  }
+  voteComparison: { takes: { id: string; vote: ComparisonVote }; gives: { voted: boolean; row: ComparisonRow } | null }
   putBlob: { takes: { id: string; runId: string; body: string }; gives: null }
   addNote: { takes: NoteRow; gives: null }
   expireRuns: { takes: { endedBefore: number; limit: number }; gives: number }

@@ -29,7 +29,8 @@ export type Place = { runId: string; id: number; firstSeq: number; lastSeq: numb
 type Pending = {
   resolve(value: unknown): void
   reject(error: AppError): void
-  place: Place | undefined
+  /** One for each run whose events the command holds; undefined where that run has none. */
+  places: readonly (Place | undefined)[]
 }
 
 export type QueueOptions = {
@@ -86,18 +87,19 @@ export class CommitQueue {
   appendDelta(place: Place, epoch: number, body: string, durable: boolean): Promise<unknown> {
     if (this.#gone !== undefined) return Promise.reject(this.#gone)
     this.#values.push(deltaMark, place.runId, epoch, place.firstSeq - 1, place.id, place.lastSeq, body)
-    return this.#enqueue(durable, place)
+    return this.#enqueue(durable, [place])
   }
 
+  /** `places`: one for a single result, or one for each of a list of results. */
   run<Name extends CommandName>(
     name: Name,
     input: Commands[Name]['takes'],
     durable = true,
-    place?: Place,
+    ...places: (Place | undefined)[]
   ): Promise<Commands[Name]['gives']> {
     if (this.#gone !== undefined) return Promise.reject(this.#gone)
     this.#values.push(name, JSON.stringify(input))
-    return this.#enqueue(durable, place) as Promise<Commands[Name]['gives']>
+    return this.#enqueue(durable, places) as Promise<Commands[Name]['gives']>
   }
 
   /** Everything that was asked for before is written first. */
@@ -113,10 +115,10 @@ export class CommitQueue {
     return this.#closed.promise
   }
 
-  #enqueue(durable: boolean, place: Place | undefined): Promise<unknown> {
+  #enqueue(durable: boolean, places: Pending['places']): Promise<unknown> {
     if (durable) this.#durable = true
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ resolve, reject, place })
+      this.#waiting.push({ resolve, reject, places })
       if (this.#sent === undefined) this.#sendSoon()
     })
   }
@@ -197,7 +199,12 @@ export class CommitQueue {
       const failure = failed.get(index)
       if (failure === undefined) {
         const value = values.get(index) ?? null
-        if (pending.place !== undefined && !isExisting(value)) this.#options.onStored(pending.place)
+        // The path of every delta: no iterator, one place.
+        for (let at = 0; at < pending.places.length; at += 1) {
+          const place = pending.places[at]
+          const stored = Array.isArray(value) ? value[at] : value
+          if (place !== undefined && !isExisting(stored)) this.#options.onStored(place)
+        }
         pending.resolve(value)
       } else {
         const error = fromFailure(failure)

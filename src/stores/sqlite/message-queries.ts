@@ -29,7 +29,10 @@ export function messageReader(db: DatabaseSync) {
   const beforeTime = db.prepare(`SELECT * FROM messages WHERE ${shown} AND created_at < ? ${descending}`)
   const beforeMessage = db.prepare(`SELECT * FROM messages WHERE ${shown} AND (created_at, id) < (?, ?) ${descending}`)
   const byId = db.prepare('SELECT * FROM messages WHERE id = ?')
-  const position = db.prepare('SELECT position FROM runs WHERE id = ?')
+  const turnOf = db.prepare('SELECT coalesce(turn, position) AS turn FROM runs WHERE id = ?')
+  const inTurns = 'ORDER BY turn DESC, position DESC LIMIT ?'
+  const all = db.prepare(`SELECT * FROM messages WHERE conversation_id = ? ${inTurns}`)
+  const allOfRun = db.prepare(`SELECT * FROM messages WHERE conversation_id = ? AND run_id = ? ${inTurns}`)
   // Messages without a run came with one all the same: with that turn, and before its own messages.
   const history = db.prepare(
     `SELECT * FROM messages WHERE conversation_id = ?1 AND state = 'active'
@@ -54,8 +57,12 @@ export function messageReader(db: DatabaseSync) {
             : beforeMessage.all(conversationId, before.createdAt, before.id, limit)
       return rows.map(toMessage).reverse()
     },
+    all(conversationId: string, { limit, runId }: { limit: number; runId?: string }): MessageRow[] {
+      const rows = runId === undefined ? all.all(conversationId, limit) : allOfRun.all(conversationId, runId, limit)
+      return rows.map(toMessage).reverse()
+    },
     historyBefore(conversationId: string, beforeRunId: string, limit: number): MessageRow[] {
-      const turn = position.get(beforeRunId)?.position
+      const turn = turnOf.get(beforeRunId)?.turn
       if (turn === undefined) return []
       return history.all(conversationId, turn, limit).map(toMessage).reverse()
     },
@@ -72,7 +79,7 @@ export function messageWriter(db: DatabaseSync) {
   const setState = db.prepare('UPDATE messages SET state = ? WHERE id = ?')
 
   return {
-    /** `turn` is the position of the run with which the message comes. */
+    /** `turn` is the position of the run with which the message comes, or of the one whose turn that run joined. */
     insert(row: MessageRow, turn: number): void {
       insert.run(
         row.id,

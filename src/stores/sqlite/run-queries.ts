@@ -33,7 +33,8 @@ export function runWriter(db: DatabaseSync, cache: RunCache, journal: JournalWri
   const claimable = db.prepare(`
     SELECT id, position FROM runs WHERE ${free} AND cancel_at IS NULL AND status = 'queued' AND NOT EXISTS (
       SELECT 1 FROM runs AS before
-      WHERE before.conversation_id = runs.conversation_id AND before.position < runs.position
+      WHERE before.conversation_id = runs.conversation_id
+        AND coalesce(before.turn, before.position) < coalesce(runs.turn, runs.position)
         AND before.status IN ('queued', 'running', 'waiting_user'))
     UNION ALL SELECT id, position FROM runs WHERE ${free} AND cancel_at IS NULL AND status = 'running'
     UNION ALL SELECT id, position FROM runs INDEXED BY runs_to_wake
@@ -69,7 +70,7 @@ export function runWriter(db: DatabaseSync, cache: RunCache, journal: JournalWri
       last_seq = :lastSeq
     WHERE id = :id`)
   const conversationOf = db.prepare('SELECT conversation_id FROM runs WHERE id = ?')
-  const positionOf = db.prepare('SELECT position FROM runs WHERE id = ?')
+  const turnOf = db.prepare('SELECT coalesce(turn, position) AS turn FROM runs WHERE id = ?')
   const expired = db.prepare('SELECT id FROM runs WHERE ended_at < ? ORDER BY ended_at LIMIT ?')
   const remove = db.prepare('DELETE FROM runs WHERE id = ?')
   const putBlob = db.prepare(
@@ -179,8 +180,8 @@ export function runWriter(db: DatabaseSync, cache: RunCache, journal: JournalWri
       return (conversationOf.get(runId)?.conversation_id ?? null) as string | null
     },
 
-    positionOf(runId: string): number {
-      return (positionOf.get(runId)?.position ?? 0) as number
+    turnOf(runId: string): number {
+      return (turnOf.get(runId)?.turn ?? 0) as number
     },
 
     /** With its events, interactions, blobs and idempotency keys; the latter three by cascade. */

@@ -8,10 +8,12 @@ import { AppError } from '../../errors/app-error.ts'
 import type { RunEvent } from '../../journal/event.ts'
 import { encodeEvent } from '../../journal/event-codec.ts'
 import type { Clock } from '../../kit/clock.ts'
-import type { RunRow, RunWrite, Store } from '../store.ts'
+import type { AcceptInput, RunRow, RunWrite, Store } from '../store.ts'
 import { CommitQueue, type Place, startWriter } from './commit-queue.ts'
 import { openReader } from './connection.ts'
+import { comparisonReader } from './comparison-queries.ts'
 import { conversationReader } from './conversation-queries.ts'
+import { feedbackReader } from './feedback-queries.ts'
 import { interactionReader } from './interaction-queries.ts'
 import { journalReader } from './journal-reader.ts'
 import { JournalTails } from './journal-tails.ts'
@@ -67,6 +69,8 @@ function storeOf(file: string, queue: CommitQueue, tails: JournalTails, unlock: 
   const messages = messageReader(db)
   const interactions = interactionReader(db)
   const notes = noteReader(db)
+  const feedback = feedbackReader(db)
+  const comparisons = comparisonReader(db)
   let closing: Promise<void> | undefined
 
   function reading<T>(question: () => T): T {
@@ -85,11 +89,15 @@ function storeOf(file: string, queue: CommitQueue, tails: JournalTails, unlock: 
   }
 
   return {
-    async accept({ events, ...input }) {
-      const place = placeOf(input.run.id, 0, events)
-      const attempt = events.at(-1)?.attempt ?? 1
-      const journalPart = place === undefined ? null : { id: place.id, lastSeq: place.lastSeq, body: bodyOf(events) }
-      return queue.run('accept', { ...input, attempt, journal: journalPart }, true, place)
+    async accept(input) {
+      const { command, place } = acceptCommand(input)
+      return queue.run('accept', command, true, place)
+    },
+
+    async acceptAll(inputs, beside = {}) {
+      const parts = inputs.map(acceptCommand)
+      const commands = { inputs: parts.map((part) => part.command), beside }
+      return queue.run('acceptAll', commands, true, ...parts.map((part) => part.place))
     },
 
     async append(write) {
@@ -133,8 +141,24 @@ function storeOf(file: string, queue: CommitQueue, tails: JournalTails, unlock: 
     deleteConversation: async (id) => queue.run('deleteConversation', { id }),
     listMessages: async (conversationId, page) => reading(() => messages.list(conversationId, page)),
     readMessage: async (id) => reading(() => messages.read(id)),
+    allMessages: async (conversationId, filter) => reading(() => messages.all(conversationId, filter)),
+    setMessageStates: async (states) => void (await queue.run('setMessageStates', states)),
     historyBefore: async (conversationId, beforeRunId, limit) =>
       reading(() => messages.historyBefore(conversationId, beforeRunId, limit)),
+
+    react: async (row) => (await queue.run('react', row)) ?? undefined,
+    addComment: async (row) => queue.run('addComment', row),
+    feedbackOn: async (messageId, owner) => reading(() => feedback.on(messageId, owner)),
+    feedbackIn: async (conversationId, owner) => reading(() => feedback.inConversation(conversationId, owner)),
+
+    createComparison: async (row, messageStates) => queue.run('createComparison', { row, messageStates }),
+    readComparison: async (id) => reading(() => comparisons.read(id)),
+    findComparisonByRun: async (runId) => reading(() => comparisons.byRun(runId)),
+    listComparisons: async (filter) => reading(() => comparisons.list(filter)),
+    pendingComparisons: async (limit) => reading(() => comparisons.pending(limit)),
+    settleComparison: async (id, outcome) => queue.run('settleComparison', { id, ...outcome }),
+    voteComparison: async (id, vote) => (await queue.run('voteComparison', { id, vote })) ?? undefined,
+    countVotes: async (owner) => reading(() => comparisons.votes(owner)),
 
     putBlob: async (id, runId, body) => void (await queue.run('putBlob', { id, runId, body })),
     readBlob: async (id) => reading(() => runs.blob(id)),
@@ -159,6 +183,13 @@ function storeOf(file: string, queue: CommitQueue, tails: JournalTails, unlock: 
       })
       return closing
     },
+  }
+
+  function acceptCommand({ events, ...input }: AcceptInput) {
+    const place = placeOf(input.run.id, 0, events)
+    const attempt = events.at(-1)?.attempt ?? 1
+    const journalPart = place === undefined ? null : { id: place.id, lastSeq: place.lastSeq, body: bodyOf(events) }
+    return { place, command: { ...input, attempt, journal: journalPart } }
   }
 
   function placeOf(runId: string, afterSeq: number, events: RunEvent[]): Place | undefined {

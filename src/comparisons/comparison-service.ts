@@ -1,0 +1,258 @@
+// What callers may do with comparisons: start one, look at it, vote, count. Every
+// id is checked against its owner here: what belongs to somebody else does not
+// exist.
+//
+// Nothing is kept in memory: whether a comparison is ready is a question to the rows
+// of its two runs, and a restart between the answers and the vote changes nothing.
+
+import { AppError } from '../errors/app-error.ts'
+import type { Clock } from '../kit/clock.ts'
+import type { Ids } from '../kit/ids.ts'
+import type { ModelConfigs } from '../models/model.ts'
+import type { RunLog } from '../runs/run-parts.ts'
+import type { StartRequest } from '../runs/start-request.ts'
+import type { RunService } from '../runs/run-service.ts'
+import type { ComparisonRow, MessageRow, Preference, RunRow, Store } from '../stores/store.ts'
+import { sideAfterVote, stateOf, voteCounts, votesOn } from './comparison.ts'
+import { Settlement } from './settlement.ts'
+import { type VoteMetrics, voteMetrics } from './vote-metrics.ts'
+
+export type ComparisonParts = {
+  store: Store
+  runs: RunService
+  configs: ModelConfigs
+  clock: Clock
+  ids: Ids
+  /** At least 0 and below 1; shuffles the sides. */
+  random: () => number
+  log: RunLog
+}
+
+export type CompareRequest = { start: StartRequest; configA: string | undefined; configB: string | undefined }
+
+export type Compared = { comparison: ComparisonRow; runA: RunRow; runB: RunRow; outcome: 'accepted' | 'existing' }
+
+export type CreateRequest = {
+  conversationId: string
+  userMessageId: string
+  messageA: string
+  messageB: string
+  configA: string
+  configB: string
+  firstSideIsConfigA: boolean
+}
+
+/** The family of the runs that are arms of a comparison. */
+export const comparisonFamily = 'comparison'
+
+/** Who loses this many races against other votes on one comparison is told to read again. */
+const voteTriesMax = 8
+const settlePage = 5000
+
+export class ComparisonService {
+  private readonly parts: ComparisonParts
+  private readonly settlement: Settlement
+
+  constructor(parts: ComparisonParts) {
+    this.parts = parts
+    this.settlement = new Settlement(parts.store)
+  }
+
+  /** Both runs, their input and the comparison are on disk when this resolves. */
+  async compare({ start, configA, configB }: CompareRequest): Promise<Compared> {
+    const { runs, configs, ids, random, store } = this.parts
+    const names = { a: configs.get(configA).name, b: configs.get(configB).name }
+    const firstSideIsConfigA = random() < 0.5
+    const id = ids()
+    // The run of the first side is made first, whatever its configuration: ids grow, and would tell.
+    const arm = (config: string, side: 'a' | 'b'): StartRequest => ({
+      ...start,
+      family: comparisonFamily,
+      config,
+      blind: true,
+      ...(side === 'b' ? { variant: 'shadow' } : {}),
+      idempotency:
+        start.idempotency === null ? null : { ...start.idempotency, route: armRoute(start.idempotency.route, side) },
+    })
+    const sides = firstSideIsConfigA ? [names.a, names.b] : [names.b, names.a]
+    const started = await runs.startTogether([arm(sides[0] as string, 'a'), arm(sides[1] as string, 'b')], (turn) => ({
+      comparison: {
+        id,
+        conversationId: turn.conversationId,
+        owner: start.owner,
+        userMessageId: turn.userMessageId,
+        runA: turn.runIds[0] ?? null,
+        runB: turn.runIds[1] ?? null,
+        messageA: null,
+        messageB: null,
+        configA: names.a,
+        configB: names.b,
+        firstSideIsConfigA,
+        state: 'pending',
+        preference: null,
+        preferenceAt: null,
+        revisions: [],
+        createdAt: turn.at,
+      },
+    }))
+    const [a, b] = started
+    const comparison = a === undefined ? undefined : await store.findComparisonByRun(a.run.id)
+    if (a === undefined || b === undefined || comparison === undefined) {
+      throw new AppError('internal_error', 'The comparison cannot be read back.')
+    }
+    return { comparison, runA: a.run, runB: b.run, outcome: a.outcome }
+  }
+
+  /** The comparison that a repeated request belongs to. */
+  async findStarted(
+    owner: string,
+    key: { key: string; route: string; fingerprint: string },
+  ): Promise<ComparisonRow | undefined> {
+    const run = await this.parts.runs.findStarted(owner, { ...key, route: armRoute(key.route, 'a') })
+    return run === undefined ? undefined : await this.parts.store.findComparisonByRun(run.id)
+  }
+
+  async get(owner: string, id: string): Promise<ComparisonRow> {
+    const row = await this.parts.store.readComparison(id)
+    if (row === undefined || row.owner !== owner) throw notFound(id)
+    return await this.settlement.settled(row)
+  }
+
+  /** The two runs of a comparison; `run_not_found` where they are no longer kept. */
+  async arms(row: ComparisonRow): Promise<{ runA: RunRow; runB: RunRow }> {
+    const { runs } = this.parts
+    if (row.runA === null || row.runB === null) {
+      throw new AppError(
+        'run_not_found',
+        'The answers of this comparison came without runs, so there is nothing to follow.',
+      )
+    }
+    return { runA: await runs.get(row.owner, row.runA), runB: await runs.get(row.owner, row.runB) }
+  }
+
+  /** The newest one that waits for a vote. */
+  async pending(owner: string, conversationId: string): Promise<ComparisonRow | null> {
+    const { store } = this.parts
+    const conversation = await store.readConversation(conversationId)
+    if (conversation === undefined || conversation.owner !== owner) {
+      throw new AppError('conversation_not_found', `There is no conversation ${JSON.stringify(conversationId)}.`)
+    }
+    const filter = { owner, conversationId, unvoted: true, limit: 20 }
+    for (const row of await store.listComparisons({ ...filter, state: ['pending'] })) await this.settlement.settled(row)
+    return (await store.listComparisons({ ...filter, state: ['ready'], limit: 1 }))[0] ?? null
+  }
+
+  /** A comparison of two answers that are there already. From now on the first of them is the history. */
+  async create(owner: string, request: CreateRequest): Promise<ComparisonRow> {
+    const { store, ids, clock } = this.parts
+    const conversation = await store.readConversation(request.conversationId)
+    if (conversation === undefined || conversation.owner !== owner) {
+      throw new AppError(
+        'conversation_not_found',
+        `There is no conversation ${JSON.stringify(request.conversationId)}.`,
+      )
+    }
+    await this.message(request.conversationId, request.userMessageId, 'user')
+    const a = await this.message(request.conversationId, request.messageA, 'assistant')
+    const b = await this.message(request.conversationId, request.messageB, 'assistant')
+    if (a.id === b.id || (a.runId !== null && a.runId === b.runId)) {
+      throw new AppError('invalid_request', 'Two different answers are needed for a comparison; these are one.')
+    }
+    const state = stateOf(await this.settlement.statusOf(a.runId), await this.settlement.statusOf(b.runId))
+    if (state === 'failed') {
+      throw new AppError('comparison_failed', 'One of the answers failed, so there is nothing to compare.')
+    }
+    const row: ComparisonRow = {
+      id: ids(),
+      owner,
+      ...request,
+      runA: a.runId,
+      runB: b.runId,
+      state,
+      preference: null,
+      preferenceAt: null,
+      revisions: [],
+      createdAt: clock.now(),
+    }
+    return await store.createComparison(row, await this.settlement.historyOf(row, 'a'))
+  }
+
+  /** One vote each; another only with `revise`, and the one before it stays on record. */
+  async vote(
+    owner: string,
+    id: string,
+    preference: Preference,
+    revise: boolean,
+  ): Promise<{ row: ComparisonRow; changed: boolean }> {
+    const { store, clock } = this.parts
+    for (let attempt = 1; attempt <= voteTriesMax; attempt++) {
+      const row = await this.get(owner, id)
+      if (!voteCounts(row, preference, revise)) return { row, changed: false }
+      const result = await store.voteComparison(id, {
+        preference,
+        at: clock.now(),
+        expectVotes: votesOn(row),
+        messageStates: await this.settlement.historyOf(row, sideAfterVote(preference)),
+      })
+      if (result === undefined) throw notFound(id)
+      if (result.voted) return { row: result.row, changed: true }
+      // Somebody else voted meanwhile: what they said decides whether this vote may still come.
+    }
+    throw new AppError('comparison_voted', 'Others keep voting on this comparison. Look at it again.')
+  }
+
+  /** Votes of one owner, or (null) of all. */
+  async metrics(owner: string | null): Promise<VoteMetrics> {
+    return voteMetrics(await this.parts.store.countVotes(owner))
+  }
+
+  /** True where nobody may be told yet which configuration a run had. */
+  async isBlind(runId: string): Promise<boolean> {
+    const row = await this.parts.store.findComparisonByRun(runId)
+    return row !== undefined && row.preference === null && (await this.settlement.settled(row)).state !== 'failed'
+  }
+
+  /** To be told of every run that ended; those that are no arms are left alone. */
+  async runEnded(family: string, runId: string): Promise<void> {
+    if (family !== comparisonFamily) return
+    try {
+      const row = await this.parts.store.findComparisonByRun(runId)
+      if (row !== undefined) await this.settlement.settled(row)
+    } catch (error) {
+      // Not lost: whoever looks at the comparison next settles it.
+      this.parts.log.warn({ err: error, runId }, 'a comparison could not be settled')
+    }
+  }
+
+  /** What ended while nobody was there to notice. */
+  async settleAll(): Promise<void> {
+    let before: string | undefined
+    for (;;) {
+      const rows = await this.parts.store.pendingComparisons(settlePage)
+      const first = rows[0]?.id
+      for (const row of rows) await this.settlement.settled(row)
+      // Those that are left are under way; their ends will be noticed.
+      if (rows.length < settlePage || first === before) return
+      before = first
+    }
+  }
+
+  private async message(conversationId: string, id: string, role: MessageRow['role']): Promise<MessageRow> {
+    const row = await this.parts.store.readMessage(id)
+    if (row === undefined || row.conversationId !== conversationId) {
+      throw new AppError('message_not_found', `There is no message ${JSON.stringify(id)} in this conversation.`)
+    }
+    if (row.role !== role) {
+      throw new AppError('invalid_request', `The message ${JSON.stringify(id)} is not one of the ${role}.`)
+    }
+    return row
+  }
+}
+
+function armRoute(route: string, side: 'a' | 'b'): string {
+  return `${route} ${side}`
+}
+
+function notFound(id: string): AppError {
+  return new AppError('comparison_not_found', `There is no comparison ${JSON.stringify(id)}.`)
+}

@@ -1,0 +1,70 @@
+// Where a comparison stands, asked of the rows of its two runs and their messages;
+// and the one write that follows when both have ended. Whoever notices first writes
+// it: the end of a run, a reader, or the next start of the server.
+
+import type { ComparisonRow, MessageRow, Store } from '../stores/store.ts'
+import {
+  type ArmMessages,
+  type ArmStatus,
+  messageStates,
+  type Side,
+  sideWithoutVote,
+  standsInHistory,
+  stateOf,
+} from './comparison.ts'
+
+/** More messages than one answer can have. */
+const armRowsMax = 10_000
+
+export class Settlement {
+  private readonly store: Store
+
+  constructor(store: Store) {
+    this.store = store
+  }
+
+  /** The row, with its state as it is by now. */
+  async settled(row: ComparisonRow): Promise<ComparisonRow> {
+    if (row.state !== 'pending') return row
+    const [statusA, statusB] = [await this.statusOf(row.runA), await this.statusOf(row.runB)]
+    const state = stateOf(statusA, statusB)
+    if (state === 'pending') return row
+    await this.store.settleComparison(row.id, {
+      state,
+      messageA: row.messageA ?? (statusA === 'succeeded' ? await this.answerOf(row.runA) : null),
+      messageB: row.messageB ?? (statusB === 'succeeded' ? await this.answerOf(row.runB) : null),
+      messageStates: messageStates(await this.armMessages(row), sideWithoutVote(statusA, statusB)),
+    })
+    return (await this.store.readComparison(row.id)) ?? row
+  }
+
+  /** An answer without a run was handed in by a client, and is complete. */
+  async statusOf(runId: string | null): Promise<ArmStatus> {
+    if (runId === null) return 'succeeded'
+    return (await this.store.readRun(runId))?.status ?? 'gone'
+  }
+
+  /** What changes so that `side` is the history from now on. */
+  async historyOf(row: ComparisonRow, side: Side): Promise<ReturnType<typeof messageStates>> {
+    const arms = await this.armMessages(row)
+    return standsInHistory(arms) ? messageStates(arms, side) : []
+  }
+
+  /** The message that a run ended with. */
+  private async answerOf(runId: string | null): Promise<string | null> {
+    const run = runId === null ? undefined : await this.store.readRun(runId)
+    if (run === undefined) return null
+    const page = await this.store.readEvents(run.id, run.lastSeq - 1, 1)
+    const last = page.events.at(-1)
+    return last?.type === 'run.ended' ? (last.data.messageId ?? null) : null
+  }
+
+  private async armMessages(row: ComparisonRow): Promise<ArmMessages> {
+    const of = async (runId: string | null, messageId: string | null): Promise<MessageRow[]> => {
+      if (runId !== null) return await this.store.allMessages(row.conversationId, { runId, limit: armRowsMax })
+      const message = messageId === null ? undefined : await this.store.readMessage(messageId)
+      return message === undefined ? [] : [message]
+    }
+    return { a: await of(row.runA, row.messageA), b: await of(row.runB, row.messageB) }
+  }
+}

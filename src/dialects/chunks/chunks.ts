@@ -1,0 +1,263 @@
+// The wire of the chat API: chunk, tool_start, tool_output, tool_end, error, done;
+// each frame is one JSON object with a `type`, and has the fields of that table and
+// no others. SSE by default, or one JSON a line. README.md has the mapping.
+//
+// Options change what is told, never the addresses of what is; a dialect with other
+// options has another name, since readers of one name share their bytes.
+
+import { cancelledStatus, statusOfErrorCode } from '../../errors/status.ts'
+import type { EventData, EventOf, JsonValue, ToolOutcome } from '../../journal/event.ts'
+import { isoTime } from '../../kit/clock.ts'
+import { type Dialect, emit, type Frame, type Projection, silent } from '../dialect.ts'
+import { sseFrame, sseHeaders } from '../sse-encoding.ts'
+
+export type ChunksOptions = {
+  /** False: no `chunk` frames. */
+  agentSteps?: boolean
+  /** False: no tool frames, except for calls that wait for a person: the client would see nothing but silence. */
+  toolSteps?: boolean
+  /** Outputs longer than this are cut; null: never. */
+  outputChars?: number | null
+  framing?: 'sse' | 'ndjson'
+}
+
+type Call = {
+  readonly name: string
+  readonly input: JsonValue
+  readonly startedAt: number | undefined
+  /** A `tool_start` went out. */
+  readonly shown: boolean
+}
+
+export type ChunksState = {
+  readonly runId: string
+  readonly conversationId: string | null
+  /** The text so far was superseded: what comes now is another answer, and this wire has no ids to part them. */
+  readonly torn: boolean
+  readonly calls: ReadonlyMap<string, Call>
+}
+
+export const outputCharsDefault = 800
+
+export const statusOfOutcome: Readonly<Record<ToolOutcome, string>> = {
+  succeeded: 'success',
+  failed: 'error',
+  threw: 'error',
+  denied: 'denied',
+  cancelled: 'cancelled',
+  unknown: 'unknown',
+}
+
+/** Questions that belong to no call are told as a call of this name. */
+export const questionTool = 'ask_user'
+
+export function chunksDialect(options: ChunksOptions = {}): Dialect<ChunksState> {
+  const { agentSteps = true, toolSteps = true, outputChars = outputCharsDefault, framing = 'sse' } = options
+  const tell: Telling = { toolSteps, outputChars }
+  const nameParts = [
+    framing === 'sse' ? 'chunks' : 'chunks-ndjson',
+    agentSteps ? '' : 'no-agent-steps',
+    toolSteps ? '' : 'no-tool-steps',
+    outputChars === outputCharsDefault ? '' : `output-${outputChars ?? 'whole'}`,
+  ]
+  return {
+    name: nameParts.filter((part) => part !== '').join('.'),
+    headers: framing === 'sse' ? sseHeaders : { ...sseHeaders, 'content-type': 'application/x-ndjson; charset=utf-8' },
+
+    open: ({ runId }) => ({ runId, conversationId: null, torn: false, calls: new Map() }),
+
+    step(state, event) {
+      switch (event.type) {
+        case 'run.accepted':
+          return silent({ ...state, conversationId: event.data.conversationId })
+        case 'text.delta': {
+          const next = state.torn ? { ...state, torn: false } : state
+          if (!agentSteps) return silent(next)
+          const content = state.torn ? `\n\n${event.data.text}` : event.data.text
+          return emit(next, frameOf('chunk', { content, conversation_id: state.conversationId }))
+        }
+        case 'message.done':
+          return silent(event.data.state === 'superseded' ? { ...state, torn: true } : state)
+        case 'tool.called':
+          return silent(
+            withCall(state, event.data.callId, {
+              name: event.data.name,
+              input: event.data.input,
+              startedAt: undefined,
+              shown: false,
+            }),
+          )
+        case 'tool.started':
+          return started(state, event, tell)
+        case 'input.required':
+          return asked(state, event, tell)
+        case 'input.resolved':
+          return resolved(state, event, tell)
+        case 'tool.done':
+          return finished(state, event, tell)
+        case 'run.ended':
+          return emit(state, endOf(state, event.data))
+
+        // Not on this wire; listed, so that a new event stops the compiler here and someone decides.
+        case 'run.state':
+        case 'step.started':
+        case 'step.done':
+        case 'reasoning.delta':
+        case 'tool.progress':
+        case 'context.patch':
+        case 'diagnostic':
+          return silent(state)
+      }
+    },
+
+    encode(frame, address) {
+      const json = JSON.stringify(frame.data)
+      return framing === 'sse' ? sseFrame(address, null, json) : `${json}\n`
+    },
+
+    encodeDelta(state, event) {
+      if (!agentSteps || state.torn) return null
+      const json = `{"type":"chunk","content":${JSON.stringify(event.data.text)},"conversation_id":${JSON.stringify(state.conversationId)}}`
+      return framing === 'sse' ? `id: ${event.seq}\ndata: ${json}\n\n` : `${json}\n`
+    },
+
+    keepAlive: () => (framing === 'sse' ? ': keep-alive\n\n' : '\n'),
+
+    endsAfter: (event) => event.type === 'run.ended',
+  }
+}
+
+type Telling = { toolSteps: boolean; outputChars: number | null }
+
+function frameOf(type: string, fields: Record<string, unknown>): Frame {
+  return { name: type, data: { type, ...fields } }
+}
+
+function withCall(state: ChunksState, callId: string, call: Call): ChunksState {
+  return { ...state, calls: new Map(state.calls).set(callId, call) }
+}
+
+/** Once for each call, with the first thing that happens to it. */
+function startFrame(callId: string, call: Call, at: number): Frame {
+  return frameOf('tool_start', {
+    tool_call_id: callId,
+    tool_name: call.name,
+    tool_args: call.input,
+    timestamp: isoTime(at),
+  })
+}
+
+function started(state: ChunksState, event: EventOf<'tool.started'>, { toolSteps }: Telling): Projection<ChunksState> {
+  const { callId, input } = event.data
+  const before = state.calls.get(callId)
+  if (before === undefined) return silent(state)
+  const call: Call = { ...before, input, startedAt: event.at, shown: before.shown || toolSteps }
+  const next = withCall(state, callId, call)
+  return before.shown || !toolSteps ? silent(next) : emit(next, startFrame(callId, call, event.at))
+}
+
+/** The card of a call that waits for a person is its first output; the decision is made at the address in it. */
+function asked(state: ChunksState, event: EventOf<'input.required'>, tell: Telling): Projection<ChunksState> {
+  const { callId = event.data.interactionId, interactionId, prompt, input } = event.data
+  const question = event.data.callId === undefined
+  const before = state.calls.get(callId)
+  const call: Call = {
+    name: before?.name ?? questionTool,
+    input: input ?? before?.input ?? { prompt, options: event.data.options ?? [], fields: event.data.fields ?? [] },
+    startedAt: question ? event.at : before?.startedAt,
+    shown: true,
+  }
+  const sentence = question
+    ? `Waiting for an answer (${interactionId}): ${prompt}`
+    : `Waiting for a decision at /v1/tool-confirmations/${interactionId} (POST …/confirm or …/reject): ${prompt}`
+  return emit(
+    withCall(state, callId, call),
+    ...(before?.shown === true ? [] : [startFrame(callId, call, event.at)]),
+    outputFrame(callId, sentence, sentence.length, tell.outputChars),
+  )
+}
+
+/** Only questions without a call end here; a call ends with its result. */
+function resolved(state: ChunksState, event: EventOf<'input.resolved'>, tell: Telling): Projection<ChunksState> {
+  const { interactionId, resolution, response } = event.data
+  const call = state.calls.get(interactionId)
+  if (call === undefined) return silent(state)
+  const text = textOf(response) ?? resolution
+  const status =
+    resolution === 'closed' ? 'cancelled' : resolution === 'rejected' || resolution === 'expired' ? 'denied' : 'success'
+  return emit(
+    state,
+    outputFrame(interactionId, text, text.length, tell.outputChars),
+    endFrame(interactionId, status, event.at - (call.startedAt ?? event.at)),
+  )
+}
+
+function finished(state: ChunksState, event: EventOf<'tool.done'>, tell: Telling): Projection<ChunksState> {
+  const { callId, outcome, truncated, fullLength } = event.data
+  const call = state.calls.get(callId)
+  if (call === undefined || (!tell.toolSteps && !call.shown)) return silent(state)
+  const text = textOf(event.data.output) ?? event.data.error?.message ?? event.data.summary
+  return emit(
+    withCall(state, callId, { ...call, shown: true }),
+    ...(call.shown ? [] : [startFrame(callId, call, event.at)]),
+    outputFrame(callId, text, truncated ? fullLength : text.length, tell.outputChars),
+    endFrame(callId, statusOfOutcome[outcome], durationOf(event, call)),
+  )
+}
+
+function outputFrame(callId: string, text: string, fullLength: number, charsMax: number | null): Frame {
+  const output = charsMax === null || text.length <= charsMax ? text : cut(text, charsMax)
+  return frameOf('tool_output', {
+    tool_call_id: callId,
+    output,
+    truncated: output !== text || fullLength > text.length,
+    full_length: fullLength,
+  })
+}
+
+function endFrame(callId: string, status: string, durationMs: number): Frame {
+  return frameOf('tool_end', { tool_call_id: callId, status, duration_ms: durationMs })
+}
+
+/** At most `charsMax` characters with the three dots; never half of a surrogate pair. */
+function cut(text: string, charsMax: number): string {
+  const kept = text.slice(0, charsMax - 3)
+  return `${(/[\ud800-\udbff]$/.test(kept) ? kept.slice(0, -1) : kept).trimEnd()}...`
+}
+
+/** A call that was stopped in the middle has no duration of its own: it took until now. */
+function durationOf(event: EventOf<'tool.done'>, call: Call): number {
+  const stopped = event.data.outcome === 'cancelled' || event.data.outcome === 'unknown'
+  return stopped && event.data.durationMs === 0 && call.startedAt !== undefined
+    ? event.at - call.startedAt
+    : event.data.durationMs
+}
+
+function textOf(value: JsonValue | undefined): string | undefined {
+  return value === undefined || typeof value === 'string' ? value : JSON.stringify(value)
+}
+
+function endOf(state: ChunksState, ended: EventData<'run.ended'>): Frame {
+  switch (ended.status) {
+    case 'succeeded':
+      return frameOf('done', {
+        conversation_id: state.conversationId,
+        message_id: ended.messageId ?? null,
+        trace_id: state.runId,
+      })
+    case 'failed': {
+      const code = ended.error?.code ?? 'internal_error'
+      return frameOf('error', {
+        status: statusOfErrorCode(code),
+        message: ended.error?.message ?? 'The run failed.',
+        code,
+      })
+    }
+    case 'canceled':
+      return frameOf('error', { status: cancelledStatus, message: cancelSentence(ended.reason), code: 'cancelled' })
+  }
+}
+
+function cancelSentence(reason: string | undefined): string {
+  return reason === undefined || reason === '' ? 'The answer was cancelled.' : `The answer was cancelled: ${reason}`
+}

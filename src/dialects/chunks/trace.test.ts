@@ -1,0 +1,70 @@
+// The trace of a run, against the journal and against what the wire says.
+
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { framesOf } from '../../../test/contracts/dialect-contract.ts'
+import { type ScenarioName, scenarioNamed, scenarios } from '../../../test/scenarios/scenarios.ts'
+import { chunksDialect } from './chunks.ts'
+import { traceOf } from './trace.ts'
+
+const traceNamed = (name: ScenarioName) => traceOf('run-1', scenarioNamed(name).events)
+
+describe('a trace', () => {
+  for (const story of scenarios) {
+    it(`of “${story.name}” has the tools and the text that the wire tells, at the times of the journal`, () => {
+      const trace = traceOf(story.runId, story.events)
+      const wire = framesOf(chunksDialect({ outputChars: null }), story)
+      const atOf = new Map(story.events.map((event) => [event.seq, new Date(event.at).toISOString()]))
+
+      const tools = wire.filter(({ frame }) => frame.name.startsWith('tool_'))
+      assert.deepEqual(
+        trace.events.filter((event) => event.type.startsWith('tool_')),
+        tools.map(({ frame, seq }) => ({ ...(frame.data as object), timestamp: atOf.get(seq) })),
+      )
+      const texts = story.events.filter((event) => event.type === 'text.delta')
+      assert.deepEqual(
+        trace.events.filter((event) => event.type === 'text').map((event) => [event.content, event.timestamp]),
+        texts.map((event) => [event.data.text, atOf.get(event.seq)]),
+      )
+    })
+  }
+
+  it('says completed, with the answer, the totals and the time it took', () => {
+    const trace = traceNamed('one tool')
+    const { events } = scenarioNamed('one tool')
+    const ended = events.findLast((event) => event.type === 'run.ended')
+
+    assert.equal(trace.status, 'completed')
+    assert.equal(trace.message_id, ended?.data.messageId)
+    assert.equal(trace.user_message_id, 'message-user')
+    assert.equal(trace.total_tool_calls, 1)
+    assert.equal(trace.total_tokens_used, 30)
+    assert.equal(trace.total_duration_ms, (events.at(-1)?.at ?? 0) - (events[0]?.at ?? 0))
+    assert.equal(trace.completed_at, new Date(events.at(-1)?.at ?? 0).toISOString())
+    assert.deepEqual([trace.cancelled_by, trace.error], [null, null])
+  })
+
+  it('says who cancelled, and has no answer then', () => {
+    const trace = traceNamed('cancelled mid sentence')
+
+    assert.equal(trace.status, 'cancelled')
+    assert.ok(trace.cancelled_by === 'user' || trace.cancelled_by === 'system')
+    assert.equal(trace.message_id, null)
+  })
+
+  it('says error, and which', () => {
+    const trace = traceNamed('model down')
+
+    assert.equal(trace.status, 'error')
+    assert.equal(typeof trace.error?.code, 'string')
+  })
+
+  it('is running until the end, and has no duration until then', () => {
+    const trace = traceOf('run-1', scenarioNamed('one tool').events.slice(0, -1))
+
+    assert.deepEqual(
+      [trace.status, trace.completed_at, trace.total_duration_ms, trace.message_id],
+      ['running', null, null, null],
+    )
+  })
+})

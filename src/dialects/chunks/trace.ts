@@ -1,0 +1,144 @@
+// The trace of a run: a fold of its journal, and nothing else. Tools are told by the
+// same fold as the wire's, with whole outputs; so a trace and a stream cannot differ.
+// Status, times and totals come from the events; a finished trace never changes again.
+
+import type { EventData, RunEvent } from '../../journal/event.ts'
+import { isoTime } from '../../kit/clock.ts'
+import { chunksDialect, type ChunksState } from './chunks.ts'
+
+export type TraceEvent = { type: string; timestamp: string } & Record<string, unknown>
+
+export type TraceStatus = 'running' | 'completed' | 'cancelled' | 'error'
+
+export type Trace = {
+  trace_id: string
+  conversation_id: string | null
+  /** The answer; null until it is complete. */
+  message_id: string | null
+  user_message_id: string | null
+  config_id: string | null
+  pipeline_name: string | null
+  events: TraceEvent[]
+  started_at: string | null
+  completed_at: string | null
+  status: TraceStatus
+  total_tool_calls: number
+  /** Null where the provider does not say. */
+  total_tokens_used: number | null
+  /** Null until the run has ended. */
+  total_duration_ms: number | null
+  /** `user` or `system`. */
+  cancelled_by: string | null
+  cancellation_reason: string | null
+  created_at: string | null
+  /** Where the status is `error`. */
+  error: { code: string; message: string } | null
+}
+
+export type TraceFold = { readonly trace: Trace; state: ChunksState; owner: string; acceptedAt: number }
+
+const wire = chunksDialect({ agentSteps: false, outputChars: null })
+
+export function openTrace(runId: string): TraceFold {
+  return {
+    state: wire.open({ runId }),
+    owner: '',
+    acceptedAt: 0,
+    trace: {
+      trace_id: runId,
+      conversation_id: null,
+      message_id: null,
+      user_message_id: null,
+      config_id: null,
+      pipeline_name: null,
+      events: [],
+      started_at: null,
+      completed_at: null,
+      status: 'running',
+      total_tool_calls: 0,
+      total_tokens_used: null,
+      total_duration_ms: null,
+      cancelled_by: null,
+      cancellation_reason: null,
+      created_at: null,
+      error: null,
+    },
+  }
+}
+
+/** Folds one event into the trace, in place. */
+export function addToTrace(fold: TraceFold, event: RunEvent): void {
+  const { trace } = fold
+  const timestamp = isoTime(event.at)
+  const { state, frames } = wire.step(fold.state, event)
+  fold.state = state
+  switch (event.type) {
+    case 'run.accepted':
+      fold.owner = event.data.owner
+      fold.acceptedAt = event.at
+      trace.conversation_id = event.data.conversationId
+      trace.user_message_id = event.data.userMessageId
+      trace.config_id = event.data.spec.configName ?? null
+      trace.pipeline_name = event.data.spec.agentId
+      trace.started_at = timestamp
+      trace.created_at = timestamp
+      return
+    case 'text.delta':
+      trace.events.push({ type: 'text', content: event.data.text, message_id: event.data.messageId, timestamp })
+      return
+    case 'reasoning.delta':
+      trace.events.push({ type: 'thinking', content: event.data.text, timestamp })
+      return
+    case 'tool.called':
+      trace.total_tool_calls += 1
+      return
+    case 'step.done':
+      addUsage(trace, event.data, timestamp)
+      return
+    case 'run.ended':
+      endTrace(fold, event.data, event.at)
+      return
+    default:
+      for (const frame of frames) trace.events.push({ ...(frame.data as TraceEvent), timestamp })
+  }
+}
+
+function addUsage(trace: Trace, { usage }: EventData<'step.done'>, timestamp: string): void {
+  if (usage === undefined) return
+  const prompt = usage.inputTokens ?? 0
+  const completion = usage.outputTokens ?? 0
+  trace.total_tokens_used = (trace.total_tokens_used ?? 0) + prompt + completion
+  trace.events.push({
+    type: 'usage',
+    prompt_tokens: prompt,
+    completion_tokens: completion,
+    total_tokens: prompt + completion,
+    timestamp,
+  })
+}
+
+function endTrace(fold: TraceFold, ended: EventData<'run.ended'>, at: number): void {
+  const { trace } = fold
+  trace.completed_at = isoTime(at)
+  trace.total_duration_ms = at - fold.acceptedAt
+  switch (ended.status) {
+    case 'succeeded':
+      trace.status = 'completed'
+      trace.message_id = ended.messageId ?? null
+      return
+    case 'failed':
+      trace.status = 'error'
+      trace.error = { code: ended.error?.code ?? 'internal_error', message: ended.error?.message ?? 'The run failed.' }
+      return
+    case 'canceled':
+      trace.status = 'cancelled'
+      trace.cancelled_by = ended.by === fold.owner ? 'user' : 'system'
+      trace.cancellation_reason = ended.reason ?? null
+  }
+}
+
+export function traceOf(runId: string, events: Iterable<RunEvent>): Trace {
+  const fold = openTrace(runId)
+  for (const event of events) addToTrace(fold, event)
+  return fold.trace
+}

@@ -1,0 +1,116 @@
+// Two runs in one stream: each frame of either, tagged with its arm, under an
+// address that says where the reader stands in both (`a:12,b:7`). Pure: the order
+// in which events are handed in decides the order between the arms and nothing
+// else; each arm tells exactly what it would tell alone.
+//
+// The last frames of both arms come together, when both have ended: first a's, then
+// b's. Only then is it known whether there is anything to vote on, and both say it.
+
+import { AppError } from '../../errors/app-error.ts'
+import type { RunEvent } from '../../journal/event.ts'
+import { addressOf, beginning, compareCursors, type Cursor, type Dialect, type Frame, parseCursor } from '../dialect.ts'
+
+export type Arm = 'a' | 'b'
+
+export type ArmCursors = Readonly<Record<Arm, Cursor>>
+
+export const armsBeginning: ArmCursors = { a: beginning, b: beginning }
+
+/** `a:12,b:7.2`, or `0` for the beginning; anything else is `unknown_cursor`. */
+export function parseArmCursors(text: string): ArmCursors {
+  if (text.trim() === '0') return armsBeginning
+  const match = /^a:([\d.]+),b:([\d.]+)$/.exec(text.trim())
+  if (match === null) {
+    throw new AppError(
+      'unknown_cursor',
+      `The cursor ${JSON.stringify(text.slice(0, 60))} cannot be read: send the id of the last frame you got (a:12,b:7), or 0.`,
+    )
+  }
+  return { a: parseCursor(match[1] as string), b: parseCursor(match[2] as string) }
+}
+
+/** In each arm the further one. */
+export function furthestArms(left: ArmCursors, right: ArmCursors): ArmCursors {
+  const further = (arm: Arm) => (compareCursors(left[arm], right[arm]) >= 0 ? left[arm] : right[arm])
+  return { a: further('a'), b: further('b') }
+}
+
+type Held = { readonly address: string; readonly frame: Frame; readonly seen: boolean; readonly done: boolean }
+
+export type TwoArmsOptions<State> = {
+  dialect: Dialect<State>
+  runs: Readonly<Record<Arm, string>>
+  comparisonId: string
+  /** Everything up to here was seen. */
+  cursor: ArmCursors
+}
+
+export class TwoArms<State> {
+  private readonly options: TwoArmsOptions<State>
+  private readonly states: Record<Arm, State>
+  /** The address of the last frame that went out, for each arm. */
+  private readonly at: Record<Arm, string>
+  private readonly held: Partial<Record<Arm, Held>> = {}
+
+  constructor(options: TwoArmsOptions<State>) {
+    const { dialect, runs, cursor } = options
+    this.options = options
+    this.states = { a: dialect.open({ runId: runs.a }), b: dialect.open({ runId: runs.b }) }
+    this.at = { a: textOf(cursor.a), b: textOf(cursor.b) }
+  }
+
+  /** The next events of one arm, in their order. `over`: both arms have told everything. */
+  take(arm: Arm, events: readonly RunEvent[]): { text: string; over: boolean } {
+    const { dialect, cursor } = this.options
+    let text = ''
+    for (const event of events) {
+      const projection = dialect.step(this.states[arm], event)
+      this.states[arm] = projection.state
+      const last = dialect.endsAfter(event)
+      const count = projection.frames.length
+      for (const [index, frame] of projection.frames.entries()) {
+        const seen = isSeen(event.seq, index, cursor[arm])
+        const address = addressOf(event.seq, index, count)
+        if (last && index === count - 1)
+          this.held[arm] = {
+            address,
+            frame,
+            seen,
+            done: event.type === 'run.ended' && event.data.status === 'succeeded',
+          }
+        else if (!seen) text += this.tell(arm, address, frame)
+      }
+    }
+    const { a, b } = this.held
+    if (a === undefined || b === undefined) return { text, over: false }
+    return { text: text + this.tellEnds(a, b), over: true }
+  }
+
+  private tell(arm: Arm, address: string, frame: Frame, more: Record<string, unknown> = {}): string {
+    this.at[arm] = address
+    const data = { ...(frame.data as Record<string, unknown>), arm, ...more }
+    return this.options.dialect.encode({ name: frame.name, data }, `a:${this.at.a},b:${this.at.b}`)
+  }
+
+  private tellEnds(a: Held, b: Held): string {
+    const vote = a.done && b.done
+    const more = {
+      comparison_id: this.options.comparisonId,
+      vote_requested: vote,
+      ...(vote ? {} : { vote_note: 'One of the answers did not come to its end, so no vote is asked.' }),
+    }
+    return (
+      (a.seen ? '' : this.tell('a', a.address, a.frame, more)) +
+      (b.seen ? '' : this.tell('b', b.address, b.frame, more))
+    )
+  }
+}
+
+function isSeen(seq: number, index: number, cursor: Cursor): boolean {
+  if (seq !== cursor.seq) return seq < cursor.seq
+  return cursor.index === null || index < cursor.index
+}
+
+function textOf({ seq, index }: Cursor): string {
+  return index === null ? String(seq) : `${seq}.${index}`
+}

@@ -1,0 +1,257 @@
+// /api/ab: two configurations on one question, side by side and blind; the vote;
+// and what the votes say.
+
+import { z } from 'zod'
+import { parsePreference, preferences } from '../../comparisons/comparison.ts'
+import { armsBeginning, furthestArms, parseArmCursors } from '../../dialects/chunks/two-arms.ts'
+import { AppError } from '../../errors/app-error.ts'
+import { fingerprint } from '../../runs/run-acceptance.ts'
+import type { ComparisonRow } from '../../stores/store.ts'
+import type { Server, Services } from '../routes.ts'
+import { startHeaders } from '../start-or-resume.ts'
+import { attachArms } from './ab-stream.ts'
+import { comparisonView, metricsView, toComparison, toMetrics } from './ab-views.ts'
+import { chatBody, dialectFor, toStart } from './chat-body.ts'
+import { clientFields, clientOf, clientQuery, idField, optionalFlag, sentenceBody } from './client.ts'
+
+const configName = z.string().max(200).nullish()
+
+/** A question as in the rest of the family, without what would make both arms the same. */
+const compareBody = chatBody.omit({ config_name: true, is_refresh: true, provider: true, model: true }).extend({
+  config_a: configName.describe('One of GET /api/get_configs; nothing means the default.'),
+  config_b: configName,
+})
+
+const createBody = z.object({
+  ...clientFields,
+  conversation_id: idField,
+  user_prompt_mid: idField,
+  response_a_mid: idField.describe('The answer on side a.'),
+  response_b_mid: idField,
+  config_a_id: idField,
+  config_b_id: idField,
+  is_config_a_first: z
+    .boolean()
+    .nullish()
+    .describe('Whether config_a_id gave the answer on side a; true unless said otherwise.'),
+})
+
+const preferenceBody = z.object({
+  ...clientFields,
+  comparison_id: idField,
+  preference: z.string().max(20).describe('a, b, tie or both_bad, in any case.'),
+  revise: optionalFlag.describe('Change a vote; the one before stays on record.'),
+})
+
+const comparisonParams = z.object({ comparison_id: z.string().min(1).max(200) })
+const compareRoute = 'POST /api/ab/compare'
+
+export function comparisonRoutes(server: Server, services: Services): void {
+  const { comparisons } = services
+  const refusals = { 400: sentenceBody, 404: sentenceBody, 409: sentenceBody }
+
+  server.post(
+    '/api/ab/compare',
+    {
+      schema: {
+        tags: ['Chat API'],
+        summary: 'Ask two configurations the same question',
+        description:
+          'Runs both on the same question and history and streams both answers. Each frame has arm: a or b, the side; the server shuffles the sides. The last two frames carry comparison_id and vote_requested. Come back with GET /api/ab/{comparison_id}/stream.',
+        querystring: clientQuery,
+        headers: startHeaders,
+        body: compareBody,
+        response: { 204: z.null().describe('You have all of it already.'), ...refusals },
+      },
+    },
+    async (request, reply) => {
+      const owner = clientOf(request, services)
+      const dialect = dialectFor(request.body, request.headers.accept)
+      const key = request.headers['idempotency-key']
+      const lastEventId = request.headers['last-event-id']
+      if (lastEventId !== undefined && lastEventId !== '') {
+        const row = await toResume(owner, key, request.body)
+        return await attachArms(services, request, reply, { row, dialect, cursor: parseArmCursors(lastEventId) })
+      }
+      const { config_a, config_b, ...question } = request.body
+      const start = toStart(
+        { ...question, config_name: null, is_refresh: false, provider: null, model: null },
+        owner,
+        services,
+      )
+      const { comparison, outcome } = await comparisons.compare({
+        start: { ...start, idempotency: key === undefined ? null : { key, route: compareRoute, body: request.body } },
+        configA: given(config_a),
+        configB: given(config_b),
+      })
+      const cancels = outcome === 'accepted' && start.onDisconnect === 'cancel'
+      return await attachArms(services, request, reply, { row: comparison, dialect, cursor: armsBeginning, cancels })
+    },
+  )
+
+  server.get(
+    '/api/ab/:comparison_id/stream',
+    {
+      schema: {
+        tags: ['Chat API'],
+        summary: 'Attach to a comparison again',
+        description:
+          'Everything after the cursor (the id of the last frame you got, a:12,b:7), then live. 204 when you have all of it.',
+        params: comparisonParams,
+        querystring: clientQuery.extend({
+          after: z.string().max(100).optional(),
+          include_agent_steps: optionalFlag,
+          include_tool_steps: optionalFlag,
+        }),
+        response: { 204: z.null(), ...refusals },
+      },
+    },
+    async (request, reply) => {
+      const row = await comparisons.get(clientOf(request, services), request.params.comparison_id)
+      const header = request.headers['last-event-id']
+      const cursors = [Array.isArray(header) ? header.at(-1) : header, request.query.after]
+        .filter((text) => text !== undefined && text !== '')
+        .map((text) => parseArmCursors(text as string))
+      const { include_agent_steps, include_tool_steps } = request.query
+      const dialect = dialectFor({ include_agent_steps, include_tool_steps }, request.headers.accept)
+      const cursor = cursors.reduce(furthestArms, armsBeginning)
+      return await attachArms(services, request, reply, { row, dialect, cursor })
+    },
+  )
+
+  server.post(
+    '/api/ab/create',
+    {
+      schema: {
+        tags: ['Chat API'],
+        summary: 'Compare two answers that are there already',
+        querystring: clientQuery,
+        body: createBody,
+        response: { 200: z.object({ success: z.literal(true), comparison_id: z.string() }), ...refusals },
+      },
+    },
+    async (request) => {
+      const owner = clientOf(request, services)
+      const { body } = request
+      const row = await comparisons.create(owner, {
+        conversationId: body.conversation_id,
+        userMessageId: body.user_prompt_mid,
+        messageA: body.response_a_mid,
+        messageB: body.response_b_mid,
+        configA: body.config_a_id,
+        configB: body.config_b_id,
+        firstSideIsConfigA: body.is_config_a_first ?? true,
+      })
+      return { success: true as const, comparison_id: row.id }
+    },
+  )
+
+  server.post(
+    '/api/ab/preference',
+    {
+      schema: {
+        tags: ['Chat API'],
+        summary: 'Vote',
+        description:
+          'One vote for each comparison; revise: true changes it. The preferred answer becomes the history; both stay stored.',
+        querystring: clientQuery,
+        body: preferenceBody,
+        response: {
+          200: comparisonView.extend({
+            success: z.literal(true),
+            changed: z.boolean().describe('False where a revision said the same again.'),
+          }),
+          ...refusals,
+        },
+      },
+    },
+    async (request) => {
+      const owner = clientOf(request, services)
+      const { comparison_id, preference: text, revise } = request.body
+      const preference = parsePreference(text)
+      if (preference === undefined) {
+        throw new AppError(
+          'invalid_request',
+          `preference: ${JSON.stringify(text)} is not one of ${preferences.join(', ')}.`,
+        )
+      }
+      const { row, changed } = await comparisons.vote(owner, comparison_id, preference, revise === true)
+      return { success: true as const, changed, ...toComparison(row) }
+    },
+  )
+
+  server.get(
+    '/api/ab/pending',
+    {
+      schema: {
+        tags: ['Chat API'],
+        summary: 'The newest comparison of a conversation that waits for a vote',
+        querystring: clientQuery.extend({ conversation_id: z.string().trim().min(1).max(200) }),
+        response: { 200: z.object({ success: z.literal(true), comparison: comparisonView.nullable() }), ...refusals },
+      },
+    },
+    async (request) => {
+      const row = await comparisons.pending(clientOf(request, services), request.query.conversation_id)
+      return { success: true as const, comparison: row === null ? null : toComparison(row) }
+    },
+  )
+
+  server.get(
+    '/api/ab/comparison/:comparison_id',
+    {
+      schema: {
+        tags: ['Chat API'],
+        summary: 'A comparison; after the vote also which configuration was which',
+        params: comparisonParams,
+        querystring: clientQuery,
+        response: { 200: z.object({ success: z.literal(true), comparison: comparisonView }), ...refusals },
+      },
+    },
+    async (request) => ({
+      success: true as const,
+      comparison: toComparison(await comparisons.get(clientOf(request, services), request.params.comparison_id)),
+    }),
+  )
+
+  server.get(
+    '/api/ab/metrics',
+    {
+      schema: {
+        tags: ['Chat API'],
+        summary: 'What the votes say about the configurations',
+        description:
+          'Your own votes; those of everybody with scope=all, or where nobody is logged in and no client_id is sent. Counts only: no ids and no texts.',
+        querystring: clientQuery.extend({ scope: z.enum(['mine', 'all']).optional() }),
+        response: { 200: metricsView, ...refusals },
+      },
+    },
+    async (request) => {
+      const anybody =
+        request.login === null && request.query.client_id === undefined && request.query.userId === undefined
+      const scope = request.query.scope ?? (anybody ? 'all' : 'mine')
+      return toMetrics(await comparisons.metrics(scope === 'all' ? null : clientOf(request, services)), scope)
+    },
+  )
+
+  /** A POST that says where it stopped never starts anything. */
+  async function toResume(owner: string, key: string | undefined, body: unknown): Promise<ComparisonRow> {
+    if (key === undefined) {
+      throw new AppError(
+        'resume_by_post',
+        'A POST cannot resume a stream by itself. Use GET /api/ab/{comparison_id}/stream with Last-Event-ID, or send the Idempotency-Key of the first request.',
+      )
+    }
+    const found = await comparisons.findStarted(owner, { key, route: compareRoute, fingerprint: fingerprint(body) })
+    if (found === undefined) {
+      throw new AppError(
+        'comparison_not_found',
+        'No comparison was started with this Idempotency-Key; send the request without Last-Event-ID to start one.',
+      )
+    }
+    return found
+  }
+}
+
+function given(name: string | null | undefined): string | undefined {
+  return name == null || name.trim() === '' ? undefined : name.trim()
+}

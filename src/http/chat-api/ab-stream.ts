@@ -1,0 +1,51 @@
+// Both arms of a comparison, written to one socket from any cursor.
+
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { ChunksState } from '../../dialects/chunks/chunks.ts'
+import { type ArmCursors, TwoArms } from '../../dialects/chunks/two-arms.ts'
+import type { Dialect } from '../../dialects/dialect.ts'
+import type { ComparisonRow } from '../../stores/store.ts'
+import { checkCursor } from '../cursor.ts'
+import type { Services } from '../routes.ts'
+import { TwoArmSource } from './two-arm-source.ts'
+
+export type Attachment = {
+  row: ComparisonRow
+  dialect: Dialect<ChunksState>
+  /** Everything up to here was seen. */
+  cursor: ArmCursors
+  /** Both arms are cancelled when the client leaves. */
+  cancels?: boolean
+}
+
+/** 204 where the client has all of it. */
+export async function attachArms(
+  services: Services,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { row, dialect, cursor, cancels = false }: Attachment,
+): Promise<FastifyReply> {
+  const { comparisons, runs, store, streams, settings } = services
+  const { runA, runB } = await comparisons.arms(row)
+  const hasAllOfA = await checkCursor(cursor.a, runA, dialect, store)
+  const hasAllOfB = await checkCursor(cursor.b, runB, dialect, store)
+  if (hasAllOfA && hasAllOfB) return reply.code(204).send(null)
+  const cancelBoth = async () => {
+    for (const run of [runA, runB]) await runs.requestCancel(run.id, row.owner, 'the client disconnected')
+  }
+  const onGone = () =>
+    void cancelBoth().catch((error: unknown) => request.log.error({ err: error }, 'cancel on disconnect failed'))
+  const fold = new TwoArms({ dialect, runs: { a: runA.id, b: runB.id }, comparisonId: row.id, cursor })
+  const source = new TwoArmSource(fold, { a: streams.follow(runA.id), b: streams.follow(runB.id) })
+  await streams.send(reply, source, dialect, {
+    keepAliveMs: settings.pingMs,
+    headers: {
+      'x-comparison-id': row.id,
+      'x-conversation-id': encodeURIComponent(row.conversationId),
+      'x-trace-id-a': runA.id,
+      'x-trace-id-b': runB.id,
+    },
+    ...(cancels ? { onGone } : {}),
+  })
+  return reply
+}

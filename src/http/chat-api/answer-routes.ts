@@ -1,0 +1,204 @@
+// Asking: the answer as a stream, or whole. Both start the same run; the headers say
+// its conversation and its trace before the first word, so that it can be cancelled
+// from the first byte on.
+
+import type { FastifyReply } from 'fastify'
+import { z } from 'zod'
+import { AppError } from '../../errors/app-error.ts'
+import { cancelledStatus, statusOfErrorCode } from '../../errors/status.ts'
+import type { StartRequest } from '../../runs/start-request.ts'
+import type { RunRow } from '../../stores/store.ts'
+import type { Server, Services } from '../routes.ts'
+import { startHeaders, startOrResume } from '../start-or-resume.ts'
+import { messagesMax, textOf } from './answers.ts'
+import { type ChatBody, chatBody, dialectFor, toStart } from './chat-body.ts'
+import { clientOf, clientQuery, sentenceBody } from './client.ts'
+import { readTrace } from './read-trace.ts'
+
+const failures = {
+  400: sentenceBody,
+  404: sentenceBody,
+  408: sentenceBody,
+  409: sentenceBody,
+  413: sentenceBody,
+  429: sentenceBody,
+  503: sentenceBody,
+}
+const failedAnswer = sentenceBody.extend({
+  conversation_id: z.string().nullable().optional(),
+  trace_id: z.string().optional(),
+})
+
+const answerView = z.object({
+  response: z.string(),
+  conversation_id: z.string().nullable(),
+  message_id: z.string().nullable(),
+  trace_id: z.string(),
+  server_response_msg_ts: z.number().describe('When the answer was complete, in epoch seconds.'),
+  final_response_msg_ts: z.number().describe('When it was sent, in epoch seconds.'),
+})
+
+const waitingView = z.object({
+  status: z.literal('awaiting_input'),
+  conversation_id: z.string().nullable(),
+  trace_id: z.string(),
+  confirmations: z.array(
+    z.object({ confirmation_id: z.string(), tool_name: z.string().nullable(), prompt: z.string() }),
+  ),
+})
+
+export function answerRoutes(server: Server, services: Services): void {
+  const { runs, streams, store, clock, settings } = services
+
+  server.post(
+    '/api/get_chat_response_stream',
+    {
+      schema: {
+        tags: ['Chat API'],
+        summary: 'Ask, and get the answer as a stream',
+        description:
+          'Frames: tool_start, tool_output, tool_end, chunk, error, done. SSE, or one JSON a line for Accept: application/x-ndjson. Closing the connection does not stop the answer: come back with GET /v1/agent/runs/{trace_id}/stream?format=chunks.',
+        querystring: clientQuery,
+        headers: startHeaders,
+        body: chatBody,
+        response: { 204: z.null().describe('You have all of the answer already.'), ...failures },
+      },
+    },
+    async (request, reply) => {
+      const owner = clientOf(request, services)
+      const dialect = dialectFor(request.body, request.headers.accept)
+      const start = withKey(
+        toStart(request.body, owner, services),
+        request.headers['idempotency-key'],
+        request.body,
+        'POST /api/get_chat_response_stream',
+      )
+      const found = await startOrResume(services, request.headers, start, dialect)
+      if (found === null) return reply.code(204).send(null)
+      const { run, cursor, started } = found
+      await streams.reply(reply, {
+        run,
+        dialect,
+        cursor,
+        keepAliveMs: settings.pingMs,
+        headers: idHeaders(run),
+        ...(started && start.onDisconnect === 'cancel'
+          ? {
+              onGone: () =>
+                void runs
+                  .requestCancel(run.id, owner, 'the client disconnected')
+                  .catch((error: unknown) => request.log.error({ err: error }, 'cancel on disconnect failed')),
+            }
+          : {}),
+      })
+      return reply
+    },
+  )
+
+  server.post(
+    '/api/get_chat_response',
+    {
+      schema: {
+        tags: ['Chat API'],
+        summary: 'Ask, and get the whole answer at once',
+        description:
+          '202 where a person has to decide first: the answer goes on after that, and GET /api/trace/{trace_id} tells of it.',
+        querystring: clientQuery,
+        headers: startHeaders,
+        body: chatBody,
+        response: {
+          200: answerView,
+          202: waitingView,
+          ...failures,
+          499: failedAnswer,
+          500: failedAnswer,
+          502: failedAnswer,
+          504: failedAnswer,
+        },
+      },
+    },
+    async (request, reply) => {
+      const owner = clientOf(request, services)
+      const start = withKey(
+        toStart(request.body, owner, services),
+        request.headers['idempotency-key'],
+        request.body,
+        'POST /api/get_chat_response',
+      )
+      const { run, outcome } = await runs.start(start)
+      const gone = new AbortController()
+      reply.raw.on('close', () => gone.abort())
+      const settled = await runs.settled(run, { signal: gone.signal, orWaiting: true })
+      if (
+        gone.signal.aborted &&
+        settled.endedAt === null &&
+        outcome === 'accepted' &&
+        start.onDisconnect === 'cancel'
+      ) {
+        await runs.requestCancel(run.id, owner, 'the client disconnected')
+      }
+      for (const [name, value] of Object.entries(idHeaders(run))) reply.header(name, value)
+      return await sendWhole(reply, owner, settled)
+    },
+  )
+
+  async function sendWhole(reply: FastifyReply, owner: string, run: RunRow): Promise<FastifyReply> {
+    const ids = { conversation_id: run.conversationId, trace_id: run.id }
+    switch (run.status) {
+      case 'succeeded': {
+        const { message_id } = await readTrace(store, run.id)
+        const rows =
+          run.conversationId === null
+            ? []
+            : await store.allMessages(run.conversationId, { runId: run.id, limit: messagesMax })
+        return reply.send({
+          response: textOf(rows),
+          ...ids,
+          message_id,
+          server_response_msg_ts: (run.endedAt ?? clock.now()) / 1000,
+          final_response_msg_ts: clock.now() / 1000,
+        })
+      }
+      case 'failed': {
+        const error = run.error ?? { code: 'internal_error', message: 'The run failed.' }
+        return reply.code(statusOfErrorCode(error.code)).send({ error: error.message, code: error.code, ...ids })
+      }
+      case 'canceled':
+        return reply.code(cancelledStatus).send({ error: 'The answer was cancelled.', code: 'cancelled', ...ids })
+      case 'waiting_user': {
+        const open = await store.listInteractions({
+          owner,
+          runId: run.id,
+          status: ['pending'],
+          kind: 'confirmation',
+          limit: 100,
+        })
+        const confirmations = open.map((row) => ({
+          confirmation_id: row.id,
+          tool_name: row.toolName,
+          prompt: row.prompt,
+        }))
+        return reply.code(202).send({ status: 'awaiting_input', ...ids, confirmations })
+      }
+      default:
+        throw new AppError('shutting_down', 'The answer is not complete yet and goes on; ask for its trace later.')
+    }
+  }
+}
+
+function withKey(
+  start: Omit<StartRequest, 'idempotency'>,
+  key: string | undefined,
+  body: ChatBody,
+  route: string,
+): StartRequest {
+  return { ...start, idempotency: key === undefined ? null : { key, route, body } }
+}
+
+/** Ids may hold any letters; a header may not. */
+function idHeaders(run: RunRow): Record<string, string> {
+  return {
+    'x-trace-id': run.id,
+    ...(run.conversationId === null ? {} : { 'x-conversation-id': encodeURIComponent(run.conversationId) }),
+  }
+}

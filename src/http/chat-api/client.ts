@@ -1,0 +1,73 @@
+// What the routes of the chat API share: whose request it is, ids as its clients
+// write them, and the one check of ownership: what is not yours does not exist.
+
+import type { FastifyRequest } from 'fastify'
+import { z } from 'zod'
+import { AppError } from '../../errors/app-error.ts'
+import { conversationNotFound } from '../../runs/run-acceptance.ts'
+import type { ConversationRow, MessageRow, Store } from '../../stores/store.ts'
+import { anonymous } from '../caller.ts'
+import { callerOf, type Services } from '../routes.ts'
+
+/** Who owns what the request makes or asks for: the login, else the client. */
+export function clientOf(request: FastifyRequest, services: Pick<Services, 'settings'>): string {
+  const caller = callerOf(request, services)
+  // Whoever says nothing is nobody here; elsewhere they would be `anonymous`.
+  if (!caller.loggedIn && caller.userId === anonymous) throw new AppError('client_id_missing', 'client_id missing')
+  return caller.userId
+}
+
+const clientField = z.string().max(200)
+
+export const clientQuery = z.object({
+  client_id: clientField.optional().describe('Whose it is, where nobody is logged in.'),
+  userId: clientField.optional(),
+})
+
+/** Fields that every body has. */
+export const clientFields = {
+  client_id: clientField.nullish().describe('Whose it is, where nobody is logged in.'),
+  userId: clientField.nullish(),
+}
+
+/** Ids are opaque strings; older clients count, and send numbers. */
+export const idField = z.union([z.string().trim().min(1).max(200), z.number().int().nonnegative()]).transform(String)
+
+/** Null, and a blank text, mean "not given". */
+export const optionalIdField = z
+  .union([z.string().max(200), z.number().int().nonnegative()])
+  .nullish()
+  .transform((value) => (value == null || String(value).trim() === '' ? undefined : String(value).trim()))
+
+/** Browsers' forms and query strings know no booleans. */
+export const optionalFlag = z
+  .union([z.boolean(), z.enum(['true', 'false'])])
+  .nullish()
+  .transform((value) => (value == null ? undefined : value === true || value === 'true'))
+
+export const sentenceBody = z
+  .object({ error: z.string(), code: z.string() })
+  .describe('What went wrong: a sentence for people, and a stable code.')
+
+export async function ownConversation(
+  store: Pick<Store, 'readConversation'>,
+  owner: string,
+  id: string,
+): Promise<ConversationRow> {
+  const row = await store.readConversation(id)
+  if (row === undefined || row.owner !== owner) throw conversationNotFound(id)
+  return row
+}
+
+export async function ownMessage(
+  store: Pick<Store, 'readConversation' | 'readMessage'>,
+  owner: string,
+  id: string,
+): Promise<MessageRow> {
+  const row = await store.readMessage(id)
+  const conversation = row === undefined ? undefined : await store.readConversation(row.conversationId)
+  if (row === undefined || conversation?.owner !== owner) {
+    throw new AppError('message_not_found', `There is no message ${JSON.stringify(id)}.`)
+  }
+  return row
+}

@@ -1,0 +1,18 @@
+// Reads a run's journal, page by page, into its trace.
+
+import { addToTrace, openTrace, type Trace } from '../../dialects/chunks/trace.ts'
+import type { Store } from '../../stores/store.ts'
+
+const pageEvents = 1000
+
+/** Rows that can no longer be read are left out and never break the trace. */
+export async function readTrace(store: Pick<Store, 'readEvents'>, runId: string): Promise<Trace> {
+  const fold = openTrace(runId)
+  let after = 0
+  for (;;) {
+    const page = await store.readEvents(runId, after, pageEvents)
+    for (const event of page.events) addToTrace(fold, event)
+    after = page.nextAfter
+    if (page.atHead) return fold.trace
+  }
+}

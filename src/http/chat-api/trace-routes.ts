@@ -1,0 +1,158 @@
+// What an answer came from: the trace of a run, by its own id or by a message of it;
+// and stopping it.
+
+import { z } from 'zod'
+import { AppError } from '../../errors/app-error.ts'
+import type { RunRow } from '../../stores/store.ts'
+import { idParam, type Server, type Services } from '../routes.ts'
+import {
+  clientFields,
+  clientOf,
+  clientQuery,
+  optionalIdField,
+  ownConversation,
+  ownMessage,
+  sentenceBody,
+} from './client.ts'
+import { readTrace } from './read-trace.ts'
+
+const traceView = z.object({
+  success: z.literal(true),
+  trace: z.object({
+    trace_id: z.string(),
+    conversation_id: z.string().nullable(),
+    message_id: z.string().nullable().describe('The answer; null until it is complete.'),
+    user_message_id: z.string().nullable(),
+    config_id: z.string().nullable(),
+    pipeline_name: z.string().nullable(),
+    events: z.array(z.looseObject({ type: z.string(), timestamp: z.string() })),
+    started_at: z.string().nullable(),
+    completed_at: z.string().nullable(),
+    status: z.enum(['running', 'completed', 'cancelled', 'error']),
+    total_tool_calls: z.number(),
+    total_tokens_used: z.number().nullable(),
+    total_duration_ms: z.number().nullable(),
+    cancelled_by: z.string().nullable(),
+    cancellation_reason: z.string().nullable(),
+    created_at: z.string().nullable(),
+    error: z.object({ code: z.string(), message: z.string() }).nullable(),
+  }),
+})
+
+const cancelReasonDefault = 'cancelled by the client'
+
+export function traceRoutes(server: Server, services: Services): void {
+  const { store, runs } = services
+  const response = { 200: traceView, 400: sentenceBody, 404: sentenceBody }
+
+  server.get(
+    '/api/trace/:trace_id',
+    {
+      schema: {
+        tags: ['Chat API'],
+        summary: 'What happened while an answer was made',
+        params: z.object({ trace_id: idParam }),
+        querystring: clientQuery,
+        response,
+      },
+    },
+    async (request) => {
+      const owner = clientOf(request, services)
+      const run = await store.readRun(request.params.trace_id)
+      if (run === undefined || run.owner !== owner) throw traceNotFound(request.params.trace_id)
+      return await viewOf(run)
+    },
+  )
+
+  for (const path of ['/api/trace/by_message/:message_id', '/api/trace/message/:message_id']) {
+    server.get(
+      path,
+      {
+        schema: {
+          tags: ['Chat API'],
+          summary: 'The trace that a message belongs to',
+          params: z.object({ message_id: idParam }),
+          querystring: clientQuery,
+          response,
+        },
+      },
+      async (request) => {
+        const owner = clientOf(request, services)
+        const { message_id } = request.params
+        const message = await ownMessage(store, owner, message_id)
+        const run = message.runId === null ? undefined : await store.readRun(message.runId)
+        if (run === undefined || run.owner !== owner) throw traceNotFound(message_id)
+        return await viewOf(run)
+      },
+    )
+  }
+
+  server.post(
+    '/api/cancel_stream',
+    {
+      schema: {
+        tags: ['Chat API'],
+        summary: 'Stop what is being answered, in a conversation or of one trace',
+        description: 'Answers when it has stopped. cancelled_count is 0 where there was nothing to stop.',
+        querystring: clientQuery,
+        body: z.object({
+          ...clientFields,
+          conversation_id: optionalIdField,
+          trace_id: optionalIdField,
+          reason: z.string().max(500).nullish(),
+        }),
+        response: {
+          200: z.object({
+            success: z.literal(true),
+            cancelled_count: z.number(),
+            conversation_id: z.string().nullable(),
+            trace_ids: z.array(z.string()),
+          }),
+          400: sentenceBody,
+          404: sentenceBody,
+        },
+      },
+    },
+    async (request) => {
+      const owner = clientOf(request, services)
+      const { conversation_id, trace_id, reason } = request.body
+      const open = await openRuns(owner, conversation_id, trace_id)
+      const results = await Promise.all(open.map((run) => runs.cancel(owner, run.id, reason ?? cancelReasonDefault)))
+      const cancelled = results.filter((result) => result.accepted).map((result) => result.run.id)
+      return {
+        success: true as const,
+        cancelled_count: cancelled.length,
+        conversation_id: conversation_id ?? results[0]?.run.conversationId ?? null,
+        trace_ids: cancelled,
+      }
+    },
+  )
+
+  /** A trace is one run; a conversation is whatever is under way in it. */
+  async function openRuns(
+    owner: string,
+    conversationId: string | undefined,
+    traceId: string | undefined,
+  ): Promise<RunRow[]> {
+    if (traceId !== undefined) {
+      const run = await store.readRun(traceId)
+      const elsewhere = conversationId !== undefined && run?.conversationId !== conversationId
+      if (run === undefined || run.owner !== owner || elsewhere) throw traceNotFound(traceId)
+      return [run]
+    }
+    if (conversationId === undefined)
+      throw new AppError('invalid_request', 'conversation_id missing: send conversation_id or trace_id.')
+    await ownConversation(store, owner, conversationId)
+    return await store.openRuns(conversationId)
+  }
+
+  async function viewOf(run: RunRow): Promise<z.infer<typeof traceView>> {
+    const trace = await readTrace(store, run.id)
+    const blind = (await services.comparisons?.isBlind(run.id)) ?? false
+    return { success: true, trace: blind ? { ...trace, config_id: null } : trace }
+  }
+}
+
+function traceNotFound(id: string): AppError {
+  return new AppError('trace_not_found', `There is no trace ${JSON.stringify(id)}.`)
+}

@@ -1,0 +1,49 @@
+// A POST that streams either starts a run or, with the key of an earlier request
+// and the place where its reader stopped, goes on with that run. A POST that says
+// where it stopped never starts anything.
+
+import type { IncomingHttpHeaders } from 'node:http'
+import { z } from 'zod'
+import { beginning, type Cursor, type Dialect } from '../dialects/dialect.ts'
+import { AppError } from '../errors/app-error.ts'
+import { fingerprint } from '../runs/run-acceptance.ts'
+import type { StartRequest } from '../runs/start-request.ts'
+import type { RunRow } from '../stores/store.ts'
+import { checkCursor, cursorOf } from './cursor.ts'
+import type { Services } from './routes.ts'
+
+export const startHeaders = z
+  .object({
+    'idempotency-key': z.string().min(1).max(200).optional().describe('The same key and body attach to the same run.'),
+    'last-event-id': z.string().optional().describe('Together with Idempotency-Key: go on after this frame.'),
+  })
+  .loose()
+
+/** `started` is false where the run was there before. Null: the client has all of it already. */
+export async function startOrResume(
+  services: Pick<Services, 'runs' | 'store'>,
+  headers: IncomingHttpHeaders,
+  start: StartRequest,
+  dialect: Dialect,
+): Promise<{ run: RunRow; cursor: Cursor; started: boolean } | null> {
+  const lastEventId = headers['last-event-id']
+  if (lastEventId === undefined || lastEventId === '') {
+    const { run, outcome } = await services.runs.start(start)
+    return { run, cursor: beginning, started: outcome === 'accepted' }
+  }
+  if (start.idempotency === null) {
+    throw new AppError(
+      'resume_by_post',
+      'A POST cannot resume a stream by itself. Use GET /v1/agent/runs/{runId}/stream with Last-Event-ID, or send the Idempotency-Key of the first request.',
+    )
+  }
+  const { key, route, body } = start.idempotency
+  const run = await services.runs.findStarted(start.owner, { key, route, fingerprint: fingerprint(body) })
+  if (run === undefined)
+    throw new AppError(
+      'run_not_found',
+      'No run was started with this Idempotency-Key; send the request without Last-Event-ID to start one.',
+    )
+  const cursor = cursorOf(lastEventId, undefined)
+  return (await checkCursor(cursor, run, dialect, services.store)) ? null : { run, cursor, started: false }
+}

@@ -1,0 +1,82 @@
+// Named sets of model settings, from one JSON file. A request chooses one by its
+// name; the set is copied into the run at acceptance, so that a later change of the
+// file, or another request, never touches a run that has begun.
+
+import { readFile } from 'node:fs/promises'
+import { z } from 'zod'
+import { AppError } from '../errors/app-error.ts'
+import type { ModelConfig, ModelConfigs, Models } from './model.ts'
+
+const modelConfig: z.ZodType<ModelConfig> = z.strictObject({
+  name: z.string().trim().min(1).max(100),
+  description: z.string().max(2000).optional(),
+  model: z.string().min(1).max(200).optional(),
+  temperature: z.number().min(0).max(2).optional(),
+  maxTokens: z.number().int().positive().optional(),
+  systemPrompt: z.string().max(100_000).optional(),
+  tools: z.array(z.string().min(1).max(200)).max(500).optional(),
+})
+
+const configFile = z.union([z.array(modelConfig).min(1), z.object({ configs: z.array(modelConfig).min(1) })])
+
+export const defaultConfigName = 'default'
+
+/** Without any there is one, `default`, with nothing in it. */
+export function modelConfigsOf(given: readonly ModelConfig[]): ModelConfigs {
+  const first: ModelConfig = given[0] ?? { name: defaultConfigName }
+  const configs = given.length === 0 ? [first] : given
+  const byName = new Map(configs.map((config) => [config.name, config]))
+  return {
+    list: () => configs,
+    get(name) {
+      if (name === undefined) return byName.get(defaultConfigName) ?? first
+      const config = byName.get(name)
+      if (config === undefined) {
+        const names = configs.map((known) => known.name)
+        throw new AppError(
+          'unknown_config',
+          `There is no configuration ${JSON.stringify(name)}; known are ${names.join(', ')}.`,
+          {
+            details: { configs: names },
+          },
+        )
+      }
+      return config
+    },
+  }
+}
+
+/** Every mistake in the file stops the start. */
+export async function readModelConfigs(file: string | null, models: Pick<Models, 'resolve'>): Promise<ModelConfigs> {
+  if (file === null) return modelConfigsOf([])
+  const refuse = (what: string, cause?: unknown) =>
+    new AppError('config_invalid', `POLYLOG_MODEL_CONFIGS: ${file} ${what}`, { cause })
+  let value: unknown
+  try {
+    value = JSON.parse(await readFile(file, 'utf8'))
+  } catch (error) {
+    throw refuse(error instanceof SyntaxError ? `is not valid JSON: ${error.message}.` : 'cannot be read.', error)
+  }
+  const parsed = configFile.safeParse(value)
+  if (!parsed.success) throw refuse(`does not fit: ${firstProblem(value, parsed.error)}.`)
+  const configs = Array.isArray(parsed.data) ? parsed.data : parsed.data.configs
+  const seen = new Set<string>()
+  for (const { name, model } of configs) {
+    if (seen.has(name)) throw refuse(`has two sets called ${JSON.stringify(name)}; names must differ.`)
+    seen.add(name)
+    if (model === undefined) continue
+    try {
+      models.resolve(model)
+    } catch (error) {
+      throw refuse(`has a set ${JSON.stringify(name)} that cannot be used: ${(error as Error).message}`, error)
+    }
+  }
+  return modelConfigsOf(configs)
+}
+
+/** A union tells both of its failures; only the one about the shape that was meant helps. */
+function firstProblem(value: unknown, error: z.ZodError): string {
+  const meant = Array.isArray(value) ? z.array(modelConfig).min(1) : z.object({ configs: z.array(modelConfig).min(1) })
+  const issue = meant.safeParse(value).error?.issues[0] ?? error.issues[0]
+  return `${issue?.path.join('.') ?? ''} ${issue?.message ?? 'unknown'}`.trim()
+}

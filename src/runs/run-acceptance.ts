@@ -1,0 +1,303 @@
+// Accepting: what a request becomes before anybody works on it. Looks at the
+// conversation, plans the rows, and has them stored in one go; where the
+// conversation changed in between, it looks again.
+
+import { createHash } from 'node:crypto'
+import { AppError } from '../errors/app-error.ts'
+import type { NewEvent, RunEvent, RunSpec } from '../journal/event.ts'
+import type { AcceptBeside, AcceptInput, MessageRow, RunRow } from '../stores/store.ts'
+import type { RunParts } from './run-parts.ts'
+import { specFor } from './run-spec.ts'
+import type { Scheduler } from './scheduler.ts'
+import type { StartRequest } from './start-request.ts'
+
+export type Started = { run: RunRow; outcome: 'accepted' | 'existing' }
+
+/** What is about to be accepted together. */
+export type PlannedTurn = { conversationId: string; userMessageId: string; runIds: string[]; at: number }
+
+type Item = { request: StartRequest; spec: RunSpec; idempotency: AcceptInput['idempotency'] }
+type Place = { id: string; exists: boolean; announce: boolean }
+type Question = { input: string; userMessageId: string; messages: MessageRow[]; supersedes: string[] | undefined }
+type Turn = { place: Place; behind: RunRow | undefined; at: number; question: Question; leader: string | undefined }
+
+const acceptTriesMax = 8
+const titleCharsMax = 60
+/** How far back the last question of a conversation is looked for: one answer has at most a few hundred messages. */
+const regenerateRowsMax = 2000
+
+export class RunAcceptance {
+  private readonly parts: RunParts
+  private readonly scheduler: Scheduler
+  private readonly requestCancel: (runId: string, by: string, reason: string) => Promise<void>
+  /** The last accept under way for each conversation or session; see `inTurn`. */
+  private readonly accepting = new Map<string, Promise<unknown>>()
+
+  constructor(parts: RunParts, scheduler: Scheduler, requestCancel: RunAcceptance['requestCancel']) {
+    this.parts = parts
+    this.scheduler = scheduler
+    this.requestCancel = requestCancel
+  }
+
+  /**
+   * Several runs that answer one question side by side, accepted together or not at all: one conversation, one user
+   * message, one turn. The first request says what is asked and where; the others differ in how it is answered.
+   */
+  async startTogether(
+    requests: readonly StartRequest[],
+    beside?: (turn: PlannedTurn) => AcceptBeside,
+  ): Promise<Started[]> {
+    const first = requests[0] as StartRequest
+    const items = requests.map((request): Item => ({
+      request,
+      spec: specFor(request, this.parts),
+      idempotency: keyOf(request),
+    }))
+    const known: RunRow[] = []
+    for (const { idempotency } of items) {
+      const run = idempotency === null ? undefined : await this.findStarted(first.owner, idempotency)
+      if (run !== undefined) known.push(run)
+    }
+    if (known.length === items.length) return known.map((run) => ({ run, outcome: 'existing' }))
+    return await this.inTurn(first, async () => {
+      for (let attempt = 1; ; attempt++) {
+        try {
+          return await this.tryAccept(items, beside)
+        } catch (error) {
+          // The conversation changed between looking and accepting: look again.
+          if (!(error instanceof AppError) || error.code !== 'accept_stale' || attempt >= acceptTriesMax) throw error
+        }
+      }
+    })
+  }
+
+  /**
+   * Accepts for one conversation go one after another on this node: side by side they would only make each other
+   * stale, and the last of many would run out of tries. Between nodes the store decides.
+   */
+  private async inTurn<T>(request: StartRequest, work: () => Promise<T>): Promise<T> {
+    const { owner, conversationId, sessionId } = request
+    if (conversationId === undefined && sessionId === undefined) return await work()
+    const place = conversationId === undefined ? JSON.stringify([owner, sessionId]) : conversationId
+    const turn = (this.accepting.get(place) ?? Promise.resolve()).then(work, work)
+    this.accepting.set(place, turn)
+    try {
+      return await turn
+    } finally {
+      if (this.accepting.get(place) === turn) this.accepting.delete(place)
+    }
+  }
+
+  /** The run that a key belongs to. Another body under the same key is refused. */
+  async findStarted(
+    owner: string,
+    wanted: { key: string; route: string; fingerprint: string },
+  ): Promise<RunRow | undefined> {
+    const found = await this.parts.store.findIdempotent(owner, wanted.route, wanted.key)
+    if (found === undefined) return undefined
+    if (found.fingerprint !== wanted.fingerprint) {
+      throw new AppError(
+        'idempotency_key_reused',
+        'This Idempotency-Key was used with another body. Use a new key for a new request.',
+      )
+    }
+    return await this.parts.store.readRun(found.runId)
+  }
+
+  private async tryAccept(items: readonly Item[], beside?: (turn: PlannedTurn) => AcceptBeside): Promise<Started[]> {
+    const { store, clock } = this.parts
+    const first = (items[0] as Item).request
+    const place = await this.findConversation(first)
+    const open = place.exists ? await store.openRuns(place.id) : []
+    const behind = open.at(-1)
+    if (behind !== undefined && (first.whenBusy === 'reject' || first.regenerate === true)) {
+      throw new AppError(
+        'conversation_busy',
+        'Another run is under way in this conversation. Wait for it, cancel it, or send whenBusy: "queue".',
+        {
+          details: { runId: behind.id, status: behind.status },
+        },
+      )
+    }
+    if (first.whenBusy === 'cancel') {
+      await Promise.all(open.map((run) => this.requestCancel(run.id, first.owner, 'replaced by a newer message')))
+    }
+
+    const at = clock.now()
+    const question =
+      first.regenerate === true ? await this.questionAgain(place) : await this.newQuestion(first, place, at)
+    const inputs: AcceptInput[] = []
+    for (const item of items)
+      inputs.push(this.acceptInput(item, { place, behind, at, question, leader: inputs[0]?.run.id }))
+    const reserved: boolean[] = []
+    try {
+      for (const input of inputs) {
+        const slot = this.scheduler.reserve()
+        reserved.push(slot)
+        if (slot) input.claim = { node: this.scheduler.node, leaseUntil: this.scheduler.leaseUntil() }
+      }
+      const turn = {
+        conversationId: place.id,
+        userMessageId: question.userMessageId,
+        runIds: inputs.map((input) => input.run.id),
+        at,
+      }
+      const results =
+        inputs.length === 1
+          ? [await store.accept(inputs[0] as AcceptInput)]
+          : await store.acceptAll(inputs, beside?.(turn))
+      for (const [index, result] of results.entries()) {
+        if (result.outcome !== 'accepted') continue
+        if (result.run.leaseOwner === this.scheduler.node) this.scheduler.adopt(result.run, inputs[index]?.events ?? [])
+        else this.scheduler.poke()
+      }
+      return results
+    } finally {
+      for (const slot of reserved) if (slot) this.scheduler.release()
+    }
+  }
+
+  /** What is stored when a run is accepted. A run with a leader joins its turn and brings no message of its own. */
+  private acceptInput({ request, spec, idempotency }: Item, turn: Turn): AcceptInput {
+    const { place, behind, at, question, leader } = turn
+    const runId = this.parts.ids()
+    const messages = leader === undefined ? question.messages : []
+    const asked = messages.at(-1)
+    if (asked !== undefined) {
+      asked.runId = runId
+      asked.metadata = { runId }
+    }
+    const first: NewEvent[] = [
+      {
+        type: 'run.accepted',
+        data: {
+          owner: request.owner,
+          family: request.family,
+          conversationId: place.id,
+          ...(request.sessionId === undefined ? {} : { sessionId: request.sessionId }),
+          userMessageId: question.userMessageId,
+          input: question.input,
+          spec: question.supersedes === undefined ? spec : { ...spec, supersedes: question.supersedes },
+        },
+      },
+    ]
+    if (place.announce)
+      first.push({ type: 'context.patch', data: { layer: 'session', patch: { conversationId: place.id } } })
+    if (behind !== undefined) {
+      first.push({
+        type: 'diagnostic',
+        data: {
+          code: 'conversation_busy',
+          message: `Waiting for the run before this one in the conversation (${behind.status}).`,
+          details: { runId: behind.id, status: behind.status, whenBusy: request.whenBusy },
+        },
+      })
+    }
+    return {
+      run: {
+        id: runId,
+        owner: request.owner,
+        family: request.family,
+        agentId: spec.agentId,
+        conversationId: place.id,
+        createdAt: at,
+      },
+      conversation: {
+        expect: place.exists || leader !== undefined ? 'present' : 'absent',
+        title: request.title ?? titleOf(question.input),
+        sessionKey: request.sessionId ?? null,
+      },
+      expectBehind: behind?.id ?? null,
+      ...(leader === undefined ? {} : { joinTurnOf: leader }),
+      messages,
+      events: first.map((event, index): RunEvent => ({ seq: index + 1, at, attempt: 1, ...event })),
+      idempotency,
+      queueMax: this.parts.limits.queueMax,
+      claim: null,
+    }
+  }
+
+  private async newQuestion(request: StartRequest, place: Place, at: number): Promise<Question> {
+    const { store, ids } = this.parts
+    const hasHistory = place.exists && (await store.listMessages(place.id, { limit: 1 })).length > 0
+    const imported = hasHistory ? [] : request.earlier
+    const messages = [...imported, { role: 'user' as const, content: request.input }].map((message): MessageRow => ({
+      id: ids(),
+      conversationId: place.id,
+      runId: null,
+      parentId: null,
+      role: message.role,
+      content: message.content,
+      state: 'active',
+      toolCallId: null,
+      metadata: { imported: true },
+      createdAt: at,
+    }))
+    return { input: request.input, userMessageId: messages.at(-1)?.id as string, messages, supersedes: undefined }
+  }
+
+  /** The last question of the conversation, with the answer that a new one takes the place of. */
+  private async questionAgain(place: Place): Promise<Question> {
+    if (!place.exists) throw conversationNotFound(place.id)
+    const rows = await this.parts.store.allMessages(place.id, { limit: regenerateRowsMax })
+    const asked = rows.findLast((row) => row.role === 'user' && row.state === 'active')
+    if (asked === undefined) {
+      throw new AppError(
+        'nothing_to_regenerate',
+        'The conversation has no question that could be answered again. Send a message first.',
+      )
+    }
+    const old = rows.slice(rows.indexOf(asked) + 1).filter((row) => row.state === 'active')
+    return { input: asked.content, userMessageId: asked.id, messages: [], supersedes: old.map((row) => row.id) }
+  }
+
+  /**
+   * An id that nobody has is taken for the caller; somebody else's does not exist. `announce`: the caller did not
+   * name the conversation and has to be told its id.
+   */
+  private async findConversation(request: StartRequest): Promise<Place> {
+    const { store, ids } = this.parts
+    if (request.conversationId !== undefined) {
+      const found = await store.readConversation(request.conversationId)
+      if (found !== undefined && found.owner !== request.owner) throw conversationNotFound(request.conversationId)
+      return { id: request.conversationId, exists: found !== undefined, announce: false }
+    }
+    if (request.sessionId !== undefined) {
+      const found = await store.findConversationBySession(request.owner, request.sessionId)
+      if (found !== undefined) return { id: found.id, exists: true, announce: false }
+    }
+    return { id: ids(), exists: false, announce: true }
+  }
+}
+
+export function conversationNotFound(id: string): AppError {
+  return new AppError('conversation_not_found', `There is no conversation ${JSON.stringify(id)}.`)
+}
+
+/** The first message titles a conversation that has no title. */
+function titleOf(input: string): string | null {
+  const line = input.replace(/\s+/g, ' ').trim()
+  if (line === '') return null
+  const characters = [...line]
+  return characters.length > titleCharsMax ? `${characters.slice(0, titleCharsMax - 1).join('')}…` : line
+}
+
+function keyOf({ idempotency }: StartRequest): AcceptInput['idempotency'] {
+  return idempotency === null
+    ? null
+    : { key: idempotency.key, route: idempotency.route, fingerprint: fingerprint(idempotency.body) }
+}
+
+/** The order of keys does not make another body. */
+export function fingerprint(body: unknown): string {
+  const canonical = JSON.stringify(body, (_key, value: unknown) =>
+    value !== null && typeof value === 'object' && !Array.isArray(value)
+      ? Object.fromEntries(
+          Object.entries(value).toSorted(([left], [right]) => (left < right ? -1 : left > right ? 1 : 0)),
+        )
+      : value,
+  )
+  return createHash('sha256')
+    .update(canonical ?? 'null')
+    .digest('hex')
+}

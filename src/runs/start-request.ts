@@ -1,0 +1,30 @@
+// What a family of routes asks of a run, in words that all families share.
+
+export type WhenBusy = 'queue' | 'reject' | 'cancel'
+
+export type StartRequest = {
+  owner: string
+  family: string
+  input: string
+  /** Earlier messages that the client sent along; they count only where the conversation has no history of its own. */
+  earlier: { role: 'user' | 'assistant'; content: string }[]
+  agentId?: string
+  conversationId?: string
+  sessionId?: string
+  context?: Record<string, unknown>
+  model?: string
+  temperature?: number
+  maxTokens?: number
+  onDisconnect?: 'continue' | 'cancel'
+  /** The name of a model configuration; null is the default one. Absent: none, only the agent's own settings. */
+  config?: string | null
+  /** Answer the last question of the conversation again; `input` and `earlier` do not count. */
+  regenerate?: true
+  variant?: 'shadow'
+  /** No wire says which model answers. */
+  blind?: true
+  /** For a conversation that has no title; else its first words are taken. */
+  title?: string
+  whenBusy: WhenBusy
+  idempotency: { key: string; route: string; body: unknown } | null
+}

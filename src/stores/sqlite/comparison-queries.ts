@@ -1,0 +1,139 @@
+// Comparisons: two answers to one question, and a vote. Go with their conversation,
+// by cascade; runs may be gone before them.
+
+import type { DatabaseSync } from 'node:sqlite'
+import type { ComparisonRow, ComparisonVote, Preference, Store, VoteCount } from '../store.ts'
+import type { Commands } from './commands.ts'
+import { type Row, statementCache, type Value } from './connection.ts'
+import { fromJson } from './run-rows.ts'
+
+function toComparison(row: Row): ComparisonRow {
+  return {
+    id: row.id as string,
+    conversationId: row.conversation_id as string,
+    owner: row.owner as string,
+    userMessageId: row.user_message_id as string,
+    runA: row.run_a as string | null,
+    runB: row.run_b as string | null,
+    messageA: row.message_a as string | null,
+    messageB: row.message_b as string | null,
+    configA: row.config_a as string,
+    configB: row.config_b as string,
+    firstSideIsConfigA: row.first_side_is_config_a === 1,
+    state: row.state as ComparisonRow['state'],
+    preference: row.preference as Preference | null,
+    preferenceAt: row.preference_at as number | null,
+    revisions: fromJson<ComparisonRow['revisions']>(row.revisions) ?? [],
+    createdAt: row.created_at as number,
+  }
+}
+
+export function comparisonReader(db: DatabaseSync) {
+  const statement = statementCache(db)
+  const byId = db.prepare('SELECT * FROM comparisons WHERE id = ?')
+  const byRun = db.prepare('SELECT * FROM comparisons WHERE run_a = ?1 OR run_b = ?1 ORDER BY position DESC LIMIT 1')
+  // The condition stands here word for word as in the partial index.
+  const pending = db.prepare("SELECT * FROM comparisons WHERE state = 'pending' ORDER BY position LIMIT ?")
+  const one = (row: Row | undefined) => (row === undefined ? undefined : toComparison(row))
+
+  return {
+    read: (id: string) => one(byId.get(id)),
+    byRun: (runId: string) => one(byRun.get(runId)),
+    pending: (limit: number): ComparisonRow[] => pending.all(limit).map(toComparison),
+    list(filter: Parameters<Store['listComparisons']>[0]): ComparisonRow[] {
+      const conditions = ['owner = ?']
+      const values: Value[] = [filter.owner]
+      if (filter.conversationId !== undefined) {
+        conditions.push('conversation_id = ?')
+        values.push(filter.conversationId)
+      }
+      if (filter.unvoted === true) conditions.push('preference IS NULL')
+      if (filter.state !== undefined) {
+        conditions.push('state IN (SELECT value FROM json_each(?))')
+        values.push(JSON.stringify(filter.state))
+      }
+      const sql = `SELECT * FROM comparisons WHERE ${conditions.join(' AND ')} ORDER BY position DESC LIMIT ?`
+      return statement(sql)
+        .all(...values, filter.limit)
+        .map(toComparison)
+    },
+    votes(owner: string | null): VoteCount[] {
+      const mine = owner === null ? '' : 'AND owner = ?'
+      const sql = `SELECT config_a, config_b, first_side_is_config_a, preference, count(*) AS count FROM comparisons
+        WHERE preference IS NOT NULL ${mine} GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4`
+      return statement(sql)
+        .all(...(owner === null ? [] : [owner]))
+        .map((row) => ({
+          configA: row.config_a as string,
+          configB: row.config_b as string,
+          firstSideIsConfigA: row.first_side_is_config_a === 1,
+          preference: row.preference as Preference,
+          count: row.count as number,
+        }))
+    },
+  }
+}
+
+export function comparisonWriter(db: DatabaseSync) {
+  const reader = comparisonReader(db)
+  const insert = db.prepare(
+    `INSERT INTO comparisons (id, conversation_id, owner, user_message_id, run_a, run_b, message_a, message_b, config_a, config_b,
+       first_side_is_config_a, state, preference, preference_at, revisions, created_at)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+  )
+  const sameAnswers = db.prepare(
+    `SELECT * FROM comparisons WHERE conversation_id = ?1 AND owner = ?2
+       AND ((message_a = ?3 AND message_b = ?4) OR (message_a = ?4 AND message_b = ?3)) LIMIT 1`,
+  )
+  const settle = db.prepare(
+    "UPDATE comparisons SET state = ?, message_a = ?, message_b = ? WHERE id = ? AND state = 'pending'",
+  )
+  const vote = db.prepare(
+    `UPDATE comparisons SET preference = ?, preference_at = ?, revisions = ?
+     WHERE id = ? AND state = 'ready' RETURNING *`,
+  )
+
+  return {
+    reader,
+    insert(row: ComparisonRow): void {
+      insert.run(
+        row.id,
+        row.conversationId,
+        row.owner,
+        row.userMessageId,
+        row.runA,
+        row.runB,
+        row.messageA,
+        row.messageB,
+        row.configA,
+        row.configB,
+        row.firstSideIsConfigA ? 1 : 0,
+        row.state,
+        row.preference,
+        row.preferenceAt,
+        JSON.stringify(row.revisions),
+        row.createdAt,
+      )
+    },
+    /** The one on the same two answers, whichever is called a. */
+    onSameAnswers({ conversationId, owner, messageA, messageB }: ComparisonRow): ComparisonRow | undefined {
+      const row = sameAnswers.get(conversationId, owner, messageA, messageB)
+      return row === undefined ? undefined : toComparison(row)
+    },
+    settle({ id, state, messageA, messageB }: Commands['settleComparison']['takes']): boolean {
+      return settle.run(state, messageA, messageB, id).changes > 0
+    },
+    vote(id: string, { preference, at, expectVotes }: ComparisonVote): { voted: boolean; row: ComparisonRow } | null {
+      const before = reader.read(id)
+      if (before === undefined) return null
+      const votes = before.preference === null ? 0 : before.revisions.length + 1
+      if (votes !== expectVotes) return { voted: false, row: before }
+      const revisions =
+        before.preference === null
+          ? []
+          : [...before.revisions, { preference: before.preference, at: before.preferenceAt ?? before.createdAt }]
+      const row = vote.get(preference, at, JSON.stringify(revisions), id)
+      return row === undefined ? { voted: false, row: before } : { voted: true, row: toComparison(row) }
+    },
+  }
+}

@@ -1,0 +1,341 @@
+// Contract: turns that several runs share, accepts that belong together, messages in
+// every state, and feedback on them.
+
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import type { FeedbackRow, Store } from '../../src/stores/store.ts'
+import type { OpenStore } from './store-contract.ts'
+import {
+  beforeAndAfter,
+  claimNow,
+  delta,
+  endRun,
+  farAway,
+  inConversation,
+  message,
+  owner,
+  seqs,
+  start,
+  withStore,
+  write,
+} from './store-fixtures.ts'
+
+const ids = (rows: { id: string }[]) => rows.map((row) => row.id)
+
+/** Two runs in one turn of a new conversation, both at work. */
+const bothArms = (store: Store) =>
+  store.acceptAll([
+    inConversation('a', 'c', 'absent', { claim: claimNow, messages: [message('question', 'c', { runId: 'a' })] }),
+    inConversation('b', 'c', 'present', { claim: claimNow, joinTurnOf: 'a' }),
+  ])
+
+const claim = (store: Store) => store.claim({ node: 'node-a', now: start, leaseUntil: farAway, limit: 10 })
+
+export function turnContract(open: OpenStore): void {
+  const opened = withStore(open)
+
+  describe('a turn of two runs', () => {
+    test(
+      'begins for both at once: the second does not wait for the first',
+      opened(async ({ store }) => {
+        const [a, b] = await bothArms(store)
+
+        assert.deepEqual([a?.outcome, b?.outcome], ['accepted', 'accepted'])
+        assert.deepEqual([a?.run.leaseOwner, b?.run.leaseOwner], ['node-a', 'node-a'])
+        assert.deepEqual(ids(await store.openRuns('c')), ['a', 'b'])
+      }),
+    )
+
+    test(
+      'is claimed for both where they were not taken at once, also after reopening',
+      opened(async ({ store, reopen }) => {
+        await store.acceptAll([
+          inConversation('a', 'c', 'absent'),
+          inConversation('b', 'c', 'present', { joinTurnOf: 'a' }),
+        ])
+
+        assert.deepEqual(ids(await claim(await reopen())), ['a', 'b'])
+      }),
+    )
+
+    test(
+      'holds the conversation until both have ended',
+      opened(async ({ store }) => {
+        const [a, b] = await bothArms(store)
+        await store.accept(inConversation('later', 'c', 'present', { expectBehind: 'b' }))
+
+        assert.deepEqual(await claim(store), [])
+        await endRun(store, b!.run, 1)
+        assert.deepEqual(await claim(store), [])
+        await endRun(store, a!.run, 1)
+        assert.deepEqual(ids(await claim(store)), ['later'])
+      }),
+    )
+
+    test(
+      'goes before runs that were accepted between its two',
+      opened(async ({ store }) => {
+        const { run: a } = await store.accept(inConversation('a', 'c', 'absent', { claim: claimNow }))
+        await store.accept(inConversation('later', 'c', 'present', { expectBehind: 'a' }))
+
+        const b = await store.accept(inConversation('b', 'c', 'present', { claim: claimNow, joinTurnOf: 'a' }))
+
+        assert.equal(b.run.leaseOwner, 'node-a')
+        await endRun(store, a, 1)
+        assert.deepEqual(await claim(store), [])
+      }),
+    )
+
+    test(
+      'waits as a whole for what stands before it',
+      opened(async ({ store }) => {
+        const { run } = await store.accept(inConversation('first', 'c', 'absent', { claim: claimNow }))
+        await store.acceptAll([
+          inConversation('a', 'c', 'present', { claim: claimNow, expectBehind: 'first' }),
+          inConversation('b', 'c', 'present', { claim: claimNow, expectBehind: 'first', joinTurnOf: 'a' }),
+        ])
+
+        assert.deepEqual(await claim(store), [])
+        await endRun(store, run, 1)
+        assert.deepEqual(ids(await claim(store)), ['a', 'b'])
+      }),
+    )
+
+    test(
+      'is told the same history in both runs, and nothing of each other',
+      opened(async ({ store, reopen }) => {
+        const { run } = await store.accept(
+          inConversation('first', 'c', 'absent', {
+            claim: claimNow,
+            messages: [message('old', 'c', { runId: 'first' })],
+          }),
+        )
+        await endRun(store, run, 1)
+        const [a, b] = await store.acceptAll([
+          inConversation('a', 'c', 'present', {
+            claim: claimNow,
+            messages: [message('question', 'c', { runId: 'a' })],
+          }),
+          inConversation('b', 'c', 'present', { claim: claimNow, joinTurnOf: 'a' }),
+        ])
+        for (const arm of [a!.run, b!.run]) {
+          const answer = message(`answer of ${arm.id}`, 'c', {
+            runId: arm.id,
+            role: 'assistant',
+            state: arm.id === 'b' ? 'superseded' : 'active',
+          })
+          await store.append(write(arm, 1, { messages: [answer] }))
+          await endRun(store, arm, 1)
+        }
+        await store.accept(inConversation('later', 'c', 'present'))
+
+        for await (const found of beforeAndAfter(store, reopen)) {
+          for (const arm of ['a', 'b']) assert.deepEqual(ids(await found.historyBefore('c', arm, 100)), ['old'])
+          assert.deepEqual(ids(await found.historyBefore('c', 'later', 100)), ['old', 'question', 'answer of a'])
+        }
+      }),
+    )
+
+    test(
+      'cannot be joined when its run has ended, is somebody else’s, or is in another conversation',
+      opened(async ({ store }) => {
+        const { run } = await store.accept(inConversation('ended', 'c', 'absent', { claim: claimNow }))
+        await endRun(store, run, 1)
+        await store.accept(inConversation('elsewhere', 'd', 'absent', { claim: claimNow }))
+
+        for (const joinTurnOf of ['ended', 'elsewhere', 'nobody']) {
+          await assert.rejects(
+            store.accept(inConversation('b', 'c', 'present', { joinTurnOf })),
+            { code: 'accept_stale' },
+            joinTurnOf,
+          )
+        }
+      }),
+    )
+  })
+
+  describe('accepts that belong together', () => {
+    test(
+      'leave nothing when one of them is refused',
+      opened(async ({ store, reopen }) => {
+        const refused = store.acceptAll([
+          inConversation('a', 'c', 'absent', {
+            claim: claimNow,
+            messages: [message('question', 'c')],
+            events: [delta(1), delta(2)],
+          }),
+          inConversation('b', 'c', 'present', { claim: claimNow, joinTurnOf: 'a', expectBehind: 'somebody' }),
+        ])
+
+        await assert.rejects(refused, { code: 'accept_stale' })
+        for await (const found of beforeAndAfter(store, reopen)) {
+          assert.equal(await found.readRun('a'), undefined)
+          assert.equal(await found.readConversation('c'), undefined)
+          assert.equal(await found.readMessage('question'), undefined)
+          assert.deepEqual(await seqs(found, 'a'), [])
+        }
+      }),
+    )
+
+    test(
+      'have their events, each in its own journal',
+      opened(async ({ store, reopen }) => {
+        await store.acceptAll([
+          inConversation('a', 'c', 'absent', { claim: claimNow, events: [delta(1), delta(2)] }),
+          inConversation('b', 'c', 'present', { claim: claimNow, joinTurnOf: 'a', events: [delta(1)] }),
+        ])
+
+        for await (const found of beforeAndAfter(store, reopen)) {
+          assert.deepEqual([await seqs(found, 'a'), await seqs(found, 'b')], [[1, 2], [1]])
+        }
+      }),
+    )
+
+    test(
+      'find both runs again under their keys',
+      opened(async ({ store }) => {
+        const keyed = (id: string, route: string) => ({ idempotency: { key: 'k', route, fingerprint: 'f' }, run: id })
+        const inputs = (suffix: string) => [
+          inConversation(`a${suffix}`, `c${suffix}`, 'absent', { idempotency: keyed('a', '#a').idempotency }),
+          inConversation(`b${suffix}`, `c${suffix}`, 'present', {
+            joinTurnOf: `a${suffix}`,
+            idempotency: keyed('b', '#b').idempotency,
+          }),
+        ]
+        await store.acceptAll(inputs(''))
+
+        const again = await store.acceptAll(inputs('2'))
+
+        assert.deepEqual(
+          again.map(({ outcome, run }) => [outcome, run.id]),
+          [
+            ['existing', 'a'],
+            ['existing', 'b'],
+          ],
+        )
+      }),
+    )
+  })
+
+  describe('messages in every state', () => {
+    test(
+      'are all there, in the order of their turns, of one run where that is asked for',
+      opened(async ({ store, reopen }) => {
+        const { run } = await store.accept(
+          inConversation('r', 'c', 'absent', { claim: claimNow, messages: [message('m1', 'c', { runId: 'r' })] }),
+        )
+        await store.append(
+          write(run, 1, {
+            messages: [
+              message('m2', 'c', { runId: 'r', role: 'assistant', content: '', createdAt: start + 9 }),
+              message('m3', 'c', { runId: 'r', role: 'assistant', state: 'superseded' }),
+              message('m4', 'c', { runId: 'r', role: 'assistant', state: 'abandoned' }),
+            ],
+          }),
+        )
+        await endRun(store, run, 1)
+        await store.accept(
+          inConversation('s', 'c', 'present', { messages: [message('m5', 'c', { runId: 's', createdAt: start - 5 })] }),
+        )
+
+        for await (const found of beforeAndAfter(store, reopen)) {
+          assert.deepEqual(ids(await found.allMessages('c', { limit: 100 })), ['m1', 'm2', 'm3', 'm4', 'm5'])
+          assert.deepEqual(ids(await found.allMessages('c', { limit: 2 })), ['m4', 'm5'])
+          assert.deepEqual(ids(await found.allMessages('c', { limit: 100, runId: 's' })), ['m5'])
+        }
+      }),
+    )
+
+    test(
+      'change their state together; unknown ids are left out',
+      opened(async ({ store, reopen }) => {
+        await store.accept(
+          inConversation('r', 'c', 'absent', {
+            messages: [message('m1', 'c'), message('m2', 'c', { state: 'superseded' })],
+          }),
+        )
+
+        await store.setMessageStates([
+          { id: 'm1', state: 'superseded' },
+          { id: 'nobody', state: 'active' },
+          { id: 'm2', state: 'active' },
+        ])
+
+        for await (const found of beforeAndAfter(store, reopen))
+          assert.deepEqual(ids(await found.listMessages('c', { limit: 10 })), ['m2'])
+      }),
+    )
+  })
+
+  describe('feedback', () => {
+    const feedback = <Kind extends FeedbackRow['kind']>(kind: Kind, changes: Partial<FeedbackRow> = {}) => ({
+      messageId: 'm',
+      owner,
+      text: null,
+      incorrect: false,
+      unhelpful: false,
+      inappropriate: false,
+      at: start,
+      ...changes,
+      kind,
+    })
+    const withMessage = (store: Store) =>
+      store.accept(inConversation('r', 'c', 'absent', { messages: [message('m', 'c'), message('n', 'c')] }))
+
+    test(
+      'is one reaction: the same again takes it back, another replaces it',
+      opened(async ({ store, reopen }) => {
+        await withMessage(store)
+
+        assert.deepEqual(await store.react(feedback('like')), { reaction: 'like' })
+        assert.deepEqual(await store.react(feedback('like')), { reaction: null })
+        assert.deepEqual(await store.react(feedback('like')), { reaction: 'like' })
+        assert.deepEqual(
+          await store.react(feedback('dislike', { incorrect: true, text: 'Rome is in Italy.', at: start + 1 })),
+          { reaction: 'dislike' },
+        )
+
+        for await (const found of beforeAndAfter(store, reopen)) {
+          assert.deepEqual(await found.feedbackOn('m', owner), [
+            feedback('dislike', { incorrect: true, text: 'Rome is in Italy.', at: start + 1 }),
+          ])
+          assert.deepEqual([...(await found.feedbackIn('c', owner))], [['m', { reaction: 'dislike', comments: 0 }]])
+        }
+      }),
+    )
+
+    test(
+      'holds any number of comments beside the reaction, each person’s for themselves',
+      opened(async ({ store }) => {
+        await withMessage(store)
+        await store.react(feedback('like'))
+        for (const text of ['one', 'two']) assert.equal(await store.addComment(feedback('comment', { text })), true)
+        await store.addComment(feedback('comment', { owner: 'bob', messageId: 'n', text: 'mine' }))
+
+        assert.deepEqual([...(await store.feedbackIn('c', owner))], [['m', { reaction: 'like', comments: 2 }]])
+        assert.deepEqual(
+          (await store.feedbackOn('m', owner)).map((row) => row.text),
+          [null, 'one', 'two'],
+        )
+        assert.deepEqual(await store.feedbackOn('m', 'bob'), [])
+      }),
+    )
+
+    test(
+      'on a message that is not there is not taken, and goes with its conversation',
+      opened(async ({ store }) => {
+        const { run } = await store.accept(
+          inConversation('r', 'c', 'absent', { claim: claimNow, messages: [message('m', 'c')] }),
+        )
+        await store.react(feedback('like'))
+        await endRun(store, run, 1)
+
+        assert.equal(await store.react(feedback('like', { messageId: 'nobody' })), undefined)
+        assert.equal(await store.addComment(feedback('comment', { messageId: 'nobody', text: 'x' })), false)
+        await store.deleteConversation('c')
+        assert.deepEqual(await store.feedbackOn('m', owner), [])
+        assert.deepEqual((await store.feedbackIn('c', owner)).size, 0)
+      }),
+    )
+  })
+}

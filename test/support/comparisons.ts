@@ -1,0 +1,110 @@
+// A house with two model configurations, and a client of /api/ab.
+
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Action } from './fake-provider.ts'
+import { type Answer, type House, type Json, startHouse } from './house.ts'
+import { openStream, type SseFrame, type SseStream } from './sse.ts'
+
+/** What the configurations are called, and the models behind them; none of it may be seen before a vote. */
+export const calm = { name: 'calm-config', model: 'calm-model' }
+export const wild = { name: 'wild-config', model: 'wild-model' }
+
+export type ArmFrame = { id: string; json: Json & { type: string; arm: 'a' | 'b' } }
+
+export type AbHouse = Omit<House, 'restart'> & {
+  compare(user: string, body: string | Json, headers?: Record<string, string>): Promise<SseStream>
+  /** The same, read to its end. */
+  compareToEnd(
+    user: string,
+    body: string | Json,
+  ): Promise<{ stream: SseStream; frames: ArmFrame[]; id: string; conversationId: string }>
+  attach(user: string, id: string, lastEventId?: string): Promise<SseStream>
+  vote(user: string, id: string, preference: string, more?: Json): Promise<Answer>
+  comparison(user: string, id: string): Promise<Json>
+  /** Answers of both models to the question with `marker`. */
+  script(marker: string, calmly: Action[], wildly: Action[]): Promise<void>
+  restart(environment?: Record<string, string>): Promise<AbHouse>
+}
+
+export async function startAbHouse(): Promise<AbHouse> {
+  const folder = mkdtempSync(join(tmpdir(), 'polylog-configs-'))
+  const file = join(folder, 'configs.json')
+  const configs = [
+    { name: 'default' },
+    { name: calm.name, model: `openai/${calm.model}`, temperature: 0 },
+    { name: wild.name, model: `openai/${wild.model}`, systemPrompt: 'Be wild.' },
+  ]
+  writeFileSync(file, JSON.stringify(configs))
+  const house = abHouseOf(await startHouse({ POLYLOG_MODEL_CONFIGS: file }))
+  return {
+    ...house,
+    async close() {
+      await house.close()
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+function abHouseOf(house: House): AbHouse {
+  const base = house.polylog.baseUrl
+  const ab: AbHouse = {
+    ...house,
+    async compare(user, body, headers = {}) {
+      const fields = typeof body === 'string' ? { message: body } : body
+      const whole = { client_id: user, config_a: calm.name, config_b: wild.name, ...fields }
+      return await openStream(`${base}/api/ab/compare`, { method: 'POST', body: whole, headers })
+    },
+    async compareToEnd(user, body) {
+      const stream = await ab.compare(user, body)
+      await stream.ended()
+      assert.equal(stream.status, 200, stream.text())
+      return { stream, frames: armFrames(stream.frames), id: idOf(stream), conversationId: conversationOf(stream) }
+    },
+    attach: (user, id, lastEventId) =>
+      openStream(`${base}/api/ab/${id}/stream?client_id=${encodeURIComponent(user)}`, {
+        headers: lastEventId === undefined ? {} : { 'last-event-id': lastEventId },
+      }),
+    vote: (user, id, preference, more = {}) =>
+      house.call('POST', '/api/ab/preference', { body: { client_id: user, comparison_id: id, preference, ...more } }),
+    async comparison(user, id) {
+      const { status, body, text } = await house.call(
+        'GET',
+        `/api/ab/comparison/${id}?client_id=${encodeURIComponent(user)}`,
+      )
+      assert.equal(status, 200, text)
+      return body.comparison
+    },
+    async script(marker, calmly, wildly) {
+      await house.provider.script([calmly], marker, calm.model)
+      await house.provider.script([wildly], marker, wild.model)
+    },
+    restart: async (environment) => abHouseOf(await house.restart(environment)),
+  }
+  return ab
+}
+
+export function armFrames(frames: readonly SseFrame[]): ArmFrame[] {
+  return frames.map((frame) => ({ id: frame.id as string, json: frame.json as unknown as ArmFrame['json'] }))
+}
+
+export function textOfArm(frames: readonly ArmFrame[], arm: 'a' | 'b'): string {
+  return frames
+    .filter(({ json }) => json.arm === arm && json.type === 'chunk')
+    .map(({ json }) => json.content as string)
+    .join('')
+}
+
+export function idOf(stream: Pick<SseStream, 'headers'>): string {
+  const id = stream.headers['x-comparison-id']
+  assert.equal(typeof id, 'string')
+  return id as string
+}
+
+export function conversationOf(stream: Pick<SseStream, 'headers'>): string {
+  const id = stream.headers['x-conversation-id']
+  assert.equal(typeof id, 'string')
+  return decodeURIComponent(id as string)
+}
