@@ -3,7 +3,12 @@
 
 import { Agent, request as httpRequest } from 'node:http'
 
-const { url, streams, body, marker } = JSON.parse(process.argv[2] ?? '{}') as { url: string; streams: number; body: string; marker: string }
+const { url, streams, body, marker } = JSON.parse(process.argv[2] ?? '{}') as {
+  url: string
+  streams: number
+  body: string
+  marker: string
+}
 const target = new URL(url)
 const agent = new Agent({ keepAlive: true, maxSockets: streams })
 const mark = Buffer.from(marker)
@@ -17,7 +22,14 @@ function one(index: number): Promise<Result> {
     let firstMs = 0
     let tail = Buffer.alloc(0)
     const request = httpRequest(
-      { host: target.hostname, port: target.port, path: target.pathname, method: 'POST', agent, headers: { 'content-type': 'application/json' } },
+      {
+        host: target.hostname,
+        port: target.port,
+        path: target.pathname,
+        method: 'POST',
+        agent,
+        headers: { 'content-type': 'application/json' },
+      },
       (response) => {
         response.on('data', (part: Buffer) => {
           const data = tail.length === 0 ? part : Buffer.concat([tail, part])

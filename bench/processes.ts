@@ -5,7 +5,11 @@ import { readFileSync } from 'node:fs'
 
 export type Child = { process: ChildProcess; port: number; pid: number; stop(): Promise<void> }
 
-export async function startChild(file: string, environment: Record<string, string>, portOf: (line: string) => number | undefined): Promise<Child> {
+export async function startChild(
+  file: string,
+  environment: Record<string, string>,
+  portOf: (line: string) => number | undefined,
+): Promise<Child> {
   const child = spawn(process.execPath, [new URL(file, import.meta.url).pathname], {
     env: { PATH: process.env.PATH ?? '', ...environment },
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -58,8 +62,15 @@ export function residentBytes(pid: number): number {
   return Number(line?.[1] ?? 0) * 1024
 }
 
-export async function load(options: { url: string; streams: number; body: string; marker: string }): Promise<{ deltas: number; seconds: number; firstP50: number; firstP99: number; failed: number }> {
-  const child = spawn(process.execPath, [new URL('load.ts', import.meta.url).pathname, JSON.stringify(options)], { stdio: ['ignore', 'pipe', 'inherit'] })
+export async function load(options: {
+  url: string
+  streams: number
+  body: string
+  marker: string
+}): Promise<{ deltas: number; seconds: number; firstP50: number; firstP99: number; failed: number }> {
+  const child = spawn(process.execPath, [new URL('load.ts', import.meta.url).pathname, JSON.stringify(options)], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
   let text = ''
   child.stdout.on('data', (part: Buffer) => (text += part.toString()))
   await new Promise((resolve) => child.on('exit', resolve))

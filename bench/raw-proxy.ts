@@ -8,7 +8,14 @@ const agent = new Agent({ keepAlive: true })
 
 const server = createServer((request, response) => {
   const forwarded = httpRequest(
-    { host: upstream.hostname, port: upstream.port, path: '/v1/chat/completions', method: 'POST', agent, headers: { 'content-type': 'application/json' } },
+    {
+      host: upstream.hostname,
+      port: upstream.port,
+      path: '/v1/chat/completions',
+      method: 'POST',
+      agent,
+      headers: { 'content-type': 'application/json' },
+    },
     (answer) => {
       response.writeHead(200, { 'content-type': 'text/event-stream' })
       response.flushHeaders()

@@ -19,7 +19,16 @@ const rows: string[][] = []
 async function polylog(extra: Record<string, string> = {}): Promise<Child> {
   return await startChild(
     '../src/app/main.ts',
-    { PORT: '0', POLYLOG_DATA: join(data, String(Date.now())), OPENAI_BASE_URL: `${upstreamUrl}/v1`, OPENAI_API_KEY: 'bench', POLYLOG_LOG: 'info', POLYLOG_CONCURRENCY: '10000', POLYLOG_QUEUE_MAX: '10000', ...extra },
+    {
+      PORT: '0',
+      POLYLOG_DATA: join(data, String(Date.now())),
+      OPENAI_BASE_URL: `${upstreamUrl}/v1`,
+      OPENAI_API_KEY: 'bench',
+      POLYLOG_LOG: 'info',
+      POLYLOG_CONCURRENCY: '10000',
+      POLYLOG_QUEUE_MAX: '10000',
+      ...extra,
+    },
     polylogPort,
   )
 }
@@ -27,11 +36,22 @@ async function polylog(extra: Record<string, string> = {}): Promise<Child> {
 type Measured = { cpuPerDelta: number; perSecond: number; firstP50: number; firstP99: number; failed: number }
 
 async function measure(child: Child, path: string, streams: number, model: string, marker: string): Promise<Measured> {
-  const options = { url: `http://127.0.0.1:${child.port}${path}`, streams, marker, body: JSON.stringify({ model, input: 'go %INDEX%', messages: [{ role: 'user', content: 'go %INDEX%' }] }) }
+  const options = {
+    url: `http://127.0.0.1:${child.port}${path}`,
+    streams,
+    marker,
+    body: JSON.stringify({ model, input: 'go %INDEX%', messages: [{ role: 'user', content: 'go %INDEX%' }] }),
+  }
   const before = cpuSeconds(child.pid)
   const result = await load(options)
   const cpu = cpuSeconds(child.pid) - before
-  return { cpuPerDelta: (cpu / result.deltas) * 1e6, perSecond: result.deltas / result.seconds, firstP50: result.firstP50, firstP99: result.firstP99, failed: result.failed }
+  return {
+    cpuPerDelta: (cpu / result.deltas) * 1e6,
+    perSecond: result.deltas / result.seconds,
+    firstP50: result.firstP50,
+    firstP99: result.firstP99,
+    failed: result.failed,
+  }
 }
 
 function median(values: number[]): number {
@@ -53,7 +73,16 @@ async function compare(title: string, streams: number, model: string): Promise<v
   }
   const of = (list: Measured[], key: keyof Measured) => median(list.map((item) => item[key]))
   const line = (name: string, list: Measured[]) =>
-    rows.push([title, name, of(list, 'cpuPerDelta').toFixed(1), (of(list, 'cpuPerDelta') / of(raw, 'cpuPerDelta')).toFixed(2), of(list, 'perSecond').toFixed(0), of(list, 'firstP50').toFixed(1), of(list, 'firstP99').toFixed(1), String(of(list, 'failed'))])
+    rows.push([
+      title,
+      name,
+      of(list, 'cpuPerDelta').toFixed(1),
+      (of(list, 'cpuPerDelta') / of(raw, 'cpuPerDelta')).toFixed(2),
+      of(list, 'perSecond').toFixed(0),
+      of(list, 'firstP50').toFixed(1),
+      of(list, 'firstP99').toFixed(1),
+      String(of(list, 'failed')),
+    ])
   line('raw proxy', raw)
   line('polylog', ours)
   await proxy.stop()
@@ -63,7 +92,11 @@ async function compare(title: string, streams: number, model: string): Promise<v
 async function replay(): Promise<void> {
   const server = await polylog()
   const base = `http://127.0.0.1:${server.port}`
-  const first = await fetch(`${base}/v1/agent/chat`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ model: 'bench-2000-0', input: 'go' }) })
+  const first = await fetch(`${base}/v1/agent/chat`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ model: 'bench-2000-0', input: 'go' }),
+  })
   const runId = first.headers.get('x-run-id')
   await first.text()
   const times: number[] = []
@@ -81,7 +114,9 @@ async function replay(): Promise<void> {
   const count = 200
   await again(count)
   const cpuMs = ((cpuSeconds(server.pid) - cpuBefore) / count) * 1000
-  console.log(`replay of a run of 2,000 deltas: median ${median(times).toFixed(1)} ms, server CPU ${cpuMs.toFixed(1)} ms`)
+  console.log(
+    `replay of a run of 2,000 deltas: median ${median(times).toFixed(1)} ms, server CPU ${cpuMs.toFixed(1)} ms`,
+  )
   await server.stop()
 }
 
@@ -89,13 +124,21 @@ async function idle(): Promise<void> {
   const streams = 5000
   const { Agent, request } = await import('node:http')
   for (const name of ['raw proxy', 'polylog'] as const) {
-    const child = name === 'raw proxy' ? await startChild('raw-proxy.ts', { UPSTREAM: upstreamUrl }, jsonPort) : await polylog()
+    const child =
+      name === 'raw proxy' ? await startChild('raw-proxy.ts', { UPSTREAM: upstreamUrl }, jsonPort) : await polylog()
     const agent = new Agent({ keepAlive: true, maxSockets: streams })
     const before = residentBytes(child.pid)
     const opened = { count: 0 }
     for (let index = 0; index < streams; index++) {
       const call = request(
-        { port: child.port, host: '127.0.0.1', path: name === 'polylog' ? '/v1/agent/chat' : '/', method: 'POST', agent, headers: { 'content-type': 'application/json' } },
+        {
+          port: child.port,
+          host: '127.0.0.1',
+          path: name === 'polylog' ? '/v1/agent/chat' : '/',
+          method: 'POST',
+          agent,
+          headers: { 'content-type': 'application/json' },
+        },
         (response) => {
           opened.count += 1
           response.on('data', () => {})
@@ -103,13 +146,17 @@ async function idle(): Promise<void> {
         },
       )
       call.on('error', () => {})
-      call.end(JSON.stringify({ model: 'bench-stall', input: `go ${index}`, messages: [{ role: 'user', content: 'go' }] }))
+      call.end(
+        JSON.stringify({ model: 'bench-stall', input: `go ${index}`, messages: [{ role: 'user', content: 'go' }] }),
+      )
       if (index % 200 === 199) await new Promise((resolve) => setTimeout(resolve, 50))
     }
     while (opened.count < streams) await new Promise((resolve) => setTimeout(resolve, 100))
     await new Promise((resolve) => setTimeout(resolve, 3000))
     const bytes = (residentBytes(child.pid) - before) / streams
-    console.log(`idle streams, ${name}: ${streams} open, ${(bytes / 1024).toFixed(1)} KiB each (resident ${(residentBytes(child.pid) / 1048576).toFixed(0)} MiB)`)
+    console.log(
+      `idle streams, ${name}: ${streams} open, ${(bytes / 1024).toFixed(1)} KiB each (resident ${(residentBytes(child.pid) / 1048576).toFixed(0)} MiB)`,
+    )
     agent.destroy()
     await child.stop()
   }
@@ -118,7 +165,9 @@ async function idle(): Promise<void> {
 if (only === undefined || only === 'full') await compare('full speed, 50 streams', 50, 'bench-2000-0')
 if (only === undefined || only === 'paced') await compare('paced, 500 streams x 50/s', 500, 'bench-500-20')
 if (rows.length > 0) {
-  console.log(`\n${cpus()[0]?.model.trim()}, ${cpus().length} cores, Node ${process.version}; medians of ${rounds} rounds\n`)
+  console.log(
+    `\n${cpus()[0]?.model.trim()}, ${cpus().length} cores, Node ${process.version}; medians of ${rounds} rounds\n`,
+  )
   console.log('| load | server | CPU µs a delta | ratio | deltas/s | first delta p50 ms | p99 ms | failed |')
   console.log('|---|---|---|---|---|---|---|---|')
   for (const row of rows) console.log(`| ${row.join(' | ')} |`)

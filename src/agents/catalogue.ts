@@ -20,9 +20,15 @@ export interface Catalogue {
 export async function readCatalogue(directory: string): Promise<Catalogue> {
   let names: string[]
   try {
-    names = (await readdir(directory, { withFileTypes: true })).filter((entry) => entry.isDirectory()).map((entry) => entry.name)
+    names = (await readdir(directory, { withFileTypes: true }))
+      .filter((entry) => entry.isDirectory())
+      .map((entry) => entry.name)
   } catch (cause) {
-    throw new AppError('config_invalid', `The agents folder ${directory} cannot be read: set POLYLOG_AGENTS_DIR to a folder with agent definitions.`, { cause })
+    throw new AppError(
+      'config_invalid',
+      `The agents folder ${directory} cannot be read: set POLYLOG_AGENTS_DIR to a folder with agent definitions.`,
+      { cause },
+    )
   }
   const listings: AgentListing[] = []
   for (const name of names.toSorted()) {
@@ -33,7 +39,9 @@ export async function readCatalogue(directory: string): Promise<Catalogue> {
       listings.push({ id: name, definition: null, error: error instanceof Error ? error.message : String(error) })
     }
   }
-  const byId = new Map(listings.flatMap((listing) => (listing.definition === null ? [] : [[listing.id, listing.definition] as const])))
+  const byId = new Map(
+    listings.flatMap((listing) => (listing.definition === null ? [] : [[listing.id, listing.definition] as const])),
+  )
   if (!byId.has(chatAgentId)) {
     const reason = listings.find((listing) => listing.id === chatAgentId)?.error ?? 'there is no such folder'
     throw new AppError('config_invalid', `The agent ${chatAgentId} in ${directory} cannot be used: ${reason}.`)
@@ -41,7 +49,8 @@ export async function readCatalogue(directory: string): Promise<Catalogue> {
   return {
     get(agentId) {
       const definition = byId.get(agentId)
-      if (definition === undefined) throw new AppError('agent_not_found', `There is no agent ${JSON.stringify(agentId)}.`)
+      if (definition === undefined)
+        throw new AppError('agent_not_found', `There is no agent ${JSON.stringify(agentId)}.`)
       return definition
     },
     list: () => listings,
@@ -60,7 +69,10 @@ async function readDefinition(folder: string): Promise<AgentDefinition> {
     card,
     systemTemplate: await read(card.prompt.systemTemplate),
     userTemplate: card.prompt.userTemplate === undefined ? '{{{input}}}' : await read(card.prompt.userTemplate),
-    defaults: card.prompt.defaultsFile === undefined ? {} : (JSON.parse(await read(card.prompt.defaultsFile)) as Record<string, unknown>),
+    defaults:
+      card.prompt.defaultsFile === undefined
+        ? {}
+        : (JSON.parse(await read(card.prompt.defaultsFile)) as Record<string, unknown>),
   }
 }
 

@@ -43,7 +43,9 @@ const closeMs = 3_000
 /** A restart that comes while the old server still stops waits for it so long. */
 const lockWaitMs = 5_000
 
-export const version = (JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as { version: string }).version
+export const version = (
+  JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as { version: string }
+).version
 
 export async function compose(
   config: Config,
@@ -53,14 +55,26 @@ export async function compose(
 ): Promise<App> {
   const ids = ulidIds(() => clock.now())
   const catalogue = await readCatalogue(config.agentsDir)
-  const models = createModels({ ...config.providers, model: config.model, openaiClient: config.openaiClient, demoPaceMs: config.demoPaceMs, ids, clock })
+  const models = createModels({
+    ...config.providers,
+    model: config.model,
+    openaiClient: config.openaiClient,
+    demoPaceMs: config.demoPaceMs,
+    ids,
+    clock,
+  })
   if (models.defaultModel === 'demo/demo') {
-    log.warn('No model provider is configured: the built-in demo model answers. Set OPENAI_API_KEY (or another provider’s key), or POLYLOG_MODEL=provider/model, for a real one.')
+    log.warn(
+      'No model provider is configured: the built-in demo model answers. Set OPENAI_API_KEY (or another provider’s key), or POLYLOG_MODEL=provider/model, for a real one.',
+    )
   }
   const configs = await readModelConfigs(config.modelConfigsFile, models)
   if (config.engine === 'openclaw') {
     if (config.engineFallback === 'none') {
-      throw new AppError('config_invalid', 'POLYLOG_ENGINE is openclaw, which this version cannot use yet, and POLYLOG_ENGINE_FALLBACK is none. Use the local engine.')
+      throw new AppError(
+        'config_invalid',
+        'POLYLOG_ENGINE is openclaw, which this version cannot use yet, and POLYLOG_ENGINE_FALLBACK is none. Use the local engine.',
+      )
     }
     log.warn('POLYLOG_ENGINE is openclaw, which this version cannot use yet: the local engine runs everything.')
   }
@@ -101,7 +115,20 @@ export async function compose(
   const streams = new Streams({ store, bus, clock, metrics })
   const retention = startRetention({ store, clock, log, retentionMs: config.limits.retentionMs })
   const server = await buildServer({
-    services: { store, runs, comparisons, streams, tools, models, configs, catalogue, metrics, clock, ids, settings: { authMode: config.auth.mode, pingMs: config.pingMs, clientTimeoutMs: config.clientTimeoutMs } },
+    services: {
+      store,
+      runs,
+      comparisons,
+      streams,
+      tools,
+      models,
+      configs,
+      catalogue,
+      metrics,
+      clock,
+      ids,
+      settings: { authMode: config.auth.mode, pingMs: config.pingMs, clientTimeoutMs: config.clientTimeoutMs },
+    },
     authenticator: createAuthenticator(config.auth, { clock }),
     log,
     version,
@@ -115,7 +142,9 @@ export async function compose(
     async start() {
       const address = await server.listen({ host: config.host, port: config.port })
       scheduler.start()
-      await comparisons.settleAll().catch((error: unknown) => log.warn({ err: error }, 'comparisons could not be settled; readers will do it'))
+      await comparisons
+        .settleAll()
+        .catch((error: unknown) => log.warn({ err: error }, 'comparisons could not be settled; readers will do it'))
       return address
     },
     async stop() {
@@ -135,22 +164,45 @@ export async function compose(
 
 async function openStore(config: Config, log: Log, clock: Clock): Promise<Store> {
   if (config.databaseUrl !== null) {
-    throw new AppError('config_invalid', 'POLYLOG_DATABASE_URL names a PostgreSQL database, which this version cannot use yet. Leave it unset to use a SQLite file in the data folder.')
+    throw new AppError(
+      'config_invalid',
+      'POLYLOG_DATABASE_URL names a PostgreSQL database, which this version cannot use yet. Leave it unset to use a SQLite file in the data folder.',
+    )
   }
   try {
     mkdirSync(config.dataDir, { recursive: true })
   } catch (cause) {
-    throw new AppError('config_invalid', `The data folder ${config.dataDir} cannot be made; set POLYLOG_DATA to a folder that can be written.`, { cause })
+    throw new AppError(
+      'config_invalid',
+      `The data folder ${config.dataDir} cannot be made; set POLYLOG_DATA to a folder that can be written.`,
+      { cause },
+    )
   }
   const file = join(config.dataDir, 'polylog.db')
-  return await openSqliteStore({ file, clock, lockWaitMs, onError: (error) => log.error({ err: error }, 'the store failed') })
+  return await openSqliteStore({
+    file,
+    clock,
+    lockWaitMs,
+    onError: (error) => log.error({ err: error }, 'the store failed'),
+  })
 }
 
-async function openTools(config: Config, store: Store, log: Log, clock: Clock, environment: Record<string, string | undefined>): Promise<ToolRegistry> {
+async function openTools(
+  config: Config,
+  store: Store,
+  log: Log,
+  clock: Clock,
+  environment: Record<string, string | undefined>,
+): Promise<ToolRegistry> {
   const mcp =
     config.mcpConfigFile === null
       ? undefined
-      : await connectMcpServers(await readMcpConfig(config.mcpConfigFile), { clock, log, environment, callTimeoutMs: config.limits.toolTimeoutMs })
+      : await connectMcpServers(await readMcpConfig(config.mcpConfigFile), {
+          clock,
+          log,
+          environment,
+          callTimeoutMs: config.limits.toolTimeoutMs,
+        })
   const builtIn = createBuiltInTools({ clock, notes: store, feishu: given(config.feishu) })
   return createToolRegistry([...builtIn, ...(mcp?.entries ?? [])], { close: async () => await mcp?.close() })
 }

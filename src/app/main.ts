@@ -33,7 +33,9 @@ try {
 } catch (error) {
   // A wrong setting is the operator's to mend: a sentence, not a stack.
   const expected = error instanceof AppError || (error as { code?: string }).code === 'EADDRINUSE'
-  process.stderr.write(`Polylog cannot start. ${expected ? (error as Error).message : ((error as Error).stack ?? String(error))}\n`)
+  process.stderr.write(
+    `Polylog cannot start. ${expected ? (error as Error).message : ((error as Error).stack ?? String(error))}\n`,
+  )
   process.exit(1)
 }
 

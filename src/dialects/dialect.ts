@@ -61,7 +61,10 @@ export function addressOf(seq: number, index: number, count: number): string {
 export function parseCursor(text: string): Cursor {
   const match = /^(\d{1,15})(?:\.([1-9]\d{0,5}))?$/.exec(text.trim())
   if (match === null) {
-    throw new AppError('unknown_cursor', `The cursor ${JSON.stringify(text.slice(0, 60))} cannot be read: send the id of the last frame you got, or 0.`)
+    throw new AppError(
+      'unknown_cursor',
+      `The cursor ${JSON.stringify(text.slice(0, 60))} cannot be read: send the id of the last frame you got, or 0.`,
+    )
   }
   return { seq: Number(match[1]), index: match[2] === undefined ? null : Number(match[2]) }
 }
@@ -74,7 +77,12 @@ export function compareCursors(left: Cursor, right: Cursor): number {
 export type Encoded<State> = { readonly text: string; readonly state: State; readonly over: boolean }
 
 /** Folds `events` and gives the bytes of every frame after `cursor`. */
-export function encodeEvents<State>(dialect: Dialect<State>, state: State, events: readonly RunEvent[], cursor: Cursor): Encoded<State> {
+export function encodeEvents<State>(
+  dialect: Dialect<State>,
+  state: State,
+  events: readonly RunEvent[],
+  cursor: Cursor,
+): Encoded<State> {
   let text = ''
   let over = false
   for (const event of events) {

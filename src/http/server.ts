@@ -6,7 +6,12 @@ import helmet from '@fastify/helmet'
 import rateLimit from '@fastify/rate-limit'
 import swagger from '@fastify/swagger'
 import Fastify, { type FastifyBaseLogger, LogController } from 'fastify'
-import { jsonSchemaTransform, serializerCompiler, validatorCompiler, type ZodTypeProvider } from 'fastify-type-provider-zod'
+import {
+  jsonSchemaTransform,
+  serializerCompiler,
+  validatorCompiler,
+  type ZodTypeProvider,
+} from 'fastify-type-provider-zod'
 import { AppError } from '../errors/app-error.ts'
 import { chatRoute } from './agent-v1/chat-route.ts'
 import { messagesRoute } from './agent-v1/messages-route.ts'
@@ -60,7 +65,15 @@ export async function buildServer(options: ServerOptions): Promise<Server> {
     await server.register(cors, {
       origin: options.corsOrigins.includes('*') ? true : [...options.corsOrigins],
       methods: ['GET', 'POST', 'PATCH', 'DELETE'],
-      exposedHeaders: ['x-run-id', 'x-conversation-id', 'x-trace-id', 'x-comparison-id', 'x-trace-id-a', 'x-trace-id-b', 'retry-after'],
+      exposedHeaders: [
+        'x-run-id',
+        'x-conversation-id',
+        'x-trace-id',
+        'x-comparison-id',
+        'x-trace-id-a',
+        'x-trace-id-b',
+        'retry-after',
+      ],
       maxAge: 600,
     })
   }
@@ -70,7 +83,8 @@ export async function buildServer(options: ServerOptions): Promise<Server> {
       info: {
         title: 'Polylog',
         version: options.version,
-        description: 'Runs AI agents: one durable journal per run, read in any wire dialect, live, resumed or replayed.',
+        description:
+          'Runs AI agents: one durable journal per run, read in any wire dialect, live, resumed or replayed.',
       },
       components: {
         securitySchemes: {
@@ -95,9 +109,13 @@ export async function buildServer(options: ServerOptions): Promise<Server> {
       allowList: (request) => publicPaths.has(request.routeOptions.url ?? ''),
       keyGenerator: (request) => (request.login === null ? `ip:${request.ip}` : `user:${request.login.userId}`),
       errorResponseBuilder: (_request, context) =>
-        new AppError('rate_limited', `More than ${context.max} requests in a minute. Wait ${Math.ceil(context.ttl / 1000)} s.`, {
-          details: { retryAfterSeconds: Math.ceil(context.ttl / 1000) },
-        }),
+        new AppError(
+          'rate_limited',
+          `More than ${context.max} requests in a minute. Wait ${Math.ceil(context.ttl / 1000)} s.`,
+          {
+            details: { retryAfterSeconds: Math.ceil(context.ttl / 1000) },
+          },
+        ),
     })
   }
   server.addHook('onResponse', async (request, reply) => {

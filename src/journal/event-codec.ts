@@ -15,7 +15,10 @@ export function checkEvent(event: NewEvent): void {
   }
   const result = eventBodies[event.type]?.safeParse(event.data)
   throw new AppError('event_invalid', `The event ${event.type} does not fit its schema.`, {
-    details: { type: event.type, issues: result?.error?.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`) },
+    details: {
+      type: event.type,
+      issues: result?.error?.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`),
+    },
   })
 }
 
@@ -43,12 +46,16 @@ const lastInstant = 8_640_000_000_000_000
 function eventOf(row: Record<string, unknown> | null): RunEvent | null {
   if (row === null || typeof row !== 'object') return null
   if (!Number.isSafeInteger(row.seq) || (row.seq as number) < 1) return null
-  if (typeof row.at !== 'number' || !(Math.abs(row.at) <= lastInstant) || !Number.isSafeInteger(row.attempt)) return null
+  if (typeof row.at !== 'number' || !(Math.abs(row.at) <= lastInstant) || !Number.isSafeInteger(row.attempt))
+    return null
   const data = row.data as Record<string, unknown> | null
   if (row.type === 'text.delta') {
     return typeof data?.text === 'string' && typeof data.messageId === 'string' ? (row as RunEvent) : null
   }
-  const schema = typeof row.type === 'string' && Object.hasOwn(eventBodies, row.type) ? eventBodies[row.type as EventType] : undefined
+  const schema =
+    typeof row.type === 'string' && Object.hasOwn(eventBodies, row.type)
+      ? eventBodies[row.type as EventType]
+      : undefined
   if (schema === undefined) return null
   const parsed = schema.safeParse(data)
   return parsed.success ? ({ ...row, data: parsed.data } as RunEvent) : null

@@ -245,7 +245,8 @@ export function statusOf(state: RunState): RunStatus {
 }
 
 export function specOf(state: RunState): RunSpec {
-  if (state.accepted === undefined) throw new AppError('run_unrecoverable', 'The run has lost its first event, so it cannot go on.')
+  if (state.accepted === undefined)
+    throw new AppError('run_unrecoverable', 'The run has lost its first event, so it cannot go on.')
   return state.accepted.spec
 }
 

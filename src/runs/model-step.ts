@@ -36,13 +36,21 @@ const messageCharsMax = 64 * 1024 * 1024
 type ToolCallPart = Extract<ModelPart, { type: 'tool-call' }>
 type FinishPart = Extract<ModelPart, { type: 'finish' }>
 
-export async function runStep(writer: RunWriter, messages: ModelMessage[], tools: ModelTool[], parts: StepParts): Promise<FinishReason> {
+export async function runStep(
+  writer: RunWriter,
+  messages: ModelMessage[],
+  tools: ModelTool[],
+  parts: StepParts,
+): Promise<FinishReason> {
   const { state } = writer
   const open = state.steps.at(-1)
   const torn = open !== undefined && !open.finished ? open : undefined
   const number = torn?.step ?? (open?.step ?? 0) + 1
   const startedAt = parts.clock.now()
-  writer.push({ type: 'step.started', data: { step: number, messageId: torn?.messageId || parts.ids(), model: specOf(state).model } })
+  writer.push({
+    type: 'step.started',
+    data: { step: number, messageId: torn?.messageId || parts.ids(), model: specOf(state).model },
+  })
 
   const shower = new Shower(writer.state, number, torn?.text ?? '', torn?.reasoning ?? '', parts.ids)
   const watch = new StallWatch(parts.clock, parts.stallMs, parts.signal)
@@ -73,15 +81,22 @@ export async function runStep(writer: RunWriter, messages: ModelMessage[], tools
   }
   if (parts.signal.aborted) throw parts.signal.reason
   if (finish === undefined) {
-    throw new AppError('model_stream_incomplete', 'The model’s answer broke off before its end. Try again.', { retryable: true })
+    throw new AppError('model_stream_incomplete', 'The model’s answer broke off before its end. Try again.', {
+      retryable: true,
+    })
   }
   const end: NewEvent[] = []
   shower.end(end)
   if (end.length > 0) writer.push(...end)
   if (finish.reason === 'content-filter') {
-    throw new AppError('model_content_filtered', 'The provider’s content filter stopped the answer. Rephrase the request.')
+    throw new AppError(
+      'model_content_filtered',
+      'The provider’s content filter stopped the answer. Rephrase the request.',
+    )
   }
-  await writer.write(...closingEvents(writer.state, number, shower.messageId, calls, finish, parts, parts.clock.now() - startedAt))
+  await writer.write(
+    ...closingEvents(writer.state, number, shower.messageId, calls, finish, parts, parts.clock.now() - startedAt),
+  )
   return finish.reason
 }
 
@@ -108,16 +123,32 @@ function closingEvents(
     events.push({ type: 'tool.called', data: calledData(call, callId, step, index, parts.toolNamed(call.name)) })
   }
   if (finish.reason === 'length') {
-    events.push({ type: 'diagnostic', data: { code: 'output_truncated', message: 'The model reached its output limit; the answer is cut off.' } })
+    events.push({
+      type: 'diagnostic',
+      data: { code: 'output_truncated', message: 'The model reached its output limit; the answer is cut off.' },
+    })
   }
   events.push({
     type: 'step.done',
-    data: { step, messageId, finishReason: finish.reason, toolCalls: calls.length, durationMs, ...(finish.usage === undefined ? {} : { usage: finish.usage }) },
+    data: {
+      step,
+      messageId,
+      finishReason: finish.reason,
+      toolCalls: calls.length,
+      durationMs,
+      ...(finish.usage === undefined ? {} : { usage: finish.usage }),
+    },
   })
   return events
 }
 
-function calledData(call: ToolCallPart, callId: string, step: number, index: number, tool: Tool | undefined): EventData<'tool.called'> {
+function calledData(
+  call: ToolCallPart,
+  callId: string,
+  step: number,
+  index: number,
+  tool: Tool | undefined,
+): EventData<'tool.called'> {
   const usable = call.input !== undefined && call.rawInput.length <= inputCharsMax
   const input = usable ? (call.input ?? {}) : {}
   let note = `Call ${call.name}`
@@ -186,13 +217,20 @@ class Shower {
       if (fresh !== '') events.push({ type: 'text.delta', data: { messageId: this.messageId, text: fresh } })
       return
     }
-    for (const piece of pieces(fresh)) events.push({ type: 'text.delta', data: { messageId: this.messageId, text: piece } })
+    for (const piece of pieces(fresh))
+      events.push({ type: 'text.delta', data: { messageId: this.messageId, text: piece } })
   }
 
   private supersede(events: NewEvent[]): void {
     events.push({
       type: 'message.done',
-      data: { messageId: this.messageId, role: 'assistant', text: this.shownText, step: this.step, state: 'superseded' },
+      data: {
+        messageId: this.messageId,
+        role: 'assistant',
+        text: this.shownText,
+        step: this.step,
+        state: 'superseded',
+      },
     })
     this.messageId = this.ids()
   }
@@ -256,6 +294,10 @@ class StallWatch {
       return
     }
     const seconds = Math.round(this.stallMs / 1000)
-    this.controller.abort(new AppError('model_stalled', `The model said nothing for ${seconds} s. Try again, or raise POLYLOG_STALL_MS.`, { retryable: true }))
+    this.controller.abort(
+      new AppError('model_stalled', `The model said nothing for ${seconds} s. Try again, or raise POLYLOG_STALL_MS.`, {
+        retryable: true,
+      }),
+    )
   }
 }

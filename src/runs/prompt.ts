@@ -54,7 +54,8 @@ function blockTokens(block: Block): number {
   let tokens = 0
   for (const message of block.messages) {
     tokens += 4 + estimateTokens(message.content)
-    if (message.role === 'assistant') for (const call of message.toolCalls ?? []) tokens += 8 + estimateTokens(JSON.stringify(call.input))
+    if (message.role === 'assistant')
+      for (const call of message.toolCalls ?? []) tokens += 8 + estimateTokens(JSON.stringify(call.input))
   }
   return tokens
 }
@@ -78,7 +79,10 @@ function stepBlocks(state: RunState): Block[] {
   return state.steps.flatMap((step) => {
     if (!step.finished) return []
     const calls = step.callIds.flatMap((callId) => state.calls.get(callId) ?? [])
-    if (calls.length === 0) return step.text === '' ? [] : [{ messages: [{ role: 'assistant' as const, content: step.text }], startsTurn: false }]
+    if (calls.length === 0)
+      return step.text === ''
+        ? []
+        : [{ messages: [{ role: 'assistant' as const, content: step.text }], startsTurn: false }]
     const messages: ModelMessage[] = [
       {
         role: 'assistant',
@@ -103,14 +107,19 @@ type StoredCall = { callId: string; name: string; input: JsonValue }
 function historyBlocks(rows: MessageRow[]): Block[] {
   // Some providers count their call ids anew in every turn, so a call is known by its run and its id.
   const keyOf = (row: MessageRow, callId: string) => JSON.stringify([row.runId, callId])
-  const results = new Map(rows.flatMap((row) => (row.role === 'tool' && row.toolCallId !== null ? [[keyOf(row, row.toolCallId), row] as const] : [])))
+  const results = new Map(
+    rows.flatMap((row) =>
+      row.role === 'tool' && row.toolCallId !== null ? [[keyOf(row, row.toolCallId), row] as const] : [],
+    ),
+  )
   const blocks: Block[] = []
   for (const row of rows) {
     if (row.role === 'user') blocks.push({ messages: [{ role: 'user', content: row.content }], startsTurn: true })
     if (row.role !== 'assistant') continue
     const calls = (Array.isArray(row.metadata.toolCalls) ? row.metadata.toolCalls : []) as StoredCall[]
     if (calls.length === 0 || calls.some((call) => !results.has(keyOf(row, call.callId)))) {
-      if (row.content !== '') blocks.push({ messages: [{ role: 'assistant', content: row.content }], startsTurn: false })
+      if (row.content !== '')
+        blocks.push({ messages: [{ role: 'assistant', content: row.content }], startsTurn: false })
       continue
     }
     // A person may have edited the arguments while confirming; the result tells with what the call really ran.

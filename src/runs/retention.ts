@@ -10,7 +10,12 @@ const runsASweep = 200
 
 export type Retention = { stop(): void; sweep(): Promise<number> }
 
-export function startRetention(parts: { store: Store; clock: Clock; log: RunLog; retentionMs: number | null }): Retention {
+export function startRetention(parts: {
+  store: Store
+  clock: Clock
+  log: RunLog
+  retentionMs: number | null
+}): Retention {
   const { store, clock, log, retentionMs } = parts
   let timer: Timer | undefined
   let stopped = false

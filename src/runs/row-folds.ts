@@ -7,13 +7,21 @@ import { openInteractions, type RunState } from '../journal/run-state.ts'
 import type { InteractionRow, MessageRow, RunWrite } from '../stores/store.ts'
 import { resultForModel } from './tool-outcome.ts'
 
-export type RowChanges = Pick<RunWrite, 'run' | 'messages' | 'messageStates' | 'newInteractions' | 'interactionUpdates' | 'touchConversationAt'>
+export type RowChanges = Pick<
+  RunWrite,
+  'run' | 'messages' | 'messageStates' | 'newInteractions' | 'interactionUpdates' | 'touchConversationAt'
+>
 
 /** Adds the changes of `event` to `changes`. `state` already holds the event. */
 export function foldRows(runId: string, state: RunState, event: RunEvent, changes: RowChanges): void {
   switch (event.type) {
     case 'run.state': {
-      const run: NonNullable<RunWrite['run']> = { ...changes.run, status: event.data.to, attempt: event.attempt, wakeAt: null }
+      const run: NonNullable<RunWrite['run']> = {
+        ...changes.run,
+        status: event.data.to,
+        attempt: event.attempt,
+        wakeAt: null,
+      }
       if (event.data.to === 'running' && state.startedAt === event.at) run.startedAt = event.at
       if (event.data.to === 'waiting_user') {
         // A run that waits for a person holds no worker; its next deadline is all that is left of it.
@@ -25,7 +33,13 @@ export function foldRows(runId: string, state: RunState, event: RunEvent, change
     }
     case 'message.done':
       if (event.data.state !== 'active') {
-        addMessage(changes, state, { ...blankMessage(runId, state, event), id: event.data.messageId, role: 'assistant', content: event.data.text, state: event.data.state })
+        addMessage(changes, state, {
+          ...blankMessage(runId, state, event),
+          id: event.data.messageId,
+          role: 'assistant',
+          content: event.data.text,
+          state: event.data.state,
+        })
       }
       return
     case 'step.done': {
@@ -40,7 +54,11 @@ export function foldRows(runId: string, state: RunState, event: RunEvent, change
         id: event.data.messageId,
         role: 'assistant',
         content: step.text,
-        metadata: { runId, ...(toolCalls.length === 0 ? {} : { toolCalls }), ...(step.reasoning === '' ? {} : { reasoning: step.reasoning }) },
+        metadata: {
+          runId,
+          ...(toolCalls.length === 0 ? {} : { toolCalls }),
+          ...(step.reasoning === '' ? {} : { reasoning: step.reasoning }),
+        },
       })
       changes.touchConversationAt = event.at
       return
@@ -54,7 +72,13 @@ export function foldRows(runId: string, state: RunState, event: RunEvent, change
         role: 'tool',
         content: resultForModel(event.data),
         toolCallId: call.callId,
-        metadata: { runId, toolName: call.name, outcome: event.data.outcome, input: call.input, summary: event.data.summary },
+        metadata: {
+          runId,
+          toolName: call.name,
+          outcome: event.data.outcome,
+          input: call.input,
+          summary: event.data.summary,
+        },
       })
       if (call.interactionId !== undefined && call.decision === 'confirmed') {
         changes.interactionUpdates ??= []
@@ -143,7 +167,11 @@ function blankMessage(runId: string, state: RunState, event: RunEvent): Omit<Mes
   }
 }
 
-function interactionRow(runId: string, state: RunState, event: Extract<RunEvent, { type: 'input.required' }>): InteractionRow {
+function interactionRow(
+  runId: string,
+  state: RunState,
+  event: Extract<RunEvent, { type: 'input.required' }>,
+): InteractionRow {
   const { data, at } = event
   const call = data.callId === undefined ? undefined : state.calls.get(data.callId)
   return {

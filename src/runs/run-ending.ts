@@ -16,12 +16,20 @@ export function endingEvents(state: RunState, ending: Ending, ids: () => string)
   const events: NewEvent[] = []
   const step = state.steps.at(-1)
   if (step !== undefined && !step.finished && step.text !== '') {
-    events.push({ type: 'message.done', data: { messageId: step.messageId, role: 'assistant', text: step.text, step: step.step, state: 'abandoned' } })
+    events.push({
+      type: 'message.done',
+      data: { messageId: step.messageId, role: 'assistant', text: step.text, step: step.step, state: 'abandoned' },
+    })
   }
   for (const interaction of openInteractions(state)) {
     events.push({
       type: 'input.resolved',
-      data: { interactionId: interaction.interactionId, number: interaction.number, resolution: 'closed', by: 'system' },
+      data: {
+        interactionId: interaction.interactionId,
+        number: interaction.number,
+        resolution: 'closed',
+        by: 'system',
+      },
     })
   }
   for (const call of openCalls(state)) events.push(closedCall(call, ids))
@@ -42,7 +50,11 @@ function endedData(state: RunState, ending: Ending): Extract<NewEvent, { type: '
   const last = state.steps.findLast((step) => step.finished)
   switch (ending.status) {
     case 'succeeded':
-      return { status: 'succeeded', output: last?.text ?? '', ...(last === undefined ? {} : { messageId: last.messageId }) }
+      return {
+        status: 'succeeded',
+        output: last?.text ?? '',
+        ...(last === undefined ? {} : { messageId: last.messageId }),
+      }
     case 'failed':
       return { status: 'failed', error: ending.error }
     case 'canceled':
@@ -61,7 +73,10 @@ function closedCall(call: CallState, ids: () => string): NewEvent {
       outcome: unknown ? 'unknown' : 'cancelled',
       summary: unknown ? 'Stopped while it was under way; it may have happened.' : 'Cancelled with its run.',
       error: unknown
-        ? { code: 'tool_outcome_unknown', message: 'The run ended while this call was under way; it may have happened.' }
+        ? {
+            code: 'tool_outcome_unknown',
+            message: 'The run ended while this call was under way; it may have happened.',
+          }
         : { code: 'tool_cancelled', message: 'The run ended before this call finished.' },
       durationMs: 0,
       fullLength: 0,

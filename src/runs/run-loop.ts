@@ -93,7 +93,10 @@ export class RunLoop {
 
   private timedOut(): AppError {
     const seconds = Math.round(this.parts.limits.runMaxMs / 1000)
-    return new AppError('run_timed_out', `The run took longer than ${seconds} s and was stopped. Ask for less at once, or raise POLYLOG_RUN_MAX_MS.`)
+    return new AppError(
+      'run_timed_out',
+      `The run took longer than ${seconds} s and was stopped. Ask for less at once, or raise POLYLOG_RUN_MAX_MS.`,
+    )
   }
 
   /** Brings the run to `running`, from wherever it was left. False: it still waits for a person. */
@@ -132,7 +135,10 @@ export class RunLoop {
       if (last?.finished === true && last.callIds.length === 0) return await this.end({ status: 'succeeded' })
       const finished = writer.state.steps.filter((step) => step.finished).length
       if (finished >= parts.limits.stepsMax) {
-        throw new AppError('max_steps', `The run reached its limit of ${parts.limits.stepsMax} steps without a final answer.`)
+        throw new AppError(
+          'max_steps',
+          `The run reached its limit of ${parts.limits.stepsMax} steps without a final answer.`,
+        )
       }
       await this.step(tools)
     }
@@ -175,7 +181,10 @@ export class RunLoop {
   }
 
   private async parkForPerson(): Promise<LoopResult> {
-    await this.writer.write({ type: 'run.state', data: { from: 'running', to: 'waiting_user', trigger: 'turn.needs_input' } })
+    await this.writer.write({
+      type: 'run.state',
+      data: { from: 'running', to: 'waiting_user', trigger: 'turn.needs_input' },
+    })
     return 'parked'
   }
 
@@ -197,7 +206,11 @@ export class RunLoop {
       this.stop(failure)
       return 'lost'
     }
-    const details = { runId: this.runId, code: failure.code, err: failure.kind === 'bug' ? (failure.cause ?? failure) : failure.message }
+    const details = {
+      runId: this.runId,
+      code: failure.code,
+      err: failure.kind === 'bug' ? (failure.cause ?? failure) : failure.message,
+    }
     if (failure.kind === 'bug') this.parts.log.error(details, 'a run failed because of a fault of ours')
     else this.parts.log.warn(details, 'a run failed')
     return await this.end({ status: 'failed', error: failure.toValue() })

@@ -111,7 +111,8 @@ export class RunWriter {
     const attempt = this.state.attempt + (starts ? 1 : 0)
     const numbered = { seq: this.state.lastSeq + 1, at, attempt, type: event.type, data: event.data } as RunEvent
     if (numbered.type === 'text.delta' || numbered.type === 'reasoning.delta') {
-      if (numbered.data.text.length > eventBytesMax) throw new AppError('event_too_large', 'One delta holds at most 1 MiB of text.')
+      if (numbered.data.text.length > eventBytesMax)
+        throw new AppError('event_too_large', 'One delta holds at most 1 MiB of text.')
     }
     applyEvent(this.state, numbered)
     foldRows(this.runId, this.state, numbered, this.pendingRows)
@@ -160,7 +161,10 @@ export class RunWriter {
   }
 
   private lose(error: unknown): AppError {
-    const lost = error instanceof AppError ? error : new AppError('store_unavailable', 'The journal could not be written.', { cause: error })
+    const lost =
+      error instanceof AppError
+        ? error
+        : new AppError('store_unavailable', 'The journal could not be written.', { cause: error })
     this.lost = lost
     for (const waiter of this.waiters) waiter.reject(lost)
     this.waiters = []
@@ -171,5 +175,6 @@ export class RunWriter {
 
 function checkSize(event: NewEvent): void {
   if (event.type !== 'text.delta' && event.type !== 'reasoning.delta') return
-  if (event.data.text.length > eventBytesMax) throw new AppError('event_too_large', 'One delta holds at most 1 MiB of text.')
+  if (event.data.text.length > eventBytesMax)
+    throw new AppError('event_too_large', 'One delta holds at most 1 MiB of text.')
 }

@@ -181,7 +181,10 @@ export class Scheduler {
       }
       if (result !== 'lost' || loop.writer.lost?.kind === 'conflict') return
       // The store failed, and the run is still ours: it goes on from what was stored.
-      this.parts.log.error({ runId: row.id, err: loop.writer.lost }, 'the journal could not be written; the run goes on when it can be')
+      this.parts.log.error(
+        { runId: row.id, err: loop.writer.lost },
+        'the journal could not be written; the run goes on when it can be',
+      )
       // It got on since the last failure, so this is a new one.
       if (loop.writer.committedSeq > before) waitMs = storeRetryMs
       await this.pause(waitMs)
@@ -198,9 +201,12 @@ export class Scheduler {
     const loaded = await this.load(claimed)
     if (loaded === undefined) return
     const writer = new RunWriter(claimed.id, claimed.epoch, loaded.state, this.parts)
-    const error = new AppError('internal_error', 'The run failed because of a fault of the server. The log has the details.')
+    const error = new AppError(
+      'internal_error',
+      'The run failed because of a fault of the server. The log has the details.',
+    )
     await writer.write(...endingEvents(loaded.state, { status: 'failed', error: error.toValue() }, this.parts.ids))
-    this.parts.runEnded?.(claimed.family, 'failed')
+    await this.parts.runEnded?.(claimed.family, 'failed', claimed.id)
   }
 
   /** A claimed run as it is stored, as soon as the store answers. Undefined when it is no longer ours, or we are stopping. */
@@ -210,7 +216,8 @@ export class Scheduler {
         const state = await this.readState(claimed.id)
         // Last, since a cancel may have been recorded meanwhile; from here on the loop is known and hears of it.
         const row = await this.parts.store.readRun(claimed.id)
-        const ours = row !== undefined && row.endedAt === null && row.leaseOwner === this.node && row.epoch === claimed.epoch
+        const ours =
+          row !== undefined && row.endedAt === null && row.leaseOwner === this.node && row.epoch === claimed.epoch
         return ours ? { row, state } : undefined
       } catch (error) {
         this.parts.log.error({ runId: claimed.id, err: error }, 'a run could not be read; trying again')

@@ -53,7 +53,13 @@ export async function executeCall(tool: Tool, call: CallState, input: JsonValue,
     if (parts.signal.aborted) throw parts.signal.reason
     const error = errorOf(tool, thrown)
     const unknown = error.code === 'tool_outcome_unknown'
-    return settle({ outcome: unknown ? 'unknown' : 'threw', summary: error.message, error, fullLength: 0, truncated: false })
+    return settle({
+      outcome: unknown ? 'unknown' : 'threw',
+      summary: error.message,
+      error,
+      fullLength: 0,
+      truncated: false,
+    })
   }
 }
 
@@ -95,7 +101,10 @@ async function withinLimits(tool: Tool, input: JsonValue, call: CallState, parts
 function timedOut(tool: Tool): AppError {
   const seconds = Math.round(tool.timeoutMs / 1000)
   if (tool.effect === 'unsafe') {
-    return new AppError('tool_outcome_unknown', `${tool.name} did not answer within ${seconds} s; it may have happened. Check before you try again.`)
+    return new AppError(
+      'tool_outcome_unknown',
+      `${tool.name} did not answer within ${seconds} s; it may have happened. Check before you try again.`,
+    )
   }
   return new AppError('tool_timed_out', `${tool.name} did not answer within ${seconds} s.`)
 }
@@ -111,7 +120,11 @@ function errorOf(tool: Tool, thrown: unknown): ErrorValue {
   return { code: 'tool_failed', message: `${tool.name} failed: ${message}`.slice(0, 2000) }
 }
 
-async function fitOutput(tool: Tool, output: JsonValue, parts: ExecutionParts): Promise<Pick<Done, 'output' | 'fullLength' | 'truncated' | 'outputRef'>> {
+async function fitOutput(
+  tool: Tool,
+  output: JsonValue,
+  parts: ExecutionParts,
+): Promise<Pick<Done, 'output' | 'fullLength' | 'truncated' | 'outputRef'>> {
   const text = textOf(output)
   const charsMax = Math.min(tool.outputCharsMax, inlineCharsMax)
   if (text.length <= charsMax) return { output, fullLength: text.length, truncated: false }

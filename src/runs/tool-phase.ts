@@ -24,12 +24,23 @@ export type CallPlan =
 
 export function planCall(call: CallState, tool: Tool | undefined, tools: Pick<ToolRegistry, 'check'>): CallPlan {
   if (call.interactionId !== undefined && call.decision === undefined) return { do: 'wait' }
-  if (call.decision === 'rejected' || call.decision === 'expired' || call.decision === 'closed') return refusedPlan(call)
+  if (call.decision === 'rejected' || call.decision === 'expired' || call.decision === 'closed')
+    return refusedPlan(call)
   if (call.invalidInput !== undefined) {
-    return { do: 'close', outcome: 'failed', code: 'tool_input_invalid', message: 'The arguments are not valid JSON, or longer than 256 KiB.' }
+    return {
+      do: 'close',
+      outcome: 'failed',
+      code: 'tool_input_invalid',
+      message: 'The arguments are not valid JSON, or longer than 256 KiB.',
+    }
   }
   if (tool === undefined) {
-    return { do: 'close', outcome: 'failed', code: 'tool_not_found', message: `There is no tool ${call.name} that this agent may use.` }
+    return {
+      do: 'close',
+      outcome: 'failed',
+      code: 'tool_not_found',
+      message: `There is no tool ${call.name} that this agent may use.`,
+    }
   }
   if (call.started && tool.effect === 'unsafe') {
     // Started, and then the process died: it may have happened. A person decides, never we.
@@ -37,7 +48,13 @@ export function planCall(call: CallState, tool: Tool | undefined, tools: Pick<To
     return { do: 'ask', outcome: 'unknown', prompt }
   }
   const wrong = tools.check(tool, call.input)
-  if (wrong !== null) return { do: 'close', outcome: 'failed', code: 'tool_input_invalid', message: `The arguments do not fit: ${wrong}.` }
+  if (wrong !== null)
+    return {
+      do: 'close',
+      outcome: 'failed',
+      code: 'tool_input_invalid',
+      message: `The arguments do not fit: ${wrong}.`,
+    }
   if (call.decision === undefined && !call.started) {
     const confirm = typeof tool.confirm === 'function' ? tool.confirm(call.input) : tool.confirm
     if (confirm === 'always') return { do: 'ask', outcome: undefined, prompt: describe(tool, call.input) }
@@ -47,10 +64,17 @@ export function planCall(call: CallState, tool: Tool | undefined, tools: Pick<To
 
 function refusedPlan(call: CallState): CallPlan {
   if (call.askedUnknown) {
-    return { do: 'close', outcome: 'unknown', code: 'tool_outcome_unknown', message: 'Nobody knows whether this call happened; it was not run again.' }
+    return {
+      do: 'close',
+      outcome: 'unknown',
+      code: 'tool_outcome_unknown',
+      message: 'Nobody knows whether this call happened; it was not run again.',
+    }
   }
-  if (call.decision === 'expired') return { do: 'close', outcome: 'denied', code: 'tool_expired', message: 'Nobody decided in time.' }
-  if (call.decision === 'closed') return { do: 'close', outcome: 'cancelled', code: 'tool_cancelled', message: 'The question was closed.' }
+  if (call.decision === 'expired')
+    return { do: 'close', outcome: 'denied', code: 'tool_expired', message: 'Nobody decided in time.' }
+  if (call.decision === 'closed')
+    return { do: 'close', outcome: 'cancelled', code: 'tool_cancelled', message: 'The question was closed.' }
   return { do: 'close', outcome: 'denied', code: 'tool_denied', message: call.decisionReason ?? 'The user said no.' }
 }
 
@@ -65,7 +89,9 @@ function describe(tool: Tool, input: JsonValue): string {
 /** The tools a run may use: available, allowed by its agent, and not filtered out by the request. */
 export function toolsOf(parts: Pick<RunParts, 'tools'>, card: AgentCard, state: RunState): Tool[] {
   const wanted = specOf(state).tools
-  return parts.tools.available().filter((tool) => agentAllowsTool(card, tool.name) && (wanted === undefined || wanted.includes(tool.name)))
+  return parts.tools
+    .available()
+    .filter((tool) => agentAllowsTool(card, tool.name) && (wanted === undefined || wanted.includes(tool.name)))
 }
 
 export class ToolPhase {
@@ -175,7 +201,11 @@ export class ToolPhase {
     return `${this.writer.runId}:${call.callId}`
   }
 
-  private question(call: CallState, plan: Extract<CallPlan, { do: 'ask' }>, number: number): EventData<'input.required'> {
+  private question(
+    call: CallState,
+    plan: Extract<CallPlan, { do: 'ask' }>,
+    number: number,
+  ): EventData<'input.required'> {
     return {
       interactionId: this.parts.ids(),
       number,

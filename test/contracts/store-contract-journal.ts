@@ -47,7 +47,11 @@ export function journalContract(open: OpenStore): void {
           const run = await claimedRun(store, `r${round}`)
           await store.append(write(run, 1, { events: deltas(2, 2) }))
           const appended = store.append(
-            write(run, 3, { events: deltas(4, 2), durable: true, run: { status: 'succeeded', endedAt: start, release: true } }),
+            write(run, 3, {
+              events: deltas(4, 2),
+              durable: true,
+              run: { status: 'succeeded', endedAt: start, release: true },
+            }),
           )
           // The write is on its way after a turn of the event loop. From then on no acknowledgement can come in here,
           // so whoever reads sees the row before the writer was told that it is there.

@@ -28,7 +28,14 @@ export async function startPolylog(environment: Record<string, string> = {}, dat
   const data = dataDir ?? mkdtempSync(join(tmpdir(), 'polylog-test-'))
   const child = spawn(process.execPath, [main], {
     // Nothing of the developer's own environment: a real key must never be used by a test.
-    env: { PATH: process.env.PATH ?? '', HOST: '127.0.0.1', PORT: '0', POLYLOG_DATA: data, POLYLOG_DEMO_PACE_MS: '0', ...environment },
+    env: {
+      PATH: process.env.PATH ?? '',
+      HOST: '127.0.0.1',
+      PORT: '0',
+      POLYLOG_DATA: data,
+      POLYLOG_DEMO_PACE_MS: '0',
+      ...environment,
+    },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   let output = ''

@@ -5,7 +5,12 @@
 import { request as httpRequest, type IncomingMessage } from 'node:http'
 
 // oxlint-disable-next-line typescript/no-explicit-any -- whatever the server sent; each test asserts what it needs of it
-export type SseFrame = { id: string | undefined; event: string | undefined; data: string; json: { event: string; data: Record<string, any> } }
+export type SseFrame = {
+  id: string | undefined
+  event: string | undefined
+  data: string
+  json: { event: string; data: Record<string, any> }
+}
 
 export type SseStream = {
   readonly status: number
@@ -32,7 +37,11 @@ export async function openStream(url: string, options: StreamRequest = {}): Prom
       {
         method: options.method ?? (body === undefined ? 'GET' : 'POST'),
         agent: false,
-        headers: { accept: 'text/event-stream', ...(body === undefined ? {} : { 'content-type': 'application/json' }), ...options.headers },
+        headers: {
+          accept: 'text/event-stream',
+          ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+          ...options.headers,
+        },
       },
       (response) => resolve(follow(response, () => request.destroy())),
     )
@@ -98,7 +107,9 @@ function follow(response: IncomingMessage, leave: () => void): SseStream {
 }
 
 function parseFrame(block: string): SseFrame | undefined {
-  const fields = new Map(block.split('\n').map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 2)]))
+  const fields = new Map(
+    block.split('\n').map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 2)]),
+  )
   const data = fields.get('data')
   if (data === undefined) return undefined
   return { id: fields.get('id'), event: fields.get('event'), data, json: JSON.parse(data) }

@@ -43,7 +43,10 @@ export const agentDialect: Dialect<AgentState> = {
       case 'context.patch':
         return emit(state, { name: 'context.patch', data: { layer: event.data.layer, patch: event.data.patch } })
       case 'text.delta':
-        return emit(state, { name: 'agent.delta', data: { id: event.data.messageId, delta: event.data.text, role: 'assistant' } })
+        return emit(state, {
+          name: 'agent.delta',
+          data: { id: event.data.messageId, delta: event.data.text, role: 'assistant' },
+        })
       case 'reasoning.delta':
         return emit(state, { name: 'agent.reasoning', data: { id: event.data.reasoningId, delta: event.data.text } })
       case 'message.done':
@@ -107,7 +110,10 @@ function startOf(state: AgentState, event: EventOf<'run.accepted'>): object {
     input,
     ...(conversationId === null ? {} : { conversationId }),
     context: {
-      session: { ...(sessionId === undefined ? {} : { sessionId }), ...(conversationId === null ? {} : { conversationId }) },
+      session: {
+        ...(sessionId === undefined ? {} : { sessionId }),
+        ...(conversationId === null ? {} : { conversationId }),
+      },
       request: {
         requestId: state.runId,
         ...(spec.context === undefined ? {} : { metadata: spec.context }),
@@ -135,7 +141,15 @@ function messageFrames(state: AgentState, event: EventOf<'message.done'>): Proje
   })
 }
 
-type Change = { name?: string; status: ToolStatus; input?: unknown; message?: string; output?: unknown; error?: unknown; confirmationId?: string }
+type Change = {
+  name?: string
+  status: ToolStatus
+  input?: unknown
+  message?: string
+  output?: unknown
+  error?: unknown
+  confirmationId?: string
+}
 
 function toolFrames(state: AgentState, event: RunEvent, callId: string, change: Change): Projection<AgentState> {
   const before = state.calls.get(callId)
@@ -145,10 +159,19 @@ function toolFrames(state: AgentState, event: RunEvent, callId: string, change: 
     input: change.input === undefined ? before?.input : change.input,
     confirmationId: change.confirmationId ?? before?.confirmationId,
   }
-  return emit({ ...state, calls: new Map(state.calls).set(callId, call) }, toolFrame(callId, call, before?.status, change, event.at))
+  return emit(
+    { ...state, calls: new Map(state.calls).set(callId, call) },
+    toolFrame(callId, call, before?.status, change, event.at),
+  )
 }
 
-function toolFrame(callId: string, call: Call, previousStatus: ToolStatus | undefined, change: Change, at: number): Frame {
+function toolFrame(
+  callId: string,
+  call: Call,
+  previousStatus: ToolStatus | undefined,
+  change: Change,
+  at: number,
+): Frame {
   return {
     name: 'tool.state',
     data: {
@@ -210,7 +233,14 @@ function outputOf(done: EventData<'tool.done'>): { output?: unknown } {
   if (done.output === undefined) return {}
   if (!done.truncated) return { output: done.output }
   // The whole of it is at /v1/agent/runs/{runId}/outputs/{ref}.
-  return { output: { truncated: true, fullLength: done.fullLength, preview: done.output, ...(done.outputRef === undefined ? {} : { ref: done.outputRef }) } }
+  return {
+    output: {
+      truncated: true,
+      fullLength: done.fullLength,
+      preview: done.output,
+      ...(done.outputRef === undefined ? {} : { ref: done.outputRef }),
+    },
+  }
 }
 
 function endFrames(state: AgentState, event: EventOf<'run.ended'>): Frame[] {

@@ -32,12 +32,26 @@ export function timelineEntries(fold: TimelineFold, event: RunEvent, out: Timeli
   const at = isoTime(event.at)
   if (frames.length === 0) {
     fold.entries += 1
-    out.push({ seq: fold.entries, id: String(event.seq), event: event.type, at, atMs: event.at, payload: fold.blind ? withoutModel(event) : event.data })
+    out.push({
+      seq: fold.entries,
+      id: String(event.seq),
+      event: event.type,
+      at,
+      atMs: event.at,
+      payload: fold.blind ? withoutModel(event) : event.data,
+    })
     return
   }
   for (const [index, frame] of frames.entries()) {
     fold.entries += 1
-    out.push({ seq: fold.entries, id: addressOf(event.seq, index, frames.length), event: frame.name, at, atMs: event.at, payload: frame.data })
+    out.push({
+      seq: fold.entries,
+      id: addressOf(event.seq, index, frames.length),
+      event: frame.name,
+      at,
+      atMs: event.at,
+      payload: frame.data,
+    })
   }
 }
 

@@ -67,8 +67,7 @@ export function toStartRequest(
     input,
     earlier,
     whenBusy: body.whenBusy ?? 'queue',
-    idempotency:
-      idempotencyKey === undefined ? null : { key: idempotencyKey, route: chatRouteName, body: rawBody },
+    idempotency: idempotencyKey === undefined ? null : { key: idempotencyKey, route: chatRouteName, body: rawBody },
     ...(body.agentId === undefined ? {} : { agentId: body.agentId }),
     ...(body.conversationId === undefined ? {} : { conversationId: body.conversationId }),
     ...(body.sessionId === undefined ? {} : { sessionId: body.sessionId }),

@@ -16,7 +16,11 @@ export function messagesRoute(server: Server, services: Services): void {
         tags: ['Agent'],
         summary: 'The messages of a conversation or session',
         description: 'The newest 200, ascending. A key that nobody used is an empty list.',
-        querystring: z.object({ conversationId: optionalFilter(), sessionId: optionalFilter(), userId: z.string().max(200).optional() }),
+        querystring: z.object({
+          conversationId: optionalFilter(),
+          sessionId: optionalFilter(),
+          userId: z.string().max(200).optional(),
+        }),
         response: { 200: z.array(messageView), 400: errorBody },
       },
     },

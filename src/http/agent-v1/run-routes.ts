@@ -61,7 +61,9 @@ export function runRoutes(server: Server, services: Services): void {
         summary: 'List your runs, newest first',
         querystring: userIdQuery.extend({
           conversationId: optionalFilter(),
-          status: optionalFilter().describe('One or more of queued, running, awaiting_input, succeeded, failed, cancelled; comma-separated.'),
+          status: optionalFilter().describe(
+            'One or more of queued, running, awaiting_input, succeeded, failed, cancelled; comma-separated.',
+          ),
           limit: z.coerce.number().int().min(1).max(200).default(50),
           before: optionalFilter().describe('The runId of the last run of the page before.'),
         }),
@@ -122,13 +124,18 @@ export function runRoutes(server: Server, services: Services): void {
       schema: {
         tags: ['Agent'],
         summary: 'Attach to a run again',
-        description: 'Everything after the cursor, then live. The larger of Last-Event-ID and after counts. 204 at the very end of an ended run.',
+        description:
+          'Everything after the cursor, then live. The larger of Last-Event-ID and after counts. 204 at the very end of an ended run.',
         params: runParams,
         querystring: userIdQuery.extend({
           format: z.string().optional(),
           after: z.string().optional().describe('The id of the last frame you got; 0 or nothing for all.'),
         }),
-        response: { 204: z.null().describe('The run has ended and you have all of it.'), 400: errorBody, 404: errorBody },
+        response: {
+          204: z.null().describe('The run has ended and you have all of it.'),
+          400: errorBody,
+          404: errorBody,
+        },
       },
     },
     async (request, reply) => {
@@ -158,7 +165,10 @@ export function runRoutes(server: Server, services: Services): void {
       if (blob === undefined || blob.runId !== run.id) {
         throw new AppError('run_output_not_found', `The run has no output ${JSON.stringify(request.params.outputId)}.`)
       }
-      return reply.header('content-type', 'text/plain; charset=utf-8').serializer((body: string) => body).send(blob.body)
+      return reply
+        .header('content-type', 'text/plain; charset=utf-8')
+        .serializer((body: string) => body)
+        .send(blob.body)
     },
   )
 
@@ -185,7 +195,10 @@ export function runRoutes(server: Server, services: Services): void {
   async function timelineRun(owner: string, runId: string): Promise<RunRow> {
     const run = await store.readRun(runId)
     if (run === undefined || run.owner !== owner) {
-      throw new AppError('run_timeline_not_found', `There is no timeline for run ${JSON.stringify(runId)}: it does not exist, or is no longer kept.`)
+      throw new AppError(
+        'run_timeline_not_found',
+        `There is no timeline for run ${JSON.stringify(runId)}: it does not exist, or is no longer kept.`,
+      )
     }
     return run
   }
@@ -227,7 +240,10 @@ function statusesOf(text: string): RunStatus[] {
   return text.split(',').map((word) => {
     const status = Object.hasOwn(statusWords, word.trim()) ? statusWords[word.trim()] : undefined
     if (status === undefined) {
-      throw new AppError('invalid_request', `status: ${JSON.stringify(word.trim())} is not one of queued, running, awaiting_input, succeeded, failed, cancelled.`)
+      throw new AppError(
+        'invalid_request',
+        `status: ${JSON.stringify(word.trim())} is not one of queued, running, awaiting_input, succeeded, failed, cancelled.`,
+      )
     }
     return status
   })

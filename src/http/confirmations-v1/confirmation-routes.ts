@@ -10,7 +10,10 @@ import { callerOf, errorBody, idParam, optionalFilter, type Server, type Service
 import { confirmationStatus, confirmationView, toConfirmation } from '../views.ts'
 
 const params = z.object({ id: idParam })
-const payload = z.record(z.string(), z.json()).nullish().describe('Changes to the arguments, merged over the ones that were shown.')
+const payload = z
+  .record(z.string(), z.json())
+  .nullish()
+  .describe('Changes to the arguments, merged over the ones that were shown.')
 const userId = z.string().max(200).nullish()
 const batchMax = 20
 
@@ -28,7 +31,13 @@ const batchView = z.object({
   succeeded: z.number(),
   failed: z.number(),
   items: z.array(
-    z.object({ id: z.string(), success: z.boolean(), status: z.string().optional(), code: z.string().optional(), message: z.string().optional() }),
+    z.object({
+      id: z.string(),
+      success: z.boolean(),
+      status: z.string().optional(),
+      code: z.string().optional(),
+      message: z.string().optional(),
+    }),
   ),
 })
 
@@ -42,7 +51,9 @@ export function confirmationRoutes(server: Server, services: Services): void {
         tags: ['Tool confirmations'],
         summary: 'What waits (or waited) for your decision, newest first',
         querystring: userIdQuery.extend({
-          status: optionalFilter().pipe(z.enum(['pending', 'confirmed', 'rejected', 'failed', 'expired', 'cancelled']).optional()),
+          status: optionalFilter().pipe(
+            z.enum(['pending', 'confirmed', 'rejected', 'failed', 'expired', 'cancelled']).optional(),
+          ),
           conversationId: optionalFilter(),
           runId: optionalFilter(),
           limit: z.coerce.number().int().min(1).max(200).default(100),
@@ -88,12 +99,21 @@ export function confirmationRoutes(server: Server, services: Services): void {
         params,
         querystring: userIdQuery,
         body: z.object({ payload, userId }).nullish(),
-        response: { 200: confirmationView, 400: errorBody, 404: errorBody, 409: errorBody.describe('Decided, expired or closed before; details.confirmation is the current state.') },
+        response: {
+          200: confirmationView,
+          400: errorBody,
+          404: errorBody,
+          409: errorBody.describe('Decided, expired or closed before; details.confirmation is the current state.'),
+        },
       },
     },
     async (request) => {
       const owner = callerOf(request, services).userId
-      return toConfirmation(await decided(owner, request.params.id, () => runs.confirm(owner, request.params.id, changesOf(request.body?.payload))))
+      return toConfirmation(
+        await decided(owner, request.params.id, () =>
+          runs.confirm(owner, request.params.id, changesOf(request.body?.payload)),
+        ),
+      )
     },
   )
 
@@ -106,13 +126,19 @@ export function confirmationRoutes(server: Server, services: Services): void {
         params,
         querystring: userIdQuery,
         body: z.object({ reason: z.string().max(2000).nullish(), userId }).nullish(),
-        response: { 200: confirmationView, 404: errorBody, 409: errorBody.describe('Decided, expired or closed before; details.confirmation is the current state.') },
+        response: {
+          200: confirmationView,
+          404: errorBody,
+          409: errorBody.describe('Decided, expired or closed before; details.confirmation is the current state.'),
+        },
       },
     },
     async (request) => {
       const owner = callerOf(request, services).userId
       const reason = request.body?.reason ?? undefined
-      return toConfirmation(await decided(owner, request.params.id, () => runs.reject(owner, request.params.id, reason)))
+      return toConfirmation(
+        await decided(owner, request.params.id, () => runs.reject(owner, request.params.id, reason)),
+      )
     },
   )
 
@@ -166,9 +192,13 @@ export function confirmationRoutes(server: Server, services: Services): void {
     }
   }
 
-  async function batch<Item extends { id: string }>(items: Item[], decide: (item: Item) => Promise<InteractionRow>): Promise<z.infer<typeof batchView>> {
+  async function batch<Item extends { id: string }>(
+    items: Item[],
+    decide: (item: Item) => Promise<InteractionRow>,
+  ): Promise<z.infer<typeof batchView>> {
     if (items.length === 0) throw new AppError('empty_batch_items', 'items is empty; send 1 to 20 of them.')
-    if (items.length > batchMax) throw new AppError('batch_size_exceeded', `items holds ${items.length}; send at most ${batchMax} at once.`)
+    if (items.length > batchMax)
+      throw new AppError('batch_size_exceeded', `items holds ${items.length}; send at most ${batchMax} at once.`)
     const results: z.infer<typeof batchView>['items'] = []
     for (const item of items) {
       try {

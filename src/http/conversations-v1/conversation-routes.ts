@@ -22,7 +22,10 @@ export function conversationRoutes(server: Server, services: Services): void {
         tags: ['Conversations'],
         summary: 'Create a conversation',
         querystring: userIdQuery,
-        body: z.object({ title, userId: z.string().max(200).nullish() }).loose().nullish(),
+        body: z
+          .object({ title, userId: z.string().max(200).nullish() })
+          .loose()
+          .nullish(),
         response: { 200: conversationView, 400: errorBody },
       },
     },
@@ -80,7 +83,10 @@ export function conversationRoutes(server: Server, services: Services): void {
       const [active] = await store.openRuns(row.id)
       return {
         ...toConversation(row),
-        activeRun: active === undefined ? null : { runId: active.id, status: runStatusWord(active.status), cursor: String(active.lastSeq) },
+        activeRun:
+          active === undefined
+            ? null
+            : { runId: active.id, status: runStatusWord(active.status), cursor: String(active.lastSeq) },
       }
     },
   )
@@ -120,7 +126,8 @@ export function conversationRoutes(server: Server, services: Services): void {
     async (request, reply) => {
       const { userId } = callerOf(request, services)
       const row = await own(userId, request.params.conversationId)
-      for (const run of await store.openRuns(row.id)) await services.runs.cancel(userId, run.id, 'the conversation was deleted')
+      for (const run of await store.openRuns(row.id))
+        await services.runs.cancel(userId, run.id, 'the conversation was deleted')
       await store.deleteConversation(row.id)
       return reply.code(204).send(null)
     },
@@ -143,7 +150,10 @@ export function conversationRoutes(server: Server, services: Services): void {
     async (request, reply) => {
       const row = await own(callerOf(request, services).userId, request.params.conversationId)
       const before = request.query.before === undefined ? undefined : await beforeOf(row.id, request.query.before)
-      const rows = await store.listMessages(row.id, { limit: request.query.limit, ...(before === undefined ? {} : { before }) })
+      const rows = await store.listMessages(row.id, {
+        limit: request.query.limit,
+        ...(before === undefined ? {} : { before }),
+      })
       reply.header('cache-control', noStore)
       return rows.map(toMessage)
     },
@@ -161,7 +171,10 @@ export function conversationRoutes(server: Server, services: Services): void {
     if (message?.conversationId === conversationId) return { createdAt: message.createdAt, id: message.id }
     const at = /^\d{4}-\d{2}-\d{2}/.test(text) ? Date.parse(text) : Number.NaN
     if (Number.isNaN(at)) {
-      throw new AppError('invalid_request', 'before: must be an ISO 8601 time such as 2026-02-09T12:00:00.000Z, or the id of a message of this conversation.')
+      throw new AppError(
+        'invalid_request',
+        'before: must be an ISO 8601 time such as 2026-02-09T12:00:00.000Z, or the id of a message of this conversation.',
+      )
     }
     return { createdAt: at, id: null }
   }

@@ -14,7 +14,15 @@ export function operationRoutes(server: Server, services: Services, version: str
       schema: {
         tags: ['Operations'],
         summary: 'Is the server ready?',
-        response: { 200: z.object({ status: z.string(), timestamp: z.string(), timestampMs: z.number(), version: z.string(), model: z.string() }) },
+        response: {
+          200: z.object({
+            status: z.string(),
+            timestamp: z.string(),
+            timestampMs: z.number(),
+            version: z.string(),
+            model: z.string(),
+          }),
+        },
       },
     },
     async () => {
@@ -64,8 +72,10 @@ export function operationRoutes(server: Server, services: Services, version: str
     async () => ({ defaultModel: models.defaultModel, providers: models.list() }),
   )
 
-  server.get('/metrics', { schema: { tags: ['Operations'], summary: 'Metrics for Prometheus' } }, async (_request, reply) =>
-    reply.header('content-type', metrics.contentType).send(await metrics.text()),
+  server.get(
+    '/metrics',
+    { schema: { tags: ['Operations'], summary: 'Metrics for Prometheus' } },
+    async (_request, reply) => reply.header('content-type', metrics.contentType).send(await metrics.text()),
   )
 
   server.get('/openapi.json', { schema: { hide: true } }, async () => server.swagger())
@@ -73,7 +83,10 @@ export function operationRoutes(server: Server, services: Services, version: str
   server.get('/docs', { schema: { hide: true } }, async (_request, reply) =>
     reply
       .header('content-type', 'text/html; charset=utf-8')
-      .header('content-security-policy', "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'")
+      .header(
+        'content-security-policy',
+        "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'",
+      )
       .send(docsPage(server.swagger() as unknown as OpenApiDocument)),
   )
 }

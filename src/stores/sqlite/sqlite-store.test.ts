@@ -104,8 +104,14 @@ describe('the SQLite file', () => {
     db.exec("INSERT INTO migrations (number, name) VALUES (9999, 'from the future')")
     db.close()
 
-    await assert.rejects(openSqliteStore({ clock: systemClock, file }), { code: 'config_invalid', message: /newer version/ })
-    await assert.rejects(openSqliteStore({ clock: systemClock, file }), { code: 'config_invalid', message: /newer version/ })
+    await assert.rejects(openSqliteStore({ clock: systemClock, file }), {
+      code: 'config_invalid',
+      message: /newer version/,
+    })
+    await assert.rejects(openSqliteStore({ clock: systemClock, file }), {
+      code: 'config_invalid',
+      message: /newer version/,
+    })
     remove()
   })
 
