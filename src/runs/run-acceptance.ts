@@ -65,7 +65,16 @@ export class RunAcceptance {
           return await this.tryAccept(items, beside)
         } catch (error) {
           // The conversation changed between looking and accepting: look again.
-          if (!(error instanceof AppError) || error.code !== 'accept_stale' || attempt >= acceptTriesMax) throw error
+          if (!(error instanceof AppError) || error.code !== 'accept_stale') throw error
+          if (attempt >= acceptTriesMax) {
+            throw new AppError(
+              'store_busy',
+              'Too many requests came at once for this conversation. Try again in a moment.',
+              {
+                cause: error,
+              },
+            )
+          }
         }
       }
     })
