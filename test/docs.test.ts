@@ -140,6 +140,12 @@ test('the commands of the README do what it says', async () => {
       /"type":"interaction\.auto_decide\.timeout".*"type":"conversation\.completed".*"decision":"green"/s,
     )
     assert.match(output, /"preference":"b".*"side_b_config":"default".*\{"success":true,"scope":"mine","votes":1,/)
+    assert.match(output, /^data: \{"type":"tool_result",.*"modified":true,"paths":\["note\.txt"\]\},"is_error":false,/m)
+    assert.match(output, /^data: \{"type":"start","agentId":"agt-\w+","isNewSession":false,/m)
+    assert.match(
+      output,
+      /\{"status":"ok","service":"polylog","timestamp":\d+,"conversations":\{"total":1,"active":0\}\}/,
+    )
   } finally {
     await server.dispose()
   }

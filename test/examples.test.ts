@@ -175,6 +175,33 @@ describe('the examples', () => {
     assert.match(client.said(), /unknown_config/)
   })
 
+  it('session.sh says several things in one session, whose files stay', async () => {
+    const client = runExample(
+      'bash',
+      [
+        'examples/session.sh',
+        'use tool fs_write {"path":"a.txt","content":"hello"}',
+        'use tool fs_read {"path":"a.txt"}',
+      ],
+      server.baseUrl,
+      '',
+    )
+
+    assert.equal(await client.ended, 0, client.said())
+    const sessions = [...client.said().matchAll(/^\(session (agt-\w+)\)$/gm)].map((match) => match[1])
+    assert.equal(sessions.length, 2)
+    assert.equal(new Set(sessions).size, 1)
+    assert.match(client.said(), /"type":"tool_result".*"status":"success".*"modified":true/)
+    assert.match(client.said(), /"type":"tool_result".*"status":"success".*"modified":false/)
+  })
+
+  it('session.sh says what is wrong with a request and ends', async () => {
+    const client = runExample('bash', ['examples/session.sh', ' '], server.baseUrl, '')
+
+    assert.equal(await client.ended, 1)
+    assert.match(client.said(), /BAD_REQUEST/)
+  })
+
   it('are short enough to be read at once', () => {
     for (const file of globSync('examples/*', { cwd: root })) {
       assert.ok(readFileSync(join(root, file), 'utf8').split('\n').length <= 60, file)

@@ -12,9 +12,10 @@ import { AppError } from '../errors/app-error.ts'
 import { createAuthenticator } from '../http/caller.ts'
 import { createMetrics } from '../http/metrics.ts'
 import { buildServer } from '../http/server.ts'
+import { leaveUnknownWhereFollowed } from '../http/session-api/unknown-outcomes.ts'
 import { Streams } from '../http/stream-reply.ts'
 import { type Clock, systemClock } from '../kit/clock.ts'
-import { ulidIds } from '../kit/ids.ts'
+import { type Ids, ulidIds } from '../kit/ids.ts'
 import { readModelConfigs } from '../models/model-configs.ts'
 import { createModels } from '../models/providers.ts'
 import type { RunParts } from '../runs/run-parts.ts'
@@ -29,6 +30,9 @@ import { createBuiltInTools } from '../tools/built-in.ts'
 import { connectMcpServers } from '../tools/mcp.ts'
 import { readMcpConfig } from '../tools/mcp-config.ts'
 import { createToolRegistry } from '../tools/tool-registry.ts'
+import type { SandboxKind } from '../tools/workspace/shell-sandbox.ts'
+import { createWorkspaceTools } from '../tools/workspace/workspace-tools.ts'
+import { createWorkspaces, type WorkspaceFolders } from '../tools/workspace/workspaces.ts'
 import type { ToolRegistry } from '../tools/tool.ts'
 import type { Config } from './config.ts'
 import type { Log } from './log.ts'
@@ -85,7 +89,8 @@ export async function compose(
     log.warn('POLYLOG_ENGINE is openclaw, which this version cannot use yet: the local engine runs everything.')
   }
   const store = await openStore(config, log, clock)
-  const tools = await openTools(config, store, log, clock, environment)
+  const workspaces = createWorkspaces(config.workspaceDir)
+  const tools = await openTools(config, { store, log, clock, ids, workspaces, environment })
   const metrics = createMetrics()
   metrics.countOpenRunsWith(() => store.countRuns())
   const bus = createProcessBus()
@@ -110,6 +115,11 @@ export async function compose(
     limits: config.limits,
     log,
     countEvents: (count) => metrics.eventsStored(count),
+    async runParked(runId) {
+      await leaveUnknownWhereFollowed(runId, { store, runs }).catch((error: unknown) =>
+        log.warn({ err: error, runId }, 'a session may wait for a decision'),
+      )
+    },
     async runEnded(family, status, runId) {
       metrics.runEnded(family, status)
       await comparisons.runEnded(family, runId)
@@ -130,6 +140,7 @@ export async function compose(
       comparisons,
       streams,
       tools,
+      workspaces,
       models,
       configs,
       catalogue,
@@ -141,7 +152,9 @@ export async function compose(
         pingMs: config.pingMs,
         uploadBytes: config.limits.uploadBytes,
         fcmpHeartbeatMs: config.fcmpHeartbeatMs,
+        sessionHeartbeatMs: config.sessionHeartbeatMs,
         clientTimeoutMs: config.clientTimeoutMs,
+        workspaceDir: config.workspaceDir,
       },
     },
     authenticator: createAuthenticator(config.auth, { clock }),
@@ -202,12 +215,18 @@ async function openStore(config: Config, log: Log, clock: Clock): Promise<Store>
   })
 }
 
+type ToolParts = {
+  store: Store
+  log: Log
+  clock: Clock
+  ids: Ids
+  workspaces: WorkspaceFolders
+  environment: Record<string, string | undefined>
+}
+
 async function openTools(
   config: Config,
-  store: Store,
-  log: Log,
-  clock: Clock,
-  environment: Record<string, string | undefined>,
+  { store, log, clock, ids, workspaces, environment }: ToolParts,
 ): Promise<ToolRegistry> {
   const mcp =
     config.mcpConfigFile === null
@@ -219,7 +238,31 @@ async function openTools(
           callTimeoutMs: config.limits.toolTimeoutMs,
         })
   const builtIn = createBuiltInTools({ clock, notes: store, jobFiles: jobFilesOf(store), feishu: given(config.feishu) })
-  return createToolRegistry([...builtIn, ...(mcp?.entries ?? [])], { close: async () => await mcp?.close() })
+  const { bash, sandbox, skillsDir } = config
+  const workspace = createWorkspaceTools({
+    folders: workspaces,
+    store,
+    clock,
+    ids,
+    bash,
+    sandbox,
+    skillsDir,
+    onSandbox: (kind) => warnOfBash(kind, bash, log),
+  })
+  return createToolRegistry([...builtIn, ...workspace.entries, ...(mcp?.entries ?? [])], {
+    close: async () => {
+      await Promise.all([workspace.close(), mcp?.close()])
+    },
+  })
+}
+
+function warnOfBash(kind: SandboxKind, bash: Config['bash'], log: Log): void {
+  if (kind === 'bwrap') log.info({ sandbox: kind }, 'agents may run commands, each in a sandbox')
+  else
+    log.warn(
+      { sandbox: kind, bash },
+      'agents may run commands, with the rights of this server’s user: they can reach its files and its network. docs/workspace.md says what is not isolated.',
+    )
 }
 
 /** Unset settings are null in the configuration and absent elsewhere. */

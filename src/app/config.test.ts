@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { existsSync } from 'node:fs'
-import { isAbsolute, join, resolve } from 'node:path'
+import { basename, isAbsolute, join, resolve } from 'node:path'
 import { test } from 'node:test'
 import { AppError } from '../errors/app-error.ts'
 import { describeConfig, isLoopback, readConfig, unknownSettings } from './config.ts'
@@ -28,6 +28,9 @@ test('an empty environment gives the documented defaults', () => {
   assert.equal(config.port, 3000)
   assert.equal(config.dataDir, resolve('data'))
   assert.equal(config.workspaceDir, join(resolve('data'), 'workspace'))
+  assert.equal(config.bash, 'off')
+  assert.equal(config.sandbox, 'auto')
+  assert.equal(basename(config.skillsDir), 'skills')
   assert.equal(config.databaseUrl, null)
   assert.equal(config.model, null)
   assert.ok(Object.values(config.providers).every((value) => value === null))
@@ -87,6 +90,9 @@ test('every setting that is given is used', () => {
     OPENCLAW_TOKEN: 't',
     POLYLOG_PING_MS: '50',
     POLYLOG_WORKSPACE: 'work',
+    POLYLOG_BASH: 'confirm',
+    POLYLOG_SANDBOX: 'bwrap',
+    POLYLOG_SKILLS_DIR: 'my-skills',
     FEISHU_APP_ID: 'app',
     FEISHU_APP_SECRET: 'hush',
     FEISHU_BASE_URL: 'http://127.0.0.1:1',
@@ -118,6 +124,9 @@ test('every setting that is given is used', () => {
   assert.equal(config.engineFallback, 'none')
   assert.equal(config.pingMs, 50)
   assert.equal(config.workspaceDir, resolve('work'))
+  assert.equal(config.bash, 'confirm')
+  assert.equal(config.sandbox, 'bwrap')
+  assert.equal(config.skillsDir, resolve('my-skills'))
   assert.equal(config.mcpConfigFile, resolve('mcp.json'))
   assert.equal(config.limits.retentionMs, 1.5 * 24 * 60 * 60_000)
   assert.equal(config.limits.queueMax, 0)

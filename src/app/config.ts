@@ -46,11 +46,14 @@ export type Config = {
   readonly fcmpHeartbeatMs: number
   readonly sessionHeartbeatMs: number
   readonly workspaceDir: string
+  /** Whether agents may run commands: never, when a person agrees to each, or freely. */
+  readonly bash: 'off' | 'confirm' | 'allow'
+  readonly sandbox: 'auto' | 'bwrap' | 'unshare' | 'none'
+  readonly skillsDir: string
   readonly feishu: { readonly appId: string | null; readonly appSecret: string | null; readonly baseUrl: string | null }
   readonly mcpConfigFile: string | null
   readonly modelConfigsFile: string | null
   readonly agentsDir: string
-  readonly skillsDir: string
   readonly limits: {
     readonly jsonBodyBytes: number
     readonly uploadBytes: number
@@ -126,6 +129,9 @@ function build(read: SettingReader): Config {
     fcmpHeartbeatMs: read.whole('POLYLOG_FCMP_HEARTBEAT_MS', 5_000, 1, timerMax),
     sessionHeartbeatMs: read.whole('POLYLOG_SESSION_HEARTBEAT_MS', 2_000, 1, timerMax),
     workspaceDir: workspace === null ? join(dataDir, 'workspace') : resolve(workspace),
+    bash: read.oneOf('POLYLOG_BASH', ['off', 'confirm', 'allow']) ?? 'off',
+    sandbox: read.oneOf('POLYLOG_SANDBOX', ['auto', 'bwrap', 'unshare', 'none']) ?? 'auto',
+    skillsDir: resolve(read.text('POLYLOG_SKILLS_DIR') ?? fileURLToPath(new URL('../../skills', import.meta.url))),
     feishu: {
       appId: read.text('FEISHU_APP_ID'),
       appSecret: read.text('FEISHU_APP_SECRET'),
@@ -134,7 +140,6 @@ function build(read: SettingReader): Config {
     mcpConfigFile: mcpConfig === null ? null : resolve(mcpConfig),
     modelConfigsFile: modelConfigs === null ? null : resolve(modelConfigs),
     agentsDir: resolve(read.text('POLYLOG_AGENTS_DIR') ?? fileURLToPath(new URL('../../agents', import.meta.url))),
-    skillsDir: resolve(read.text('POLYLOG_SKILLS_DIR') ?? fileURLToPath(new URL('../../skills', import.meta.url))),
     limits: {
       jsonBodyBytes: read.whole('POLYLOG_BODY_MAX', 2 * mebibyte, 1024, 1024 * mebibyte),
       uploadBytes: read.whole('POLYLOG_UPLOAD_MAX', 20 * mebibyte, 1024, 1024 * mebibyte),
@@ -281,6 +286,8 @@ export function describeConfig(config: Config): Record<string, unknown> {
     rateLimitPerMinute: config.rateLimitPerMinute,
     engine: config.engine,
     feishu: config.feishu.appId !== null && config.feishu.appSecret !== null,
+    workspaceDir: config.workspaceDir,
+    bash: config.bash,
     mcpConfigFile: config.mcpConfigFile,
     modelConfigsFile: config.modelConfigsFile,
     limits: config.limits,

@@ -49,7 +49,3 @@ export function toAppError(thrown: unknown): AppError {
     cause: thrown,
   })
 }
-
-export function assertNever(value: never): never {
-  throw new AppError('internal_error', `Unhandled case: ${JSON.stringify(value)}`)
-}

@@ -49,6 +49,8 @@ export const errorCodes = {
   archive_bomb: 'invalid',
   skill_package_invalid: 'invalid',
   artifact_path_invalid: 'invalid',
+  workspace_outside: 'invalid',
+  file_refused: 'invalid',
 
   unauthorized: 'unauthenticated',
   forbidden: 'forbidden',

@@ -4,6 +4,7 @@ import { agentDialect } from '../dialects/agent/agent.ts'
 import { chunksDialect } from '../dialects/chunks/chunks.ts'
 import type { Dialect } from '../dialects/dialect.ts'
 import { fcmpDialect } from '../dialects/fcmp/fcmp.ts'
+import { sessionDialect } from '../dialects/session/session.ts'
 import { vercelDataDialect } from '../dialects/vercel-data/vercel-data.ts'
 import { AppError } from '../errors/app-error.ts'
 
@@ -13,6 +14,7 @@ const dialects: Readonly<Record<string, Dialect>> = {
   chunks: chunksDialect(),
   'chunks-ndjson': chunksDialect({ framing: 'ndjson' }),
   fcmp: fcmpDialect(),
+  session: sessionDialect,
 }
 
 export function dialectNamed(format: string | undefined): Dialect {
@@ -27,4 +29,12 @@ export function dialectNamed(format: string | undefined): Dialect {
     )
   }
   return dialect
+}
+
+/** How often an idle stream is kept alive: some wires say it themselves. */
+export function keepAliveMsOf(
+  dialect: Pick<Dialect, 'name'>,
+  settings: { pingMs: number; sessionHeartbeatMs: number },
+): number {
+  return dialect.name === sessionDialect.name ? settings.sessionHeartbeatMs : settings.pingMs
 }

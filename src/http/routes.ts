@@ -13,7 +13,7 @@ import type { JobService } from '../jobs/job-service.ts'
 import type { SkillRegistry } from '../skills/skill-registry.ts'
 import type { RunService } from '../runs/run-service.ts'
 import type { Store } from '../stores/store.ts'
-import type { ToolRegistry } from '../tools/tool.ts'
+import type { ToolRegistry, Workspaces } from '../tools/tool.ts'
 import type { ModelConfigs, Models } from '../models/model.ts'
 import type { Metrics } from './metrics.ts'
 import type { Streams } from './stream-reply.ts'
@@ -26,6 +26,7 @@ export type Services = {
   comparisons: ComparisonService
   streams: Streams
   tools: ToolRegistry
+  workspaces: Workspaces
   models: Models
   configs: ModelConfigs
   catalogue: Catalogue
@@ -37,7 +38,9 @@ export type Services = {
     pingMs: number
     uploadBytes: number
     fcmpHeartbeatMs: number
+    sessionHeartbeatMs: number
     clientTimeoutMs: number
+    workspaceDir: string
   }
 }
 

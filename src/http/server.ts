@@ -30,6 +30,7 @@ import { frameworkErrors, installErrorReplies } from './error-reply.ts'
 import { jobRoutes } from './jobs-v1/job-routes.ts'
 import { operationRoutes } from './operations/operation-routes.ts'
 import type { Server, Services } from './routes.ts'
+import { sessionRoutes } from './session-api/session-routes.ts'
 
 export type ServerOptions = {
   services: Services
@@ -43,7 +44,7 @@ export type ServerOptions = {
 }
 
 /** Answered without a login, also where one is required: they say nothing about anybody. */
-const publicPaths = new Set(['/v1/health', '/api/health', '/openapi.json', '/docs'])
+const publicPaths = new Set(['/v1/health', '/api/health', '/health', '/openapi.json', '/docs'])
 
 export async function buildServer(options: ServerOptions): Promise<Server> {
   const { services, authenticator } = options
@@ -142,6 +143,7 @@ export async function buildServer(options: ServerOptions): Promise<Server> {
   configRoutes(server, services)
   comparisonRoutes(server, services)
   await jobRoutes(server, services)
+  sessionRoutes(server, services)
   operationRoutes(server, services, options.version)
   return server
 }

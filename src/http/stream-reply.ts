@@ -164,17 +164,23 @@ class SocketStream {
   async pump(): Promise<void> {
     const { raw } = this
     this.lastSentAt = this.clock.now()
-    if (this.options.opening !== undefined) raw.write(this.options.opening)
-    this.armKeepAlive(this.options.keepAliveMs)
+    if (this.options.opening !== undefined) {
+      raw.write(this.options.opening)
+      this.armKeepAlive(this.options.keepAliveMs)
+    }
     try {
       while (!raw.destroyed) {
         const part = await this.source.next()
         if (part === null) break
         if (part.over) this.over = true
+        let full = false
         if (part.text !== '' && !raw.destroyed) {
           this.lastSentAt = this.clock.now()
-          if (!raw.write(part.text)) await this.drained()
+          full = !raw.write(part.text)
         }
+        // Not before the first bytes: what opens a stream is its first message on every wire.
+        if (this.timer === undefined && !this.over) this.armKeepAlive(this.options.keepAliveMs)
+        if (full) await this.drained()
         if (this.over) break
       }
       this.over ||= !raw.destroyed
@@ -196,10 +202,12 @@ class SocketStream {
         this.armKeepAlive(keepAliveMs - idleMs)
         return
       }
-      this.keepAlives += 1
-      const text = this.dialect.keepAlive(this.clock.now(), this.keepAlives)
       // A socket that is full is not idle, and must not be filled further.
-      if (text !== null && !this.raw.writableNeedDrain) this.raw.write(text)
+      if (!this.raw.writableNeedDrain) {
+        this.keepAlives += 1
+        const text = this.dialect.keepAlive(this.clock.now(), this.keepAlives)
+        if (text !== null) this.raw.write(text)
+      }
       this.lastSentAt = this.clock.now()
       this.armKeepAlive(keepAliveMs)
     })

@@ -83,6 +83,11 @@ export const runSpec = z.object({
   job: jobSpec.optional(),
   /** The skill that a job runs; where it is uploaded, `run.prepared` brings it. */
   skill: skillSpec.optional(),
+  /**
+   * Where the run may work on files: a directory below the configured workspace, named from there (`.` is the whole of
+   * it), so that the data folder can be moved. `ask`: only tools that read.
+   */
+  workspace: z.object({ dir: id, mode: z.enum(['edit', 'ask']) }).optional(),
 })
 
 /** What a person is asked. A confirmation belongs to a tool call; a question does not. */
@@ -94,6 +99,8 @@ const bodies = {
     /** The API family that accepted the run. */
     family: id,
     conversationId: id.nullable(),
+    /** True where the conversation was made together with this run. */
+    newConversation: z.boolean().optional(),
     sessionId: id.optional(),
     /** The user message of this run; null for runs without a conversation message. */
     userMessageId: id.nullable(),

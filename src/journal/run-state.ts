@@ -63,6 +63,10 @@ export type RunState = {
   /** Time spent running, over all attempts that were left in order. */
   activeMs: number
   runningSince: number | undefined
+  /** How often in a row a restart found the run at the same place: nothing more said, done or answered in between. */
+  standstills: number
+  /** What the run had come to at its last restart. */
+  restartedAt: string
   usage: { inputTokens: number; outputTokens: number }
 }
 
@@ -83,6 +87,8 @@ export function newRunState(): RunState {
     lastResolution: undefined,
     activeMs: 0,
     runningSince: undefined,
+    standstills: 0,
+    restartedAt: '',
     usage: { inputTokens: 0, outputTokens: 0 },
   }
 }
@@ -133,6 +139,11 @@ export function applyEvent(state: RunState, event: RunEvent): void {
     }
     case 'run.state':
       state.attempt = event.attempt
+      if (event.data.trigger === 'restart.requeued') {
+        const place = placeOf(state)
+        state.standstills = place === state.restartedAt ? state.standstills + 1 : 1
+        state.restartedAt = place
+      }
       if (event.data.to === 'running') {
         state.startedAt ??= event.at
         state.runningSince = event.at
@@ -249,6 +260,19 @@ export function applyEvent(state: RunState, event: RunEvent): void {
     case 'diagnostic':
       return
   }
+}
+
+function placeOf(state: RunState): string {
+  const step = state.steps.at(-1)
+  const done = [...state.calls.values()].filter((call) => call.done !== undefined).length
+  return [
+    state.steps.length,
+    step?.finished,
+    step?.text.length,
+    step?.reasoning.length,
+    done,
+    state.interactions.size,
+  ].join()
 }
 
 export function foldRun(events: Iterable<RunEvent>): RunState {

@@ -17,6 +17,7 @@ import {
   type Rig,
   type RigOptions,
   says,
+  silence,
   toolOf,
 } from '../../test/support/run-rig.ts'
 import type { RunEvent } from '../journal/event.ts'
@@ -210,6 +211,60 @@ describe('a run whose server dies after any commit', () => {
       )
       await rig.close()
     }
+  })
+})
+
+describe('a run that takes the server down again and again', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'polylog-standstill-'))
+  after(() => rmSync(folder, { recursive: true, force: true }))
+
+  /** Restarts until the run has ended; the model says one more word in each life where `saysMore`. */
+  async function livesOf(saysMore: boolean): Promise<{ lives: number; events: RunEvent[] }> {
+    let life = 0
+    let runId: string | undefined
+    const place = (number: number) => join(folder, `${saysMore}-${number}.db`)
+    for (; life < 20; life += 1) {
+      const words = Array.from({ length: saysMore ? life + 1 : 1 }, (_, index) => `${index} `)
+      const answer: Answer = async function* (_request, signal) {
+        for (const text of words) yield [{ type: 'text', text }]
+        yield* silence(signal)
+      }
+      const rig = await openRig({
+        answer,
+        file: place(life),
+        ids: countingIds(`life-${saysMore}-${life}`),
+        node: `node-${life}`,
+      })
+      if (runId === undefined) runId = (await rig.start()).run.id
+      else rig.scheduler.start()
+      const id = runId
+      const shown = words.join('')
+      await rig.until(id, ({ endedAt, lastSeq }) => endedAt !== null || lastSeq >= expectedSeq(life, saysMore))
+      const events = await allEvents(rig.store, id)
+      if ((await rig.store.readRun(id))?.endedAt !== null) {
+        await rig.close()
+        return { lives: life, events }
+      }
+      assert.equal(events.flatMap((event) => (event.type === 'text.delta' ? [event.data.text] : [])).join(''), shown)
+      crashImage(place(life), place(life + 1))
+      await rig.close()
+    }
+    return { lives: life, events: [] }
+  }
+
+  /** accepted, context.patch, running, step.started, one delta; then requeued, running, step.started and, where it says more, a delta. */
+  const expectedSeq = (life: number, saysMore: boolean) => 5 + life * (saysMore ? 4 : 3)
+
+  it('is ended after ten lives in which it got no further', async () => {
+    const { lives, events } = await livesOf(false)
+
+    assert.equal(lives, 10)
+    checkJournal(events, 'standstill')
+    assert.equal(foldRun(events).ended?.error?.code, 'run_unrecoverable')
+  })
+
+  it('goes on as long as it gets on, if only by a word', async () => {
+    assert.equal((await livesOf(true)).lives, 20)
   })
 })
 

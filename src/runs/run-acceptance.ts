@@ -65,7 +65,16 @@ export class RunAcceptance {
           return await this.tryAccept(items, beside)
         } catch (error) {
           // The conversation changed between looking and accepting: look again.
-          if (!(error instanceof AppError) || error.code !== 'accept_stale' || attempt >= acceptTriesMax) throw error
+          if (!(error instanceof AppError) || error.code !== 'accept_stale') throw error
+          if (attempt >= acceptTriesMax) {
+            throw new AppError(
+              'store_busy',
+              'Too many requests came at once for this conversation. Try again in a moment.',
+              {
+                cause: error,
+              },
+            )
+          }
         }
       }
     })
@@ -174,6 +183,7 @@ export class RunAcceptance {
           owner: request.owner,
           family: request.family,
           conversationId: place.id,
+          ...(place.exists ? {} : { newConversation: true }),
           ...(request.sessionId === undefined ? {} : { sessionId: request.sessionId }),
           userMessageId: question.userMessageId,
           input: question.input,

@@ -31,6 +31,12 @@ class CancelInterrupt extends Error {
 /** Rows of history that are looked at; what fits of them is the agent's memory policy. */
 const historyRowsMax = 400
 
+/**
+ * A run that takes the server down with it must not do so for ever: after so many restarts that found it at the same
+ * place it is ended. A run that gets on in between, if only by a word, is not stopped.
+ */
+const standstillsMax = 10
+
 export type LoopResult = 'ended' | 'parked' | 'drained' | 'lost'
 
 export class RunLoop {
@@ -106,6 +112,12 @@ export class RunLoop {
     const { writer } = this
     if (writer.state.phase === 'running') {
       writer.push({ type: 'run.state', data: { from: 'running', to: 'queued', trigger: 'restart.requeued' } })
+    }
+    if (writer.state.standstills >= standstillsMax) {
+      throw new AppError(
+        'run_unrecoverable',
+        `The run was interrupted ${standstillsMax} times at the same place; it is not tried again.`,
+      )
     }
     if (writer.state.phase === 'waiting_user') {
       await resolveDecided(writer, this.parts)
@@ -190,6 +202,7 @@ export class RunLoop {
       type: 'run.state',
       data: { from: 'running', to: 'waiting_user', trigger: 'turn.needs_input' },
     })
+    await this.parts.runParked?.(this.runId)
     return 'parked'
   }
 
@@ -206,6 +219,11 @@ export class RunLoop {
       return 'drained'
     }
     const failure = toAppError(error)
+    if (failure.code === 'store_unavailable' || failure.code === 'store_busy') {
+      // Not the run's fault: it stops here and goes on from what is stored, as soon as the store answers.
+      this.stop(failure)
+      return 'lost'
+    }
     const details = {
       runId: this.runId,
       code: failure.code,

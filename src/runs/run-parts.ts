@@ -39,6 +39,8 @@ export type RunParts = {
   limits: RunLimits
   log: RunLog
   countEvents?: (count: number) => void
+  /** Called when a run waits for a person and that is on disk. Must not throw. */
+  runParked?: (runId: string) => Promise<void>
   /** Called when the end is on disk, and waited for: what follows from it is done before the next run of the conversation. */
   runEnded?: (family: string, status: RunStatus, runId: string) => void | Promise<void>
 }

@@ -35,6 +35,7 @@ export function specFor(
     ...(config === undefined ? {} : { configName: config.name }),
     ...(config?.systemPrompt === undefined ? {} : { systemPrompt: config.systemPrompt }),
     ...(request.variant === undefined ? {} : { variant: request.variant }),
+    ...(request.workspace === undefined ? {} : { workspace: request.workspace }),
     ...(request.blind === undefined ? {} : { blind: request.blind }),
   }
 }

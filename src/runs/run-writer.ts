@@ -30,6 +30,8 @@ export class RunWriter {
   readonly state: RunState
   /** Set when an append was refused: somebody else owns the run, or the store is gone. */
   lost: AppError | undefined
+  /** The newest event that is stored. */
+  committedSeq: number
   /** Called once, when the writer is lost. */
   onLost: ((error: AppError) => void) | undefined
   /** Events that were pushed and are not committed. */
@@ -42,7 +44,6 @@ export class RunWriter {
   private pending: RunEvent[] = []
   private pendingRows: RowChanges = {}
   private pendingBarrier = false
-  private committedSeq: number
   private draining = false
   private waiters: { seq: number; resolve: () => void; reject: (error: AppError) => void }[] = []
 

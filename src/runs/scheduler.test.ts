@@ -219,6 +219,44 @@ describe('the scheduler', () => {
     })
   })
 
+  it('goes on in place when the store cannot be read for a moment', async () => {
+    const { failing, wrapStore } = flaky()
+    await withRig({ wrapStore }, async (rig) => {
+      failing.add('historyBefore')
+      const { id } = (await rig.start()).run
+      await reached(() => rig.complaints.length === 1)
+      failing.clear()
+
+      await rig.clock.advance(500)
+      await rig.until(id, ended)
+
+      const events = await rig.events(id)
+      assert.equal(foldRun(events).ended?.status, 'succeeded')
+      assert.equal(events.filter(({ type }) => type === 'run.ended').length, 1)
+    })
+  })
+
+  it('ends a run visibly when its loop trips over a fault of ours', async () => {
+    const wrapStore = (store: Store): Store =>
+      new Proxy(store, {
+        get(target, name: keyof Store) {
+          if (name === 'historyBefore') return () => Promise.resolve(new Proxy([], { get: (_, key) => explode(key) }))
+          return (target[name] as (...args: unknown[]) => unknown).bind(target)
+        },
+      })
+    const explode = (key: string | symbol): never => {
+      throw new TypeError(`a fault, at ${String(key)}`)
+    }
+    await withRig({ wrapStore }, async (rig) => {
+      const { id } = (await rig.start()).run
+      await rig.until(id, ended)
+
+      const { ended: end } = foldRun(await rig.events(id))
+      assert.equal(end?.status, 'failed')
+      assert.equal(end?.error?.code, 'internal_error')
+    })
+  })
+
   it('claims again when a claim failed', async () => {
     const { failing, wrapStore } = flaky()
     await withRig({ wrapStore, limits: { concurrency: 1 } }, async (rig) => {

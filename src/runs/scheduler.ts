@@ -6,7 +6,10 @@ import { foldRun, type RunState } from '../journal/run-state.ts'
 import type { RunEvent } from '../journal/event.ts'
 import type { Timer } from '../kit/clock.ts'
 import type { RunRow } from '../stores/store.ts'
+import { AppError } from '../errors/app-error.ts'
+import { endingEvents } from './run-ending.ts'
 import { RunLoop } from './run-loop.ts'
+import { RunWriter } from './run-writer.ts'
 import type { RunParts } from './run-parts.ts'
 
 export const leaseMs = 30_000
@@ -164,10 +167,15 @@ export class Scheduler {
     // A claim or an acceptance may have been on its way when the drain began; such a run is left as it is.
     while (!this.stopped) {
       const loop = new RunLoop(current, fold, this.parts)
+      const before = fold.lastSeq
       this.loops.set(row.id, loop)
       let result
       try {
         result = await loop.drive()
+      } catch (error) {
+        this.parts.log.error({ err: error, runId: row.id }, 'a run loop failed; the run is ended')
+        await this.endBroken(current)
+        return
       } finally {
         if (this.loops.get(row.id) === loop) this.loops.delete(row.id)
       }
@@ -177,6 +185,8 @@ export class Scheduler {
         { runId: row.id, err: loop.writer.lost },
         'the journal could not be written; the run goes on when it can be',
       )
+      // It got on since the last failure, so this is a new one.
+      if (loop.writer.committedSeq > before) waitMs = storeRetryMs
       await this.pause(waitMs)
       waitMs = Math.min(waitMs * 2, storeRetryMaxMs)
       const again = await this.load(current)
@@ -184,6 +194,19 @@ export class Scheduler {
       current = again.row
       fold = again.state
     }
+  }
+
+  /** A fault of ours must not leave a run that never ends: whatever the loop tripped over, the journal itself is sound. */
+  private async endBroken(claimed: RunRow): Promise<void> {
+    const loaded = await this.load(claimed)
+    if (loaded === undefined) return
+    const writer = new RunWriter(claimed.id, claimed.epoch, loaded.state, this.parts)
+    const error = new AppError(
+      'internal_error',
+      'The run failed because of a fault of the server. The log has the details.',
+    )
+    await writer.write(...endingEvents(loaded.state, { status: 'failed', error: error.toValue() }, this.parts.ids))
+    await this.parts.runEnded?.(claimed.family, 'failed', claimed.id)
   }
 
   /** A claimed run as it is stored, as soon as the store answers. Undefined when it is no longer ours, or we are stopping. */

@@ -23,6 +23,8 @@ export type StartRequest = {
   variant?: 'shadow'
   /** No wire says which model answers. */
   blind?: true
+  /** Where the run may work on files; `dir` is a name that `Workspaces.open` gave. */
+  workspace?: { dir: string; mode: 'edit' | 'ask' }
   /** For a conversation that has no title; else its first words are taken. */
   title?: string
   whenBusy: WhenBusy

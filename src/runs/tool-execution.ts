@@ -19,6 +19,7 @@ export type ExecutionParts = {
   idempotencyKey: string
   signal: AbortSignal
   progress(message: string): void
+  workspace?: { dir: string }
   putBlob(id: string, body: string): Promise<void>
 }
 
@@ -75,6 +76,7 @@ async function withinLimits(tool: Tool, input: JsonValue, call: CallState, parts
     signal: limit.signal,
     now: () => parts.clock.now(),
     progress: parts.progress,
+    ...(parts.workspace === undefined ? {} : { workspace: parts.workspace }),
   }
   let forget = () => {}
   try {

@@ -99,7 +99,10 @@ function describe(tool: Tool, input: JsonValue): string {
   }
 }
 
-/** The tools a run may use: available, allowed by its agent, and not filtered out by the request. */
+/**
+ * The tools a run may use: available, allowed by its agent, not filtered out by the request, and fit for its workspace:
+ * those that need one only where there is one, and in mode `ask` only those that read.
+ */
 export function toolsOf(parts: Pick<RunParts, 'tools'>, card: AgentCard, state: RunState): Tool[] {
   const spec = specOf(state)
   return parts.tools
@@ -107,6 +110,8 @@ export function toolsOf(parts: Pick<RunParts, 'tools'>, card: AgentCard, state: 
     .filter((tool) => offeredTo(tool, state))
     .filter((tool) => tool.audience !== undefined || agentAllowsTool(card, tool.name))
     .filter((tool) => tool.audience !== undefined || spec.tools === undefined || spec.tools.includes(tool.name))
+    .filter((tool) => spec.workspace !== undefined || tool.needsWorkspace !== true)
+    .filter((tool) => spec.workspace?.mode !== 'ask' || tool.effect === 'read')
 }
 
 function offeredTo(tool: Tool, state: RunState): boolean {
@@ -198,6 +203,7 @@ export class ToolPhase {
 
   private start(call: CallState, tool: Tool, input: JsonValue): void {
     const { state } = this.writer
+    const { workspace } = specOf(state)
     const execution = executeCall(tool, call, input, {
       clock: this.parts.clock,
       ids: this.parts.ids,
@@ -211,6 +217,7 @@ export class ToolPhase {
           this.writer.push({ type: 'tool.progress', data: { callId: call.callId, message: message.slice(0, 8000) } })
         }
       },
+      ...(workspace === undefined ? {} : { workspace: { dir: workspace.dir } }),
       putBlob: (id, body) => this.parts.store.putBlob(id, this.writer.runId, body),
     })
       .then((done) => {

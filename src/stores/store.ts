@@ -287,6 +287,28 @@ export type VoteCount = Pick<ComparisonRow, 'configA' | 'configB' | 'firstSideIs
   count: number
 }
 
+/** A file as a session knows it: what it read last, or wrote. */
+export type FileVersionRow = {
+  /** The conversation, or the run where there is none. */
+  scope: string
+  /** Named from the workspace. */
+  path: string
+  /** SHA-256 of the content that the session knows, or was about to write. */
+  hash: string
+  /** Set where the session writes: the call's idempotency key, and what the file was before (null: not there). */
+  write: { key: string; before: string | null; replacements: number } | null
+  at: number
+}
+
+/** One line of a to-do list. */
+export type TodoItem = {
+  id: string
+  title: string
+  status: 'pending' | 'in_progress' | 'completed'
+  assignee?: string
+  notes?: string
+}
+
 export type NoteRow = { id: string; owner: string; text: string; createdAt: number }
 
 export interface Store {
@@ -350,6 +372,8 @@ export interface Store {
     owner: string,
     page: { limit: number; before?: { updatedAt: number; id: string } },
   ): Promise<ConversationRow[]>
+  /** Of the conversations whose id begins with `prefix`: how many there are, and in how many a run has not ended. */
+  countConversations(prefix: string): Promise<{ total: number; active: number }>
   renameConversation(id: string, title: string | null, at: number): Promise<ConversationRow | undefined>
   /** With its messages, their feedback, runs, events, interactions and blobs. Refused with `conversation_busy` while a run in it has not ended. */
   deleteConversation(id: string): Promise<boolean>
@@ -422,6 +446,15 @@ export interface Store {
   /** How many blobs of a run have ids that begin so. */
   countBlobs(runId: string, prefix: string): Promise<number>
   readBlob(id: string): Promise<{ runId: string; body: string } | undefined>
+
+  // What a session knows of its files, and its to-do list; gone with their conversation or run.
+  readFileVersion(scope: string, path: string): Promise<FileVersionRow | undefined>
+  /** Replaces what was known of the file. */
+  saveFileVersion(row: FileVersionRow): Promise<void>
+  /** Empty where there is none. */
+  readTodos(scope: string): Promise<TodoItem[]>
+  /** Replaces the whole list. */
+  saveTodos(scope: string, todos: TodoItem[], at: number): Promise<void>
 
   // Notes of a user
   addNote(note: NoteRow): Promise<void>

@@ -94,6 +94,7 @@ function named(tool: Tool, name: string): Tool {
     inputSchema: tool.inputSchema,
     timeoutMs: tool.timeoutMs,
     outputCharsMax: tool.outputCharsMax,
+    ...(tool.needsWorkspace === true ? { needsWorkspace: true as const } : {}),
     describe: (input) => tool.describe(input),
     run: (input, context) => tool.run(input, context),
   }

@@ -15,6 +15,8 @@ export type ToolContext = {
   now(): number
   /** A line for people while the tool works. */
   progress(message: string): void
+  /** Set where the run may work on files: its directory, named from the configured workspace. */
+  workspace?: { dir: string }
 }
 
 /** `ok: false` is an answer that says no (a business failure). An exception is something else: throw it. */
@@ -56,9 +58,20 @@ export interface Tool {
   readonly timeoutMs: number
   /** Longer outputs are cut and kept whole beside the journal. */
   readonly outputCharsMax: number
+  /** Offered only to runs that have a working directory. */
+  readonly needsWorkspace?: true
   /** A sentence for people: what a call with these arguments is about to do. */
   describe(input: JsonValue): string
   run(input: JsonValue, context: ToolContext): Promise<ToolResult>
+}
+
+/** The directories that runs may work in, all below the configured workspace. */
+export interface Workspaces {
+  /**
+   * The name to put into a run's `workspace.dir`. `asked` may be absolute or relative to the workspace. Makes the
+   * directory where it is missing. Throws `workspace_outside` where it is not inside, or a link leads to it.
+   */
+  open(asked: string): Promise<string>
 }
 
 export type ToolListing = {

@@ -46,6 +46,26 @@ export function conversationContract(open: OpenStore): void {
     )
 
     test(
+      'are counted by the beginning of their ids, and those in which a run has not ended',
+      opened(async ({ store }) => {
+        for (const id of ['agt-1', 'agt-2']) {
+          await store.accept(inConversation(`r-${id}`, id, 'absent', { claim: claimNow }))
+        }
+        await store.accept(inConversation('again', 'agt-2', 'present', { expectBehind: 'r-agt-2' }))
+        await store.createConversation({ id: 'agt-3', owner, title: null, createdAt: start, updatedAt: start })
+        await store.createConversation({ id: 'agt', owner, title: null, createdAt: start, updatedAt: start })
+        await store.accept(inConversation('other', 'b', 'absent'))
+        assert.deepEqual(await store.countConversations('agt-'), { total: 3, active: 2 })
+
+        const run = await store.readRun('r-agt-1')
+        await endRun(store, run!, run!.lastSeq)
+
+        assert.deepEqual(await store.countConversations('agt-'), { total: 3, active: 1 })
+        assert.deepEqual(await store.countConversations('nobody'), { total: 0, active: 0 })
+      }),
+    )
+
+    test(
       'are renamed where they exist',
       opened(async ({ store }) => {
         await store.createConversation({ id: 'c', owner, title: 'Old', createdAt: start, updatedAt: start })

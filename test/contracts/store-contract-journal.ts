@@ -41,6 +41,33 @@ export function journalContract(open: OpenStore): void {
     )
 
     test(
+      'that ended a run are found by whoever sees that it has ended',
+      opened(async ({ store }) => {
+        for (let round = 0; round < 40; round += 1) {
+          const run = await claimedRun(store, `r${round}`)
+          await store.append(write(run, 1, { events: deltas(2, 2) }))
+          const appended = store.append(
+            write(run, 3, {
+              events: deltas(4, 2),
+              durable: true,
+              run: { status: 'succeeded', endedAt: start, release: true },
+            }),
+          )
+          // The write is on its way after a turn of the event loop. From then on no acknowledgement can come in here,
+          // so whoever reads sees the row before the writer was told that it is there.
+          await new Promise((resolve) => setImmediate(resolve))
+          for (let tries = 0; tries < 1_000_000; tries += 1) if ((await store.readRun(run.id))?.endedAt === start) break
+
+          const page = await store.readEvents(run.id, round % 4, 100)
+
+          assert.equal(page.nextAfter, 5)
+          assert.equal(page.atHead, true)
+          await appended
+        }
+      }),
+    )
+
+    test(
       'after any cursor are exactly those that came after it, whatever the page size',
       opened(async ({ store, reopen }) => {
         const run = await claimedRun(store, 'r')

@@ -13,6 +13,7 @@ import { jobContract } from './store-contract-jobs.ts'
 import { journalContract } from './store-contract-journal.ts'
 import { turnContract } from './store-contract-turns.ts'
 import { upkeepContract } from './store-contract-upkeep.ts'
+import { workspaceContract } from './store-contract-workspace.ts'
 
 export type OpenedStore = {
   store: Store
@@ -36,5 +37,6 @@ export function storeContract(name: string, open: OpenStore): void {
     conversationContract(open)
     turnContract(open)
     comparisonContract(open)
+    workspaceContract(open)
   })
 }

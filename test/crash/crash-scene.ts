@@ -163,8 +163,18 @@ export class CrashScene {
     return response.status
   }
 
+  /** Decides whatever a person is asked before, and leaves the question about this tool open. */
+  untilAsked(tool: string): Promise<SseFrame> {
+    // The question is stored before it is shown, so it could be answered too early by whoever lists what is pending.
+    return this.decideUntil(toolIs(tool, 'awaiting_input'), 'reject', tool)
+  }
+
   /** Decides whatever a person is asked, until `fits`. */
-  async decideUntil(fits: (frame: SseFrame) => boolean, unknown: Decide = 'reject'): Promise<SseFrame> {
+  async decideUntil(
+    fits: (frame: SseFrame) => boolean,
+    unknown: Decide = 'reject',
+    exceptAbout?: string,
+  ): Promise<SseFrame> {
     const { stream } = this
     const watch = { over: false }
     const found = stream.waitFor(fits).finally(() => {
@@ -182,8 +192,9 @@ export class CrashScene {
           continue
         }
         frames = stream.frames.length
-        for (const { id, outcome } of await this.pending()) {
-          if (!watch.over && !this.decided.has(id)) await this.decide(id, outcome === 'unknown' ? unknown : 'confirm')
+        for (const { id, outcome, toolName } of await this.pending()) {
+          if (!watch.over && !this.decided.has(id) && toolName !== exceptAbout)
+            await this.decide(id, outcome === 'unknown' ? unknown : 'confirm')
         }
       }
     })()

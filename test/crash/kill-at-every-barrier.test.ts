@@ -61,14 +61,13 @@ type Held = {
 }
 
 const lastDelta = (text: string) => (scene: CrashScene) => scene.waitFor((frame) => frame.json.data.delta === text)
-const parked = (tool: string) => (scene: CrashScene) => scene.decideUntil(toolIs(tool, 'awaiting_input'))
+const parked = (tool: string) => (scene: CrashScene) => scene.untilAsked(tool)
 const atStep = (step: number) => async (scene: CrashScene) => {
   await scene.decideUntil(toolIs('send_feishu_message', 'succeeded'))
   await eventually(async () => ((await scene.asked()).includes(step) ? true : undefined), `step ${step} is asked`)
 }
 const sending = async (scene: CrashScene) => {
-  await scene.decideUntil(toolIs('send_feishu_message', 'running'))
-  await scene.decideUntil(toolIs('send_feishu_message', 'awaiting_input'))
+  await scene.untilAsked('send_feishu_message')
   for (const { id } of await scene.pending()) await scene.decide(id, 'confirm')
   // Feishu has recorded the message and does not answer: the call is under way.
   await eventually(async () => ((await scene.sent()).messages === 1 ? true : undefined), 'the message arrives')
@@ -236,7 +235,7 @@ describe('a server that is killed the moment a client sees …', { concurrency: 
     {
       name: 'that its confirmation was taken',
       reach: async (scene) => {
-        await scene.decideUntil(toolIs('send_feishu_message', 'awaiting_input'))
+        await scene.untilAsked('send_feishu_message')
         for (const { id } of await scene.pending()) assert.equal(await scene.decide(id, 'confirm'), 200)
       },
     },

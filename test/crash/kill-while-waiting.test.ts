@@ -21,7 +21,7 @@ after(async () => {
 })
 
 async function parks(scene: CrashScene, tool: string): Promise<void> {
-  await scene.decideUntil(toolIs(tool, 'awaiting_input'))
+  await scene.untilAsked(tool)
   await eventually(
     async () => ((await scene.timeline()).status === 'awaiting_input' ? true : undefined),
     'the run parks',

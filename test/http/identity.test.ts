@@ -43,7 +43,7 @@ describe('where a login is required', () => {
     assert.ok(routes.length > 10)
     for (const [method, path] of routes) {
       const answer = await required.call(method, path, method === 'GET' ? {} : { body: {} })
-      if (path === '/v1/health' || path === '/api/health') {
+      if (['/v1/health', '/api/health', '/health'].includes(path)) {
         assert.equal(answer.status, 200)
         continue
       }
@@ -275,6 +275,11 @@ describe('somebody else’s ids', () => {
     'GET /api/ab/metrics': { expect: saysNothingAboutAnybody },
     'GET /api/get_configs': { expect: saysNothingAboutAnybody },
     'GET /api/health': { expect: saysNothingAboutAnybody },
+    'POST /api/chat/stream': {
+      body: ({ conversationId }) => ({ message: 'hi', agentId: conversationId }),
+      expect: saysNothingAboutAnybody,
+    },
+    'GET /health': { expect: saysNothingAboutAnybody },
     'GET /v1/health': { expect: saysNothingAboutAnybody },
     'GET /v1/tools': { expect: saysNothingAboutAnybody },
     'GET /v1/providers': { expect: saysNothingAboutAnybody },

@@ -145,17 +145,19 @@ describe('MCP and missing tools', () => {
     assert.equal(typeof lame?.reason, 'string')
   })
 
-  test('what cannot be used is not offered to the provider; everything else is', async () => {
+  test('what cannot be used, or needs a working directory, is not offered to the provider; everything else is', async () => {
     const user = someone()
 
     await house.chatToEnd(user, user)
 
     const [asked] = await house.asked(user)
     const offered = ((asked?.body.tools ?? []) as Json[]).map((tool) => tool.function.name as string)
-    // Those of jobs are offered to jobs.
+    // Those of jobs are offered to jobs, those of a workspace to runs that have one.
     const forAll = (await listed()).filter((tool) => tool.audience === undefined)
     const usable = forAll.filter((tool) => tool.available).map((tool) => tool.name as string)
-    assert.deepEqual(offered.toSorted(), usable.toSorted())
+    const fit = usable.filter((name) => !/^(?:fs|bash|todo)_|^skills$/.test(name))
+    assert.ok(fit.length < usable.length)
+    assert.deepEqual(offered.toSorted(), fit.toSorted())
     assert.ok(!offered.includes('send_feishu_message'))
     for (const name of offered) assert.match(name, /^[a-zA-Z0-9_-]{1,64}$/)
   })

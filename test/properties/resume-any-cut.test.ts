@@ -148,21 +148,23 @@ describe('a run that has ended can be resumed after any frame', () => {
     })
   }
 
-  it('also in a dialect whose frames carry no ids, after any event of the journal', async () => {
-    for (const scenario of scenarios.filter(({ name }) => name === 'confirmed' || name === 'plain')) {
-      const { runId, whole: native } = await runThrough(scenario)
-      const last = Number(idsOf(native).at(-1)?.split('.')[0])
-      const whole = (await read(streamUrl(runId, '?format=vercel-ai'))).text
-      let rest = whole
-      for (let seq = 1; seq <= last; seq += 1) {
-        const { status, text } = await read(streamUrl(runId, `?format=vercel-ai&after=${seq}`))
-        assert.equal(status, seq === last ? 204 : 200)
-        assert.ok(rest.endsWith(text), `what comes after ${seq} is an end of what came after ${seq - 1}`)
-        rest = text
+  for (const format of ['vercel-ai', 'session']) {
+    it(`also in ${format}, whose frames carry no ids, after any event of the journal`, async () => {
+      for (const scenario of scenarios.filter(({ name }) => name === 'confirmed' || name === 'plain')) {
+        const { runId, whole: native } = await runThrough(scenario)
+        const last = Number(idsOf(native).at(-1)?.split('.')[0])
+        const whole = (await read(streamUrl(runId, `?format=${format}`))).text
+        let rest = whole
+        for (let seq = 1; seq <= last; seq += 1) {
+          const { status, text } = await read(streamUrl(runId, `?format=${format}&after=${seq}`))
+          assert.equal(status, seq === last ? 204 : 200)
+          assert.ok(rest.endsWith(text), `what comes after ${seq} is an end of what came after ${seq - 1}`)
+          rest = text
+        }
+        assert.equal(rest, '')
       }
-      assert.equal(rest, '')
-    }
-  })
+    })
+  }
 
   it('and after nothing else: a frame that the run never had is refused', async () => {
     const { runId, whole } = await runThrough(scenarios[0] as Scenario)

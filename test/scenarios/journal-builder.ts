@@ -52,6 +52,7 @@ export class JournalBuilder {
       owner: 'ada',
       family: 'agent',
       conversationId: 'conversation-1',
+      ...(options.isNew === true ? { newConversation: true } : {}),
       sessionId: 'session-1',
       userMessageId: 'message-user',
       input,

@@ -89,6 +89,11 @@ test('during a running tool: the tool is told, and its call is closed', async ()
   await house.provider.script([calls(['slow', { text: client }])], client)
   const stream = await ask(house, client, client)
   await stream.waitFor('tool_start')
+  // The tool has really begun when it tells of its progress.
+  await until('the tool to begin', async () => {
+    const timeline = await house.call('GET', `/v1/agent/runs/${stream.traceId}/timeline?client_id=${client}`)
+    return timeline.text.includes('halfway') ? true : undefined
+  })
   const before = effects.lines().filter((line) => line === 'slow cancelled').length
 
   const frames = await cancelAndCheck(client, stream, 'conversation')

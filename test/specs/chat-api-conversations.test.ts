@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { ask, get, post, textOf } from '../support/chat-api.ts'
 import { type Effects, effectsFile, stdioFake } from '../support/fake-mcp.ts'
-import { calls, hangsAfter, type House, type Json, says, someone, startHouse } from '../support/house.ts'
+import { calls, hangsAfter, type House, type Json, says, someone, startHouse, until } from '../support/house.ts'
 
 let house: House
 let effects: Effects
@@ -357,4 +357,25 @@ describe('Ownership', () => {
 
     assert.equal(answer.status, 404)
   })
+})
+
+test('an answer asked for again that a crash cut off takes the place of the old one after the restart, and not before', async () => {
+  const client = someone()
+  await house.provider.script([says('Old.'), hangsAfter('Half'), says('New.')], client)
+  const first = await ask(house, client, client)
+  await first.toEnd()
+  const contents = async () => {
+    const { body } = await post(house, 'load_conversation', client, { conversation_id: first.conversationId })
+    return body.messages.map((message: Json) => message.content) as string[]
+  }
+  const again = await ask(house, client, { conversation_id: first.conversationId, is_refresh: true })
+  await again.waitFor('chunk')
+  assert.deepEqual(await contents(), [client, 'Old.'])
+
+  await house.polylog.kill()
+  house = await house.restart()
+
+  const status = () => get(house, `trace/${again.traceId}`, client).then(({ body }) => body.trace.status as string)
+  await until('the end', async () => ((await status()) === 'completed' ? true : undefined))
+  assert.deepEqual(await contents(), [client, 'New.'])
 })

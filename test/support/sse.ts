@@ -4,11 +4,11 @@
 
 import { request as httpRequest, type IncomingMessage } from 'node:http'
 
-// oxlint-disable-next-line typescript/no-explicit-any -- whatever the server sent; each test asserts what it needs of it
 export type SseFrame = {
   id: string | undefined
   event: string | undefined
   data: string
+  // oxlint-disable-next-line typescript/no-explicit-any -- whatever the server sent; each test asserts what it needs of it
   json: { event: string; data: Record<string, any> }
 }
 

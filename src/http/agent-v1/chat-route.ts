@@ -1,7 +1,7 @@
 // POST /v1/agent/chat: starts a run and streams it (CHAT-030).
 
 import { z } from 'zod'
-import { dialectNamed } from '../formats.ts'
+import { dialectNamed, keepAliveMsOf } from '../formats.ts'
 import { callerOf, errorBody, type Server, type Services } from '../routes.ts'
 import { startHeaders, startOrResume } from '../start-or-resume.ts'
 import { chatBody, toStartRequest } from './chat-request.ts'
@@ -17,7 +17,7 @@ export function chatRoute(server: Server, services: Services): void {
         description:
           'Starts a run and streams it. The run and its input are stored before the first byte. Closing the connection does not stop the run: come back with GET /v1/agent/runs/{runId}/stream.',
         querystring: z.object({
-          format: z.string().optional().describe('sse (default), vercel-ai, chunks, chunks-ndjson or fcmp'),
+          format: z.string().optional().describe('sse (default), vercel-ai, chunks, chunks-ndjson, fcmp or session'),
           userId: z.string().max(200).optional(),
         }),
         headers: startHeaders,
@@ -44,7 +44,7 @@ export function chatRoute(server: Server, services: Services): void {
         run,
         dialect,
         cursor,
-        keepAliveMs: settings.pingMs,
+        keepAliveMs: keepAliveMsOf(dialect, settings),
         ...(run.conversationId === null
           ? {}
           : { headers: { 'x-conversation-id': encodeURIComponent(run.conversationId) } }),

@@ -7,7 +7,7 @@ import { isoTime } from '../../kit/clock.ts'
 import type { RunStatus } from '../../journal/event.ts'
 import type { RunRow } from '../../stores/store.ts'
 import { checkCursor, cursorOf } from '../cursor.ts'
-import { dialectNamed } from '../formats.ts'
+import { dialectNamed, keepAliveMsOf } from '../formats.ts'
 import { callerOf, errorBody, idParam, optionalFilter, type Server, type Services, userIdQuery } from '../routes.ts'
 import { runStatusWord, runView, toRun } from '../views.ts'
 
@@ -143,7 +143,7 @@ export function runRoutes(server: Server, services: Services): void {
       const cursor = cursorOf(request.headers['last-event-id'], request.query.after)
       const run = await runs.get(callerOf(request, services).userId, request.params.runId)
       if (await checkCursor(cursor, run, dialect, store)) return reply.code(204).send(null)
-      await streams.reply(reply, { run, dialect, cursor, keepAliveMs: settings.pingMs })
+      await streams.reply(reply, { run, dialect, cursor, keepAliveMs: keepAliveMsOf(dialect, settings) })
       return reply
     },
   )

@@ -20,6 +20,7 @@ import { interactionWriter } from './interaction-queries.ts'
 import { journalWriter, recoverJournal } from './journal-queries.ts'
 import { messageWriter } from './message-queries.ts'
 import { noteWriter } from './note-queries.ts'
+import { workspaceWriter } from './workspace-queries.ts'
 import { RunCache } from './run-cache.ts'
 import { givesUp, runWriter } from './run-queries.ts'
 import { spoilsOnlyItsCommand, toStoreError } from './sqlite-errors.ts'
@@ -44,6 +45,7 @@ export function batchWriter(db: DatabaseSync) {
   const messages = messageWriter(db)
   const interactions = interactionWriter(db)
   const notes = noteWriter(db)
+  const workspace = workspaceWriter(db)
   const feedback = feedbackWriter(db)
   const comparisons = comparisonWriter(db)
   const { accept, startHeld } = acceptWriter(db, cache, { runs, conversations, messages, journal })
@@ -99,6 +101,8 @@ export function batchWriter(db: DatabaseSync) {
       return result
     },
     putBlob: (input) => nothing(runs.putBlob(input)),
+    saveFileVersion: (row) => nothing(workspace.saveFile(row)),
+    saveTodos: (list) => nothing(workspace.saveTodos(list)),
     addNote: (note) => nothing(notes.add(note)),
     expireRuns: (input) => runs.expire(input),
     check: () => nothing(writeCheck.run()),

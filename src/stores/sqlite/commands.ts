@@ -16,12 +16,14 @@ import type {
   Decision,
   FeedbackRow,
   HeldStart,
+  FileVersionRow,
   InteractionRow,
   MessageState,
   NoteRow,
   Reaction,
   RunRow,
   RunWrite,
+  TodoItem,
 } from '../store.ts'
 
 /** The events of one append, encoded on the main thread. `id` is that of the row in the tail, and grows. */
@@ -60,6 +62,8 @@ export type Commands = {
   }
   voteComparison: { takes: { id: string; vote: ComparisonVote }; gives: { voted: boolean; row: ComparisonRow } | null }
   putBlob: { takes: { id: string; runId: string; body: string }; gives: null }
+  saveFileVersion: { takes: FileVersionRow; gives: null }
+  saveTodos: { takes: { scope: string; todos: TodoItem[]; at: number }; gives: null }
   addNote: { takes: NoteRow; gives: null }
   expireRuns: { takes: { endedBefore: number; limit: number }; gives: number }
   check: { takes: null; gives: null }

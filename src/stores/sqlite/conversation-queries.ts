@@ -26,6 +26,11 @@ export function conversationReader(db: DatabaseSync) {
   const newestBefore = db.prepare(
     'SELECT * FROM conversations WHERE owner = ? AND (updated_at, id) < (?, ?) ORDER BY updated_at DESC, id DESC LIMIT ?',
   )
+  const total = db.prepare('SELECT count(*) AS count FROM conversations WHERE id >= ? AND id < ?')
+  const active = db.prepare(
+    `SELECT count(DISTINCT conversation_id) AS count FROM runs
+     WHERE conversation_id >= ? AND conversation_id < ? AND ${unfinished}`,
+  )
   const one = (row: Row | undefined) => (row === undefined ? undefined : toConversation(row))
 
   return {
@@ -35,6 +40,11 @@ export function conversationReader(db: DatabaseSync) {
       const rows =
         before === undefined ? newest.all(owner, limit) : newestBefore.all(owner, before.updatedAt, before.id, limit)
       return rows.map(toConversation)
+    },
+    count(prefix: string) {
+      // No id has this character: it ends the range of those that begin with the prefix.
+      const range = [prefix, `${prefix}\uffff`] as const
+      return { total: total.get(...range)?.count as number, active: active.get(...range)?.count as number }
     },
   }
 }

@@ -29,7 +29,13 @@ export function journalReader(db: DatabaseSync, tails: JournalTails) {
     }
     for (let at = 0; at < refs.length; at += 3) {
       const lastSeq = refs[at + 2] as number
-      if (lastSeq > reached) yield { lastSeq, body: tailRow.get(refs[at] as number)?.body }
+      if (lastSeq <= reached) continue
+      reached = lastSeq
+      yield { lastSeq, body: tailRow.get(refs[at] as number)?.body }
+    }
+    // Folded, and not acknowledged yet: a reader who saw the run's row change must find the events that changed it.
+    if (refs.length > 0) {
+      for (const row of rowsAfter.iterate(runId, reached)) yield { lastSeq: row.last_seq as number, body: row.body }
     }
   }
 
@@ -54,7 +60,7 @@ export function journalReader(db: DatabaseSync, tails: JournalTails) {
         skipped += lastSeq - nextAfter
         nextAfter = lastSeq
       }
-      const lastSeq = tails.lastSeq(runId) || Number(lastFolded.get(runId)?.seq ?? 0)
+      const lastSeq = Math.max(tails.lastSeq(runId), Number(lastFolded.get(runId)?.seq ?? 0))
       return { events, skipped, nextAfter, atHead: nextAfter >= lastSeq }
     },
   }

@@ -19,6 +19,7 @@ import { journalReader } from './journal-reader.ts'
 import { JournalTails } from './journal-tails.ts'
 import { messageReader } from './message-queries.ts'
 import { noteReader } from './note-queries.ts'
+import { workspaceReader } from './workspace-queries.ts'
 import { lockFile } from './process-lock.ts'
 import { runReader } from './run-rows.ts'
 import { toStoreError } from './sqlite-errors.ts'
@@ -69,6 +70,7 @@ function storeOf(file: string, queue: CommitQueue, tails: JournalTails, unlock: 
   const messages = messageReader(db)
   const interactions = interactionReader(db)
   const notes = noteReader(db)
+  const workspace = workspaceReader(db)
   const feedback = feedbackReader(db)
   const comparisons = comparisonReader(db)
   let closing: Promise<void> | undefined
@@ -142,6 +144,7 @@ function storeOf(file: string, queue: CommitQueue, tails: JournalTails, unlock: 
     readConversation: async (id) => reading(() => conversations.read(id)),
     findConversationBySession: async (owner, sessionKey) => reading(() => conversations.bySession(owner, sessionKey)),
     listConversations: async (owner, page) => reading(() => conversations.list(owner, page)),
+    countConversations: async (prefix) => reading(() => conversations.count(prefix)),
     renameConversation: async (id, title, at) =>
       (await queue.run('renameConversation', { id, title, at })) ?? undefined,
     deleteConversation: async (id) => queue.run('deleteConversation', { id }),
@@ -169,6 +172,11 @@ function storeOf(file: string, queue: CommitQueue, tails: JournalTails, unlock: 
     putBlob: async (id, runId, body) => void (await queue.run('putBlob', { id, runId, body })),
     countBlobs: async (runId, prefix) => reading(() => runs.countBlobs(runId, prefix)),
     readBlob: async (id) => reading(() => runs.blob(id)),
+
+    readFileVersion: async (scope, path) => reading(() => workspace.file(scope, path)),
+    saveFileVersion: async (row) => void (await queue.run('saveFileVersion', row)),
+    readTodos: async (scope) => reading(() => workspace.todos(scope)),
+    saveTodos: async (scope, todos, at) => void (await queue.run('saveTodos', { scope, todos, at })),
 
     addNote: async (note) => void (await queue.run('addNote', note)),
     searchNotes: async (owner, query, limit) => reading(() => notes.search(owner, query, limit)),

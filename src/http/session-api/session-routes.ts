@@ -1,0 +1,144 @@
+// POST /api/chat/stream: one message of a session, answered as a stream; and the health
+// of this API, which says nothing about anybody.
+
+import { z } from 'zod'
+import { sessionDialect } from '../../dialects/session/session.ts'
+import { fingerprint } from '../../runs/run-acceptance.ts'
+import type { StartRequest } from '../../runs/start-request.ts'
+import { keepAliveMsOf } from '../formats.ts'
+import { callerOf, type Server, type Services, userIdQuery } from '../routes.ts'
+import { startHeaders, startOrResume } from '../start-or-resume.ts'
+import { type SessionBody, sessionBody } from './session-body.ts'
+import { type Session, sessionFamily, sessionOf } from './sessions.ts'
+import { leaveUnknownBefore } from './unknown-outcomes.ts'
+
+const failure = z
+  .object({ error: z.string(), message: z.string() })
+  .describe('What went wrong, and a sentence about it.')
+const route = 'POST /api/chat/stream'
+
+export function sessionRoutes(server: Server, services: Services): void {
+  const { runs, streams, store, clock, settings } = services
+
+  server.post(
+    '/api/chat/stream',
+    {
+      schema: {
+        tags: ['Session API'],
+        summary: 'Say something in a session, and get the answer as a stream',
+        description:
+          'Frames: start, heartbeat, text, tool_use, tool_result, tool_error, error, done. The first frame names the session (agentId); send it along to continue. Closing the connection does not stop the answer: the header X-Run-Id names the run for GET /v1/agent/runs/{runId}/stream?format=session.',
+        querystring: userIdQuery,
+        headers: startHeaders,
+        body: sessionBody,
+        response: {
+          204: z.null().describe('You have all of the answer already.'),
+          400: failure,
+          401: failure,
+          404: failure,
+          409: failure,
+          413: failure,
+          429: failure,
+          503: failure,
+        },
+      },
+    },
+    async (request, reply) => {
+      const caller = callerOf(request, services)
+      const key = request.headers['idempotency-key']
+      const idempotency = key === undefined ? null : { key, route, body: request.body }
+      // A request that was made before must not make another session on its way to the run of the first.
+      const again =
+        idempotency === null
+          ? undefined
+          : await runs.findStarted(caller.userId, {
+              key: idempotency.key,
+              route,
+              fingerprint: fingerprint(request.body),
+            })
+      const start: StartRequest =
+        again === undefined
+          ? { ...toStart(request.body, caller.userId, await sessionOf(request.body, caller, services)), idempotency }
+          : {
+              owner: caller.userId,
+              family: sessionFamily,
+              input: request.body.message,
+              earlier: [],
+              whenBusy: 'queue',
+              idempotency,
+            }
+      const found = await startOrResume(services, request.headers, start, sessionDialect)
+      if (found === null) return reply.code(204).send(null)
+      const { run, cursor, started } = found
+      if (started) {
+        leaveUnknownBefore(run, services).catch((error: unknown) =>
+          request.log.error({ err: error }, 'a session may wait for a decision'),
+        )
+      }
+      await streams.reply(reply, {
+        run,
+        dialect: sessionDialect,
+        cursor,
+        keepAliveMs: keepAliveMsOf(sessionDialect, settings),
+        ...(run.conversationId === null
+          ? {}
+          : { headers: { 'x-conversation-id': encodeURIComponent(run.conversationId) } }),
+        ...(started && start.onDisconnect === 'cancel'
+          ? {
+              onGone: () =>
+                void runs
+                  .requestCancel(run.id, caller.userId, 'the client disconnected')
+                  .catch((error: unknown) => request.log.error({ err: error }, 'cancel on disconnect failed')),
+            }
+          : {}),
+      })
+      return reply
+    },
+  )
+
+  server.get(
+    '/health',
+    {
+      schema: {
+        tags: ['Session API'],
+        summary: 'Is the server ready, and how many sessions are there?',
+        response: {
+          200: z.object({
+            status: z.literal('ok'),
+            service: z.string(),
+            timestamp: z.number(),
+            conversations: z.object({
+              total: z.number(),
+              active: z.number().describe('Sessions in which a run has not ended.'),
+            }),
+          }),
+        },
+      },
+    },
+    async () => {
+      await store.check()
+      const conversations = await store.countConversations('agt-')
+      return { status: 'ok' as const, service: 'polylog', timestamp: clock.now(), conversations }
+    },
+  )
+}
+
+function toStart(body: SessionBody, owner: string, session: Session): Omit<StartRequest, 'idempotency'> {
+  const outputsPath = body.outputsPath?.trim() ?? ''
+  return {
+    owner,
+    family: sessionFamily,
+    input: body.message,
+    earlier: [],
+    conversationId: session.agentId,
+    workspace: session.workspace,
+    // The model reads this; what it may do is decided by the workspace.
+    context: {
+      mode: session.workspace.mode,
+      ...(session.files.length === 0 ? {} : { files: session.files }),
+      ...(outputsPath === '' ? {} : { outputsPath }),
+    },
+    whenBusy: 'queue',
+    ...(body.onDisconnect == null ? {} : { onDisconnect: body.onDisconnect }),
+  }
+}

@@ -1,0 +1,104 @@
+// `bash_run`: a command in the working directory. Unsafe: what it did before a crash
+// is not known, so it is never run again without a person. A time limit is an
+// exception (the command did not finish); an exit code other than 0 is an answer.
+
+import { AppError } from '../../errors/app-error.ts'
+import type { Clock } from '../../kit/clock.ts'
+import { excerpt, textField } from '../excerpt.ts'
+import type { Tool, ToolContext, ToolResult } from '../tool.ts'
+import { flag, whole } from './arguments.ts'
+import { answering } from './refusal.ts'
+import { scopeOf } from './session-files.ts'
+import { LineProgress } from './shell-output.ts'
+import type { Shells } from './shells.ts'
+import type { Workspace } from './workspace.ts'
+import type { WorkspaceFolders } from './workspaces.ts'
+
+const limitDefaultMs = 120_000
+const limitMaxMs = 2 * 60 * 60_000
+const backgroundLimitMs = 60 * 60_000
+
+export type BashParts = { folders: WorkspaceFolders; shells: Shells; clock: Clock; confirm: 'always' | 'never' }
+
+export function createBashRunTool({ folders, shells, clock, confirm }: BashParts): Tool {
+  return {
+    name: 'bash_run',
+    description: 'Runs a Bash command in the working directory and gives its output and exit code.',
+    effect: 'unsafe',
+    confirm,
+    needsWorkspace: true,
+    inputSchema: {
+      type: 'object',
+      properties: {
+        cmd: { type: 'string', minLength: 1, maxLength: 100_000, description: 'The command.' },
+        timeout_ms: {
+          type: 'integer',
+          minimum: 1,
+          maximum: limitMaxMs,
+          description: `After so long it is stopped; ${limitDefaultMs} when absent, ${backgroundLimitMs} in the background.`,
+        },
+        background: { type: 'boolean', description: 'Do not wait for its end; bash_logs shows its output.' },
+      },
+      required: ['cmd'],
+      additionalProperties: false,
+    },
+    // The command's own limit comes first.
+    timeoutMs: limitMaxMs + 30_000,
+    outputCharsMax: 30_000,
+    describe: (input) => `Run Bash: ${excerpt(textField(input, 'cmd'), 300)}`,
+    run: answering(async (input, context) => {
+      const workspace = await folders.of(context)
+      const cmd = textField(input, 'cmd')
+      if (flag(input, 'background')) {
+        const limitMs = whole(input, 'timeout_ms', backgroundLimitMs)
+        const id = await shells.startInBackground(scopeOf(context), cmd, workspace, limitMs)
+        const message = `The command runs in the background as ${id}.`
+        return { ok: true, output: { background: true, shell_id: id, message }, summary: message }
+      }
+      return inForeground(cmd, whole(input, 'timeout_ms', limitDefaultMs), workspace, context, shells, clock)
+    }),
+  }
+}
+
+async function inForeground(
+  cmd: string,
+  limitMs: number,
+  workspace: Workspace,
+  context: ToolContext,
+  shells: Shells,
+  clock: Clock,
+): Promise<ToolResult> {
+  if (context.signal.aborted) throw context.signal.reason
+  const progress = new LineProgress(clock, (message) => context.progress(message))
+  const process = await shells.start(cmd, workspace, (text) => progress.add(text))
+  let timedOut = false
+  const timer = clock.after(limitMs, () => {
+    timedOut = true
+    process.kill()
+  })
+  const cancel = () => process.kill()
+  context.signal.addEventListener('abort', cancel, { once: true })
+  if (context.signal.aborted) cancel()
+  try {
+    const code = await process.ended
+    progress.end()
+    if (context.signal.aborted) throw context.signal.reason
+    const output = process.output.text()
+    if (timedOut) {
+      const said = output.trim() === '' ? 'It had no output.' : `Its last output: ${excerpt(output.slice(-1000), 1000)}`
+      throw new AppError(
+        'tool_timed_out',
+        `Command execution timeout: stopped after ${limitMs} ms; what it did until then stays done. ${said}`,
+      )
+    }
+    return { ok: code === 0, output: { background: false, code, output }, summary: summaryOf(code, output) }
+  } finally {
+    timer.cancel()
+    context.signal.removeEventListener('abort', cancel)
+  }
+}
+
+export function summaryOf(code: number, output: string): string {
+  const said = output.trim() === '' ? 'no output' : excerpt(output, 300)
+  return code === 0 ? `Command succeeded: ${said}` : `Command failed with exit code ${code}: ${said}`
+}

@@ -1,0 +1,141 @@
+// Files as one session knows them. A session remembers what it last read or wrote
+// of a file; a change of a file that somebody else has changed since is refused.
+//
+// A write is announced before it happens: the row holds what the file was and what
+// it will be. So a call that is made again after a crash can tell whether its write
+// had happened (nothing is left to do), had not (it is done now), or somebody came
+// in between (it is refused); that is what makes these tools idempotent.
+
+import { createHash } from 'node:crypto'
+import type { Store } from '../../stores/store.ts'
+import type { ToolContext } from '../tool.ts'
+import { refused } from './refusal.ts'
+import type { Place, Workspace } from './workspace.ts'
+import type { WorkspaceFolders } from './workspaces.ts'
+
+export type FileVersions = Pick<Store, 'readFileVersion' | 'saveFileVersion'>
+
+export type Change = { content: string; replacements: number }
+
+export type Changed = { bytes: number; lines: number; replacements: number; modified: boolean }
+
+export class SessionFiles {
+  private readonly folders: WorkspaceFolders
+  private readonly versions: FileVersions
+  /** Calls of one step run side by side, and sessions may share a directory: one change of a file at a time. */
+  private readonly turns = new Map<string, Promise<unknown>>()
+
+  constructor(folders: WorkspaceFolders, versions: FileVersions) {
+    this.folders = folders
+    this.versions = versions
+  }
+
+  of(context: Pick<ToolContext, 'workspace'>): Promise<Workspace> {
+    return this.folders.of(context)
+  }
+
+  async read(workspace: Workspace, place: Place, context: ToolContext): Promise<string> {
+    return this.inTurn(workspace.keyOf(place), async () => {
+      const content = await workspace.readFile(place)
+      const text = textOf(content, place.shown)
+      await this.versions.saveFileVersion({
+        scope: scopeOf(context),
+        path: workspace.keyOf(place),
+        hash: hashOf(content),
+        write: null,
+        at: context.now(),
+      })
+      return text
+    })
+  }
+
+  /** `produce` gets the text as it is (null: no such file) and throws where the change does not fit. */
+  async change(
+    workspace: Workspace,
+    place: Place,
+    context: ToolContext,
+    produce: (current: string | null) => Change,
+  ): Promise<Changed> {
+    const path = workspace.keyOf(place)
+    return this.inTurn(path, async () => {
+      const scope = scopeOf(context)
+      const bytes = await workspace.readIfThere(place)
+      const before = bytes === null ? null : hashOf(bytes)
+      const known = await this.versions.readFileVersion(scope, path)
+      const mine = known?.write?.key === context.idempotencyKey ? known : undefined
+      if (mine !== undefined && before === mine.hash && mine.write !== null) {
+        return { ...measured(bytes ?? Buffer.alloc(0)), replacements: mine.write.replacements, modified: true }
+      }
+      // A file that is gone may be made again; there is nothing of others to lose.
+      const expected = known === undefined || before === null ? [before] : [known.hash, known.write?.before]
+      if (mine !== undefined ? before !== mine.write?.before : !expected.includes(before)) {
+        throw refused(
+          `${place.shown} has changed since it was read in this session. Read it again, then repeat the change.`,
+        )
+      }
+      const { content, replacements } = produce(bytes === null ? null : textOf(bytes, place.shown))
+      const after = Buffer.from(content)
+      const hash = hashOf(after)
+      if (context.signal.aborted) throw context.signal.reason
+      const row = { scope, path, hash, at: context.now() }
+      const write = { key: context.idempotencyKey, before, replacements }
+      await this.versions.saveFileVersion({ ...row, write })
+      if (hash !== before) {
+        await workspace.writeFile(place, after, hashOf(Buffer.from(`${context.idempotencyKey} ${path}`)).slice(0, 24))
+        // From now on the old content is a change by others, like any.
+        await this.versions.saveFileVersion({ ...row, write: { ...write, before: hash } })
+      }
+      return { ...measured(after), replacements, modified: hash !== before }
+    })
+  }
+
+  private async inTurn<T>(key: string, work: () => Promise<T>): Promise<T> {
+    const earlier = this.turns.get(key) ?? Promise.resolve()
+    const mine = earlier.then(work, work)
+    const settled = mine.catch(() => {})
+    this.turns.set(key, settled)
+    try {
+      return await mine
+    } finally {
+      if (this.turns.get(key) === settled) this.turns.delete(key)
+    }
+  }
+}
+
+/** What a session remembers belongs to its conversation, or to the run where there is none. */
+export function scopeOf(context: Pick<ToolContext, 'conversationId' | 'runId'>): string {
+  return context.conversationId ?? context.runId
+}
+
+function hashOf(content: Uint8Array): string {
+  return createHash('sha256').update(content).digest('hex')
+}
+
+export function linesOf(text: string): number {
+  if (text === '') return 0
+  let lines = text.endsWith('\n') ? 0 : 1
+  for (let at = text.indexOf('\n'); at >= 0; at = text.indexOf('\n', at + 1)) lines += 1
+  return lines
+}
+
+function measured(content: Buffer): { bytes: number; lines: number } {
+  return { bytes: content.length, lines: linesOf(content.toString()) }
+}
+
+const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
+/** Null where it is no UTF-8 text. */
+export function decoded(content: Uint8Array): string | null {
+  if (content.includes(0)) return null
+  try {
+    return decoder.decode(content)
+  } catch {
+    return null
+  }
+}
+
+function textOf(content: Uint8Array, shown: string): string {
+  const text = decoded(content)
+  if (text === null) throw refused(`${shown} is not a text file in UTF-8.`)
+  return text
+}

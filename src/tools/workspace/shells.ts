@@ -1,0 +1,88 @@
+// The commands that go on in the background, each known to its session only. They
+// end at their time limit, when somebody ends them, or with the server; they are
+// not part of a run, and a restart does not bring them back.
+
+import type { Clock } from '../../kit/clock.ts'
+import type { Ids } from '../../kit/ids.ts'
+import { refused } from './refusal.ts'
+import type { Sandbox } from './shell-sandbox.ts'
+import { ShellProcess } from './shell-process.ts'
+import type { Workspace } from './workspace.ts'
+
+export type BackgroundShell = { id: string; scope: string; cmd: string; process: ShellProcess; timedOut: boolean }
+
+const runningMax = 8
+/** Ended ones are kept to be read; the oldest go first. */
+const endedMax = 32
+
+export class Shells {
+  private readonly parts: { clock: Clock; ids: Ids; sandbox: Sandbox }
+  private readonly background = new Map<string, BackgroundShell>()
+  private readonly foreground = new Set<ShellProcess>()
+
+  constructor(parts: { clock: Clock; ids: Ids; sandbox: Sandbox }) {
+    this.parts = parts
+  }
+
+  /** Starts a command in the working directory; the caller watches its time. */
+  async start(cmd: string, workspace: Workspace, onText?: (text: string) => void): Promise<ShellProcess> {
+    const { clock, ids, sandbox } = this.parts
+    return workspace.inDirectory(workspace.place('.'), async (handle) => {
+      const process = new ShellProcess({
+        cmd,
+        sandbox,
+        handle,
+        directory: workspace.directory,
+        mark: ids(),
+        clock,
+        ...(onText === undefined ? {} : { onText }),
+      })
+      this.foreground.add(process)
+      const forget = () => void this.foreground.delete(process)
+      process.ended.then(forget, forget)
+      return process
+    })
+  }
+
+  async startInBackground(scope: string, cmd: string, workspace: Workspace, limitMs: number): Promise<string> {
+    const mine = [...this.background.values()].filter((shell) => shell.scope === scope)
+    if (mine.filter(({ process }) => process.code === null).length >= runningMax) {
+      throw refused(`This session has ${runningMax} commands in the background already. End one first.`)
+    }
+    const process = await this.start(cmd, workspace)
+    const shell: BackgroundShell = { id: `sh-${this.parts.ids()}`, scope, cmd, process, timedOut: false }
+    this.background.set(shell.id, shell)
+    const timer = this.parts.clock.after(limitMs, () => {
+      shell.timedOut = true
+      process.kill()
+    })
+    const ended = () => {
+      timer.cancel()
+      this.dropOldest(scope)
+    }
+    process.ended.then(ended, ended)
+    return shell.id
+  }
+
+  /** Undefined also where it belongs to another session. */
+  find(scope: string, id: string): BackgroundShell | undefined {
+    const shell = this.background.get(id)
+    return shell?.scope === scope ? shell : undefined
+  }
+
+  remove(shell: BackgroundShell): void {
+    shell.process.kill()
+    this.background.delete(shell.id)
+  }
+
+  async close(): Promise<void> {
+    const all = [...this.foreground]
+    for (const process of all) process.kill()
+    await Promise.allSettled(all.map((process) => process.ended))
+  }
+
+  private dropOldest(scope: string): void {
+    const ended = [...this.background.values()].filter((one) => one.scope === scope && one.process.code !== null)
+    for (const shell of ended.slice(0, Math.max(0, ended.length - endedMax))) this.background.delete(shell.id)
+  }
+}

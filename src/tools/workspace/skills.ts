@@ -1,0 +1,89 @@
+// `skills`: instruction packages that a model may read, one folder with a SKILL.md
+// each. Only that file is read, and never through a link.
+
+import { readdirSync, realpathSync } from 'node:fs'
+import type { JsonValue } from '../../journal/event.ts'
+import { quoted, textField } from '../excerpt.ts'
+import type { Tool } from '../tool.ts'
+import type { ToolEntry } from '../tool-registry.ts'
+import { counted } from './arguments.ts'
+import { descriptorsWork } from './descriptors.ts'
+import { answering, no } from './refusal.ts'
+import { decoded } from './session-files.ts'
+import { Workspace } from './workspace.ts'
+
+const description = 'Lists the skills of this server, or loads the instructions of one.'
+
+export function createSkillsTool(skillsDir: string): ToolEntry {
+  let root: string
+  try {
+    root = realpathSync(skillsDir)
+    readdirSync(root)
+  } catch {
+    return missing('There is no skills directory.')
+  }
+  return descriptorsWork() ? { source: 'built-in', tool: skills(root) } : missing('It needs Linux with /proc.')
+}
+
+function missing(reason: string): ToolEntry {
+  return { source: 'built-in', missing: { name: 'skills', description, effect: 'read', reason } }
+}
+
+function skills(root: string): Tool {
+  const folder = new Workspace(root, '.')
+  async function read(name: string): Promise<string | null> {
+    const content = await folder.readIfThere({ names: [name, 'SKILL.md'], shown: `${name}/SKILL.md` })
+    return content === null ? null : decoded(content)
+  }
+  return {
+    name: 'skills',
+    description,
+    effect: 'read',
+    confirm: 'never',
+    needsWorkspace: true,
+    inputSchema: {
+      type: 'object',
+      properties: {
+        action: { enum: ['list', 'load'] },
+        skill_name: { type: 'string', maxLength: 200, description: 'The skill to load.' },
+      },
+      required: ['action'],
+      additionalProperties: false,
+    },
+    timeoutMs: 10_000,
+    outputCharsMax: 200_000,
+    describe: (input) =>
+      textField(input, 'action') === 'load'
+        ? `Load the skill ${quoted(textField(input, 'skill_name'))}`
+        : 'List the skills',
+    run: answering(async (input) => {
+      if (textField(input, 'action') === 'list') {
+        const found: JsonValue[] = []
+        for (const entry of readdirSync(root, { withFileTypes: true })) {
+          if (!entry.isDirectory() || !isName(entry.name)) continue
+          const text = await read(entry.name).catch(() => null)
+          if (text !== null) found.push({ name: entry.name, description: descriptionIn(text) })
+        }
+        return { ok: true, output: { ok: true, data: found }, summary: `${counted(found.length, 'skill')}.` }
+      }
+      const name = textField(input, 'skill_name')
+      const content = isName(name) ? await read(name) : null
+      if (content === null) return no(`There is no skill ${quoted(name)}.`)
+      return {
+        ok: true,
+        output: { ok: true, data: { name, content } },
+        summary: `The skill ${quoted(name)} was loaded.`,
+      }
+    }),
+  }
+}
+
+function isName(name: string): boolean {
+  return /^[\p{L}\p{N}_][\p{L}\p{N}_.-]*$/u.test(name)
+}
+
+/** `description:` of the front matter, on one line. */
+function descriptionIn(text: string): string {
+  const front = /^---\r?\n([^]*?)\r?\n---/.exec(text)?.[1] ?? ''
+  return (/^description:\s*(.+)$/m.exec(front)?.[1] ?? '').trim().replace(/^(["'])(.*)\1$/, '$2')
+}

@@ -1,0 +1,66 @@
+// The configured workspace, and the working directories below it. Its own path may
+// go through links (the operator chose it); nothing below may.
+
+import { mkdir, realpath } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
+import { AppError } from '../../errors/app-error.ts'
+import type { ToolContext, Workspaces } from '../tool.ts'
+import { descriptorsWork } from './descriptors.ts'
+import { outside } from './refusal.ts'
+import { Workspace } from './workspace.ts'
+
+export interface WorkspaceFolders extends Workspaces {
+  /** The working directory of a call; made where it is missing. */
+  of(context: Pick<ToolContext, 'workspace'>): Promise<Workspace>
+}
+
+export function createWorkspaces(configuredRoot: string): WorkspaceFolders {
+  const configured = resolve(configuredRoot)
+  let real: Promise<string> | null = null
+
+  /** Made when it is first needed: most servers never use it. */
+  function root(): Promise<string> {
+    real ??= mkdir(configured, { recursive: true })
+      .then(() => realpath(configured))
+      .catch((cause: unknown) => {
+        real = null
+        throw new AppError('tool_unavailable', 'The workspace directory cannot be used.', { cause })
+      })
+    return real
+  }
+
+  async function folder(dir: string): Promise<Workspace> {
+    if (!descriptorsWork()) throw new AppError('tool_unavailable', 'Working directories need Linux with /proc.')
+    const workspace = new Workspace(await root(), dir, configured)
+    await workspace.make()
+    return workspace
+  }
+
+  return {
+    async open(asked) {
+      try {
+        const whole = new Workspace(await root(), '.', configured)
+        const dir = whole.keyOf(whole.place(asked))
+        if (descriptorsWork()) await folder(dir)
+        else await makePlainly(await root(), dir)
+        return dir
+      } catch (error) {
+        if (!(error instanceof AppError) || error.code !== 'file_refused') throw error
+        throw new AppError('workspace_outside', `The working directory cannot be used: ${error.message}`)
+      }
+    },
+    of({ workspace }) {
+      if (workspace === undefined) {
+        throw new AppError('internal_error', 'A tool that needs a working directory was run without one.')
+      }
+      return folder(workspace.dir)
+    },
+  }
+}
+
+/** Where names cannot be opened safely no tool will use the directory; sessions still get one. */
+async function makePlainly(root: string, dir: string): Promise<void> {
+  const directory = join(root, dir)
+  await mkdir(directory, { recursive: true })
+  if ((await realpath(directory)) !== directory) throw outside(dir)
+}

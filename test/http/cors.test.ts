@@ -1,0 +1,69 @@
+// Pages of other origins: nobody unless configured, and then streams too.
+
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { openStream } from '../support/sse.ts'
+import { startPolylog } from '../support/polylog.ts'
+
+const origin = 'http://app.example'
+const preflight = {
+  method: 'OPTIONS',
+  headers: {
+    origin,
+    'access-control-request-method': 'POST',
+    'access-control-request-headers': 'content-type,authorization',
+  },
+}
+
+describe('a page of another origin', () => {
+  it('gets no CORS headers unless its origin is configured', async () => {
+    const server = await startPolylog()
+    try {
+      const asked = await fetch(`${server.baseUrl}/v1/agent/chat`, preflight)
+      const health = await fetch(`${server.baseUrl}/v1/health`, { headers: { origin } })
+
+      assert.equal(asked.headers.get('access-control-allow-origin'), null)
+      assert.equal(health.headers.get('access-control-allow-origin'), null)
+    } finally {
+      await server.dispose()
+    }
+  })
+
+  it('may ask and stream where its origin is configured, and others still may not', async () => {
+    const server = await startPolylog({ POLYLOG_CORS_ORIGINS: `${origin}, http://other.example` })
+    try {
+      const asked = await fetch(`${server.baseUrl}/v1/agent/chat`, preflight)
+      assert.equal(asked.status, 204)
+      assert.equal(asked.headers.get('access-control-allow-origin'), origin)
+      assert.match(asked.headers.get('access-control-allow-headers') ?? '', /authorization/i)
+
+      const stream = await openStream(`${server.baseUrl}/v1/agent/chat`, {
+        body: { input: 'hello' },
+        headers: { origin },
+      })
+      assert.equal(stream.headers['access-control-allow-origin'], origin)
+      assert.match(String(stream.headers['access-control-expose-headers']), /x-run-id/)
+      await stream.ended()
+
+      const stranger = await fetch(`${server.baseUrl}/v1/health`, { headers: { origin: 'http://evil.example' } })
+      assert.notEqual(stranger.headers.get('access-control-allow-origin'), 'http://evil.example')
+    } finally {
+      await server.dispose()
+    }
+  })
+
+  it('sees the security headers on every answer', async () => {
+    const server = await startPolylog()
+    try {
+      for (const path of ['/v1/health', '/docs', '/nowhere']) {
+        const { headers } = await fetch(`${server.baseUrl}${path}`)
+        assert.equal(headers.get('x-content-type-options'), 'nosniff', path)
+        assert.equal(headers.get('x-frame-options'), 'SAMEORIGIN', path)
+      }
+      const docs = await fetch(`${server.baseUrl}/docs`)
+      assert.match(docs.headers.get('content-security-policy') ?? '', /default-src 'none'/)
+    } finally {
+      await server.dispose()
+    }
+  })
+})

@@ -1,0 +1,371 @@
+// Sessions over several requests, restarts and crashes: what is remembered, what is
+// fixed by the first request, and what never happens twice.
+
+import assert from 'node:assert/strict'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { type Effects, effectsFile, stdioFake } from '../support/fake-mcp.ts'
+import {
+  assertCallsArePaired,
+  calls,
+  hangsAfter,
+  type House,
+  type Json,
+  messagesOf,
+  says,
+  someone,
+  startHouse,
+  until,
+} from '../support/house.ts'
+import {
+  agentIdOf,
+  assertWholeStream,
+  attach,
+  resultOf,
+  say,
+  sayToEnd,
+  textOf,
+  typesOf,
+} from '../support/session-api.ts'
+
+const toolsOffered = (request: { body: Json } | undefined) =>
+  ((request?.body.tools ?? []) as { function: { name: string } }[]).map((tool) => tool.function.name)
+
+describe('a session', () => {
+  let house: House
+  let effects: Effects
+  let workspace: string
+
+  before(async () => {
+    effects = effectsFile()
+    const config = join(effects.file, '..', 'mcp.json')
+    writeFileSync(config, JSON.stringify({ mcpServers: { demo: stdioFake({ FAKE_MCP_FILE: effects.file }) } }))
+    workspace = join(effects.file, '..', 'workspace')
+    house = await startHouse({ POLYLOG_MCP_CONFIG: config, POLYLOG_WORKSPACE: workspace })
+  })
+
+  after(async () => {
+    await house.close()
+    effects.remove()
+  })
+
+  const script = (marker: string, ...answers: Parameters<House['provider']['script']>[0]) =>
+    house.provider.script(answers, marker)
+
+  /** Says `marker` in a session of `user`, and gives what the model was asked for it. */
+  async function asked(user: string, marker: string, body: Json = {}) {
+    const messages = await sayToEnd(house, user, { message: marker, ...body })
+    const [request] = await house.asked(marker)
+    return { messages, agentId: agentIdOf(messages), request }
+  }
+
+  test('remembers what was said and what tools gave, and runs no tool again', async () => {
+    const user = someone()
+    await script(user, calls(['fs_write', { path: 'a.txt', content: 'tea' }, 'c1']), says('Written.'))
+    const { agentId } = await asked(user, user)
+    const next = someone('next')
+
+    const { messages, request } = await asked(user, next, { agentId })
+
+    assert.deepEqual(
+      typesOf(messages).filter((type) => type.startsWith('tool')),
+      [],
+    )
+    const told = messagesOf(request)
+    assertCallsArePaired(told)
+    assert.deepEqual(
+      told.filter(({ role }) => role !== 'system').map(({ role }) => role),
+      ['user', 'assistant', 'tool', 'assistant', 'user'],
+    )
+    assert.match(JSON.stringify(told), /Written\./)
+  })
+
+  test('an id that nobody has, or that cannot be one, starts a new session under another id', async () => {
+    const user = someone()
+    for (const agentId of ['agt-01M7GQ5MN7VCXR0C8M1MD3ZN55', '../../etc', 'agt-../x', '', ' ', 'x'.repeat(5000)]) {
+      const [start] = await sayToEnd(house, user, { message: 'hello', agentId })
+      assert.equal(start?.isNewSession, true, agentId)
+      assert.match(start?.agentId, /^agt-[0-9A-Z]{26}$/)
+      assert.notEqual(start?.agentId, agentId)
+    }
+  })
+
+  test('somebody else’s session is as one that nobody has', async () => {
+    const [user, stranger, secret] = [someone(), someone('stranger'), someone('secret')]
+    const { agentId } = await asked(user, secret)
+    const marker = someone('marker')
+
+    const { messages, request, agentId: theirs } = await asked(stranger, marker, { agentId })
+
+    assert.equal(messages[0]?.isNewSession, true)
+    assert.notEqual(theirs, agentId)
+    assert.equal(JSON.stringify(request?.body).includes(secret), false)
+  })
+
+  test('a conversation of another API is no session', async () => {
+    const user = someone()
+    await house.chatToEnd(user, { input: 'hello', conversationId: `conv-${user}` })
+
+    const [start] = await sayToEnd(house, user, { message: 'hello', agentId: `conv-${user}` })
+
+    assert.equal(start?.isNewSession, true)
+  })
+
+  test('two requests at once take turns, in the order in which they came', async () => {
+    const user = someone()
+    const { agentId } = await asked(user, user)
+    const [first, second] = [someone('first'), someone('second')]
+    await script(first, [...hangsAfter('One'), { finish: 'stop' }])
+    await script(second, says('Two'))
+
+    const one = await say(house, user, { message: first, agentId })
+    await one.waitFor('text')
+    const two = await say(house, user, { message: second, agentId })
+    const start = await two.waitFor('start')
+    assert.equal((await house.asked(second)).length, 0, 'the second waits')
+    await house.provider.release()
+
+    assert.equal(start.isNewSession, false)
+    assert.deepEqual(typesOf(await one.toEnd()), ['start', 'text', 'done'])
+    assert.equal(textOf(await two.toEnd()), 'Two')
+    assert.match(JSON.stringify(messagesOf((await house.asked(second))[0])), new RegExp(first))
+  })
+
+  test('in mode ask has tools that read and no others, also when a later request says edit', async () => {
+    const user = someone()
+    const { agentId, request } = await asked(user, user, { mode: 'ask' })
+    const later = await asked(user, someone('later'), { agentId, mode: 'edit' })
+
+    for (const offered of [toolsOffered(request), toolsOffered(later.request)]) {
+      assert.ok(offered.includes('fs_read') && offered.includes('fs_grep') && offered.includes('lookup'))
+      for (const name of ['fs_write', 'fs_edit', 'bash_run', 'todo_write', 'charge', 'remember_note'])
+        assert.equal(offered.includes(name), false, name)
+    }
+  })
+
+  test('a tool that changes something is refused in mode ask, whatever the model says', async () => {
+    const user = someone()
+    await script(user, calls(['fs_write', { path: 'a.txt', content: 'x' }]), says('Sorry.'))
+
+    const { messages, agentId } = await asked(user, user, { mode: 'ask' })
+
+    assert.deepEqual([resultOf(messages).result.status, resultOf(messages).is_error], ['failed', false])
+    assert.equal(existsSync(join(workspace, 'sessions', agentId, 'a.txt')), false)
+  })
+
+  test('a mode that nobody knows may only read', async () => {
+    const user = someone()
+
+    const { request } = await asked(user, user, { mode: 'destroy' })
+
+    assert.equal(toolsOffered(request).includes('fs_write'), false)
+  })
+
+  test('in mode edit files and to-dos are changed without asking', async () => {
+    const user = someone()
+    const todos = [{ id: '1', title: 'Tea', status: 'pending' }]
+    await script(user, calls(['fs_write', { path: 'a.txt', content: 'x' }], ['todo_write', { todos }]), says('Done.'))
+
+    const { messages } = await asked(user, user)
+
+    assertWholeStream(messages)
+    for (const message of messages) {
+      if (message.type === 'tool_result') assert.equal(message.result.status, 'success', message.result.message)
+    }
+  })
+
+  test('works in a directory of its own, or in the one that its first request named', async () => {
+    const [user, named] = [someone(), someone('named')]
+    const write = (path: string) => calls(['fs_write', { path, content: 'x' }])
+    await script(user, write('own.txt'), says('Done.'))
+    await script(named, write('first.txt'), says('Done.'))
+
+    const own = await asked(user, user)
+    const first = await asked(named, named, {
+      context: { workingDir: join(workspace, 'projects/tea'), files: ['data/leaf.csv'] },
+    })
+    const later = someone('later')
+    await script(later, write('second.txt'), says('Done.'))
+    const second = await asked(named, later, {
+      agentId: first.agentId,
+      context: { workingDir: 'projects/coffee', files: ['data/bean.csv'] },
+    })
+
+    assert.equal(readFileSync(join(workspace, 'sessions', own.agentId, 'own.txt'), 'utf8'), 'x')
+    assert.equal(readFileSync(join(workspace, 'projects/tea/first.txt'), 'utf8'), 'x')
+    assert.equal(readFileSync(join(workspace, 'projects/tea/second.txt'), 'utf8'), 'x')
+    assert.equal(existsSync(join(workspace, 'projects/coffee')), false)
+    const told = JSON.stringify(messagesOf(second.request).filter(({ role }) => role === 'system'))
+    assert.match(told, /leaf\.csv/)
+    assert.doesNotMatch(told, /bean\.csv/)
+  })
+
+  test('can be read, listed and deleted as a conversation', async () => {
+    const user = someone()
+    const { agentId } = await asked(user, user)
+
+    const messages = await house.call('GET', `/v1/conversations/${agentId}/messages`, { user })
+    const gone = await house.call('DELETE', `/v1/conversations/${agentId}`, { user })
+    const [start] = await sayToEnd(house, user, { message: 'hello', agentId })
+
+    assert.deepEqual(
+      (messages.body as unknown as Json[]).map(({ role }) => role),
+      ['user', 'assistant'],
+    )
+    assert.ok(gone.status < 300)
+    assert.equal(start?.isNewSession, true)
+  })
+
+  test('a message that comes while a person is asked waits until somebody has decided', async () => {
+    const user = someone()
+    const later = someone('later')
+    await script(user, calls(['charge', { amount: 3 }]), says('Paid.'))
+    const one = await say(house, user, user)
+    const { agentId } = await one.waitFor('start')
+    const use = await one.waitFor('tool_use')
+    await house.reaches(user, one.runId, 'awaiting_input')
+
+    const two = await say(house, user, { message: later, agentId })
+    await two.waitFor('start')
+    assert.equal((await house.asked(later)).length, 0)
+    const id = /\/v1\/tool-confirmations\/(\S+)/.exec(use.message)?.[1]
+    const decided = await house.call('POST', `/v1/tool-confirmations/${id}/confirm`, { user })
+
+    assert.equal(decided.status, 200)
+    assert.equal(resultOf(await one.toEnd()).result.status, 'success')
+    assertWholeStream(await two.toEnd())
+  })
+})
+
+describe('a session whose server dies', () => {
+  let folder: string
+  let house: House
+
+  before(() => {
+    folder = mkdtempSync(join(tmpdir(), 'polylog-session-'))
+  })
+  after(() => rmSync(folder, { recursive: true, force: true }))
+
+  /** A house of its own for a test that kills it. */
+  async function mortal(work: () => Promise<void>, environment: Record<string, string> = {}): Promise<void> {
+    house = await startHouse({ POLYLOG_WORKSPACE: join(folder, 'workspace'), POLYLOG_BASH: 'allow', ...environment })
+    const first = house
+    try {
+      await work()
+    } finally {
+      await house.close()
+      if (house !== first) await first.provider.stop()
+    }
+  }
+
+  async function killAndRestart(): Promise<void> {
+    await house.polylog.kill()
+    house = await house.restart()
+  }
+
+  test('goes on after a restart, with memory, mode and directory', () =>
+    mortal(async () => {
+      const [user, later] = [someone(), someone('later')]
+      await house.provider.script([calls(['fs_write', { path: 'a.txt', content: 'x' }]), says('Written.')], user)
+      const agentId = agentIdOf(await sayToEnd(house, user, { message: user, context: { workingDir: 'restarted' } }))
+      await house.provider.script([calls(['fs_read', { path: 'a.txt' }]), says('Read.')], later)
+
+      await house.polylog.stop()
+      house = await house.restart()
+      const messages = await sayToEnd(house, user, { message: later, agentId })
+
+      assert.equal(messages[0]?.isNewSession, false)
+      assert.equal(resultOf(messages).result.status, 'success')
+      const told = messagesOf((await house.asked(later))[0])
+      assertCallsArePaired(told)
+      assert.match(JSON.stringify(told), new RegExp(user))
+    }))
+
+  test('killed in the middle of a command: the next message goes on, and the command is never run again', () =>
+    mortal(async () => {
+      const [user, later] = [someone(), someone('later')]
+      const directory = join(folder, 'workspace', 'killed')
+      const cmd = 'echo once >> ran.txt; sleep 5'
+      await house.provider.script([calls(['bash_run', { cmd }, 'c1']), says('Nobody knows.')], user)
+      const stream = await say(house, user, { message: user, context: { workingDir: 'killed' } })
+      const { agentId } = await stream.waitFor('start')
+      await until('the command to run', () => (existsSync(join(directory, 'ran.txt')) ? true : undefined))
+
+      await killAndRestart()
+      await house.reaches(user, stream.runId, 'awaiting_input')
+      const messages = await sayToEnd(house, user, { message: later, agentId })
+
+      assert.equal(messages[0]?.isNewSession, false)
+      assertWholeStream(messages)
+      assert.equal(readFileSync(join(directory, 'ran.txt'), 'utf8'), 'once\n')
+      const told = messagesOf((await house.asked(later))[0])
+      assertCallsArePaired(told)
+      assert.match(JSON.stringify(told.find(({ role }) => role === 'tool')), /unknown/)
+      const before = await (await attach(house, user, stream.runId)).toEnd()
+      assertWholeStream(before)
+      assert.deepEqual([resultOf(before, 'c1').result.status, resultOf(before, 'c1').is_error], ['failed', false])
+    }))
+
+  test('killed in the middle of a command while a newer message waits: that one is answered after the restart', () =>
+    mortal(async () => {
+      const [user, later] = [someone(), someone('later')]
+      const directory = join(folder, 'workspace', 'followed')
+      const cmd = 'echo once >> ran.txt; sleep 5'
+      await house.provider.script([calls(['bash_run', { cmd }]), says('Nobody knows.')], user)
+      const stream = await say(house, user, { message: user, context: { workingDir: 'followed' } })
+      const { agentId } = await stream.waitFor('start')
+      await until('the command to run', () => (existsSync(join(directory, 'ran.txt')) ? true : undefined))
+      const next = await say(house, user, { message: later, agentId })
+      await next.waitFor('start')
+
+      await killAndRestart()
+      const messages = await (await attach(house, user, next.runId)).toEnd()
+
+      assertWholeStream(messages)
+      assert.equal(textOf(messages), 'Hello from the fake provider.')
+      assert.equal(readFileSync(join(directory, 'ran.txt'), 'utf8'), 'once\n')
+    }))
+
+  test('killed in the middle of a command: a person may still decide to run it again', () =>
+    mortal(async () => {
+      const user = someone()
+      const directory = join(folder, 'workspace', 'again')
+      const cmd = 'echo once >> ran.txt; test $(wc -l < ran.txt) -gt 1 || sleep 5'
+      await house.provider.script([calls(['bash_run', { cmd }, 'c1']), says('Done.')], user)
+      const stream = await say(house, user, { message: user, context: { workingDir: 'again' } })
+      await until('the command to run', () => (existsSync(join(directory, 'ran.txt')) ? true : undefined))
+
+      await killAndRestart()
+      await house.reaches(user, stream.runId, 'awaiting_input')
+      const { body } = await house.call('GET', `/v1/tool-confirmations?runId=${stream.runId}&status=pending`, { user })
+      const [question] = body as unknown as Json[]
+      assert.equal(question?.outcome, 'unknown')
+      await house.call('POST', `/v1/tool-confirmations/${question?.id}/confirm`, { user })
+      const messages = await (await attach(house, user, stream.runId)).toEnd()
+
+      assertWholeStream(messages)
+      assert.equal(resultOf(messages, 'c1').result.status, 'success')
+      assert.equal(readFileSync(join(directory, 'ran.txt'), 'utf8'), 'once\nonce\n')
+    }))
+
+  test('killed in mid-sentence: what the model says instead comes after a blank line, and only that is remembered', () =>
+    mortal(async () => {
+      const [user, later] = [someone(), someone('later')]
+      await house.provider.script([hangsAfter('Roses are'), says('Violets ', 'are blue.')], user)
+      const stream = await say(house, user, user)
+      const { agentId } = await stream.waitFor('start')
+      await stream.waitFor('text')
+
+      await killAndRestart()
+      const messages = await (await attach(house, user, stream.runId)).toEnd()
+      await sayToEnd(house, user, { message: later, agentId })
+
+      assert.equal(textOf(messages), 'Roses are\n\nViolets are blue.')
+      assertWholeStream(messages)
+      const told = JSON.stringify(messagesOf((await house.asked(later))[0]))
+      assert.match(told, /Violets are blue/)
+      assert.doesNotMatch(told, /Roses/)
+    }))
+})

@@ -1,0 +1,115 @@
+// A client of the session API, over a real socket.
+
+import assert from 'node:assert/strict'
+import type { House, Json } from './house.ts'
+import { openStream, type SseStream } from './sse.ts'
+
+export type Message = Json & { type: string }
+
+export type SessionStream = {
+  readonly raw: SseStream
+  readonly runId: string
+  /** All messages so far, heartbeats included. */
+  messages(): Message[]
+  /** The first message of this type (that fits), now or later. */
+  waitFor(type: string, fits?: (message: Message) => boolean): Promise<Message>
+  /** All messages but heartbeats, when the server has ended the stream. */
+  toEnd(): Promise<Message[]>
+}
+
+/** POST /api/chat/stream; `body` may be just the message. */
+export async function say(
+  house: House,
+  user: string,
+  body: string | Json,
+  headers: Record<string, string> = {},
+): Promise<SessionStream> {
+  const fields: Json = typeof body === 'string' ? { message: body } : body
+  const raw = await openStream(`${house.polylog.baseUrl}/api/chat/stream`, {
+    method: 'POST',
+    body: { ...fields, context: { userId: user, ...fields.context } },
+    headers,
+  })
+  if (raw.status !== 200) await raw.ended()
+  assert.equal(raw.status, 200, raw.text())
+  return sessionStream(raw)
+}
+
+/** The same, read to its end. */
+export async function sayToEnd(house: House, user: string, body: string | Json): Promise<Message[]> {
+  return await (await say(house, user, body)).toEnd()
+}
+
+/** Attaches to a run again. The wire has no ids, so it comes from its beginning. */
+export async function attach(house: House, user: string, runId: string): Promise<SessionStream> {
+  const url = `${house.polylog.baseUrl}/v1/agent/runs/${runId}/stream?format=session&userId=${encodeURIComponent(user)}`
+  return sessionStream(await openStream(url))
+}
+
+export function sessionStream(raw: SseStream): SessionStream {
+  const messages = () => raw.frames.map((frame) => frame.json as unknown as Message)
+  return {
+    raw,
+    runId: String(raw.headers['x-run-id']),
+    messages,
+    async waitFor(type, fits = () => true) {
+      const found = await raw.waitFor(({ json }) => {
+        const message = json as unknown as Message
+        return message.type === type && fits(message)
+      })
+      return found.json as unknown as Message
+    },
+    async toEnd() {
+      const { cut } = await raw.ended()
+      assert.equal(cut, false)
+      return withoutHeartbeats(messages())
+    },
+  }
+}
+
+export function withoutHeartbeats(messages: readonly Message[]): Message[] {
+  return messages.filter(({ type }) => type !== 'heartbeat')
+}
+
+export function typesOf(messages: readonly Message[]): string[] {
+  return withoutHeartbeats(messages).map(({ type }) => type)
+}
+
+export function textOf(messages: readonly Message[]): string {
+  return messages.map((message) => (message.type === 'text' ? String(message.content) : '')).join('')
+}
+
+export function agentIdOf(messages: readonly Message[]): string {
+  const [first] = messages
+  assert.equal(first?.type, 'start')
+  return String(first.agentId)
+}
+
+/** The result of the first call, or of the one with this id. */
+export function resultOf(messages: readonly Message[], id?: string): Message {
+  const found = messages.find(
+    (message) => message.type === 'tool_result' && (id === undefined || message.tool_use_id === id),
+  )
+  assert.ok(found !== undefined, `no result in ${JSON.stringify(messages)}`)
+  return found
+}
+
+/** What holds for every stream of this wire that ran to its end. */
+export function assertWholeStream(messages: readonly Message[]): void {
+  assert.equal(messages[0]?.type, 'start')
+  assert.equal(messages.at(-1)?.type, 'done')
+  assert.equal(messages.filter(({ type }) => type === 'start' || type === 'done').length, 2)
+  const open = new Set<string>()
+  for (const message of messages) {
+    if (message.type === 'tool_use') {
+      assert.equal(typeof message.message, 'string')
+      assert.ok(!open.has(message.id))
+      open.add(message.id)
+    }
+    if (message.type === 'tool_error') assert.ok(open.has(message.tool_use_id), 'tool_error comes before its result')
+    if (message.type === 'tool_result') assert.ok(open.delete(message.tool_use_id), 'a result belongs to a tool_use')
+    const at = message.type === 'done' ? message.metadata.timestamp : message.timestamp
+    assert.ok(Number.isSafeInteger(at) && at > 1_600_000_000_000, 'times are epoch milliseconds')
+  }
+  assert.deepEqual([...open], [], 'every tool_use has a result')
+}
