@@ -32,6 +32,8 @@ export const answers = [
         message: 'Waiting for the run before this one in the conversation (running).',
         details: { runId: 'run-before', status: 'running', whenBusy: 'queue' },
       })
+      // What an upload brings, where a run has to wait for one; no wire has a word for it.
+      .add('run.prepared', { input: 'And then?', files: [{ path: 'story.txt', size: 12 }] })
       .running()
       .answers(1, 'message-1', 'Then ', 'it rained.')
       .succeeds('message-1', 'Then it rained.'),
