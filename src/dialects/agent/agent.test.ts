@@ -14,7 +14,7 @@ dialectContract(agentDialect)
 const told: Readonly<Record<ScenarioName, string>> = {
   'plain answer': '1 start, 2 patch, 5 delta, 6 delta, 7 delta, 8 delta, 9 message, 12 end succeeded',
   reasoning: '1 start, 4 reasoning, 5 reasoning, 6 delta, 7 delta, 8 message, 11 end succeeded',
-  'queued behind another run': '1 start, 5 delta, 6 delta, 7 message, 10 end succeeded',
+  'queued behind another run': '1 start, 6 delta, 7 delta, 8 message, 11 end succeeded',
   'large truncated output':
     '1 start, 4 state queued, 6 state running, 7 state succeeded, 9 delta, 10 message, 13 end succeeded',
   'one tool':
