@@ -28,7 +28,11 @@ export type CallState = {
   done: EventData<'tool.done'> | undefined
 }
 
-export type InteractionState = EventData<'input.required'> & { resolved: EventData<'input.resolved'> | undefined }
+export type InteractionState = EventData<'input.required'> & {
+  /** The step in which it was asked. */
+  step: number
+  resolved: EventData<'input.resolved'> | undefined
+}
 
 export type StepState = {
   readonly step: number
@@ -225,7 +229,11 @@ export function applyEvent(state: RunState, event: RunEvent): void {
       return
     }
     case 'input.required': {
-      state.interactions.set(event.data.interactionId, { ...event.data, resolved: undefined })
+      state.interactions.set(event.data.interactionId, {
+        ...event.data,
+        step: state.steps.at(-1)?.step ?? 0,
+        resolved: undefined,
+      })
       const call = event.data.callId === undefined ? undefined : state.calls.get(event.data.callId)
       if (call !== undefined) {
         call.interactionId = event.data.interactionId
@@ -295,6 +303,11 @@ export function specOf(state: RunState): RunSpec {
 
 export function openCalls(state: RunState): CallState[] {
   return [...state.calls.values()].filter((call) => call.done === undefined)
+}
+
+/** What a step asked in its own words, without a tool. */
+export function questionOf(state: RunState, step: number): InteractionState | undefined {
+  return [...state.interactions.values()].find((asked) => asked.callId === undefined && asked.step === step)
 }
 
 export function openInteractions(state: RunState): InteractionState[] {

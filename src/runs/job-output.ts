@@ -2,7 +2,7 @@
 // An answer that does not fit fails the run and says why; it is never bent to fit.
 
 import { AppError } from '../errors/app-error.ts'
-import type { JsonValue, SkillSpec } from '../journal/event.ts'
+import type { JsonValue, RunSpec, SkillSpec } from '../journal/event.ts'
 import { schemaComplaints } from '../kit/json-schema.ts'
 
 /** Throws `job_output_invalid`. A skill without an output schema may say anything. */
@@ -21,6 +21,15 @@ export function checkOutput(skill: SkillSpec | undefined, text: string): void {
       details: { complaints: wrong },
     })
   }
+}
+
+/**
+ * A model that may ask sometimes does so in plain words instead of with its tool: an answer that should be JSON and is
+ * prose. JSON that does not fit is a wrong answer, not a question.
+ */
+export function asksInWords({ job, skill }: Pick<RunSpec, 'job' | 'skill'>, text: string): boolean {
+  if (job?.mode !== 'interactive' || skill?.outputSchema === undefined) return false
+  return text.trim() !== '' && jsonOf(text) === undefined
 }
 
 /** The value that a final answer stands for: its JSON where a schema asks for it, else its text. */

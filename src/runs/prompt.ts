@@ -7,7 +7,7 @@
 import type { AgentDefinition } from '../agents/agent-definition.ts'
 import { renderTemplate } from '../agents/catalogue.ts'
 import type { JsonValue } from '../journal/event.ts'
-import type { RunState } from '../journal/run-state.ts'
+import { questionOf, type RunState } from '../journal/run-state.ts'
 import type { ModelMessage } from '../models/model.ts'
 import type { MessageRow } from '../stores/store.ts'
 import { resultForModel } from './tool-outcome.ts'
@@ -79,10 +79,13 @@ function stepBlocks(state: RunState): Block[] {
   return state.steps.flatMap((step) => {
     if (!step.finished) return []
     const calls = step.callIds.flatMap((callId) => state.calls.get(callId) ?? [])
-    if (calls.length === 0)
-      return step.text === ''
-        ? []
-        : [{ messages: [{ role: 'assistant' as const, content: step.text }], startsTurn: false }]
+    if (calls.length === 0) {
+      if (step.text === '') return []
+      const reply = questionOf(state, step.step)?.resolved
+      const messages: ModelMessage[] = [{ role: 'assistant', content: step.text }]
+      if (reply !== undefined) messages.push({ role: 'user', content: replyText(reply.response) })
+      return [{ messages, startsTurn: false }]
+    }
     const messages: ModelMessage[] = [
       {
         role: 'assistant',
@@ -99,6 +102,11 @@ function stepBlocks(state: RunState): Block[] {
     ]
     return [{ messages, startsTurn: false }]
   })
+}
+
+function replyText(response: JsonValue | undefined): string {
+  if (response === undefined) return 'Nobody replied. Go on with your own judgement.'
+  return typeof response === 'string' ? response : JSON.stringify(response)
 }
 
 type StoredCall = { callId: string; name: string; input: JsonValue }

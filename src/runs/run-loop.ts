@@ -11,18 +11,18 @@
 
 import { AppError, toAppError } from '../errors/app-error.ts'
 import type { NewEvent } from '../journal/event.ts'
-import { openCalls, openInteractions, type RunState, specOf } from '../journal/run-state.ts'
+import { openCalls, openInteractions, type RunState, specOf, questionOf } from '../journal/run-state.ts'
 import type { Timer } from '../kit/clock.ts'
 import type { MessageRow, RunRow } from '../stores/store.ts'
 import { jobInstructions } from './job-prompt.ts'
-import { checkOutput } from './job-output.ts'
+import { asksInWords, checkOutput } from './job-output.ts'
 import { runStep } from './model-step.ts'
 import { buildPrompt } from './prompt.ts'
 import { nextDeadline } from './row-folds.ts'
 import { type Ending, endingEvents } from './run-ending.ts'
 import type { RunParts } from './run-parts.ts'
 import { RunWriter } from './run-writer.ts'
-import { DrainInterrupt, resolveDecided, ToolPhase, toolsOf } from './tool-phase.ts'
+import { DrainInterrupt, resolveDecided, ToolPhase, toolsOf, wordsAsQuestion } from './tool-phase.ts'
 
 class CancelInterrupt extends Error {
   override name = 'CancelInterrupt'
@@ -147,8 +147,15 @@ export class RunLoop {
       }
       const last = writer.state.steps.at(-1)
       if (last?.finished === true && last.callIds.length === 0) {
-        checkOutput(specOf(writer.state).skill, last.text)
-        return await this.end({ status: 'succeeded' })
+        const spec = specOf(writer.state)
+        if (!asksInWords(spec, last.text)) {
+          checkOutput(spec.skill, last.text)
+          return await this.end({ status: 'succeeded' })
+        }
+        const asked = questionOf(writer.state, last.step)
+        if (asked === undefined)
+          writer.push({ type: 'input.required', data: wordsAsQuestion(writer.state, last.text, parts) })
+        if (asked?.resolved === undefined) return await this.parkForPerson()
       }
       const finished = writer.state.steps.filter((step) => step.finished).length
       if (finished >= parts.limits.stepsMax) {

@@ -12,6 +12,7 @@ import type { EventData, JsonValue, NewEvent } from '../journal/event.ts'
 import { type CallState, openInteractions, type RunState, specOf } from '../journal/run-state.ts'
 import type { Decision, InteractionRow } from '../stores/store.ts'
 import type { Question, Tool, ToolRegistry } from '../tools/tool.ts'
+import type { Clock } from '../kit/clock.ts'
 import type { RunParts } from './run-parts.ts'
 import type { RunWriter } from './run-writer.ts'
 import { executeCall } from './tool-execution.ts'
@@ -244,9 +245,8 @@ export class ToolPhase {
     number: number,
   ): EventData<'input.required'> {
     const { clock, ids, limits } = this.parts
-    const { job } = specOf(this.writer.state)
-    // A job that does not insist on a reply goes on alone after a while. Consent to a call is never invented: it expires.
-    const aloneAt = job?.requireReply === false ? clock.now() + job.replyTimeoutMs : undefined
+    // Consent to a call is never invented: it expires.
+    const aloneAt = aloneFrom(this.writer.state, clock)
     const common = { interactionId: ids(), number, callId: call.callId, prompt: plan.prompt, input: call.input }
     if (plan.question === undefined) {
       return {
@@ -279,6 +279,31 @@ export class ToolPhase {
       this.wake = done
       this.signal.addEventListener('abort', done, { once: true })
     })
+  }
+}
+
+/** A job that does not insist on a reply goes on alone after a while. */
+function aloneFrom(state: RunState, clock: Clock): number | undefined {
+  const { job } = specOf(state)
+  return job?.requireReply === false ? clock.now() + job.replyTimeoutMs : undefined
+}
+
+const promptCharsMax = 8000
+
+/** What the model asked without its tool, as a question like any other. */
+export function wordsAsQuestion(
+  state: RunState,
+  text: string,
+  { clock, ids }: Pick<RunParts, 'clock' | 'ids'>,
+): EventData<'input.required'> {
+  const aloneAt = aloneFrom(state, clock)
+  return {
+    interactionId: ids(),
+    number: state.interactions.size + 1,
+    kind: 'question',
+    style: 'open_text',
+    prompt: text.trim().slice(0, promptCharsMax),
+    ...(aloneAt === undefined ? {} : { deadlineAt: aloneAt, atDeadline: 'auto_decide' }),
   }
 }
 

@@ -136,7 +136,8 @@ describe('creating a job', () => {
     for (const answer of ['{"done":"maybe"}', 'Sure: {"done":true}']) {
       const user = someone()
       await house.provider.script([says(answer)], user)
-      const job = await startJob(house, 'jobs', user)
+      // Where nobody can be asked; an interactive job takes words for a question, see jobs-in-words.
+      const job = await startJob(house, 'jobs', user, { execution_mode: 'auto' })
       const status = await job.reaches('failed')
       const { body } = await job.get('/result')
 

@@ -1,0 +1,102 @@
+// A model that may ask and does so in plain words, without its tool: the job waits
+// for the reply like for any other, and goes on with it.
+
+import assert from 'node:assert/strict'
+import { rmSync } from 'node:fs'
+import { after, before, describe, test } from 'node:test'
+import { type House, messagesOf, says, someone, startHouse } from '../support/house.ts'
+import { families, jobOf, skillsFolder, startJob } from '../support/jobs.ts'
+
+let house: House
+const folder = skillsFolder()
+
+before(async () => {
+  house = await startHouse({ POLYLOG_SKILLS_DIR: folder })
+})
+
+after(async () => {
+  await house.close()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+describe('an interactive job whose model asks in words', () => {
+  for (const family of families) {
+    test(`waits for the reply, tells it to the model, and ends (${family})`, async () => {
+      const user = someone()
+      await house.provider.script([says('Which ', 'one?'), says('{"done":true}')], user)
+      const job = await startJob(house, family, user)
+      await job.reaches('waiting_user')
+
+      const pending = await job.get('/interaction/pending')
+      const { interaction_id, kind, prompt } = pending.body.pending
+      assert.deepEqual({ interaction_id, kind, prompt }, { interaction_id: 1, kind: 'open_text', prompt: 'Which one?' })
+
+      const stream = await job.events()
+      await job.reply(1, `The red one, ${user}`)
+      await job.reaches('succeeded')
+      await stream.ended()
+
+      const told = messagesOf((await house.asked(user)).at(-1)).slice(-2)
+      assert.deepEqual(
+        told.map(({ role, content }) => [role, content]),
+        [
+          ['assistant', 'Which one?'],
+          ['user', `The red one, ${user}`],
+        ],
+      )
+      const types = stream.frames
+        .filter(({ event }) => event === 'chat_event')
+        .map((frame) => JSON.parse(frame.data).type)
+      assert.deepEqual(types, [
+        'conversation.state.changed',
+        'conversation.started',
+        'assistant.message.final',
+        'conversation.state.changed',
+        'user.input.required',
+        'interaction.reply.accepted',
+        'conversation.state.changed',
+        'conversation.state.changed',
+        'assistant.message.final',
+        'conversation.state.changed',
+        'conversation.completed',
+      ])
+      assert.equal((await job.get('/invariants')).body.kept, true)
+      assert.deepEqual((await job.get('/result')).body.result.data, { done: true })
+    })
+  }
+
+  test('goes on alone where the job does not insist on a reply', async () => {
+    const user = someone()
+    await house.provider.script([says('Which one?')], user)
+    await house.provider.script([says('{"done":true}')], 'user_no_reply')
+    const job = await startJob(house, 'jobs', user, { interactive_require_user_reply: false, session_timeout_sec: 1 })
+
+    await job.reaches('succeeded')
+
+    assert.equal((await job.get()).body.auto_decision_count, 1)
+  })
+
+  test('still fails on JSON that does not fit: that is an answer, and a wrong one', async () => {
+    const user = someone()
+    await house.provider.script([says('{"done":"maybe"}')], user)
+    const job = await startJob(house, 'jobs', user)
+
+    const { error } = await job.reaches('failed')
+
+    assert.equal(error.code, 'job_output_invalid')
+  })
+
+  test('is still waiting after a restart, and takes the reply then', async () => {
+    const user = someone()
+    await house.provider.script([says('Which one?'), says('{"done":true}')], user)
+    const job = await startJob(house, 'jobs', user)
+    await job.reaches('waiting_user')
+    await house.polylog.kill()
+    house = await house.restart()
+    const again = jobOf(house, 'jobs', user, job.id)
+
+    await again.reply(1, `The blue one, ${user}`)
+
+    await again.reaches('succeeded')
+  })
+})
