@@ -410,7 +410,7 @@ describe('an uploaded skill', () => {
   test('is never installed, and its files are gone when its run ends, however it ends', async () => {
     for (const ending of ['succeeded', 'canceled', 'failed'] as const) {
       const user = someone()
-      await house.provider.script([asks({ question: 'Go?' }), says(ending === 'failed' ? 'no JSON' : done)], user)
+      await house.provider.script([asks({ question: 'Go?' }), says(ending === 'failed' ? '{"done":"no"}' : done)], user)
       const job = await startJob(house, 'temp-skill-runs', user)
       await job.reaches('waiting_user')
       const during = blobsOf(job)
