@@ -2,29 +2,17 @@
 // part may be, what arguments a tool call has, and that its id names it alone.
 
 import type { JsonValue, Usage } from '../journal/event.ts'
+import { cutText, pieceCharsMax } from '../kit/cut-text.ts'
 import type { Ids } from '../kit/ids.ts'
 import type { FinishReason, ModelPart, ModelRequest } from './model.ts'
 
-/**
- * One part becomes one journal event of at most 1 MiB. A UTF-16 unit takes up to
- * six bytes once it is escaped as JSON, so this many always fit.
- */
-const partCharsMax = 128 * 1024
-
+/** One part becomes one journal event, so a monstrous chunk is cut. */
 export function pushText(parts: ModelPart[], type: 'text' | 'reasoning', text: string): void {
-  if (text.length <= partCharsMax) {
+  if (text.length <= pieceCharsMax) {
     if (text !== '') parts.push({ type, text })
     return
   }
-  let start = 0
-  while (start < text.length) {
-    let end = Math.min(start + partCharsMax, text.length)
-    const last = text.charCodeAt(end - 1)
-    // Never between the halves of a surrogate pair: each part must be valid text.
-    if (end < text.length && last >= 0xd800 && last <= 0xdbff) end -= 1
-    parts.push({ type, text: text.slice(start, end) })
-    start = end
-  }
+  for (const piece of cutText(text)) parts.push({ type, text: piece })
 }
 
 /** One tool call as the provider described it, all fragments joined. */

@@ -7,6 +7,7 @@ import type { Engine } from '../engines/engine.ts'
 import type { EventData, NewEvent } from '../journal/event.ts'
 import { type RunState, specOf } from '../journal/run-state.ts'
 import type { Clock, Timer } from '../kit/clock.ts'
+import { cutText, pieceCharsMax } from '../kit/cut-text.ts'
 import type { Ids } from '../kit/ids.ts'
 import type { FinishReason, ModelMessage, ModelPart, ModelTool } from '../models/model.ts'
 import type { Tool } from '../tools/tool.ts'
@@ -25,8 +26,6 @@ export type StepParts = {
 
 /** Events that were pushed and are not committed; beyond it the provider has to wait for the disk, and others get their turn. */
 const backlogMax = 64
-/** A provider's chunk is one delta; only a monstrous one is cut. */
-const deltaCharsMax = 256 * 1024
 const invalidInputCharsMax = 4000
 /** Arguments stand in the journal, in the question to a person and in the next prompt. */
 const inputCharsMax = 256 * 1024
@@ -200,7 +199,7 @@ class Shower {
   reasoning(text: string, events: NewEvent[]): void {
     const { diverged, fresh } = this.tornReasoning.feed(text)
     if (diverged || this.reasoningId === undefined) this.reasoningId = this.ids()
-    for (const piece of pieces(fresh)) {
+    for (const piece of cutText(fresh)) {
       events.push({ type: 'reasoning.delta', data: { reasoningId: this.reasoningId, text: piece } })
     }
   }
@@ -213,11 +212,12 @@ class Shower {
   }
 
   private emitText(fresh: string, events: NewEvent[]): void {
-    if (fresh.length <= deltaCharsMax) {
+    // A provider's chunk is one delta; only a monstrous one is cut.
+    if (fresh.length <= pieceCharsMax) {
       if (fresh !== '') events.push({ type: 'text.delta', data: { messageId: this.messageId, text: fresh } })
       return
     }
-    for (const piece of pieces(fresh))
+    for (const piece of cutText(fresh))
       events.push({ type: 'text.delta', data: { messageId: this.messageId, text: piece } })
   }
 
@@ -234,20 +234,6 @@ class Shower {
     })
     this.messageId = this.ids()
   }
-}
-
-function pieces(text: string): string[] {
-  const result: string[] = []
-  let from = 0
-  while (from < text.length) {
-    let to = Math.min(from + deltaCharsMax, text.length)
-    // Never between the halves of a surrogate pair.
-    const last = text.charCodeAt(to - 1)
-    if (to < text.length && last >= 0xd800 && last <= 0xdbff) to -= 1
-    result.push(text.slice(from, to))
-    from = to
-  }
-  return result
 }
 
 /** Aborts the step when nothing came for too long, also before the first token. */

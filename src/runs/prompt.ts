@@ -8,6 +8,7 @@ import type { AgentDefinition } from '../agents/agent-definition.ts'
 import { renderTemplate } from '../agents/catalogue.ts'
 import type { JsonValue } from '../journal/event.ts'
 import { questionOf, type RunState } from '../journal/run-state.ts'
+import { sortedJson } from '../kit/sorted-json.ts'
 import type { ModelMessage } from '../models/model.ts'
 import type { MessageRow } from '../stores/store.ts'
 import { resultForModel } from './tool-outcome.ts'
@@ -154,12 +155,4 @@ function historyBlocks(rows: MessageRow[]): Block[] {
     })
   }
   return blocks
-}
-
-function sortedJson(value: unknown): string {
-  return JSON.stringify(value, (_key, inner: unknown) =>
-    inner !== null && typeof inner === 'object' && !Array.isArray(inner)
-      ? Object.fromEntries(Object.entries(inner).toSorted(([left], [right]) => (left < right ? -1 : 1)))
-      : inner,
-  )
 }

@@ -4,6 +4,7 @@
 
 import { createHash } from 'node:crypto'
 import { AppError } from '../errors/app-error.ts'
+import { sortedJson } from '../kit/sorted-json.ts'
 import type { NewEvent, RunEvent, RunSpec } from '../journal/event.ts'
 import type { AcceptBeside, AcceptInput, MessageRow, RunRow } from '../stores/store.ts'
 import type { RunParts } from './run-parts.ts'
@@ -300,14 +301,5 @@ function keyOf({ idempotency }: StartRequest): AcceptInput['idempotency'] {
 
 /** The order of keys does not make another body. */
 export function fingerprint(body: unknown): string {
-  const canonical = JSON.stringify(body, (_key, value: unknown) =>
-    value !== null && typeof value === 'object' && !Array.isArray(value)
-      ? Object.fromEntries(
-          Object.entries(value).toSorted(([left], [right]) => (left < right ? -1 : left > right ? 1 : 0)),
-        )
-      : value,
-  )
-  return createHash('sha256')
-    .update(canonical ?? 'null')
-    .digest('hex')
+  return createHash('sha256').update(sortedJson(body)).digest('hex')
 }

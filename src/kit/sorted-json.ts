@@ -1,0 +1,13 @@
+// JSON whose keys stand in one order, whatever order they came in: the same value is
+// always the same text.
+
+export function sortedJson(value: unknown): string {
+  const text = JSON.stringify(value, (_key, inner: unknown) =>
+    inner !== null && typeof inner === 'object' && !Array.isArray(inner)
+      ? Object.fromEntries(
+          Object.entries(inner).toSorted(([left], [right]) => (left < right ? -1 : left > right ? 1 : 0)),
+        )
+      : inner,
+  ) as string | undefined
+  return text ?? 'null'
+}
