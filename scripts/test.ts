@@ -25,7 +25,7 @@ async function main(args: string[]): Promise<number> {
   }
 
   const checks = await Promise.all([
-    check('types', 'node_modules/typescript/bin/tsc', ['--noEmit', '-p', 'tsconfig.json']),
+    check('types', 'node_modules/typescript-native/bin/tsc', ['--noEmit', '-p', 'tsconfig.json']),
     check('lint', 'node_modules/oxlint/bin/oxlint', []),
   ])
   for (const { name, passed, output } of checks) {
