@@ -6,7 +6,7 @@ import { after, before, test } from 'node:test'
 import { exportJWK, generateKeyPair, SignJWT, type CryptoKey, type JWK } from 'jose'
 import { AppError } from '../errors/app-error.ts'
 import { manualClock } from '../../test/support/manual-clock.ts'
-import { type AuthSettings, claimsOf, createAuthenticator, resolveCaller } from './caller.ts'
+import { actsAs, type AuthSettings, claimsOf, createAuthenticator, owns, resolveCaller } from './caller.ts'
 
 const secret = 'a shared secret for these tests only'
 const nothing: AuthSettings = {
@@ -268,7 +268,11 @@ test('a login wins over everything a request claims', () => {
   const login = { userId: 'ann', by: 'jwt' } as const
 
   for (const mode of ['open', 'required'] as const) {
-    assert.deepEqual(resolveCaller({ login, mode, claimed: { userId: 'bob' } }), { userId: 'ann', loggedIn: true })
+    assert.deepEqual(resolveCaller({ login, mode, claimed: { userId: 'bob' } }), {
+      userId: 'ann',
+      loggedIn: true,
+      named: true,
+    })
   }
 })
 
@@ -278,27 +282,46 @@ test('in required mode a claim is no login', () => {
   })
 })
 
-test('in open mode the first usable claim counts, else the caller is anonymous', () => {
+test('in open mode the first claim that is given counts, else the caller is anonymous and not named', () => {
   const who = (claimed: Parameters<typeof resolveCaller>[0]['claimed']) =>
-    resolveCaller({ login: null, mode: 'open', claimed }).userId
+    resolveCaller({ login: null, mode: 'open', claimed })
 
-  assert.equal(who({ userId: 'a', client_id: 'b', context: { userId: 'c' } }), 'a')
-  assert.equal(who({ client_id: ' b ', context: { userId: 'c' } }), 'b')
-  assert.equal(who({ context: { userId: 'c' } }), 'c')
-  assert.equal(who({ userId: '  ', client_id: 'b' }), 'b')
-  assert.equal(who({ userId: 7, client_id: ['x'], context: 'c' }), 'anonymous')
-  assert.equal(who({ userId: 'x'.repeat(200) }), 'x'.repeat(200))
-  assert.equal(who({ userId: 'x'.repeat(201) }), 'anonymous')
-  assert.equal(who({ context: null }), 'anonymous')
-  assert.equal(who({}), 'anonymous')
+  assert.deepEqual(who({ userId: 'a', client_id: 'b' }), { userId: 'a', loggedIn: false, named: true })
+  assert.equal(who({ client_id: ' b ' }).userId, 'b')
+  assert.equal(who({ userId: '  ', client_id: 'b' }).userId, 'b')
+  assert.equal(who({ userId: 'x'.repeat(200) }).userId, 'x'.repeat(200))
+  for (const none of [{}, { userId: null }, { userId: ' ', client_id: '' }])
+    assert.deepEqual(who(none), { userId: 'anonymous', loggedIn: false, named: false })
 })
 
-test('claims come from the body, else from the query', () => {
-  assert.deepEqual(claimsOf({ userId: 'a' }, { userId: 'q', client_id: 'c' }), {
-    userId: 'a',
-    client_id: 'c',
-    context: undefined,
-  })
-  assert.deepEqual(claimsOf(undefined, { userId: 'q' }).userId, 'q')
-  assert.deepEqual(claimsOf('text', null).userId, undefined)
+test('a claim that is no text, or too long, is refused and does not count as no claim', () => {
+  for (const claimed of [{ userId: 7 }, { userId: ['a'] }, { client_id: {} }, { userId: 'x'.repeat(201) }])
+    assert.throws(() => resolveCaller({ login: null, mode: 'open', claimed }), { code: 'invalid_request' })
+})
+
+test('claims come from the body, else from the query; a blank one is none', () => {
+  assert.deepEqual(claimsOf({ userId: 'a' }, { userId: 'q', client_id: 'c' }), { userId: 'a', client_id: 'c' })
+  assert.equal(claimsOf(undefined, { userId: 'q' }).userId, 'q')
+  assert.equal(claimsOf({ userId: ' ' }, { userId: 'q' }).userId, 'q')
+  assert.equal(claimsOf({ context: { userId: 'c' } }, null).userId, undefined)
+  assert.equal(claimsOf('text', null).userId, undefined)
+})
+
+test('a thing is its owner’s; a caller without a name acts as the owner of any one thing', () => {
+  const caller = (userId: string, isNamed: boolean) => ({ userId, loggedIn: false, named: isNamed })
+  const thing = { owner: 'ann' }
+
+  assert.deepEqual(
+    [caller('ann', true), caller('bob', true), caller('anonymous', true), caller('anonymous', false)].map((one) => [
+      owns(one, thing),
+      actsAs(one, thing),
+      actsAs(one, undefined),
+    ]),
+    [
+      [true, 'ann', 'ann'],
+      [false, 'bob', 'bob'],
+      [false, 'anonymous', 'anonymous'],
+      [true, 'ann', 'anonymous'],
+    ],
+  )
 })

@@ -26,7 +26,8 @@ export type AuthSettings = {
 /** A proven identity. */
 export type Login = { userId: string; by: 'jwt' | 'api_key' }
 
-export type Caller = { userId: string; loggedIn: boolean }
+/** `named` is false if the request names no user, which is possible in open mode only. */
+export type Caller = { userId: string; loggedIn: boolean; named: boolean }
 
 export interface Authenticator {
   /**
@@ -183,26 +184,45 @@ function unauthorized(message: string, cause?: unknown): AppError {
   return new AppError('unauthorized', message, { cause })
 }
 
-/** What a request says about its sender, in the words of the families; anybody can write anything here. */
-export type Claimed = { userId?: unknown; client_id?: unknown; context?: unknown }
+/** What a request says about its sender, in the words of the families. Any client can write anything here. */
+export type Claimed = { userId?: unknown; client_id?: unknown }
 
-/** The claims of a request; where body and query both make one, the body's counts. */
+/** The claims of a request, before its schema drops fields. If body and query both make one, the body's counts. */
 export function claimsOf(body: unknown, query?: unknown): Claimed {
   const places = [body, query].filter((place): place is Claimed => typeof place === 'object' && place !== null)
-  const first = (name: keyof Claimed) => places.map((place) => place[name]).find((value) => value != null)
-  return { userId: first('userId'), client_id: first('client_id'), context: first('context') }
+  const first = (name: keyof Claimed) => places.map((place) => place[name]).find(isGiven)
+  return { userId: first('userId'), client_id: first('client_id') }
 }
 
-/** A login always wins. In open mode the request may name its user; all names of that are one name space. */
+/** Clients write null or a blank text for "not given". */
+function isGiven(claim: unknown): boolean {
+  return claim != null && !(typeof claim === 'string' && claim.trim() === '')
+}
+
+/** A login always wins. In open mode the request may name its user; `userId` and `client_id` are one name space. */
 export function resolveCaller(request: { login: Login | null; mode: AuthMode; claimed: Claimed }): Caller {
   const { login, mode, claimed } = request
-  if (login !== null) return { userId: login.userId, loggedIn: true }
+  if (login !== null) return { userId: login.userId, loggedIn: true, named: true }
   if (mode === 'required') throw unauthorized('This server needs a login.')
-  const context = claimed.context as { userId?: unknown } | null | undefined
-  for (const claim of [claimed.userId, claimed.client_id, context?.userId]) {
-    if (typeof claim !== 'string') continue
-    const userId = claim.trim()
-    if (userId !== '' && userId.length <= userCharsMax) return { userId, loggedIn: false }
+  const name = isGiven(claimed.userId) ? 'userId' : 'client_id'
+  const claim = claimed[name]
+  if (!isGiven(claim)) return { userId: anonymous, loggedIn: false, named: false }
+  // A claim that cannot be read must not count as no claim: the request would act as the owner of what it addresses.
+  if (typeof claim !== 'string' || claim.trim().length > userCharsMax) {
+    throw new AppError('invalid_request', `${name}: must be a text of at most ${userCharsMax} characters.`)
   }
-  return { userId: anonymous, loggedIn: false }
+  return { userId: claim.trim(), loggedIn: false, named: true }
+}
+
+/**
+ * The user that a request acts as on one thing that it addresses by its id. In open mode a request that names no user
+ * acts as the thing's owner: it could claim that name anyway. Not for lists, and not for names that clients choose.
+ */
+export function actsAs(caller: Caller, thing: { owner: string } | undefined): string {
+  return caller.named || thing === undefined ? caller.userId : thing.owner
+}
+
+/** Whether a thing that the request addresses by its id is the caller's. If not, it does not exist for them (404). */
+export function owns(caller: Caller, thing: { owner: string }): boolean {
+  return thing.owner === actsAs(caller, thing)
 }

@@ -5,14 +5,14 @@ import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { z } from 'zod'
 import type { Catalogue } from '../agents/catalogue.ts'
-import { type Caller, claimsOf, type Login, resolveCaller } from './caller.ts'
+import { actsAs, type Caller, type Claimed, type Login, resolveCaller } from './caller.ts'
 import type { ComparisonService } from '../comparisons/comparison-service.ts'
 import type { Clock } from '../kit/clock.ts'
 import type { Ids } from '../kit/ids.ts'
 import type { JobService } from '../jobs/job-service.ts'
 import type { SkillRegistry } from '../skills/skill-registry.ts'
 import type { RunService } from '../runs/run-service.ts'
-import type { Store } from '../stores/store.ts'
+import type { RunRow, Store } from '../stores/store.ts'
 import type { ToolRegistry, Workspaces } from '../tools/tool.ts'
 import type { ModelConfigs, Models } from '../models/model.ts'
 import type { Metrics } from './metrics.ts'
@@ -56,15 +56,26 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** Set before any handler runs; null where nobody is logged in. */
     login: Login | null
+    /** Set before the schema of the route drops fields that it does not list. */
+    claimed: Claimed
   }
 }
 
-export function callerOf(request: FastifyRequest, services: Pick<Services, 'settings'>): Caller {
-  return resolveCaller({
-    login: request.login,
-    mode: services.settings.authMode,
-    claimed: claimsOf(request.body, request.query),
-  })
+export function callerOf(
+  { login, claimed }: Pick<FastifyRequest, 'login' | 'claimed'>,
+  services: Pick<Services, 'settings'>,
+): Caller {
+  return resolveCaller({ login, mode: services.settings.authMode, claimed })
+}
+
+/** The run that a request addresses by its id; `run_not_found` if it is not the caller's. */
+export async function ownRun(
+  request: FastifyRequest,
+  services: Pick<Services, 'settings' | 'store' | 'runs'>,
+  runId: string,
+): Promise<RunRow> {
+  const owner = actsAs(callerOf(request, services), await services.store.readRun(runId))
+  return await services.runs.get(owner, runId)
 }
 
 /** Ids are opaque: anything printable that is not absurdly long. */

@@ -17,7 +17,7 @@ import { chatRoute } from './agent-v1/chat-route.ts'
 import { invariantsRoute } from './agent-v1/invariants-route.ts'
 import { messagesRoute } from './agent-v1/messages-route.ts'
 import { runRoutes } from './agent-v1/run-routes.ts'
-import type { Authenticator } from './caller.ts'
+import { type Authenticator, claimsOf } from './caller.ts'
 import { answerRoutes } from './chat-api/answer-routes.ts'
 import { comparisonRoutes } from './chat-api/ab-routes.ts'
 import { configRoutes } from './chat-api/config-routes.ts'
@@ -100,9 +100,13 @@ export async function buildServer(options: ServerOptions): Promise<Server> {
   })
 
   server.decorateRequest('login', null)
+  server.decorateRequest('claimed')
   server.addHook('onRequest', async (request) => {
     if (publicPaths.has(request.routeOptions.url ?? '')) return
     request.login = await authenticator.authenticate(request.headers)
+  })
+  server.addHook('preValidation', async (request) => {
+    request.claimed = claimsOf(request.body, request.query)
   })
   if (options.rateLimitPerMinute > 0) {
     await server.register(rateLimit, {

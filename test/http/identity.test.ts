@@ -138,14 +138,10 @@ describe('a login wins', () => {
 })
 
 describe('where everybody may come', () => {
-  test('userId, client_id and context.userId name the user, in one name space', async () => {
+  test('userId and client_id name the user, in one name space', async () => {
     const user = someone()
     await open.chatToEnd(user, { input: 'hi', conversationId: `conv-${user}` })
-    const bodies = [
-      { userId: user },
-      { userId: undefined, client_id: user },
-      { userId: undefined, context: { userId: user } },
-    ]
+    const bodies = [{ userId: user }, { userId: undefined, client_id: user }]
 
     for (const body of bodies) {
       const answer = await open.call('POST', '/v1/agent/chat', {

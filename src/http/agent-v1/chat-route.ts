@@ -2,7 +2,7 @@
 
 import { z } from 'zod'
 import { dialectNamed, keepAliveMsOf } from '../formats.ts'
-import { callerOf, errorBody, type Server, type Services } from '../routes.ts'
+import { callerOf, errorBody, type Server, type Services, userIdQuery } from '../routes.ts'
 import { startHeaders, startOrResume } from '../start-or-resume.ts'
 import { chatBody, toStartRequest } from './chat-request.ts'
 
@@ -16,9 +16,8 @@ export function chatRoute(server: Server, services: Services): void {
         summary: 'Chat with an agent, as a stream',
         description:
           'Starts a run and streams it. The run and its input are stored before the first byte. Closing the connection does not stop the run: come back with GET /v1/agent/runs/{runId}/stream.',
-        querystring: z.object({
+        querystring: userIdQuery.extend({
           format: z.string().optional().describe('sse (default), vercel-ai, chunks, chunks-ndjson, fcmp or session'),
-          userId: z.string().max(200).optional(),
         }),
         headers: startHeaders,
         body: chatBody,

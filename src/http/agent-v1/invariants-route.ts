@@ -5,10 +5,10 @@ import { z } from 'zod'
 import { fcmpDialect } from '../../dialects/fcmp/fcmp.ts'
 import { invariantsView, toInvariants } from '../invariants-view.ts'
 import { judge } from '../jobs-v1/fcmp-reading.ts'
-import { callerOf, errorBody, idParam, type Server, type Services, userIdQuery } from '../routes.ts'
+import { errorBody, idParam, ownRun, type Server, type Services, userIdQuery } from '../routes.ts'
 
 export function invariantsRoute(server: Server, services: Services): void {
-  const { store, runs } = services
+  const { store } = services
   server.get(
     '/v1/agent/runs/:runId/invariants',
     {
@@ -22,7 +22,7 @@ export function invariantsRoute(server: Server, services: Services): void {
       },
     },
     async (request) => {
-      const run = await runs.get(callerOf(request, services).userId, request.params.runId)
+      const run = await ownRun(request, services, request.params.runId)
       return { runId: run.id, ...toInvariants(await judge(store, run.id, fcmpDialect())) }
     },
   )

@@ -2,7 +2,7 @@
 // session). A view like any other; nothing lives only in memory.
 
 import { z } from 'zod'
-import { callerOf, errorBody, optionalFilter, type Server, type Services } from '../routes.ts'
+import { callerOf, errorBody, optionalFilter, type Server, type Services, userIdQuery } from '../routes.ts'
 import { messageView, toMessage } from '../views.ts'
 
 const newestMessages = 200
@@ -16,11 +16,7 @@ export function messagesRoute(server: Server, services: Services): void {
         tags: ['Agent'],
         summary: 'The messages of a conversation or session',
         description: 'The newest 200, ascending. A key that nobody used is an empty list.',
-        querystring: z.object({
-          conversationId: optionalFilter(),
-          sessionId: optionalFilter(),
-          userId: z.string().max(200).optional(),
-        }),
+        querystring: userIdQuery.extend({ conversationId: optionalFilter(), sessionId: optionalFilter() }),
         response: { 200: z.array(messageView), 400: errorBody },
       },
     },

@@ -8,7 +8,17 @@ import type { RunStatus } from '../../journal/event.ts'
 import type { RunRow } from '../../stores/store.ts'
 import { checkCursor, cursorOf } from '../cursor.ts'
 import { dialectNamed, keepAliveMsOf } from '../formats.ts'
-import { callerOf, errorBody, idParam, optionalFilter, type Server, type Services, userIdQuery } from '../routes.ts'
+import { type Caller, owns } from '../caller.ts'
+import {
+  callerOf,
+  errorBody,
+  idParam,
+  optionalFilter,
+  ownRun,
+  type Server,
+  type Services,
+  userIdQuery,
+} from '../routes.ts'
 import { runStatusWord, runView, toRun } from '../views.ts'
 
 const runParams = z.object({ runId: idParam })
@@ -95,7 +105,7 @@ export function runRoutes(server: Server, services: Services): void {
         response: { 200: runView, 404: errorBody },
       },
     },
-    async (request) => toRun(await runs.get(callerOf(request, services).userId, request.params.runId)),
+    async (request) => toRun(await ownRun(request, services, request.params.runId)),
   )
 
   server.get(
@@ -113,7 +123,7 @@ export function runRoutes(server: Server, services: Services): void {
       },
     },
     async (request) => {
-      const run = await timelineRun(callerOf(request, services).userId, request.params.runId)
+      const run = await timelineRun(callerOf(request, services), request.params.runId)
       return await readTimeline(run, request.query.after, request.query.limit)
     },
   )
@@ -141,7 +151,7 @@ export function runRoutes(server: Server, services: Services): void {
     async (request, reply) => {
       const dialect = dialectNamed(request.query.format)
       const cursor = cursorOf(request.headers['last-event-id'], request.query.after)
-      const run = await runs.get(callerOf(request, services).userId, request.params.runId)
+      const run = await ownRun(request, services, request.params.runId)
       if (await checkCursor(cursor, run, dialect, store)) return reply.code(204).send(null)
       await streams.reply(reply, { run, dialect, cursor, keepAliveMs: keepAliveMsOf(dialect, settings) })
       return reply
@@ -160,7 +170,7 @@ export function runRoutes(server: Server, services: Services): void {
       },
     },
     async (request, reply) => {
-      const run = await runs.get(callerOf(request, services).userId, request.params.runId)
+      const run = await ownRun(request, services, request.params.runId)
       const blob = await store.readBlob(request.params.outputId)
       if (blob === undefined || blob.runId !== run.id) {
         throw new AppError('run_output_not_found', `The run has no output ${JSON.stringify(request.params.outputId)}.`)
@@ -186,15 +196,15 @@ export function runRoutes(server: Server, services: Services): void {
       },
     },
     async (request) => {
-      const { userId } = callerOf(request, services)
-      const { run, accepted } = await runs.cancel(userId, request.params.runId, request.body?.reason ?? null)
+      const { owner, id } = await ownRun(request, services, request.params.runId)
+      const { run, accepted } = await runs.cancel(owner, id, request.body?.reason ?? null)
       return { ...toRun(run), accepted }
     },
   )
 
-  async function timelineRun(owner: string, runId: string): Promise<RunRow> {
+  async function timelineRun(caller: Caller, runId: string): Promise<RunRow> {
     const run = await store.readRun(runId)
-    if (run === undefined || run.owner !== owner) {
+    if (run === undefined || !owns(caller, run)) {
       throw new AppError(
         'run_timeline_not_found',
         `There is no timeline for run ${JSON.stringify(runId)}: it does not exist, or is no longer kept.`,

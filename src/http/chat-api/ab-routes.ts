@@ -1,13 +1,15 @@
 // /api/ab: two configurations on one question, side by side and blind; the vote;
 // and what the votes say.
 
+import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { parsePreference, preferences } from '../../comparisons/comparison.ts'
 import { armsBeginning, furthestArms, parseArmCursors } from '../../dialects/chunks/two-arms.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { fingerprint } from '../../runs/run-acceptance.ts'
 import type { ComparisonRow } from '../../stores/store.ts'
-import type { Server, Services } from '../routes.ts'
+import { actsAs } from '../caller.ts'
+import { callerOf, type Server, type Services } from '../routes.ts'
 import { startHeaders } from '../start-or-resume.ts'
 import { attachArms } from './ab-stream.ts'
 import { comparisonView, metricsView, toComparison, toMetrics } from './ab-views.ts'
@@ -107,7 +109,7 @@ export function comparisonRoutes(server: Server, services: Services): void {
       },
     },
     async (request, reply) => {
-      const row = await comparisons.get(clientOf(request, services), request.params.comparison_id)
+      const row = await ownComparison(request, request.params.comparison_id)
       const header = request.headers['last-event-id']
       const cursors = [Array.isArray(header) ? header.at(-1) : header, request.query.after]
         .filter((text) => text !== undefined && text !== '')
@@ -166,7 +168,6 @@ export function comparisonRoutes(server: Server, services: Services): void {
       },
     },
     async (request) => {
-      const owner = clientOf(request, services)
       const { comparison_id, preference: text, revise } = request.body
       const preference = parsePreference(text)
       if (preference === undefined) {
@@ -175,7 +176,7 @@ export function comparisonRoutes(server: Server, services: Services): void {
           `preference: ${JSON.stringify(text)} is not one of ${preferences.join(', ')}.`,
         )
       }
-      const { row, changed } = await comparisons.vote(owner, comparison_id, preference, revise === true)
+      const { row, changed } = await comparisons.vote(await ownerFor(request, comparison_id), comparison_id, preference, revise === true)
       return { success: true as const, changed, ...toComparison(row) }
     },
   )
@@ -209,7 +210,7 @@ export function comparisonRoutes(server: Server, services: Services): void {
     },
     async (request) => ({
       success: true as const,
-      comparison: toComparison(await comparisons.get(clientOf(request, services), request.params.comparison_id)),
+      comparison: toComparison(await ownComparison(request, request.params.comparison_id)),
     }),
   )
 
@@ -232,6 +233,15 @@ export function comparisonRoutes(server: Server, services: Services): void {
       return toMetrics(await comparisons.metrics(scope === 'all' ? null : clientOf(request, services)), scope)
     },
   )
+
+  /** The user to act as on this comparison. */
+  async function ownerFor(request: FastifyRequest, id: string): Promise<string> {
+    return actsAs(callerOf(request, services), await services.store.readComparison(id))
+  }
+
+  async function ownComparison(request: FastifyRequest, id: string): Promise<ComparisonRow> {
+    return await comparisons.get(await ownerFor(request, id), id)
+  }
 
   /** A POST that says where it stopped never starts anything. */
   async function toResume(owner: string, key: string | undefined, body: unknown): Promise<ComparisonRow> {

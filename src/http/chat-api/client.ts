@@ -6,14 +6,14 @@ import { z } from 'zod'
 import { AppError } from '../../errors/app-error.ts'
 import { conversationNotFound } from '../../runs/run-acceptance.ts'
 import type { ConversationRow, MessageRow, Store } from '../../stores/store.ts'
-import { anonymous } from '../caller.ts'
+import { type Caller, owns } from '../caller.ts'
 import { callerOf, type Services } from '../routes.ts'
 
 /** Who owns what the request makes or asks for: the login, else the client. */
 export function clientOf(request: FastifyRequest, services: Pick<Services, 'settings'>): string {
   const caller = callerOf(request, services)
-  // Whoever says nothing is nobody here; elsewhere they would be `anonymous`.
-  if (!caller.loggedIn && caller.userId === anonymous) throw new AppError('client_id_missing', 'client_id missing')
+  // A request that names no user is `anonymous` elsewhere; the clients of this API always have an id.
+  if (!caller.named) throw new AppError('client_id_missing', 'client_id missing')
   return caller.userId
 }
 
@@ -59,15 +59,16 @@ export async function ownConversation(
   return row
 }
 
+/** The message that a request addresses by its id, with the owner of its conversation. */
 export async function ownMessage(
   store: Pick<Store, 'readConversation' | 'readMessage'>,
-  owner: string,
+  caller: Caller,
   id: string,
-): Promise<MessageRow> {
+): Promise<MessageRow & { owner: string }> {
   const row = await store.readMessage(id)
   const conversation = row === undefined ? undefined : await store.readConversation(row.conversationId)
-  if (row === undefined || conversation?.owner !== owner) {
+  if (row === undefined || conversation === undefined || !owns(caller, conversation)) {
     throw new AppError('message_not_found', `There is no message ${JSON.stringify(id)}.`)
   }
-  return row
+  return { ...row, owner: conversation.owner }
 }

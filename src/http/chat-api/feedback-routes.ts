@@ -5,10 +5,9 @@ import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { AppError } from '../../errors/app-error.ts'
 import type { FeedbackRow, Reaction } from '../../stores/store.ts'
-import type { Server, Services } from '../routes.ts'
+import { callerOf, type Server, type Services } from '../routes.ts'
 import {
   clientFields,
-  clientOf,
   clientQuery,
   optionalFlag,
   optionalIdField,
@@ -88,13 +87,12 @@ export function feedbackRoutes(server: Server, services: Services): void {
     body: Partial<z.infer<typeof reactionBody>>,
     kind: FeedbackRow['kind'],
   ): Promise<FeedbackRow> {
-    const owner = clientOf(request, services)
     if (body.message_id === undefined) throw new AppError('invalid_request', 'message_id missing')
-    const message = await ownMessage(store, owner, body.message_id)
+    const message = await ownMessage(store, callerOf(request, services), body.message_id)
     if (message.role !== 'assistant') throw new AppError('invalid_request', 'message_id: only answers can be judged.')
     return {
       messageId: message.id,
-      owner,
+      owner: message.owner,
       kind,
       text: body.feedback_msg ?? null,
       incorrect: body.incorrect ?? false,

@@ -1,10 +1,12 @@
 // What an answer came from: the trace of a run, by its own id or by a message of it;
 // and stopping it.
 
+import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { AppError } from '../../errors/app-error.ts'
 import type { RunRow } from '../../stores/store.ts'
-import { idParam, type Server, type Services } from '../routes.ts'
+import { owns } from '../caller.ts'
+import { callerOf, idParam, type Server, type Services } from '../routes.ts'
 import {
   clientFields,
   clientOf,
@@ -57,9 +59,9 @@ export function traceRoutes(server: Server, services: Services): void {
       },
     },
     async (request) => {
-      const owner = clientOf(request, services)
+      const caller = callerOf(request, services)
       const run = await store.readRun(request.params.trace_id)
-      if (run === undefined || run.owner !== owner) throw traceNotFound(request.params.trace_id)
+      if (run === undefined || !owns(caller, run)) throw traceNotFound(request.params.trace_id)
       return await viewOf(run)
     },
   )
@@ -77,11 +79,10 @@ export function traceRoutes(server: Server, services: Services): void {
         },
       },
       async (request) => {
-        const owner = clientOf(request, services)
         const { message_id } = request.params
-        const message = await ownMessage(store, owner, message_id)
+        const message = await ownMessage(store, callerOf(request, services), message_id)
         const run = message.runId === null ? undefined : await store.readRun(message.runId)
-        if (run === undefined || run.owner !== owner) throw traceNotFound(message_id)
+        if (run === undefined || run.owner !== message.owner) throw traceNotFound(message_id)
         return await viewOf(run)
       },
     )
@@ -114,10 +115,9 @@ export function traceRoutes(server: Server, services: Services): void {
       },
     },
     async (request) => {
-      const owner = clientOf(request, services)
       const { conversation_id, trace_id, reason } = request.body
-      const open = await openRuns(owner, conversation_id, trace_id)
-      const results = await Promise.all(open.map((run) => runs.cancel(owner, run.id, reason ?? cancelReasonDefault)))
+      const open = await openRuns(request, conversation_id, trace_id)
+      const results = await Promise.all(open.map((run) => runs.cancel(run.owner, run.id, reason ?? cancelReasonDefault)))
       const cancelled = results.filter((result) => result.accepted).map((result) => result.run.id)
       return {
         success: true as const,
@@ -130,19 +130,19 @@ export function traceRoutes(server: Server, services: Services): void {
 
   /** A trace is one run; a conversation is whatever is under way in it. */
   async function openRuns(
-    owner: string,
+    request: FastifyRequest,
     conversationId: string | undefined,
     traceId: string | undefined,
   ): Promise<RunRow[]> {
     if (traceId !== undefined) {
       const run = await store.readRun(traceId)
       const elsewhere = conversationId !== undefined && run?.conversationId !== conversationId
-      if (run === undefined || run.owner !== owner || elsewhere) throw traceNotFound(traceId)
+      if (run === undefined || !owns(callerOf(request, services), run) || elsewhere) throw traceNotFound(traceId)
       return [run]
     }
     if (conversationId === undefined)
       throw new AppError('invalid_request', 'conversation_id missing: send conversation_id or trace_id.')
-    await ownConversation(store, owner, conversationId)
+    await ownConversation(store, clientOf(request, services), conversationId)
     return await store.openRuns(conversationId)
   }
 

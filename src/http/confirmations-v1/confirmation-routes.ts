@@ -2,10 +2,12 @@
 // (CHAT-050). A decision is answered as soon as it is stored; the tool runs
 // afterwards, and the row is filled in then.
 
+import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { AppError, toAppError } from '../../errors/app-error.ts'
 import type { JsonValue } from '../../journal/event.ts'
 import type { InteractionRow, InteractionStatus } from '../../stores/store.ts'
+import { actsAs } from '../caller.ts'
 import { callerOf, errorBody, idParam, optionalFilter, type Server, type Services, userIdQuery } from '../routes.ts'
 import { confirmationStatus, confirmationView, toConfirmation } from '../views.ts'
 
@@ -87,7 +89,10 @@ export function confirmationRoutes(server: Server, services: Services): void {
         response: { 200: confirmationView, 404: errorBody },
       },
     },
-    async (request) => toConfirmation(await runs.confirmation(callerOf(request, services).userId, request.params.id)),
+    async (request) => {
+      const { id } = request.params
+      return toConfirmation(await runs.confirmation(await ownerFor(request, id), id))
+    },
   )
 
   server.post(
@@ -108,7 +113,7 @@ export function confirmationRoutes(server: Server, services: Services): void {
       },
     },
     async (request) => {
-      const owner = callerOf(request, services).userId
+      const owner = await ownerFor(request, request.params.id)
       return toConfirmation(
         await decided(owner, request.params.id, () =>
           runs.confirm(owner, request.params.id, changesOf(request.body?.payload)),
@@ -134,7 +139,7 @@ export function confirmationRoutes(server: Server, services: Services): void {
       },
     },
     async (request) => {
-      const owner = callerOf(request, services).userId
+      const owner = await ownerFor(request, request.params.id)
       const reason = request.body?.reason ?? undefined
       return toConfirmation(
         await decided(owner, request.params.id, () => runs.reject(owner, request.params.id, reason)),
@@ -154,8 +159,9 @@ export function confirmationRoutes(server: Server, services: Services): void {
       },
     },
     async (request) => {
-      const owner = callerOf(request, services).userId
-      return await batch(request.body.items, (item) => runs.confirm(owner, item.id, changesOf(item.payload)))
+      return await batch(request.body.items, async (item) =>
+        runs.confirm(await ownerFor(request, item.id), item.id, changesOf(item.payload)),
+      )
     },
   )
 
@@ -175,11 +181,17 @@ export function confirmationRoutes(server: Server, services: Services): void {
       },
     },
     async (request) => {
-      const owner = callerOf(request, services).userId
       const { items, templateReason } = request.body
-      return await batch(items, (item) => runs.reject(owner, item.id, item.reason ?? templateReason ?? undefined))
+      return await batch(items, async (item) =>
+        runs.reject(await ownerFor(request, item.id), item.id, item.reason ?? templateReason ?? undefined),
+      )
     },
   )
+
+  /** The user to act as on this confirmation. */
+  async function ownerFor(request: FastifyRequest, id: string): Promise<string> {
+    return actsAs(callerOf(request, services), await store.readInteraction(id))
+  }
 
   /** A decision that came too late is answered with the row as it is now. */
   async function decided(owner: string, id: string, decide: () => Promise<InteractionRow>): Promise<InteractionRow> {

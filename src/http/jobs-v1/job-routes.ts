@@ -6,6 +6,7 @@ import { z } from 'zod'
 import { AppError } from '../../errors/app-error.ts'
 import type { JobFamily } from '../../jobs/job-service.ts'
 import type { RunRow } from '../../stores/store.ts'
+import { actsAs } from '../caller.ts'
 import { formOf, withUploads } from '../multipart.ts'
 import { callerOf, idParam, type Server, type Services, userIdQuery } from '../routes.ts'
 import { artifactRoutes } from './artifact-routes.ts'
@@ -27,12 +28,11 @@ export async function jobRoutes(server: Server, services: Services): Promise<voi
   skillRoutes(server, services)
   for (const family of ['jobs', 'temp-skill-runs'] as const) {
     const prefix = `/v1/${family}`
-    const runOf = (request: FastifyRequest): Promise<RunRow> =>
-      services.jobs.get(
-        callerOf(request, services).userId,
-        family,
-        (request.params as { request_id: string }).request_id,
-      )
+    const runOf = async (request: FastifyRequest): Promise<RunRow> => {
+      const id = (request.params as { request_id: string }).request_id
+      const owner = actsAs(callerOf(request, services), await services.store.readRun(id))
+      return await services.jobs.get(owner, family, id)
+    }
     createRoute(server, services, family)
     await uploadRoute(server, services, family, runOf)
     statusRoutes(server, services, prefix, runOf)
@@ -207,8 +207,7 @@ function interactionRoutes(server: Server, services: Services, prefix: string, r
     async (request) => {
       const run = await runOf(request)
       const { interaction_id: interactionId, response, idempotency_key: key } = request.body
-      const by = callerOf(request, services).userId
-      const { replayed } = await jobs.reply(run, by, { interactionId, response, key: key ?? undefined })
+      const { replayed } = await jobs.reply(run, run.owner, { interactionId, response, key: key ?? undefined })
       const [now, rows] = [await runOf(request), await store.interactionsOf(run.id)]
       // What this reply did, not what the run made of it since; a repeated one is told how the run stands.
       const open = rows.some(

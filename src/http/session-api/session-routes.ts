@@ -1,10 +1,12 @@
 // POST /api/chat/stream: one message of a session, answered as a stream; and the health
 // of this API, which says nothing about anybody.
 
+import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { sessionDialect } from '../../dialects/session/session.ts'
 import { fingerprint } from '../../runs/run-acceptance.ts'
 import type { StartRequest } from '../../runs/start-request.ts'
+import type { Caller } from '../caller.ts'
 import { keepAliveMsOf } from '../formats.ts'
 import { callerOf, type Server, type Services, userIdQuery } from '../routes.ts'
 import { startHeaders, startOrResume } from '../start-or-resume.ts'
@@ -44,7 +46,7 @@ export function sessionRoutes(server: Server, services: Services): void {
       },
     },
     async (request, reply) => {
-      const caller = callerOf(request, services)
+      const caller = sessionCaller(request, request.body, services)
       const key = request.headers['idempotency-key']
       const idempotency = key === undefined ? null : { key, route, body: request.body }
       // A request that was made before must not make another session on its way to the run of the first.
@@ -121,6 +123,12 @@ export function sessionRoutes(server: Server, services: Services): void {
       return { status: 'ok' as const, service: 'polylog', timestamp: clock.now(), conversations }
     },
   )
+}
+
+/** Clients of this API may also name the user in `context`; in other families `context` is business data. */
+function sessionCaller(request: FastifyRequest, { context }: SessionBody, services: Services): Caller {
+  const caller = callerOf(request, services)
+  return caller.named ? caller : callerOf({ login: null, claimed: { userId: context?.userId } }, services)
 }
 
 function toStart(body: SessionBody, owner: string, session: Session): Omit<StartRequest, 'idempotency'> {
