@@ -176,7 +176,12 @@ export function comparisonRoutes(server: Server, services: Services): void {
           `preference: ${JSON.stringify(text)} is not one of ${preferences.join(', ')}.`,
         )
       }
-      const { row, changed } = await comparisons.vote(await ownerFor(request, comparison_id), comparison_id, preference, revise === true)
+      const { row, changed } = await comparisons.vote(
+        await ownerFor(request, comparison_id),
+        comparison_id,
+        preference,
+        revise === true,
+      )
       return { success: true as const, changed, ...toComparison(row) }
     },
   )

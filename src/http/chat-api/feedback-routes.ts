@@ -6,14 +6,7 @@ import { z } from 'zod'
 import { AppError } from '../../errors/app-error.ts'
 import type { FeedbackRow, Reaction } from '../../stores/store.ts'
 import { callerOf, type Server, type Services } from '../routes.ts'
-import {
-  clientFields,
-  clientQuery,
-  optionalFlag,
-  optionalIdField,
-  ownMessage,
-  sentenceBody,
-} from './client.ts'
+import { clientFields, clientQuery, optionalFlag, optionalIdField, ownMessage, sentenceBody } from './client.ts'
 
 const commentChars = 20_000
 const comment = z.string().max(commentChars).nullish()

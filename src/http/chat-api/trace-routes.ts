@@ -117,7 +117,9 @@ export function traceRoutes(server: Server, services: Services): void {
     async (request) => {
       const { conversation_id, trace_id, reason } = request.body
       const open = await openRuns(request, conversation_id, trace_id)
-      const results = await Promise.all(open.map((run) => runs.cancel(run.owner, run.id, reason ?? cancelReasonDefault)))
+      const results = await Promise.all(
+        open.map((run) => runs.cancel(run.owner, run.id, reason ?? cancelReasonDefault)),
+      )
       const cancelled = results.filter((result) => result.accepted).map((result) => result.run.id)
       return {
         success: true as const,
