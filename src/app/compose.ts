@@ -66,13 +66,14 @@ export async function compose(
     ...config.providers,
     model: config.model,
     openaiClient: config.openaiClient,
+    demo: config.demo,
     demoPaceMs: config.demoPaceMs,
     ids,
     clock,
   })
   if (models.defaultModel === 'demo/demo') {
     log.warn(
-      'No model provider is configured: the built-in demo model answers. Set OPENAI_API_KEY (or another provider’s key), or POLYLOG_MODEL=provider/model, for a real one.',
+      'The built-in demo model answers. Set OPENAI_API_KEY (or another provider’s key), or POLYLOG_MODEL=provider/model, for a real one.',
     )
   }
   const skills = await readSkills(config.skillsDir)

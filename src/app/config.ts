@@ -69,6 +69,8 @@ export type Config = {
     readonly retentionMs: number | null
     readonly toolTimeoutMs: number
   }
+  /** Null: on only while no provider is configured, or when `model` names it. */
+  readonly demo: 'on' | 'off' | null
   readonly demoPaceMs: number
   readonly logLevel: LogLevel
 }
@@ -156,6 +158,7 @@ function build(read: SettingReader): Config {
       retentionMs: retentionDays === 0 ? null : Math.round(retentionDays * day),
       toolTimeoutMs: read.whole('POLYLOG_TOOL_TIMEOUT_MS', minute, 1, timerMax),
     },
+    demo: read.oneOf('POLYLOG_DEMO', ['on', 'off']),
     demoPaceMs: read.whole('POLYLOG_DEMO_PACE_MS', 15, 0, 10_000),
     logLevel: read.oneOf('POLYLOG_LOG', logLevels) ?? 'info',
   }

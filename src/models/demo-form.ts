@@ -13,46 +13,100 @@ export type Facts = {
 type Schema = Record<string, JsonValue>
 
 const depthMax = 8
+/** A schema can ask for lists of lists of lists: at most so many values are filled in, the others are null. */
+const valuesMax = 2_000
+/** And so many characters in all: a schema can name one property of the input many times. */
+const charsMax = 512 * 1024
+const summaryCharsMax = 2_000
+const taskCharsMax = 500
+const optionsMax = 100
 const titleCharsMax = 80
 const keywordsMax = 8
 const wordsPerMinute = 200
 const summarySentences = 3
 
 export function fillSchema(schema: Schema, facts: Facts): JsonValue {
-  return fill(schema, '', facts, 0)
+  return new Form(facts).fill(schema, '', 0)
 }
 
-function fill(schema: Schema, name: string, facts: Facts, depth: number): JsonValue {
-  if (depth > depthMax) return null
-  if ('const' in schema) return schema['const'] ?? null
-  if (Array.isArray(schema['enum']))
-    return schema['enum'].find((value) => value === facts.input[name]) ?? schema['enum'][0] ?? null
-  const type = typeOf(schema)
-  const known = fitting(byName[name]?.(facts) ?? facts.input[name], type)
-  if (known !== undefined) return known
-  switch (type) {
-    case 'object':
-      return object(schema, facts, depth)
-    case 'array': {
-      const least = Math.min(Number(schema['minItems'] ?? 0), 20)
-      const item = (schema['items'] ?? {}) as Schema
-      return Array.from({ length: least }, () => fill(item, name, facts, depth + 1))
-    }
-    case 'integer':
-    case 'number':
-      return Number(schema['minimum'] ?? 0)
-    case 'boolean':
-      return false
-    case 'null':
-      return null
-    default:
-      return summary(facts) || 'unknown'
+class Form {
+  readonly #facts: Facts
+  /** What the text says about a name, found once however often the schema asks. */
+  readonly #known = new Map<string, { value: JsonValue | undefined; chars: number }>()
+  #values = 0
+  #chars = 0
+
+  constructor(facts: Facts) {
+    this.#facts = facts
   }
-}
 
-function object(schema: Schema, facts: Facts, depth: number): JsonValue {
-  const properties = Object.entries((schema['properties'] ?? {}) as Record<string, Schema>)
-  return Object.fromEntries(properties.map(([key, property]) => [key, fill(property, key, facts, depth + 1)]))
+  fill(schema: Schema, name: string, depth: number): JsonValue {
+    this.#values += 1
+    if (depth > depthMax || this.#values > valuesMax || this.#chars > charsMax) return null
+    if (typeof schema !== 'object' || schema === null) return null
+    if ('const' in schema) return this.#spend(schema['const'] ?? null)
+    if (Array.isArray(schema['enum'])) {
+      const wanted = this.#facts.input[name]
+      return this.#spend(schema['enum'].find((value) => value === wanted) ?? schema['enum'][0] ?? null)
+    }
+    const type = typeOf(schema)
+    const known = this.#about(name)
+    const value = fitting(known.value, type)
+    if (value !== undefined) {
+      this.#chars += known.chars
+      return value
+    }
+    switch (type) {
+      case 'object':
+        return this.#object(schema, depth)
+      case 'array':
+        return this.#array(schema, name, depth)
+      case 'integer':
+      case 'number':
+        return Number(schema['minimum'] ?? 0)
+      case 'boolean':
+        return false
+      case 'null':
+        return null
+      default: {
+        const { value: text, chars } = this.#about('summary')
+        this.#chars += chars
+        return text || 'unknown'
+      }
+    }
+  }
+
+  #object(schema: Schema, depth: number): JsonValue {
+    const filled: [string, JsonValue][] = []
+    for (const [key, property] of Object.entries((schema['properties'] ?? {}) as Record<string, Schema>)) {
+      if (this.#values > valuesMax) break
+      filled.push([key, this.fill(property, key, depth + 1)])
+    }
+    return Object.fromEntries(filled)
+  }
+
+  #array(schema: Schema, name: string, depth: number): JsonValue {
+    const least = Math.min(Number(schema['minItems'] ?? 0), 20)
+    const item = (schema['items'] ?? {}) as Schema
+    const filled: JsonValue[] = []
+    while (filled.length < least && this.#values <= valuesMax) filled.push(this.fill(item, name, depth + 1))
+    return filled
+  }
+
+  #about(name: string): { value: JsonValue | undefined; chars: number } {
+    let known = this.#known.get(name)
+    if (known === undefined) {
+      const value = (Object.hasOwn(byName, name) ? byName[name]?.(this.#facts) : undefined) ?? this.#facts.input[name]
+      known = { value, chars: value === undefined ? 0 : JSON.stringify(value).length }
+      this.#known.set(name, known)
+    }
+    return known
+  }
+
+  #spend(value: JsonValue): JsonValue {
+    this.#chars += JSON.stringify(value).length
+    return value
+  }
 }
 
 function typeOf(schema: Schema): string {
@@ -91,17 +145,20 @@ function title(text: string): string {
 function summary(facts: Facts): string {
   const { answers, text, parameter } = facts
   if (answers.length > 0)
-    return `Decided: ${decision(facts)}. ${answers.map(({ question, answer }) => `${question} ${answer}`).join(' ')}`
+    return `Decided: ${decision(facts)}. ${answers.map(({ question, answer }) => `${question} ${answer}`).join(' ')}`.slice(
+      0,
+      summaryCharsMax,
+    )
   const wanted = typeof parameter['sentences'] === 'number' ? parameter['sentences'] : summarySentences
   const body = text
     .split('\n')
     .filter((line) => !line.startsWith('#'))
     .join(' ')
-  return sentences(body).slice(0, wanted).join(' ')
+  return sentences(body).slice(0, wanted).join(' ').slice(0, summaryCharsMax)
 }
 
 function decision({ answers, input }: Facts): string {
-  const options = Array.isArray(input['options']) ? input['options'].map(String) : []
+  const options = Array.isArray(input['options']) ? input['options'].slice(0, optionsMax).map(String) : []
   const chosen = options.find((option) => answers.some(({ answer }) => answer.toLowerCase() === option.toLowerCase()))
   return (
     chosen ??
@@ -144,7 +201,7 @@ function keywords(text: string): string[] {
 /** Lines that look like a task: a checkbox, TODO, or somebody who will, should or must. */
 function tasks(text: string): { task: string; owner: string | null; due: string | null }[] {
   return text.split('\n').flatMap((line) => {
-    const trimmed = line.trim().replace(/^[-*]\s+/, '')
+    const trimmed = line.slice(0, taskCharsMax).trim().replace(/^[-*]\s+/, '')
     const marked = /^(?:\[ \]|todo:?|action:?)\s+(.+)$/i.exec(trimmed)
     const promised = /^(\p{Lu}[\p{L}'’-]+) (?:will|should|must|to|needs to) (.+)$/u.exec(marked?.[1] ?? trimmed)
     if (marked === null && promised === null) return []

@@ -64,3 +64,34 @@ test('any schema is filled with something that fits its types', () => {
     deep: { text: 'One. Two.' },
   })
 })
+
+test('a schema that multiplies is filled only up to a bound', () => {
+  let schema: Record<string, unknown> = { type: 'string' }
+  for (let depth = 0; depth < 8; depth += 1) schema = { type: 'array', minItems: 20, items: schema }
+  const facts = { text: 'One.', input: {}, parameter: {}, answers: [] }
+
+  const filled = JSON.stringify(fillSchema(schema as never, facts))
+
+  assert.ok(filled.length < 100_000, `${filled.length} characters`)
+})
+
+test('a large value of the input that a schema names again and again is repeated only up to a bound', () => {
+  const properties = Object.fromEntries(Array.from({ length: 1000 }, (_, n) => [`p${n}`, part()]))
+  const facts = { text: '', input: { text: 'x'.repeat(100_000) }, parameter: {}, answers: [] }
+
+  const filled = JSON.stringify(fillSchema({ type: 'object', properties }, facts))
+
+  assert.ok(filled.length < 1_000_000, `${filled.length} characters`)
+
+  function part() {
+    return { type: 'object', properties: { text: { type: 'string' } } }
+  }
+})
+
+test('hostile instructions and files are read in bounded work', () => {
+  const questions = `\n\n## Questions\n\n- confirm: ${' ['.repeat(400_000)}\n- confirm: Sure?`
+  const first = planDemoJob(request(opening + questions, `Input (JSON):\n{"text":"${' '.repeat(400_000)}"}`))
+
+  assert.equal(first?.calls.length, 0)
+  assert.ok((first?.text.length ?? 0) < 2000)
+})

@@ -9,6 +9,12 @@ import type { ModelMessage, ModelRequest } from './model.ts'
 
 const jobOpening = 'You carry out one job with the skill '
 const filesMax = 3
+/** Instructions and files come from strangers: so much of them is looked at, and everything that looks is linear in it. */
+const instructionCharsMax = 256 * 1024
+const textCharsMax = 64 * 1024
+const questionsMax = 50
+const lineCharsMax = 2_000
+const listMax = 100
 
 type JobPlan = { reasoning: string; text: string; calls: { name: string; input: JsonValue }[] }
 
@@ -16,8 +22,9 @@ type Turn = { name: string; input: Record<string, JsonValue>; result: string }
 
 /** Undefined where the request is not about a job. */
 export function planDemoJob(request: ModelRequest): JobPlan | undefined {
-  const instructions = request.messages.find((message) => message.role === 'system')?.content ?? ''
-  if (!instructions.startsWith(jobOpening)) return undefined
+  const whole = request.messages.find((message) => message.role === 'system')?.content ?? ''
+  if (!whole.startsWith(jobOpening)) return undefined
+  const instructions = whole.slice(0, instructionCharsMax)
   const said = request.messages.find((message) => message.role === 'user')?.content ?? ''
   const offered = new Set(request.tools.map((tool) => tool.name))
   const turns = turnsOf(request.messages)
@@ -46,7 +53,7 @@ export function planDemoJob(request: ModelRequest): JobPlan | undefined {
     parameter: jsonAfter(said, 'Parameters (JSON):'),
     answers: asked.map((turn) => ({ question: String(turn.input['question'] ?? ''), answer: answerText(turn.result) })),
   }
-  const schema = schemaOf(instructions)
+  const schema = schemaOf(whole)
   if (schema === undefined) return { reasoning: '', text: plainAnswer(facts), calls: [] }
   const value = fillSchema(schema, facts)
   const path = /`save_artifact`[^`]*`([\w./-]+)`/.exec(instructions)?.[1]
@@ -73,17 +80,31 @@ function turnsOf(messages: readonly ModelMessage[]): Turn[] {
 
 /** `- kind: question [one | two]`, or `[name]` for a list of the input. */
 function questionsOf(instructions: string, input: Record<string, JsonValue>): Record<string, JsonValue>[] {
-  const section = /^## Questions[ \t]*$([\s\S]*?)(?=^#{1,2} |(?![\s\S]))/m.exec(instructions)?.[1] ?? ''
-  return [
-    ...section.matchAll(/^- (choose_one|confirm|fill_fields|open_text|risk_ack): (.+?)(?: \[([^\]]+)\])?$/gm),
-  ].map((match) => {
-    const [, kind = '', question = '', list] = match
-    const named = list === undefined ? undefined : input[list.trim()]
-    const values = Array.isArray(named) ? named.map(String) : (list?.split('|').map((value) => value.trim()) ?? [])
-    const extra: Record<string, JsonValue> =
-      values.length === 0 ? {} : kind === 'fill_fields' ? { fields: values } : { options: values }
-    return { question, kind, ...extra }
-  })
+  const questions: Record<string, JsonValue>[] = []
+  let inSection = false
+  for (const line of instructions.split('\n')) {
+    if (questions.length === questionsMax) break
+    if (inSection && /^#{1,2} /.test(line)) break
+    if (/^## Questions[ \t]*$/.test(line)) inSection = true
+    else if (inSection && line.length <= lineCharsMax) {
+      const question = questionOf(line, input)
+      if (question !== undefined) questions.push(question)
+    }
+  }
+  return questions
+}
+
+function questionOf(line: string, input: Record<string, JsonValue>): Record<string, JsonValue> | undefined {
+  const match = /^- (choose_one|confirm|fill_fields|open_text|risk_ack): (.+?)(?: \[([^\]]+)\])?$/.exec(line)
+  if (match === null) return undefined
+  const [, kind = '', question = '', list] = match
+  const named = list === undefined ? undefined : input[list.trim()]
+  const values = Array.isArray(named)
+    ? named.slice(0, listMax).map(String)
+    : (list?.split('|').map((value) => value.trim()) ?? [])
+  const extra: Record<string, JsonValue> =
+    values.length === 0 ? {} : kind === 'fill_fields' ? { fields: values } : { options: values }
+  return { question, kind, ...extra }
 }
 
 function schemaOf(instructions: string): Record<string, JsonValue> | undefined {
@@ -114,15 +135,16 @@ function parsed(text: string): Record<string, JsonValue> | undefined {
 /** What was read from files counts; else the texts of the input. */
 function textOf(input: Record<string, JsonValue>, turns: readonly Turn[]): string {
   const read = turns.filter((turn) => turn.name === 'read_job_file').map((turn) => turn.result)
-  if (read.length > 0) return read.join('\n')
+  if (read.length > 0) return read.join('\n').slice(0, textCharsMax)
   return Object.values(input)
     .filter((value) => typeof value === 'string')
     .join('\n')
+    .slice(0, textCharsMax)
 }
 
 /** Nobody replied in time: the server says so in a reply of its own. */
 function answerText(result: string): string {
-  return parsed(result)?.['reason'] === 'user_no_reply' ? '(nobody replied in time)' : result
+  return parsed(result)?.['reason'] === 'user_no_reply' ? '(nobody replied in time)' : result.slice(0, lineCharsMax)
 }
 
 function plainAnswer({ text, answers }: Facts): string {

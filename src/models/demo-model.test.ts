@@ -281,3 +281,46 @@ test('chunks are paced by the clock, and an abort ends the wait', async () => {
   await second
   assert.equal(clock.pending, 0)
 })
+
+test('arguments are parsed once, however many braces follow a call', async (t) => {
+  const parse = t.mock.method(JSON, 'parse')
+  const braces = '}'.repeat(500_000)
+
+  const broken = await ask(`use the tool lookup with {"a": [1, ${braces}`)
+  const open = await ask(`use the tool lookup with ${'{"a":'.repeat(200_000)}`)
+  const whole = await ask(`use the tool lookup with {"a": "}\\"}"} ${braces}`)
+
+  assert.deepEqual(broken.calls, [])
+  assert.match(broken.text, /not a JSON object/)
+  assert.deepEqual(open.calls, [])
+  assert.deepEqual(whole.calls, [{ name: 'lookup', input: { a: '}"}' } }])
+  assert.equal(parse.mock.callCount(), 2)
+  assert.ok(parse.mock.calls.every((call) => String(call.arguments[0]).length < 1000))
+})
+
+test('a message asks for a bounded number of calls', async () => {
+  const { calls } = await ask('use the tool lookup '.repeat(50_000))
+
+  assert.equal(calls.length, 16)
+})
+
+// Each of these kept a backtracking pattern busy for longer than anybody waits: the whole test run would time out.
+const slow: [what: string, text: string][] = [
+  ['blanks behind a tool', `use the tool lookup${' '.repeat(1_000_000)}x`],
+  ['blanks in a search', `search notes for a${' '.repeat(1_000_000)}x`],
+  ['blanks in a Feishu message', `feishu send ${' '.repeat(1_000_000)}to ${' '.repeat(1_000_000)}x`],
+  ['many beginnings of a Feishu message', 'feishu send x to '.repeat(60_000)],
+  ['many new years', '新年'.repeat(500_000)],
+  ['quotes in a Feishu message', `send ${"'".repeat(500_000)}x to you on feishu`],
+]
+for (const [what, text] of slow) {
+  test(`a long message is answered in bounded work: ${what}`, async () => {
+    assert.equal((await ask(text)).finish?.type, 'finish')
+  })
+}
+
+test('a long error of a tool is answered in bounded work', async () => {
+  const { text } = await ask(afterTool('lookup', 'outcome '.repeat(100_000), true))
+
+  assert.match(text, /lookup failed/)
+})

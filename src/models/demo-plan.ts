@@ -2,6 +2,7 @@
 // looked for in a fixed order, and what one phrase has used is not looked at by
 // the next, so that "remember that the time is five" only remembers.
 
+import { RE2JS } from 're2js'
 import type { JsonValue } from '../journal/event.ts'
 import { planDemoJob } from './demo-job.ts'
 import { configureAdvice, demoWords } from './demo-words.ts'
@@ -12,6 +13,13 @@ export type DemoPlan = { reasoning: string; text: string; calls: { name: string;
 
 type Wanted = { name: string; input: JsonValue | undefined }
 
+/** How much of a message is looked at for calls by name, whose arguments may be long. Only linear work is done on it. */
+const readCharsMax = 64 * 1024
+/** How much of it is looked at for all other phrases, which backtrack a little. */
+const phraseCharsMax = 4_000
+const callsMax = 16
+/** Between the name of a tool and its arguments; the pattern that looks there backtracks over blanks. */
+const openingCharsMax = 200
 const heardCharsMax = 400
 const contentCharsMax = 600
 const countMax = 5_000
@@ -20,7 +28,9 @@ const anyNote = ' '
 const longSentences = 60
 
 export function planDemoAnswer(request: ModelRequest): DemoPlan {
-  const said = request.messages.findLast((message) => message.role === 'user')?.content.trim() ?? ''
+  const whole = request.messages.findLast((message) => message.role === 'user')?.content ?? ''
+  // Whoever writes the message chooses its length, and everybody else waits while it is read.
+  const said = whole.slice(0, readCharsMax).trim()
   const job = planDemoJob(request)
   if (job !== undefined) return job
   const language: Language = /[\u3400-\u9fff\uf900-\ufaff]/.test(said) ? 'zh' : 'en'
@@ -47,7 +57,8 @@ export function planDemoAnswer(request: ModelRequest): DemoPlan {
   return { reasoning, text: paragraphs.join('\n\n'), calls }
 }
 
-function answerInWords(said: string, words: Words): string {
+function answerInWords(whole: string, words: Words): string {
+  const said = whole.slice(0, phraseCharsMax)
   if (said === '') return words.nothingSaid
   if (/^\W*help\W*$|\bwhat can you do\b|帮助|你会什么|你能做什么/i.test(said)) return words.help()
   if (/新年.*(?:祝福|祝愿|贺词)|(?:祝福|贺词).*新年|\bnew year\b/i.test(said)) return words.wish
@@ -72,12 +83,13 @@ function wantedCalls(said: string): { calls: Wanted[]; recipientMissing: boolean
   }
 
   const byName = /(?:\b(?:use|call)\s+(?:the\s+)?tool\s+|(?:使用|调用|用)工具\s*)[`"'“”]?([\w.-]*\w)[`"'“”]?/i
-  for (let match = byName.exec(rest); match !== null; match = byName.exec(rest)) {
+  for (let match = byName.exec(rest); match !== null && calls.length < callsMax; match = byName.exec(rest)) {
     const after = rest.slice(match.index + match[0].length)
     const found = leadingJson(after)
     calls.push({ name: match[1] ?? '', input: found.input })
     use(match, match[0].length + found.length)
   }
+  rest = rest.slice(0, phraseCharsMax)
 
   let recipientMissing = false
   if (/\bfeishu\b|飞书/i.test(rest) && /\bsend\b|\bmessage\b|发/i.test(rest)) {
@@ -133,42 +145,71 @@ const searchForm = new RegExp(
 
 const recipient = '(?:o[unc]_[\\w-]+|[\\w.+-]+@[\\w-]+(?:\\.[\\w-]+)+|[\\w-]+)'
 
+// Several of their parts can match the same blanks, so they run in an engine whose time is linear in the text.
 const feishuForms = [
-  new RegExp(
+  linear(
     `\\bsend\\s+(?<message>.+?)\\s+to\\s+(?<id>${recipient})\\s+(?:on|via|in|through|by|with)\\s+feishu`,
     'is',
   ),
-  new RegExp(`\\bfeishu\\b.*?\\bto\\s+(?<id>${recipient})\\s*(?:saying|that says|:|,)?\\s+(?<message>.+)`, 'is'),
-  new RegExp(`飞书(?:消息|信息)?(?:给|到)\\s*(?<id>${recipient})\\s*(?:说)?[:\uff1a,\uff0c\\s]*(?<message>.+)`, 's'),
-  new RegExp(
+  linear(`\\bfeishu\\b.*?\\bto\\s+(?<id>${recipient})\\s*(?:saying|that says|:|,)?\\s+(?<message>.+)`, 'is'),
+  linear(`飞书(?:消息|信息)?(?:给|到)\\s*(?<id>${recipient})\\s*(?:说)?[:\uff1a,\uff0c\\s]*(?<message>.+)`, 's'),
+  linear(
     `给\\s*(?<id>${recipient})\\s*(?:发送|发)(?:一条|个|条)?飞书(?:消息|信息)?[:\uff1a,\uff0c说\\s]*(?<message>.+)`,
     's',
   ),
 ]
 
+function linear(pattern: string, flags: 'is' | 's'): RE2JS {
+  return RE2JS.compile(pattern, RE2JS.DOTALL | (flags === 'is' ? RE2JS.CASE_INSENSITIVE : 0))
+}
+
 function readFeishu(text: string): { recipientId: string; message: string } | undefined {
   for (const form of feishuForms) {
-    const groups = form.exec(text)?.groups
-    const message = groups?.['message']?.trim().replace(/^["'“‘]+|["'”’]+$/g, '')
-    if (groups?.['id'] !== undefined && message) return { recipientId: groups['id'], message }
+    const found = form.matcher(text)
+    if (!found.find()) continue
+    const recipientId = found.group('id')
+    const message = found
+      .group('message')
+      ?.trim()
+      .replace(/^["'“‘]+|["'”’]+$/g, '')
+    if (recipientId !== null && message) return { recipientId, message }
   }
   return undefined
 }
 
 /** A JSON object near the beginning. Nothing there means no arguments; something unreadable gives no input. */
 function leadingJson(text: string): { input: JsonValue | undefined; length: number } {
-  const opening = /^[\s:\uff1a,\uff0c]*(?:with|参数)?[\s:\uff1a,\uff0c`]*\{/i.exec(text)
+  const opening = /^[\s:\uff1a,\uff0c]*(?:with|参数)?[\s:\uff1a,\uff0c`]*\{/i.exec(
+    text.slice(0, openingCharsMax),
+  )
   if (opening === null) return { input: {}, length: 0 }
   const start = opening[0].length - 1
-  // Where the object ends is found by trying each closing brace: braces also occur in its strings.
-  for (let end = text.indexOf('}', start); end !== -1; end = text.indexOf('}', end + 1)) {
-    try {
-      return { input: JSON.parse(text.slice(start, end + 1)) as JsonValue, length: end + 1 }
-    } catch {
-      // Not yet the whole object.
+  const end = endOfObject(text, start)
+  if (end === -1) return { input: undefined, length: text.length }
+  try {
+    return { input: JSON.parse(text.slice(start, end)) as JsonValue, length: end }
+  } catch {
+    return { input: undefined, length: end }
+  }
+}
+
+/** Behind the brace that closes the one at `start`, or -1. One pass; braces in strings do not count. */
+function endOfObject(text: string, start: number): number {
+  let depth = 0
+  let inString = false
+  for (let at = start; at < text.length; at += 1) {
+    const char = text[at]
+    if (inString) {
+      if (char === '\\') at += 1
+      else if (char === '"') inString = false
+    } else if (char === '"') inString = true
+    else if (char === '{') depth += 1
+    else if (char === '}') {
+      depth -= 1
+      if (depth === 0) return at + 1
     }
   }
-  return { input: undefined, length: text.length }
+  return -1
 }
 
 type ToolMessage = Extract<ModelMessage, { role: 'tool' }>
@@ -187,8 +228,9 @@ function summarise(results: ToolMessage[], words: Words): string {
   return [...lines, words.toolsDone].join('\n')
 }
 
-function newsOf({ name, content, isError }: ToolMessage): ToolNews {
-  const shown = cut(content, contentCharsMax)
+function newsOf({ name, content: whole, isError }: ToolMessage): ToolNews {
+  const content = whole.slice(0, phraseCharsMax)
+  const shown = cut(whole, contentCharsMax)
   if (!isError) return { name, content: shown, kind: 'succeeded' }
   // Only the sentence that a model is given says how the call ended.
   const kind = /^The tool failed\b/.test(content)

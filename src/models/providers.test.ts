@@ -80,7 +80,7 @@ test('a name with a slash of its own is a model of an OpenAI-compatible default'
 test('an unknown provider is refused with the names of the known ones', () => {
   assert.throws(() => models({ anthropicApiKey: 'k' }).resolve('meta-llama/Llama-3'), {
     code: 'unknown_model',
-    message: /openai, anthropic, google, ollama, demo/,
+    message: /providers are openai, anthropic, google, ollama\./,
   })
   assert.throws(() => models().resolve('demo/'), { code: 'unknown_model' })
 })
@@ -95,6 +95,100 @@ test('a provider without its key is refused with the variable to set', () => {
   })
   assert.throws(() => some.resolve('ollama/llama'), { code: 'unknown_model', message: /OLLAMA_BASE_URL/ })
   assert.throws(() => models().open('openai/gpt-x'), { code: 'unknown_model', message: /OPENAI_API_KEY/ })
+})
+
+test('without a provider a model name is never taken for the demo model', () => {
+  const wrong: [model: string, variable: RegExp][] = [
+    ['gpt-5', /OPENAI_API_KEY/],
+    ['claude-x', /ANTHROPIC_API_KEY/],
+    ['gemini-x', /GOOGLE_GENERATIVE_AI_API_KEY/],
+    ['some-model', /OPENAI_API_KEY, OPENAI_BASE_URL, ANTHROPIC_API_KEY/],
+  ]
+  for (const [model, variable] of wrong) {
+    assert.throws(() => models({ model }), { code: 'config_invalid', message: variable }, model)
+    assert.throws(() => models().resolve(model), { code: 'unknown_model', message: variable }, model)
+  }
+  assert.throws(() => models().resolve('demo/gpt-5'), { code: 'unknown_model', message: /demo\/demo/ })
+})
+
+test('the demo model is there while no provider is configured, or when it is asked for', () => {
+  const listed = (options: Partial<ModelsOptions>) =>
+    models(options)
+      .list()
+      .some(({ provider }) => provider === 'demo')
+
+  assert.equal(listed({}), true)
+  assert.equal(listed({ openaiApiKey: 'k' }), false)
+  assert.equal(listed({ openaiApiKey: 'k', demo: 'on' }), true)
+  assert.equal(listed({ openaiApiKey: 'k', demo: 'off' }), false)
+  assert.equal(models({ openaiApiKey: 'k', model: 'demo/demo' }).defaultModel, 'demo/demo')
+})
+
+test('a demo model that is off is refused like any provider that is not configured', () => {
+  const off = models({ openaiApiKey: 'k' })
+
+  assert.throws(() => off.resolve('demo/demo'), { code: 'unknown_model', message: /POLYLOG_DEMO/ })
+  assert.throws(() => off.open('demo/demo'), { code: 'unknown_model', message: /POLYLOG_DEMO/ })
+  assert.throws(() => models({ openaiApiKey: 'k', demo: 'off', model: 'demo/demo' }), {
+    code: 'config_invalid',
+    message: /POLYLOG_MODEL.*POLYLOG_DEMO/,
+  })
+  assert.throws(() => models({ demo: 'off' }), { code: 'config_invalid', message: /OPENAI_API_KEY.*POLYLOG_DEMO=on/ })
+})
+
+test('a model name is refused for every provider when it could leave the path of an API', () => {
+  const all = models({
+    openaiApiKey: 'k',
+    anthropicApiKey: 'k',
+    googleApiKey: 'k',
+    ollamaBaseUrl: 'http://127.0.0.1:11434',
+  })
+  const hostile = [
+    'a/../../../../admin#',
+    '..',
+    '.',
+    'a/./b',
+    'a//b',
+    'a#b',
+    'a?key=1',
+    'a%2e%2e',
+    'a\\b',
+    'a b',
+    'a\nb',
+    'a\u0000',
+    `${'a'.repeat(300)}`,
+  ]
+  for (const provider of ['openai', 'anthropic', 'google', 'ollama']) {
+    for (const name of hostile) {
+      assert.throws(() => all.resolve(`${provider}/${name}`), { code: 'unknown_model' }, `${provider}/${name}`)
+      assert.throws(() => all.open(`${provider}/${name}`), { code: 'unknown_model' }, `${provider}/${name}`)
+    }
+  }
+  for (const name of ['anthropic/a/b', 'google/a/b', 'google/files/b', 'google/models/a/b']) {
+    assert.throws(() => all.resolve(name), { code: 'unknown_model' }, name)
+  }
+})
+
+test('the names that real models have are accepted', () => {
+  const all = models({
+    openaiApiKey: 'k',
+    anthropicApiKey: 'k',
+    googleApiKey: 'k',
+    ollamaBaseUrl: 'http://127.0.0.1:11434',
+  })
+  const real = [
+    'openai/gpt-5.4-mini',
+    'openai/ft:gpt-4o-mini-2024-07-18:org::Abc123',
+    'openai/meta-llama/Llama-3.3-70B-Instruct:free',
+    'openai/@cf/meta/llama-3',
+    'openai//srv/models/llama',
+    'openai/通义千问',
+    'anthropic/claude-sonnet-5@20260101',
+    'google/models/gemini-x',
+    'google/tunedModels/mine-1',
+    'ollama/hf.co/someone/Model-GGUF:Q4_K_M',
+  ]
+  for (const name of real) assert.equal(all.resolve(name), name)
 })
 
 test('every provider that is ready can be opened, each once', () => {

@@ -11,6 +11,7 @@ import { createAiSdkModel } from './ai-sdk-model.ts'
 import type { AiSdkModelOptions } from './ai-sdk-model.ts'
 import { createDemoModel } from './demo-model.ts'
 import type { Model, Models } from './model.ts'
+import { modelNameProblem, type SlashRule } from './model-name.ts'
 import { createOpenAiClient } from './openai-client.ts'
 
 /** Null, undefined and empty all mean that it is not set. */
@@ -28,6 +29,8 @@ export type ModelsOptions = {
   ollamaBaseUrl?: Setting
   /** Our own client of the OpenAI wire, or the AI SDK's. */
   openaiClient?: 'lean' | 'ai-sdk' | undefined
+  /** POLYLOG_DEMO. Unset: on only while no provider is configured, or when `model` names it. */
+  demo?: 'on' | 'off' | null | undefined
   /** Between two chunks of the demo model. */
   demoPaceMs?: number | undefined
   ids: Ids
@@ -39,11 +42,22 @@ type Provider = {
   /** Null where it can be used, else a sentence that says what to set. */
   missing: string | null
   defaultModel: string
+  slashes: SlashRule
   open(): Model
 }
 
+/** Prefixes of well-known model names, to say which variable a name without a provider needs. */
+const familiarNames: readonly [prefix: RegExp, provider: string][] = [
+  [/^(?:gpt|chatgpt|o\d|ft:)/i, 'openai'],
+  [/^claude/i, 'anthropic'],
+  [/^gemini/i, 'google'],
+]
+
 export function createModels(options: ModelsOptions): Models {
-  const providers = providersOf(options)
+  const all = providersOf(options)
+  const wanted = set(options.model)
+  // Switched off, the demo model is not there at all: it is neither listed nor suggested.
+  const providers = demoIsOn(options.demo, wanted, all) ? all : all.filter((provider) => provider.name !== 'demo')
   const names = providers.map((provider) => provider.name)
   const opened = new Map<string, Model>()
 
@@ -51,15 +65,18 @@ export function createModels(options: ModelsOptions): Models {
 
   const resolveWith = (name: string, fallback: Provider): string => {
     const slash = name.indexOf('/')
-    const provider = slash > 0 ? find(name.slice(0, slash)) : undefined
+    const prefix = slash > 0 ? name.slice(0, slash) : ''
+    const provider = find(prefix)
     if (provider !== undefined && slash < name.length - 1) {
-      if (provider.missing !== null)
-        throw new AppError('unknown_model', `The model ${quoted(name)} cannot be used: ${provider.missing}`)
-      return name
+      if (provider.missing !== null) throw unusable(name, provider.missing)
+      return checked(provider, name.slice(slash + 1), name)
     }
+    if (prefix === 'demo') throw unusable(name, demoIsOff)
     // OpenAI-compatible servers have names with slashes of their own.
-    if (provider === undefined && name !== '' && (slash === -1 || fallback.name === 'openai'))
-      return `${fallback.name}/${name}`
+    if (provider === undefined && name !== '' && (slash === -1 || fallback.name === 'openai')) {
+      if (fallback.name === 'demo' && name !== fallback.defaultModel) throw unusable(name, adviceFor(name, providers))
+      return checked(fallback, name, name)
+    }
     throw new AppError(
       'unknown_model',
       `There is no model ${quoted(name)}. A model is called provider/model; the providers are ${names.join(', ')}.`,
@@ -67,8 +84,14 @@ export function createModels(options: ModelsOptions): Models {
     )
   }
 
-  const first = providers.find((provider) => provider.missing === null) as Provider // `demo` is always there
-  const wanted = set(options.model)
+  const first = providers.find((provider) => provider.missing === null)
+  if (first === undefined) {
+    throw new AppError(
+      'config_invalid',
+      'No model can be used: POLYLOG_DEMO is off and no provider is configured. Set OPENAI_API_KEY, OPENAI_BASE_URL, ' +
+        'ANTHROPIC_API_KEY, GOOGLE_GENERATIVE_AI_API_KEY or OLLAMA_BASE_URL, or POLYLOG_DEMO=on.',
+    )
+  }
   let defaultModel = `${first.name}/${first.defaultModel}`
   if (wanted !== undefined) {
     try {
@@ -103,6 +126,36 @@ export function createModels(options: ModelsOptions): Models {
         reason: provider.missing,
       })),
   }
+}
+
+const demoIsOff = 'the demo model is switched off on this server; set POLYLOG_DEMO=on to use it beside a provider.'
+
+function demoIsOn(asked: ModelsOptions['demo'], model: string | undefined, providers: readonly Provider[]): boolean {
+  if (asked !== null && asked !== undefined) return asked === 'on'
+  if (model?.startsWith('demo/') === true) return true
+  return !providers.some((provider) => provider.name !== 'demo' && provider.missing === null)
+}
+
+function unusable(name: string, why: string): AppError {
+  return new AppError('unknown_model', `The model ${quoted(name)} cannot be used: ${why}`)
+}
+
+/** `provider/model`, if the provider can have a model of this name. */
+function checked(provider: Provider, model: string, asked: string): string {
+  const problem = modelNameProblem(model, provider.slashes)
+  if (problem !== null) throw new AppError('unknown_model', `The model name ${quoted(asked)} ${problem}.`)
+  if (provider.name === 'demo' && model !== provider.defaultModel) {
+    throw new AppError('unknown_model', `There is no model ${quoted(asked)}; the demo model is demo/demo.`)
+  }
+  return `${provider.name}/${model}`
+}
+
+/** Which variable a model without a provider needs: that of the provider that has such names, else all of them. */
+function adviceFor(name: string, providers: readonly Provider[]): string {
+  const familiar = familiarNames.find(([prefix]) => prefix.test(name))?.[1]
+  const missing = providers.find((provider) => provider.name === familiar)?.missing
+  if (missing !== undefined && missing !== null) return missing
+  return 'no provider is configured; set OPENAI_API_KEY, OPENAI_BASE_URL, ANTHROPIC_API_KEY, GOOGLE_GENERATIVE_AI_API_KEY or OLLAMA_BASE_URL.'
 }
 
 /** In the order in which the default is chosen. */
@@ -148,6 +201,7 @@ function providersOf(options: ModelsOptions): Provider[] {
           ? 'set OPENAI_API_KEY (or OPENAI_BASE_URL for a compatible server that needs no key).'
           : null,
       defaultModel: 'gpt-5.4-mini',
+      slashes: 'paths',
       open() {
         if (options.openaiClient !== 'ai-sdk') {
           return createOpenAiClient({ baseUrl: openaiBaseUrl, apiKey: openaiApiKey, ids, clock })
@@ -164,6 +218,7 @@ function providersOf(options: ModelsOptions): Provider[] {
       name: 'anthropic',
       missing: anthropicApiKey === undefined ? 'set ANTHROPIC_API_KEY.' : null,
       defaultModel: 'claude-sonnet-5',
+      slashes: 'none',
       open: () =>
         aiSdk('anthropic', 'ANTHROPIC_API_KEY', anthropicApiKey, async (model) => {
           const { createAnthropic } = await import('@ai-sdk/anthropic')
@@ -174,6 +229,7 @@ function providersOf(options: ModelsOptions): Provider[] {
       name: 'google',
       missing: googleApiKey === undefined ? 'set GOOGLE_GENERATIVE_AI_API_KEY.' : null,
       defaultModel: 'gemini-flash-latest',
+      slashes: 'google',
       open: () =>
         aiSdk('google', 'GOOGLE_GENERATIVE_AI_API_KEY', googleApiKey, async (model) => {
           const { createGoogle } = await import('@ai-sdk/google')
@@ -184,6 +240,7 @@ function providersOf(options: ModelsOptions): Provider[] {
       name: 'ollama',
       missing: ollamaBaseUrl === undefined ? 'set OLLAMA_BASE_URL, for example to http://127.0.0.1:11434.' : null,
       defaultModel: 'llama3.2',
+      slashes: 'paths',
       open: () =>
         aiSdk('ollama', undefined, undefined, (model) => compatible('ollama', `${ollamaBaseUrl}/v1`, undefined, model)),
     },
@@ -191,6 +248,7 @@ function providersOf(options: ModelsOptions): Provider[] {
       name: 'demo',
       missing: null,
       defaultModel: 'demo',
+      slashes: 'none',
       open: () =>
         createDemoModel({ clock, ids, ...(options.demoPaceMs === undefined ? {} : { paceMs: options.demoPaceMs }) }),
     },
@@ -217,5 +275,7 @@ function withBaseUrl(url: string | undefined): { baseURL?: string } {
 }
 
 function quoted(name: string): string {
-  return `“${name.length > 100 ? `${name.slice(0, 100)}…` : name}”`
+  // Control characters would break the line of whoever reads the log.
+  const shown = name.slice(0, 100).replaceAll(/\p{C}/gu, '�')
+  return `“${name.length > 100 ? `${shown}…` : shown}”`
 }

@@ -1,0 +1,84 @@
+// Which models a server has, from outside: what stops a start, what a request may
+// name, and that a hostile message to the demo model harms nobody else.
+
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import { callServer, endOf, startHouse, type House } from '../support/house.ts'
+import { type Polylog, startPolylog } from '../support/polylog.ts'
+import { openStream } from '../support/sse.ts'
+
+describe('a start', () => {
+  for (const [model, variable] of [
+    ['gpt-5', /OPENAI_API_KEY/],
+    ['openai/gpt-5', /OPENAI_API_KEY/],
+    ['anthropic/claude-x', /ANTHROPIC_API_KEY/],
+    ['demo/gpt-5', /demo\/demo/],
+  ] as const) {
+    test(`is refused with POLYLOG_MODEL=${model} and no key, and says what to set`, async () => {
+      await assert.rejects(startPolylog({ POLYLOG_MODEL: model }), (error: Error) => {
+        assert.match(error.message, /POLYLOG_MODEL/)
+        assert.match(error.message, variable)
+        return true
+      })
+    })
+  }
+})
+
+describe('a server with a provider', () => {
+  let house: House
+  before(async () => {
+    house = await startHouse({ GOOGLE_GENERATIVE_AI_API_KEY: 'k' })
+  })
+  after(() => house.close())
+
+  const ask = (model: string) =>
+    house.call('POST', '/v1/agent/chat', { user: 'model-names', body: { input: 'hi', model } })
+
+  test('does not offer the demo model', async () => {
+    const models = await house.call('GET', '/v1/providers')
+    const refused = await ask('demo/demo')
+
+    assert.equal(models.status, 200)
+    assert.doesNotMatch(models.text, /demo/)
+    assert.equal(refused.status, 400)
+    assert.equal(refused.body.code, 'unknown_model')
+    assert.match(String(refused.body.message), /POLYLOG_DEMO/)
+  })
+
+  test('refuses a provider without its key, and names the variable', async () => {
+    const refused = await ask('anthropic/claude-x')
+
+    assert.equal(refused.status, 400)
+    assert.match(String(refused.body.message), /ANTHROPIC_API_KEY/)
+  })
+
+  test('refuses a model name that could leave the path of the provider, before a run is accepted', async () => {
+    for (const model of ['google/a/../../../../admin#', 'google/..', 'openai/x?y', 'openai/a\nb']) {
+      const refused = await ask(model)
+
+      assert.equal(refused.status, 400, model)
+      assert.equal(refused.body.code, 'unknown_model', model)
+      assert.equal(refused.headers.get('x-run-id'), null)
+    }
+  })
+})
+
+describe('a server with the demo model only', () => {
+  let polylog: Polylog
+  before(async () => {
+    polylog = await startPolylog()
+  })
+  after(() => polylog.dispose())
+
+  test('answers a megabyte of braces, and others meanwhile', async () => {
+    const input = `use the tool current_time with {${'"}'.repeat(500_000)}`
+    const body = { userId: 'braces', input }
+    const stream = await openStream(`${polylog.baseUrl}/v1/agent/chat`, { method: 'POST', body })
+
+    const health = await callServer(polylog.baseUrl, 'GET', '/v1/health')
+    await stream.ended()
+
+    assert.equal(health.status, 200)
+    assert.equal(endOf(stream.frames).status, 'succeeded')
+  })
+})
