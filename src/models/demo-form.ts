@@ -201,7 +201,10 @@ function keywords(text: string): string[] {
 /** Lines that look like a task: a checkbox, TODO, or somebody who will, should or must. */
 function tasks(text: string): { task: string; owner: string | null; due: string | null }[] {
   return text.split('\n').flatMap((line) => {
-    const trimmed = line.slice(0, taskCharsMax).trim().replace(/^[-*]\s+/, '')
+    const trimmed = line
+      .slice(0, taskCharsMax)
+      .trim()
+      .replace(/^[-*]\s+/, '')
     const marked = /^(?:\[ \]|todo:?|action:?)\s+(.+)$/i.exec(trimmed)
     const promised = /^(\p{Lu}[\p{L}'’-]+) (?:will|should|must|to|needs to) (.+)$/u.exec(marked?.[1] ?? trimmed)
     if (marked === null && promised === null) return []

@@ -147,10 +147,7 @@ const recipient = '(?:o[unc]_[\\w-]+|[\\w.+-]+@[\\w-]+(?:\\.[\\w-]+)+|[\\w-]+)'
 
 // Several of their parts can match the same blanks, so they run in an engine whose time is linear in the text.
 const feishuForms = [
-  linear(
-    `\\bsend\\s+(?<message>.+?)\\s+to\\s+(?<id>${recipient})\\s+(?:on|via|in|through|by|with)\\s+feishu`,
-    'is',
-  ),
+  linear(`\\bsend\\s+(?<message>.+?)\\s+to\\s+(?<id>${recipient})\\s+(?:on|via|in|through|by|with)\\s+feishu`, 'is'),
   linear(`\\bfeishu\\b.*?\\bto\\s+(?<id>${recipient})\\s*(?:saying|that says|:|,)?\\s+(?<message>.+)`, 'is'),
   linear(`飞书(?:消息|信息)?(?:给|到)\\s*(?<id>${recipient})\\s*(?:说)?[:\uff1a,\uff0c\\s]*(?<message>.+)`, 's'),
   linear(
@@ -179,9 +176,7 @@ function readFeishu(text: string): { recipientId: string; message: string } | un
 
 /** A JSON object near the beginning. Nothing there means no arguments; something unreadable gives no input. */
 function leadingJson(text: string): { input: JsonValue | undefined; length: number } {
-  const opening = /^[\s:\uff1a,\uff0c]*(?:with|参数)?[\s:\uff1a,\uff0c`]*\{/i.exec(
-    text.slice(0, openingCharsMax),
-  )
+  const opening = /^[\s:\uff1a,\uff0c]*(?:with|参数)?[\s:\uff1a,\uff0c`]*\{/i.exec(text.slice(0, openingCharsMax))
   if (opening === null) return { input: {}, length: 0 }
   const start = opening[0].length - 1
   const end = endOfObject(text, start)
