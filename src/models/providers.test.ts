@@ -156,7 +156,7 @@ test('a model name is refused for every provider when it could leave the path of
     'a b',
     'a\nb',
     'a\u0000',
-    `${'a'.repeat(300)}`,
+    'a'.repeat(300),
   ]
   for (const provider of ['openai', 'anthropic', 'google', 'ollama']) {
     for (const name of hostile) {
