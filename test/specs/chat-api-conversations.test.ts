@@ -85,7 +85,7 @@ describe('Requirement: Conversation CRUD Operations', () => {
 
   test('an answer that was written in several steps is one message, with the text of the stream and the id of done', async () => {
     const client = someone()
-    const answer = [[{ text: 'Let me see. ' }, ...calls(['lookup', { word: 'a' }])], says('Found.')]
+    const answer = [[{ text: 'Let me see.' }, ...calls(['lookup', { word: 'a' }])], says('Found.')]
     await house.provider.script([...answer, ...answer], client)
     const stream = await ask(house, client, client)
     const frames = await stream.toEnd()
@@ -95,7 +95,7 @@ describe('Requirement: Conversation CRUD Operations', () => {
 
     const last = body.messages[1]
     assert.equal(body.messages.length, 2)
-    assert.deepEqual([last.content, last.message_id], ['Let me see. Found.', frames.at(-1)?.message_id])
+    assert.deepEqual([last.content, last.message_id], ['Let me see.\n\nFound.', frames.at(-1)?.message_id])
     assert.deepEqual([textOf(frames), whole.body.response], [last.content, last.content])
   })
 

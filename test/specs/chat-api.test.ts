@@ -428,13 +428,13 @@ describe('Requirement: Agent Trace Retrieval', () => {
 
     const deltas = timeline.events.filter((entry: Json) => entry.event === 'agent.delta')
     const texts = trace.events.filter((event: Json) => event.type === 'text')
-    assert.equal(textOf(frames), 'Let me see. Both found.')
+    assert.equal(textOf(frames), 'Let me see. \n\nBoth found.')
     assert.deepEqual(
       texts.map((event: Json) => event.content),
       frames.flatMap((frame) => (frame.type === 'chunk' ? [frame.content] : [])),
     )
     assert.deepEqual(
-      texts.map((event: Json) => [event.content, event.timestamp]),
+      texts.map((event: Json) => [event.content.replace(/^\n\n/, ''), event.timestamp]),
       deltas.map((entry: Json) => [entry.payload.delta, entry.at]),
     )
 

@@ -180,6 +180,16 @@ describe('chunks', () => {
     assert.equal(chunksDialect().name, 'chunks')
   })
 
+  it('puts a blank line between the text of two steps, and none where the second has no text', () => {
+    const text = (name: ScenarioName) => told(name).map((frame) => frame.content ?? '')
+
+    assert.deepEqual(
+      text('one tool').filter((content) => content !== ''),
+      ['Let me ', 'look.', '\n\nIt is ', '03:04.'],
+    )
+    assert.equal(text('large truncated output').join(''), 'It is long.')
+  })
+
   it('puts text that a restart replaced after a blank line', () => {
     const text = told('superseded after restart').map((frame) => frame.content ?? '')
 

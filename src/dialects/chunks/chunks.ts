@@ -9,6 +9,7 @@ import { cancelledStatus, statusOfErrorCode } from '../../errors/status.ts'
 import type { EventData, EventOf, JsonValue, ToolOutcome } from '../../journal/event.ts'
 import { isoTime } from '../../kit/clock.ts'
 import { type Dialect, emit, type Frame, type Projection, silent } from '../dialect.ts'
+import { blankLine, startsNewMessage } from '../message-text.ts'
 import { sseFrame, sseHeaders } from '../sse-encoding.ts'
 
 export type ChunksOptions = {
@@ -32,8 +33,8 @@ type Call = {
 export type ChunksState = {
   readonly runId: string
   readonly conversationId: string | null
-  /** The text so far was superseded: what comes now is another answer, and this wire has no ids to part them. */
-  readonly torn: boolean
+  /** The message of the last text; see `message-text.ts`. */
+  readonly textMessageId: string | null
   readonly calls: ReadonlyMap<string, Call>
 }
 
@@ -64,20 +65,20 @@ export function chunksDialect(options: ChunksOptions = {}): Dialect<ChunksState>
     name: nameParts.filter((part) => part !== '').join('.'),
     headers: framing === 'sse' ? sseHeaders : { ...sseHeaders, 'content-type': 'application/x-ndjson; charset=utf-8' },
 
-    open: ({ runId }) => ({ runId, conversationId: null, torn: false, calls: new Map() }),
+    open: ({ runId }) => ({ runId, conversationId: null, textMessageId: null, calls: new Map() }),
 
     step(state, event) {
       switch (event.type) {
         case 'run.accepted':
           return silent({ ...state, conversationId: event.data.conversationId })
         case 'text.delta': {
-          const next = state.torn ? { ...state, torn: false } : state
-          if (!agentSteps) return silent(next)
-          const content = state.torn ? `\n\n${event.data.text}` : event.data.text
+          if (!agentSteps) return silent(state)
+          const { messageId, text } = event.data
+          const content = startsNewMessage(state.textMessageId, event.data) ? `${blankLine}${text}` : text
+          const same = messageId === state.textMessageId || text === ''
+          const next = same ? state : { ...state, textMessageId: messageId }
           return emit(next, frameOf('chunk', { content, conversation_id: state.conversationId }))
         }
-        case 'message.done':
-          return silent(event.data.state === 'superseded' ? { ...state, torn: true } : state)
         case 'tool.called':
           return silent(
             withCall(state, event.data.callId, {
@@ -104,6 +105,7 @@ export function chunksDialect(options: ChunksOptions = {}): Dialect<ChunksState>
         case 'step.started':
         case 'step.done':
         case 'reasoning.delta':
+        case 'message.done':
         case 'tool.progress':
         case 'context.patch':
         case 'diagnostic':
@@ -117,7 +119,7 @@ export function chunksDialect(options: ChunksOptions = {}): Dialect<ChunksState>
     },
 
     encodeDelta(state, event) {
-      if (!agentSteps || state.torn) return null
+      if (!agentSteps || state.textMessageId !== event.data.messageId) return null
       const json = `{"type":"chunk","content":${JSON.stringify(event.data.text)},"conversation_id":${JSON.stringify(state.conversationId)}}`
       return framing === 'sse' ? `id: ${event.seq}\ndata: ${json}\n\n` : `${json}\n`
     },

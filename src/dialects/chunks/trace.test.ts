@@ -21,10 +21,10 @@ describe('a trace', () => {
         trace.events.filter((event) => event.type.startsWith('tool_')),
         tools.map(({ frame, seq }) => ({ ...(frame.data as object), timestamp: atOf.get(seq) })),
       )
-      const texts = story.events.filter((event) => event.type === 'text.delta')
+      const texts = wire.filter(({ frame }) => frame.name === 'chunk')
       assert.deepEqual(
         trace.events.filter((event) => event.type === 'text').map((event) => [event.content, event.timestamp]),
-        texts.map((event) => [event.data.text, atOf.get(event.seq)]),
+        texts.map(({ frame, seq }) => [(frame.data as { content: string }).content, atOf.get(seq)]),
       )
     })
   }

@@ -1,5 +1,5 @@
-// The trace of a run: a fold of its journal, and nothing else. Tools are told by the
-// same fold as the wire's, with whole outputs; so a trace and a stream cannot differ.
+// The trace of a run: a fold of its journal, and nothing else. Text and tools are told by
+// the same fold as the wire's, with whole outputs; so a trace and a stream cannot differ.
 // Status, times and totals come from the events; a finished trace never changes again.
 
 import type { EventData, RunEvent } from '../../journal/event.ts'
@@ -37,7 +37,7 @@ export type Trace = {
 
 export type TraceFold = { readonly trace: Trace; state: ChunksState; owner: string; acceptedAt: number }
 
-const wire = chunksDialect({ agentSteps: false, outputChars: null })
+const wire = chunksDialect({ outputChars: null })
 
 export function openTrace(runId: string): TraceFold {
   return {
@@ -84,7 +84,10 @@ export function addToTrace(fold: TraceFold, event: RunEvent): void {
       trace.created_at = timestamp
       return
     case 'text.delta':
-      trace.events.push({ type: 'text', content: event.data.text, message_id: event.data.messageId, timestamp })
+      for (const { data } of frames) {
+        const { content } = data as { content: string }
+        trace.events.push({ type: 'text', content, message_id: event.data.messageId, timestamp })
+      }
       return
     case 'reasoning.delta':
       trace.events.push({ type: 'thinking', content: event.data.text, timestamp })

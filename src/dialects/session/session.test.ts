@@ -239,6 +239,12 @@ describe('session', () => {
     assert.deepEqual(Object.keys(told('plain answer').at(-1)?.metadata), ['agentId', 'timestamp'])
   })
 
+  it('puts a blank line between the text of two steps', () => {
+    const text = told('one tool').flatMap((frame) => frame.content ?? [])
+
+    assert.deepEqual(text, ['Let me ', 'look.', '\n\nIt is ', '03:04.'])
+  })
+
   it('puts text that a restart replaced after a blank line', () => {
     const text = told('superseded after restart').map((frame) => frame.content ?? '')
 

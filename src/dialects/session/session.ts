@@ -7,6 +7,7 @@
 
 import type { EventData, EventOf, JsonValue } from '../../journal/event.ts'
 import { type Dialect, emit, type Frame, type Projection, silent } from '../dialect.ts'
+import { blankLine, startsNewMessage } from '../message-text.ts'
 import { sseFrame, sseHeaders } from '../sse-encoding.ts'
 import { preview } from './preview.ts'
 
@@ -24,8 +25,8 @@ type Call = {
 
 export type SessionState = {
   readonly agentId: string
-  /** The text so far was superseded: what comes now is another answer, and this wire has no ids to part them. */
-  readonly torn: boolean
+  /** The message of the last text; see `message-text.ts`. */
+  readonly textMessageId: string | null
   readonly calls: ReadonlyMap<string, Call>
 }
 
@@ -37,7 +38,7 @@ export const sessionDialect: Dialect<SessionState> = {
   headers: sseHeaders,
 
   // A run outside any conversation is a session of its own, which nobody can continue.
-  open: ({ runId }) => ({ agentId: `agt-${runId}`, torn: false, calls: new Map() }),
+  open: ({ runId }) => ({ agentId: `agt-${runId}`, textMessageId: null, calls: new Map() }),
 
   step(state, event) {
     switch (event.type) {
@@ -47,11 +48,11 @@ export const sessionDialect: Dialect<SessionState> = {
         return emit({ ...state, agentId }, frameOf('start', { agentId, isNewSession }, event.at))
       }
       case 'text.delta': {
-        const content = state.torn ? `\n\n${event.data.text}` : event.data.text
-        return emit(state.torn ? { ...state, torn: false } : state, frameOf('text', { content }, event.at))
+        const { messageId, text } = event.data
+        const content = startsNewMessage(state.textMessageId, event.data) ? `${blankLine}${text}` : text
+        const same = messageId === state.textMessageId || text === ''
+        return emit(same ? state : { ...state, textMessageId: messageId }, frameOf('text', { content }, event.at))
       }
-      case 'message.done':
-        return silent(event.data.state === 'superseded' ? { ...state, torn: true } : state)
       case 'tool.called': {
         const { callId, name, note, input, invalidInput } = event.data
         const known = invalidInput === undefined ? input : undefined
@@ -76,6 +77,7 @@ export const sessionDialect: Dialect<SessionState> = {
       case 'step.started':
       case 'step.done':
       case 'reasoning.delta':
+      case 'message.done':
       case 'tool.progress':
       case 'context.patch':
       case 'run.prepared':
@@ -87,7 +89,7 @@ export const sessionDialect: Dialect<SessionState> = {
   encode: (frame) => sseFrame(null, null, JSON.stringify(frame.data)),
 
   encodeDelta(state, event) {
-    if (state.torn) return null
+    if (state.textMessageId !== event.data.messageId) return null
     return `data: {"type":"text","content":${JSON.stringify(event.data.text)},"timestamp":${event.at}}\n\n`
   },
 

@@ -40,7 +40,7 @@ const seen: Readonly<Record<ScenarioName, Seen>> = {
     finish: 'stop',
   },
   'one tool': {
-    text: 'Let me look.It is 03:04.',
+    text: 'Let me look.\n\nIt is 03:04.',
     tools: ['current_time {"timezone":"UTC"} = {"time":"03:04"}'],
     data: [created],
     finish: 'stop',
@@ -120,7 +120,7 @@ const seen: Readonly<Record<ScenarioName, Seen>> = {
     data: [asked],
     finish: 'stop',
   },
-  question: { text: 'For when?Booked.', data: ['input.required question-1'], finish: 'stop' },
+  question: { text: 'For when?\n\nBooked.', data: ['input.required question-1'], finish: 'stop' },
   'cancelled mid sentence': { text: 'Once upon a', finish: 'other' },
   'cancelled before it began': { text: '', data: [created], finish: 'other' },
   'cancelled during a tool': {

@@ -17,7 +17,7 @@ const told: Readonly<Record<ScenarioName, string>> = {
   reasoning: 'f g g 0 0 e d',
   'queued behind another run': 'f 0 0 e d',
   'large truncated output': 'f 9 a e f 0 e d',
-  'one tool': '2 f 0 0 9 a e f 0 0 e d',
+  'one tool': '2 f 0 0 9 a e f 0 0 0 e d',
   'parallel tools': 'f 9 9 a a e f 0 e d',
   'tool threw': 'f 9 a e f 0 e d',
   'tool failed politely': 'f 9 a e f 0 e d',
@@ -29,7 +29,7 @@ const told: Readonly<Record<ScenarioName, string>> = {
   'cancelled while a person is awaited': '2 f 9 2 8 a e f e d',
   'unknown outcome': '2 f 9 2 8 2 8 a e f 0 e d',
   'one confirmed beside one that runs': 'f 9 9 2 8 a a e f 0 e d',
-  question: 'f 0 e 2 8 f 0 e d',
+  question: 'f 0 e 2 8 f 0 0 e d',
   'cancelled mid sentence': 'f 0 0 e d',
   'cancelled before it began': '2 d',
   'cancelled during a tool': 'f 9 9 a a e f e d',
@@ -159,6 +159,10 @@ describe('the lines of format=vercel-ai', () => {
     assert.equal(line?.result['truncated'], true)
     assert.equal(line?.result['fullLength'], 3_000_000)
     assert.equal(line?.result['preview'], 'chapter one '.repeat(400))
+  })
+
+  it('puts a blank line between the text of two steps, since message.content has no other mark', () => {
+    assert.deepEqual(valuesOf(linesOf('one tool'), '0'), ['Let me ', 'look.', '\n\n', 'It is ', '03:04.'])
   })
 
   it('puts text that a restart said anew after a blank line', () => {

@@ -8,6 +8,7 @@
 
 import type { EventOf, JsonValue } from '../../journal/event.ts'
 import { type Dialect, emit, type Frame, type Projection, silent } from '../dialect.ts'
+import { blankLine, startsNewMessage } from '../message-text.ts'
 import {
   argsOf,
   codes,
@@ -37,8 +38,8 @@ type VercelDataState = {
   readonly messageId: string | null
   readonly step: OpenStep | null
   readonly calls: ReadonlyMap<string, Call>
-  /** Text was superseded: the next text comes after a blank line. */
-  readonly blankLineDue: boolean
+  /** The message of the last text; see `message-text.ts`. */
+  readonly textMessageId: string | null
   readonly finishReason: string
   readonly tokens: Tokens | null
 }
@@ -60,7 +61,7 @@ export const vercelDataDialect: Dialect<VercelDataState> = {
     messageId: null,
     step: null,
     calls: new Map(),
-    blankLineDue: false,
+    textMessageId: null,
     finishReason: 'unknown',
     tokens: null,
   }),
@@ -75,8 +76,6 @@ export const vercelDataDialect: Dialect<VercelDataState> = {
         return textFrames(state, event)
       case 'reasoning.delta':
         return reasoningFrames(state, event)
-      case 'message.done':
-        return silent(event.data.state === 'superseded' ? { ...state, blankLineDue: true } : state)
       case 'tool.called':
         return callFrames(state, event.data.callId, event.data.name, event.data.input)
       case 'step.done':
@@ -95,6 +94,7 @@ export const vercelDataDialect: Dialect<VercelDataState> = {
       case 'run.accepted':
       case 'run.prepared':
       case 'run.state':
+      case 'message.done':
       case 'tool.progress':
       case 'input.resolved':
       case 'diagnostic':
@@ -108,7 +108,7 @@ export const vercelDataDialect: Dialect<VercelDataState> = {
   },
 
   encodeDelta(state, event) {
-    if (state.step === null || state.blankLineDue) return null
+    if (state.step === null || state.textMessageId !== event.data.messageId) return null
     return `0:${JSON.stringify(event.data.text)}\n`
   },
 
@@ -161,11 +161,14 @@ function contextFrames(state: VercelDataState, event: EventOf<'context.patch'>):
   return emit(state, frame('data', [{ type: 'conversation.created', conversationId }]))
 }
 
+/** The client's `message.content` is the text of all steps in a row, so a blank line keeps them apart. */
 function textFrames(state: VercelDataState, event: EventOf<'text.delta'>): Projection<VercelDataState> {
   return then(openStep(state, event.data.messageId), (opened) => {
-    const text = frame('text', event.data.text)
-    if (!opened.blankLineDue) return emit(opened, text)
-    return emit({ ...opened, blankLineDue: false }, frame('text', '\n\n'), text)
+    const { messageId, text } = event.data
+    const same = messageId === opened.textMessageId || text === ''
+    const next = same ? opened : { ...opened, textMessageId: messageId }
+    const separator = startsNewMessage(opened.textMessageId, event.data) ? [frame('text', blankLine)] : []
+    return emit(next, ...separator, frame('text', text))
   })
 }
 

@@ -1,7 +1,9 @@
 // Messages as the chat's client shows them: a question, an answer. What a run wrote in
-// several steps, between its tool calls, is one answer with the text as it was streamed;
-// its id is that of the last step, which is the one that `done` gives. Pure.
+// several steps, between its tool calls, is one answer with the text as it was streamed
+// (a blank line between two steps); its id is that of the last step, which is the one
+// that `done` gives. Pure.
 
+import { joinMessages } from '../../dialects/message-text.ts'
 import type { MessageRow } from '../../stores/store.ts'
 
 export type Entry = Pick<MessageRow, 'id' | 'runId' | 'role' | 'content' | 'createdAt'> & {
@@ -14,10 +16,9 @@ export const messagesMax = 100_000
 
 /** The text of a run, word for word what its stream says. */
 export function textOf(rows: readonly MessageRow[]): string {
-  return rows
-    .filter((row) => row.role === 'assistant' && row.state === 'active')
-    .map((row) => row.content)
-    .join('')
+  return joinMessages(
+    rows.filter((row) => row.role === 'assistant' && row.state === 'active').map((row) => row.content),
+  )
 }
 
 export function entriesOf(rows: readonly MessageRow[]): Entry[] {
@@ -28,7 +29,7 @@ export function entriesOf(rows: readonly MessageRow[]): Entry[] {
     if (row.role === 'assistant' && row.runId !== null && before?.role === 'assistant' && before.runId === row.runId) {
       before.id = row.id
       before.ids.push(row.id)
-      before.content += row.content
+      before.content = joinMessages([before.content, row.content])
       before.createdAt = row.createdAt
     } else
       entries.push({
