@@ -328,7 +328,22 @@ for (const family of families) {
           const late = await follow(job, `&cursor=${event.seq}`)
           await late.ended()
           assert.deepEqual(chat(late.frames), events.slice(event.seq))
-          if (event.seq === events.length) assert.equal(late.status, 204)
+          assert.equal(late.status, 200)
+          assert.deepEqual(
+            late.frames.filter(({ event: name }) => name === 'snapshot').map(envelope),
+            [{ status: 'succeeded', cursor: event.seq }],
+          )
+        }
+        // An EventSource that reconnects after the last event is told to stop; a person who asks gets the snapshot.
+        for (const [query, header, status] of [
+          ['', String(events.length), 204],
+          ['&cursor=1', String(events.length), 204],
+          [`&cursor=${events.length}`, String(events.length), 204],
+          [`&cursor=${events.length}`, '1', 200],
+        ] as const) {
+          const end = await follow(job, query, { 'last-event-id': header })
+          await end.ended()
+          assert.deepEqual([end.status, end.frames.length], [status, status === 204 ? 0 : 1])
         }
         for (const cursor of [events.length + 1, -1, 'x']) {
           const refused = await house.call('GET', `${job.path}/events?cursor=${cursor}`, { user: job.user })

@@ -50,13 +50,13 @@ export function eventRoutes(server: Server, services: Services, prefix: string, 
         tags,
         summary: 'The events of a run, as a stream',
         description:
-          'Opens with snapshot; then chat_event with an envelope of fcmp/1.0 each, and heartbeat while nothing happens. Stays open while the run waits for a person, and closes after its end. The larger of cursor and Last-Event-ID counts. 204 at the very end of an ended run.',
+          'Opens with snapshot; then chat_event with an envelope of fcmp/1.0 each, and heartbeat while nothing happens. Stays open while the run waits for a person, and closes after its end. The larger of cursor and Last-Event-ID counts. If the run has ended and you have all of it, ?cursor= gives the snapshot and closes, and Last-Event-ID gives 204, so that an EventSource stops reconnecting.',
         params,
         querystring: userIdQuery.extend({
           cursor: z.string().optional().describe('The seq of the last event you got; 0 or nothing for all.'),
         }),
         response: {
-          204: z.null().describe('The run has ended and you have all of it.'),
+          204: z.null().describe('The run has ended and Last-Event-ID is its last event.'),
           400: errorView,
           404: errorView,
         },
@@ -64,10 +64,10 @@ export function eventRoutes(server: Server, services: Services, prefix: string, 
     },
     async (request, reply) => {
       const run = await runOf(request)
-      const seq = fcmpCursorOf(request.headers['last-event-id'], request.query.cursor)
+      const { seq, reconnects } = fcmpCursorOf(request.headers['last-event-id'], request.query.cursor)
       const dialect = dialectFor(request)
-      const cursor = await locate(store, run, dialect, seq)
-      if (cursor === null) return reply.code(204).send(null)
+      const { cursor, complete } = await locate(store, run, dialect, seq)
+      if (complete && reconnects) return reply.code(204).send(null)
       await streams.reply(reply, {
         run,
         dialect,

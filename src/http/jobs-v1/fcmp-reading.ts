@@ -57,14 +57,22 @@ async function fold(
   return { state, skipped }
 }
 
-/** What a client may send: the `id` of the last chat_event that it got, or 0. */
-export function fcmpCursorOf(lastEventId: string | string[] | undefined, query: string | undefined): number {
-  const header = Array.isArray(lastEventId) ? lastEventId.at(-1) : lastEventId
-  const given = [header, query].filter((text): text is string => text !== undefined && text.trim() !== '')
-  return Math.max(0, ...given.map(seqOf))
+export type FcmpCursor = {
+  /** The seq of the last envelope that the client has; 0 for none. */
+  seq: number
+  /** The client named it in `Last-Event-ID`: an EventSource that reconnects by itself. */
+  reconnects: boolean
 }
 
-function seqOf(text: string): number {
+/** A client sends the `id` of the last chat_event that it got, or 0. The larger of header and query counts. */
+export function fcmpCursorOf(lastEventId: string | string[] | undefined, query: string | undefined): FcmpCursor {
+  const header = seqOf(Array.isArray(lastEventId) ? lastEventId.at(-1) : lastEventId)
+  const asked = seqOf(query)
+  return { seq: Math.max(header, asked), reconnects: header > 0 && header >= asked }
+}
+
+function seqOf(text: string | undefined): number {
+  if (text === undefined || text.trim() === '') return 0
   if (/^\d{1,15}$/.test(text.trim())) return Number(text)
   const shown = JSON.stringify(text.slice(0, 60))
   throw new AppError(
@@ -73,14 +81,14 @@ function seqOf(text: string): number {
   )
 }
 
-/** Where the stream goes on after FCMP's `seq`; null where nothing can follow it any more. */
+/** Where the stream goes on after FCMP's `seq`. `complete`: the run has ended and nothing follows. */
 export async function locate(
   store: Reader,
   run: RunRow,
   dialect: Dialect<FcmpState>,
   seq: number,
-): Promise<Cursor | null> {
-  if (seq === 0) return beginning
+): Promise<{ cursor: Cursor; complete: boolean }> {
+  if (seq === 0) return { cursor: beginning, complete: false }
   let found: Cursor | undefined
   const { state } = await fold(store, run.id, dialect, ({ envelope, at }) => {
     if (envelope.seq === seq) found = at
@@ -91,7 +99,7 @@ export async function locate(
       `The run has no event ${seq}; it stands at ${state.seq}. Send the seq of the last event you got, or 0.`,
     )
   }
-  return run.endedAt !== null && seq === state.seq ? null : found
+  return { cursor: found, complete: run.endedAt !== null && seq === state.seq }
 }
 
 export type HistoryFilter = {
