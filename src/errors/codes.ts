@@ -81,6 +81,7 @@ export const errorCodes = {
   comparison_failed: 'conflict',
   comparison_voted: 'conflict',
   job_not_waiting: 'conflict',
+  job_unreadable: 'conflict',
   interaction_stale: 'conflict',
   reply_key_reused: 'conflict',
 

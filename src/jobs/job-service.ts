@@ -3,7 +3,7 @@
 // skill comes from.
 
 import { AppError } from '../errors/app-error.ts'
-import type { JobSpec, JsonValue, SkillSpec } from '../journal/event.ts'
+import type { JobSpec, JsonValue, RunSpec, SkillSpec } from '../journal/event.ts'
 import type { Clock } from '../kit/clock.ts'
 import { readZip } from '../kit/zip-reader.ts'
 import { inputBlob, packageBlobs } from '../runs/job-files.ts'
@@ -89,9 +89,12 @@ export class JobService {
 
   /** Everything that was sent is checked before anything is stored; a refused upload can be sent again. */
   async upload(run: RunRow, archives: { skill?: Buffer; file?: Buffer }): Promise<{ run: RunRow; files: string[] }> {
-    const { spec } = await this.acceptedOf(run)
-    const job = spec.job as JobSpec
     if (run.status !== 'queued' || run.leaseOwner !== null) throw alreadyStarted()
+    const spec = await this.specOf(run)
+    const job = spec?.job
+    if (spec === undefined || job === undefined) {
+      throw new AppError('job_unreadable', 'The request of this job can no longer be read. Create the job again.')
+    }
     const lent = archives.skill === undefined ? undefined : await openSkillPackage(archives.skill)
     const skill = lent?.skill ?? this.parts.skills.get(spec.skill?.id ?? '')
     if (lent !== undefined) {
@@ -118,13 +121,14 @@ export class JobService {
     return { run: await this.parts.runs.startJob(run, prepared, blobs), files: paths }
   }
 
-  async acceptedOf(run: RunRow) {
+  /** What the job was asked to do, with its uploaded skill. Undefined if its first row can no longer be read. */
+  async specOf(run: RunRow): Promise<RunSpec | undefined> {
     const { events } = await this.parts.store.readEvents(run.id, 0, 2)
     const accepted = events.find((event) => event.type === 'run.accepted')
-    if (accepted === undefined) throw new AppError('run_unrecoverable', 'The job has lost its first event.')
+    if (accepted === undefined) return undefined
     const prepared = events.find((event) => event.type === 'run.prepared')
     const skill = prepared?.data.skill ?? accepted.data.spec.skill
-    return { ...accepted.data, spec: { ...accepted.data.spec, ...(skill === undefined ? {} : { skill }) } }
+    return { ...accepted.data.spec, ...(skill === undefined ? {} : { skill }) }
   }
 
   /** The one that is answered next: the lowest that nobody decided. */
@@ -134,8 +138,9 @@ export class JobService {
   }
 
   async refuseUnlessInteractive(run: RunRow): Promise<void> {
-    const { spec } = await this.acceptedOf(run)
-    if (spec.job?.mode === 'interactive') return
+    const spec = await this.specOf(run)
+    // A job whose request is unreadable may have been interactive; its questions stay answerable.
+    if (spec === undefined || spec.job?.mode === 'interactive') return
     // A tool that needs consent waits for a person in any mode.
     if ((await this.parts.store.interactionsOf(run.id)).length > 0) return
     throw new AppError('job_not_interactive', 'This job does not ask anybody anything: it runs in the mode auto.')

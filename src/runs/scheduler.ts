@@ -252,6 +252,8 @@ export class Scheduler {
     const state = foldRun(events)
     // Dirty rows at the very end would otherwise be numbered again.
     state.lastSeq = after
+    // Rows exist, so the run was accepted, even if that row can no longer be read. It must still be able to end.
+    if (state.phase === 'new' && after > 0) state.phase = 'queued'
     return state
   }
 

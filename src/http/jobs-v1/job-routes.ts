@@ -126,8 +126,12 @@ function statusRoutes(server: Server, services: Services, prefix: string, runOf:
     },
     async (request) => {
       const run = await runOf(request)
-      const { spec } = await jobs.acceptedOf(run)
-      return toStatus(run, await store.interactionsOf(run.id), spec, await endedState(store, run))
+      return toStatus(
+        run,
+        await store.interactionsOf(run.id),
+        await jobs.specOf(run),
+        await endedState(store, run),
+      )
     },
   )
 

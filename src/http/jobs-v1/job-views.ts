@@ -2,7 +2,7 @@
 
 import { z } from 'zod'
 import { pendingKind, policyOf } from '../../dialects/fcmp/pending-kind.ts'
-import { type EventData, type JsonValue, type RunEvent, type RunStatus, isTerminal } from '../../journal/event.ts'
+import { type JsonValue, type RunEvent, type RunSpec, type RunStatus, isTerminal } from '../../journal/event.ts'
 import { foldRun, type RunState } from '../../journal/run-state.ts'
 import { isoTime } from '../../kit/clock.ts'
 import { outputData } from '../../runs/job-output.ts'
@@ -46,7 +46,8 @@ export function jobStatus(run: RunRow, rows: readonly InteractionRow[]): RunStat
 export function toStatus(
   run: RunRow,
   rows: readonly InteractionRow[],
-  spec: EventData<'run.accepted'>['spec'],
+  /** Undefined if the job's first row can no longer be read; everything else is still told. */
+  spec: RunSpec | undefined,
   ended: RunState | undefined,
 ): z.infer<typeof statusView> {
   const status = jobStatus(run, rows)
@@ -57,8 +58,8 @@ export function toStatus(
   return {
     request_id: run.id,
     status,
-    skill_id: spec.skill?.id ?? null,
-    engine: spec.engine,
+    skill_id: spec?.skill?.id ?? null,
+    engine: spec?.engine ?? 'unknown',
     created_at: isoTime(run.createdAt),
     updated_at: isoTime(updatedAt),
     warnings: ended === undefined ? [] : warningsOf(ended),

@@ -1,0 +1,106 @@
+// Jobs whose first stored row can no longer be read: a restart after damage on disk, an
+// old version, a foreign tool. Every route still tells what the other rows and tables say.
+
+import assert from 'node:assert/strict'
+import { rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { after, before, test } from 'node:test'
+import { calls, type House, type Json, says, someone, startHouse } from '../support/house.ts'
+import { errand, families, type Job, jobOf, skillsFolder, startJob, upload, zipped } from '../support/jobs.ts'
+
+const folder = skillsFolder()
+let house: House
+
+before(async () => {
+  house = await startHouse({ POLYLOG_SKILLS_DIR: folder })
+})
+
+after(async () => {
+  await house.close()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+const reads = [
+  '',
+  '/events/history',
+  '/logs',
+  '/logs/range?stream=pty&byte_to=9999',
+  '/artifacts',
+  '/artifacts/a.md',
+  '/interaction/pending',
+  '/invariants',
+  '/result',
+  '/bundle',
+]
+
+test('a job whose first row is damaged is still readable on every route, and only what is lost is missing', async () => {
+  const jobs: Record<'ended' | 'waiting' | 'held', Job[]> = { ended: [], waiting: [], held: [] }
+  for (const family of families) {
+    const saves = someone('ended')
+    await house.provider.script([calls(['save_artifact', { path: 'a.md', content: 'a' }]), says('{"done":true}')], saves)
+    jobs.ended.push(await startJob(house, family, saves, { execution_mode: 'auto' }))
+    const asks = someone('waiting')
+    await house.provider.script([calls(['ask_user', { question: 'Which?' }])], asks)
+    jobs.waiting.push(await startJob(house, family, asks))
+    const user = someone('held')
+    const body = family === 'jobs' ? { skill_id: 'needs-file', input: { what: user } } : {}
+    const created = await house.call('POST', `/v1/${family}`, { user, body })
+    jobs.held.push(jobOf(house, family, user, String(created.body.request_id)))
+  }
+  for (const job of jobs.ended) await job.reaches('succeeded')
+  for (const job of jobs.waiting) await job.reaches('waiting_user')
+  await house.polylog.stop()
+  for (const job of Object.values(jobs).flat()) damageFirstRow(house.polylog.dataDir, job.id)
+  house = await house.restart()
+
+  for (const [kind, list] of Object.entries(jobs)) {
+    for (const { path, user, id } of list) {
+      for (const rest of reads) {
+        const answer = await house.call('GET', path + rest, { user })
+        const early = kind !== 'ended' && ['/result', '/bundle', '/artifacts/a.md'].includes(rest)
+        assert.equal(answer.status, early ? 404 : 200, `${kind} ${rest}: ${answer.text}`)
+      }
+      const { body } = await house.call('GET', path, { user })
+      assert.deepEqual([body.request_id, body.engine], [id, 'unknown'])
+      const stream = await jobOf(house, path.includes('temp') ? 'temp-skill-runs' : 'jobs', user, id).events()
+      await stream.waitFor(({ event }) => event === 'snapshot')
+      stream.leave()
+    }
+  }
+  for (const { path, user } of jobs.ended) {
+    const { result } = (await house.call('GET', `${path}/result`, { user })).body
+    assert.deepEqual([result.status, result.artifacts], ['succeeded', ['artifacts/a.md']])
+    const { events, diagnostics } = (await house.call('GET', `${path}/events/history`, { user })).body
+    assert.equal((events as Json[]).at(-1)?.type, 'conversation.completed')
+    assert.deepEqual([diagnostics[0].code, diagnostics[0].count], ['HISTORY_ROW_UNREADABLE', 1])
+  }
+  for (const { path, user } of jobs.held) {
+    const answer = await upload(house, path, user, {
+      file: zipped({ 'notes.txt': 'x' }, ''),
+      skill_package: zipped(errand()),
+    })
+    assert.deepEqual([answer.status, answer.body.code], [409, 'job_unreadable'])
+    assert.equal((await house.call('POST', `${path}/cancel`, { user })).body.accepted, true)
+  }
+  for (const { path, user } of jobs.waiting) {
+    const { body } = await house.call('GET', `${path}/interaction/pending`, { user })
+    assert.deepEqual([body.status, body.pending.prompt], ['waiting_user', 'Which?'])
+    assert.equal((await house.call('POST', `${path}/cancel`, { user })).body.accepted, true)
+  }
+})
+
+/** Cuts the stored text of `run.accepted`. The server must be stopped. */
+function damageFirstRow(dataDir: string, runId: string): void {
+  const db = new DatabaseSync(join(dataDir, 'polylog.db'))
+  for (const table of ['journal', 'journal_tail']) {
+    for (const row of db.prepare(`SELECT rowid AS row, body FROM ${table} WHERE run_id = ?`).all(runId)) {
+      const body = String(row.body)
+        .split('\n')
+        .map((line) => (line.includes('"type":"run.accepted"') ? line.slice(0, 40) : line))
+        .join('\n')
+      db.prepare(`UPDATE ${table} SET body = ? WHERE rowid = ?`).run(body, row.row as number)
+    }
+  }
+  db.close()
+}
