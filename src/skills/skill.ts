@@ -4,6 +4,7 @@
 
 import { z } from 'zod'
 import type { JsonValue } from '../journal/event.ts'
+import { readFrontMatter, textField } from '../kit/front-matter.ts'
 import { schemaBytesMax, schemaProblem } from '../kit/json-schema.ts'
 
 export const executionModes = ['auto', 'interactive'] as const
@@ -55,10 +56,10 @@ export async function readSkill(
   const source = await read('SKILL.md')
   if (source === undefined) throw new Error('there is no SKILL.md')
   if (source.length > textBytesMax) throw new Error('SKILL.md is longer than 256 KiB')
-  const { fields, text } = frontMatter(source)
-  const name = fields.get('name') ?? ''
+  const { fields, text } = readFrontMatter(source, 'SKILL.md')
+  const name = textField(fields, 'name', 'SKILL.md')
   if (name === '') throw new Error('the front matter of SKILL.md has no name')
-  const description = fields.get('description') ?? ''
+  const description = textField(fields, 'description', 'SKILL.md')
   if (text.trim() === '') throw new Error('SKILL.md has no instructions')
 
   const cardText = await read('assets/runner.json')
@@ -134,21 +135,6 @@ async function readSchema(read: PackageReader, kind: string, path: string): Prom
   const problem = schemaProblem(value)
   if (problem !== null) throw new Error(`${path} is not a JSON Schema that can be used: ${problem}`)
   return value as JsonSchema
-}
-
-/** `key: value` lines between two lines of `---`; values may be quoted. All that is needed of YAML here. */
-export function frontMatter(source: string): { fields: Map<string, string>; text: string } {
-  const match = /^\uFEFF?---[ \t]*\r?\n([\s\S]*?)\r?\n---[ \t]*(?:\r?\n|$)([\s\S]*)$/.exec(source)
-  if (match === null) throw new Error('SKILL.md does not begin with a front matter (---, name, description, ---)')
-  const fields = new Map<string, string>()
-  for (const line of (match[1] ?? '').split(/\r?\n/)) {
-    const field = /^([A-Za-z][\w-]*):[ \t]*(.*)$/.exec(line)
-    if (field === null) continue
-    const value = (field[2] ?? '').trim()
-    const quoted = /^"(.*)"$|^'(.*)'$/.exec(value)
-    fields.set(field[1] ?? '', quoted?.[1] ?? quoted?.[2] ?? value)
-  }
-  return { fields, text: match[2] ?? '' }
 }
 
 function fileInputsOf(schema: JsonSchema | undefined): Skill['fileInputs'] {

@@ -3,6 +3,7 @@
 
 import { readdirSync, realpathSync } from 'node:fs'
 import type { JsonValue } from '../../journal/event.ts'
+import { readFrontMatter, textField as fieldOfFrontMatter } from '../../kit/front-matter.ts'
 import { quoted, textField } from '../excerpt.ts'
 import type { Tool } from '../tool.ts'
 import type { ToolEntry } from '../tool-registry.ts'
@@ -82,8 +83,11 @@ function isName(name: string): boolean {
   return /^[\p{L}\p{N}_][\p{L}\p{N}_.-]*$/u.test(name)
 }
 
-/** `description:` of the front matter, on one line. */
+/** Empty if the front matter cannot be read: the skill can still be loaded. */
 function descriptionIn(text: string): string {
-  const front = /^---\r?\n([^]*?)\r?\n---/.exec(text)?.[1] ?? ''
-  return (/^description:\s*(.+)$/m.exec(front)?.[1] ?? '').trim().replace(/^(["'])(.*)\1$/, '$2')
+  try {
+    return fieldOfFrontMatter(readFrontMatter(text, 'SKILL.md').fields, 'description', 'SKILL.md')
+  } catch {
+    return ''
+  }
 }
