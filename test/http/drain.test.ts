@@ -19,6 +19,7 @@ import {
   toolState,
   until,
 } from '../support/house.ts'
+import { errand, upload, zipped } from '../support/jobs.ts'
 import { journaled, openStream } from '../support/sse.ts'
 
 let provider: FakeProvider
@@ -144,6 +145,39 @@ describe('while a tool sends something', () => {
         (await house.provider.requests()).filter(({ body }) => JSON.stringify(body).includes(user)).length,
         2,
       )
+    } finally {
+      await again.close()
+    }
+  })
+
+  test('a server that goes down takes no job and no upload, and a job that waits for its upload takes it after the restart', async () => {
+    const { house, user } = await sending(1500)
+    const create = (family: string, body: Json) => house.call('POST', `/v1/${family}`, { user, body })
+    const held = String((await create('temp-skill-runs', { input: { what: user } })).body.request_id)
+    const path = `/v1/temp-skill-runs/${held}`
+    const send = (where: House) => upload(where, path, user, { skill_package: zipped(errand()) })
+
+    const stopped = house.polylog.stop()
+    await until('the stop to begin', () => (house.polylog.log().includes('stopping') ? true : undefined))
+    const refused = await Promise.all([
+      create('jobs', { skill_id: 'text-digest', input: { text: 'x' } }),
+      create('temp-skill-runs', {}),
+      send(house),
+    ])
+    await stopped
+
+    for (const { status, body, headers } of refused) {
+      assert.deepEqual([status, body.code, body.detail.code], [503, 'shutting_down', 'SHUTTING_DOWN'])
+      assert.ok(Number(headers.get('retry-after')) >= 1)
+    }
+    await feishu.behave({})
+    const again = await house.restart()
+    try {
+      const runs = (await again.call('GET', '/v1/agent/runs', { user })).body as unknown as Json[]
+      assert.equal(runs.length, 2)
+      await provider.script([says('{"done":true}')], user)
+      assert.equal((await send(again)).status, 200)
+      await again.reaches(user, held, 'succeeded')
     } finally {
       await again.close()
     }
