@@ -43,7 +43,9 @@ test('what is wrong is said with the name of the file, and the line where there 
 })
 
 test('a block that grows when it is read is refused before it grows', () => {
-  const levels = 'bcdefghi'.split('').map((name, index) => `${name}: &${name} [${Array(7).fill(`*${'abcdefgh'[index]}`)}]`)
+  const levels = 'bcdefghi'
+    .split('')
+    .map((name, index) => `${name}: &${name} [${Array(7).fill(`*${'abcdefgh'[index]}`)}]`)
   assert.match(refused(`a: &a [${Array(7).fill('x')}]\n${levels.join('\n')}`), /^SKILL\.md: .*(aliases|nested)/)
   const wide = `a: &a\n${'  - x\n'.repeat(30)}${Array.from({ length: 40 }, (_, at) => `k${at}: *a`).join('\n')}`
   assert.match(refused(wide), /^SKILL\.md: .*aliases/)

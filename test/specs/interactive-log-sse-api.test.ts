@@ -329,10 +329,9 @@ for (const family of families) {
           await late.ended()
           assert.deepEqual(chat(late.frames), events.slice(event.seq))
           assert.equal(late.status, 200)
-          assert.deepEqual(
-            late.frames.filter(({ event: name }) => name === 'snapshot').map(envelope),
-            [{ status: 'succeeded', cursor: event.seq }],
-          )
+          assert.deepEqual(late.frames.filter(({ event: name }) => name === 'snapshot').map(envelope), [
+            { status: 'succeeded', cursor: event.seq },
+          ])
         }
         // An EventSource that reconnects after the last event is told to stop; a person who asks gets the snapshot.
         for (const [query, header, status] of [

@@ -38,7 +38,10 @@ test('a job whose first row is damaged is still readable on every route, and onl
   const jobs: Record<'ended' | 'waiting' | 'held', Job[]> = { ended: [], waiting: [], held: [] }
   for (const family of families) {
     const saves = someone('ended')
-    await house.provider.script([calls(['save_artifact', { path: 'a.md', content: 'a' }]), says('{"done":true}')], saves)
+    await house.provider.script(
+      [calls(['save_artifact', { path: 'a.md', content: 'a' }]), says('{"done":true}')],
+      saves,
+    )
     jobs.ended.push(await startJob(house, family, saves, { execution_mode: 'auto' }))
     const asks = someone('waiting')
     await house.provider.script([calls(['ask_user', { question: 'Which?' }])], asks)

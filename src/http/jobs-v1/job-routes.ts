@@ -126,12 +126,7 @@ function statusRoutes(server: Server, services: Services, prefix: string, runOf:
     },
     async (request) => {
       const run = await runOf(request)
-      return toStatus(
-        run,
-        await store.interactionsOf(run.id),
-        await jobs.specOf(run),
-        await endedState(store, run),
-      )
+      return toStatus(run, await store.interactionsOf(run.id), await jobs.specOf(run), await endedState(store, run))
     },
   )
 
