@@ -162,6 +162,7 @@ export async function compose(
     log,
     version,
     jsonBodyBytes: config.limits.jsonBodyBytes,
+    sockets: config.sockets,
     rateLimitPerMinute: config.rateLimitPerMinute,
     corsOrigins: config.corsOrigins,
     trustProxy: config.trustProxy,

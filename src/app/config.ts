@@ -54,6 +54,13 @@ export type Config = {
   readonly mcpConfigFile: string | null
   readonly modelConfigsFile: string | null
   readonly agentsDir: string
+  /** How long a client may take to send a request, and how many may be connected. */
+  readonly sockets: {
+    readonly headersTimeoutMs: number
+    readonly requestTimeoutMs: number
+    readonly bodyIdleMs: number
+    readonly connectionsMax: number
+  }
   readonly limits: {
     readonly jsonBodyBytes: number
     readonly uploadBytes: number
@@ -142,6 +149,7 @@ function build(read: SettingReader): Config {
     mcpConfigFile: mcpConfig === null ? null : resolve(mcpConfig),
     modelConfigsFile: modelConfigs === null ? null : resolve(modelConfigs),
     agentsDir: resolve(read.text('POLYLOG_AGENTS_DIR') ?? fileURLToPath(new URL('../../agents', import.meta.url))),
+    sockets: readSockets(read),
     limits: {
       jsonBodyBytes: read.whole('POLYLOG_BODY_MAX', 2 * mebibyte, 1024, 1024 * mebibyte),
       uploadBytes: read.whole('POLYLOG_UPLOAD_MAX', 20 * mebibyte, 1024, 1024 * mebibyte),
@@ -161,6 +169,24 @@ function build(read: SettingReader): Config {
     demo: read.oneOf('POLYLOG_DEMO', ['on', 'off']),
     demoPaceMs: read.whole('POLYLOG_DEMO_PACE_MS', 15, 0, 10_000),
     logLevel: read.oneOf('POLYLOG_LOG', logLevels) ?? 'info',
+  }
+}
+
+function readSockets(read: SettingReader): Config['sockets'] {
+  const headersTimeoutMs = read.whole('POLYLOG_HEADERS_TIMEOUT_MS', 30_000, 1, timerMax)
+  // 20 MiB within this need 35 KB a second; whoever is slower and still moving needs a longer one.
+  const requestTimeoutMs = read.whole('POLYLOG_REQUEST_TIMEOUT_MS', 10 * minute, 1, timerMax)
+  if (requestTimeoutMs < headersTimeoutMs) {
+    read.problem(
+      'POLYLOG_REQUEST_TIMEOUT_MS',
+      'POLYLOG_REQUEST_TIMEOUT_MS is smaller than POLYLOG_HEADERS_TIMEOUT_MS; the time for a whole request must not be shorter than that for its headers.',
+    )
+  }
+  return {
+    headersTimeoutMs,
+    requestTimeoutMs,
+    bodyIdleMs: read.whole('POLYLOG_BODY_IDLE_MS', 30_000, 1, timerMax),
+    connectionsMax: read.whole('POLYLOG_MAX_CONNECTIONS', 20_000, 1, 1_000_000),
   }
 }
 
@@ -293,6 +319,7 @@ export function describeConfig(config: Config): Record<string, unknown> {
     bash: config.bash,
     mcpConfigFile: config.mcpConfigFile,
     modelConfigsFile: config.modelConfigsFile,
+    sockets: config.sockets,
     limits: config.limits,
     logLevel: config.logLevel,
   }

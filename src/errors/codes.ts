@@ -18,6 +18,7 @@ export type ErrorKind =
 export const errorCodes = {
   invalid_request: 'invalid',
   invalid_json: 'invalid',
+  body_too_complex: 'invalid',
   messages_or_prompt_required: 'invalid',
   unknown_format: 'invalid',
   unknown_model: 'invalid',
@@ -86,6 +87,7 @@ export const errorCodes = {
   reply_key_reused: 'conflict',
 
   body_too_large: 'too_large',
+  headers_too_large: 'too_large',
   rate_limited: 'limited',
   queue_full: 'limited',
 
@@ -114,6 +116,7 @@ export const errorCodes = {
   tool_timed_out: 'timeout',
   max_steps: 'timeout',
   client_timed_out: 'timeout',
+  request_timeout: 'timeout',
 
   run_cancelled: 'conflict',
   run_unrecoverable: 'bug',

@@ -18,7 +18,12 @@ const statusOfKind: Record<ErrorKind, number> = {
 }
 
 /** Codes for which HTTP has a word of its own. */
-const statusOfCode: Partial<Record<ErrorCode, number>> = { unsupported_media_type: 415, client_timed_out: 408 }
+const statusOfCode: Partial<Record<ErrorCode, number>> = {
+  unsupported_media_type: 415,
+  headers_too_large: 431,
+  client_timed_out: 408,
+  request_timeout: 408,
+}
 
 /** Not in HTTP's own list, and widely understood: the client closed the request. */
 export const cancelledStatus = 499

@@ -96,7 +96,12 @@ test('every code has the status of its kind', async () => {
   }
   for (const [code, kind] of Object.entries(errorCodes) as [ErrorCode, keyof typeof expected][]) {
     const reply = await call(`/v1/throw/${code}`)
-    const own: Partial<Record<ErrorCode, number>> = { unsupported_media_type: 415, client_timed_out: 408 }
+    const own: Partial<Record<ErrorCode, number>> = {
+      unsupported_media_type: 415,
+      headers_too_large: 431,
+      client_timed_out: 408,
+      request_timeout: 408,
+    }
     assert.equal(reply.status, own[code] ?? expected[kind], code)
     assert.deepEqual(reply.body, { code, message: 'A sentence.', details: { for: 'people' } })
     assert.match(reply.headers.get('content-type') ?? '', /^application\/json/)

@@ -7,16 +7,19 @@ import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { AppError, toAppError } from '../errors/app-error.ts'
 import type { ErrorKind } from '../errors/codes.ts'
 import { statusOfErrorCode } from '../errors/status.ts'
+import { type Body, plainBody } from './error-body.ts'
+import { bodyTooLarge } from './request-intake.ts'
 import { type ValidationContext, type ValidationIssue, describeIssues, summarise } from './validation-sentence.ts'
 
 /** Sent where the error does not know better: `details.retryAfterSeconds`. */
 const retryAfterSeconds: Partial<Record<ErrorKind, number>> = { limited: 1, unavailable: 5 }
 
+/** A list of 10,000 wrong entries has 10,000 issues; nobody reads more than a few. */
+const issuesMax = 20
+
 export function statusOf(error: AppError): number {
   return statusOfErrorCode(error.code)
 }
-
-type Body = Record<string, unknown>
 
 /** Body shapes by the beginning of the path; the longest that fits counts. A family with a shape of its own adds a row. */
 const bodyShapes: readonly { prefix: string; body: (error: AppError) => Body }[] = [
@@ -53,14 +56,6 @@ function sentenceBody(error: AppError): Body {
 function detailBody(error: AppError): Body {
   const detail = { ...error.details, code: error.code.toUpperCase(), message: error.message }
   return { ...plainBody(error), detail }
-}
-
-function plainBody(error: AppError): Body {
-  return {
-    code: error.code,
-    message: error.message,
-    ...(error.details === undefined ? {} : { details: error.details }),
-  }
 }
 
 const capitalCodes: Record<ErrorKind, string> = {
@@ -100,18 +95,21 @@ export function toRequestError(
   thrown: unknown,
   request: Pick<FastifyRequest, 'body' | 'query' | 'params' | 'headers'>,
 ): AppError {
-  if (thrown instanceof AppError || !isFastifyError(thrown)) return toAppError(thrown)
+  if (thrown instanceof AppError) return thrown
+  if (isAborted(thrown)) {
+    return new AppError('invalid_request', 'The connection was closed before the whole body had come.', { cause: thrown })
+  }
+  if (!isFastifyError(thrown)) return toAppError(thrown)
   if (thrown.validation !== undefined) {
     const context: ValidationContext = thrown.validationContext ?? 'body'
     const value = context === 'querystring' ? request.query : request[context]
-    const issues = describeIssues(thrown.validation, context, value)
-    return new AppError('invalid_request', summarise(issues), { details: { issues }, cause: thrown })
+    const issues = describeIssues(thrown.validation.slice(0, issuesMax), context, value)
+    const message = summarise(issues, thrown.validation.length)
+    return new AppError('invalid_request', message, { details: { issues }, cause: thrown })
   }
   switch (thrown.code) {
     case 'FST_ERR_CTP_BODY_TOO_LARGE':
-      return new AppError('body_too_large', 'The body is larger than this server accepts; send less.', {
-        cause: thrown,
-      })
+      return bodyTooLarge(thrown)
     case 'FST_ERR_CTP_INVALID_JSON_BODY':
       return new AppError('invalid_json', 'The body is not valid JSON.', { cause: thrown })
     case 'FST_ERR_CTP_EMPTY_JSON_BODY':
@@ -140,6 +138,11 @@ export function toRequestError(
     default:
       return toAppError(thrown)
   }
+}
+
+/** The client hung up while its body was read. */
+function isAborted(thrown: unknown): boolean {
+  return thrown instanceof Error && (thrown as { code?: string }).code === 'ECONNRESET' && thrown.message === 'aborted'
 }
 
 /** Errors of other libraries may carry a status too (that of a provider, say); only Fastify's own are about this request. */

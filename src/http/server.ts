@@ -27,8 +27,11 @@ import { traceRoutes } from './chat-api/trace-routes.ts'
 import { confirmationRoutes } from './confirmations-v1/confirmation-routes.ts'
 import { conversationRoutes } from './conversations-v1/conversation-routes.ts'
 import { frameworkErrors, installErrorReplies } from './error-reply.ts'
+import { answerClientError, createHttpServer, type SocketLimits } from './http-server.ts'
+import { acceptJson } from './json-body.ts'
 import { jobRoutes } from './jobs-v1/job-routes.ts'
 import { operationRoutes } from './operations/operation-routes.ts'
+import { drainBytesMax, drainMs, installIntake } from './request-intake.ts'
 import type { Server, Services } from './routes.ts'
 import { sessionRoutes } from './session-api/session-routes.ts'
 
@@ -38,6 +41,7 @@ export type ServerOptions = {
   log: FastifyBaseLogger
   version: string
   jsonBodyBytes: number
+  sockets: SocketLimits & { bodyIdleMs: number }
   rateLimitPerMinute: number
   corsOrigins: readonly string[]
   trustProxy: boolean
@@ -54,6 +58,8 @@ export async function buildServer(options: ServerOptions): Promise<Server> {
     bodyLimit: options.jsonBodyBytes,
     trustProxy: options.trustProxy,
     frameworkErrors,
+    serverFactory: (listener) => createHttpServer(listener, options.sockets),
+    clientErrorHandler: answerClientError,
     // Streams are ended by us before the server closes.
     forceCloseConnections: 'idle',
     routerOptions: { maxParamLength: 512 },
@@ -61,7 +67,8 @@ export async function buildServer(options: ServerOptions): Promise<Server> {
   server.setValidatorCompiler(validatorCompiler)
   server.setSerializerCompiler(serializerCompiler)
   installErrorReplies(server)
-  acceptEmptyJson(server)
+  acceptJson(server)
+  installIntake(server, services.clock, { bodyIdleMs: options.sockets.bodyIdleMs, drainBytesMax, drainMs })
 
   await server.register(helmet, { contentSecurityPolicy: false, crossOriginResourcePolicy: { policy: 'same-site' } })
   if (options.corsOrigins.length > 0) {
@@ -101,6 +108,7 @@ export async function buildServer(options: ServerOptions): Promise<Server> {
 
   server.decorateRequest('login', null)
   server.decorateRequest('claimed')
+  server.addHook('onRequest', async (request) => checkQuery(request.query))
   server.addHook('onRequest', async (request) => {
     if (publicPaths.has(request.routeOptions.url ?? '')) return
     request.login = await authenticator.authenticate(request.headers)
@@ -152,13 +160,11 @@ export async function buildServer(options: ServerOptions): Promise<Server> {
   return server
 }
 
-/** Clients that always send a content type also send it with an empty body; that is no body. */
-function acceptEmptyJson(server: Server): void {
-  const parse = server.getDefaultJsonParser('error', 'error')
-  // Fastify also takes plain text, which no route of ours does: that is 415, not a body of the wrong shape.
-  server.removeContentTypeParser(['application/json', 'text/plain'])
-  server.addContentTypeParser('application/json', { parseAs: 'string' }, (request, body, done) => {
-    if (body === '') done(null, undefined)
-    else void parse(request, body as string, done)
-  })
+/** No route of ours has more than ten. */
+const queryParametersMax = 100
+
+function checkQuery(query: unknown): void {
+  if (Object.keys(query as object).length > queryParametersMax) {
+    throw new AppError('invalid_request', `The query has more than ${queryParametersMax} parameters; send fewer.`)
+  }
 }

@@ -40,10 +40,11 @@ export function describeIssues(
   })
 }
 
-export function summarise(issues: readonly ValidationIssue[]): string {
+/** `total` counts issues that are not described, too. */
+export function summarise(issues: readonly ValidationIssue[], total = issues.length): string {
   const first = issues[0]?.message ?? 'The request does not have the expected form.'
-  if (issues.length <= 1) return first
-  return `${first} (${issues.length - 1} more: see details.issues)`
+  if (total <= 1) return first
+  return `${first} (${total - 1} more: see details.issues)`
 }
 
 function sentence(subject: string, issue: RawIssue, value: unknown): string {

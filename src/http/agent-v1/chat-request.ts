@@ -15,7 +15,7 @@ const contentPart = z.object({ type: z.string(), text: z.string().optional() }).
 const message = z
   .object({
     role: z.enum(['system', 'developer', 'user', 'assistant', 'tool', 'function']),
-    content: z.union([z.string(), z.array(contentPart), z.null()]).optional(),
+    content: z.union([z.string(), z.array(contentPart).max(1000), z.null()]).optional(),
   })
   .loose()
 

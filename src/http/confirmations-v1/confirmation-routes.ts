@@ -18,6 +18,8 @@ const payload = z
   .describe('Changes to the arguments, merged over the ones that were shown.')
 const userId = z.string().max(200).nullish()
 const batchMax = 20
+/** A batch above its limit has a code of its own; one far above is not looked at. */
+const itemsParsedMax = 1000
 
 const storedStatuses: Readonly<Record<string, InteractionStatus[]>> = {
   pending: ['pending'],
@@ -154,7 +156,7 @@ export function confirmationRoutes(server: Server, services: Services): void {
         tags: ['Tool confirmations'],
         summary: 'Let several calls run',
         querystring: userIdQuery,
-        body: z.object({ items: z.array(z.object({ id: idParam, payload })), userId }),
+        body: z.object({ items: z.array(z.object({ id: idParam, payload })).max(itemsParsedMax), userId }),
         response: { 200: batchView, 400: errorBody },
       },
     },
@@ -174,7 +176,7 @@ export function confirmationRoutes(server: Server, services: Services): void {
         querystring: userIdQuery,
         body: z.object({
           templateReason: z.string().max(2000).nullish(),
-          items: z.array(z.object({ id: idParam, reason: z.string().max(2000).nullish() })),
+          items: z.array(z.object({ id: idParam, reason: z.string().max(2000).nullish() })).max(itemsParsedMax),
           userId,
         }),
         response: { 200: batchView, 400: errorBody },

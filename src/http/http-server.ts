@@ -1,0 +1,79 @@
+// The sockets under Fastify: how long a client may take to send a request, how many
+// connections there may be, and what is answered to bytes that are not HTTP. None of
+// these bounds touches a response: a stream may be open for days.
+
+import { createServer, type RequestListener, type Server as HttpServer, STATUS_CODES } from 'node:http'
+import type { Socket } from 'node:net'
+import { AppError } from '../errors/app-error.ts'
+import { statusOfErrorCode } from '../errors/status.ts'
+import { plainBody } from './error-body.ts'
+import { waitForContinue } from './request-intake.ts'
+
+export type SocketLimits = {
+  /** From the first byte of a request to the end of its headers. */
+  headersTimeoutMs: number
+  /** From the first byte of a request to the end of its body, however steadily it comes. */
+  requestTimeoutMs: number
+  connectionsMax: number
+}
+
+/** Load balancers close idle connections after 60 s; the server must not be the first, or requests meet a closed socket. */
+const keepAliveTimeoutMs = 72_000
+
+/** Node's own default, named because clients are told of it. Holds the address with its query, too. */
+const headerBytesMax = 16 * 1024
+
+/** Browsers send about 20, proxies add some. */
+const headersMax = 200
+
+export function createHttpServer(listener: RequestListener, limits: SocketLimits): HttpServer {
+  const { headersTimeoutMs, requestTimeoutMs, connectionsMax } = limits
+  const server = createServer(
+    {
+      headersTimeout: headersTimeoutMs,
+      requestTimeout: requestTimeoutMs,
+      keepAliveTimeout: keepAliveTimeoutMs,
+      maxHeaderSize: headerBytesMax,
+      // Timeouts are looked for this often, so they come late by as much at most.
+      connectionsCheckingInterval: Math.min(Math.max(Math.floor(headersTimeoutMs / 4), 50), 5000),
+    },
+    listener,
+  )
+  server.maxHeadersCount = headersMax
+  server.maxConnections = connectionsMax
+  waitForContinue(server)
+  server.on('clientError', answerClientError)
+  return server
+}
+
+/** A request that cannot be parsed, or did not come in time: there is no request object to reply to, only a socket. */
+export function answerClientError(cause: Error & { code?: string }, socket: Pick<Socket, 'destroyed' | 'writable' | 'end' | 'destroy'>): void {
+  if (cause.code === 'ECONNRESET' || socket.destroyed) return
+  if (!socket.writable) {
+    socket.destroy()
+    return
+  }
+  const error = clientError(cause.code)
+  const status = statusOfErrorCode(error.code)
+  const body = JSON.stringify(plainBody(error))
+  const head = [
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
+    'content-type: application/json; charset=utf-8',
+    `content-length: ${Buffer.byteLength(body)}`,
+    'connection: close',
+  ]
+  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`, () => socket.destroy())
+}
+
+function clientError(code: string | undefined): AppError {
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') {
+    return new AppError('request_timeout', 'The request did not come completely in time; send it again.')
+  }
+  if (code === 'HPE_HEADER_OVERFLOW') {
+    return new AppError(
+      'headers_too_large',
+      `The address and the headers have more than ${headerBytesMax} bytes together; send less.`,
+    )
+  }
+  return new AppError('invalid_request', 'The request is not valid HTTP.')
+}

@@ -1,0 +1,144 @@
+// Clients that send slowly, or stop sending: each holds a socket for a bounded time only.
+// Clients that read for long, or send slowly and keep moving, are not touched.
+
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import { setTimeout as wait } from 'node:timers/promises'
+import { endOf, type House, named, someone, startHouse, until } from '../support/house.ts'
+import { collect, dialServer, write } from '../support/raw-socket.ts'
+
+let house: House
+const headersMs = 300
+const requestMs = 3000
+const idleMs = 1000
+
+before(async () => {
+  house = await startHouse({
+    POLYLOG_HEADERS_TIMEOUT_MS: String(headersMs),
+    POLYLOG_REQUEST_TIMEOUT_MS: String(requestMs),
+    POLYLOG_BODY_IDLE_MS: String(idleMs),
+    POLYLOG_PING_MS: '50',
+  })
+})
+
+after(() => house.close())
+
+describe('sending', () => {
+  test('headers that never end are answered with 408, and the connection is closed', async () => {
+    const socket = dialServer(house.polylog.baseUrl)
+    const received = collect(socket)
+    socket.write('GET /v1/health HTTP/1.1\r\nhost: x\r\nx-slow: ')
+    let dripped = 0
+    const drip = setInterval(() => {
+      dripped += 1
+      socket.write('x')
+    }, 20)
+    await received.closed()
+    clearInterval(drip)
+    socket.destroy()
+
+    assert.match(received.text(), /^HTTP\/1\.1 408 [\s\S]*"code":"request_timeout"/)
+    assert.ok(dripped > 2)
+  })
+
+  test('a body that stops coming is answered with 408, and the connection is closed', async () => {
+    for (const head of ['content-length: 100', 'transfer-encoding: chunked']) {
+      const socket = dialServer(house.polylog.baseUrl)
+      const received = collect(socket)
+      socket.write(`POST /v1/agent/chat HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n${head}\r\n\r\n`)
+      socket.write(head.startsWith('content') ? '{"input"' : '8\r\n{"input"\r\n')
+      await received.closed()
+      socket.destroy()
+
+      assert.match(received.text(), /^HTTP\/1\.1 408 [\s\S]*"code":"request_timeout"/, head)
+    }
+    assert.doesNotMatch(house.polylog.log(), /"level":"error"/)
+  })
+
+  test('a body that comes slowly and keeps moving is taken', async () => {
+    const body = JSON.stringify({ title: 'slow and steady' })
+    const socket = dialServer(house.polylog.baseUrl)
+    const received = collect(socket)
+    await write(
+      socket,
+      `POST /v1/conversations HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n`,
+    )
+    // Longer in all than a pause may be, with no pause that is too long.
+    const pieces = 8
+    const size = Math.ceil(body.length / pieces)
+    for (let at = 0; at < body.length; at += size) {
+      await wait(idleMs / 6)
+      await write(socket, body.slice(at, at + size))
+    }
+    await received.closed()
+
+    assert.match(received.text(), /^HTTP\/1\.1 200 [\s\S]*slow and steady/)
+  })
+
+  test('a body that drips for ever has an end, too', async () => {
+    const socket = dialServer(house.polylog.baseUrl)
+    const received = collect(socket)
+    socket.write(
+      'POST /v1/agent/chat HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 100000\r\n\r\n',
+    )
+    const drip = setInterval(() => socket.write(' '), 20)
+    await received.closed()
+    clearInterval(drip)
+    socket.destroy()
+
+    assert.match(received.text(), /^HTTP\/1\.1 408 /)
+  })
+
+  test('a client that hangs up in the middle of its body leaves nothing behind, and is no fault of ours', async () => {
+    const socket = dialServer(house.polylog.baseUrl)
+    await write(
+      socket,
+      'POST /v1/agent/chat HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{"inp',
+    )
+    socket.destroy()
+    for (let round = 0; round < 3; round++) assert.equal((await house.call('GET', '/v1/health')).status, 200)
+    assert.doesNotMatch(house.polylog.log(), /"level":"error"/)
+  })
+})
+
+describe('reading', () => {
+  test('a stream outlives every bound on requests', async () => {
+    const user = someone()
+    await house.provider.script([[{ text: ['one '] }, { stall: true }, { text: ['two'] }, { finish: 'stop' }]], user)
+    const stream = await house.chat(user, user)
+    await stream.waitFor(named('agent.delta'))
+    // More pings than fit into the time that a request may take.
+    const pings = Math.ceil((requestMs * 1.5) / 50)
+    await stream.waitFor(() => stream.frames.filter(named('ping')).length >= pings)
+
+    await house.provider.release()
+    const { cut } = await stream.ended()
+
+    assert.equal(cut, false)
+    assert.equal(endOf(stream.frames).output, 'one two')
+  })
+})
+
+test('connections beyond the bound are closed, and room is made when others leave', async () => {
+  const small = await startHouse({ POLYLOG_MAX_CONNECTIONS: '5' }, house.provider)
+  try {
+    const held = Array.from({ length: 5 }, () => dialServer(small.polylog.baseUrl))
+    const answers = held.map((socket) => collect(socket))
+    for (const socket of held) socket.write('GET /v1/health HTTP/1.1\r\nhost: x\r\n\r\n')
+    await Promise.all(answers.map((answer) => answer.until(/HTTP\/1\.1 200/)))
+    const refused = dialServer(small.polylog.baseUrl)
+    const nothing = collect(refused)
+    refused.write('GET /v1/health HTTP/1.1\r\nhost: x\r\n\r\n')
+    await nothing.closed()
+    for (const socket of held) socket.destroy()
+    const health = await until('room', async () => {
+      const answer = await small.call('GET', '/v1/health').catch(() => undefined)
+      return answer?.status === 200 ? answer : undefined
+    })
+
+    assert.equal(nothing.text(), '')
+    assert.equal(health.status, 200)
+  } finally {
+    await small.close()
+  }
+})
