@@ -97,7 +97,9 @@ export function toRequestError(
 ): AppError {
   if (thrown instanceof AppError) return thrown
   if (isAborted(thrown)) {
-    return new AppError('invalid_request', 'The connection was closed before the whole body had come.', { cause: thrown })
+    return new AppError('invalid_request', 'The connection was closed before the whole body had come.', {
+      cause: thrown,
+    })
   }
   if (!isFastifyError(thrown)) return toAppError(thrown)
   if (thrown.validation !== undefined) {

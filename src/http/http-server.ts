@@ -47,7 +47,10 @@ export function createHttpServer(listener: RequestListener, limits: SocketLimits
 }
 
 /** A request that cannot be parsed, or did not come in time: there is no request object to reply to, only a socket. */
-export function answerClientError(cause: Error & { code?: string }, socket: Pick<Socket, 'destroyed' | 'writable' | 'end' | 'destroy'>): void {
+export function answerClientError(
+  cause: Error & { code?: string },
+  socket: Pick<Socket, 'destroyed' | 'writable' | 'end' | 'destroy'>,
+): void {
   if (cause.code === 'ECONNRESET' || socket.destroyed) return
   if (!socket.writable) {
     socket.destroy()

@@ -28,12 +28,12 @@ test('the place and the expectation are those of the first character that does n
 
 test('it agrees with the platform on what is JSON', () => {
   const valid = fc.json()
-  const broken = fc.tuple(fc.json(), fc.nat(), fc.constantFrom('', ',', '}', '"', ':', '0', '\\', '[')).map(
-    ([text, at, put]) => {
+  const broken = fc
+    .tuple(fc.json(), fc.nat(), fc.constantFrom('', ',', '}', '"', ':', '0', '\\', '['))
+    .map(([text, at, put]) => {
       const place = at % (text.length + 1)
       return text.slice(0, place) + put + text.slice(place + 1)
-    },
-  )
+    })
   fc.assert(
     fc.property(fc.oneof(valid, broken), (text) => {
       let parses = true

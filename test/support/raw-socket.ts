@@ -52,7 +52,8 @@ export function collect(socket: Socket): Received {
       while (!pattern.test(text)) {
         if (socket.destroyed) throw new Error(`the connection was closed before ${String(pattern)} came: ${text}`)
         await Promise.race([once(socket, 'data').catch(() => undefined), closed])
-        if (socket.readableEnded && !pattern.test(text)) throw new Error(`the server closed before ${String(pattern)} came: ${text}`)
+        if (socket.readableEnded && !pattern.test(text))
+          throw new Error(`the server closed before ${String(pattern)} came: ${text}`)
       }
     },
   }
