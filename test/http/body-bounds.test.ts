@@ -123,7 +123,7 @@ describe('a body that is too large is answered', () => {
         headers: { 'content-type': 'application/json' },
         body,
         duplex: 'half',
-      } as RequestInit)
+      })
 
       assert.equal(answer.status, 413)
       assert.equal(((await answer.json()) as Json).code, 'body_too_large')
