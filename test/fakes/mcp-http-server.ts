@@ -6,9 +6,9 @@
 import { randomUUID } from 'node:crypto'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { Readable } from 'node:stream'
 import { createMcpHandler, WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/server'
 import { createDemoServer } from './mcp-demo-tools.ts'
+import { toRequest, writeResponse } from './web-request.ts'
 
 const token = process.env.FAKE_MCP_TOKEN
 let refuseNext = false
@@ -66,27 +66,4 @@ async function inSession(request: Request): Promise<Response> {
   })
   await createDemoServer().connect(transport)
   return transport.handleRequest(request)
-}
-
-async function toRequest(incoming: IncomingMessage, outgoing: ServerResponse): Promise<Request> {
-  const chunks: Buffer[] = []
-  for await (const chunk of incoming) chunks.push(chunk as Buffer)
-  const gone = new AbortController()
-  outgoing.on('close', () => gone.abort())
-  return new Request(`http://127.0.0.1${incoming.url}`, {
-    method: incoming.method ?? 'GET',
-    headers: Object.entries(incoming.headers).map(([name, value]): [string, string] => [name, String(value)]),
-    ...(chunks.length === 0 ? {} : { body: Buffer.concat(chunks) }),
-    signal: gone.signal,
-  })
-}
-
-async function writeResponse(response: Response, outgoing: ServerResponse): Promise<void> {
-  outgoing.writeHead(response.status, Object.fromEntries(response.headers))
-  outgoing.flushHeaders()
-  if (response.body === null) outgoing.end()
-  else
-    Readable.fromWeb(response.body)
-      .on('error', () => outgoing.destroy())
-      .pipe(outgoing)
 }

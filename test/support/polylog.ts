@@ -2,9 +2,11 @@
 // own data folder, killed or stopped on request, started again on the same data.
 
 import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
 
 const main = new URL('../../src/app/main.ts', import.meta.url).pathname
 
@@ -20,24 +22,15 @@ export type Polylog = {
   kill(): Promise<void>
   /** A new process on the same data (after `stop` or `kill`), with changed settings where given. */
   restart(environment?: Record<string, string>): Promise<Polylog>
+  /** A new process on the same data that is killed after so long, wherever it is then. */
+  restartAndKill(environment: Record<string, string>, afterMs: number): Promise<void>
   /** Stops it and removes its data. */
   dispose(): Promise<void>
 }
 
 export async function startPolylog(environment: Record<string, string> = {}, dataDir?: string): Promise<Polylog> {
   const data = dataDir ?? mkdtempSync(join(tmpdir(), 'polylog-test-'))
-  const child = spawn(process.execPath, [main], {
-    // Nothing of the developer's own environment: a real key must never be used by a test.
-    env: {
-      PATH: process.env.PATH ?? '',
-      HOST: '127.0.0.1',
-      PORT: '0',
-      POLYLOG_DATA: data,
-      POLYLOG_DEMO_PACE_MS: '0',
-      ...environment,
-    },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
+  const child = spawnServer(environment, data)
   let output = ''
   const exited = new Promise<number | null>((resolve) => child.once('exit', (code) => resolve(code)))
   const baseUrl = await new Promise<string>((resolve, reject) => {
@@ -64,11 +57,35 @@ export async function startPolylog(environment: Record<string, string> = {}, dat
       await end('SIGKILL')
     },
     restart: (changes = {}) => startPolylog({ ...environment, ...changes }, data),
+    async restartAndKill(changes, afterMs) {
+      const doomed = spawnServer({ ...environment, ...changes }, data)
+      doomed.stdout.resume()
+      doomed.stderr.resume()
+      const gone = once(doomed, 'exit')
+      await wait(afterMs)
+      doomed.kill('SIGKILL')
+      await gone
+    },
     async dispose() {
       await end('SIGKILL')
       rmSync(data, { recursive: true, force: true })
     },
   }
+}
+
+function spawnServer(environment: Record<string, string>, data: string) {
+  return spawn(process.execPath, [main], {
+    // Nothing of the developer's own environment: a real key must never be used by a test.
+    env: {
+      PATH: process.env.PATH ?? '',
+      HOST: '127.0.0.1',
+      PORT: '0',
+      POLYLOG_DATA: data,
+      POLYLOG_DEMO_PACE_MS: '0',
+      ...environment,
+    },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
 }
 
 function pidOf(child: ChildProcess): number {

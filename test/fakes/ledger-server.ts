@@ -1,0 +1,49 @@
+// An MCP server with one tool that must not run twice, in a process that outlives the
+// server under test: `pay` records a payment and answers a little later, so that a
+// kill can fall between the two. GET /ledger shows what was paid, and how often.
+
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { setTimeout as wait } from 'node:timers/promises'
+import { type CallToolResult, createMcpHandler, Server, type Tool } from '@modelcontextprotocol/server'
+import { toRequest, writeResponse } from './web-request.ts'
+
+const ledger = new Map<string, number>()
+
+const pay: Tool = {
+  name: 'pay',
+  description: 'Pays once.',
+  annotations: { destructiveHint: true },
+  inputSchema: { type: 'object', properties: { payment: { type: 'string' } }, required: ['payment'] },
+}
+
+const mcp = createMcpHandler(
+  () => {
+    const server = new Server({ name: 'ledger', version: '1.0.0' }, { capabilities: { tools: {} } })
+    server.setRequestHandler('tools/list', async () => ({ tools: [pay] }))
+    server.setRequestHandler('tools/call', async ({ params }): Promise<CallToolResult> => {
+      const payment = String(params.arguments?.['payment'])
+      ledger.set(payment, (ledger.get(payment) ?? 0) + 1)
+      await wait(5)
+      return { content: [{ type: 'text', text: `paid ${payment}` }] }
+    })
+    return server
+  },
+  { responseMode: 'sse' },
+)
+
+const server = createServer((incoming, outgoing) => {
+  void handle(incoming, outgoing).catch(() => outgoing.destroy())
+})
+server.listen(Number(process.argv[2] ?? 0), '127.0.0.1', () => {
+  process.stdout.write(`${JSON.stringify({ port: (server.address() as AddressInfo).port })}\n`)
+})
+process.stdin.on('end', () => process.exit(0)).resume()
+
+async function handle(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
+  if (incoming.url === '/ledger') {
+    outgoing.end(JSON.stringify(Object.fromEntries(ledger)))
+    return
+  }
+  await writeResponse(await mcp.fetch(await toRequest(incoming, outgoing)), outgoing)
+}

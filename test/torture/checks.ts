@@ -1,0 +1,102 @@
+// What holds for every run, however often its server died.
+
+import assert from 'node:assert/strict'
+import type { Random } from '../support/random.ts'
+import type { Finished } from './torture-client.ts'
+
+type Entry = { seq: number; event: string; payload: { name?: string; status?: string; input?: { payment?: string } } }
+
+export async function checkRun(
+  baseUrl: string,
+  finished: Finished,
+  ledger: Record<string, number>,
+  random: Random,
+): Promise<void> {
+  const { wire, plan, id, frames } = finished
+  const about = `${wire.name} ${id} (${plan.prompt})`
+  const ends = frames.filter((frame) => wire.isEnd(frame)).length
+  if (wire.name === 'comparison') {
+    await checkComparison(baseUrl, finished, about)
+    return
+  }
+  assert.equal(ends, 1, `${about}: one end`)
+  assert.ok(wire.isEnd(frames.at(-1) ?? ''), `${about}: nothing after the end`)
+
+  const replay = await framesAt(baseUrl, finished)
+  assert.deepEqual(frames, replay, `${about}: what the client got is what the replay tells`)
+  if (wire.resumes) {
+    const cut = random.between(0, frames.length - 1)
+    const rest = await framesAt(baseUrl, finished, frames[cut]?.match(/^id: (\S+)$/m)?.[1])
+    assert.deepEqual(rest, frames.slice(cut + 1), `${about}: a resume after any frame gives exactly the rest`)
+  }
+  await checkTimeline(baseUrl, finished, ledger, about)
+}
+
+async function checkTimeline(
+  baseUrl: string,
+  { plan, id }: Finished,
+  ledger: Record<string, number>,
+  about: string,
+): Promise<void> {
+  const timeline = (await readJson(`${baseUrl}/v1/agent/runs/${id}/timeline?userId=${plan.user}`)) as {
+    status: string
+    skipped: number
+    events: Entry[]
+  }
+  const expected = plan.cancelAfter === undefined ? ['succeeded'] : ['succeeded', 'cancelled']
+  assert.ok(expected.includes(timeline.status), `${about}: ended as ${timeline.status}`)
+  assert.equal(timeline.skipped, 0, about)
+  const { events } = timeline
+  assert.deepEqual(
+    events.map(({ seq }) => seq),
+    events.map((_, index) => index + 1),
+    `${about}: no hole`,
+  )
+  assert.equal(events.filter(({ event }) => event === 'agent.end').length, 1, `${about}: one end in the journal`)
+  assert.equal(events.at(-1)?.event, 'agent.end', `${about}: the end is last`)
+
+  const invariants = (await readJson(`${baseUrl}/v1/agent/runs/${id}/invariants?userId=${plan.user}`)) as {
+    kept: boolean
+    rules: { id: string; kept: boolean }[]
+  }
+  assert.deepEqual(
+    invariants.rules.filter(({ kept }) => !kept).map(({ id: rule }) => rule),
+    [],
+    `${about}: every rule is kept`,
+  )
+  const paid = events.filter(
+    ({ event, payload }) => event === 'tool.state' && payload.name === 'pay' && payload.status === 'succeeded',
+  ).length
+  const payments = Object.keys(ledger).filter((payment) => payment.startsWith(`${plan.tale}-`)).length
+  assert.ok(payments >= paid, `${about}: a call that succeeded was made`)
+}
+
+/** How the frames of two arms interleave is each connection's own; each arm's frames are not. */
+async function checkComparison(baseUrl: string, finished: Finished, about: string): Promise<void> {
+  const replay = await framesAt(baseUrl, finished)
+  for (const arm of ['a', 'b']) {
+    const ofArm = (frames: string[]) =>
+      frames.map((frame) => frame.replace(/^id: .*\n/, '')).filter((frame) => frame.includes(`"arm":"${arm}"`))
+    assert.deepEqual(ofArm(finished.frames), ofArm(replay), `${about}: arm ${arm}`)
+    assert.equal(ofArm(replay).filter((frame) => /"type":"(done|error)"/.test(frame)).length, 1, `${about}: arm ${arm}`)
+  }
+}
+
+async function framesAt(baseUrl: string, { wire, plan, id }: Finished, lastId?: string): Promise<string[]> {
+  const headers: Record<string, string> = lastId === undefined ? {} : { 'last-event-id': lastId }
+  const stream = await openText(`${baseUrl}${wire.attach(plan.user, id)}`, headers)
+  return stream.split(wire.separator).filter((frame) => frame !== '' && wire.isJournaled(frame))
+}
+
+async function openText(url: string, headers: Record<string, string>): Promise<string> {
+  const response = await fetch(url, { headers })
+  assert.ok(response.status === 200 || response.status === 204, `${url} answered ${response.status}`)
+  return await response.text()
+}
+
+export async function readJson(url: string): Promise<unknown> {
+  const response = await fetch(url)
+  const text = await response.text()
+  assert.equal(response.status, 200, `${url}: ${text}`)
+  return JSON.parse(text)
+}
