@@ -64,7 +64,7 @@ function isCallLike(expression: ts.Expression): boolean {
 function isLeftAlone(node: ts.Node, tree: ts.SourceFile): boolean {
   if (ts.isTypeNode(node) || ts.isImportDeclaration(node) || ts.isInterfaceDeclaration(node)) return true
   if (ts.isTypeAliasDeclaration(node)) return true
-  if (ts.isNewExpression(node)) return /Error$/.test(node.expression.getText(tree))
+  if (ts.isNewExpression(node)) return node.expression.getText(tree).endsWith('Error')
   if (ts.isExpressionStatement(node)) return /^(this\.)?(parts\.|options\.)?log\b/.test(node.getText(tree))
   return false
 }
