@@ -206,6 +206,13 @@ const bodies = {
     response: json.optional(),
     reason: text.optional(),
   }),
+  /** The final answer of a step is not what the run promises. The model is asked once more, with these errors. */
+  'output.rejected': z.object({
+    step: z.number().int().positive(),
+    /** The message that holds the answer. */
+    messageId: id,
+    errors: z.array(text).min(1),
+  }),
   'context.patch': z.object({
     layer: z.enum(['global', 'session', 'request']),
     patch: z.record(z.string(), json),

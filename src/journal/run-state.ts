@@ -62,6 +62,8 @@ export type RunState = {
   steps: StepState[]
   calls: Map<string, CallState>
   interactions: Map<string, InteractionState>
+  /** Final answers that did not fit, by step, with what was wrong. */
+  rejectedOutputs: Map<number, readonly string[]>
   /** How the interaction ended that was resolved last: for that reason a waiting run goes on. */
   lastResolution: EventData<'input.resolved'>['resolution'] | undefined
   /** Time spent running, over all attempts that were left in order. */
@@ -88,6 +90,7 @@ export function newRunState(): RunState {
     steps: [],
     calls: new Map(),
     interactions: new Map(),
+    rejectedOutputs: new Map(),
     lastResolution: undefined,
     activeMs: 0,
     runningSince: undefined,
@@ -259,6 +262,9 @@ export function applyEvent(state: RunState, event: RunEvent): void {
       }
       return
     }
+    case 'output.rejected':
+      state.rejectedOutputs.set(event.data.step, event.data.errors)
+      return
     case 'run.ended':
       state.ended = event.data
       state.endedAt = event.at
@@ -280,6 +286,7 @@ function placeOf(state: RunState): string {
     step?.reasoning.length,
     done,
     state.interactions.size,
+    state.rejectedOutputs.size,
   ].join()
 }
 

@@ -28,6 +28,7 @@ export const allowedIn: Readonly<Record<EventType, ReadonlyArray<RunStatus | 'ne
   'input.required': ['running'],
   // While others of its step still run, a person may already have decided.
   'input.resolved': ['queued', 'running', 'waiting_user'],
+  'output.rejected': ['running'],
   'context.patch': ['queued', 'running'],
   diagnostic: ['queued', 'running', 'waiting_user'],
   'run.ended': ['succeeded', 'failed', 'canceled'],

@@ -11,6 +11,7 @@ import { questionOf, type RunState } from '../journal/run-state.ts'
 import { sortedJson } from '../kit/sorted-json.ts'
 import type { ModelMessage } from '../models/model.ts'
 import type { MessageRow } from '../stores/store.ts'
+import { repairRequest } from './output-check.ts'
 import { resultForModel } from './tool-outcome.ts'
 
 export type PromptParts = {
@@ -81,11 +82,12 @@ function stepBlocks(state: RunState): Block[] {
     if (!step.finished) return []
     const calls = step.callIds.flatMap((callId) => state.calls.get(callId) ?? [])
     if (calls.length === 0) {
-      if (step.text === '') return []
+      const messages: ModelMessage[] = step.text === '' ? [] : [{ role: 'assistant', content: step.text }]
+      const errors = state.rejectedOutputs.get(step.step)
+      if (errors !== undefined) messages.push({ role: 'user', content: repairRequest(errors) })
       const reply = questionOf(state, step.step)?.resolved
-      const messages: ModelMessage[] = [{ role: 'assistant', content: step.text }]
       if (reply !== undefined) messages.push({ role: 'user', content: replyText(reply.response) })
-      return [{ messages, startsTurn: false }]
+      return messages.length === 0 ? [] : [{ messages, startsTurn: false }]
     }
     const messages: ModelMessage[] = [
       {

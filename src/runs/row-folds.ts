@@ -127,6 +127,7 @@ export function foldRows(runId: string, state: RunState, event: RunEvent, change
     case 'tool.started':
     case 'tool.progress':
     case 'context.patch':
+    case 'output.rejected':
     case 'diagnostic':
       return
   }

@@ -8,7 +8,8 @@ import type { NewEvent, RunStatus } from '../journal/event.ts'
 import { type CallState, openCalls, openInteractions, type RunState, statusOf } from '../journal/run-state.ts'
 
 export type Ending =
-  | { status: 'succeeded' }
+  /** `output` instead of the text of the last step. */
+  | { status: 'succeeded'; output?: string }
   | { status: 'failed'; error: ErrorValue }
   | { status: 'canceled'; by: string; reason: string | null }
 
@@ -52,7 +53,7 @@ function endedData(state: RunState, ending: Ending): Extract<NewEvent, { type: '
     case 'succeeded':
       return {
         status: 'succeeded',
-        output: last?.text ?? '',
+        output: ending.output ?? last?.text ?? '',
         ...(last === undefined ? {} : { messageId: last.messageId }),
       }
     case 'failed':

@@ -2,7 +2,8 @@
 //
 //   resume ─▶ ┌─ open calls? ─▶ tool phase ─▶ all done ─┐
 //             │                     └─ a person is needed ─▶ parked (lease given back)
-//             ├─ last step final? ─▶ succeeded            │
+//             ├─ last step final? ─▶ checked ─▶ succeeded │
+//             │                     └─ wrong, for the first time ─▶ asked once more
 //             └─ otherwise ─▶ model step ◀────────────────┘
 //
 // Every way out is written down: an error becomes `failed`, a cancel `canceled`.
@@ -11,13 +12,13 @@
 
 import { AppError, toAppError } from '../errors/app-error.ts'
 import type { NewEvent } from '../journal/event.ts'
-import { openCalls, openInteractions, type RunState, specOf, questionOf } from '../journal/run-state.ts'
+import { openCalls, openInteractions, type RunState, type StepState, specOf, questionOf } from '../journal/run-state.ts'
 import type { Timer } from '../kit/clock.ts'
 import type { MessageRow, RunRow } from '../stores/store.ts'
 import { jobInstructions } from './job-prompt.ts'
-import { asksInWords, checkOutput } from './job-output.ts'
 import { runStep } from './model-step.ts'
 import { buildPrompt } from './prompt.ts'
+import { judgeAnswer, outputInvalid, outputRuleOf } from './output-check.ts'
 import { nextDeadline } from './row-folds.ts'
 import { type Ending, endingEvents } from './run-ending.ts'
 import type { RunParts } from './run-parts.ts'
@@ -147,15 +148,8 @@ export class RunLoop {
       }
       const last = writer.state.steps.at(-1)
       if (last?.finished === true && last.callIds.length === 0) {
-        const spec = specOf(writer.state)
-        if (!asksInWords(spec, last.text)) {
-          checkOutput(spec.skill, last.text)
-          return await this.end({ status: 'succeeded' })
-        }
-        const asked = questionOf(writer.state, last.step)
-        if (asked === undefined)
-          writer.push({ type: 'input.required', data: wordsAsQuestion(writer.state, last.text, parts) })
-        if (asked?.resolved === undefined) return await this.parkForPerson()
+        const result = await this.settleAnswer(last)
+        if (result !== undefined) return result
       }
       const finished = writer.state.steps.filter((step) => step.finished).length
       if (finished >= parts.limits.stepsMax) {
@@ -166,6 +160,27 @@ export class RunLoop {
       }
       await this.step(tools)
     }
+  }
+
+  /** What the final answer of a step leads to. Undefined: the model is asked again. */
+  private async settleAnswer({ step, text, messageId }: StepState): Promise<LoopResult | undefined> {
+    const { writer, parts } = this
+    const { state } = writer
+    if (state.rejectedOutputs.has(step)) return undefined
+    const rule = outputRuleOf(specOf(state))
+    const repaired = state.rejectedOutputs.size > 0
+    const verdict = judgeAnswer(rule, text, repaired)
+    if (verdict.is === 'answer') return await this.end({ status: 'succeeded', output: verdict.output })
+    if (verdict.is === 'question') {
+      const asked = questionOf(state, step)
+      if (asked === undefined) writer.push({ type: 'input.required', data: wordsAsQuestion(state, text, parts) })
+      return asked?.resolved === undefined ? await this.parkForPerson() : undefined
+    }
+    const stepsLeft = state.steps.filter(({ finished }) => finished).length < parts.limits.stepsMax
+    if (rule !== undefined && (repaired || !stepsLeft)) throw outputInvalid(rule, verdict.errors, repaired)
+    // On disk before the model is asked again, so that a restart does not grant a second repair round.
+    await writer.write({ type: 'output.rejected', data: { step, messageId, errors: verdict.errors } })
+    return undefined
   }
 
   private async step(tools: ReturnType<typeof toolsOf>): Promise<void> {

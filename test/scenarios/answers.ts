@@ -39,6 +39,16 @@ export const answers = [
       .succeeds('message-1', 'Then it rained.'),
   ),
 
+  scenario('answer rejected and repaired', (journal) =>
+    journal
+      .accepted('Give me JSON.')
+      .running()
+      .answers(1, 'message-1', 'Sure: ', 'one.')
+      .add('output.rejected', { step: 1, messageId: 'message-1', errors: ['it is not JSON'] })
+      .answers(2, 'message-2', '{"count":', '1}')
+      .succeeds('message-2', '{"count":1}'),
+  ),
+
   scenario('large truncated output', (journal) =>
     journal
       .accepted('Read the whole book.')

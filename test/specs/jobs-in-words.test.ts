@@ -76,9 +76,11 @@ describe('an interactive job whose model asks in words', () => {
     assert.equal((await job.get()).body.auto_decision_count, 1)
   })
 
-  test('still fails on JSON that does not fit: that is an answer, and a wrong one', async () => {
+  test('still fails on JSON that does not fit, also when asked once more: that is an answer, and a wrong one', async () => {
     const user = someone()
-    await house.provider.script([says('{"done":"maybe"}')], user)
+    // The complaint names the property, so the repair request carries the marker of this script.
+    const wrong = says(JSON.stringify({ [user]: 1 }))
+    await house.provider.script([wrong, wrong], user)
     const job = await startJob(house, 'jobs', user)
 
     const { error } = await job.reaches('failed')

@@ -132,8 +132,45 @@ describe('creating a job', () => {
     assert.deepEqual(outcome(await send({ ...body, parameter: { x: 1 } })), [409, 'idempotency_key_reused'])
   })
 
-  test('whose model answers something that does not fit ends as failed and says why', async () => {
-    for (const answer of ['{"done":"maybe"}', 'Sure: {"done":true}']) {
+  test('whose model wraps its JSON in words or a fence succeeds with the JSON, and says that it was unwrapped', async () => {
+    for (const answer of [`Sure: ${done} Anything else?`, `Here:\n\`\`\`json\n${done}\n\`\`\`\nGood luck.`]) {
+      const user = someone()
+      await house.provider.script([says(answer)], user)
+      const job = await startJob(house, 'jobs', user, { execution_mode: 'auto' })
+      await job.reaches('succeeded')
+      const { result } = (await job.get('/result')).body
+
+      assert.deepEqual([result.data, result.repair_level], [{ done: true }, 'deterministic_generic'])
+    }
+  })
+
+  test('whose model misses the schema is asked once more with the errors, which every view shows', async () => {
+    for (const family of families) {
+      const user = someone()
+      // The complaint names the property, so the repair request carries the marker of this script.
+      const wrong = JSON.stringify({ done: true, [user]: 1 })
+      await house.provider.script([says(wrong), says(done)], user)
+      const job = await startJob(house, family, user, { execution_mode: 'auto' })
+      const stream = await job.events()
+      await stream.ended()
+      const { result } = (await job.get('/result')).body
+
+      assert.deepEqual([result.status, result.data, result.repair_level], ['succeeded', { done: true }, 'model_round'])
+      assert.match(String(result.validation_warnings), new RegExp(`asked for once more: .*${user}`))
+      const types = stream.frames
+        .filter(({ event }) => event === 'chat_event')
+        .map(({ json }) => json as unknown as Json)
+      const warning = types.find(({ type }) => type === 'diagnostic.warning')
+      assert.deepEqual([warning?.data.code, warning?.data.detail.includes(user)], ['OUTPUT_INVALID', true])
+      assert.equal(types.filter(({ type }) => type === 'assistant.message.final').length, 2)
+      assert.match((await job.get('/logs')).body.stderr, /output_invalid/)
+      assert.equal((await house.asked(user)).length, 2)
+      assert.equal((await job.get('/invariants')).body.kept, true)
+    }
+  })
+
+  test('whose model answers something that does not fit, also when asked once more, ends as failed and says why', async () => {
+    for (const answer of ['{"done":"maybe"}', 'Sure: {"done":1}']) {
       const user = someone()
       await house.provider.script([says(answer)], user)
       // Where nobody can be asked; an interactive job takes words for a question, see jobs-in-words.
@@ -410,7 +447,10 @@ describe('an uploaded skill', () => {
   test('is never installed, and its files are gone when its run ends, however it ends', async () => {
     for (const ending of ['succeeded', 'canceled', 'failed'] as const) {
       const user = someone()
-      await house.provider.script([asks({ question: 'Go?' }), says(ending === 'failed' ? '{"done":"no"}' : done)], user)
+      // Wrong twice; the complaint names the property, so the repair request carries the marker of this script.
+      const wrong = says(JSON.stringify({ [user]: 1 }))
+      const answers = ending === 'failed' ? [wrong, wrong] : [says(done)]
+      await house.provider.script([asks({ question: 'Go?' }), ...answers], user)
       const job = await startJob(house, 'temp-skill-runs', user)
       await job.reaches('waiting_user')
       const during = blobsOf(job)

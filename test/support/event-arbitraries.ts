@@ -153,6 +153,11 @@ const bodies: { [T in EventType]: fc.Arbitrary<EventData<T>> } = {
     layer: fc.constantFrom('global', 'session', 'request'),
     patch: record,
   }),
+  'output.rejected': object<EventData<'output.rejected'>>({
+    step: positive,
+    messageId: id,
+    errors: fc.array(text, { minLength: 1, maxLength: 3 }),
+  }),
   diagnostic: object<EventData<'diagnostic'>>({ code: id, message: text }, { details: record }),
   'run.ended': object<EventData<'run.ended'>>(
     { status: fc.constantFrom('succeeded', 'failed', 'canceled') },

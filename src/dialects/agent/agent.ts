@@ -81,6 +81,7 @@ export const agentDialect: Dialect<AgentState> = {
       case 'step.started':
       case 'step.done':
       case 'input.resolved':
+      case 'output.rejected':
       case 'diagnostic':
         return silent(state)
     }

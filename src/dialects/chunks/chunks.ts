@@ -108,6 +108,7 @@ export function chunksDialect(options: ChunksOptions = {}): Dialect<ChunksState>
         case 'message.done':
         case 'tool.progress':
         case 'context.patch':
+        case 'output.rejected':
         case 'diagnostic':
           return silent(state)
       }

@@ -53,6 +53,7 @@ const sequences: Readonly<Record<ScenarioName, string>> = {
   'plain answer': `${begun} final ${done}`,
   reasoning: `${begun} final ${done}`,
   'queued behind another run': `!CONVERSATION_BUSY ${begun} final ${done}`,
+  'answer rejected and repaired': `${begun} final !OUTPUT_INVALID final ${done}`,
   'large truncated output': `${begun} final ${done}`,
   'one tool': `${begun} final final ${done}`,
   'parallel tools': `${begun} final ${done}`,

@@ -90,6 +90,13 @@ export function fcmpDialect(options: FcmpOptions = {}): Dialect<FcmpState> {
           return tell(state, event, options, [
             ['diagnostic.warning', { code: event.data.code.toUpperCase(), detail: event.data.message }],
           ])
+        case 'output.rejected':
+          return tell(state, event, options, [
+            [
+              'diagnostic.warning',
+              { code: 'OUTPUT_INVALID', detail: event.data.errors.join('; '), message_id: event.data.messageId },
+            ],
+          ])
         case 'run.ended':
           return tell(state, event, options, [ending(state, event.data)])
 

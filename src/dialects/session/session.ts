@@ -81,6 +81,7 @@ export const sessionDialect: Dialect<SessionState> = {
       case 'tool.progress':
       case 'context.patch':
       case 'run.prepared':
+      case 'output.rejected':
       case 'diagnostic':
         return silent(state)
     }

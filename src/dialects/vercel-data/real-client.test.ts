@@ -32,6 +32,7 @@ const seen: Readonly<Record<ScenarioName, Seen>> = {
   'plain answer': { text: 'Grüße, 世界 🙂\nand "bye".', data: [created], finish: 'stop' },
   reasoning: { text: 'Sixteen.', reasoning: 'A spider has eight legs.', finish: 'stop' },
   'queued behind another run': { text: 'Then it rained.', finish: 'stop' },
+  'answer rejected and repaired': { text: 'Sure: one.\n\n{"count":1}', finish: 'stop' },
   'large truncated output': {
     text: 'It is long.',
     tools: [

@@ -97,6 +97,7 @@ export const vercelDataDialect: Dialect<VercelDataState> = {
       case 'message.done':
       case 'tool.progress':
       case 'input.resolved':
+      case 'output.rejected':
       case 'diagnostic':
         return silent(state)
     }

@@ -5,7 +5,7 @@ import { pendingKind, policyOf } from '../../dialects/fcmp/pending-kind.ts'
 import { type JsonValue, type RunEvent, type RunSpec, type RunStatus, isTerminal } from '../../journal/event.ts'
 import { foldRun, type RunState } from '../../journal/run-state.ts'
 import { isoTime } from '../../kit/clock.ts'
-import { outputData } from '../../runs/job-output.ts'
+import { outputData, repairLevelOf } from '../../runs/output-check.ts'
 import type { InteractionRow, RunRow, Store } from '../../stores/store.ts'
 import type { ToolRegistry } from '../../tools/tool.ts'
 
@@ -83,11 +83,15 @@ function errorOf(run: RunRow): z.infer<typeof jobError> {
 }
 
 function warningsOf(state: RunState): string[] {
-  return [...state.calls.values()].flatMap((call) =>
+  const rejected = [...state.rejectedOutputs.values()].map(
+    (errors) => `An answer was rejected and asked for once more: ${errors.join('; ')}`,
+  )
+  const calls = [...state.calls.values()].flatMap((call) =>
     call.done !== undefined && call.done.outcome !== 'succeeded' && call.done.outcome !== 'cancelled'
       ? [`${call.name}: ${call.done.error?.message ?? call.done.summary}`]
       : [],
   )
+  return [...rejected, ...calls]
 }
 
 export const pendingView = z.object({
@@ -130,7 +134,11 @@ export const resultView = z.object({
   status: z.string(),
   data: z.json(),
   artifacts: z.array(z.string()),
-  repair_level: z.string(),
+  repair_level: z
+    .enum(['none', 'deterministic_generic', 'model_round'])
+    .describe(
+      'deterministic_generic: the JSON was taken out of a fence or other words. model_round: the model was asked once more.',
+    ),
   validation_warnings: z.array(z.string()),
   error: jobError,
   pending_interaction: z.null(),
@@ -143,7 +151,7 @@ export function toResult(run: RunRow, state: RunState): z.infer<typeof resultVie
     status: run.status,
     data,
     artifacts: artifactsOf(state).map(({ path }) => path),
-    repair_level: 'none',
+    repair_level: repairLevelOf(state),
     validation_warnings: warningsOf(state),
     error: errorOf(run),
     pending_interaction: null,

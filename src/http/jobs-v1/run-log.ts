@@ -42,6 +42,9 @@ export class RunLogFold {
       case 'diagnostic':
         this.writeLine('stderr', `${event.data.code}: ${event.data.message}`)
         return
+      case 'output.rejected':
+        this.writeLine('stderr', `output_invalid: ${event.data.errors.join('; ')}`)
+        return
       case 'run.ended':
         this.endLine()
         if (event.data.error !== undefined)
