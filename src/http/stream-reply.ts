@@ -163,7 +163,7 @@ class SocketStream {
 
   async pump(): Promise<void> {
     const { raw } = this
-    this.lastSentAt = this.clock.now()
+    this.lastSentAt = this.clock.monotonic()
     if (this.options.opening !== undefined) {
       raw.write(this.options.opening)
       this.armKeepAlive(this.options.keepAliveMs)
@@ -175,7 +175,7 @@ class SocketStream {
         if (part.over) this.over = true
         let full = false
         if (part.text !== '' && !raw.destroyed) {
-          this.lastSentAt = this.clock.now()
+          this.lastSentAt = this.clock.monotonic()
           full = !raw.write(part.text)
         }
         // Not before the first bytes: what opens a stream is its first message on every wire.
@@ -197,7 +197,7 @@ class SocketStream {
     this.timer = this.clock.after(delayMs, () => {
       if (this.raw.destroyed) return
       // Not re-armed for every write: there are many of those, and few idle moments.
-      const idleMs = Math.max(0, this.clock.now() - this.lastSentAt)
+      const idleMs = this.clock.monotonic() - this.lastSentAt
       if (keepAliveWhenIdle && idleMs < keepAliveMs) {
         this.armKeepAlive(keepAliveMs - idleMs)
         return
@@ -208,7 +208,7 @@ class SocketStream {
         const text = this.dialect.keepAlive(this.clock.now(), this.keepAlives)
         if (text !== null) this.raw.write(text)
       }
-      this.lastSentAt = this.clock.now()
+      this.lastSentAt = this.clock.monotonic()
       this.armKeepAlive(keepAliveMs)
     })
   }

@@ -3,7 +3,7 @@
 
 import { z } from 'zod'
 import { isoTime } from '../kit/clock.ts'
-import type { ConversationRow, InteractionRow, MessageRow, RunRow } from '../stores/store.ts'
+import type { InteractionRow, MessageRow, NewConversation, RunRow } from '../stores/store.ts'
 
 const time = z.string().describe('ISO 8601, UTC')
 const ms = z.number().describe('epoch milliseconds')
@@ -33,7 +33,7 @@ export const conversationView = z.object({
     ),
 })
 
-export function toConversation(row: ConversationRow): z.infer<typeof conversationView> {
+export function toConversation(row: NewConversation): z.infer<typeof conversationView> {
   return { id: row.id, title: row.title, ...times({ createdAt: row.createdAt, updatedAt: row.updatedAt }) } as z.infer<
     typeof conversationView
   >

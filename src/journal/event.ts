@@ -118,6 +118,8 @@ const bodies = {
     from: z.enum(runStatuses),
     to: z.enum(runStatuses),
     trigger: id,
+    /** When a run is parked: how long it was at work since it became running. The times of the events may have stepped. */
+    activeMs: z.number().nonnegative().optional(),
   }),
   /** The model is about to be asked. Names the message that its text will belong to. */
   'step.started': z.object({ step: z.number().int().positive(), messageId: id, model: id }),

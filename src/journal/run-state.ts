@@ -51,6 +51,8 @@ export type StepState = {
 export type RunState = {
   phase: Phase
   lastSeq: number
+  /** The latest time in the journal; the next event gets none before it, also after the clock was set back. */
+  lastAt: number
   attempt: number
   accepted: EventData<'run.accepted'> | undefined
   acceptedAt: number
@@ -80,6 +82,7 @@ export function newRunState(): RunState {
   return {
     phase: 'new',
     lastSeq: 0,
+    lastAt: 0,
     attempt: 1,
     accepted: undefined,
     acceptedAt: 0,
@@ -109,6 +112,7 @@ export function checkTransition(state: Pick<RunState, 'phase'>, event: Pick<RunE
 /** Folds one event into the state, in place. Knows nothing of what is allowed; that is `checkTransition`. */
 export function applyEvent(state: RunState, event: RunEvent): void {
   state.lastSeq = event.seq
+  if (event.at > state.lastAt) state.lastAt = event.at
   state.phase = phaseAfter(state.phase, event)
   switch (event.type) {
     case 'text.delta': {
@@ -156,7 +160,9 @@ export function applyEvent(state: RunState, event: RunEvent): void {
         state.runningSince = event.at
       } else if (state.runningSince !== undefined) {
         // After a crash nobody knows how long the run was really at work; that time is not counted.
-        if (event.data.trigger !== 'restart.requeued') state.activeMs += event.at - state.runningSince
+        if (event.data.trigger !== 'restart.requeued') {
+          state.activeMs += event.data.activeMs ?? Math.max(0, event.at - state.runningSince)
+        }
         state.runningSince = undefined
       }
       return

@@ -59,7 +59,7 @@ class Attempts implements AsyncIterator<ModelPart[]> {
 
   async #first(): Promise<IteratorResult<ModelPart[]>> {
     const { clock, random, retries, budgetMs } = this.#options
-    const startedAt = clock.now()
+    const startedAt = clock.monotonic()
     for (let attempt = 0; ; attempt += 1) {
       try {
         this.#current = this.#start()[Symbol.asyncIterator]()
@@ -70,7 +70,7 @@ class Attempts implements AsyncIterator<ModelPart[]> {
         if (this.#signal.aborted || attempt >= retries) throw error
         if (!(error instanceof AppError) || !error.retryable) throw error
         const delayMs = delayBefore(attempt, error, random)
-        if (clock.now() - startedAt + delayMs > budgetMs) throw error
+        if (clock.monotonic() - startedAt + delayMs > budgetMs) throw error
         await sleep(clock, delayMs, this.#signal)
       }
     }

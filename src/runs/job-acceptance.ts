@@ -79,7 +79,8 @@ export class JobAcceptance {
   ): Promise<RunRow> {
     const { store, clock, limits } = this.parts
     const known = (await store.readEvents(run.id, 0, 10)).events
-    const event: RunEvent = { seq: run.lastSeq + 1, at: clock.now(), attempt: 1, type: 'run.prepared', data: prepared }
+    const at = Math.max(clock.now(), run.createdAt)
+    const event: RunEvent = { seq: run.lastSeq + 1, at, attempt: 1, type: 'run.prepared', data: prepared }
     try {
       return await this.withSlot(true, async (claim) => {
         const start = { runId: run.id, afterSeq: run.lastSeq, events: [event], blobs, queueMax: limits.queueMax, claim }

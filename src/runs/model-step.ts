@@ -6,7 +6,7 @@ import { AppError } from '../errors/app-error.ts'
 import type { Engine } from '../engines/engine.ts'
 import type { EventData, NewEvent } from '../journal/event.ts'
 import { type RunState, specOf } from '../journal/run-state.ts'
-import type { Clock, Timer } from '../kit/clock.ts'
+import { type Clock, elapsedMs, type Timer } from '../kit/clock.ts'
 import { cutText, pieceCharsMax } from '../kit/cut-text.ts'
 import type { Ids } from '../kit/ids.ts'
 import type { FinishReason, ModelMessage, ModelPart, ModelTool } from '../models/model.ts'
@@ -45,7 +45,7 @@ export async function runStep(
   const open = state.steps.at(-1)
   const torn = open !== undefined && !open.finished ? open : undefined
   const number = torn?.step ?? (open?.step ?? 0) + 1
-  const startedAt = parts.clock.now()
+  const startedAt = parts.clock.monotonic()
   writer.push({
     type: 'step.started',
     data: { step: number, messageId: torn?.messageId || parts.ids(), model: specOf(state).model },
@@ -94,7 +94,7 @@ export async function runStep(
     )
   }
   await writer.write(
-    ...closingEvents(writer.state, number, shower.messageId, calls, finish, parts, parts.clock.now() - startedAt),
+    ...closingEvents(writer.state, number, shower.messageId, calls, finish, parts, elapsedMs(parts.clock, startedAt)),
   )
   return finish.reason
 }
@@ -255,13 +255,13 @@ class StallWatch {
     this.onOuterAbort = () => this.controller.abort(outer.reason)
     outer.addEventListener('abort', this.onOuterAbort, { once: true })
     if (outer.aborted) this.onOuterAbort()
-    this.lastAliveAt = clock.now()
+    this.lastAliveAt = clock.monotonic()
     this.timer = clock.after(stallMs, () => this.check())
   }
 
   /** Runs for every batch of tokens, so it only notes the time; the timer looks at it when it fires. */
   alive(): void {
-    this.lastAliveAt = this.clock.now()
+    this.lastAliveAt = this.clock.monotonic()
   }
 
   reason(): unknown {
@@ -274,7 +274,7 @@ class StallWatch {
   }
 
   private check(): void {
-    const quietMs = this.clock.now() - this.lastAliveAt
+    const quietMs = this.clock.monotonic() - this.lastAliveAt
     if (quietMs < this.stallMs) {
       this.timer = this.clock.after(this.stallMs - quietMs, () => this.check())
       return

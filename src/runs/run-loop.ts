@@ -13,7 +13,7 @@
 import { AppError, toAppError } from '../errors/app-error.ts'
 import type { NewEvent } from '../journal/event.ts'
 import { openCalls, openInteractions, type RunState, type StepState, specOf, questionOf } from '../journal/run-state.ts'
-import type { Timer } from '../kit/clock.ts'
+import { elapsedMs, type Timer } from '../kit/clock.ts'
 import type { MessageRow, RunRow } from '../stores/store.ts'
 import { jobInstructions } from './job-prompt.ts'
 import { runStep } from './model-step.ts'
@@ -51,6 +51,8 @@ export class RunLoop {
   private readonly toolAbort = new AbortController()
   private cancelled: { by: string; reason: string | null } | undefined
   private draining = false
+  /** By the clock that never steps. */
+  private runningSince = 0
   private phase: ToolPhase | undefined
   private history: MessageRow[] | undefined
 
@@ -84,9 +86,9 @@ export class RunLoop {
     try {
       if (this.cancelled !== undefined) return await this.end({ status: 'canceled', ...this.cancelled })
       if (!(await this.resume())) return 'parked'
-      const { activeMs, runningSince } = this.writer.state
-      const spentMs = activeMs + Math.max(0, this.parts.clock.now() - (runningSince ?? this.parts.clock.now()))
-      timer = this.parts.clock.after(this.parts.limits.runMaxMs - spentMs, () => this.stop(this.timedOut()))
+      this.runningSince = this.parts.clock.monotonic()
+      const leftMs = this.parts.limits.runMaxMs - this.writer.state.activeMs
+      timer = this.parts.clock.after(leftMs, () => this.stop(this.timedOut()))
       return await this.advance()
     } catch (error) {
       return await this.leave(error)
@@ -222,7 +224,12 @@ export class RunLoop {
   private async parkForPerson(): Promise<LoopResult> {
     await this.writer.write({
       type: 'run.state',
-      data: { from: 'running', to: 'waiting_user', trigger: 'turn.needs_input' },
+      data: {
+        from: 'running',
+        to: 'waiting_user',
+        trigger: 'turn.needs_input',
+        activeMs: elapsedMs(this.parts.clock, this.runningSince),
+      },
     })
     await this.parts.runParked?.(this.runId)
     return 'parked'

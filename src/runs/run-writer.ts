@@ -70,7 +70,7 @@ export class RunWriter {
       checkPair(pairs, event)
       phase = phaseAfter(phase, event)
     }
-    const at = this.parts.clock.now()
+    const at = Math.max(this.parts.clock.now(), this.state.lastAt)
     for (const event of events) this.number(event, at)
     this.flush()
   }

@@ -18,6 +18,9 @@ const heartbeatMs = 10_000
 const storeRetryMs = 500
 const storeRetryMaxMs = 30_000
 
+/** Deadlines are times of day and timers are not: after so long we look again, since the clock may have been set. */
+const wakeCheckMs = 60_000
+
 export class Scheduler {
   readonly node: string
   private readonly parts: RunParts
@@ -59,8 +62,9 @@ export class Scheduler {
     this.busy -= 1
   }
 
+  /** Leases are measured with the clock that never steps: a clock that is set must not take runs away from their owner. */
   leaseUntil(): number {
-    return this.parts.clock.now() + leaseMs
+    return Math.ceil(this.parts.clock.monotonic()) + leaseMs
   }
 
   /** A run that was claimed while it was accepted; its first events are known. */
@@ -112,6 +116,7 @@ export class Scheduler {
       const rows = await this.parts.store.claim({
         node: this.node,
         now: this.parts.clock.now(),
+        leaseNow: this.parts.clock.monotonic(),
         leaseUntil: this.leaseUntil(),
         limit: Math.max(0, this.parts.limits.concurrency - this.busy),
       })
@@ -134,7 +139,7 @@ export class Scheduler {
     const delayMs = wakeAt - this.parts.clock.now()
     // Already due and not claimed: all slots are taken, and the end of a run pokes us.
     if (delayMs <= 0 && !this.hasFreeSlot()) return
-    this.wakeTimer = this.parts.clock.after(Math.max(delayMs, 1), () => this.poke())
+    this.wakeTimer = this.parts.clock.after(Math.min(Math.max(delayMs, 1), wakeCheckMs), () => this.poke())
   }
 
   private launch(row: RunRow, state: RunState): void {

@@ -5,7 +5,7 @@
 import { AppError, type ErrorValue } from '../errors/app-error.ts'
 import type { EventData, JsonValue } from '../journal/event.ts'
 import type { CallState } from '../journal/run-state.ts'
-import type { Clock } from '../kit/clock.ts'
+import { type Clock, elapsedMs } from '../kit/clock.ts'
 import type { Ids } from '../kit/ids.ts'
 import type { Tool, ToolContext, ToolResult } from '../tools/tool.ts'
 import { textOf } from './tool-outcome.ts'
@@ -30,11 +30,11 @@ const summaryCharsMax = 500
 const inlineCharsMax = 256 * 1024
 
 export async function executeCall(tool: Tool, call: CallState, input: JsonValue, parts: ExecutionParts): Promise<Done> {
-  const startedAt = parts.clock.now()
+  const startedAt = parts.clock.monotonic()
   const settle = (rest: Omit<Done, 'callId' | 'messageId' | 'durationMs'>): Done => ({
     callId: call.callId,
     messageId: parts.ids(),
-    durationMs: parts.clock.now() - startedAt,
+    durationMs: elapsedMs(parts.clock, startedAt),
     ...rest,
     summary: rest.summary.slice(0, summaryCharsMax),
   })

@@ -28,7 +28,7 @@ export type RunRow = {
   /** The node that works on the run, or null. */
   leaseOwner: string | null
   leaseUntil: number | null
-  /** When a parked run wants to be claimed: a deadline, or now because somebody decided. */
+  /** When a parked run wants to be claimed: its next deadline, or 0 (at once) after a decision or a cancel request. */
   wakeAt: number | null
   lastSeq: number
   cancel: CancelRequest | null
@@ -46,7 +46,11 @@ export type ConversationRow = {
   title: string | null
   createdAt: number
   updatedAt: number
+  /** When its newest message was written; null if it has none. */
+  lastMessageAt: number | null
 }
+
+export type NewConversation = Omit<ConversationRow, 'lastMessageAt'>
 
 export type MessageState = 'active' | 'superseded' | 'abandoned'
 
@@ -214,7 +218,10 @@ export type EventPage = {
 
 export type ClaimRequest = {
   node: string
+  /** What `wakeAt` is compared with. */
   now: number
+  /** What `leaseUntil` of others is compared with; `now` if absent. Leases are measured with a clock that never steps. */
+  leaseNow?: number
   leaseUntil: number
   /** How many runs that need a slot may be taken. Runs whose cancel was requested are taken beyond it. */
   limit: number
@@ -364,26 +371,23 @@ export interface Store {
   decide(id: string, decision: Decision): Promise<{ decided: boolean; row: InteractionRow } | undefined>
 
   // Conversations and messages
-  createConversation(row: ConversationRow): Promise<void>
+  createConversation(row: NewConversation): Promise<void>
   readConversation(id: string): Promise<ConversationRow | undefined>
   findConversationBySession(owner: string, sessionKey: string): Promise<ConversationRow | undefined>
-  /** `updatedAt` descending. */
-  listConversations(
-    owner: string,
-    page: { limit: number; before?: { updatedAt: number; id: string } },
-  ): Promise<ConversationRow[]>
+  /** Last used first: in the order of what happened, not of `updatedAt`, since the clock may be set. */
+  listConversations(owner: string, page: { limit: number; before?: { id: string } }): Promise<ConversationRow[]>
   /** Of the conversations whose id begins with `prefix`: how many there are, and in how many a run has not ended. */
   countConversations(prefix: string): Promise<{ total: number; active: number }>
   renameConversation(id: string, title: string | null, at: number): Promise<ConversationRow | undefined>
   /** With its messages, their feedback, runs, events, interactions and blobs. Refused with `conversation_busy` while a run in it has not ended. */
   deleteConversation(id: string): Promise<boolean>
   /**
-   * The newest `limit` messages before the cursor, ascending by (createdAt, id). Only `active` ones, and no assistant rows without text
-   * (those exist for the model only).
+   * The newest `limit` messages before the cursor, ascending, in the order of their turns and, within one, of writing (not of
+   * `createdAt`, since the clock may be set). Only `active` ones, and no assistant rows without text (those exist for the model only).
    */
   listMessages(
     conversationId: string,
-    page: { limit: number; before?: { createdAt: number; id: string | null } },
+    page: { limit: number; before?: { id: string } | { createdAt: number } },
   ): Promise<MessageRow[]>
   readMessage(id: string): Promise<MessageRow | undefined>
   /** Messages in any state, also assistant rows without text, in the order of their turns; the newest `limit` of them, ascending. */

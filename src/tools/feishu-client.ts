@@ -59,7 +59,7 @@ export function createFeishuClient(options: {
 
   return {
     async token(signal) {
-      if (kept !== null && clock.now() < kept.usableUntil) return { value: kept.value }
+      if (kept !== null && clock.monotonic() < kept.usableUntil) return { value: kept.value }
       const { answer, body } = await request(
         '/open-apis/auth/v3/tenant_access_token/internal',
         { app_id: appId, app_secret: appSecret },
@@ -77,7 +77,7 @@ export function createFeishuClient(options: {
       }
       if (answer.code !== 0 || typeof value !== 'string') return { refused: answer }
       const livesMs = (typeof expire === 'number' ? expire : 0) * 1000
-      kept = { value, usableUntil: clock.now() + livesMs - tokenMarginMs }
+      kept = { value, usableUntil: clock.monotonic() + livesMs - tokenMarginMs }
       return { value }
     },
 

@@ -69,6 +69,7 @@ export function acceptContract(open: OpenStore): void {
             title: 'Hello',
             createdAt: start,
             updatedAt: start,
+            lastMessageAt: start,
           })
           assert.equal((await from.findConversationBySession(owner, 's'))?.id, 'c')
           assert.deepEqual(await from.readMessage('m1'), message('m1', 'c', { runId: 'r' }))
@@ -248,6 +249,7 @@ export function acceptContract(open: OpenStore): void {
           title: 'First',
           createdAt: start,
           updatedAt: start + 9,
+          lastMessageAt: null,
         })
       }),
     )

@@ -46,6 +46,52 @@ export function conversationContract(open: OpenStore): void {
     )
 
     test(
+      'are listed last used first, also after the clock was set back',
+      opened(async ({ store }) => {
+        await store.accept(inConversation('r1', 'first', 'absent', { claim: claimNow }))
+        await store.createConversation({ id: 'second', owner, title: null, createdAt: start + 9, updatedAt: start + 9 })
+        assert.deepEqual(ids(await store.listConversations(owner, { limit: 9 })), ['second', 'first'])
+
+        const run = await store.readRun('r1')
+        await store.append(write(run!, 1, { touchConversationAt: start - 1000 }))
+        assert.deepEqual(ids(await store.listConversations(owner, { limit: 9 })), ['first', 'second'])
+        await store.renameConversation('second', 'a name', start - 2000)
+        assert.deepEqual(ids(await store.listConversations(owner, { limit: 9 })), ['second', 'first'])
+        const used = inConversation('r2', 'first', 'present', { expectBehind: 'r1' })
+        await store.accept({ ...used, run: { ...used.run, createdAt: start - 3000 } })
+
+        const [last, before] = await store.listConversations(owner, { limit: 9 })
+        assert.deepEqual([last?.id, last?.updatedAt, before?.id], ['first', start - 3000, 'second'])
+      }),
+    )
+
+    test(
+      'know when their last message was written, and only that',
+      opened(async ({ store }) => {
+        await store.createConversation({ id: 'empty', owner, title: null, createdAt: start, updatedAt: start })
+        const messages = [
+          message('m1', 'c', { createdAt: start + 7 }),
+          message('m2', 'c', { role: 'assistant', createdAt: start + 5 }),
+        ]
+        await store.accept(inConversation('r', 'c', 'absent', { messages }))
+
+        const renamed = await store.renameConversation('c', 'a name', start + 100)
+
+        assert.deepEqual([renamed?.updatedAt, renamed?.lastMessageAt], [start + 100, start + 5])
+        assert.equal((await store.readConversation('c'))?.lastMessageAt, start + 5)
+        assert.equal((await store.readConversation('empty'))?.lastMessageAt, null)
+        const listed = await store.listConversations(owner, { limit: 9 })
+        assert.deepEqual(
+          listed.map((row) => [row.id, row.lastMessageAt]),
+          [
+            ['c', start + 5],
+            ['empty', null],
+          ],
+        )
+      }),
+    )
+
+    test(
       'are counted by the beginning of their ids, and those in which a run has not ended',
       opened(async ({ store }) => {
         for (const id of ['agt-1', 'agt-2']) {
@@ -76,6 +122,7 @@ export function conversationContract(open: OpenStore): void {
           title: 'New',
           createdAt: start,
           updatedAt: start + 1,
+          lastMessageAt: null,
         })
         assert.equal(await store.renameConversation('nobody', 'New', start), undefined)
         assert.equal((await store.readConversation('c'))?.title, 'New')
@@ -144,30 +191,31 @@ export function conversationContract(open: OpenStore): void {
 
   describe('pages of messages', () => {
     test(
-      'are the newest before the cursor, ascending, also within one millisecond',
+      'are the newest before the cursor, in the order of writing, whatever the clock said',
       opened(async ({ store }) => {
         const rows = [
           ['m1', 1],
           ['m3', 2],
           ['m2', 2],
-          ['m4', 2],
           ['m5', 3],
+          ['m4', 2],
         ] as const
         await store.accept(
           inConversation('r', 'c', 'absent', {
             messages: rows.map(([id, at]) => message(id, 'c', { createdAt: start + at })),
           }),
         )
-        const page = async (limit: number, before?: { createdAt: number; id: string | null }) =>
+        const page = async (limit: number, before?: { createdAt: number } | { id: string }) =>
           ids(await store.listMessages('c', before === undefined ? { limit } : { limit, before }))
 
-        assert.deepEqual(await page(2), ['m4', 'm5'])
-        assert.deepEqual(await page(100), ['m1', 'm2', 'm3', 'm4', 'm5'])
-        assert.deepEqual(await page(2, { createdAt: start + 2, id: 'm4' }), ['m2', 'm3'])
-        assert.deepEqual(await page(2, { createdAt: start + 2, id: 'm2' }), ['m1'])
-        assert.deepEqual(await page(2, { createdAt: start + 2, id: null }), ['m1'])
-        assert.deepEqual(await page(2, { createdAt: start + 3, id: null }), ['m3', 'm4'])
-        assert.deepEqual(await page(2, { createdAt: start + 1, id: null }), [])
+        assert.deepEqual(await page(2), ['m5', 'm4'])
+        assert.deepEqual(await page(100), ['m1', 'm3', 'm2', 'm5', 'm4'])
+        assert.deepEqual(await page(2, { id: 'm4' }), ['m2', 'm5'])
+        assert.deepEqual(await page(2, { id: 'm5' }), ['m3', 'm2'])
+        assert.deepEqual(await page(2, { id: 'm3' }), ['m1'])
+        assert.deepEqual(await page(2, { createdAt: start + 2 }), ['m1'])
+        assert.deepEqual(await page(2, { createdAt: start + 3 }), ['m2', 'm4'])
+        assert.deepEqual(await page(2, { createdAt: start + 1 }), [])
         assert.deepEqual(await store.listMessages('nowhere', { limit: 2 }), [])
       }),
     )

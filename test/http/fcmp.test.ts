@@ -76,7 +76,14 @@ function storeWith(events: readonly RunEvent[], dirty: readonly number[] = []): 
       })
     },
   } as unknown as Rig['store']
-  const clock = { now: () => 0, after: () => ({ cancel: () => {} }), advance: () => Promise.resolve(), pending: 0 }
+  const clock = {
+    now: () => 0,
+    monotonic: () => 0,
+    after: () => ({ cancel: () => {} }),
+    advance: () => Promise.resolve(),
+    set: () => {},
+    pending: 0,
+  }
   return { store, clock, bus: { publish: () => {}, join: () => ({ after: () => undefined, leave: () => {} }) } }
 }
 

@@ -57,3 +57,18 @@ test('timers that are set by promises on the way fire within the same advance', 
 
   assert.deepEqual(at, [10, 20, 30])
 })
+
+test('a clock that is set changes the time of day, and neither the monotonic time nor the timers', async () => {
+  const clock = manualClock(1000)
+  let fired = false
+  clock.after(50, () => (fired = true))
+
+  clock.set(-600)
+  assert.deepEqual([clock.now(), clock.monotonic()], [400, 1000])
+  await clock.advance(49)
+  assert.equal(fired, false)
+  await clock.advance(1)
+
+  assert.equal(fired, true)
+  assert.deepEqual([clock.now(), clock.monotonic()], [450, 1050])
+})

@@ -1,13 +1,16 @@
 // A clock for tests: time stands still until `advance` moves it. Due timers fire
 // in order, each at its own time, and what they set off (promises, new timers)
 // gets its turn before time goes on. So an hour of waiting is one line, and no
-// test depends on how fast the machine is.
+// test depends on how fast the machine is. `set` moves the time of day alone, as a
+// person or a time server does; timers and the monotonic clock know nothing of it.
 
 import type { Clock, Timer } from '../../src/kit/clock.ts'
 
 export interface ManualClock extends Clock {
   /** Moves time on by `ms`. Resolves when everything that became due has fired and had its turn. */
   advance(ms: number): Promise<void>
+  /** Sets the time of day forward, or back with a negative `byMs`. No time passes. */
+  set(byMs: number): void
   /** How many timers are armed. */
   readonly pending: number
 }
@@ -15,7 +18,9 @@ export interface ManualClock extends Clock {
 type Armed = { at: number; order: number; fire: () => void }
 
 export function manualClock(start = Date.UTC(2026, 0, 1)): ManualClock {
+  /** The monotonic time; the time of day is this plus `offset`. */
   let now = start
+  let offset = 0
   let order = 0
   const armed = new Set<Armed>()
 
@@ -29,7 +34,11 @@ export function manualClock(start = Date.UTC(2026, 0, 1)): ManualClock {
   }
 
   return {
-    now: () => now,
+    now: () => now + offset,
+    monotonic: () => now,
+    set(byMs) {
+      offset += byMs
+    },
     after(delayMs, fire): Timer {
       // Never in the same turn, like the real one: at the earliest with the next advance.
       const timer: Armed = { at: now + Math.max(delayMs, 0), order: order++, fire }

@@ -233,7 +233,7 @@ function cut(text: string, charsMax: number): string {
 function durationOf(event: EventOf<'tool.done'>, call: Call): number {
   const stopped = event.data.outcome === 'cancelled' || event.data.outcome === 'unknown'
   return stopped && event.data.durationMs === 0 && call.startedAt !== undefined
-    ? event.at - call.startedAt
+    ? Math.max(0, event.at - call.startedAt)
     : event.data.durationMs
 }
 

@@ -123,7 +123,7 @@ function addUsage(trace: Trace, { usage }: EventData<'step.done'>, timestamp: st
 function endTrace(fold: TraceFold, ended: EventData<'run.ended'>, at: number): void {
   const { trace } = fold
   trace.completed_at = isoTime(at)
-  trace.total_duration_ms = at - fold.acceptedAt
+  trace.total_duration_ms = Math.max(0, at - fold.acceptedAt)
   switch (ended.status) {
     case 'succeeded':
       trace.status = 'completed'

@@ -31,6 +31,7 @@ function impatientClock(): Clock & { waits: number[] } {
   return {
     waits,
     now: () => ahead,
+    monotonic: () => ahead,
     after(delayMs, fire) {
       waits.push(delayMs)
       ahead += delayMs

@@ -183,7 +183,7 @@ function toConversation(row: ConversationRow): z.infer<typeof conversationView> 
     conversation_id: row.id,
     title: row.title ?? untitled,
     created_at: isoTime(row.createdAt),
-    last_message_at: isoTime(row.updatedAt),
+    last_message_at: isoTime(row.lastMessageAt ?? row.createdAt),
   }
 }
 

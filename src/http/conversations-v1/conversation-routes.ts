@@ -4,7 +4,7 @@
 import { z } from 'zod'
 import { AppError } from '../../errors/app-error.ts'
 import { conversationNotFound } from '../../runs/run-acceptance.ts'
-import type { ConversationRow } from '../../stores/store.ts'
+import type { ConversationRow, NewConversation } from '../../stores/store.ts'
 import { callerOf, errorBody, idParam, optionalFilter, type Server, type Services, userIdQuery } from '../routes.ts'
 import { conversationView, messageView, runStatusWord, toConversation, toMessage } from '../views.ts'
 
@@ -31,7 +31,7 @@ export function conversationRoutes(server: Server, services: Services): void {
     },
     async (request) => {
       const now = clock.now()
-      const row: ConversationRow = {
+      const row: NewConversation = {
         id: ids(),
         owner: callerOf(request, services).userId,
         title: titleOf(request.body?.title),
@@ -61,7 +61,7 @@ export function conversationRoutes(server: Server, services: Services): void {
       const last = request.query.before === undefined ? undefined : await own(userId, request.query.before)
       const rows = await store.listConversations(userId, {
         limit: request.query.limit,
-        ...(last === undefined ? {} : { before: { updatedAt: last.updatedAt, id: last.id } }),
+        ...(last === undefined ? {} : { before: { id: last.id } }),
       })
       return rows.map(toConversation)
     },
@@ -165,10 +165,10 @@ export function conversationRoutes(server: Server, services: Services): void {
     return row
   }
 
-  /** A time, or a message; the id also parts messages of the same millisecond. */
-  async function beforeOf(conversationId: string, text: string): Promise<{ createdAt: number; id: string | null }> {
+  /** A time, or a message. */
+  async function beforeOf(conversationId: string, text: string): Promise<{ createdAt: number } | { id: string }> {
     const message = await store.readMessage(text)
-    if (message?.conversationId === conversationId) return { createdAt: message.createdAt, id: message.id }
+    if (message?.conversationId === conversationId) return { id: message.id }
     const at = /^\d{4}-\d{2}-\d{2}/.test(text) ? Date.parse(text) : Number.NaN
     if (Number.isNaN(at)) {
       throw new AppError(
@@ -176,7 +176,7 @@ export function conversationRoutes(server: Server, services: Services): void {
         'before: must be an ISO 8601 time such as 2026-02-09T12:00:00.000Z, or the id of a message of this conversation.',
       )
     }
-    return { createdAt: at, id: null }
+    return { createdAt: at }
   }
 }
 

@@ -74,7 +74,7 @@ export function batchWriter(db: DatabaseSync) {
       const decided = interactions.decide(id, decision)
       const row = interactions.reader.read(id)
       if (row === undefined) return null
-      if (decided) runs.wake(row.runId, decision.at)
+      if (decided) runs.wake(row.runId)
       return { decided, row }
     },
     createConversation: (row) => nothing(conversations.create(row)),

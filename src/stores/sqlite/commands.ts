@@ -19,6 +19,7 @@ import type {
   FileVersionRow,
   InteractionRow,
   MessageState,
+  NewConversation,
   NoteRow,
   Reaction,
   RunRow,
@@ -43,7 +44,7 @@ export type Commands = {
   renewLeases: { takes: { node: string; leaseUntil: number }; gives: RunRow[] }
   requestCancel: { takes: { runId: string; cancel: CancelRequest }; gives: RunRow | null }
   decide: { takes: { id: string; decision: Decision }; gives: { decided: boolean; row: InteractionRow } | null }
-  createConversation: { takes: ConversationRow; gives: null }
+  createConversation: { takes: NewConversation; gives: null }
   renameConversation: { takes: { id: string; title: string | null; at: number }; gives: ConversationRow | null }
   deleteConversation: { takes: { id: string }; gives: boolean }
   setMessageStates: { takes: { id: string; state: MessageState }[]; gives: null }

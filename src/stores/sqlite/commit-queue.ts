@@ -131,8 +131,7 @@ export class CommitQueue {
       this.#soon = false
       if (this.#sent !== undefined || this.#waiting.length === 0) return
       const { clock, gatherMs } = this.#options
-      // Never more than gatherMs, also when somebody sets the clock back.
-      const wait = this.#durable ? 0 : Math.min(this.#sentAt + gatherMs - clock.now(), gatherMs)
+      const wait = this.#durable ? 0 : this.#sentAt + gatherMs - clock.monotonic()
       if (wait <= 0) this.#send()
       else {
         this.#timer ??= clock.after(wait, () => {
@@ -152,7 +151,7 @@ export class CommitQueue {
     }
     const request: WriterRequest = { durable: this.#durable, values: this.#values }
     this.#sent = this.#waiting
-    this.#sentAt = this.#options.clock.now()
+    this.#sentAt = this.#options.clock.monotonic()
     this.#waiting = []
     this.#values = []
     this.#durable = false

@@ -2,9 +2,18 @@
 
 import type { DatabaseSync } from 'node:sqlite'
 import { AppError } from '../../errors/app-error.ts'
-import type { ConversationRow } from '../store.ts'
+import type { ConversationRow, NewConversation } from '../store.ts'
 import type { Row } from './connection.ts'
 import { unfinished } from './run-rows.ts'
+
+const columns = `conversations.*, (
+  SELECT created_at FROM messages WHERE conversation_id = conversations.id ORDER BY turn DESC, position DESC LIMIT 1
+) AS last_message_at`
+
+/** The place of a conversation that is used now: above all others of its owner. `?1` is its id. */
+const top = `1 + coalesce((
+  SELECT other.activity FROM conversations AS other
+  WHERE other.owner = conversations.owner AND other.id <> ?1 ORDER BY other.activity DESC LIMIT 1), 0)`
 
 function toConversation(row: Row): ConversationRow {
   return {
@@ -13,18 +22,23 @@ function toConversation(row: Row): ConversationRow {
     title: row.title as string | null,
     createdAt: row.created_at as number,
     updatedAt: row.updated_at as number,
+    lastMessageAt: row.last_message_at as number | null,
   }
 }
 
 export function conversationReader(db: DatabaseSync) {
-  const byId = db.prepare('SELECT * FROM conversations WHERE id = ?')
+  const byId = db.prepare(`SELECT ${columns} FROM conversations WHERE id = ?`)
   const bySession = db.prepare(
-    `SELECT conversations.* FROM sessions JOIN conversations ON conversations.id = sessions.conversation_id
+    `SELECT ${columns} FROM sessions JOIN conversations ON conversations.id = sessions.conversation_id
      WHERE sessions.owner = ? AND sessions.session_key = ?`,
   )
-  const newest = db.prepare('SELECT * FROM conversations WHERE owner = ? ORDER BY updated_at DESC, id DESC LIMIT ?')
+  const newest = db.prepare(
+    `SELECT ${columns} FROM conversations WHERE owner = ? ORDER BY activity DESC, id DESC LIMIT ?`,
+  )
   const newestBefore = db.prepare(
-    'SELECT * FROM conversations WHERE owner = ? AND (updated_at, id) < (?, ?) ORDER BY updated_at DESC, id DESC LIMIT ?',
+    `SELECT ${columns} FROM conversations
+     WHERE owner = ? AND (activity, id) < (SELECT activity, id FROM conversations WHERE id = ?)
+     ORDER BY activity DESC, id DESC LIMIT ?`,
   )
   const total = db.prepare('SELECT count(*) AS count FROM conversations WHERE id >= ? AND id < ?')
   const active = db.prepare(
@@ -36,9 +50,8 @@ export function conversationReader(db: DatabaseSync) {
   return {
     read: (id: string) => one(byId.get(id)),
     bySession: (owner: string, sessionKey: string) => one(bySession.get(owner, sessionKey)),
-    list(owner: string, { limit, before }: { limit: number; before?: { updatedAt: number; id: string } }) {
-      const rows =
-        before === undefined ? newest.all(owner, limit) : newestBefore.all(owner, before.updatedAt, before.id, limit)
+    list(owner: string, { limit, before }: { limit: number; before?: { id: string } }) {
+      const rows = before === undefined ? newest.all(owner, limit) : newestBefore.all(owner, before.id, limit)
       return rows.map(toConversation)
     },
     count(prefix: string) {
@@ -54,11 +67,14 @@ export type ConversationWriter = ReturnType<typeof conversationWriter>
 export function conversationWriter(db: DatabaseSync) {
   const reader = conversationReader(db)
   const insert = db.prepare(
-    'INSERT INTO conversations (id, owner, title, created_at, updated_at) VALUES (?, ?, ?, ?, ?)',
+    `INSERT INTO conversations (id, owner, title, created_at, updated_at, activity)
+     VALUES (?1, ?2, ?3, ?4, ?5, 1 + coalesce((SELECT max(activity) FROM conversations WHERE owner = ?2), 0))`,
   )
-  const takesTurn = db.prepare('UPDATE conversations SET title = coalesce(title, ?), updated_at = ? WHERE id = ?')
-  const rename = db.prepare('UPDATE conversations SET title = ?, updated_at = ? WHERE id = ? RETURNING *')
-  const touch = db.prepare('UPDATE conversations SET updated_at = ? WHERE id = ?')
+  const takesTurn = db.prepare(
+    `UPDATE conversations SET title = coalesce(title, ?2), updated_at = ?3, activity = ${top} WHERE id = ?1`,
+  )
+  const rename = db.prepare(`UPDATE conversations SET title = ?2, updated_at = ?3, activity = ${top} WHERE id = ?1`)
+  const touch = db.prepare(`UPDATE conversations SET updated_at = ?2, activity = ${top} WHERE id = ?1`)
   const bind = db.prepare(
     'INSERT INTO sessions (owner, session_key, conversation_id) VALUES (?, ?, ?) ON CONFLICT (owner, session_key) DO NOTHING',
   )
@@ -68,7 +84,7 @@ export function conversationWriter(db: DatabaseSync) {
 
   return {
     reader,
-    create(row: ConversationRow): void {
+    create(row: NewConversation): void {
       if (reader.read(row.id) !== undefined) {
         throw new AppError('accept_stale', 'A conversation with this id exists already. Read again, then retry.')
       }
@@ -76,17 +92,17 @@ export function conversationWriter(db: DatabaseSync) {
     },
     /** A title only where there is none yet. */
     takesTurn(id: string, title: string | null, at: number): void {
-      takesTurn.run(title, at, id)
+      takesTurn.run(id, title, at)
     },
     bindSession(owner: string, sessionKey: string, conversationId: string): void {
       bind.run(owner, sessionKey, conversationId)
     },
     rename(id: string, title: string | null, at: number): ConversationRow | null {
-      const row = rename.get(title, at, id)
-      return row === undefined ? null : toConversation(row)
+      rename.run(id, title, at)
+      return reader.read(id) ?? null
     },
     touch(id: string, at: number): void {
-      touch.run(at, id)
+      touch.run(id, at)
     },
     /** `removeRun` takes what no cascade reaches. */
     remove(id: string, removeRun: (runId: string) => void): boolean {

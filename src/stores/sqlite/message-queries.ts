@@ -24,13 +24,14 @@ function toMessage(row: Row): MessageRow {
 
 export function messageReader(db: DatabaseSync) {
   const shown = "conversation_id = ? AND state = 'active' AND NOT (role = 'assistant' AND content = '')"
-  const descending = 'ORDER BY created_at DESC, id DESC LIMIT ?'
-  const newest = db.prepare(`SELECT * FROM messages WHERE ${shown} ${descending}`)
-  const beforeTime = db.prepare(`SELECT * FROM messages WHERE ${shown} AND created_at < ? ${descending}`)
-  const beforeMessage = db.prepare(`SELECT * FROM messages WHERE ${shown} AND (created_at, id) < (?, ?) ${descending}`)
+  const inTurns = 'ORDER BY turn DESC, position DESC LIMIT ?'
+  const newest = db.prepare(`SELECT * FROM messages WHERE ${shown} ${inTurns}`)
+  const beforeTime = db.prepare(`SELECT * FROM messages WHERE ${shown} AND created_at < ? ${inTurns}`)
+  const beforeMessage = db.prepare(
+    `SELECT * FROM messages WHERE ${shown} AND (turn, position) < (SELECT turn, position FROM messages WHERE id = ?) ${inTurns}`,
+  )
   const byId = db.prepare('SELECT * FROM messages WHERE id = ?')
   const turnOf = db.prepare('SELECT coalesce(turn, position) AS turn FROM runs WHERE id = ?')
-  const inTurns = 'ORDER BY turn DESC, position DESC LIMIT ?'
   const all = db.prepare(`SELECT * FROM messages WHERE conversation_id = ? ${inTurns}`)
   const allOfRun = db.prepare(`SELECT * FROM messages WHERE conversation_id = ? AND run_id = ? ${inTurns}`)
   // Messages without a run came with one all the same: with that turn, and before its own messages.
@@ -47,14 +48,14 @@ export function messageReader(db: DatabaseSync) {
     },
     list(
       conversationId: string,
-      { limit, before }: { limit: number; before?: { createdAt: number; id: string | null } },
+      { limit, before }: { limit: number; before?: { id: string } | { createdAt: number } },
     ): MessageRow[] {
       const rows =
         before === undefined
           ? newest.all(conversationId, limit)
-          : before.id === null
-            ? beforeTime.all(conversationId, before.createdAt, limit)
-            : beforeMessage.all(conversationId, before.createdAt, before.id, limit)
+          : 'id' in before
+            ? beforeMessage.all(conversationId, before.id, limit)
+            : beforeTime.all(conversationId, before.createdAt, limit)
       return rows.map(toMessage).reverse()
     },
     all(conversationId: string, { limit, runId }: { limit: number; runId?: string }): MessageRow[] {

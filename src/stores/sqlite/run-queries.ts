@@ -28,7 +28,7 @@ export type RunWriter = ReturnType<typeof runWriter>
 export function runWriter(db: DatabaseSync, cache: RunCache, journal: JournalWriter) {
   const reader = runReader(db)
   const fence = db.prepare('SELECT epoch, last_seq FROM runs WHERE id = ?')
-  const free = `${unfinished} AND (lease_owner IS NULL OR lease_until <= :now)`
+  const free = `${unfinished} AND (lease_owner IS NULL OR lease_until <= :leaseNow)`
   // Each question has its own index, so that a claim costs what is claimable and not what is parked.
   const claimable = db.prepare(`
     SELECT id, position FROM runs WHERE ${free} AND cancel_at IS NULL AND status = 'queued' AND held = 0 AND NOT EXISTS (
@@ -51,9 +51,8 @@ export function runWriter(db: DatabaseSync, cache: RunCache, journal: JournalWri
   const cancel = db.prepare(
     `UPDATE runs SET cancel_by = ?, cancel_reason = ?, cancel_at = ? WHERE id = ? AND cancel_at IS NULL AND ${unfinished}`,
   )
-  const wake = db.prepare(
-    `UPDATE runs SET woken_at = ?1, wake_at = min(coalesce(wake_at, ?1), ?1) WHERE id = ?2 AND ${unfinished}`,
-  )
+  // 0 is due at any time. The time of the decision would not be, if the clock is set back after it.
+  const wake = db.prepare(`UPDATE runs SET woken_at = 0, wake_at = 0 WHERE id = ? AND ${unfinished}`)
   // A wish of the owner for a later wake-up does not undo a wake-up that came while it worked.
   const patch = db.prepare(`
     UPDATE runs SET
@@ -146,9 +145,9 @@ export function runWriter(db: DatabaseSync, cache: RunCache, journal: JournalWri
       if (done) cache.remove(runId)
     },
 
-    claim({ node, now, leaseUntil, limit }: ClaimRequest): RunRow[] {
+    claim({ node, now, leaseNow = now, leaseUntil, limit }: ClaimRequest): RunRow[] {
       // SQLite takes a negative limit for none.
-      const rows = [...claimable.all({ now, limit: Math.max(limit, 0) }), ...toCancel.all({ now })]
+      const rows = [...claimable.all({ now, leaseNow, limit: Math.max(limit, 0) }), ...toCancel.all({ leaseNow })]
       return rows
         .sort((a, b) => (a.position as number) - (b.position as number))
         .map((row) => this.take(row.id as string, node, leaseUntil))
@@ -172,12 +171,12 @@ export function runWriter(db: DatabaseSync, cache: RunCache, journal: JournalWri
 
     requestCancel({ runId, cancel: wish }: Commands['requestCancel']['takes']): RunRow | null {
       const recorded = cancel.run(wish.by, wish.reason, wish.at, runId).changes
-      if (recorded > 0) wake.run(wish.at, runId)
+      if (recorded > 0) wake.run(runId)
       return read(runId) ?? null
     },
 
-    wake(runId: string, at: number): void {
-      wake.run(at, runId)
+    wake(runId: string): void {
+      wake.run(runId)
     },
 
     conversationOf(runId: string): string | null {

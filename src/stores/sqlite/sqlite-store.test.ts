@@ -270,7 +270,7 @@ describe('the writer thread', () => {
     const heard: unknown[] = []
     const queue = new CommitQueue(worker, {
       gatherMs: 0,
-      clock: { now: () => 0, after: () => ({ cancel() {} }) },
+      clock: { now: () => 0, monotonic: () => 0, after: () => ({ cancel() {} }) },
       onError: (error) => heard.push(error),
       onStored() {},
       onFolded() {},
@@ -303,7 +303,7 @@ describe('the writer thread', () => {
     }
     const queue = new CommitQueue(writer as never, {
       gatherMs: 3,
-      clock: { now: () => 0, after: (_delay, fire) => (timers.push(fire), { cancel() {} }) },
+      clock: { now: () => 0, monotonic: () => 0, after: (_delay, fire) => (timers.push(fire), { cancel() {} }) },
       onError() {},
       onStored() {},
       onFolded() {},
