@@ -1,0 +1,130 @@
+// The rules of a schema that look at one value and not inside it: its type, the values
+// that are allowed, numbers and texts.
+
+import { hasFormat } from './formats.ts'
+import { isObject, type SchemaObject } from './keywords.ts'
+import type { LinearPattern } from './linear-pattern.ts'
+import { charsPerStep, type Steps } from './steps.ts'
+
+type Patterns = ReadonlyMap<string, LinearPattern>
+
+/** How many characters times pattern instructions one step stands for. */
+const patternWorkPerStep = 4
+const formatCharsMax = 4096
+
+export function typeProblem(schema: SchemaObject, value: unknown): string | null {
+  const { type } = schema
+  if (type === undefined) return null
+  const types = (Array.isArray(type) ? type : [type]) as string[]
+  if (types.some((one) => isOfType(one, value)) || (value === null && schema['nullable'] === true)) return null
+  return `must be ${types.join(',')}`
+}
+
+const none: readonly string[] = []
+
+export function leafProblems(
+  schema: SchemaObject,
+  value: unknown,
+  patterns: Patterns,
+  steps: Steps,
+): readonly string[] {
+  const wrong: string[] = []
+  const { enum: allowed, const: constant } = schema
+  if (Array.isArray(allowed) && !allowed.some((one) => equal(one, value, steps)))
+    wrong.push(`must be equal to one of the allowed values (${listed(allowed)})`)
+  if (constant !== undefined && !equal(constant, value, steps))
+    wrong.push(`must be equal to constant (${listed([constant])})`)
+  if (typeof value === 'number') wrong.push(...numberProblems(schema, value))
+  else if (typeof value === 'string') wrong.push(...textProblems(schema, value, patterns, steps))
+  return wrong.length === 0 ? none : wrong
+}
+
+/** True for a pattern that was left out when the schema was read. */
+export function matches(source: string, text: string, patterns: Patterns, steps: Steps): boolean {
+  const pattern = patterns.get(source)
+  if (pattern === undefined) return true
+  steps.spend(1 + (text.length * pattern.size) / patternWorkPerStep)
+  return pattern.test(text)
+}
+
+function equal(left: unknown, right: unknown, steps: Steps): boolean {
+  steps.spend(1)
+  if (left === right) return true
+  if (Array.isArray(left)) {
+    if (!Array.isArray(right) || left.length !== right.length) return false
+    return left.every((one, index) => equal(one, right[index], steps))
+  }
+  if (!isObject(left) || !isObject(right)) return false
+  const keys = Object.keys(left)
+  if (keys.length !== Object.keys(right).length) return false
+  return keys.every((key) => Object.hasOwn(right, key) && equal(left[key], right[key], steps))
+}
+
+function numberProblems(schema: SchemaObject, value: number): string[] {
+  const { minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf } = schema as Record<
+    string,
+    number | undefined
+  >
+  const wrong: string[] = []
+  if (minimum !== undefined && !(value >= minimum)) wrong.push(`must be >= ${minimum}`)
+  if (maximum !== undefined && !(value <= maximum)) wrong.push(`must be <= ${maximum}`)
+  if (exclusiveMinimum !== undefined && !(value > exclusiveMinimum)) wrong.push(`must be > ${exclusiveMinimum}`)
+  if (exclusiveMaximum !== undefined && !(value < exclusiveMaximum)) wrong.push(`must be < ${exclusiveMaximum}`)
+  if (multipleOf !== undefined && !Number.isInteger(value / multipleOf)) wrong.push(`must be multiple of ${multipleOf}`)
+  return wrong
+}
+
+function textProblems(schema: SchemaObject, value: string, patterns: Patterns, steps: Steps): string[] {
+  const { minLength, maxLength } = schema as Record<string, number | undefined>
+  const { pattern, format } = schema
+  const wrong: string[] = []
+  if (minLength !== undefined || maxLength !== undefined) {
+    steps.spend(value.length / charsPerStep)
+    const length = lengthOf(value)
+    if (minLength !== undefined && length < minLength) wrong.push(`must NOT have fewer than ${minLength} characters`)
+    if (maxLength !== undefined && length > maxLength) wrong.push(`must NOT have more than ${maxLength} characters`)
+  }
+  if (typeof pattern === 'string' && !matches(pattern, value, patterns, steps))
+    wrong.push(`must match pattern "${pattern}"`)
+  if (typeof format === 'string') {
+    steps.spend(Math.min(value.length, formatCharsMax) / charsPerStep)
+    if (!hasFormat(format, value)) wrong.push(`must match format "${format}"`)
+  }
+  return wrong
+}
+
+function isOfType(type: string, value: unknown): boolean {
+  switch (type) {
+    case 'array':
+      return Array.isArray(value)
+    case 'integer':
+      return Number.isInteger(value)
+    case 'null':
+      return value === null
+    case 'object':
+      return isObject(value)
+    default:
+      return typeof value === type
+  }
+}
+
+/** In characters as people count them: a pair of surrogates is one. */
+function lengthOf(text: string): number {
+  let length = text.length
+  for (let at = 0; at < text.length - 1; at += 1) {
+    const unit = text.charCodeAt(at)
+    if (unit < 0xd800 || unit > 0xdbff) continue
+    const next = text.charCodeAt(at + 1)
+    if (next >= 0xdc00 && next <= 0xdfff) {
+      length -= 1
+      at += 1
+    }
+  }
+  return length
+}
+
+/** The allowed values, cut where a list is long. */
+function listed(values: readonly unknown[]): string {
+  const text = JSON.stringify(values.slice(0, 50)).slice(1, -1)
+  return text.length > 1000 ? `${text.slice(0, 1000)}…` : text
+}

@@ -1,0 +1,54 @@
+// Regular expressions that we did not write: those of schemas, and those that a model
+// searches with. They run in an engine whose time is proportional to text times
+// program, so no text can keep it busy. What the engine does not have (look-around,
+// back-references) is refused with a reason.
+
+import { RE2JS } from 're2js'
+
+const patternCharsMax = 2_000
+/** Instructions of the compiled program; `(a{100}){100}` is short and large. */
+const programMax = 1_000
+
+export type LinearPattern = {
+  /** How many instructions; a search takes at most this times the length of the text. */
+  readonly size: number
+  test(text: string): boolean
+  /** Where the first match begins, or -1. */
+  search(text: string): number
+}
+
+export type PatternResult = { ok: true; pattern: LinearPattern } | { ok: false; reason: string }
+
+export function linearPattern(source: string, options: { ignoreCase?: boolean } = {}): PatternResult {
+  if (source.length > patternCharsMax) return refused(`is longer than ${patternCharsMax} characters`)
+  let program: RE2JS
+  try {
+    program = RE2JS.compile(RE2JS.translateRegExp(loosened(source)), options.ignoreCase ? RE2JS.CASE_INSENSITIVE : 0)
+  } catch (error) {
+    const why = error instanceof Error ? error.message.replace(/^error parsing regexp: /, '') : String(error)
+    return refused(`cannot be used (${why.slice(0, 200)})`)
+  }
+  const size = program.programSize()
+  if (size > programMax) return refused('repeats too much')
+  return {
+    ok: true,
+    pattern: {
+      size,
+      test: (text) => program.test(text),
+      search(text) {
+        if (!program.test(text)) return -1
+        const matcher = program.matcher(text)
+        return matcher.find() ? matcher.start() : -1
+      },
+    },
+  }
+}
+
+function refused(why: string): PatternResult {
+  return { ok: false, reason: `the regular expression ${why}` }
+}
+
+/** `[\w-.]` is common and strictly wrong: a class cannot begin a range, so the hyphen is meant as itself. */
+function loosened(source: string): string {
+  return source.replaceAll(/(\\[wdsWDS])-(?!\])/g, '$1\\-')
+}

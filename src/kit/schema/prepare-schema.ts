@@ -1,0 +1,215 @@
+// Reads a JSON Schema that we did not write, once: its size is bounded before anything
+// else looks at it, its keywords are checked, its references are resolved inside the
+// document (nothing is ever fetched), and its patterns are compiled.
+
+import {
+  isObject,
+  keywordProblem,
+  type Schema,
+  schemaListWords,
+  schemaMapWords,
+  type SchemaObject,
+  schemaWords,
+} from './keywords.ts'
+import { type LinearPattern, linearPattern } from './linear-pattern.ts'
+
+export const schemaBytesMax = 128 * 1024
+const depthMax = 64
+/** Values of any kind in the document: keywords, names, list items. */
+const nodesMax = 20_000
+const referencesMax = 2_000
+const patternsMax = 200
+
+export type PreparedSchema = {
+  readonly root: Schema
+  /** What each `$ref` means, by the schema that holds it. */
+  readonly targets: ReadonlyMap<SchemaObject, Schema>
+  readonly patterns: ReadonlyMap<string, LinearPattern>
+  /** Some part asks what other parts have looked at, so that has to be noted. */
+  readonly tracksEvaluated: boolean
+}
+
+export type PrepareOptions = {
+  /** A pattern that cannot be run in linear time: `refuse` the schema, or `ignore` the pattern. */
+  unusablePatterns: 'refuse' | 'ignore'
+}
+
+export type PrepareResult = { ok: true; schema: PreparedSchema } | { ok: false; reason: string }
+
+export function prepareSchema(value: unknown, options: PrepareOptions): PrepareResult {
+  if (!isObject(value)) return { ok: false, reason: 'it is not a JSON object' }
+  const size = sizeProblem(value)
+  if (size !== null) return { ok: false, reason: size }
+  const reader = new SchemaReader(options)
+  const reason = reader.read(value)
+  if (reason !== null) return { ok: false, reason: `the schema cannot be used: ${reason}` }
+  const { targets, patterns, tracksEvaluated } = reader
+  return { ok: true, schema: { root: value, targets, patterns, tracksEvaluated } }
+}
+
+/** Without recursion, and stopped at the first bound: what is too large must not break the counting. */
+function sizeProblem(value: SchemaObject): string | null {
+  let nodes = 0
+  let chars = 0
+  const rest: [value: unknown, depth: number][] = [[value, 1]]
+  for (let next = rest.pop(); next !== undefined; next = rest.pop()) {
+    const [inner, depth] = next
+    nodes += 1
+    if (nodes > nodesMax) return `it has more than ${nodesMax} keywords and values`
+    if (typeof inner === 'string') chars += inner.length
+    if (typeof inner === 'object' && inner !== null) {
+      if (depth > depthMax) return `it is nested more than ${depthMax} deep`
+      const entries = Object.entries(inner)
+      if (nodes + rest.length + entries.length > nodesMax) return `it has more than ${nodesMax} keywords and values`
+      for (const [key, child] of entries) {
+        chars += key.length
+        rest.push([child, depth + 1])
+      }
+    }
+    if (chars > schemaBytesMax) return `it is longer than ${schemaBytesMax / 1024} KiB`
+  }
+  return null
+}
+
+type Place = { schema: SchemaObject; base: string }
+
+/** Stands for the address of a schema that has none. */
+const noAddress = 'json-schema://polylog/root'
+
+class SchemaReader {
+  readonly targets = new Map<SchemaObject, Schema>()
+  readonly patterns = new Map<string, LinearPattern>()
+  tracksEvaluated = false
+  readonly #options: PrepareOptions
+  readonly #open: Place[] = []
+  readonly #seen = new Set<SchemaObject>()
+  /** Address of a document, without its fragment, → the schema. */
+  readonly #documents = new Map<string, SchemaObject>()
+  /** Address with `#anchor` → the schema. */
+  readonly #anchors = new Map<string, SchemaObject>()
+  readonly #references: (Place & { reference: string })[] = []
+  readonly #unusable = new Set<string>()
+
+  constructor(options: PrepareOptions) {
+    this.#options = options
+  }
+
+  /** Null, or why the schema cannot be used. */
+  read(root: SchemaObject): string | null {
+    this.#documents.set(noAddress, root)
+    this.#open.push({ schema: root, base: noAddress })
+    for (;;) {
+      const place = this.#open.pop()
+      if (place !== undefined) {
+        const problem = this.#visit(place)
+        if (problem !== null) return problem
+        continue
+      }
+      // References are resolved when everything that they can name is known; one may lead to a part not yet read.
+      const waiting = this.#references.pop()
+      if (waiting === undefined) return null
+      const problem = this.#resolve(waiting)
+      if (problem !== null) return problem
+    }
+  }
+
+  #visit({ schema, base: outer }: Place): string | null {
+    if (this.#seen.has(schema)) return null
+    this.#seen.add(schema)
+    const problem = keywordProblem(schema)
+    if (problem !== null) return problem
+    const base = this.#register(schema, outer)
+    const reference = schema['$ref'] ?? schema['$dynamicRef'] ?? schema['$recursiveRef']
+    if (typeof reference === 'string') this.#references.push({ schema, base, reference })
+    if (this.#references.length > referencesMax) return `it has more than ${referencesMax} references`
+    if (schema['unevaluatedProperties'] !== undefined || schema['unevaluatedItems'] !== undefined)
+      this.tracksEvaluated = true
+
+    const patterns = Object.keys((schema['patternProperties'] as SchemaObject | undefined) ?? {})
+    if (typeof schema['pattern'] === 'string') patterns.push(schema['pattern'])
+    for (const pattern of patterns) {
+      const patternProblem = this.#compile(pattern)
+      if (patternProblem !== null) return patternProblem
+    }
+    for (const inner of innerSchemas(schema)) this.#open.push({ schema: inner, base })
+    return null
+  }
+
+  /** Notes the names that others may refer to; returns the address that references inside are relative to. */
+  #register(schema: SchemaObject, outer: string): string {
+    let base = outer
+    const id = schema['$id']
+    if (typeof id === 'string' && id.startsWith('#')) this.#anchors.set(base + id, schema)
+    else if (typeof id === 'string' && URL.canParse(id, outer)) {
+      base = withoutFragment(new URL(id, outer).href)
+      this.#documents.set(base, schema)
+    }
+    for (const word of ['$anchor', '$dynamicAnchor']) {
+      const anchor = schema[word]
+      if (typeof anchor === 'string') this.#anchors.set(`${base}#${anchor}`, schema)
+    }
+    return base
+  }
+
+  #resolve({ schema, base, reference }: Place & { reference: string }): string | null {
+    const missing = `can't resolve reference ${JSON.stringify(reference.slice(0, 200))}`
+    if (!URL.canParse(reference, base)) return missing
+    const address = new URL(reference, base)
+    const document = withoutFragment(address.href)
+    const fragment = decoded(address.hash.slice(1))
+    const found =
+      fragment === '' || fragment.startsWith('/')
+        ? pointed(this.#documents.get(document), fragment)
+        : this.#anchors.get(`${document}#${fragment}`)
+    if (typeof found === 'boolean') this.targets.set(schema, found)
+    else if (isObject(found)) {
+      this.targets.set(schema, found)
+      this.#open.push({ schema: found, base: document })
+    } else return missing
+    return null
+  }
+
+  #compile(source: string): string | null {
+    if (this.patterns.has(source) || this.#unusable.has(source)) return null
+    if (this.patterns.size + this.#unusable.size >= patternsMax) return `it has more than ${patternsMax} patterns`
+    const result = linearPattern(source)
+    if (result.ok) this.patterns.set(source, result.pattern)
+    else if (this.#options.unusablePatterns === 'ignore') this.#unusable.add(source)
+    else return result.reason
+    return null
+  }
+}
+
+function* innerSchemas(schema: SchemaObject): Generator<SchemaObject> {
+  for (const word of schemaWords) {
+    const inner = schema[word]
+    if (isObject(inner)) yield inner
+    else if (Array.isArray(inner)) yield* inner.filter(isObject)
+  }
+  for (const word of schemaListWords) yield* ((schema[word] as unknown[] | undefined) ?? []).filter(isObject)
+  for (const word of schemaMapWords)
+    yield* Object.values((schema[word] as SchemaObject | undefined) ?? {}).filter(isObject)
+}
+
+function pointed(document: unknown, pointer: string): unknown {
+  let found = document
+  for (const part of pointer.split('/').slice(1)) {
+    const key = part.replaceAll('~1', '/').replaceAll('~0', '~')
+    if (typeof found !== 'object' || found === null || !Object.hasOwn(found, key)) return undefined
+    found = (found as SchemaObject)[key]
+  }
+  return found
+}
+
+function withoutFragment(address: string): string {
+  const at = address.indexOf('#')
+  return at === -1 ? address : address.slice(0, at)
+}
+
+function decoded(fragment: string): string {
+  try {
+    return decodeURIComponent(fragment)
+  } catch {
+    return fragment
+  }
+}
