@@ -9,6 +9,7 @@ import { AppError } from '../errors/app-error.ts'
 import type { Clock } from '../kit/clock.ts'
 import type { Ids } from '../kit/ids.ts'
 import type { ModelConfigs } from '../models/model.ts'
+import { ownConversation } from '../runs/conversation-names.ts'
 import type { RunLog } from '../runs/run-parts.ts'
 import type { StartRequest } from '../runs/start-request.ts'
 import type { RunService } from '../runs/run-service.ts'
@@ -131,13 +132,10 @@ export class ComparisonService {
   }
 
   /** The newest one that waits for a vote. */
-  async pending(owner: string, conversationId: string): Promise<ComparisonRow | null> {
+  async pending(owner: string, conversationName: string): Promise<ComparisonRow | null> {
     const { store } = this.parts
-    const conversation = await store.readConversation(conversationId)
-    if (conversation === undefined || conversation.owner !== owner) {
-      throw new AppError('conversation_not_found', `There is no conversation ${JSON.stringify(conversationId)}.`)
-    }
-    const filter = { owner, conversationId, unvoted: true, limit: 20 }
+    const conversation = await ownConversation(store, owner, conversationName)
+    const filter = { owner, conversationId: conversation.id, unvoted: true, limit: 20 }
     for (const row of await store.listComparisons({ ...filter, state: ['pending'] })) await this.settlement.settled(row)
     return (await store.listComparisons({ ...filter, state: ['ready'], limit: 1 }))[0] ?? null
   }
@@ -145,16 +143,10 @@ export class ComparisonService {
   /** A comparison of two answers that are there already. From now on the first of them is the history. */
   async create(owner: string, request: CreateRequest): Promise<ComparisonRow> {
     const { store, ids, clock } = this.parts
-    const conversation = await store.readConversation(request.conversationId)
-    if (conversation === undefined || conversation.owner !== owner) {
-      throw new AppError(
-        'conversation_not_found',
-        `There is no conversation ${JSON.stringify(request.conversationId)}.`,
-      )
-    }
-    await this.message(request.conversationId, request.userMessageId, 'user')
-    const a = await this.message(request.conversationId, request.messageA, 'assistant')
-    const b = await this.message(request.conversationId, request.messageB, 'assistant')
+    const { id: conversationId } = await ownConversation(store, owner, request.conversationId)
+    await this.message(conversationId, request.userMessageId, 'user')
+    const a = await this.message(conversationId, request.messageA, 'assistant')
+    const b = await this.message(conversationId, request.messageB, 'assistant')
     if (a.id === b.id || (a.runId !== null && a.runId === b.runId)) {
       throw new AppError('invalid_request', 'Two different answers are needed for a comparison; these are one.')
     }
@@ -166,6 +158,7 @@ export class ComparisonService {
       id: ids(),
       owner,
       ...request,
+      conversationId,
       runA: a.runId,
       runB: b.runId,
       state,

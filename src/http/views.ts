@@ -3,6 +3,7 @@
 
 import { z } from 'zod'
 import { isoTime } from '../kit/clock.ts'
+import { shownConversationId, shownConversationIdOrNull } from '../kit/conversation-id.ts'
 import type { InteractionRow, MessageRow, NewConversation, RunRow } from '../stores/store.ts'
 
 const time = z.string().describe('ISO 8601, UTC')
@@ -15,6 +16,11 @@ function times<Name extends string>(fields: Record<Name, number | null>): Record
       [`${name}Ms`, at],
     ]),
   )
+}
+
+/** Tells the client its conversation before the first frame. Names may hold any characters; a header may not. */
+export function conversationHeader(conversationId: string | null): Record<string, string> {
+  return conversationId === null ? {} : { 'x-conversation-id': encodeURIComponent(shownConversationId(conversationId)) }
 }
 
 export const conversationView = z.object({
@@ -34,9 +40,11 @@ export const conversationView = z.object({
 })
 
 export function toConversation(row: NewConversation): z.infer<typeof conversationView> {
-  return { id: row.id, title: row.title, ...times({ createdAt: row.createdAt, updatedAt: row.updatedAt }) } as z.infer<
-    typeof conversationView
-  >
+  return {
+    id: shownConversationId(row.id),
+    title: row.title,
+    ...times({ createdAt: row.createdAt, updatedAt: row.updatedAt }),
+  } as z.infer<typeof conversationView>
 }
 
 export const messageView = z.object({
@@ -54,7 +62,7 @@ export const messageView = z.object({
 export function toMessage(row: MessageRow): z.infer<typeof messageView> {
   return {
     id: row.id,
-    conversationId: row.conversationId,
+    conversationId: shownConversationId(row.conversationId),
     role: row.role,
     content: row.content,
     createdAt: isoTime(row.createdAt),
@@ -92,7 +100,7 @@ export function toRun(row: RunRow): z.infer<typeof runView> {
   return {
     runId: row.id,
     agentId: row.agentId,
-    conversationId: row.conversationId,
+    conversationId: shownConversationIdOrNull(row.conversationId),
     status: runStatusWord(row.status),
     attempt: row.attempt,
     cursor: String(row.lastSeq),
@@ -155,7 +163,7 @@ export function toConfirmation(row: InteractionRow): z.infer<typeof confirmation
   return {
     id: row.id,
     runId: row.runId,
-    conversationId: row.conversationId,
+    conversationId: shownConversationIdOrNull(row.conversationId),
     toolCallId: row.callId,
     toolName: row.toolName,
     message: row.prompt,

@@ -42,6 +42,10 @@ async function ask(rig: Rig, request: Parameters<Rig['start']>[0] = {}): Promise
   return run.id
 }
 
+async function named(rig: Rig, name: string): Promise<string> {
+  return (await rig.store.findConversationByName('ada', name))?.id ?? assert.fail(`no conversation ${name}`)
+}
+
 async function specOf(rig: Rig, runId: string): Promise<RunSpec> {
   const [accepted] = await rig.events(runId)
   assert.ok(accepted?.type === 'run.accepted')
@@ -64,7 +68,7 @@ describe('an answer asked for again', () => {
         await ask(rig, { regenerate: true, input: '' })
 
         assert.deepEqual(asText(prompts[2] ?? []), ['user: first', 'assistant: One.', 'user: second'])
-        assert.deepEqual(short(await rig.store.allMessages('c', { limit: 100 })), [
+        assert.deepEqual(short(await rig.store.allMessages(await named(rig, 'c'), { limit: 100 })), [
           'user: first (active)',
           'assistant: One. (active)',
           'user: second (active)',
@@ -90,7 +94,7 @@ describe('an answer asked for again', () => {
       await ask(rig, { regenerate: true })
 
       assert.deepEqual(asText(prompts[2] ?? []), ['user: first'])
-      assert.deepEqual(short(await rig.store.listMessages('c', { limit: 100 })), [
+      assert.deepEqual(short(await rig.store.listMessages(await named(rig, 'c'), { limit: 100 })), [
         'user: first (active)',
         'assistant: Three. (active)',
       ])
@@ -107,7 +111,7 @@ describe('an answer asked for again', () => {
         const failed = await ask(rig, { regenerate: true })
 
         assert.equal((await rig.store.readRun(failed))?.status, 'failed')
-        assert.deepEqual(short(await rig.store.listMessages('c', { limit: 100 })), [
+        assert.deepEqual(short(await rig.store.listMessages(await named(rig, 'c'), { limit: 100 })), [
           'user: first (active)',
           'assistant: One. (active)',
         ])
@@ -195,7 +199,7 @@ describe('a configuration', () => {
   it('that nobody has is refused before anything is stored', async () => {
     await withAnswers([], async (rig) => {
       await assert.rejects(rig.start({ conversationId: 'c', config: 'none' }), { code: 'unknown_config' })
-      assert.equal(await rig.store.readConversation('c'), undefined)
+      assert.equal(await rig.store.findConversationByName('ada', 'c'), undefined)
     })
   })
 })
@@ -226,7 +230,7 @@ describe('runs that start together', () => {
         assert.deepEqual(asText(prompt), ['user: first', 'assistant: One.', 'user: second'])
       assert.equal(prompts.length, 3)
       // Which of the two was stored first is chance.
-      assert.deepEqual(short(await rig.store.allMessages('c', { limit: 100 })).toSorted(), [
+      assert.deepEqual(short(await rig.store.allMessages(await named(rig, 'c'), { limit: 100 })).toSorted(), [
         'assistant: Hello. (active)',
         'assistant: Hello. (superseded)',
         'assistant: One. (active)',

@@ -4,9 +4,11 @@
 
 import { createHash } from 'node:crypto'
 import { AppError } from '../errors/app-error.ts'
+import { namedConversationId, shownConversationId } from '../kit/conversation-id.ts'
 import { sortedJson } from '../kit/sorted-json.ts'
 import type { NewEvent, RunEvent, RunSpec } from '../journal/event.ts'
 import type { AcceptBeside, AcceptInput, MessageRow, RunRow } from '../stores/store.ts'
+import { conversationNotFound, lookUpConversation } from './conversation-names.ts'
 import type { RunParts } from './run-parts.ts'
 import { specFor } from './run-spec.ts'
 import type { Scheduler } from './scheduler.ts'
@@ -18,7 +20,8 @@ export type Started = { run: RunRow; outcome: 'accepted' | 'existing' }
 export type PlannedTurn = { conversationId: string; userMessageId: string; runIds: string[]; at: number }
 
 type Item = { request: StartRequest; spec: RunSpec; idempotency: AcceptInput['idempotency'] }
-type Place = { id: string; exists: boolean; announce: boolean }
+/** `announce`: the client sent no `conversationId`, and is told the one of the new conversation. */
+type Place = { id: string; exists: boolean; announce: boolean; name: string | null; alias?: string; unnamed?: true }
 type Question = { input: string; userMessageId: string; messages: MessageRow[]; supersedes: string[] | undefined }
 type Turn = { place: Place; behind: RunRow | undefined; at: number; question: Question; leader: string | undefined }
 
@@ -86,9 +89,9 @@ export class RunAcceptance {
    * stale, and the last of many would run out of tries. Between nodes the store decides.
    */
   private async inTurn<T>(request: StartRequest, work: () => Promise<T>): Promise<T> {
-    const { owner, conversationId, sessionId } = request
-    if (conversationId === undefined && sessionId === undefined) return await work()
-    const place = conversationId === undefined ? JSON.stringify([owner, sessionId]) : conversationId
+    const name = request.conversationId ?? request.sessionId
+    if (name === undefined) return await work()
+    const place = JSON.stringify([request.owner, name])
     const turn = (this.accepting.get(place) ?? Promise.resolve()).then(work, work)
     this.accepting.set(place, turn)
     try {
@@ -193,7 +196,10 @@ export class RunAcceptance {
       },
     ]
     if (place.announce)
-      first.push({ type: 'context.patch', data: { layer: 'session', patch: { conversationId: place.id } } })
+      first.push({
+        type: 'context.patch',
+        data: { layer: 'session', patch: { conversationId: shownConversationId(place.id) } },
+      })
     if (behind !== undefined) {
       first.push({
         type: 'diagnostic',
@@ -216,7 +222,7 @@ export class RunAcceptance {
       conversation: {
         expect: place.exists || leader !== undefined ? 'present' : 'absent',
         title: request.title ?? titleOf(question.input),
-        sessionKey: request.sessionId ?? null,
+        ...(leader === undefined ? namesOf(place) : { name: null }),
       },
       expectBehind: behind?.id ?? null,
       ...(leader === undefined ? {} : { joinTurnOf: leader }),
@@ -249,7 +255,7 @@ export class RunAcceptance {
 
   /** The last question of the conversation, with the answer that a new one takes the place of. */
   private async questionAgain(place: Place): Promise<Question> {
-    if (!place.exists) throw conversationNotFound(place.id)
+    if (!place.exists) throw conversationNotFound(shownConversationId(place.id))
     const rows = await this.parts.store.allMessages(place.id, { limit: regenerateRowsMax })
     const asked = rows.findLast((row) => row.role === 'user' && row.state === 'active')
     if (asked === undefined) {
@@ -262,27 +268,32 @@ export class RunAcceptance {
     return { input: asked.content, userMessageId: asked.id, messages: [], supersedes: old.map((row) => row.id) }
   }
 
-  /**
-   * An id that nobody has is taken for the caller; somebody else's does not exist. `announce`: the caller did not
-   * name the conversation and has to be told its id.
-   */
+  /** The conversation that the request names, or where a new one is to be created. */
   private async findConversation(request: StartRequest): Promise<Place> {
     const { store, ids } = this.parts
-    if (request.conversationId !== undefined) {
-      const found = await store.readConversation(request.conversationId)
-      if (found !== undefined && found.owner !== request.owner) throw conversationNotFound(request.conversationId)
-      return { id: request.conversationId, exists: found !== undefined, announce: false }
-    }
-    if (request.sessionId !== undefined) {
-      const found = await store.findConversationBySession(request.owner, request.sessionId)
-      if (found !== undefined) return { id: found.id, exists: true, announce: false }
-    }
-    return { id: ids(), exists: false, announce: true }
+    const { owner, conversationId, sessionId } = request
+    if (request.newConversationId !== undefined)
+      return { id: request.newConversationId, exists: false, announce: false, name: null }
+    const name = conversationId ?? sessionId
+    if (name === undefined) return { id: ids(), exists: false, announce: true, name: null, unnamed: true }
+    const alias = conversationId === undefined ? undefined : await this.freeName(owner, sessionId)
+    const found = await lookUpConversation(store, owner, name)
+    if (found === 'foreign') throw conversationNotFound(name)
+    const aliases = alias === undefined || alias === name ? {} : { alias }
+    if (found !== 'free') return { id: found.id, exists: true, announce: false, name: null, ...aliases }
+    const announce = conversationId === undefined
+    return { id: namedConversationId(ids(), name), exists: false, announce, name, ...aliases }
+  }
+
+  /** The name, unless it means another conversation already: then it keeps that meaning. */
+  private async freeName(owner: string, name: string | undefined): Promise<string | undefined> {
+    if (name === undefined) return undefined
+    return (await lookUpConversation(this.parts.store, owner, name)) === 'free' ? name : undefined
   }
 }
 
-export function conversationNotFound(id: string): AppError {
-  return new AppError('conversation_not_found', `There is no conversation ${JSON.stringify(id)}.`)
+function namesOf({ name, alias, unnamed }: Place): Pick<NonNullable<AcceptInput['conversation']>, 'name'> {
+  return { name, ...(alias === undefined ? {} : { alias }), ...(unnamed === undefined ? {} : { unnamed }) }
 }
 
 /** The first message titles a conversation that has no title. */

@@ -9,8 +9,12 @@ export type StartRequest = {
   /** Earlier messages that the client sent along; they count only where the conversation has no history of its own. */
   earlier: { role: 'user' | 'assistant'; content: string }[]
   agentId?: string
+  /** The client's name for the conversation, or an id that the server minted; see `conversation-names.ts`. */
   conversationId?: string
+  /** The same, and a second name if `conversationId` is given too. */
   sessionId?: string
+  /** An id that the family minted for a conversation that is new; then the two above are absent. */
+  newConversationId?: string
   context?: Record<string, unknown>
   model?: string
   temperature?: number

@@ -125,7 +125,16 @@ export type AcceptInput = {
    * `absent`: inserts the conversation. `present`: it must exist and belong to the run's owner.
    * When that is not so, `accept_stale`: read again.
    */
-  conversation: { expect: 'absent' | 'present'; title: string | null; sessionKey: string | null } | null
+  conversation: {
+    expect: 'absent' | 'present'
+    title: string | null
+    /** The owner's name for it, bound to it; `accept_stale` if it names another conversation of the owner. */
+    name: string | null
+    /** A second name: bound if the owner uses it for no conversation yet. */
+    alias?: string
+    /** The request that creates it named no conversation. */
+    unnamed?: true
+  } | null
   /**
    * The newest run of the conversation that had not ended when the caller looked; `accept_stale` when another has come or this one has ended.
    * With `joinTurnOf` the runs of that turn and of later ones do not count: it is what stands before the turn.
@@ -373,7 +382,10 @@ export interface Store {
   // Conversations and messages
   createConversation(row: NewConversation): Promise<void>
   readConversation(id: string): Promise<ConversationRow | undefined>
-  findConversationBySession(owner: string, sessionKey: string): Promise<ConversationRow | undefined>
+  /** By a name that this owner's clients chose; see `AcceptInput.conversation`. */
+  findConversationByName(owner: string, name: string): Promise<ConversationRow | undefined>
+  /** The one that was created as `unnamed` last. */
+  newestUnnamedConversation(owner: string): Promise<ConversationRow | undefined>
   /** Last used first: in the order of what happened, not of `updatedAt`, since the clock may be set. */
   listConversations(owner: string, page: { limit: number; before?: { id: string } }): Promise<ConversationRow[]>
   /** Of the conversations whose id begins with `prefix`: how many there are, and in how many a run has not ended. */

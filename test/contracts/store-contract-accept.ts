@@ -38,7 +38,7 @@ export function acceptContract(open: OpenStore): void {
       opened(async ({ store, reopen }) => {
         const input = inConversation('r', 'c', 'absent', {
           title: 'Hello',
-          sessionKey: 's',
+          name: 's',
           messages: [message('m1', 'c', { runId: 'r' }), message('m2', 'c')],
           events: [delta(1), delta(2)],
         })
@@ -71,7 +71,7 @@ export function acceptContract(open: OpenStore): void {
             updatedAt: start,
             lastMessageAt: start,
           })
-          assert.equal((await from.findConversationBySession(owner, 's'))?.id, 'c')
+          assert.equal((await from.findConversationByName(owner, 's'))?.id, 'c')
           assert.deepEqual(await from.readMessage('m1'), message('m1', 'c', { runId: 'r' }))
         }
       }),
@@ -211,10 +211,10 @@ export function acceptContract(open: OpenStore): void {
     )
 
     test(
-      'of two first runs of one session at once creates one conversation',
+      'of two first runs under one name at once creates one conversation',
       opened(async ({ store }) => {
         const outcomes = await Promise.allSettled(
-          ['c1', 'c2', 'c3'].map((id) => store.accept(inConversation(`r-${id}`, id, 'absent', { sessionKey: 's' }))),
+          ['c1', 'c2', 'c3'].map((id) => store.accept(inConversation(`r-${id}`, id, 'absent', { name: 's' }))),
         )
 
         assert.equal(outcomes.filter(({ status }) => status === 'fulfilled').length, 1)
@@ -223,14 +223,42 @@ export function acceptContract(open: OpenStore): void {
     )
 
     test(
-      'keeps session keys apart by owner',
+      'keeps names apart by owner',
       opened(async ({ store }) => {
-        await store.accept(inConversation('r1', 'c1', 'absent', { sessionKey: 's' }))
-        await store.accept(inConversation('r2', 'c2', 'absent', { sessionKey: 's', runOwner: 'bob' }))
+        await store.accept(inConversation('r1', 'c1', 'absent', { name: 's' }))
+        await store.accept(inConversation('r2', 'c2', 'absent', { name: 's', runOwner: 'bob' }))
 
-        assert.equal((await store.findConversationBySession(owner, 's'))?.id, 'c1')
-        assert.equal((await store.findConversationBySession('bob', 's'))?.id, 'c2')
-        assert.equal(await store.findConversationBySession('carol', 's'), undefined)
+        assert.equal((await store.findConversationByName(owner, 's'))?.id, 'c1')
+        assert.equal((await store.findConversationByName('bob', 's'))?.id, 'c2')
+        assert.equal(await store.findConversationByName('carol', 's'), undefined)
+      }),
+    )
+
+    test(
+      'binds a second name only if it means no other conversation of the owner',
+      opened(async ({ store }) => {
+        await store.accept(inConversation('r1', 'c1', 'absent', { name: 'one', alias: 'both' }))
+        await store.accept(inConversation('r2', 'c2', 'absent', { name: 'two', alias: 'both' }))
+
+        const named = async (name: string) => (await store.findConversationByName(owner, name))?.id
+        assert.deepEqual([await named('one'), await named('two'), await named('both')], ['c1', 'c2', 'c1'])
+      }),
+    )
+
+    test(
+      'remembers the newest conversation of an owner that was started without a name',
+      opened(async ({ store }) => {
+        assert.equal(await store.newestUnnamedConversation(owner), undefined)
+        await store.accept(inConversation('r1', 'c1', 'absent', { unnamed: true, createdAt: start + 1 }))
+        await store.accept(inConversation('r2', 'c2', 'absent', { unnamed: true, createdAt: start + 2 }))
+        await store.accept(inConversation('r3', 'c3', 'absent', { name: 'n', createdAt: start + 3 }))
+        await store.accept(
+          inConversation('r4', 'c4', 'absent', { unnamed: true, runOwner: 'bob', createdAt: start + 4 }),
+        )
+        await store.createConversation({ id: 'c5', owner, title: null, createdAt: start + 5, updatedAt: start + 5 })
+
+        assert.equal((await store.newestUnnamedConversation(owner))?.id, 'c2')
+        assert.equal((await store.newestUnnamedConversation('bob'))?.id, 'c4')
       }),
     )
 
@@ -297,7 +325,7 @@ export function acceptContract(open: OpenStore): void {
         await assert.rejects(
           store.accept(
             inConversation('r2', 'c2', 'absent', {
-              sessionKey: 's',
+              name: 's',
               messages: [message('m', 'c2'), message('taken', 'c2')],
               idempotency: { key: 'k', route: 'r', fingerprint: 'f' },
             }),
@@ -309,7 +337,7 @@ export function acceptContract(open: OpenStore): void {
         assert.equal(await store.readConversation('c2'), undefined)
         assert.equal(await store.readMessage('m'), undefined)
         assert.equal(await store.findIdempotent(owner, 'r', 'k'), undefined)
-        assert.equal(await store.findConversationBySession(owner, 's'), undefined)
+        assert.equal(await store.findConversationByName(owner, 's'), undefined)
         assert.deepEqual((await store.readEvents('r2', 0, 10)).events, [])
       }),
     )

@@ -152,7 +152,7 @@ export function conversationContract(open: OpenStore): void {
             store.accept(
               inConversation(`r-${id}`, id, 'absent', {
                 claim: claimNow,
-                sessionKey: `s-${id}`,
+                name: `s-${id}`,
                 messages: [message(`m-${id}`, id)],
                 idempotency: { key: id, route: 'r', fingerprint: 'f' },
               }),
@@ -179,7 +179,7 @@ export function conversationContract(open: OpenStore): void {
               await from.readInteraction(`i-r-${id}`),
               await from.readBlob(`b-r-${id}`),
               await from.findIdempotent(owner, 'r', id),
-              await from.findConversationBySession(owner, `s-${id}`),
+              await from.findConversationByName(owner, `s-${id}`),
               (await from.readEvents(`r-${id}`, 0, 10)).events[0],
             ].filter((value) => value !== undefined).length
           assert.equal(await left('c'), 0)

@@ -46,11 +46,14 @@ export function inConversation(
     runOwner?: string
     createdAt?: number
     title?: string | null
-    sessionKey?: string | null
+    name?: string | null
+    alias?: string
+    unnamed?: true
   } = {},
 ): AcceptInput {
-  const { title = null, sessionKey = null, ...rest } = changes
-  const input = acceptInput(id, { conversation: { expect, title, sessionKey }, ...rest })
+  const { title = null, name = null, alias, unnamed, ...rest } = changes
+  const names = { name, ...(alias === undefined ? {} : { alias }), ...(unnamed === undefined ? {} : { unnamed }) }
+  const input = acceptInput(id, { conversation: { expect, title, ...names }, ...rest })
   return { ...input, run: { ...input.run, conversationId } }
 }
 

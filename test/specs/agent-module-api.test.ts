@@ -364,9 +364,10 @@ describe('keys: user, conversation and session', () => {
     const second = await house.chatToEnd(user, { input: `two ${user}`, sessionId })
     const other = await house.chatToEnd(stranger, { input: `three ${stranger}`, sessionId })
 
-    const conversationOf = (frames: typeof first) => frames[0]?.json.data.conversationId as string
-    assert.equal(conversationOf(second), conversationOf(first))
-    assert.notEqual(conversationOf(other), conversationOf(first))
+    // Each client sees the name that it chose; the stranger's conversation is another one with the same name.
+    for (const frames of [first, second, other]) assert.equal(frames[0]?.json.data.conversationId, sessionId)
+    const [askedByStranger] = await house.asked(stranger)
+    assert.equal(talkOf(askedByStranger).length, 1)
     // Told once, to whom it is news.
     assert.ok(eventNames(first).includes('context.patch'))
     assert.ok(!eventNames(second).includes('context.patch'))
@@ -432,11 +433,10 @@ describe('keys: user, conversation and session', () => {
     assert.deepEqual(asSomeone.body, [])
   })
 
-  test('a conversationId that nobody has is taken for the caller; another user’s is 404 and stays untouched', async () => {
+  test('an id that the server minted is global: another user’s is 404 and stays untouched', async () => {
     const user = someone()
-    const conversationId = `conv_${user}`
-    const frames = await house.chatToEnd(user, { input: 'mine', conversationId })
-    assert.equal(frames[0]?.json.data.conversationId, conversationId)
+    const frames = await house.chatToEnd(user, 'mine')
+    const conversationId = frames[0]?.json.data.conversationId as string
 
     const foreign = await house.chat(someone(), { input: 'let me in', conversationId })
     await foreign.ended()

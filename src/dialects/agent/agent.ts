@@ -8,6 +8,7 @@ import { isoTime } from '../../kit/clock.ts'
 import type { EventData, EventOf, RunEvent, ToolOutcome } from '../../journal/event.ts'
 import { type Dialect, emit, type Frame, type Projection, silent } from '../dialect.ts'
 import { sseFrame, sseHeaders } from '../sse-encoding.ts'
+import { shownConversationIdOrNull } from '../../kit/conversation-id.ts'
 
 type ToolStatus = 'queued' | 'running' | 'awaiting_input' | 'succeeded' | 'failed' | 'cancelled'
 
@@ -103,7 +104,8 @@ export const agentDialect: Dialect<AgentState> = {
 }
 
 function startOf(state: AgentState, event: EventOf<'run.accepted'>): object {
-  const { conversationId, sessionId, input, spec } = event.data
+  const { sessionId, input, spec } = event.data
+  const conversationId = shownConversationIdOrNull(event.data.conversationId)
   return {
     runId: state.runId,
     createdAt: isoTime(event.at),

@@ -11,6 +11,7 @@ import { isoTime } from '../../kit/clock.ts'
 import { type Dialect, emit, type Frame, type Projection, silent } from '../dialect.ts'
 import { blankLine, startsNewMessage } from '../message-text.ts'
 import { sseFrame, sseHeaders } from '../sse-encoding.ts'
+import { shownConversationIdOrNull } from '../../kit/conversation-id.ts'
 
 export type ChunksOptions = {
   /** False: no `chunk` frames. */
@@ -70,7 +71,7 @@ export function chunksDialect(options: ChunksOptions = {}): Dialect<ChunksState>
     step(state, event) {
       switch (event.type) {
         case 'run.accepted':
-          return silent({ ...state, conversationId: event.data.conversationId })
+          return silent({ ...state, conversationId: shownConversationIdOrNull(event.data.conversationId) })
         case 'text.delta': {
           if (!agentSteps) return silent(state)
           const { messageId, text } = event.data

@@ -5,6 +5,7 @@
 import type { EventData, RunEvent } from '../../journal/event.ts'
 import { isoTime } from '../../kit/clock.ts'
 import { chunksDialect, type ChunksState } from './chunks.ts'
+import { shownConversationIdOrNull } from '../../kit/conversation-id.ts'
 
 export type TraceEvent = { type: string; timestamp: string } & Record<string, unknown>
 
@@ -76,7 +77,7 @@ export function addToTrace(fold: TraceFold, event: RunEvent): void {
     case 'run.accepted':
       fold.owner = event.data.owner
       fold.acceptedAt = event.at
-      trace.conversation_id = event.data.conversationId
+      trace.conversation_id = shownConversationIdOrNull(event.data.conversationId)
       trace.user_message_id = event.data.userMessageId
       trace.config_id = event.data.spec.configName ?? null
       trace.pipeline_name = event.data.spec.agentId

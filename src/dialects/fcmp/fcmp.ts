@@ -12,6 +12,7 @@ import { type Dialect, type Frame, type Projection, silent } from '../dialect.ts
 import { sseFrame, sseHeaders } from '../sse-encoding.ts'
 import { type FcmpEnvelope, type FcmpType, type Violation, violationOf } from './envelope.ts'
 import { pendingKind, policyOf } from './pending-kind.ts'
+import { shownConversationIdOrNull } from '../../kit/conversation-id.ts'
 
 export type FcmpOptions = {
   /** What the `id` of a frame is: its address in the journal, as in every format, or FCMP's own `seq`. */
@@ -136,7 +137,7 @@ function accepted(state: FcmpState, data: EventData<'run.accepted'>): FcmpState 
   return {
     ...state,
     engine: data.spec.engine,
-    sessionId: data.sessionId ?? data.conversationId ?? state.runId,
+    sessionId: data.sessionId ?? shownConversationIdOrNull(data.conversationId) ?? state.runId,
     validated: data.spec.skill?.outputSchema !== undefined,
   }
 }

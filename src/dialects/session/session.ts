@@ -10,6 +10,7 @@ import { type Dialect, emit, type Frame, type Projection, silent } from '../dial
 import { blankLine, startsNewMessage } from '../message-text.ts'
 import { sseFrame, sseHeaders } from '../sse-encoding.ts'
 import { preview } from './preview.ts'
+import { shownConversationIdOrNull } from '../../kit/conversation-id.ts'
 
 type Call = {
   readonly name: string
@@ -43,7 +44,7 @@ export const sessionDialect: Dialect<SessionState> = {
   step(state, event) {
     switch (event.type) {
       case 'run.accepted': {
-        const agentId = event.data.conversationId ?? state.agentId
+        const agentId = shownConversationIdOrNull(event.data.conversationId) ?? state.agentId
         const isNewSession = event.data.newConversation === true || event.data.conversationId === null
         return emit({ ...state, agentId }, frameOf('start', { agentId, isNewSession }, event.at))
       }

@@ -37,8 +37,12 @@ export const chatBody = z
     maxTokens: z.number().int().positive().nullish(),
     max_tokens: z.number().int().positive().nullish(),
     userId: z.string().max(200).nullish().describe('Counts only where nobody is logged in.'),
-    conversationId: optionalId().describe('An id that nobody has yet is taken for you.'),
-    sessionId: optionalId(),
+    conversationId: optionalId().describe(
+      'Your name for the conversation; it counts for you only. If you have none of this name, it is created. Without conversationId and sessionId a new one starts.',
+    ),
+    sessionId: optionalId().describe(
+      'The same as conversationId; with both, conversationId counts and this becomes a second name.',
+    ),
     agentId: optionalId(),
     whenBusy: z
       .enum(['queue', 'reject', 'cancel'])

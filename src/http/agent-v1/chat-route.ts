@@ -4,6 +4,7 @@ import { z } from 'zod'
 import { dialectNamed, keepAliveMsOf } from '../formats.ts'
 import { callerOf, errorBody, type Server, type Services, userIdQuery } from '../routes.ts'
 import { startHeaders, startOrResume } from '../start-or-resume.ts'
+import { conversationHeader } from '../views.ts'
 import { chatBody, toStartRequest } from './chat-request.ts'
 
 export function chatRoute(server: Server, services: Services): void {
@@ -44,9 +45,7 @@ export function chatRoute(server: Server, services: Services): void {
         dialect,
         cursor,
         keepAliveMs: keepAliveMsOf(dialect, settings),
-        ...(run.conversationId === null
-          ? {}
-          : { headers: { 'x-conversation-id': encodeURIComponent(run.conversationId) } }),
+        headers: conversationHeader(run.conversationId),
         ...(started && start.onDisconnect === 'cancel'
           ? {
               onGone: () =>

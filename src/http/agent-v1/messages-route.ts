@@ -1,34 +1,68 @@
-// GET /v1/agent/messages: the stored messages under the key (user, conversation or
-// session). A view like any other; nothing lives only in memory.
+// /v1/agent/messages: the stored messages of the conversation that the caller names, by either of
+// its names; without a name those of the newest conversation that the caller started without one.
 
 import { z } from 'zod'
+import { findConversation } from '../../runs/conversation-names.ts'
+import type { ConversationRow } from '../../stores/store.ts'
 import { callerOf, errorBody, optionalFilter, type Server, type Services, userIdQuery } from '../routes.ts'
 import { messageView, toMessage } from '../views.ts'
 
 const newestMessages = 200
+/** The name that stands for "no name" if the caller never started a conversation without one. */
+const defaultName = 'default'
+
+const keyQuery = userIdQuery.extend({
+  conversationId: optionalFilter().describe('The name of the conversation; goes before sessionId.'),
+  sessionId: optionalFilter().describe('The same; both are one name space.'),
+})
 
 export function messagesRoute(server: Server, services: Services): void {
-  const { store } = services
+  const { store, runs } = services
   server.get(
     '/v1/agent/messages',
     {
       schema: {
         tags: ['Agent'],
         summary: 'The messages of a conversation or session',
-        description: 'The newest 200, ascending. A key that nobody used is an empty list.',
-        querystring: userIdQuery.extend({ conversationId: optionalFilter(), sessionId: optionalFilter() }),
+        description:
+          'The newest 200, ascending. Without conversationId and sessionId: those of the newest conversation that you started without either. An unknown name gives an empty list.',
+        querystring: keyQuery,
         response: { 200: z.array(messageView), 400: errorBody },
       },
     },
-    async (request) => {
-      const { userId } = callerOf(request, services)
-      const { conversationId, sessionId } = request.query
-      const conversation =
-        conversationId === undefined
-          ? await store.findConversationBySession(userId, sessionId ?? 'default')
-          : await store.readConversation(conversationId)
-      if (conversation === undefined || conversation.owner !== userId) return []
-      return (await store.listMessages(conversation.id, { limit: newestMessages })).map(toMessage)
+    async (request, reply) => {
+      const row = await conversationOf(callerOf(request, services).userId, request.query)
+      reply.header('cache-control', 'no-store')
+      return row === undefined ? [] : (await store.listMessages(row.id, { limit: newestMessages })).map(toMessage)
     },
   )
+
+  server.delete(
+    '/v1/agent/messages',
+    {
+      schema: {
+        tags: ['Agent'],
+        summary: 'Delete a conversation or session with its messages',
+        description:
+          'The conversation that GET with the same query shows, with its runs; a run that is under way is cancelled first. An unknown name is 204 too.',
+        querystring: keyQuery,
+        response: { 204: z.null(), 400: errorBody, 409: errorBody },
+      },
+    },
+    async (request, reply) => {
+      const { userId } = callerOf(request, services)
+      const row = await conversationOf(userId, request.query)
+      if (row !== undefined) await runs.deleteConversation(userId, row.id)
+      return reply.code(204).send(null)
+    },
+  )
+
+  async function conversationOf(
+    owner: string,
+    { conversationId, sessionId }: z.infer<typeof keyQuery>,
+  ): Promise<ConversationRow | undefined> {
+    const name = conversationId ?? sessionId
+    if (name !== undefined) return await findConversation(store, owner, name)
+    return (await store.newestUnnamedConversation(owner)) ?? (await findConversation(store, owner, defaultName))
+  }
 }

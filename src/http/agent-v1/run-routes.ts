@@ -4,7 +4,9 @@ import { z } from 'zod'
 import { openTimeline, type TimelineEntry, timelineEntries } from '../../dialects/agent/timeline.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { isoTime } from '../../kit/clock.ts'
+import { shownConversationIdOrNull } from '../../kit/conversation-id.ts'
 import type { RunStatus } from '../../journal/event.ts'
+import { conversationFilter } from '../../runs/conversation-names.ts'
 import type { RunRow } from '../../stores/store.ts'
 import { checkCursor, cursorOf } from '../cursor.ts'
 import { dialectNamed, keepAliveMsOf } from '../formats.ts'
@@ -82,7 +84,9 @@ export function runRoutes(server: Server, services: Services): void {
     },
     async (request) => {
       const { userId } = callerOf(request, services)
-      const { conversationId, status, limit, before } = request.query
+      const { status, limit, before } = request.query
+      const conversationId = await conversationFilter(store, userId, request.query.conversationId)
+      if (conversationId === null) return []
       const rows = await store.listRuns({
         owner: userId,
         limit,
@@ -233,7 +237,7 @@ export function runRoutes(server: Server, services: Services): void {
     return {
       runId: run.id,
       agentId: run.agentId,
-      conversationId: run.conversationId,
+      conversationId: shownConversationIdOrNull(run.conversationId),
       status: runStatusWord(run.status),
       // agent.start stands at acceptance, so that is where the timeline starts.
       startedAt: isoTime(run.createdAt),

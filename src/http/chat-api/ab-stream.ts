@@ -7,6 +7,7 @@ import type { Dialect } from '../../dialects/dialect.ts'
 import type { ComparisonRow } from '../../stores/store.ts'
 import { checkCursor } from '../cursor.ts'
 import type { Services } from '../routes.ts'
+import { conversationHeader } from '../views.ts'
 import { TwoArmSource } from './two-arm-source.ts'
 
 export type Attachment = {
@@ -41,7 +42,7 @@ export async function attachArms(
     keepAliveMs: settings.pingMs,
     headers: {
       'x-comparison-id': row.id,
-      'x-conversation-id': encodeURIComponent(row.conversationId),
+      ...conversationHeader(row.conversationId),
       'x-trace-id-a': runA.id,
       'x-trace-id-b': runB.id,
     },

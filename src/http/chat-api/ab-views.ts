@@ -6,6 +6,7 @@ import { configOf } from '../../comparisons/comparison.ts'
 import type { Interval } from '../../comparisons/rating.ts'
 import type { PositionMetrics, Tally, VoteMetrics } from '../../comparisons/vote-metrics.ts'
 import { isoTime } from '../../kit/clock.ts'
+import { shownConversationId } from '../../kit/conversation-id.ts'
 import type { ComparisonRow } from '../../stores/store.ts'
 
 const preference = z.enum(['a', 'b', 'tie', 'both_bad'])
@@ -39,7 +40,7 @@ export function toComparison(row: ComparisonRow): z.infer<typeof comparisonView>
   const open = row.preference !== null || row.state === 'failed'
   return {
     comparison_id: row.id,
-    conversation_id: row.conversationId,
+    conversation_id: shownConversationId(row.conversationId),
     user_prompt_mid: row.userMessageId,
     response_a_mid: row.messageA,
     response_b_mid: row.messageB,

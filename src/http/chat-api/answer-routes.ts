@@ -6,10 +6,12 @@ import type { FastifyReply } from 'fastify'
 import { z } from 'zod'
 import { AppError } from '../../errors/app-error.ts'
 import { cancelledStatus, statusOfErrorCode } from '../../errors/status.ts'
+import { shownConversationIdOrNull } from '../../kit/conversation-id.ts'
 import type { StartRequest } from '../../runs/start-request.ts'
 import type { RunRow } from '../../stores/store.ts'
 import type { Server, Services } from '../routes.ts'
 import { startHeaders, startOrResume } from '../start-or-resume.ts'
+import { conversationHeader } from '../views.ts'
 import { messagesMax, textOf } from './answers.ts'
 import { type ChatBody, chatBody, dialectFor, toStart } from './chat-body.ts'
 import { clientOf, clientQuery, sentenceBody } from './client.ts'
@@ -143,7 +145,7 @@ export function answerRoutes(server: Server, services: Services): void {
   )
 
   async function sendWhole(reply: FastifyReply, owner: string, run: RunRow): Promise<FastifyReply> {
-    const ids = { conversation_id: run.conversationId, trace_id: run.id }
+    const ids = { conversation_id: shownConversationIdOrNull(run.conversationId), trace_id: run.id }
     switch (run.status) {
       case 'succeeded': {
         const { message_id } = await readTrace(store, run.id)
@@ -195,10 +197,6 @@ function withKey(
   return { ...start, idempotency: key === undefined ? null : { key, route, body } }
 }
 
-/** Ids may hold any letters; a header may not. */
 function idHeaders(run: RunRow): Record<string, string> {
-  return {
-    'x-trace-id': run.id,
-    ...(run.conversationId === null ? {} : { 'x-conversation-id': encodeURIComponent(run.conversationId) }),
-  }
+  return { 'x-trace-id': run.id, ...conversationHeader(run.conversationId) }
 }

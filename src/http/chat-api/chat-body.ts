@@ -20,7 +20,9 @@ export const chatBody = z.object({
     .union([z.array(pair).max(10_000), pair, z.string()])
     .nullish()
     .describe('The question as [["User", text]]; instead of message.'),
-  conversation_id: optionalIdField.describe('Nothing starts a new conversation.'),
+  conversation_id: optionalIdField.describe(
+    'Your name for the conversation, or the id that the server gave it. Nothing starts a new one.',
+  ),
   config_name: name.describe('One of GET /api/get_configs; nothing means the default.'),
   is_refresh: optionalFlag.describe('Answer the last question of the conversation again; the old answer stays stored.'),
   client_sent_msg_ts: z.number().nullish().describe('When the client sent this, in epoch milliseconds.'),

@@ -4,8 +4,7 @@
 import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { AppError } from '../../errors/app-error.ts'
-import { conversationNotFound } from '../../runs/run-acceptance.ts'
-import type { ConversationRow, MessageRow, Store } from '../../stores/store.ts'
+import type { MessageRow, Store } from '../../stores/store.ts'
 import { type Caller, owns } from '../caller.ts'
 import { callerOf, type Services } from '../routes.ts'
 
@@ -48,16 +47,6 @@ export const optionalFlag = z
 export const sentenceBody = z
   .object({ error: z.string(), code: z.string() })
   .describe('What went wrong: a sentence for people, and a stable code.')
-
-export async function ownConversation(
-  store: Pick<Store, 'readConversation'>,
-  owner: string,
-  id: string,
-): Promise<ConversationRow> {
-  const row = await store.readConversation(id)
-  if (row === undefined || row.owner !== owner) throw conversationNotFound(id)
-  return row
-}
 
 /** The message that a request addresses by its id, with the owner of its conversation. */
 export async function ownMessage(

@@ -4,10 +4,12 @@ import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import type { Trace } from '../../dialects/chunks/trace.ts'
 import { isoTime } from '../../kit/clock.ts'
+import { shownConversationId } from '../../kit/conversation-id.ts'
+import { ownConversation } from '../../runs/conversation-names.ts'
 import type { ConversationRow, FeedbackSummary } from '../../stores/store.ts'
 import type { Server, Services } from '../routes.ts'
 import { type Entry, entriesOf, messagesMax } from './answers.ts'
-import { clientFields, clientOf, clientQuery, idField, ownConversation, sentenceBody } from './client.ts'
+import { clientFields, clientOf, clientQuery, idField, sentenceBody } from './client.ts'
 import { readTrace } from './read-trace.ts'
 
 const conversationView = z.object({
@@ -152,10 +154,8 @@ export function chatConversationRoutes(server: Server, services: Services): void
     async (request) => {
       const owner = clientOf(request, services)
       const row = await ownConversation(store, owner, request.body.conversation_id)
-      const open = await store.openRuns(row.id)
-      await Promise.all(open.map((run) => runs.cancel(owner, run.id, 'the conversation was deleted')))
-      await store.deleteConversation(row.id)
-      return { success: true as const, deleted_conversation_id: row.id }
+      await runs.deleteConversation(owner, row.id)
+      return { success: true as const, deleted_conversation_id: shownConversationId(row.id) }
     },
   )
 
@@ -180,7 +180,7 @@ export function chatConversationRoutes(server: Server, services: Services): void
 
 function toConversation(row: ConversationRow): z.infer<typeof conversationView> {
   return {
-    conversation_id: row.id,
+    conversation_id: shownConversationId(row.id),
     title: row.title ?? untitled,
     created_at: isoTime(row.createdAt),
     last_message_at: isoTime(row.lastMessageAt ?? row.createdAt),

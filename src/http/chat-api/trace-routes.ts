@@ -4,18 +4,12 @@
 import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { AppError } from '../../errors/app-error.ts'
+import { shownConversationIdOrNull } from '../../kit/conversation-id.ts'
+import { conversationFilter, ownConversation } from '../../runs/conversation-names.ts'
 import type { RunRow } from '../../stores/store.ts'
 import { owns } from '../caller.ts'
 import { callerOf, idParam, type Server, type Services } from '../routes.ts'
-import {
-  clientFields,
-  clientOf,
-  clientQuery,
-  optionalIdField,
-  ownConversation,
-  ownMessage,
-  sentenceBody,
-} from './client.ts'
+import { clientFields, clientOf, clientQuery, optionalIdField, ownMessage, sentenceBody } from './client.ts'
 import { readTrace } from './read-trace.ts'
 
 const traceView = z.object({
@@ -124,7 +118,7 @@ export function traceRoutes(server: Server, services: Services): void {
       return {
         success: true as const,
         cancelled_count: cancelled.length,
-        conversation_id: conversation_id ?? results[0]?.run.conversationId ?? null,
+        conversation_id: conversation_id ?? shownConversationIdOrNull(results[0]?.run.conversationId ?? null),
         trace_ids: cancelled,
       }
     },
@@ -133,19 +127,20 @@ export function traceRoutes(server: Server, services: Services): void {
   /** A trace is one run; a conversation is whatever is under way in it. */
   async function openRuns(
     request: FastifyRequest,
-    conversationId: string | undefined,
+    conversationName: string | undefined,
     traceId: string | undefined,
   ): Promise<RunRow[]> {
     if (traceId !== undefined) {
       const run = await store.readRun(traceId)
-      const elsewhere = conversationId !== undefined && run?.conversationId !== conversationId
-      if (run === undefined || !owns(callerOf(request, services), run) || elsewhere) throw traceNotFound(traceId)
+      if (run === undefined || !owns(callerOf(request, services), run)) throw traceNotFound(traceId)
+      const conversationId = await conversationFilter(store, run.owner, conversationName)
+      if (conversationId !== undefined && run.conversationId !== conversationId) throw traceNotFound(traceId)
       return [run]
     }
-    if (conversationId === undefined)
+    if (conversationName === undefined)
       throw new AppError('invalid_request', 'conversation_id missing: send conversation_id or trace_id.')
-    await ownConversation(store, clientOf(request, services), conversationId)
-    return await store.openRuns(conversationId)
+    const { id } = await ownConversation(store, clientOf(request, services), conversationName)
+    return await store.openRuns(id)
   }
 
   async function viewOf(run: RunRow): Promise<z.infer<typeof traceView>> {

@@ -10,6 +10,7 @@ import type { InteractionRow, InteractionStatus } from '../../stores/store.ts'
 import { actsAs } from '../caller.ts'
 import { callerOf, errorBody, idParam, optionalFilter, type Server, type Services, userIdQuery } from '../routes.ts'
 import { confirmationStatus, confirmationView, toConfirmation } from '../views.ts'
+import { conversationFilter } from '../../runs/conversation-names.ts'
 
 const params = z.object({ id: idParam })
 const payload = z
@@ -66,9 +67,12 @@ export function confirmationRoutes(server: Server, services: Services): void {
       },
     },
     async (request) => {
-      const { status, conversationId, runId, limit } = request.query
+      const { status, runId, limit } = request.query
+      const owner = callerOf(request, services).userId
+      const conversationId = await conversationFilter(store, owner, request.query.conversationId)
+      if (conversationId === null) return []
       const rows = await store.listInteractions({
-        owner: callerOf(request, services).userId,
+        owner,
         kind: 'confirmation',
         limit,
         ...(status === undefined ? {} : { status: storedStatuses[status] ?? [] }),

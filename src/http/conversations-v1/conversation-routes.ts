@@ -3,8 +3,8 @@
 
 import { z } from 'zod'
 import { AppError } from '../../errors/app-error.ts'
-import { conversationNotFound } from '../../runs/run-acceptance.ts'
-import type { ConversationRow, NewConversation } from '../../stores/store.ts'
+import { conversationNotFound, ownConversation } from '../../runs/conversation-names.ts'
+import type { NewConversation } from '../../stores/store.ts'
 import { callerOf, errorBody, idParam, optionalFilter, type Server, type Services, userIdQuery } from '../routes.ts'
 import { conversationView, messageView, runStatusWord, toConversation, toMessage } from '../views.ts'
 
@@ -58,7 +58,8 @@ export function conversationRoutes(server: Server, services: Services): void {
     },
     async (request) => {
       const { userId } = callerOf(request, services)
-      const last = request.query.before === undefined ? undefined : await own(userId, request.query.before)
+      const last =
+        request.query.before === undefined ? undefined : await ownConversation(store, userId, request.query.before)
       const rows = await store.listConversations(userId, {
         limit: request.query.limit,
         ...(last === undefined ? {} : { before: { id: last.id } }),
@@ -79,7 +80,7 @@ export function conversationRoutes(server: Server, services: Services): void {
       },
     },
     async (request) => {
-      const row = await own(callerOf(request, services).userId, request.params.conversationId)
+      const row = await ownConversation(store, callerOf(request, services).userId, request.params.conversationId)
       const [active] = await store.openRuns(row.id)
       return {
         ...toConversation(row),
@@ -104,9 +105,9 @@ export function conversationRoutes(server: Server, services: Services): void {
       },
     },
     async (request) => {
-      const row = await own(callerOf(request, services).userId, request.params.conversationId)
+      const row = await ownConversation(store, callerOf(request, services).userId, request.params.conversationId)
       const renamed = await store.renameConversation(row.id, titleOf(request.body.title), clock.now())
-      if (renamed === undefined) throw conversationNotFound(row.id)
+      if (renamed === undefined) throw conversationNotFound(request.params.conversationId)
       return toConversation(renamed)
     },
   )
@@ -125,10 +126,8 @@ export function conversationRoutes(server: Server, services: Services): void {
     },
     async (request, reply) => {
       const { userId } = callerOf(request, services)
-      const row = await own(userId, request.params.conversationId)
-      for (const run of await store.openRuns(row.id))
-        await services.runs.cancel(userId, run.id, 'the conversation was deleted')
-      await store.deleteConversation(row.id)
+      const row = await ownConversation(store, userId, request.params.conversationId)
+      await services.runs.deleteConversation(userId, row.id)
       return reply.code(204).send(null)
     },
   )
@@ -148,7 +147,7 @@ export function conversationRoutes(server: Server, services: Services): void {
       },
     },
     async (request, reply) => {
-      const row = await own(callerOf(request, services).userId, request.params.conversationId)
+      const row = await ownConversation(store, callerOf(request, services).userId, request.params.conversationId)
       const before = request.query.before === undefined ? undefined : await beforeOf(row.id, request.query.before)
       const rows = await store.listMessages(row.id, {
         limit: request.query.limit,
@@ -158,12 +157,6 @@ export function conversationRoutes(server: Server, services: Services): void {
       return rows.map(toMessage)
     },
   )
-
-  async function own(owner: string, id: string): Promise<ConversationRow> {
-    const row = await store.readConversation(id)
-    if (row === undefined || row.owner !== owner) throw conversationNotFound(id)
-    return row
-  }
 
   /** A time, or a message. */
   async function beforeOf(conversationId: string, text: string): Promise<{ createdAt: number } | { id: string }> {

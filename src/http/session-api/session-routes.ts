@@ -10,6 +10,7 @@ import type { Caller } from '../caller.ts'
 import { keepAliveMsOf } from '../formats.ts'
 import { callerOf, type Server, type Services, userIdQuery } from '../routes.ts'
 import { startHeaders, startOrResume } from '../start-or-resume.ts'
+import { conversationHeader } from '../views.ts'
 import { type SessionBody, sessionBody } from './session-body.ts'
 import { type Session, sessionFamily, sessionOf } from './sessions.ts'
 import { leaveUnknownBefore } from './unknown-outcomes.ts'
@@ -82,9 +83,7 @@ export function sessionRoutes(server: Server, services: Services): void {
         dialect: sessionDialect,
         cursor,
         keepAliveMs: keepAliveMsOf(sessionDialect, settings),
-        ...(run.conversationId === null
-          ? {}
-          : { headers: { 'x-conversation-id': encodeURIComponent(run.conversationId) } }),
+        headers: conversationHeader(run.conversationId),
         ...(started && start.onDisconnect === 'cancel'
           ? {
               onGone: () =>
@@ -138,7 +137,7 @@ function toStart(body: SessionBody, owner: string, session: Session): Omit<Start
     family: sessionFamily,
     input: body.message,
     earlier: [],
-    conversationId: session.agentId,
+    ...(session.isNew ? { newConversationId: session.agentId } : { conversationId: session.agentId }),
     workspace: session.workspace,
     // The model reads this; what it may do is decided by the workspace.
     context: {

@@ -5,6 +5,7 @@
 import { relative, resolve, sep } from 'node:path'
 import { AppError } from '../../errors/app-error.ts'
 import type { Ids } from '../../kit/ids.ts'
+import { findConversation } from '../../runs/conversation-names.ts'
 import type { Store } from '../../stores/store.ts'
 import type { Workspaces } from '../../tools/tool.ts'
 import type { Caller } from '../caller.ts'
@@ -14,12 +15,14 @@ export const sessionFamily = 'session'
 
 export type Session = {
   agentId: string
+  /** The id was minted for this request. */
+  isNew: boolean
   workspace: { dir: string; mode: 'edit' | 'ask' }
   files: string[]
 }
 
 export type SessionParts = {
-  store: Pick<Store, 'readConversation' | 'listRuns' | 'readEvents'>
+  store: Pick<Store, 'readConversation' | 'findConversationByName' | 'listRuns' | 'readEvents'>
   workspaces: Workspaces
   ids: Ids
   settings: { workspaceDir: string }
@@ -30,13 +33,13 @@ const ownDirectories = 'sessions'
 
 export async function sessionOf(body: SessionBody, caller: Caller, parts: SessionParts): Promise<Session> {
   const known = body.agentId == null ? undefined : await findSession(body.agentId.trim(), caller.userId, parts)
-  if (known?.workspace !== undefined) return { ...known, workspace: known.workspace, files: known.files }
+  if (known?.workspace !== undefined) return { ...known, workspace: known.workspace, files: known.files, isNew: false }
   const agentId = known?.agentId ?? `agt-${parts.ids()}`
   const mode = body.mode == null || body.mode === '' || body.mode === 'edit' ? 'edit' : 'ask'
   const asked = body.context?.workingDir?.trim() ?? ''
   const dir =
     asked === '' ? await parts.workspaces.open(`${ownDirectories}/${agentId}`) : await openNamed(asked, caller, parts)
-  return { agentId, workspace: { dir, mode }, files: body.context?.files ?? [] }
+  return { agentId, isNew: known === undefined, workspace: { dir, mode }, files: body.context?.files ?? [] }
 }
 
 type Found = { agentId: string; workspace: Session['workspace'] | undefined; files: string[] }
@@ -44,9 +47,9 @@ type Found = { agentId: string; workspace: Session['workspace'] | undefined; fil
 /** Undefined where nobody has such a session, and where somebody else has it: nobody can tell the two apart. */
 async function findSession(agentId: string, owner: string, { store }: SessionParts): Promise<Found | undefined> {
   if (!/^agt-[\w-]{1,100}$/.test(agentId)) return undefined
-  const conversation = await store.readConversation(agentId)
-  if (conversation === undefined || conversation.owner !== owner) return undefined
-  const [run] = await store.listRuns({ owner, conversationId: agentId, family: sessionFamily, limit: 1 })
+  const conversation = await findConversation(store, owner, agentId)
+  if (conversation === undefined) return undefined
+  const [run] = await store.listRuns({ owner, conversationId: conversation.id, family: sessionFamily, limit: 1 })
   const first = run === undefined ? undefined : (await store.readEvents(run.id, 0, 1)).events[0]
   // No run is kept any more, or none came over this API: the conversation goes on, and this request says how.
   if (first?.type !== 'run.accepted') return { agentId, workspace: undefined, files: [] }

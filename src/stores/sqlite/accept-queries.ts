@@ -83,16 +83,19 @@ export function acceptWriter(
 
     if (conversation !== null && run.conversationId !== null) {
       if (conversation.expect === 'absent') {
-        conversations.create({
-          id: run.conversationId,
-          owner: run.owner,
-          title: conversation.title,
-          createdAt: run.createdAt,
-          updatedAt: run.createdAt,
-        })
+        conversations.create(
+          {
+            id: run.conversationId,
+            owner: run.owner,
+            title: conversation.title,
+            createdAt: run.createdAt,
+            updatedAt: run.createdAt,
+          },
+          conversation.unnamed,
+        )
       } else conversations.takesTurn(run.conversationId, conversation.title, run.createdAt)
-      if (conversation.sessionKey !== null) {
-        conversations.bindSession(run.owner, conversation.sessionKey, run.conversationId)
+      for (const name of [conversation.name, conversation.alias]) {
+        if (name != null) conversations.bindName(run.owner, name, run.conversationId)
       }
     }
     const lastSeq = input.journal?.lastSeq ?? 0
@@ -144,9 +147,9 @@ export function acceptWriter(
     if (conversation.expect === 'absent' ? row !== undefined : row?.owner !== run.owner) {
       throw stale(`The conversation is ${row === undefined ? 'gone' : 'there already'}.`)
     }
-    if (conversation.sessionKey !== null) {
-      const bound = conversations.reader.bySession(run.owner, conversation.sessionKey)
-      if (bound !== undefined && bound.id !== run.conversationId) throw stale('The session has a conversation already.')
+    if (conversation.name !== null) {
+      const bound = conversations.reader.byName(run.owner, conversation.name)
+      if (bound !== undefined && bound.id !== run.conversationId) throw stale('The name has a conversation already.')
     }
     let turn: number | null = null
     if (joinTurnOf !== undefined) {

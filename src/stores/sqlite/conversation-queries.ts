@@ -1,4 +1,4 @@
-// Conversations and the session keys that lead to them.
+// Conversations, and the names that their owners' clients chose for them.
 
 import type { DatabaseSync } from 'node:sqlite'
 import { AppError } from '../../errors/app-error.ts'
@@ -28,9 +28,12 @@ function toConversation(row: Row): ConversationRow {
 
 export function conversationReader(db: DatabaseSync) {
   const byId = db.prepare(`SELECT ${columns} FROM conversations WHERE id = ?`)
-  const bySession = db.prepare(
-    `SELECT ${columns} FROM sessions JOIN conversations ON conversations.id = sessions.conversation_id
-     WHERE sessions.owner = ? AND sessions.session_key = ?`,
+  const byName = db.prepare(
+    `SELECT ${columns} FROM conversation_names AS names JOIN conversations ON conversations.id = names.conversation_id
+     WHERE names.owner = ? AND names.name = ?`,
+  )
+  const newestUnnamed = db.prepare(
+    `SELECT ${columns} FROM conversations WHERE owner = ? AND unnamed IS NOT NULL ORDER BY unnamed DESC LIMIT 1`,
   )
   const newest = db.prepare(
     `SELECT ${columns} FROM conversations WHERE owner = ? ORDER BY activity DESC, id DESC LIMIT ?`,
@@ -49,7 +52,8 @@ export function conversationReader(db: DatabaseSync) {
 
   return {
     read: (id: string) => one(byId.get(id)),
-    bySession: (owner: string, sessionKey: string) => one(bySession.get(owner, sessionKey)),
+    byName: (owner: string, name: string) => one(byName.get(owner, name)),
+    newestUnnamed: (owner: string) => one(newestUnnamed.get(owner)),
     list(owner: string, { limit, before }: { limit: number; before?: { id: string } }) {
       const rows = before === undefined ? newest.all(owner, limit) : newestBefore.all(owner, before.id, limit)
       return rows.map(toConversation)
@@ -67,8 +71,9 @@ export type ConversationWriter = ReturnType<typeof conversationWriter>
 export function conversationWriter(db: DatabaseSync) {
   const reader = conversationReader(db)
   const insert = db.prepare(
-    `INSERT INTO conversations (id, owner, title, created_at, updated_at, activity)
-     VALUES (?1, ?2, ?3, ?4, ?5, 1 + coalesce((SELECT max(activity) FROM conversations WHERE owner = ?2), 0))`,
+    `INSERT INTO conversations (id, owner, title, created_at, updated_at, activity, unnamed)
+     VALUES (?1, ?2, ?3, ?4, ?5, 1 + coalesce((SELECT max(activity) FROM conversations WHERE owner = ?2), 0),
+       CASE WHEN ?6 THEN 1 + coalesce((SELECT max(unnamed) FROM conversations WHERE owner = ?2 AND unnamed IS NOT NULL), 0) END)`,
   )
   const takesTurn = db.prepare(
     `UPDATE conversations SET title = coalesce(title, ?2), updated_at = ?3, activity = ${top} WHERE id = ?1`,
@@ -76,7 +81,7 @@ export function conversationWriter(db: DatabaseSync) {
   const rename = db.prepare(`UPDATE conversations SET title = ?2, updated_at = ?3, activity = ${top} WHERE id = ?1`)
   const touch = db.prepare(`UPDATE conversations SET updated_at = ?2, activity = ${top} WHERE id = ?1`)
   const bind = db.prepare(
-    'INSERT INTO sessions (owner, session_key, conversation_id) VALUES (?, ?, ?) ON CONFLICT (owner, session_key) DO NOTHING',
+    'INSERT INTO conversation_names (owner, name, conversation_id) VALUES (?, ?, ?) ON CONFLICT (owner, name) DO NOTHING',
   )
   const busy = db.prepare(`SELECT 1 FROM runs WHERE conversation_id = ? AND ${unfinished} LIMIT 1`)
   const runsOf = db.prepare('SELECT id FROM runs WHERE conversation_id = ?')
@@ -84,18 +89,19 @@ export function conversationWriter(db: DatabaseSync) {
 
   return {
     reader,
-    create(row: NewConversation): void {
+    create(row: NewConversation, unnamed = false): void {
       if (reader.read(row.id) !== undefined) {
         throw new AppError('accept_stale', 'A conversation with this id exists already. Read again, then retry.')
       }
-      insert.run(row.id, row.owner, row.title, row.createdAt, row.updatedAt)
+      insert.run(row.id, row.owner, row.title, row.createdAt, row.updatedAt, unnamed ? 1 : 0)
     },
     /** A title only where there is none yet. */
     takesTurn(id: string, title: string | null, at: number): void {
       takesTurn.run(id, title, at)
     },
-    bindSession(owner: string, sessionKey: string, conversationId: string): void {
-      bind.run(owner, sessionKey, conversationId)
+    /** A name that the owner uses already keeps its conversation. */
+    bindName(owner: string, name: string, conversationId: string): void {
+      bind.run(owner, name, conversationId)
     },
     rename(id: string, title: string | null, at: number): ConversationRow | null {
       rename.run(id, title, at)

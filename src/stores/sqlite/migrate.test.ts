@@ -63,3 +63,47 @@ test('a file of the first version keeps its runs in their order, and takes turns
     await store.close()
   }
 })
+
+test('conversations of an older file keep their names: ids that clients chose and sessions become names of their owner', async () => {
+  const file = join(folder, 'names.db')
+  const db = new DatabaseSync(file)
+  migrate(
+    db,
+    readMigrations().filter(({ number }) => number <= 5),
+  )
+  const ulid = (last: number) => `01J9ZZZZZZZZZZZZZZZZZZZZZ${last}`
+  const conversation = db.prepare('INSERT INTO conversations (id, owner, created_at, updated_at) VALUES (?, ?, ?, ?)')
+  const created: [id: string, at: number][] = [
+    ['conv_123', 1],
+    [ulid(1), 2],
+    [ulid(2), 3],
+    [ulid(3), 4],
+    [`agt-${ulid(4)}`, 5],
+    ['s', 6],
+  ]
+  for (const [id, at] of created) conversation.run(id, owner, start + at, start + at)
+  const session = db.prepare('INSERT INTO sessions VALUES (?, ?, ?)')
+  session.run(owner, 'by-session', ulid(1))
+  session.run(owner, 's', ulid(1))
+  const run = db.prepare(
+    "INSERT INTO runs (id, owner, family, agent_id, conversation_id, status, attempt, epoch, last_seq, created_at) VALUES (?, ?, 'agent', 'a', ?, 'succeeded', 1, 0, 0, ?)",
+  )
+  // The third was created by its first run, the fourth by hand before it.
+  for (const [id, at] of [...created.filter(([id]) => id !== ulid(3)), [ulid(3), 9] as const])
+    run.run(`r-${id}`, owner, id, start + at)
+  db.close()
+
+  const store = await openSqliteStore({ file, clock: systemClock })
+  try {
+    const named = async (name: string) => (await store.findConversationByName(owner, name))?.id
+    assert.equal(await named('conv_123'), 'conv_123')
+    assert.equal(await named('by-session'), ulid(1))
+    assert.equal(await named('s'), 's', 'a conversation id wins over a session of the same text')
+    assert.equal(await named(ulid(2)), undefined, 'minted ids are no names')
+    assert.equal(await named(`agt-${ulid(4)}`), undefined)
+    assert.equal(await store.findConversationByName('bob', 'conv_123'), undefined)
+    assert.equal((await store.newestUnnamedConversation(owner))?.id, ulid(2))
+  } finally {
+    await store.close()
+  }
+})

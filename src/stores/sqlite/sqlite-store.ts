@@ -142,7 +142,8 @@ function storeOf(file: string, queue: CommitQueue, tails: JournalTails, unlock: 
 
     createConversation: async (row) => void (await queue.run('createConversation', row)),
     readConversation: async (id) => reading(() => conversations.read(id)),
-    findConversationBySession: async (owner, sessionKey) => reading(() => conversations.bySession(owner, sessionKey)),
+    findConversationByName: async (owner, name) => reading(() => conversations.byName(owner, name)),
+    newestUnnamedConversation: async (owner) => reading(() => conversations.newestUnnamed(owner)),
     listConversations: async (owner, page) => reading(() => conversations.list(owner, page)),
     countConversations: async (prefix) => reading(() => conversations.count(prefix)),
     renameConversation: async (id, title, at) =>

@@ -1,0 +1,54 @@
+// Which conversation a client means. Names that clients choose count per owner; ids that the server
+// minted are global. `conversationId` and `sessionId` are one name space, and every API family asks here.
+
+import { AppError } from '../errors/app-error.ts'
+import type { ConversationRow, Store } from '../stores/store.ts'
+
+type NameStore = Pick<Store, 'findConversationByName' | 'readConversation'>
+
+/** `free`: the owner may create a conversation under this name. `foreign`: the server minted this id for another user. */
+export async function lookUpConversation(
+  store: NameStore,
+  owner: string,
+  name: string,
+): Promise<ConversationRow | 'free' | 'foreign'> {
+  const named = await store.findConversationByName(owner, name)
+  if (named !== undefined) return named
+  const byId = await store.readConversation(name)
+  if (byId === undefined) return 'free'
+  if (byId.owner === owner) return byId
+  // Older versions used a client's name as the id. It is a name of its owner, and says nothing to other users.
+  const nameOfOther = await store.findConversationByName(byId.owner, name)
+  return nameOfOther?.id === byId.id ? 'free' : 'foreign'
+}
+
+/** Undefined if the owner has no conversation of this name or id. */
+export async function findConversation(
+  store: NameStore,
+  owner: string,
+  name: string,
+): Promise<ConversationRow | undefined> {
+  const found = await lookUpConversation(store, owner, name)
+  return typeof found === 'string' ? undefined : found
+}
+
+/** Throws `conversation_not_found` if the owner has no conversation of this name or id. */
+export async function ownConversation(store: NameStore, owner: string, name: string): Promise<ConversationRow> {
+  const row = await findConversation(store, owner, name)
+  if (row === undefined) throw conversationNotFound(name)
+  return row
+}
+
+/** For lists: the id to filter by, undefined if no name is given, null if nothing can match. */
+export async function conversationFilter(
+  store: NameStore,
+  owner: string,
+  name: string | undefined,
+): Promise<string | null | undefined> {
+  if (name === undefined) return undefined
+  return (await findConversation(store, owner, name))?.id ?? null
+}
+
+export function conversationNotFound(name: string): AppError {
+  return new AppError('conversation_not_found', `There is no conversation ${JSON.stringify(name)}.`)
+}
