@@ -9,6 +9,7 @@ import { ComparisonService } from '../comparisons/comparison-service.ts'
 import { JobService } from '../jobs/job-service.ts'
 import { createLocalEngine } from '../engines/local/local-engine.ts'
 import { AppError } from '../errors/app-error.ts'
+import { createBrowserGuard } from '../http/browser-guard.ts'
 import { createAuthenticator } from '../http/caller.ts'
 import { createMetrics } from '../http/metrics.ts'
 import { buildServer } from '../http/server.ts'
@@ -166,6 +167,11 @@ export async function compose(
     rateLimitPerMinute: config.rateLimitPerMinute,
     corsOrigins: config.corsOrigins,
     trustProxy: config.trustProxy,
+    browserGuard: createBrowserGuard({
+      listenHost: config.host,
+      allowedHosts: config.allowedHosts,
+      corsOrigins: config.corsOrigins,
+    }),
   })
 
   return {

@@ -3,7 +3,8 @@ import { existsSync } from 'node:fs'
 import { basename, isAbsolute, join, resolve } from 'node:path'
 import { test } from 'node:test'
 import { AppError } from '../errors/app-error.ts'
-import { describeConfig, isLoopback, readConfig, unknownSettings } from './config.ts'
+import { isLoopback } from '../kit/loopback.ts'
+import { describeConfig, readConfig, unknownSettings } from './config.ts'
 
 const hash = 'a'.repeat(64)
 
@@ -118,7 +119,7 @@ test('every setting that is given is used', () => {
     ],
   )
   assert.equal(config.rateLimitPerMinute, 7)
-  assert.equal(config.trustProxy, true)
+  assert.equal(config.trustProxy, 1)
   assert.deepEqual(config.corsOrigins, ['https://a.example', 'http://localhost:5173'])
   assert.equal(config.engine, 'openclaw')
   assert.equal(config.engineFallback, 'none')
@@ -165,7 +166,7 @@ test('all problems are reported together, each with its variable, what was given
   assert.equal(said['PORT'], 'PORT is "70000"; it must be a whole number from 0 to 65535.')
   assert.match(said['POLYLOG_PING_MS'] ?? '', /"1e3".*whole number/)
   assert.equal(said['POLYLOG_ENGINE'], 'POLYLOG_ENGINE is "remote"; it must be one of local, openclaw.')
-  assert.match(said['POLYLOG_TRUST_PROXY'] ?? '', /true or false/)
+  assert.match(said['POLYLOG_TRUST_PROXY'] ?? '', /the number of proxies/)
   assert.match(said['OPENAI_BASE_URL'] ?? '', /http:\/\/ or https:\/\//)
   assert.match(said['POLYLOG_CORS_ORIGINS'] ?? '', /"https:\/\/a\.example\/path"/)
   assert.match(said['HOST'] ?? '', /without a port/)
@@ -239,4 +240,40 @@ test('neither problems nor the start-up description show a secret', () => {
 
 test('a misspelt setting is noticed', () => {
   assert.deepEqual(unknownSettings({ POLYLOG_PIGN_MS: '1', POLYLOG_PING_MS: '1', HOME: 'x' }), ['POLYLOG_PIGN_MS'])
+})
+
+test('POLYLOG_TRUST_PROXY is a number of proxies or their addresses; true means one', () => {
+  const read = (value: string) => readConfig({ POLYLOG_TRUST_PROXY: value }).trustProxy
+
+  for (const value of ['', '0', 'false', 'off', 'no']) assert.equal(read(value), false, value)
+  for (const value of ['1', 'true', 'YES', 'on']) assert.equal(read(value), 1, value)
+  assert.equal(read('2'), 2)
+  assert.deepEqual(read('10.0.0.1, 10.0.0.0/8,fd00::/8,Loopback'), ['10.0.0.1', '10.0.0.0/8', 'fd00::/8', 'loopback'])
+  for (const value of [
+    '11',
+    '-1',
+    '*',
+    'all',
+    '10.0.0.0/33',
+    '0.0.0.0/0',
+    '::/0',
+    '10.0.0.1/8/9',
+    '10.0.0.1,,x',
+    'proxy.example',
+  ])
+    assert.throws(() => read(value), /POLYLOG_TRUST_PROXY is .*number of proxies/, value)
+})
+
+test('POLYLOG_ALLOWED_HOSTS holds names and addresses, without scheme and port', () => {
+  const read = (value: string) => readConfig({ POLYLOG_ALLOWED_HOSTS: value }).allowedHosts
+
+  assert.deepEqual(read('App.example.com, *.example.org, [::1], 10.0.0.1, *'), [
+    'app.example.com',
+    '*.example.org',
+    '::1',
+    '10.0.0.1',
+    '*',
+  ])
+  for (const value of ['https://app.example.com', 'app.example.com:443', 'a*.example.com', '*.', 'a b'])
+    assert.throws(() => read(value), /POLYLOG_ALLOWED_HOSTS is .*without a scheme and a port/, value)
 })

@@ -3,11 +3,13 @@
 // together, by the names people typed. The names are a contract with operators:
 // add, never rename.
 
-import { BlockList, isIP } from 'node:net'
+import { isIP } from 'node:net'
 import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { AppError } from '../errors/app-error.ts'
 import { type AuthSettings, hasAuthSecret, userCharsMax } from '../http/caller.ts'
+import type { TrustProxy } from '../http/trust-proxy.ts'
+import { isLoopback } from '../kit/loopback.ts'
 import { SettingReader, urlWithoutSecrets } from './settings.ts'
 
 export const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
@@ -33,7 +35,10 @@ export type Config = {
   readonly auth: AuthSettings
   /** Requests a minute for each caller; 0 is off. */
   readonly rateLimitPerMinute: number
-  readonly trustProxy: boolean
+  /** How many proxies before the server are believed, or their addresses. */
+  readonly trustProxy: TrustProxy
+  /** Besides the address itself, `localhost` and loopback addresses. */
+  readonly allowedHosts: readonly string[]
   /** Empty: no CORS headers at all. */
   readonly corsOrigins: readonly string[]
   readonly engine: 'local' | 'openclaw'
@@ -127,7 +132,8 @@ function build(read: SettingReader): Config {
     openaiClient: read.oneOf('POLYLOG_OPENAI_CLIENT', ['lean', 'ai-sdk']) ?? 'lean',
     auth: readAuth(read, loopback),
     rateLimitPerMinute: read.whole('POLYLOG_RATE_LIMIT', loopback ? 0 : 600, 0, 1_000_000),
-    trustProxy: read.boolean('POLYLOG_TRUST_PROXY', false),
+    trustProxy: readTrustProxy(read.text('POLYLOG_TRUST_PROXY'), read),
+    allowedHosts: readAllowedHosts(read.list('POLYLOG_ALLOWED_HOSTS'), read),
     corsOrigins: readOrigins(read),
     engine: read.oneOf('POLYLOG_ENGINE', ['local', 'openclaw']) ?? 'local',
     engineFallback: read.oneOf('POLYLOG_ENGINE_FALLBACK', ['local', 'none']) ?? 'local',
@@ -210,6 +216,7 @@ function readAuth(read: SettingReader, loopback: boolean): AuthSettings {
     jwksUrl: read.url('POLYLOG_JWKS_URL'),
     jwtIssuer: read.text('POLYLOG_JWT_ISSUER'),
     jwtAudience: read.text('POLYLOG_JWT_AUDIENCE'),
+    allowTokensWithoutExp: read.boolean('POLYLOG_JWT_WITHOUT_EXP', false),
     apiKeys: readApiKeys(read),
   }
   const secretsAreReadable = read.problems.length === problemsBefore
@@ -254,6 +261,49 @@ function readApiKeys(read: SettingReader): Map<string, string> {
   return keys
 }
 
+const proxyHopsMax = 10
+const namedNetworks = ['loopback', 'linklocal', 'uniquelocal']
+
+/** `true` once believed every proxy; now it means one, which is the usual number. */
+function readTrustProxy(given: string | null, read: SettingReader): TrustProxy {
+  const value = given?.toLowerCase() ?? 'false'
+  if (['false', 'no', 'off', '0'].includes(value)) return false
+  if (['true', 'yes', 'on'].includes(value)) return 1
+  if (/^\d+$/.test(value) && Number(value) <= proxyHopsMax) return Number(value)
+  const entries = value.split(',').map((entry) => entry.trim())
+  if (entries.every((entry) => namedNetworks.includes(entry) || isAddressOrNetwork(entry))) return entries
+  read.refuse(
+    'POLYLOG_TRUST_PROXY',
+    given,
+    `the number of proxies before this server (1 to ${proxyHopsMax}), a comma-separated list of their addresses or networks such as 10.0.0.0/8, or false`,
+  )
+  return false
+}
+
+function isAddressOrNetwork(entry: string): boolean {
+  const [address = '', bits, ...rest] = entry.split('/')
+  const version = isIP(address)
+  if (version === 0 || rest.length > 0) return false
+  return (
+    bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) > 0 && Number(bits) <= (version === 4 ? 32 : 128))
+  )
+}
+
+function readAllowedHosts(entries: string[], read: SettingReader): string[] {
+  const hosts = entries.map((entry) => entry.toLowerCase().replace(/^\[(.*)\]$/, '$1'))
+  for (const [index, host] of hosts.entries()) {
+    const isName = /^(\*\.)?[a-z0-9_]([a-z0-9_.-]*[a-z0-9])?$/.test(host)
+    if (host !== '*' && isIP(host) === 0 && !isName) {
+      read.refuse(
+        'POLYLOG_ALLOWED_HOSTS',
+        entries[index] ?? null,
+        'a comma-separated list of host names or addresses without a scheme and a port, such as app.example.com or *.example.com',
+      )
+    }
+  }
+  return hosts
+}
+
 function readOrigins(read: SettingReader): string[] {
   const origins = read.list('POLYLOG_CORS_ORIGINS')
   for (const origin of origins) {
@@ -266,16 +316,6 @@ function readOrigins(read: SettingReader): string[] {
     }
   }
   return origins
-}
-
-const loopbackAddresses = new BlockList()
-loopbackAddresses.addSubnet('127.0.0.0', 8, 'ipv4')
-loopbackAddresses.addAddress('::1', 'ipv6')
-
-export function isLoopback(host: string): boolean {
-  const version = isIP(host)
-  if (version === 0) return host.toLowerCase() === 'localhost'
-  return loopbackAddresses.check(host, version === 4 ? 'ipv4' : 'ipv6')
 }
 
 function deepFreeze<T extends object>(value: T): T {
@@ -313,6 +353,9 @@ export function describeConfig(config: Config): Record<string, unknown> {
       ...(auth.apiKeys.size > 0 ? [`${auth.apiKeys.size} API keys`] : []),
     ],
     rateLimitPerMinute: config.rateLimitPerMinute,
+    trustProxy: config.trustProxy,
+    allowedHosts: config.allowedHosts,
+    corsOrigins: config.corsOrigins,
     engine: config.engine,
     feishu: config.feishu.appId !== null && config.feishu.appSecret !== null,
     workspaceDir: config.workspaceDir,

@@ -52,9 +52,12 @@ export const errorCodes = {
   artifact_path_invalid: 'invalid',
   workspace_outside: 'invalid',
   file_refused: 'invalid',
+  host_invalid: 'invalid',
 
   unauthorized: 'unauthenticated',
   forbidden: 'forbidden',
+  host_not_allowed: 'forbidden',
+  origin_not_allowed: 'forbidden',
 
   route_not_found: 'not_found',
   conversation_not_found: 'not_found',

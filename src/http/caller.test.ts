@@ -15,6 +15,7 @@ const nothing: AuthSettings = {
   jwksUrl: null,
   jwtIssuer: null,
   jwtAudience: null,
+  allowTokensWithoutExp: false,
   apiKeys: new Map(),
 }
 const clock = manualClock()
@@ -35,7 +36,9 @@ function signed(
   header: Record<string, string> = {},
 ) {
   const material = typeof key === 'string' ? new TextEncoder().encode(key) : key
-  return new SignJWT(claims).setProtectedHeader({ alg: 'HS256', ...header }).sign(material)
+  return new SignJWT({ exp: nowSeconds + 3600, ...claims })
+    .setProtectedHeader({ alg: 'HS256', ...header })
+    .sign(material)
 }
 
 async function refused(promise: Promise<unknown>, code: string): Promise<AppError> {
@@ -160,7 +163,7 @@ test('issuer and audience are checked only where configured', async () => {
 
 test('a token without a signature, or with another algorithm, is refused', async () => {
   const unsigned = `${Buffer.from('{"alg":"none"}').toString('base64url')}.${Buffer.from('{"sub":"ann"}').toString('base64url')}.`
-  const stronger = await new SignJWT({ sub: 'ann' })
+  const stronger = await new SignJWT({ sub: 'ann', exp: nowSeconds + 3600 })
     .setProtectedHeader({ alg: 'HS512' })
     .sign(new TextEncoder().encode(secret.repeat(2)))
 
@@ -175,6 +178,46 @@ test('published keys verify RS256, ES256 and EdDSA, and nothing else', async () 
   }
   const other = await signed({ sub: 'ann' }, keys.RS512.privateKey, { alg: 'RS512', kid: 'RS512' })
   await refused(authenticate({ jwksUrl }, bearer(other)), 'unauthorized')
+})
+
+test('what the login server publishes does not widen the algorithms that are accepted', async () => {
+  const original = published
+  const shared = 'a symmetric key that should never be published'
+  try {
+    for (const alg of ['RS384', 'RS512', 'PS256', 'ES384', 'ES512']) {
+      const pair = await generateKeyPair(alg, { extractable: true })
+      const jwk = await exportJWK(pair.publicKey)
+      for (const label of [{ alg }, {}]) {
+        published = { keys: [{ ...jwk, kid: 'k', ...label }] }
+        const token = await signed({ sub: 'ann' }, pair.privateKey, { alg, kid: 'k' })
+        const error = await refused(authenticate({ jwksUrl }, bearer(token)), 'unauthorized')
+        assert.match(error.message, /algorithm/, alg)
+      }
+    }
+    const k = Buffer.from(shared).toString('base64url')
+    for (const alg of ['HS256', 'HS384', 'HS512']) {
+      published = { keys: [{ kty: 'oct', k, kid: 'k', alg }] }
+      for (const settings of [{ jwksUrl }, { jwksUrl, jwtSecret: secret }]) {
+        const token = await signed({ sub: 'ann' }, shared, { alg, kid: 'k' })
+        await refused(authenticate(settings, bearer(token)), 'unauthorized')
+      }
+    }
+  } finally {
+    published = original
+  }
+})
+
+test('a token without exp is refused unless a setting allows it', async () => {
+  for (const [settings, key, header] of [
+    [{ jwtSecret: secret }, secret, {}],
+    [{ jwksUrl }, keys.ES256.privateKey, { alg: 'ES256', kid: 'ES256' }],
+  ] as const) {
+    const token = await signed({ sub: 'ann', exp: undefined }, key, header)
+
+    const error = await refused(authenticate(settings, bearer(token)), 'unauthorized')
+    assert.match(error.message, /no exp claim/)
+    assert.equal((await authenticate({ ...settings, allowTokensWithoutExp: true }, bearer(token)))?.userId, 'ann')
+  }
 })
 
 test('a published key cannot be used as a shared secret', async () => {

@@ -19,6 +19,8 @@ export type AuthSettings = {
   /** Checked only where configured, like the audience. */
   readonly jwtIssuer: string | null
   readonly jwtAudience: string | null
+  /** Tokens without `exp` never expire, so a leaked one would be good for ever. */
+  readonly allowTokensWithoutExp: boolean
   /** SHA-256 of the key (lower-case hex) → user. */
   readonly apiKeys: ReadonlyMap<string, string>
 }
@@ -40,6 +42,8 @@ export interface Authenticator {
 export const userCharsMax = 200
 export const anonymous = 'anonymous'
 
+// `algorithms` is the only place that pins them: without it a token chooses how it is checked.
+const sharedSecretAlgorithms = ['HS256']
 const publicKeyAlgorithms = ['RS256', 'ES256', 'EdDSA']
 
 export function hasAuthSecret(auth: AuthSettings): boolean {
@@ -105,14 +109,15 @@ function jwtVerifier(auth: AuthSettings, clock: Clock): (token: string) => Promi
   async function verify(token: string): Promise<unknown> {
     const options: JWTVerifyOptions = {
       currentDate: new Date(clock.now()),
+      ...(auth.allowTokensWithoutExp ? {} : { requiredClaims: ['exp'] }),
       ...(auth.jwtIssuer === null ? {} : { issuer: auth.jwtIssuer }),
       ...(auth.jwtAudience === null ? {} : { audience: auth.jwtAudience }),
     }
-    const { alg } = decodeProtectedHeader(token)
-    if (secret !== null && alg === 'HS256') {
-      return (await jwtVerify(token, secret, { ...options, algorithms: ['HS256'] })).payload.sub
+    const isShared = decodeProtectedHeader(token).alg?.startsWith('HS') === true
+    if (secret !== null && isShared) {
+      return (await jwtVerify(token, secret, { ...options, algorithms: sharedSecretAlgorithms })).payload.sub
     }
-    if (publishedKeys !== null && alg !== undefined && publicKeyAlgorithms.includes(alg)) {
+    if (publishedKeys !== null) {
       const pinned = { ...options, algorithms: publicKeyAlgorithms }
       try {
         const verified = await jwtVerify(
@@ -134,7 +139,7 @@ function jwtVerifier(auth: AuthSettings, clock: Clock): (token: string) => Promi
         throw new errors.JWSSignatureVerificationFailed()
       }
     }
-    throw new errors.JOSEAlgNotAllowed(`algorithm ${String(alg)} is not accepted here`)
+    throw new errors.JOSEAlgNotAllowed('there is no key for this kind of algorithm')
   }
 
   return async (token) => {
@@ -173,6 +178,8 @@ function keyProblem(error: unknown): never {
 
 function refusal(error: unknown): string {
   if (error instanceof errors.JWTExpired) return 'The token has expired; get a new one.'
+  if (error instanceof errors.JWTClaimValidationFailed && error.claim === 'exp' && error.reason === 'missing')
+    return 'The token has no exp claim, so it would never expire; get one that does.'
   if (error instanceof errors.JWTClaimValidationFailed)
     return `The claim ${error.claim} of the token is not accepted here.`
   if (error instanceof errors.JOSEAlgNotAllowed)

@@ -34,6 +34,8 @@ export function createHttpServer(listener: RequestListener, limits: SocketLimits
       requestTimeout: requestTimeoutMs,
       keepAliveTimeout: keepAliveTimeoutMs,
       maxHeaderSize: headerBytesMax,
+      // Refused with a sentence, by the check of Host that every request gets.
+      requireHostHeader: false,
       // Timeouts are looked for this often, so they come late by as much at most.
       connectionsCheckingInterval: Math.min(Math.max(Math.floor(headersTimeoutMs / 4), 50), 5000),
     },

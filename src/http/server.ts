@@ -17,6 +17,7 @@ import { chatRoute } from './agent-v1/chat-route.ts'
 import { invariantsRoute } from './agent-v1/invariants-route.ts'
 import { messagesRoute } from './agent-v1/messages-route.ts'
 import { runRoutes } from './agent-v1/run-routes.ts'
+import type { BrowserGuard } from './browser-guard.ts'
 import { type Authenticator, claimsOf } from './caller.ts'
 import { answerRoutes } from './chat-api/answer-routes.ts'
 import { comparisonRoutes } from './chat-api/ab-routes.ts'
@@ -27,6 +28,7 @@ import { traceRoutes } from './chat-api/trace-routes.ts'
 import { confirmationRoutes } from './confirmations-v1/confirmation-routes.ts'
 import { conversationRoutes } from './conversations-v1/conversation-routes.ts'
 import { frameworkErrors, installErrorReplies } from './error-reply.ts'
+import { addressKey, FailedLogins } from './failed-logins.ts'
 import { answerClientError, createHttpServer, type SocketLimits } from './http-server.ts'
 import { acceptJson } from './json-body.ts'
 import { jobRoutes } from './jobs-v1/job-routes.ts'
@@ -34,6 +36,7 @@ import { operationRoutes } from './operations/operation-routes.ts'
 import { drainBytesMax, drainMs, installIntake } from './request-intake.ts'
 import type { Server, Services } from './routes.ts'
 import { sessionRoutes } from './session-api/session-routes.ts'
+import { type TrustProxy, trustedProxies } from './trust-proxy.ts'
 
 export type ServerOptions = {
   services: Services
@@ -44,7 +47,8 @@ export type ServerOptions = {
   sockets: SocketLimits & { bodyIdleMs: number }
   rateLimitPerMinute: number
   corsOrigins: readonly string[]
-  trustProxy: boolean
+  trustProxy: TrustProxy
+  browserGuard: BrowserGuard
 }
 
 /** Answered without a login, also where one is required: they say nothing about anybody. */
@@ -56,7 +60,7 @@ export async function buildServer(options: ServerOptions): Promise<Server> {
     loggerInstance: options.log,
     logController: new LogController({ disableRequestLogging: true }),
     bodyLimit: options.jsonBodyBytes,
-    trustProxy: options.trustProxy,
+    trustProxy: trustedProxies(options.trustProxy),
     frameworkErrors,
     serverFactory: (listener) => createHttpServer(listener, options.sockets),
     clientErrorHandler: answerClientError,
@@ -70,6 +74,10 @@ export async function buildServer(options: ServerOptions): Promise<Server> {
   acceptJson(server)
   installIntake(server, services.clock, { bodyIdleMs: options.sockets.bodyIdleMs, drainBytesMax, drainMs })
 
+  server.addHook('onRequest', async (request) => {
+    options.browserGuard.checkHost(request.raw)
+    options.browserGuard.checkOrigin(request)
+  })
   await server.register(helmet, { contentSecurityPolicy: false, crossOriginResourcePolicy: { policy: 'same-site' } })
   if (options.corsOrigins.length > 0) {
     await server.register(cors, {
@@ -106,12 +114,19 @@ export async function buildServer(options: ServerOptions): Promise<Server> {
     transform: jsonSchemaTransform,
   })
 
+  const failedLogins = new FailedLogins(services.clock, options.rateLimitPerMinute)
   server.decorateRequest('login', null)
   server.decorateRequest('claimed')
   server.addHook('onRequest', async (request) => checkQuery(request.query))
   server.addHook('onRequest', async (request) => {
     if (publicPaths.has(request.routeOptions.url ?? '')) return
-    request.login = await authenticator.authenticate(request.headers)
+    failedLogins.refuseTooMany(request.ip)
+    try {
+      request.login = await authenticator.authenticate(request.headers)
+    } catch (error) {
+      if (error instanceof AppError && error.kind === 'unauthenticated') failedLogins.count(request.ip)
+      throw error
+    }
   })
   server.addHook('preValidation', async (request) => {
     request.claimed = claimsOf(request.body, request.query)
@@ -122,7 +137,8 @@ export async function buildServer(options: ServerOptions): Promise<Server> {
       timeWindow: 60_000,
       hook: 'preValidation',
       allowList: (request) => publicPaths.has(request.routeOptions.url ?? ''),
-      keyGenerator: (request) => (request.login === null ? `ip:${request.ip}` : `user:${request.login.userId}`),
+      keyGenerator: (request) =>
+        request.login === null ? `ip:${addressKey(request.ip)}` : `user:${request.login.userId}`,
       errorResponseBuilder: (_request, context) =>
         new AppError(
           'rate_limited',

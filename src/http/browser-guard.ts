@@ -1,0 +1,113 @@
+// Keeps foreign web pages out. A browser on the operator's machine can reach a server on
+// loopback, and shows pages of anybody. `Host` is checked on every request, against DNS
+// rebinding: the page's own name resolves to our address. `Origin` and `Sec-Fetch-Site`
+// are checked on every request that may change something. Clients that are not browsers
+// send neither of the two.
+
+import { isIP } from 'node:net'
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
+import { AppError } from '../errors/app-error.ts'
+import { isLoopback } from '../kit/loopback.ts'
+
+export type BrowserRules = {
+  /** The address that the server listens at. */
+  readonly listenHost: string
+  /** More host names: `app.example.com`, `*.example.com` for all names below, `*` for all. */
+  readonly allowedHosts: readonly string[]
+  /** Origins of web pages that may change things, or `*`. */
+  readonly corsOrigins: readonly string[]
+}
+
+export interface BrowserGuard {
+  /** Throws `host_invalid` or `host_not_allowed`. */
+  checkHost(request: Pick<IncomingMessage, 'rawHeaders' | 'httpVersionMajor' | 'httpVersionMinor'>): void
+  /** Throws `origin_not_allowed`. `host` is the one that the client used, also behind a trusted proxy. */
+  checkOrigin(request: { method: string; headers: IncomingHttpHeaders; host: string | undefined }): void
+}
+
+/** Listening at one of these is listening at every address of the machine. */
+const everyAddress = new Set(['0.0.0.0', '::'])
+const safeMethods = new Set(['GET', 'HEAD', 'OPTIONS'])
+/** How much of a header a refusal repeats. */
+const shownChars = 100
+
+export function createBrowserGuard({ listenHost, allowedHosts, corsOrigins }: BrowserRules): BrowserGuard {
+  const isAllowedHost = hostMatcher(listenHost, allowedHosts)
+  const origins = new Set(corsOrigins.map((origin) => origin.toLowerCase()))
+
+  return {
+    checkHost({ rawHeaders, httpVersionMajor, httpVersionMinor }) {
+      const given = valuesOf(rawHeaders, 'host')
+      const [header] = given
+      if (header === undefined) {
+        // HTTP/1.0 has no Host; simple health checks speak it, and browsers do not.
+        if (httpVersionMajor === 1 && httpVersionMinor === 0) return
+        throw new AppError('host_invalid', 'The request has no Host header; send one.')
+      }
+      if (given.length > 1) throw new AppError('host_invalid', 'The request has two Host headers; send one.')
+      const name = hostNameOf(header)
+      if (name === null) throw new AppError('host_invalid', 'The Host header is not a host name with an optional port.')
+      if (isAllowedHost(name)) return
+      throw new AppError(
+        'host_not_allowed',
+        `This server is not called ${quoted(name)}. If it is, add the name to POLYLOG_ALLOWED_HOSTS and start it again.`,
+      )
+    },
+
+    checkOrigin({ method, headers, host }) {
+      if (safeMethods.has(method) || origins.has('*')) return
+      const { origin } = headers
+      if (origin !== undefined && origins.has(origin.toLowerCase())) return
+      const site = headers['sec-fetch-site']
+      const isForeignSite = site === 'cross-site' || site === 'same-site'
+      if (!isForeignSite && (origin === undefined || isSameOrigin(origin, host))) return
+      const page = origin === undefined ? 'another site' : quoted(origin)
+      throw new AppError(
+        'origin_not_allowed',
+        `A web page of ${page} may not change anything here. If the page is yours, add its origin to ` +
+          'POLYLOG_CORS_ORIGINS and start the server again.',
+      )
+    },
+  }
+}
+
+function hostMatcher(listenHost: string, allowed: readonly string[]): (name: string) => boolean {
+  const names = new Set([listenHost, ...allowed].map((entry) => hostNameOf(bracketed(entry)) ?? entry.toLowerCase()))
+  const suffixes = allowed.filter((entry) => entry.startsWith('*.')).map((entry) => entry.slice(1).toLowerCase())
+  const isEveryName = allowed.includes('*')
+  // An address cannot be rebound: a page's own name stands in Host then.
+  const isEveryAddress = everyAddress.has(listenHost)
+  return (name) =>
+    isEveryName ||
+    names.has(name) ||
+    isLoopback(name) ||
+    (isEveryAddress && isIP(name) !== 0) ||
+    suffixes.some((suffix) => name.endsWith(suffix))
+}
+
+function bracketed(host: string): string {
+  return isIP(host) === 6 ? `[${host}]` : host
+}
+
+/** The name in a Host header, in one spelling: lower case, without port, brackets and the dot at the end. */
+function hostNameOf(header: string): string | null {
+  if (!/^[^\s/?#@\\,]+$/.test(header) || !URL.canParse(`http://${header}`)) return null
+  const { hostname } = new URL(`http://${header}`)
+  return hostname.replace(/^\[(.*)\]$/, '$1').replace(/\.$/, '')
+}
+
+/** The scheme is the page's own: behind a proxy that ends TLS we cannot know ours. */
+function isSameOrigin(origin: string, host: string | undefined): boolean {
+  if (host === undefined || !URL.canParse(origin)) return false
+  const page = new URL(origin)
+  const here = `${page.protocol}//${host}`
+  return page.host !== '' && URL.canParse(here) && new URL(here).host === page.host
+}
+
+function valuesOf(rawHeaders: readonly string[], name: string): string[] {
+  return rawHeaders.filter((_, index) => index % 2 === 1 && rawHeaders[index - 1]?.toLowerCase() === name)
+}
+
+function quoted(text: string): string {
+  return JSON.stringify(text.slice(0, shownChars))
+}

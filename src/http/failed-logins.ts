@@ -1,0 +1,78 @@
+// Counts failed logins by address, so that guessing is slow whatever is guessed: an
+// address with too many of them in a minute is refused before its credentials are
+// looked at. The table is bounded; an IPv6 network counts as one address, because one
+// machine can use all addresses of its network.
+
+import { isIPv6 } from 'node:net'
+import { AppError } from '../errors/app-error.ts'
+import type { Clock } from '../kit/clock.ts'
+
+const windowMs = 60_000
+/** More addresses than this within a minute: the oldest are forgotten first. */
+const addressesMax = 10_000
+
+export class FailedLogins {
+  private readonly clock: Clock
+  private readonly perMinute: number
+  /** In the order of the first failure. */
+  private readonly counts = new Map<string, { since: number; failures: number }>()
+
+  /** `perMinute` 0: nothing is counted. */
+  constructor(clock: Clock, perMinute: number) {
+    this.clock = clock
+    this.perMinute = perMinute
+  }
+
+  /** Throws `rate_limited`. */
+  refuseTooMany(ip: string): void {
+    if (this.perMinute === 0) return
+    const known = this.counts.get(addressKey(ip))
+    if (known === undefined || known.failures < this.perMinute) return
+    const leftMs = known.since + windowMs - this.clock.now()
+    if (leftMs <= 0) return
+    const seconds = Math.ceil(leftMs / 1000)
+    throw new AppError(
+      'rate_limited',
+      `More than ${this.perMinute} logins failed from this address in a minute. Wait ${seconds} s.`,
+      { details: { retryAfterSeconds: seconds } },
+    )
+  }
+
+  count(ip: string): void {
+    if (this.perMinute === 0) return
+    const key = addressKey(ip)
+    const now = this.clock.now()
+    const known = this.counts.get(key)
+    if (known !== undefined && now < known.since + windowMs) {
+      known.failures++
+      return
+    }
+    this.counts.delete(key)
+    const [oldest] = this.counts.keys()
+    if (this.counts.size >= addressesMax && oldest !== undefined) this.counts.delete(oldest)
+    this.counts.set(key, { since: now, failures: 1 })
+  }
+
+  /** How many addresses are in the table. */
+  get size(): number {
+    return this.counts.size
+  }
+}
+
+/** What one client is counted by: an IPv4 address, or the first 64 bits of an IPv6 address. */
+export function addressKey(ip: string): string {
+  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(ip)?.[1]
+  if (mapped !== undefined) return mapped
+  if (!isIPv6(ip)) return ip
+  const [head = '', tail] = ip.split('%', 1).join('').split('::')
+  const front = head === '' ? [] : head.split(':')
+  const back = tail === undefined || tail === '' ? [] : tail.split(':')
+  // A dotted quad at the end stands for two groups.
+  const backGroups = back.length + (back.at(-1)?.includes('.') === true ? 1 : 0)
+  const groups =
+    tail === undefined ? front : [...front, ...Array(Math.max(0, 8 - front.length - backGroups)).fill('0'), ...back]
+  return `${groups
+    .slice(0, 4)
+    .map((group) => Number.parseInt(group, 16).toString(16))
+    .join(':')}::/64`
+}
