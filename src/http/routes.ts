@@ -101,7 +101,7 @@ export function optionalFilter(): z.ZodType<string | undefined> {
 
 export const errorBody = z
   .object({ code: z.string(), message: z.string(), details: z.record(z.string(), z.unknown()).optional() })
-  .describe('What went wrong: a stable code, and a sentence that says what to do.')
+  .meta({ id: 'Error', description: 'What went wrong: a stable code, and a sentence that says what to do.' })
 
 export const userIdQuery = z.object({
   userId: z.string().max(200).optional().describe('Who is asking, where nobody is logged in.'),

@@ -8,6 +8,7 @@ import swagger from '@fastify/swagger'
 import Fastify, { type FastifyBaseLogger, LogController } from 'fastify'
 import {
   jsonSchemaTransform,
+  jsonSchemaTransformObject,
   serializerCompiler,
   validatorCompiler,
   type ZodTypeProvider,
@@ -32,6 +33,8 @@ import { addressKey, FailedLogins } from './failed-logins.ts'
 import { answerClientError, createHttpServer, type SocketLimits } from './http-server.ts'
 import { acceptJson } from './json-body.ts'
 import { jobRoutes } from './jobs-v1/job-routes.ts'
+import { type ApiDocument, describeApi } from './openapi/describe-api.ts'
+import { referencePage } from './openapi/reference-page.ts'
 import { operationRoutes } from './operations/operation-routes.ts'
 import { drainBytesMax, drainMs, installIntake } from './request-intake.ts'
 import type { Server, Services } from './routes.ts'
@@ -52,7 +55,15 @@ export type ServerOptions = {
 }
 
 /** Answered without a login, also where one is required: they say nothing about anybody. */
-const publicPaths = new Set(['/v1/health', '/api/health', '/health', '/openapi.json', '/docs'])
+const publicPaths = new Set([
+  '/v1/health',
+  '/api/health',
+  '/health',
+  '/openapi.json',
+  '/docs',
+  '/docs/',
+  '/docs/js/scalar.js',
+])
 
 export async function buildServer(options: ServerOptions): Promise<Server> {
   const { services, authenticator } = options
@@ -95,12 +106,14 @@ export async function buildServer(options: ServerOptions): Promise<Server> {
       maxAge: 600,
     })
   }
+  const loginRequired = services.settings.authMode === 'required'
   await server.register(swagger, {
     openapi: {
       openapi: '3.1.0',
       info: {
         title: 'Polylog',
         version: options.version,
+        license: { name: 'MIT', identifier: 'MIT' },
         description:
           'Runs AI agents: one durable journal per run, read in any wire dialect, live, resumed or replayed.',
       },
@@ -112,6 +125,8 @@ export async function buildServer(options: ServerOptions): Promise<Server> {
       },
     },
     transform: jsonSchemaTransform,
+    transformObject: (document) =>
+      describeApi(jsonSchemaTransformObject(document) as ApiDocument, { publicPaths, loginRequired }),
   })
 
   const failedLogins = new FailedLogins(services.clock, options.rateLimitPerMinute)
@@ -173,6 +188,7 @@ export async function buildServer(options: ServerOptions): Promise<Server> {
   await jobRoutes(server, services)
   sessionRoutes(server, services)
   operationRoutes(server, services, options.version)
+  referencePage(server)
   return server
 }
 

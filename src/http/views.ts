@@ -23,21 +23,23 @@ export function conversationHeader(conversationId: string | null): Record<string
   return conversationId === null ? {} : { 'x-conversation-id': encodeURIComponent(shownConversationId(conversationId)) }
 }
 
-export const conversationView = z.object({
-  id: z.string(),
-  title: z.string().nullable(),
-  createdAt: time,
-  createdAtMs: ms,
-  updatedAt: time,
-  updatedAtMs: ms,
-  activeRun: z
-    .object({ runId: z.string(), status: z.string(), cursor: z.string() })
-    .nullable()
-    .optional()
-    .describe(
-      'The run that is under way, and the cursor of its last event: GET /v1/agent/runs/{runId}/stream?after={cursor}.',
-    ),
-})
+export const conversationView = z
+  .object({
+    id: z.string(),
+    title: z.string().nullable(),
+    createdAt: time,
+    createdAtMs: ms,
+    updatedAt: time,
+    updatedAtMs: ms,
+    activeRun: z
+      .object({ runId: z.string(), status: z.string(), cursor: z.string() })
+      .nullable()
+      .optional()
+      .describe(
+        'The run that is under way, and the cursor of its last event: GET /v1/agent/runs/{runId}/stream?after={cursor}.',
+      ),
+  })
+  .meta({ id: 'Conversation' })
 
 export function toConversation(row: NewConversation): z.infer<typeof conversationView> {
   return {
@@ -47,17 +49,19 @@ export function toConversation(row: NewConversation): z.infer<typeof conversatio
   } as z.infer<typeof conversationView>
 }
 
-export const messageView = z.object({
-  id: z.string(),
-  conversationId: z.string().optional(),
-  role: z.enum(['system', 'user', 'assistant', 'tool']),
-  content: z.string(),
-  createdAt: time,
-  createdAtMs: ms,
-  toolCallId: z.string().nullable(),
-  references: z.array(z.unknown()),
-  metadata: z.record(z.string(), z.unknown()),
-})
+export const messageView = z
+  .object({
+    id: z.string(),
+    conversationId: z.string().optional(),
+    role: z.enum(['system', 'user', 'assistant', 'tool']),
+    content: z.string(),
+    createdAt: time,
+    createdAtMs: ms,
+    toolCallId: z.string().nullable(),
+    references: z.array(z.unknown()),
+    metadata: z.record(z.string(), z.unknown()),
+  })
+  .meta({ id: 'Message' })
 
 export function toMessage(row: MessageRow): z.infer<typeof messageView> {
   return {
@@ -79,22 +83,24 @@ export function runStatusWord(status: RunRow['status']): string {
   return status === 'waiting_user' ? 'awaiting_input' : status
 }
 
-export const runView = z.object({
-  runId: z.string(),
-  agentId: z.string(),
-  conversationId: z.string().nullable(),
-  status: z.enum(['queued', 'running', 'awaiting_input', 'succeeded', 'failed', 'cancelled']),
-  attempt: z.number(),
-  cursor: z.string().describe('The last event of the run so far.'),
-  createdAt: time,
-  createdAtMs: ms,
-  startedAt: time.nullable(),
-  startedAtMs: ms.nullable(),
-  endedAt: time.nullable(),
-  endedAtMs: ms.nullable(),
-  error: z.unknown().nullable(),
-  cancelRequested: z.boolean(),
-})
+export const runView = z
+  .object({
+    runId: z.string(),
+    agentId: z.string(),
+    conversationId: z.string().nullable(),
+    status: z.enum(['queued', 'running', 'awaiting_input', 'succeeded', 'failed', 'cancelled']),
+    attempt: z.number(),
+    cursor: z.string().describe('The last event of the run so far.'),
+    createdAt: time,
+    createdAtMs: ms,
+    startedAt: time.nullable(),
+    startedAtMs: ms.nullable(),
+    endedAt: time.nullable(),
+    endedAtMs: ms.nullable(),
+    error: z.unknown().nullable(),
+    cancelRequested: z.boolean(),
+  })
+  .meta({ id: 'Run' })
 
 export function toRun(row: RunRow): z.infer<typeof runView> {
   return {
@@ -110,35 +116,37 @@ export function toRun(row: RunRow): z.infer<typeof runView> {
   } as z.infer<typeof runView>
 }
 
-export const confirmationView = z.object({
-  id: z.string(),
-  runId: z.string(),
-  conversationId: z.string().nullable(),
-  toolCallId: z.string().nullable(),
-  toolName: z.string().nullable(),
-  message: z.string().describe('What the call is about to do.'),
-  payload: z.unknown().describe('The arguments that were shown, or as edited while confirming.'),
-  outcome: z
-    .literal('unknown')
-    .nullable()
-    .describe('unknown: the call may have happened before a restart; confirming runs it again.'),
-  status: z.enum(['pending', 'confirmed', 'rejected', 'failed', 'expired', 'cancelled']),
-  result: z.unknown().nullable(),
-  error: z.unknown().nullable(),
-  userId: z.string(),
-  createdAt: time,
-  createdAtMs: ms,
-  updatedAt: time,
-  updatedAtMs: ms,
-  expiresAt: time.nullable(),
-  expiresAtMs: ms.nullable(),
-  confirmedAt: time.nullable(),
-  confirmedAtMs: ms.nullable(),
-  rejectedAt: time.nullable(),
-  rejectedAtMs: ms.nullable(),
-  executedAt: time.nullable(),
-  executedAtMs: ms.nullable(),
-})
+export const confirmationView = z
+  .object({
+    id: z.string(),
+    runId: z.string(),
+    conversationId: z.string().nullable(),
+    toolCallId: z.string().nullable(),
+    toolName: z.string().nullable(),
+    message: z.string().describe('What the call is about to do.'),
+    payload: z.unknown().describe('The arguments that were shown, or as edited while confirming.'),
+    outcome: z
+      .literal('unknown')
+      .nullable()
+      .describe('unknown: the call may have happened before a restart; confirming runs it again.'),
+    status: z.enum(['pending', 'confirmed', 'rejected', 'failed', 'expired', 'cancelled']),
+    result: z.unknown().nullable(),
+    error: z.unknown().nullable(),
+    userId: z.string(),
+    createdAt: time,
+    createdAtMs: ms,
+    updatedAt: time,
+    updatedAtMs: ms,
+    expiresAt: time.nullable(),
+    expiresAtMs: ms.nullable(),
+    confirmedAt: time.nullable(),
+    confirmedAtMs: ms.nullable(),
+    rejectedAt: time.nullable(),
+    rejectedAtMs: ms.nullable(),
+    executedAt: time.nullable(),
+    executedAtMs: ms.nullable(),
+  })
+  .meta({ id: 'Confirmation' })
 
 type ConfirmationStatus = z.infer<typeof confirmationView>['status']
 

@@ -54,6 +54,7 @@ export const chatBody = z
       .describe('Closing the connection is not a cancel unless you say so here.'),
   })
   .loose()
+  .meta({ id: 'ChatRequest' })
 
 export type ChatBody = z.infer<typeof chatBody>
 

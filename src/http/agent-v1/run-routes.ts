@@ -39,28 +39,30 @@ const statusWords: Readonly<Record<string, RunStatus>> = {
   canceled: 'canceled',
 }
 
-const timelineView = z.object({
-  runId: z.string(),
-  agentId: z.string(),
-  conversationId: z.string().nullable(),
-  status: z.string(),
-  startedAt: z.string(),
-  startedAtMs: z.number(),
-  endedAt: z.string().optional(),
-  endedAtMs: z.number().optional(),
-  events: z.array(
-    z.object({
-      seq: z.number().describe('1, 2, 3… over the entries of the run'),
-      id: z.string().describe("The frame's address in the journal; Last-Event-ID understands it."),
-      event: z.string(),
-      at: z.string(),
-      atMs: z.number(),
-      payload: z.unknown(),
-    }),
-  ),
-  hasMore: z.boolean(),
-  skipped: z.number().describe('Stored rows that could not be read any more.'),
-})
+const timelineView = z
+  .object({
+    runId: z.string(),
+    agentId: z.string(),
+    conversationId: z.string().nullable(),
+    status: z.string(),
+    startedAt: z.string(),
+    startedAtMs: z.number(),
+    endedAt: z.string().optional(),
+    endedAtMs: z.number().optional(),
+    events: z.array(
+      z.object({
+        seq: z.number().describe('1, 2, 3… over the entries of the run'),
+        id: z.string().describe("The frame's address in the journal; Last-Event-ID understands it."),
+        event: z.string(),
+        at: z.string(),
+        atMs: z.number(),
+        payload: z.unknown(),
+      }),
+    ),
+    hasMore: z.boolean(),
+    skipped: z.number().describe('Stored rows that could not be read any more.'),
+  })
+  .meta({ id: 'Timeline' })
 
 export function runRoutes(server: Server, services: Services): void {
   const { store, runs, streams, settings } = services

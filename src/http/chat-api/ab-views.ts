@@ -11,29 +11,31 @@ import type { ComparisonRow } from '../../stores/store.ts'
 
 const preference = z.enum(['a', 'b', 'tie', 'both_bad'])
 
-export const comparisonView = z.object({
-  comparison_id: z.string(),
-  conversation_id: z.string(),
-  user_prompt_mid: z.string(),
-  response_a_mid: z.string().nullable().describe('The answer on side a; null until both arms have ended.'),
-  response_b_mid: z.string().nullable(),
-  trace_a: z.string().nullable(),
-  trace_b: z.string().nullable(),
-  state: z
-    .enum(['pending', 'ready', 'failed'])
-    .describe('pending: an answer is under way. ready: votes are taken. failed: no vote is asked.'),
-  preference: preference.nullable(),
-  preference_ts: z.string().nullable(),
-  revisions: z
-    .array(z.object({ preference, preference_ts: z.string() }))
-    .describe('Votes that were replaced, oldest first.'),
-  created_at: z.string(),
-  config_a_id: z.string().nullable().describe('The configurations as they were asked for; null before the vote.'),
-  config_b_id: z.string().nullable(),
-  is_config_a_first: z.boolean().nullable().describe('Whether config_a_id answered on side a; null before the vote.'),
-  side_a_config: z.string().nullable(),
-  side_b_config: z.string().nullable(),
-})
+export const comparisonView = z
+  .object({
+    comparison_id: z.string(),
+    conversation_id: z.string(),
+    user_prompt_mid: z.string(),
+    response_a_mid: z.string().nullable().describe('The answer on side a; null until both arms have ended.'),
+    response_b_mid: z.string().nullable(),
+    trace_a: z.string().nullable(),
+    trace_b: z.string().nullable(),
+    state: z
+      .enum(['pending', 'ready', 'failed'])
+      .describe('pending: an answer is under way. ready: votes are taken. failed: no vote is asked.'),
+    preference: preference.nullable(),
+    preference_ts: z.string().nullable(),
+    revisions: z
+      .array(z.object({ preference, preference_ts: z.string() }))
+      .describe('Votes that were replaced, oldest first.'),
+    created_at: z.string(),
+    config_a_id: z.string().nullable().describe('The configurations as they were asked for; null before the vote.'),
+    config_b_id: z.string().nullable(),
+    is_config_a_first: z.boolean().nullable().describe('Whether config_a_id answered on side a; null before the vote.'),
+    side_a_config: z.string().nullable(),
+    side_b_config: z.string().nullable(),
+  })
+  .meta({ id: 'Comparison' })
 
 export function toComparison(row: ComparisonRow): z.infer<typeof comparisonView> {
   // Where there will be no vote there is nothing to keep from the voter.
@@ -80,38 +82,40 @@ const positionView = z.object({
   sentence: z.string(),
 })
 
-export const metricsView = z.object({
-  success: z.literal(true),
-  scope: z.enum(['mine', 'all']),
-  votes: z.number(),
-  configs: z.array(
-    z.object({
-      config: z.string(),
-      ...tallyFields,
-      ...ratingFields,
-      group: z.number().describe('Ratings compare only within a group: configurations that votes connect.'),
-      verdict: verdict.describe('Against the mean of its group.'),
-      sentence: z.string(),
-    }),
-  ),
-  pairs: z.array(
-    z.object({
-      config_a: z.string(),
-      config_b: z.string(),
-      ...tallyFields,
-      difference: z.number().describe('How far config_a is ahead of config_b, in rating points.'),
-      difference_low: bound,
-      difference_high: bound,
-      configs: z
-        .array(z.object({ config: z.string(), ...tallyFields, ...ratingFields }))
-        .describe('Rated on the votes of this pair alone.'),
-      verdict: verdict.describe('config_a against config_b.'),
-      sentence: z.string(),
-      position_bias: positionView,
-    }),
-  ),
-  position_bias: positionView,
-})
+export const metricsView = z
+  .object({
+    success: z.literal(true),
+    scope: z.enum(['mine', 'all']),
+    votes: z.number(),
+    configs: z.array(
+      z.object({
+        config: z.string(),
+        ...tallyFields,
+        ...ratingFields,
+        group: z.number().describe('Ratings compare only within a group: configurations that votes connect.'),
+        verdict: verdict.describe('Against the mean of its group.'),
+        sentence: z.string(),
+      }),
+    ),
+    pairs: z.array(
+      z.object({
+        config_a: z.string(),
+        config_b: z.string(),
+        ...tallyFields,
+        difference: z.number().describe('How far config_a is ahead of config_b, in rating points.'),
+        difference_low: bound,
+        difference_high: bound,
+        configs: z
+          .array(z.object({ config: z.string(), ...tallyFields, ...ratingFields }))
+          .describe('Rated on the votes of this pair alone.'),
+        verdict: verdict.describe('config_a against config_b.'),
+        sentence: z.string(),
+        position_bias: positionView,
+      }),
+    ),
+    position_bias: positionView,
+  })
+  .meta({ id: 'VoteMetrics' })
 
 export function toMetrics(metrics: VoteMetrics, scope: 'mine' | 'all'): z.infer<typeof metricsView> {
   return {

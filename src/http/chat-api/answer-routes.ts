@@ -31,14 +31,16 @@ const failedAnswer = sentenceBody.extend({
   trace_id: z.string().optional(),
 })
 
-const answerView = z.object({
-  response: z.string(),
-  conversation_id: z.string().nullable(),
-  message_id: z.string().nullable(),
-  trace_id: z.string(),
-  server_response_msg_ts: z.number().describe('When the answer was complete, in epoch seconds.'),
-  final_response_msg_ts: z.number().describe('When it was sent, in epoch seconds.'),
-})
+const answerView = z
+  .object({
+    response: z.string(),
+    conversation_id: z.string().nullable(),
+    message_id: z.string().nullable(),
+    trace_id: z.string(),
+    server_response_msg_ts: z.number().describe('When the answer was complete, in epoch seconds.'),
+    final_response_msg_ts: z.number().describe('When it was sent, in epoch seconds.'),
+  })
+  .meta({ id: 'Answer' })
 
 const waitingView = z.object({
   status: z.literal('awaiting_input'),

@@ -13,33 +13,40 @@ import { clientFields, optionalFlag, optionalIdField } from './client.ts'
 const pair = z.tuple([z.string().max(200), z.string()])
 const name = z.string().max(200).nullish()
 
-export const chatBody = z.object({
-  ...clientFields,
-  message: z.string().nullish().describe('The question.'),
-  last_message: z
-    .union([z.array(pair).max(10_000), pair, z.string()])
-    .nullish()
-    .describe('The question as [["User", text]]; instead of message.'),
-  conversation_id: optionalIdField.describe(
-    'Your name for the conversation, or the id that the server gave it. Nothing starts a new one.',
-  ),
-  config_name: name.describe('One of GET /api/get_configs; nothing means the default.'),
-  is_refresh: optionalFlag.describe('Answer the last question of the conversation again; the old answer stays stored.'),
-  client_sent_msg_ts: z.number().nullish().describe('When the client sent this, in epoch milliseconds.'),
-  client_timeout: z.number().nullish().describe('How long the client waits, in milliseconds; nothing means for ever.'),
-  include_agent_steps: optionalFlag.describe('false: no chunk frames.'),
-  include_tool_steps: optionalFlag.describe('false: no tool frames.'),
-  provider: name,
-  model: name.describe('Instead of the model of the configuration, for this request only.'),
-  when_busy: z
-    .enum(['queue', 'reject', 'cancel'])
-    .nullish()
-    .describe('What to do while an answer is under way in the conversation.'),
-  on_disconnect: z
-    .enum(['continue', 'cancel'])
-    .nullish()
-    .describe('Closing the connection is not a cancel unless you say so here.'),
-})
+export const chatBody = z
+  .object({
+    ...clientFields,
+    message: z.string().nullish().describe('The question.'),
+    last_message: z
+      .union([z.array(pair).max(10_000), pair, z.string()])
+      .nullish()
+      .describe('The question as [["User", text]]; instead of message.'),
+    conversation_id: optionalIdField.describe(
+      'Your name for the conversation, or the id that the server gave it. Nothing starts a new one.',
+    ),
+    config_name: name.describe('One of GET /api/get_configs; nothing means the default.'),
+    is_refresh: optionalFlag.describe(
+      'Answer the last question of the conversation again; the old answer stays stored.',
+    ),
+    client_sent_msg_ts: z.number().nullish().describe('When the client sent this, in epoch milliseconds.'),
+    client_timeout: z
+      .number()
+      .nullish()
+      .describe('How long the client waits, in milliseconds; nothing means for ever.'),
+    include_agent_steps: optionalFlag.describe('false: no chunk frames.'),
+    include_tool_steps: optionalFlag.describe('false: no tool frames.'),
+    provider: name,
+    model: name.describe('Instead of the model of the configuration, for this request only.'),
+    when_busy: z
+      .enum(['queue', 'reject', 'cancel'])
+      .nullish()
+      .describe('What to do while an answer is under way in the conversation.'),
+    on_disconnect: z
+      .enum(['continue', 'cancel'])
+      .nullish()
+      .describe('Closing the connection is not a cancel unless you say so here.'),
+  })
+  .meta({ id: 'QuestionRequest' })
 
 export type ChatBody = z.infer<typeof chatBody>
 

@@ -46,7 +46,7 @@ export const optionalFlag = z
 
 export const sentenceBody = z
   .object({ error: z.string(), code: z.string() })
-  .describe('What went wrong: a sentence for people, and a stable code.')
+  .meta({ id: 'ChatError', description: 'What went wrong: a sentence for people, and a stable code.' })
 
 /** The message that a request addresses by its id, with the owner of its conversation. */
 export async function ownMessage(

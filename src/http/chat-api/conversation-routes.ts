@@ -12,12 +12,14 @@ import { type Entry, entriesOf, messagesMax } from './answers.ts'
 import { clientFields, clientOf, clientQuery, idField, sentenceBody } from './client.ts'
 import { readTrace } from './read-trace.ts'
 
-const conversationView = z.object({
-  conversation_id: z.string(),
-  title: z.string(),
-  created_at: z.string(),
-  last_message_at: z.string(),
-})
+const conversationView = z
+  .object({
+    conversation_id: z.string(),
+    title: z.string(),
+    created_at: z.string(),
+    last_message_at: z.string(),
+  })
+  .meta({ id: 'Chat' })
 
 const messageTrace = z.object({
   trace_id: z.string(),
@@ -29,17 +31,19 @@ const messageTrace = z.object({
   total_duration_ms: z.number().nullable(),
 })
 
-const messageView = z.object({
-  message_id: z.string(),
-  sender: z.enum(['User', 'Assistant']),
-  content: z.string(),
-  created_at: z.string(),
-  feedback: z.enum(['like', 'dislike']).nullable(),
-  comment_count: z.number(),
-  trace: messageTrace
-    .optional()
-    .describe('With the last message of the run: the answer, or the question where none came.'),
-})
+const messageView = z
+  .object({
+    message_id: z.string(),
+    sender: z.enum(['User', 'Assistant']),
+    content: z.string(),
+    created_at: z.string(),
+    feedback: z.enum(['like', 'dislike']).nullable(),
+    comment_count: z.number(),
+    trace: messageTrace
+      .optional()
+      .describe('With the last message of the run: the answer, or the question where none came.'),
+  })
+  .meta({ id: 'ChatMessage' })
 
 /** Traces of older answers are fetched one by one. */
 const tracesMax = 100

@@ -12,28 +12,30 @@ import { callerOf, idParam, type Server, type Services } from '../routes.ts'
 import { clientFields, clientOf, clientQuery, optionalIdField, ownMessage, sentenceBody } from './client.ts'
 import { readTrace } from './read-trace.ts'
 
-const traceView = z.object({
-  success: z.literal(true),
-  trace: z.object({
-    trace_id: z.string(),
-    conversation_id: z.string().nullable(),
-    message_id: z.string().nullable().describe('The answer; null until it is complete.'),
-    user_message_id: z.string().nullable(),
-    config_id: z.string().nullable(),
-    pipeline_name: z.string().nullable(),
-    events: z.array(z.looseObject({ type: z.string(), timestamp: z.string() })),
-    started_at: z.string().nullable(),
-    completed_at: z.string().nullable(),
-    status: z.enum(['running', 'completed', 'cancelled', 'error']),
-    total_tool_calls: z.number(),
-    total_tokens_used: z.number().nullable(),
-    total_duration_ms: z.number().nullable(),
-    cancelled_by: z.string().nullable(),
-    cancellation_reason: z.string().nullable(),
-    created_at: z.string().nullable(),
-    error: z.object({ code: z.string(), message: z.string() }).nullable(),
-  }),
-})
+const traceView = z
+  .object({
+    success: z.literal(true),
+    trace: z.object({
+      trace_id: z.string(),
+      conversation_id: z.string().nullable(),
+      message_id: z.string().nullable().describe('The answer; null until it is complete.'),
+      user_message_id: z.string().nullable(),
+      config_id: z.string().nullable(),
+      pipeline_name: z.string().nullable(),
+      events: z.array(z.looseObject({ type: z.string(), timestamp: z.string() })),
+      started_at: z.string().nullable(),
+      completed_at: z.string().nullable(),
+      status: z.enum(['running', 'completed', 'cancelled', 'error']),
+      total_tool_calls: z.number(),
+      total_tokens_used: z.number().nullable(),
+      total_duration_ms: z.number().nullable(),
+      cancelled_by: z.string().nullable(),
+      cancellation_reason: z.string().nullable(),
+      created_at: z.string().nullable(),
+      error: z.object({ code: z.string(), message: z.string() }).nullable(),
+    }),
+  })
+  .meta({ id: 'Trace' })
 
 const cancelReasonDefault = 'cancelled by the client'
 

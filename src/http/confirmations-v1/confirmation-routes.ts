@@ -11,10 +11,11 @@ import { actsAs } from '../caller.ts'
 import { callerOf, errorBody, idParam, optionalFilter, type Server, type Services, userIdQuery } from '../routes.ts'
 import { confirmationStatus, confirmationView, toConfirmation } from '../views.ts'
 import { conversationFilter } from '../../runs/conversation-names.ts'
+import { jsonValue } from '../json-value.ts'
 
 const params = z.object({ id: idParam })
 const payload = z
-  .record(z.string(), z.json())
+  .record(z.string(), jsonValue)
   .nullish()
   .describe('Changes to the arguments, merged over the ones that were shown.')
 const userId = z.string().max(200).nullish()

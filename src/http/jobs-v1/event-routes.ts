@@ -19,15 +19,17 @@ const params = z.object({ request_id: idParam })
 
 const envelopeView = z.record(z.string(), z.unknown()).describe('An envelope of fcmp/1.0.')
 
-const historyView = z.object({
-  request_id: z.string(),
-  count: z.number(),
-  events: z.array(envelopeView),
-  diagnostics: z
-    .array(z.object({ code: z.string(), count: z.number(), detail: z.string() }))
-    .optional()
-    .describe('What was left out of the history, and why; absent where nothing was.'),
-})
+const historyView = z
+  .object({
+    request_id: z.string(),
+    count: z.number(),
+    events: z.array(envelopeView),
+    diagnostics: z
+      .array(z.object({ code: z.string(), count: z.number(), detail: z.string() }))
+      .optional()
+      .describe('What was left out of the history, and why; absent where nothing was.'),
+  })
+  .meta({ id: 'JobHistory' })
 
 const seqQuery = z.coerce.number().int().min(0).optional()
 const byteQuery = z.coerce.number().int().min(0).max(Number.MAX_SAFE_INTEGER).default(0)

@@ -2,9 +2,10 @@
 
 import { z } from 'zod'
 import type { JobBody } from '../../jobs/job-service.ts'
+import { jsonValue } from '../json-value.ts'
 
 const values = z
-  .record(z.string(), z.json())
+  .record(z.string(), jsonValue)
   .nullish()
   .transform((value) => value ?? {})
 
@@ -24,11 +25,13 @@ const common = {
   client_id: z.string().max(200).nullish(),
 }
 
-export const jobBody = z.object({
-  skill_id: z.string().min(1).max(200).describe('One of GET /v1/skills.'),
-  input: values.describe('As the input schema of the skill says; files are uploaded afterwards.'),
-  ...common,
-})
+export const jobBody = z
+  .object({
+    skill_id: z.string().min(1).max(200).describe('One of GET /v1/skills.'),
+    input: values.describe('As the input schema of the skill says; files are uploaded afterwards.'),
+    ...common,
+  })
+  .meta({ id: 'JobRequest' })
 
 export const tempRunBody = z
   .object({ input: values.describe('Inline values, where the skill takes any.'), ...common })
@@ -36,7 +39,7 @@ export const tempRunBody = z
 
 export const replyBody = z.object({
   interaction_id: z.number().int().min(1),
-  response: z.json().describe('The answer; free text is fine for every kind.'),
+  response: jsonValue.describe('The answer; free text is fine for every kind.'),
   idempotency_key: z.string().min(1).max(200).nullish().describe('The same key and response are taken once.'),
   userId: z.string().max(200).nullish(),
   client_id: z.string().max(200).nullish(),

@@ -8,6 +8,7 @@ import { isoTime } from '../../kit/clock.ts'
 import { outputData, repairLevelOf } from '../../runs/output-check.ts'
 import type { InteractionRow, RunRow, Store } from '../../stores/store.ts'
 import type { ToolRegistry } from '../../tools/tool.ts'
+import { jsonValue } from '../json-value.ts'
 
 export const errorView = z
   .object({
@@ -16,27 +17,29 @@ export const errorView = z
     details: z.record(z.string(), z.unknown()).optional(),
     detail: z.unknown(),
   })
-  .describe('What went wrong; `detail` says the same in the words of the job API.')
+  .meta({ id: 'JobError', description: 'What went wrong; `detail` says the same in the words of the job API.' })
 
 const jobError = z.object({ code: z.string(), message: z.string() }).nullable()
 
-export const statusView = z.object({
-  request_id: z.string(),
-  status: z.string(),
-  skill_id: z.string().nullable(),
-  engine: z.string(),
-  created_at: z.string(),
-  updated_at: z.string(),
-  warnings: z.array(z.string()),
-  error: jobError,
-  auto_decision_count: z.number(),
-  last_auto_decision_at: z.string().nullable(),
-  pending_interaction_id: z.number().nullable(),
-  interaction_count: z.number(),
-  recovery_state: z.enum(['none', 'recovered_waiting', 'failed_reconciled']),
-  recovered_at: z.string().nullable(),
-  recovery_reason: z.string().nullable(),
-})
+export const statusView = z
+  .object({
+    request_id: z.string(),
+    status: z.string(),
+    skill_id: z.string().nullable(),
+    engine: z.string(),
+    created_at: z.string(),
+    updated_at: z.string(),
+    warnings: z.array(z.string()),
+    error: jobError,
+    auto_decision_count: z.number(),
+    last_auto_decision_at: z.string().nullable(),
+    pending_interaction_id: z.number().nullable(),
+    interaction_count: z.number(),
+    recovery_state: z.enum(['none', 'recovered_waiting', 'failed_reconciled']),
+    recovered_at: z.string().nullable(),
+    recovery_reason: z.string().nullable(),
+  })
+  .meta({ id: 'JobStatus' })
 
 /** A run whose questions are all answered waits for a slot, not for a person; its journal says so a moment later. */
 export function jobStatus(run: RunRow, rows: readonly InteractionRow[]): RunStatus {
@@ -94,16 +97,18 @@ function warningsOf(state: RunState): string[] {
   return [...rejected, ...calls]
 }
 
-export const pendingView = z.object({
-  interaction_id: z.number(),
-  kind: z.string(),
-  prompt: z.string(),
-  options: z.array(z.object({ label: z.string(), value: z.json() })),
-  ui_hints: z.record(z.string(), z.json()),
-  default_decision_policy: z.string(),
-  required_fields: z.array(z.string()),
-  context: z.record(z.string(), z.json()).nullable(),
-})
+export const pendingView = z
+  .object({
+    interaction_id: z.number(),
+    kind: z.string(),
+    prompt: z.string(),
+    options: z.array(z.object({ label: z.string(), value: jsonValue })),
+    ui_hints: z.record(z.string(), jsonValue),
+    default_decision_policy: z.string(),
+    required_fields: z.array(z.string()),
+    context: z.record(z.string(), jsonValue).nullable(),
+  })
+  .meta({ id: 'JobQuestion' })
 
 export function toPending(row: InteractionRow, tools: Pick<ToolRegistry, 'get'>): z.infer<typeof pendingView> {
   const question = row.kind === 'question' ? tools.get(row.toolName ?? '')?.ask?.(row.input) : undefined
@@ -128,21 +133,23 @@ export function toPending(row: InteractionRow, tools: Pick<ToolRegistry, 'get'>)
   }
 }
 
-export const artifactView = z.object({ path: z.string(), size: z.number() })
+export const artifactView = z.object({ path: z.string(), size: z.number() }).meta({ id: 'Artifact' })
 
-export const resultView = z.object({
-  status: z.string(),
-  data: z.json(),
-  artifacts: z.array(z.string()),
-  repair_level: z
-    .enum(['none', 'deterministic_generic', 'model_round'])
-    .describe(
-      'deterministic_generic: the JSON was taken out of a fence or other words. model_round: the model was asked once more.',
-    ),
-  validation_warnings: z.array(z.string()),
-  error: jobError,
-  pending_interaction: z.null(),
-})
+export const resultView = z
+  .object({
+    status: z.string(),
+    data: jsonValue,
+    artifacts: z.array(z.string()),
+    repair_level: z
+      .enum(['none', 'deterministic_generic', 'model_round'])
+      .describe(
+        'deterministic_generic: the JSON was taken out of a fence or other words. model_round: the model was asked once more.',
+      ),
+    validation_warnings: z.array(z.string()),
+    error: jobError,
+    pending_interaction: z.null(),
+  })
+  .meta({ id: 'JobResult' })
 
 export function toResult(run: RunRow, state: RunState): z.infer<typeof resultView> {
   const { ended, accepted } = state

@@ -4,26 +4,29 @@ import { z } from 'zod'
 import type { SkillListing } from '../../skills/skill-registry.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { errorBody, idParam, type Server, type Services } from '../routes.ts'
+import { jsonValue } from '../json-value.ts'
 
-const skillView = z.object({
-  id: z.string(),
-  name: z.string(),
-  description: z.string(),
-  version: z.string().nullable(),
-  available: z.boolean(),
-  reason: z.string().nullable().describe('Why it cannot be used.'),
-  execution_modes: z.array(z.string()),
-  engines: z.array(z.string()).nullable().describe('Null: all engines.'),
-  unsupported_engines: z.array(z.string()),
-  file_inputs: z.array(z.string()).describe('Inputs that are uploaded as files.'),
-})
+const skillView = z
+  .object({
+    id: z.string(),
+    name: z.string(),
+    description: z.string(),
+    version: z.string().nullable(),
+    available: z.boolean(),
+    reason: z.string().nullable().describe('Why it cannot be used.'),
+    execution_modes: z.array(z.string()),
+    engines: z.array(z.string()).nullable().describe('Null: all engines.'),
+    unsupported_engines: z.array(z.string()),
+    file_inputs: z.array(z.string()).describe('Inputs that are uploaded as files.'),
+  })
+  .meta({ id: 'Skill' })
 
 const skillDetail = skillView.extend({
   instructions: z.string(),
   schemas: z.object({
-    input: z.record(z.string(), z.json()).nullable(),
-    parameter: z.record(z.string(), z.json()).nullable(),
-    output: z.record(z.string(), z.json()).nullable(),
+    input: z.record(z.string(), jsonValue).nullable(),
+    parameter: z.record(z.string(), jsonValue).nullable(),
+    output: z.record(z.string(), jsonValue).nullable(),
   }),
 })
 

@@ -2,7 +2,6 @@
 
 import { z } from 'zod'
 import { isoTime } from '../../kit/clock.ts'
-import { docsPage, type OpenApiDocument } from '../docs-page.ts'
 import type { Server, Services } from '../routes.ts'
 
 export function operationRoutes(server: Server, services: Services, version: string): void {
@@ -80,14 +79,4 @@ export function operationRoutes(server: Server, services: Services, version: str
   )
 
   server.get('/openapi.json', { schema: { hide: true } }, async () => server.swagger())
-
-  server.get('/docs', { schema: { hide: true } }, async (_request, reply) =>
-    reply
-      .header('content-type', 'text/html; charset=utf-8')
-      .header(
-        'content-security-policy',
-        "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'",
-      )
-      .send(docsPage(server.swagger() as unknown as OpenApiDocument)),
-  )
 }

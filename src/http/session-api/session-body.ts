@@ -4,48 +4,50 @@
 import { z } from 'zod'
 import { optionalId } from '../routes.ts'
 
-export const sessionBody = z.object({
-  message: z
-    .string()
-    .refine((text) => text.trim() !== '', 'message must be a non-empty string')
-    .describe('What the user says.'),
-  agentId: z
-    .string()
-    .nullish()
-    .describe('The session to continue. One that is not known, or not yours, starts a new one.'),
-  mode: z
-    .string()
-    .max(50)
-    .nullish()
-    .describe(
-      'edit (the default): all tools. ask, and anything else: tools that only read. Counts in the first request of a session.',
-    ),
-  context: z
-    .object({
-      userId: optionalId().describe('Counts only where nobody is logged in.'),
-      workingDir: z
-        .string()
-        .max(4096)
-        .nullish()
-        .describe(
-          'Where the agent works, inside the workspace of the server; made where it is missing. Counts in the first request of a session. Nothing: a directory of its own.',
-        ),
-      files: z
-        .array(z.string().max(4096))
-        .max(1000)
-        .nullish()
-        .describe(
-          'Files that the session is about; the model is told of the first 20. Counts in the first request of a session.',
-        ),
-    })
-    .loose()
-    .nullish(),
-  outputsPath: z.string().max(4096).nullish().describe('Where the agent is to put what it makes; the model is told.'),
-  userId: optionalId().describe('The same as context.userId.'),
-  onDisconnect: z
-    .enum(['continue', 'cancel'])
-    .nullish()
-    .describe('Closing the connection is not a cancel unless you say so here.'),
-})
+export const sessionBody = z
+  .object({
+    message: z
+      .string()
+      .refine((text) => text.trim() !== '', 'message must be a non-empty string')
+      .describe('What the user says.'),
+    agentId: z
+      .string()
+      .nullish()
+      .describe('The session to continue. One that is not known, or not yours, starts a new one.'),
+    mode: z
+      .string()
+      .max(50)
+      .nullish()
+      .describe(
+        'edit (the default): all tools. ask, and anything else: tools that only read. Counts in the first request of a session.',
+      ),
+    context: z
+      .object({
+        userId: optionalId().describe('Counts only where nobody is logged in.'),
+        workingDir: z
+          .string()
+          .max(4096)
+          .nullish()
+          .describe(
+            'Where the agent works, inside the workspace of the server; made where it is missing. Counts in the first request of a session. Nothing: a directory of its own.',
+          ),
+        files: z
+          .array(z.string().max(4096))
+          .max(1000)
+          .nullish()
+          .describe(
+            'Files that the session is about; the model is told of the first 20. Counts in the first request of a session.',
+          ),
+      })
+      .loose()
+      .nullish(),
+    outputsPath: z.string().max(4096).nullish().describe('Where the agent is to put what it makes; the model is told.'),
+    userId: optionalId().describe('The same as context.userId.'),
+    onDisconnect: z
+      .enum(['continue', 'cancel'])
+      .nullish()
+      .describe('Closing the connection is not a cancel unless you say so here.'),
+  })
+  .meta({ id: 'SessionRequest' })
 
 export type SessionBody = z.infer<typeof sessionBody>

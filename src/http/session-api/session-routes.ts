@@ -17,7 +17,7 @@ import { leaveUnknownBefore } from './unknown-outcomes.ts'
 
 const failure = z
   .object({ error: z.string(), message: z.string() })
-  .describe('What went wrong, and a sentence about it.')
+  .meta({ id: 'SessionError', description: 'What went wrong, and a sentence about it.' })
 const route = 'POST /api/chat/stream'
 
 export function sessionRoutes(server: Server, services: Services): void {

@@ -1,0 +1,119 @@
+// What the OpenAPI description says about each route beyond its schemas: a name for
+// generated clients, a body that works, and which streams it answers with. A test
+// demands an entry for every route and sends every example to a real server.
+
+export type StreamKind = 'native' | 'formats' | 'chunks' | 'arms' | 'fcmp' | 'session'
+
+export type OperationFacts = {
+  /** The operationId: a verb and a noun, unique. */
+  id: string
+  /** A request body that the server accepts on a fresh start. */
+  example?: Record<string, unknown>
+  /** The 200 answer is a stream. */
+  stream?: StreamKind
+  /** The 200 answer is a file of this media type. */
+  file?: string
+}
+
+const jobOperations = (prefix: string, noun: string): Record<string, OperationFacts> => ({
+  [`POST ${prefix}/{request_id}/upload`]: { id: `upload${noun}` },
+  [`GET ${prefix}/{request_id}`]: { id: `get${noun}` },
+  [`POST ${prefix}/{request_id}/cancel`]: { id: `cancel${noun}` },
+  [`GET ${prefix}/{request_id}/interaction/pending`]: { id: `get${noun}Question` },
+  [`POST ${prefix}/{request_id}/interaction/reply`]: { id: `reply${noun}Question` },
+  [`GET ${prefix}/{request_id}/result`]: { id: `get${noun}Result` },
+  [`GET ${prefix}/{request_id}/artifacts`]: { id: `list${noun}Artifacts` },
+  [`GET ${prefix}/{request_id}/artifacts/{path}`]: { id: `get${noun}Artifact`, file: 'application/octet-stream' },
+  [`GET ${prefix}/{request_id}/bundle`]: { id: `get${noun}Bundle`, file: 'application/zip' },
+  [`GET ${prefix}/{request_id}/events`]: { id: `stream${noun}Events`, stream: 'fcmp' },
+  [`GET ${prefix}/{request_id}/events/history`]: { id: `list${noun}Events` },
+  [`GET ${prefix}/{request_id}/invariants`]: { id: `check${noun}` },
+  [`GET ${prefix}/{request_id}/logs`]: { id: `get${noun}Logs` },
+  [`GET ${prefix}/{request_id}/logs/range`]: { id: `get${noun}LogRange` },
+})
+
+const userId = 'user_123'
+const chatExample = { input: 'what time is it', userId, conversationId: 'conv_123' }
+const questionExample = { message: 'what time is it', client_id: userId }
+
+/** By method and path, as the description spells them. */
+export const operations: Readonly<Record<string, OperationFacts>> = {
+  'POST /v1/agent/chat': { id: 'chat', example: chatExample, stream: 'formats' },
+  'GET /v1/agent/messages': { id: 'listChatMessages' },
+  'DELETE /v1/agent/messages': { id: 'deleteChatMessages' },
+  'GET /v1/agent/runs': { id: 'listRuns' },
+  'GET /v1/agent/runs/{runId}': { id: 'getRun' },
+  'GET /v1/agent/runs/{runId}/timeline': { id: 'getRunTimeline' },
+  'GET /v1/agent/runs/{runId}/stream': { id: 'streamRun', stream: 'formats' },
+  'GET /v1/agent/runs/{runId}/outputs/{outputId}': { id: 'getRunOutput' },
+  'POST /v1/agent/runs/{runId}/cancel': { id: 'cancelRun' },
+  'GET /v1/agent/runs/{runId}/invariants': { id: 'checkRun' },
+
+  'POST /v1/conversations': { id: 'createConversation', example: { title: 'A first one', userId } },
+  'GET /v1/conversations': { id: 'listConversations' },
+  'GET /v1/conversations/{conversationId}': { id: 'getConversation' },
+  'PATCH /v1/conversations/{conversationId}': { id: 'renameConversation' },
+  'DELETE /v1/conversations/{conversationId}': { id: 'deleteConversation' },
+  'GET /v1/conversations/{conversationId}/messages': { id: 'listMessages' },
+
+  'GET /v1/tool-confirmations': { id: 'listConfirmations' },
+  'GET /v1/tool-confirmations/{id}': { id: 'getConfirmation' },
+  'POST /v1/tool-confirmations/{id}/confirm': { id: 'confirmToolCall' },
+  'POST /v1/tool-confirmations/{id}/reject': { id: 'rejectToolCall' },
+  'POST /v1/tool-confirmations/batch/confirm': { id: 'confirmToolCalls' },
+  'POST /v1/tool-confirmations/batch/reject': { id: 'rejectToolCalls' },
+
+  'POST /api/get_chat_response_stream': { id: 'askStreaming', example: questionExample, stream: 'chunks' },
+  'POST /api/get_chat_response': { id: 'ask', example: questionExample },
+  'GET /api/trace/{trace_id}': { id: 'getTrace' },
+  'GET /api/trace/by_message/{message_id}': { id: 'getTraceByMessage' },
+  'GET /api/trace/message/{message_id}': { id: 'getTraceOfMessage' },
+  'POST /api/cancel_stream': { id: 'cancelAnswer' },
+  'POST /api/load_conversation': { id: 'loadConversation' },
+  'GET /api/list_conversations': { id: 'listChats' },
+  'POST /api/list_conversations': { id: 'listChatsByPost', example: { client_id: userId } },
+  'POST /api/new_conversation': { id: 'startNewChat', example: { client_id: userId } },
+  'POST /api/delete_conversation': { id: 'deleteChat' },
+  'POST /api/like': { id: 'likeAnswer' },
+  'POST /api/dislike': { id: 'dislikeAnswer' },
+  'POST /api/text_feedback': { id: 'commentAnswer' },
+  'GET /api/get_configs': { id: 'listConfigurations' },
+  'GET /api/health': { id: 'getChatHealth' },
+  'POST /api/ab/compare': {
+    id: 'compare',
+    example: { ...questionExample, config_a: 'default', config_b: 'default' },
+    stream: 'arms',
+  },
+  'GET /api/ab/{comparison_id}/stream': { id: 'streamComparison', stream: 'arms' },
+  'POST /api/ab/create': { id: 'createComparison' },
+  'POST /api/ab/preference': { id: 'vote' },
+  'GET /api/ab/pending': { id: 'listOpenComparisons' },
+  'GET /api/ab/comparison/{comparison_id}': { id: 'getComparison' },
+  'GET /api/ab/metrics': { id: 'getVoteMetrics' },
+
+  'GET /v1/skills': { id: 'listSkills' },
+  'GET /v1/skills/{skill_id}': { id: 'getSkill' },
+  'GET /v1/jobs': { id: 'listJobs' },
+  'POST /v1/jobs/cleanup': { id: 'cleanUpJobs' },
+  'POST /v1/jobs': {
+    id: 'createJob',
+    example: { skill_id: 'text-digest', input: { text: 'One sentence. Another one.' }, userId },
+  },
+  ...jobOperations('/v1/jobs', 'Job'),
+  'GET /v1/temp-skill-runs': { id: 'listSkillRuns' },
+  'POST /v1/temp-skill-runs/cleanup': { id: 'cleanUpSkillRuns' },
+  'POST /v1/temp-skill-runs': { id: 'createSkillRun', example: { userId } },
+  ...jobOperations('/v1/temp-skill-runs', 'SkillRun'),
+
+  'POST /api/chat/stream': {
+    id: 'sendSessionMessage',
+    example: { message: 'what time is it', context: { userId } },
+    stream: 'session',
+  },
+  'DELETE /api/chat/session/{agentId}': { id: 'deleteSession' },
+  'GET /health': { id: 'getSessionHealth' },
+  'GET /v1/health': { id: 'getHealth' },
+  'GET /v1/tools': { id: 'listTools' },
+  'GET /v1/providers': { id: 'listProviders' },
+  'GET /metrics': { id: 'getMetrics', file: 'text/plain' },
+}

@@ -1,0 +1,63 @@
+// The API reference at /docs, served by this server alone: the page's script and
+// styles come with the package, and the content policy forbids every other host. The
+// package holds its script as one text of some megabytes, so it is loaded at the first
+// visit and not at start-up.
+
+import { createHash } from 'node:crypto'
+import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
+import type { Server } from '../routes.ts'
+
+const prefix = '/docs'
+
+/** Everything that would call another host, or that this server cannot offer, is off. */
+const configuration = {
+  url: '/openapi.json',
+  pageTitle: 'Polylog API',
+  withDefaultFonts: false,
+  telemetry: false,
+  hideClientButton: true,
+  agent: { disabled: true },
+  mcp: { disabled: true },
+  showDeveloperTools: 'never' as const,
+}
+
+export function referencePage(server: Server): void {
+  let loaded: Promise<FastifyInstance> | undefined
+  const serve = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
+    loaded ??= loadReference()
+    const { statusCode, headers, body } = await (await loaded).inject({ method: 'GET', url: request.url })
+    const type = String(headers['content-type'] ?? 'text/plain')
+    if (headers.location !== undefined) return reply.redirect(String(headers.location), statusCode)
+    if (type.startsWith('text/html')) reply.header('content-security-policy', policyFor(body))
+    else reply.header('cache-control', 'public, max-age=3600')
+    return reply.code(statusCode).header('content-type', type).send(body)
+  }
+  for (const path of [prefix, `${prefix}/`, `${prefix}/js/scalar.js`]) {
+    server.get(path, { schema: { hide: true } }, serve)
+  }
+}
+
+async function loadReference(): Promise<FastifyInstance> {
+  const { default: reference } = await import('@scalar/fastify-api-reference')
+  const pages = Fastify()
+  await pages.register(reference, { routePrefix: prefix, configuration })
+  return pages
+}
+
+/** Inline scripts are allowed by their hash: the page is the same for everybody, so a nonce would prove nothing. */
+function policyFor(page: string): string {
+  const hashes = [...page.matchAll(/<script(?![^>]*\bsrc=)[^>]*>([^]*?)<\/script>/g)].map(
+    ([, script = '']) => `'sha256-${createHash('sha256').update(script).digest('base64')}'`,
+  )
+  return [
+    "default-src 'none'",
+    `script-src 'self' ${hashes.join(' ')}`,
+    "style-src 'self' 'unsafe-inline'",
+    "img-src 'self' data: blob:",
+    "font-src 'self' data:",
+    "connect-src 'self'",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ].join('; ')
+}

@@ -1,0 +1,72 @@
+// How streams look in the OpenAPI description: the media types of each kind, and a
+// short example of the frames. The mapping from events to frames is in the README of
+// each dialect.
+
+import type { StreamKind } from './operations.ts'
+
+export type MediaTypes = Record<string, { schema: { type: 'string'; description: string }; example: string }>
+
+type Sample = { media: string; description: string; example: string }
+
+const native: Sample = {
+  media: 'text/event-stream',
+  description: 'The native wire: `id`, `event` and one JSON object a frame. The last frame is `agent.end`.',
+  example:
+    'id: 4\nevent: agent.delta\ndata: {"event":"agent.delta","data":{"id":"01M7…","delta":"It is","role":"assistant"}}\n\n' +
+    'id: 9\nevent: agent.end\ndata: {"event":"agent.end","data":{"runId":"01M7…","status":"succeeded"}}\n\n',
+}
+const dataStream: Sample = {
+  media: 'text/plain',
+  description: '`format=vercel-ai`: the data stream, version 1, of AI SDK 3.3 and 4. One line a part.',
+  example: 'f:{"messageId":"01M7…"}\n0:"It is"\nd:{"finishReason":"stop"}\n',
+}
+const chunks: Sample = {
+  media: 'text/event-stream',
+  description: 'Frames without an event name. The last one is `done` or `error`.',
+  example:
+    'id: 4\ndata: {"type":"chunk","content":"It is","conversation_id":"01M7…"}\n\n' +
+    'id: 9\ndata: {"type":"done","conversation_id":"01M7…","message_id":"01M7…","trace_id":"01M7…"}\n\n',
+}
+const jsonLines: Sample = {
+  media: 'application/x-ndjson',
+  description: 'The same frames, one JSON object a line, for `Accept: application/x-ndjson`.',
+  example: '{"type":"chunk","content":"It is","conversation_id":"01M7…"}\n',
+}
+const arms: Sample = {
+  media: 'text/event-stream',
+  description: 'The frames of both answers, each with its `arm`. The last two carry `vote_requested`.',
+  example: 'id: a:6,b:5\ndata: {"type":"chunk","content":"It is","conversation_id":"01M7…","arm":"a"}\n\n',
+}
+const fcmp: Sample = {
+  media: 'text/event-stream',
+  description: 'Opens with `snapshot`; then `chat_event` with an envelope of fcmp/1.0 each, and `heartbeat`.',
+  example:
+    'id: 4\nevent: chat_event\ndata: {"protocol_version":"fcmp/1.0","seq":4,"type":"assistant.message.final","data":{}}\n\n',
+}
+const session: Sample = {
+  media: 'text/event-stream',
+  description: 'One JSON object a frame, from `start` to `done`, with `heartbeat` in between.',
+  example: 'data: {"type":"text","content":"It is","timestamp":1794783761069}\n\n',
+}
+
+const kinds: Readonly<Record<StreamKind, readonly Sample[]>> = {
+  native: [native],
+  formats: [
+    {
+      ...native,
+      description: `${native.description} \`format=\` chooses another wire: \`chunks\`, \`fcmp\` and \`session\` are event streams too.`,
+    },
+    dataStream,
+    { ...jsonLines, description: '`format=chunks-ndjson`: the wire of the chat API, one JSON object a line.' },
+  ],
+  chunks: [chunks, jsonLines],
+  arms: [arms, { ...jsonLines, description: 'The same frames, one JSON object a line.' }],
+  fcmp: [fcmp],
+  session: [session],
+}
+
+export function mediaTypesOf(kind: StreamKind): MediaTypes {
+  return Object.fromEntries(
+    kinds[kind].map(({ media, description, example }) => [media, { schema: { type: 'string', description }, example }]),
+  )
+}
