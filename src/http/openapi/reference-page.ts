@@ -26,8 +26,8 @@ export function referencePage(server: Server): void {
   const serve = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
     loaded ??= loadReference()
     const { statusCode, headers, body } = await (await loaded).inject({ method: 'GET', url: request.url })
-    const type = String(headers['content-type'] ?? 'text/plain')
-    if (headers.location !== undefined) return reply.redirect(String(headers.location), statusCode)
+    const type = headers['content-type'] ?? 'text/plain'
+    if (headers.location !== undefined) return reply.redirect(headers.location, statusCode)
     if (type.startsWith('text/html')) reply.header('content-security-policy', policyFor(body))
     else reply.header('cache-control', 'public, max-age=3600')
     return reply.code(statusCode).header('content-type', type).send(body)
