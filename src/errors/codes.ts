@@ -93,6 +93,7 @@ export const errorCodes = {
   headers_too_large: 'too_large',
   rate_limited: 'limited',
   queue_full: 'limited',
+  jobs_awaiting_upload: 'limited',
 
   model_unavailable: 'upstream',
   model_error: 'upstream',
@@ -111,6 +112,7 @@ export const errorCodes = {
 
   store_unavailable: 'unavailable',
   store_busy: 'unavailable',
+  uploads_busy: 'unavailable',
   shutting_down: 'unavailable',
   auth_unavailable: 'unavailable',
 

@@ -5,6 +5,7 @@
 // sending makes the client report a broken pipe instead of our answer.
 
 import type { IncomingMessage, Server as HttpServer } from 'node:http'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import { AppError } from '../errors/app-error.ts'
 import type { Clock } from '../kit/clock.ts'
 import type { Server } from './routes.ts'
@@ -33,20 +34,31 @@ export function waitForContinue(server: HttpServer): void {
   })
 }
 
+/** The body is wanted: a client that waits for this word sends it now. Throws `body_too_large`. */
+export function admitBody({ raw }: FastifyRequest, reply: FastifyReply, bytesMax: number): void {
+  if (!expecting.has(raw)) return
+  if (Number(raw.headers['content-length']) > bytesMax) throw bodyTooLarge()
+  expecting.delete(raw)
+  reply.raw.writeContinue()
+}
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** The handler calls `admitBody` when it knows that it wants the body; else it is called before the handler. */
+    admitsBodyItself?: boolean
+  }
+}
+
 export function installIntake(server: Server, clock: Clock, limits: IntakeLimits): void {
   /** Bodies that are no longer read: their connection is of no more use. */
   const givenUp = new WeakSet<IncomingMessage>()
 
   // After identity and route are known, before the first byte of the body is read.
   server.addHook('preParsing', async (request, reply) => {
-    const { raw } = request
-    if (!hasBody(raw)) return
-    if (expecting.has(raw)) {
-      if (Number(raw.headers['content-length']) > request.routeOptions.bodyLimit) throw bodyTooLarge()
-      expecting.delete(raw)
-      reply.raw.writeContinue()
-    }
-    watch(raw)
+    if (!hasBody(request.raw)) return
+    const { bodyLimit, config } = request.routeOptions
+    if (config.admitsBodyItself !== true) admitBody(request, reply, bodyLimit)
+    watch(request.raw)
   })
 
   server.addHook('onSend', async (request, reply) => {

@@ -87,9 +87,14 @@ export class JobService {
     return run
   }
 
+  /** Throws `job_already_started`. Asked before an upload is read: nobody needs to send one in vain. */
+  refuseUnlessQueued(run: RunRow): void {
+    if (run.status !== 'queued' || run.leaseOwner !== null) throw alreadyStarted()
+  }
+
   /** Everything that was sent is checked before anything is stored; a refused upload can be sent again. */
   async upload(run: RunRow, archives: { skill?: Buffer; file?: Buffer }): Promise<{ run: RunRow; files: string[] }> {
-    if (run.status !== 'queued' || run.leaseOwner !== null) throw alreadyStarted()
+    this.refuseUnlessQueued(run)
     const spec = await this.specOf(run)
     const job = spec?.job
     if (spec === undefined || job === undefined) {

@@ -23,6 +23,9 @@ export type JobRequest = {
   idempotency: { key: string; route: string; body: unknown } | null
 }
 
+/** A job that waits for its upload costs a row and a journal, and nobody may ever come for it. */
+const heldMax = { owner: 256, all: 2048 }
+
 export class JobAcceptance {
   private readonly parts: RunParts
   private readonly scheduler: Scheduler
@@ -62,7 +65,7 @@ export class JobAcceptance {
       idempotency: key === null ? null : { key: key.key, route: key.route, fingerprint: fingerprint(key.body) },
       queueMax: limits.queueMax,
       claim: null,
-      ...(hold ? { hold: true } : {}),
+      ...(hold ? { hold: true, heldMax } : {}),
     }
     return await this.withSlot(!hold, async (claim) => {
       const result = await store.accept({ ...input, claim })

@@ -157,6 +157,8 @@ export type AcceptInput = {
   claim: { node: string; leaseUntil: number } | null
   /** Something that the run needs has not come yet: it is not queued for anybody (and never `queue_full`) until `startHeld`. */
   hold?: true
+  /** How many runs may be held, of this owner and of all; one more is `jobs_awaiting_upload`. Without it there is no bound. */
+  heldMax?: { owner: number; all: number }
 }
 
 /** What lets a held run start. */

@@ -54,6 +54,27 @@ export function jobContract(open: OpenStore): void {
     )
 
     test(
+      'counts against a bound for its owner and for all; one that started or ended does not',
+      opened(async ({ store }) => {
+        const held = (id: string, by: string, max: { owner: number; all: number }) => {
+          const input = acceptInput(id, { hold: true, heldMax: max, events: [delta(1)] })
+          return store.accept({ ...input, run: { ...input.run, owner: by } })
+        }
+        const code = { code: 'jobs_awaiting_upload' }
+        await held('r', 'ann', { owner: 1, all: 9 })
+        await assert.rejects(held('s', 'ann', { owner: 1, all: 9 }), code)
+        assert.equal(await store.readRun('s'), undefined)
+        await held('s', 'bob', { owner: 1, all: 9 })
+        await assert.rejects(held('t', 'cid', { owner: 1, all: 2 }), code)
+
+        await store.startHeld(starting())
+
+        await held('t', 'ann', { owner: 1, all: 2 })
+        await assert.rejects(held('u', 'cid', { owner: 1, all: 2 }), code)
+      }),
+    )
+
+    test(
       'starts once, with its events and files, and is claimable then',
       opened(async ({ store, reopen }) => {
         await hold(store)

@@ -911,7 +911,7 @@ describe('the shipped skills', () => {
 })
 
 test('nothing of an uploaded archive is ever unpacked into a folder', () => {
-  for (const name of ['jobs/job-service.ts', 'skills/skill-package.ts', 'kit/zip-reader.ts', 'http/multipart.ts']) {
+  for (const name of ['jobs/job-service.ts', 'skills/skill-package.ts', 'kit/zip-reader.ts', 'http/uploads.ts']) {
     const source = readFileSync(new URL(`../../src/${name}`, import.meta.url), 'utf8')
     assert.doesNotMatch(source, /node:fs/, name)
   }

@@ -7,8 +7,8 @@ import { AppError } from '../../errors/app-error.ts'
 import type { JobFamily } from '../../jobs/job-service.ts'
 import type { RunRow } from '../../stores/store.ts'
 import { actsAs } from '../caller.ts'
-import { formOf, withUploads } from '../multipart.ts'
 import { callerOf, idParam, type Server, type Services, userIdQuery } from '../routes.ts'
+import { readFiles, UploadBudget, uploadBodyBytes, withUploads } from '../uploads.ts'
 import { artifactRoutes } from './artifact-routes.ts'
 import { eventRoutes, type RunOf } from './event-routes.ts'
 import { jobBody, replyBody, tempRunBody, toJobBody } from './job-body.ts'
@@ -24,8 +24,12 @@ const created = z.object({
 const uploaded = created.extend({ extracted_files: z.array(z.string()) })
 const keyHeader = z.object({ 'idempotency-key': z.string().min(1).max(200).optional() }).loose()
 
+/** How many uploads of the largest size may be under way at the same time; more of smaller ones. */
+const largestUploads = 4
+
 export async function jobRoutes(server: Server, services: Services): Promise<void> {
   skillRoutes(server, services)
+  const budget = new UploadBudget(largestUploads * uploadBodyBytes(uploadLimits(services, 'temp-skill-runs')))
   for (const family of ['jobs', 'temp-skill-runs'] as const) {
     const prefix = `/v1/${family}`
     const runOf = async (request: FastifyRequest): Promise<RunRow> => {
@@ -34,7 +38,7 @@ export async function jobRoutes(server: Server, services: Services): Promise<voi
       return await services.jobs.get(owner, family, id)
     }
     createRoute(server, services, family)
-    await uploadRoute(server, services, family, runOf)
+    await uploadRoute(server, services, family, runOf, budget)
     statusRoutes(server, services, prefix, runOf)
     interactionRoutes(server, services, prefix, runOf)
     artifactRoutes(server, services, prefix, runOf)
@@ -74,12 +78,24 @@ function createRoute(server: Server, services: Services, family: JobFamily): voi
   }
 }
 
-async function uploadRoute(server: Server, services: Services, family: JobFamily, runOf: RunOf): Promise<void> {
-  const limits = { fileBytes: services.settings.uploadBytes, filesMax: family === 'jobs' ? 1 : 2 }
-  await withUploads(server, limits, (scope) => {
+function uploadLimits({ settings }: Pick<Services, 'settings'>, family: JobFamily) {
+  return { fileBytes: settings.uploadBytes, filesMax: family === 'jobs' ? 1 : 2 }
+}
+
+async function uploadRoute(
+  server: Server,
+  services: Services,
+  family: JobFamily,
+  runOf: RunOf,
+  budget: UploadBudget,
+): Promise<void> {
+  const limits = { ...uploadLimits(services, family), budget, clock: services.clock }
+  const needed = family === 'jobs' ? 'file' : 'skill_package'
+  await withUploads(server, (scope) => {
     scope.post(
       `/v1/${family}/:request_id/upload`,
       {
+        config: { admitsBodyItself: true },
         schema: {
           tags: ['Jobs'],
           summary:
@@ -89,22 +105,31 @@ async function uploadRoute(server: Server, services: Services, family: JobFamily
           params: jobParams,
           querystring: userIdQuery,
           consumes: ['multipart/form-data'],
-          response: { 200: uploaded, 400: errorView, 404: errorView, 413: errorView, 415: errorView, 429: errorView },
+          response: {
+            200: uploaded,
+            400: errorView,
+            404: errorView,
+            413: errorView,
+            415: errorView,
+            429: errorView,
+            503: errorView,
+          },
         },
       },
-      async (request) => {
+      async (request, reply) => {
         const run = await runOf(request)
-        const { files } = formOf(request.body)
-        const [skill, file] = [family === 'jobs' ? undefined : files.get('skill_package'), files.get('file')]
-        const needed = family === 'jobs' ? 'file' : 'skill_package'
-        if ((family === 'jobs' ? file : skill) === undefined) {
-          throw new AppError('upload_part_missing', `The form has no file in the field ${needed}.`)
-        }
-        const started = await services.jobs.upload(run, {
-          ...(skill === undefined ? {} : { skill }),
-          ...(file === undefined ? {} : { file }),
+        services.jobs.refuseUnlessQueued(run)
+        return await readFiles(request, reply, limits, async (files) => {
+          const [skill, file] = [family === 'jobs' ? undefined : files.get('skill_package'), files.get('file')]
+          if ((family === 'jobs' ? file : skill) === undefined) {
+            throw new AppError('upload_part_missing', `The form has no file in the field ${needed}.`)
+          }
+          const started = await services.jobs.upload(run, {
+            ...(skill === undefined ? {} : { skill }),
+            ...(file === undefined ? {} : { file }),
+          })
+          return { request_id: run.id, cache_hit: false, status: 'queued', extracted_files: started.files }
         })
-        return { request_id: run.id, cache_hit: false, status: 'queued', extracted_files: started.files }
       },
     )
   })

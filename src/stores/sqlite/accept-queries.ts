@@ -34,6 +34,9 @@ export function acceptWriter(
   const countQueued = db.prepare(
     `SELECT count(*) AS count FROM runs WHERE ${unfinished} AND status = 'queued' AND held = 0 AND lease_owner IS NULL`,
   )
+  const countHeld = db.prepare(
+    `SELECT count(*) AS total, coalesce(sum(owner = ?), 0) AS own FROM runs WHERE ${unfinished} AND status = 'queued' AND held = 1`,
+  )
   const insertRun = db.prepare(
     `INSERT INTO runs (id, owner, family, agent_id, conversation_id, status, attempt, epoch, last_seq, created_at, turn, held)
      VALUES (?, ?, ?, ?, ?, 'queued', ?, 0, ?, ?, ?, ?) RETURNING position`,
@@ -59,6 +62,16 @@ export function acceptWriter(
     return runs.read(runId) ?? found
   }
 
+  function refuseIfTooManyAreHeld(owner: string, max: { owner: number; all: number }): void {
+    const { total, own } = countHeld.get(owner) as { total: number; own: number }
+    if (own < max.owner && total < max.all) return
+    const whose = own < max.owner ? `${total} jobs` : `${own} jobs of yours`
+    throw new AppError(
+      'jobs_awaiting_upload',
+      `${whose} wait for their upload, which is as many as may; upload to them or cancel some first.`,
+    )
+  }
+
   function accept(input: AcceptCommand): AcceptResult {
     const { run, idempotency, conversation } = input
     if (idempotency !== null) {
@@ -80,6 +93,7 @@ export function acceptWriter(
     const held = input.hold === true
     const claimsNow = input.claim !== null && first && !held
     if (!claimsNow && !held && (countQueued.get()?.count as number) >= input.queueMax) throw queueFull(input.queueMax)
+    if (held && input.heldMax !== undefined) refuseIfTooManyAreHeld(run.owner, input.heldMax)
 
     if (conversation !== null && run.conversationId !== null) {
       if (conversation.expect === 'absent') {
