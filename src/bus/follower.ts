@@ -8,15 +8,23 @@
 
 import type { RunEvent } from '../journal/event.ts'
 import type { Store } from '../stores/store.ts'
+import type { Clock, Timer } from '../kit/clock.ts'
 import { type Batch, batchOf, type Channel, type ChannelFollower, type LiveBus } from './live-bus.ts'
 
 /** Events a catch-up takes at a time. */
 const pageEvents = 512
 
+/** How long to wait for an event that was announced and cannot be read yet; doubled up to the second. */
+const rereadMs = 10
+const rereadMaxMs = 1000
+
+export type FollowedStore = Pick<Store, 'readEvents' | 'readRun'>
+
 export class Follower implements ChannelFollower {
   cursor: number
   private readonly runId: string
-  private readonly store: Pick<Store, 'readEvents' | 'readRun'>
+  private readonly store: FollowedStore
+  private readonly clock: Clock
   private readonly channel: Channel
   private ended = false
   /** Until the store has been read to its end once, nobody knows what was committed before we joined. */
@@ -25,11 +33,13 @@ export class Follower implements ChannelFollower {
   private headSeq = 0
   private closed = false
   private waiter: (() => void) | null = null
+  private retryMs = rereadMs
 
-  constructor(runId: string, after: number, store: Pick<Store, 'readEvents' | 'readRun'>, bus: LiveBus) {
+  constructor(runId: string, after: number, store: FollowedStore, bus: LiveBus, clock: Clock) {
     this.runId = runId
     this.cursor = after
     this.store = store
+    this.clock = clock
     this.channel = bus.join(runId, this)
   }
 
@@ -46,21 +56,29 @@ export class Follower implements ChannelFollower {
           this.cursor = page.nextAfter
           continue
         }
-        if (this.caughtUp) {
-          // Announced, and yet not there: the run was deleted under us.
-          this.ended = true
-          continue
-        }
+        const announced = this.caughtUp
         this.caughtUp = true
         const run = await this.store.readRun(this.runId)
         if (run === undefined || (run.endedAt !== null && run.lastSeq <= this.cursor)) this.ended = true
+        else if (announced) await this.woken(this.retryMs)
         continue
       }
-      await new Promise<void>((resolve) => {
-        this.waiter = resolve
-      })
-      this.waiter = null
+      await this.woken()
     }
+  }
+
+  /** Resolves when something was announced or the follower was closed; with `atMostMs`, also after that time. */
+  private async woken(atMostMs?: number): Promise<void> {
+    if (this.closed) return
+    let timer: Timer | undefined
+    await new Promise<void>((resolve) => {
+      this.waiter = resolve
+      if (atMostMs === undefined) return
+      timer = this.clock.after(atMostMs, resolve)
+      this.retryMs = Math.min(atMostMs * 2, rereadMaxMs)
+    })
+    timer?.cancel()
+    this.waiter = null
   }
 
   wake(headSeq: number): void {
@@ -79,6 +97,7 @@ export class Follower implements ChannelFollower {
     const whole = batch.firstSeq > this.cursor
     const taken = whole ? batch : batchOf(batch.events.filter((event) => event.seq > this.cursor))
     this.cursor = nextAfter
+    this.retryMs = rereadMs
     const last: RunEvent | undefined = taken.events.at(-1)
     if (last?.type === 'run.ended') this.ended = true
     return taken

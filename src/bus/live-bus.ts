@@ -39,43 +39,71 @@ export interface Channel {
 
 /** What a run keeps in memory for followers that are a little behind. */
 const keptEventsMax = 256
+/** In UTF-16 units. A batch that alone is larger is not kept at all: followers read it from the store. */
 const keptCharsMax = 256 * 1024
+
+/** What an event holds besides its text: ids, names, the object itself. */
+const eventOverhead = 64
+
+type KeptBatch = { readonly batch: Batch; readonly chars: number }
 
 class RunChannel {
   readonly followers = new Set<ChannelFollower>()
-  private batches: Batch[] = []
+  private kept: KeptBatch[] = []
 
   publish(events: readonly RunEvent[]): void {
-    this.prune()
-    this.batches.push(batchOf(events))
+    let chars = 0
+    for (const event of events) chars += sizeOf(event)
+    this.prune(chars)
+    if (chars <= keptCharsMax) this.kept.push({ batch: batchOf(events), chars })
     const headSeq = events.at(-1)?.seq ?? 0
     for (const follower of this.followers) follower.wake(headSeq)
   }
 
   after(cursor: number): Batch | undefined {
     // Nearly always the last one.
-    for (let index = this.batches.length - 1; index >= 0; index--) {
-      const batch = this.batches[index] as Batch
+    for (let index = this.kept.length - 1; index >= 0; index--) {
+      const { batch } = this.kept[index] as KeptBatch
       if (batch.firstSeq <= cursor + 1) return batch.lastSeq > cursor ? batch : undefined
     }
     return undefined
   }
 
-  private prune(): void {
+  /** Makes room for a batch of `chars`. */
+  private prune(chars: number): void {
     let slowest = Number.POSITIVE_INFINITY
     for (const follower of this.followers) slowest = Math.min(slowest, follower.cursor)
     let events = 0
-    let chars = 0
-    for (let index = this.batches.length - 1; index >= 0; index--) {
-      const batch = this.batches[index] as Batch
+    let total = chars
+    for (let index = this.kept.length - 1; index >= 0; index--) {
+      const { batch, chars: batchChars } = this.kept[index] as KeptBatch
       events += batch.events.length
-      for (const event of batch.events) chars += event.type === 'text.delta' ? 64 + event.data.text.length : 512
-      if (batch.lastSeq <= slowest || events > keptEventsMax || chars > keptCharsMax) {
-        this.batches.splice(0, index + 1)
+      total += batchChars
+      if (batch.lastSeq <= slowest || events > keptEventsMax || total > keptCharsMax) {
+        this.kept.splice(0, index + 1)
         return
       }
     }
   }
+}
+
+/** Roughly how much memory an event holds, in UTF-16 units: the length of all its strings. Deltas are nearly all events. */
+function sizeOf(event: RunEvent): number {
+  if (event.type === 'text.delta') return eventOverhead + event.data.text.length
+  let chars = 0
+  const rest: unknown[] = [event.data]
+  while (rest.length > 0) {
+    const value = rest.pop()
+    if (typeof value === 'string') chars += value.length
+    else if (typeof value === 'object' && value !== null) {
+      chars += eventOverhead
+      for (const [key, inner] of Object.entries(value)) {
+        chars += key.length
+        rest.push(inner)
+      }
+    }
+  }
+  return chars
 }
 
 export function createProcessBus(): LiveBus {

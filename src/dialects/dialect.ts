@@ -34,7 +34,10 @@ export interface Dialect<State = unknown> {
   encodeDelta(state: State, event: EventOf<'text.delta'>): string | null
   /** Bytes that keep an idle connection alive; they belong to the connection and carry no id. Null: this wire has none. */
   keepAlive(nowMs: number, count: number): string | null
-  /** The stream is over after this event, though the run may go on. */
+  /**
+   * The stream is over after this event, though the run may go on: a wire that is parked ends where a person is needed. A
+   * reader that comes back with the cursor of that event gets what follows. Never true of a text delta.
+   */
   endsAfter(event: RunEvent): boolean
 }
 
@@ -76,7 +79,10 @@ export function compareCursors(left: Cursor, right: Cursor): number {
 
 export type Encoded<State> = { readonly text: string; readonly state: State; readonly over: boolean }
 
-/** Folds `events` and gives the bytes of every frame after `cursor`. */
+/**
+ * Folds `events` and gives the bytes of every frame after `cursor`, up to the event that ends the stream. An event that the
+ * reader has seen does not end it again.
+ */
 export function encodeEvents<State>(
   dialect: Dialect<State>,
   state: State,
@@ -84,7 +90,6 @@ export function encodeEvents<State>(
   cursor: Cursor,
 ): Encoded<State> {
   let text = ''
-  let over = false
   for (const event of events) {
     const seen = event.seq < cursor.seq || (event.seq === cursor.seq && cursor.index === null)
     if (event.type === 'text.delta') {
@@ -96,13 +101,14 @@ export function encodeEvents<State>(
     }
     const projection = dialect.step(state, event)
     state = projection.state
-    if (dialect.endsAfter(event)) over = true
     if (seen) continue
     const count = projection.frames.length
     for (let index = 0; index < count; index++) {
       if (event.seq === cursor.seq && index < (cursor.index ?? 0)) continue
       text += dialect.encode(projection.frames[index] as Frame, addressOf(event.seq, index, count))
     }
+    const seenToTheEnd = event.seq === cursor.seq && count > 0 && count <= (cursor.index ?? 0)
+    if (!seenToTheEnd && dialect.endsAfter(event)) return { text, state, over: true }
   }
-  return { text, state, over }
+  return { text, state, over: false }
 }

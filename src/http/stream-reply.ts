@@ -89,7 +89,7 @@ export class Streams {
 
   /** Follows a run from its first event, for a source that is made elsewhere. */
   follow(runId: string): Follower {
-    return new Follower(runId, 0, this.parts.store, this.parts.bus)
+    return new Follower(runId, 0, this.parts.store, this.parts.bus, this.parts.clock)
   }
 
   /** The server is going down: every stream ends cleanly, and its client comes back with its cursor. */
@@ -105,11 +105,11 @@ class RunSource implements ByteSource {
   private readonly follower: Follower
   private state: unknown
 
-  constructor(runId: string, dialect: Dialect, cursor: Cursor, parts: Pick<StreamParts, 'store' | 'bus'>) {
+  constructor(runId: string, dialect: Dialect, cursor: Cursor, parts: Pick<StreamParts, 'store' | 'bus' | 'clock'>) {
     this.dialect = dialect
     this.cursor = cursor
     // The fold starts at the first event, whatever the cursor: that is what makes a resumed stream the same stream.
-    this.follower = new Follower(runId, 0, parts.store, parts.bus)
+    this.follower = new Follower(runId, 0, parts.store, parts.bus, parts.clock)
     this.state = dialect.open({ runId })
   }
 

@@ -179,7 +179,8 @@ export class RunService {
     run: RunRow,
     { signal, orWaiting = false }: { signal?: AbortSignal; orWaiting?: boolean } = {},
   ): Promise<RunRow> {
-    const follower = new Follower(run.id, orWaiting ? 0 : run.lastSeq, this.parts.store, this.parts.bus)
+    const { store, bus, clock } = this.parts
+    const follower = new Follower(run.id, orWaiting ? 0 : run.lastSeq, store, bus, clock)
     const leave = () => follower.close()
     signal?.addEventListener('abort', leave, { once: true })
     if (signal?.aborted === true) leave()

@@ -42,8 +42,14 @@ export function framesOf<State>(dialect: Dialect<State>, { runId, events }: Scen
   return out
 }
 
+/** What a reader gets that comes with `cursor` and stays until its stream is over. */
 export function textOf<State>(dialect: Dialect<State>, scenario: Scenario, cursor: Cursor = beginning): string {
   return encodeEvents(dialect, dialect.open({ runId: scenario.runId }), scenario.events, cursor).text
+}
+
+/** The first event after `seq` that ends the stream; the last of the run if there is none. */
+function endAfter<State>(dialect: Dialect<State>, { events }: Scenario, seq: number): number {
+  return events.find((event) => event.seq > seq && dialect.endsAfter(event))?.seq ?? events.length
 }
 
 export function dialectContract<State>(dialect: Dialect<State>): void {
@@ -55,6 +61,7 @@ export function dialectContract<State>(dialect: Dialect<State>): void {
         it('encodes a text delta to the same bytes by both ways', () => encodesDeltasAlike(dialect, scenario))
         it('gives addresses that grow and can be read back', () => givesGrowingAddresses(dialect, scenario))
         it('resumes after any address with exactly the rest', () => resumesAnywhere(dialect, scenario))
+        it('tells a reader that always comes back every frame once', () => comesBackUntilTheEnd(dialect, scenario))
         it('goes on from any state that a live stream holds', () => goesOnFromAnyState(dialect, scenario))
         it('is over by the end of the run and says nothing after', () => isOverAtTheEnd(dialect, scenario))
       })
@@ -121,21 +128,43 @@ function givesGrowingAddresses<State>(dialect: Dialect<State>, scenario: Scenari
 
 function resumesAnywhere<State>(dialect: Dialect<State>, scenario: Scenario): void {
   const frames = framesOf(dialect, scenario)
-  const rest = (from: number) =>
+  /** The frames from `from` up to where a stream ends whose reader has seen the event `seq`. */
+  const rest = (from: number, seq: number) =>
     frames
       .slice(from)
+      .filter((frame) => frame.seq <= endAfter(dialect, scenario, seq))
       .map(({ text }) => text)
       .join('')
-  assert.equal(textOf(dialect, scenario), rest(0))
+  assert.equal(textOf(dialect, scenario), rest(0, 0))
 
-  for (const [index, { address }] of frames.entries()) {
-    assert.equal(textOf(dialect, scenario, parseCursor(address)), rest(index + 1), `after ${address}`)
+  for (const [index, { seq, address }] of frames.entries()) {
+    // With frames of its event still to come, the event is not seen yet.
+    const seen = frames[index + 1]?.seq === seq ? seq - 1 : seq
+    assert.equal(textOf(dialect, scenario, parseCursor(address)), rest(index + 1, seen), `after ${address}`)
   }
   // A bare seq is a cursor too, also of an event that has no frame or several.
   for (const { seq } of scenario.events) {
     const seen = frames.filter((frame) => frame.seq <= seq).length
-    assert.equal(textOf(dialect, scenario, { seq, index: null }), rest(seen), `after event ${seq}`)
+    assert.equal(textOf(dialect, scenario, { seq, index: null }), rest(seen, seq), `after event ${seq}`)
   }
+}
+
+/** A client that comes back with its last address whenever its stream ends gets every frame once, in order. */
+function comesBackUntilTheEnd<State>(dialect: Dialect<State>, scenario: Scenario): void {
+  const frames = framesOf(dialect, scenario)
+  const ends = scenario.events.filter((event) => dialect.endsAfter(event)).map(({ seq }) => seq)
+  let got = ''
+  let seen = 0
+  for (const end of ends) {
+    const { text, over } = encodeEvents(dialect, dialect.open({ runId: scenario.runId }), scenario.events, {
+      seq: seen,
+      index: null,
+    })
+    assert.equal(over, true)
+    got += text
+    seen = end
+  }
+  assert.equal(got, frames.map(({ text }) => text).join(''))
 }
 
 function goesOnFromAnyState<State>(dialect: Dialect<State>, scenario: Scenario): void {
@@ -148,8 +177,8 @@ function goesOnFromAnyState<State>(dialect: Dialect<State>, scenario: Scenario):
       scenario.events.slice(0, cut),
       beginning,
     )
-    const tail = encodeEvents(dialect, head.state, scenario.events.slice(cut), beginning)
-    assert.equal(head.text + tail.text, whole)
+    const tail = head.over ? '' : encodeEvents(dialect, head.state, scenario.events.slice(cut), beginning).text
+    assert.equal(head.text + tail, whole)
   }
 }
 

@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import fc from 'fast-check'
-import { Follower } from '../../src/bus/follower.ts'
+import { type FollowedStore, Follower } from '../../src/bus/follower.ts'
 import { createProcessBus, type LiveBus } from '../../src/bus/live-bus.ts'
 import type { NewEvent, RunEvent } from '../../src/journal/event.ts'
 import { foldRun } from '../../src/journal/run-state.ts'
@@ -80,7 +80,7 @@ class Reader {
 
   constructor(runId: string, from: number, bus: LiveBus) {
     this.from = from
-    this.open = () => new Follower(runId, this.got.at(-1)?.seq ?? from, store, bus)
+    this.open = () => new Follower(runId, this.got.at(-1)?.seq ?? from, store, bus, systemClock)
     this.follower = this.open()
   }
 
@@ -301,12 +301,100 @@ describe('followers of a run', () => {
     const bus = createProcessBus()
     const writer = await newRun(bus)
     await writer.write(...ending)
-    const late = new Follower(writer.runId, 0, { readEvents: store.readEvents, readRun: async () => undefined }, bus)
+    const late = new Follower(
+      writer.runId,
+      0,
+      { readEvents: store.readEvents, readRun: async () => undefined },
+      bus,
+      systemClock,
+    )
     const got: RunEvent[] = []
     for (let batch = await late.next(); batch !== null; batch = await late.next()) got.push(...batch.events)
     assert.equal(got.at(-1)?.type, 'run.ended')
 
-    const gone = new Follower('no-such-run', 0, store, bus)
+    const gone = new Follower('no-such-run', 0, store, bus, systemClock)
     assert.equal(await gone.next(), null)
+  })
+
+  it('wait for an event that was announced and cannot be read yet, instead of ending', async () => {
+    const bus = createProcessBus()
+    const writer = await newRun(bus)
+    await writer.committed()
+    const head = writer.state.lastSeq
+    const clock = manualClock()
+    // A store that lags behind what was announced, as a replica does.
+    let reads = 0
+    let readable = head
+    const lagging: FollowedStore = {
+      async readEvents(runId, after, limit) {
+        reads += 1
+        const page = await store.readEvents(runId, after, limit)
+        const events = page.events.filter(({ seq }) => seq <= readable)
+        return { ...page, events, nextAfter: events.at(-1)?.seq ?? after }
+      },
+      readRun: (runId) => store.readRun(runId),
+    }
+    const follower = new Follower(writer.runId, head, lagging, bus, clock)
+    const next = follower.next()
+    // More than memory keeps, so that only the store has it.
+    await writer.write(...Array.from({ length: 4 }, () => delta('x'.repeat(100_000))))
+    while (clock.pending === 0) await turn()
+    const tried = reads
+
+    readable = Number.POSITIVE_INFINITY
+    await clock.advance(10)
+    const batch = await next
+
+    assert.equal(batch?.firstSeq, head + 1)
+    assert.equal(reads, tried + 1)
+    follower.close()
+    writer.push(...ending)
+    await writer.committed()
+  })
+
+  it('that are closed while they wait for an announced event end at once', async () => {
+    const bus = createProcessBus()
+    const writer = await newRun(bus)
+    await writer.committed()
+    const clock = manualClock()
+    const empty: FollowedStore = {
+      readEvents: async (_runId, after) => ({ events: [], skipped: 0, nextAfter: after, atHead: true }),
+      readRun: (runId) => store.readRun(runId),
+    }
+    const follower = new Follower(writer.runId, writer.state.lastSeq, empty, bus, clock)
+    const next = follower.next()
+    await writer.write(...Array.from({ length: 4 }, () => delta('x'.repeat(100_000))))
+    while (clock.pending === 0) await turn()
+
+    follower.close()
+
+    assert.equal(await next, null)
+    assert.equal(clock.pending, 0)
+    writer.push(...ending)
+    await writer.committed()
+  })
+
+  it('that stopped reading do not keep a long message in memory, of whatever type its event is', async () => {
+    const long = 'x'.repeat(1024 * 1024)
+    const events: NewEvent[] = [
+      { type: 'message.done', data: { messageId: 'm', role: 'assistant', text: long, step: 1, state: 'abandoned' } },
+      { type: 'reasoning.delta', data: { reasoningId: 'r', text: long } },
+      { type: 'diagnostic', data: { code: 'c', message: 'm', details: { deep: [{ inside: long }] } } },
+    ]
+    for (const event of events) {
+      const bus = createProcessBus()
+      const channel = bus.join('r', { cursor: 1, wake: () => {} })
+      const small = (seq: number): RunEvent => ({ seq, at: 1, attempt: 1, ...delta('x') }) as RunEvent
+
+      bus.publish('r', [small(2)])
+      assert.equal(channel.after(1)?.lastSeq, 2)
+      bus.publish('r', [{ seq: 3, at: 1, attempt: 1, ...event } as RunEvent])
+      assert.equal(channel.after(2), undefined, event.type)
+      bus.publish('r', [small(4)])
+
+      assert.equal(channel.after(2), undefined)
+      assert.equal(channel.after(3)?.lastSeq, 4)
+      channel.leave()
+    }
   })
 })
