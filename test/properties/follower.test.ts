@@ -384,11 +384,11 @@ describe('followers of a run', () => {
     for (const event of events) {
       const bus = createProcessBus()
       const channel = bus.join('r', { cursor: 1, wake: () => {} })
-      const small = (seq: number): RunEvent => ({ seq, at: 1, attempt: 1, ...delta('x') }) as RunEvent
+      const small = (seq: number): RunEvent => ({ seq, at: 1, attempt: 1, ...delta('x') })
 
       bus.publish('r', [small(2)])
       assert.equal(channel.after(1)?.lastSeq, 2)
-      bus.publish('r', [{ seq: 3, at: 1, attempt: 1, ...event } as RunEvent])
+      bus.publish('r', [{ seq: 3, at: 1, attempt: 1, ...event }])
       assert.equal(channel.after(2), undefined, event.type)
       bus.publish('r', [small(4)])
 
