@@ -46,7 +46,7 @@ export type ConversationRow = {
   title: string | null
   createdAt: number
   updatedAt: number
-  /** When its newest message was written; null if it has none. */
+  /** When its last question or answer was written, leaving out what broke off; null if it has none. */
   lastMessageAt: number | null
 }
 
@@ -390,6 +390,8 @@ export interface Store {
   newestUnnamedConversation(owner: string): Promise<ConversationRow | undefined>
   /** Last used first: in the order of what happened, not of `updatedAt`, since the clock may be set. */
   listConversations(owner: string, page: { limit: number; before?: { id: string } }): Promise<ConversationRow[]>
+  /** The one with the newest message first (one without any counts as new when it was made). */
+  listConversationsByLastMessage(owner: string, page: { limit: number; before?: { id: string } }): Promise<ConversationRow[]>
   /** Of the conversations whose id begins with `prefix`: how many there are, and in how many a run has not ended. */
   countConversations(prefix: string): Promise<{ total: number; active: number }>
   renameConversation(id: string, title: string | null, at: number): Promise<ConversationRow | undefined>

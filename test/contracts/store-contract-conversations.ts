@@ -92,6 +92,50 @@ export function conversationContract(open: OpenStore): void {
     )
 
     test(
+      'know when their last message came, which neither a new title, a tool nor an answer that broke off changes',
+      opened(async ({ store, reopen }) => {
+        const { run } = await store.accept(
+          inConversation('r', 'c', 'absent', {
+            claim: claimNow,
+            messages: [message('asked', 'c', { createdAt: start + 1 })],
+          }),
+        )
+        await store.accept(inConversation('other', 'd', 'absent', { messages: [message('m', 'd')] }))
+        const answer = (id: string, at: number, changes = {}) =>
+          message(id, 'c', { runId: 'r', role: 'assistant', createdAt: start + at, ...changes })
+        await store.append(
+          write(run, 1, {
+            events: [],
+            messages: [
+              answer('first', 3),
+              answer('answer', 5),
+              answer('half', 6, { state: 'abandoned' }),
+              answer('calls', 7, { content: '' }),
+              answer('tool', 8, { role: 'tool' }),
+            ],
+            touchConversationAt: start + 9,
+          }),
+        )
+        await store.renameConversation('d', 'New', start + 99)
+        await store.createConversation({ id: 'e', owner, title: null, createdAt: start + 4, updatedAt: start + 90 })
+
+        for await (const from of beforeAndAfter(store, reopen)) {
+          const list = await from.listConversationsByLastMessage(owner, { limit: 9 })
+          assert.deepEqual(
+            list.map(({ id, lastMessageAt }) => [id, lastMessageAt === null ? null : lastMessageAt - start]),
+            [
+              ['c', 5],
+              ['e', null],
+              ['d', 0],
+            ],
+          )
+          const rest = await from.listConversationsByLastMessage(owner, { limit: 9, before: list[0]! })
+          assert.deepEqual(ids(rest), ['e', 'd'])
+        }
+      }),
+    )
+
+    test(
       'are counted by the beginning of their ids, and those in which a run has not ended',
       opened(async ({ store }) => {
         for (const id of ['agt-1', 'agt-2']) {

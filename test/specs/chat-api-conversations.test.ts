@@ -149,6 +149,33 @@ describe('Requirement: Conversation CRUD Operations', () => {
       assert.equal((await get(house, `list_conversations?limit=${limit}`, client)).status, 400)
   })
 
+  test('last_message_at is the time of the last message: a rename and a cancelled answer do not move it', async () => {
+    const client = someone()
+    await house.provider.script([hangsAfter('Half ')], `stop ${client}`)
+    const stopped = await ask(house, client, `stop ${client}`)
+    await stopped.waitFor('chunk')
+    const later = await ask(house, client, `later ${client}`)
+    await later.toEnd()
+    await post(house, 'cancel_stream', client, { conversation_id: stopped.conversationId })
+    const renamed = await house.call('PATCH', `/v1/conversations/${stopped.conversationId}`, {
+      user: client,
+      body: { title: 'Renamed' },
+    })
+    assert.equal(renamed.status, 200, renamed.text)
+
+    const { conversations } = (await get(house, 'list_conversations', client)).body
+
+    assert.deepEqual(
+      conversations.map((row: Json) => row.conversation_id),
+      [later.conversationId, stopped.conversationId],
+    )
+    for (const row of conversations as Json[]) {
+      const { body } = await post(house, 'load_conversation', client, { conversation_id: row.conversation_id })
+      assert.equal(row.last_message_at, body.messages.at(-1).created_at)
+      assert.equal(body.last_message_at, row.last_message_at)
+    }
+  })
+
   test('numbers are taken as ids', async () => {
     const client = someone()
     const number = Math.floor(Math.random() * 1e12)

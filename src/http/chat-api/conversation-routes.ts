@@ -102,7 +102,7 @@ export function chatConversationRoutes(server: Server, services: Services): void
     {
       schema: {
         tags: ['Chat API'],
-        summary: 'Your conversations, last used first',
+        summary: 'Your conversations, the one with the newest message first',
         querystring: clientQuery.extend({ limit }),
         response: { 200: listView, 400: sentenceBody },
       },
@@ -164,7 +164,7 @@ export function chatConversationRoutes(server: Server, services: Services): void
   )
 
   async function list(request: FastifyRequest, count: number): Promise<z.infer<typeof listView>> {
-    const rows = await store.listConversations(clientOf(request, services), { limit: count })
+    const rows = await store.listConversationsByLastMessage(clientOf(request, services), { limit: count })
     return { conversations: rows.map(toConversation) }
   }
 

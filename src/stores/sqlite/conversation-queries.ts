@@ -6,9 +6,8 @@ import type { ConversationRow, NewConversation } from '../store.ts'
 import type { Row } from './connection.ts'
 import { unfinished } from './run-rows.ts'
 
-const columns = `conversations.*, (
-  SELECT created_at FROM messages WHERE conversation_id = conversations.id ORDER BY turn DESC, position DESC LIMIT 1
-) AS last_message_at`
+/** Word for word as in the index. */
+const newestMessage = 'coalesce(last_message_at, created_at)'
 
 /** The place of a conversation that is used now: above all others of its owner. `?1` is its id. */
 const top = `1 + coalesce((
@@ -27,21 +26,29 @@ function toConversation(row: Row): ConversationRow {
 }
 
 export function conversationReader(db: DatabaseSync) {
-  const byId = db.prepare(`SELECT ${columns} FROM conversations WHERE id = ?`)
+  const byId = db.prepare(`SELECT * FROM conversations WHERE id = ?`)
   const byName = db.prepare(
-    `SELECT ${columns} FROM conversation_names AS names JOIN conversations ON conversations.id = names.conversation_id
+    `SELECT conversations.* FROM conversation_names AS names JOIN conversations ON conversations.id = names.conversation_id
      WHERE names.owner = ? AND names.name = ?`,
   )
   const newestUnnamed = db.prepare(
-    `SELECT ${columns} FROM conversations WHERE owner = ? AND unnamed IS NOT NULL ORDER BY unnamed DESC LIMIT 1`,
+    `SELECT * FROM conversations WHERE owner = ? AND unnamed IS NOT NULL ORDER BY unnamed DESC LIMIT 1`,
   )
   const newest = db.prepare(
-    `SELECT ${columns} FROM conversations WHERE owner = ? ORDER BY activity DESC, id DESC LIMIT ?`,
+    `SELECT * FROM conversations WHERE owner = ? ORDER BY activity DESC, id DESC LIMIT ?`,
   )
   const newestBefore = db.prepare(
-    `SELECT ${columns} FROM conversations
+    `SELECT * FROM conversations
      WHERE owner = ? AND (activity, id) < (SELECT activity, id FROM conversations WHERE id = ?)
      ORDER BY activity DESC, id DESC LIMIT ?`,
+  )
+  const lastWritten = db.prepare(
+    `SELECT * FROM conversations WHERE owner = ? ORDER BY ${newestMessage} DESC, id DESC LIMIT ?`,
+  )
+  const lastWrittenBefore = db.prepare(
+    `SELECT * FROM conversations
+     WHERE owner = ? AND (${newestMessage}, id) < (SELECT ${newestMessage}, id FROM conversations WHERE id = ?)
+     ORDER BY ${newestMessage} DESC, id DESC LIMIT ?`,
   )
   const total = db.prepare('SELECT count(*) AS count FROM conversations WHERE id >= ? AND id < ?')
   const active = db.prepare(
@@ -56,6 +63,10 @@ export function conversationReader(db: DatabaseSync) {
     newestUnnamed: (owner: string) => one(newestUnnamed.get(owner)),
     list(owner: string, { limit, before }: { limit: number; before?: { id: string } }) {
       const rows = before === undefined ? newest.all(owner, limit) : newestBefore.all(owner, before.id, limit)
+      return rows.map(toConversation)
+    },
+    listByLastMessage(owner: string, { limit, before }: { limit: number; before?: { id: string } }) {
+      const rows = before === undefined ? lastWritten.all(owner, limit) : lastWrittenBefore.all(owner, before.id, limit)
       return rows.map(toConversation)
     },
     count(prefix: string) {

@@ -27,7 +27,7 @@ test('a file of the first version keeps its runs in their order, and takes turns
   )
   for (const [index, id] of ['old-1', 'old-2'].entries()) {
     run.run(id, owner, start)
-    said.run(`m-${id}`, id, index + 1, start)
+    said.run(`m-${id}`, id, index + 1, start + 7 * index)
   }
   db.close()
 
@@ -40,6 +40,7 @@ test('a file of the first version keeps its runs in their order, and takes turns
       'the second waits for the first',
     )
     assert.deepEqual(ids(await store.historyBefore('c', 'old-2', 9)), ['m-old-1'])
+    assert.equal((await store.readConversation('c'))?.lastMessageAt, start + 7, 'of the last message that was there')
     await store.accept(
       inConversation('joined', 'c', 'present', {
         joinTurnOf: 'old-1',

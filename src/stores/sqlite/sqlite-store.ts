@@ -145,6 +145,7 @@ function storeOf(file: string, queue: CommitQueue, tails: JournalTails, unlock: 
     findConversationByName: async (owner, name) => reading(() => conversations.byName(owner, name)),
     newestUnnamedConversation: async (owner) => reading(() => conversations.newestUnnamed(owner)),
     listConversations: async (owner, page) => reading(() => conversations.list(owner, page)),
+    listConversationsByLastMessage: async (owner, page) => reading(() => conversations.listByLastMessage(owner, page)),
     countConversations: async (prefix) => reading(() => conversations.count(prefix)),
     renameConversation: async (id, title, at) =>
       (await queue.run('renameConversation', { id, title, at })) ?? undefined,
