@@ -761,6 +761,32 @@ describe('the rest of the contract', () => {
     assert.deepEqual(body.conversations, [])
   })
 
+  it('refuses fields that would choose how an arm answers, and names every one of them', async () => {
+    const user = someone()
+    const question = { client_id: user, message: 'Hi', config_a: 'default', config_b: 'default' }
+    for (const fields of [
+      { model_a: 'x', model_b: 'y' },
+      { config_name: calm.name },
+      { configA: calm.name, configB: wild.name },
+      { config_a_id: calm.name },
+      { provider: 'openai', model: 'other' },
+      { models: ['x', 'y'] },
+      { temperature: 0.9 },
+      { system_prompt: 'Be brief.' },
+      { is_refresh: true },
+    ]) {
+      const { status, body } = await house.call('POST', '/api/ab/compare', { body: { ...question, ...fields } })
+      assert.deepEqual([status, body.code], [400, 'invalid_request'], JSON.stringify(fields))
+      for (const name of Object.keys(fields)) assert.ok(body.error.includes(name), body.error)
+    }
+    const { body } = await house.call('GET', `/api/list_conversations?client_id=${user}`)
+    assert.deepEqual(body.conversations, [])
+
+    const nothing = { config_name: null, is_refresh: false, provider: null, model: '', page: 'chat' }
+    const { frames } = await house.compareToEnd(user, { message: 'Hi', ...nothing })
+    assert.equal(frames.at(-1)?.json.vote_requested, true, 'fields that say nothing do no harm')
+  })
+
   it('streams one JSON a line to whoever asks for that', async () => {
     const user = someone()
     const response = await fetch(`${house.polylog.baseUrl}/api/ab/compare`, {

@@ -14,6 +14,7 @@ import { startHeaders } from '../start-or-resume.ts'
 import { attachArms } from './ab-stream.ts'
 import { comparisonView, metricsView, toComparison, toMetrics } from './ab-views.ts'
 import { chatBody, dialectFor, toStart } from './chat-body.ts'
+import { refuseSettingFields } from './compare-fields.ts'
 import { clientFields, clientOf, clientQuery, idField, optionalFlag, sentenceBody } from './client.ts'
 
 const configName = z.string().max(200).nullish()
@@ -23,6 +24,8 @@ const compareBody = chatBody.omit({ config_name: true, is_refresh: true, provide
   config_a: configName.describe('One of GET /api/get_configs; nothing means the default.'),
   config_b: configName,
 })
+
+const compareFields = Object.keys(compareBody.shape)
 
 const createBody = z.object({
   ...clientFields,
@@ -55,11 +58,13 @@ export function comparisonRoutes(server: Server, services: Services): void {
   server.post(
     '/api/ab/compare',
     {
+      // Before the schema, which drops the fields that it does not know.
+      preValidation: async (request) => refuseSettingFields(request.body, compareFields),
       schema: {
         tags: ['Chat API'],
         summary: 'Ask two configurations the same question',
         description:
-          'Runs both on the same question and history and streams both answers. Each frame has arm: a or b, the side; the server shuffles the sides. The last two frames carry comparison_id and vote_requested. Come back with GET /api/ab/{comparison_id}/stream.',
+          'Runs both on the same question and history and streams both answers. Other fields that would choose how an arm answers (model, config_name, …) are refused. Each frame has arm: a or b, the side; the server shuffles the sides. The last two frames carry comparison_id and vote_requested. Come back with GET /api/ab/{comparison_id}/stream.',
         querystring: clientQuery,
         headers: startHeaders,
         body: compareBody,
