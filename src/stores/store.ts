@@ -391,7 +391,10 @@ export interface Store {
   /** Last used first: in the order of what happened, not of `updatedAt`, since the clock may be set. */
   listConversations(owner: string, page: { limit: number; before?: { id: string } }): Promise<ConversationRow[]>
   /** The one with the newest message first (one without any counts as new when it was made). */
-  listConversationsByLastMessage(owner: string, page: { limit: number; before?: { id: string } }): Promise<ConversationRow[]>
+  listConversationsByLastMessage(
+    owner: string,
+    page: { limit: number; before?: { id: string } },
+  ): Promise<ConversationRow[]>
   /** Of the conversations whose id begins with `prefix`: how many there are, and in how many a run has not ended. */
   countConversations(prefix: string): Promise<{ total: number; active: number }>
   renameConversation(id: string, title: string | null, at: number): Promise<ConversationRow | undefined>

@@ -204,6 +204,28 @@ describe('Requirement: Streaming Message Response', () => {
     assert.deepEqual(effects.lines().filter((line) => line === `charge ${amount}`).length, 1)
   })
 
+  test('a call that was confirmed with changed arguments shows those that ran, in the stream and in the trace', async () => {
+    const client = someone()
+    const amount = 1000 + Math.floor(Math.random() * 1e6)
+    await house.provider.script([calls(['charge', { amount }]), says('Charged.')], client)
+    const stream = await ask(house, client, client)
+    const card = await stream.waitFor('tool_output')
+    const id = /\/v1\/tool-confirmations\/(\S+)/.exec(card.output)?.[1]
+
+    const decided = await house.call('POST', `/v1/tool-confirmations/${id}/confirm?client_id=${client}`, {
+      body: { payload: { amount: amount + 1 } },
+    })
+    const frames = await stream.toEnd()
+
+    assert.equal(decided.status, 200, decided.text)
+    const outputs = frames.filter(({ type }) => type === 'tool_output').map(({ output }) => String(output))
+    assert.ok(outputs.some((output) => output.includes('changed arguments') && output.includes(String(amount + 1))))
+    const { trace } = (await get(house, `trace/${stream.traceId}`, client)).body
+    const start = trace.events.find((event: Json) => event.type === 'tool_start')
+    assert.deepEqual([start.tool_args, start.requested_args], [{ amount: amount + 1 }, { amount }])
+    assert.equal(effects.lines().filter((line) => line === `charge ${amount + 1}`).length, 1)
+  })
+
   test('a reader that left comes back with the id of its last frame and gets exactly the rest', async () => {
     const client = someone()
     await house.provider.script([says('One ', 'two ', 'three.')], client)

@@ -42,7 +42,7 @@ const sequences: Readonly<Record<ScenarioName, string>> = {
   'tool failed politely': 's o e c d',
   'tool with bare arguments': 's o e c d',
   'tool confirmed': 's o o e c c d',
-  'edited while confirming': 's o o e c d',
+  'edited while confirming': 's o o o e c d',
   'tool denied': 's o o e c d',
   'confirmation expired': 's o o e c d',
   'cancelled while a person is awaited': 's o o e !',
@@ -145,6 +145,15 @@ describe('chunks', () => {
     assert.equal(card?.truncated, false)
     assert.match(String(result?.output), /sent-1/)
     assert.equal(end?.status, 'success')
+  })
+
+  it('says with which arguments a call runs that a person changed', () => {
+    const [start, , changed] = told('edited while confirming')
+
+    assert.deepEqual(start?.tool_args, { to: 'bob', text: 'hello' })
+    assert.match(String(changed?.output), /changed arguments: .*good evening/)
+    assert.equal(changed?.tool_call_id, start?.tool_call_id)
+    assert.equal(told('tool confirmed').filter(({ type }) => type === 'tool_output').length, 2, 'and only then')
   })
 
   it('shows calls that wait for a person also where tools are not shown, and only those', () => {

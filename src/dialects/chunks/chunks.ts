@@ -8,6 +8,7 @@
 import { cancelledStatus, statusOfErrorCode } from '../../errors/status.ts'
 import type { EventData, EventOf, JsonValue, ToolOutcome } from '../../journal/event.ts'
 import { isoTime } from '../../kit/clock.ts'
+import { sortedJson } from '../../kit/sorted-json.ts'
 import { type Dialect, emit, type Frame, type Projection, silent } from '../dialect.ts'
 import { blankLine, startsNewMessage } from '../message-text.ts'
 import { sseFrame, sseHeaders } from '../sse-encoding.ts'
@@ -152,13 +153,19 @@ function startFrame(callId: string, call: Call, at: number): Frame {
   })
 }
 
-function started(state: ChunksState, event: EventOf<'tool.started'>, { toolSteps }: Telling): Projection<ChunksState> {
+/** A call has one tool_start. If a person changed the arguments after it, an output says with which the call runs. */
+function started(state: ChunksState, event: EventOf<'tool.started'>, tell: Telling): Projection<ChunksState> {
   const { callId, input } = event.data
   const before = state.calls.get(callId)
   if (before === undefined) return silent(state)
-  const call: Call = { ...before, input, startedAt: event.at, shown: before.shown || toolSteps }
+  const call: Call = { ...before, input, startedAt: event.at, shown: before.shown || tell.toolSteps }
   const next = withCall(state, callId, call)
-  return before.shown || !toolSteps ? silent(next) : emit(next, startFrame(callId, call, event.at))
+  if (before.shown) {
+    if (sortedJson(input) === sortedJson(before.input)) return silent(next)
+    const sentence = `Runs with changed arguments: ${JSON.stringify(input)}`
+    return emit(next, outputFrame(callId, sentence, sentence.length, tell.outputChars))
+  }
+  return tell.toolSteps ? emit(next, startFrame(callId, call, event.at)) : silent(next)
 }
 
 /** The card of a call that waits for a person is its first output; the decision is made at the address in it. */

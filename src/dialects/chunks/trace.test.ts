@@ -18,7 +18,12 @@ describe('a trace', () => {
 
       const tools = wire.filter(({ frame }) => frame.name.startsWith('tool_'))
       assert.deepEqual(
-        trace.events.filter((event) => event.type.startsWith('tool_')),
+        trace.events
+          .filter((event) => event.type.startsWith('tool_'))
+          // What a person changed is shown in the trace where the call begins; see below.
+          .map(({ requested_args, ...event }) =>
+            requested_args === undefined ? event : { ...event, tool_args: requested_args },
+          ),
         tools.map(({ frame, seq }) => ({ ...(frame.data as object), timestamp: atOf.get(seq) })),
       )
       const texts = wire.filter(({ frame }) => frame.name === 'chunk')
@@ -28,6 +33,15 @@ describe('a trace', () => {
       )
     })
   }
+
+  it('shows the arguments that a call ran with where a person changed them, and those that were asked for', () => {
+    const start = traceNamed('edited while confirming').events.find(({ type }) => type === 'tool_start')
+
+    assert.deepEqual(start?.tool_args, { to: 'bob', text: 'good evening' })
+    assert.deepEqual(start?.requested_args, { to: 'bob', text: 'hello' })
+    const untouched = traceNamed('tool confirmed').events.find(({ type }) => type === 'tool_start')
+    assert.deepEqual([untouched?.tool_args, untouched?.requested_args], [{ to: 'bob', text: 'hello' }, undefined])
+  })
 
   it('says completed, with the answer, the totals and the time it took', () => {
     const trace = traceNamed('one tool')

@@ -96,6 +96,10 @@ export function addToTrace(fold: TraceFold, event: RunEvent): void {
     case 'tool.called':
       trace.total_tool_calls += 1
       return
+    case 'tool.started':
+      for (const frame of frames) trace.events.push({ ...(frame.data as TraceEvent), timestamp })
+      if (frames.some(({ name }) => name === 'tool_output')) showArgumentsUsed(trace, event.data)
+      return
     case 'step.done':
       addUsage(trace, event.data, timestamp)
       return
@@ -105,6 +109,14 @@ export function addToTrace(fold: TraceFold, event: RunEvent): void {
     default:
       for (const frame of frames) trace.events.push({ ...(frame.data as TraceEvent), timestamp })
   }
+}
+
+/** A person changed the arguments while confirming: the start of the call shows those that it really ran with. */
+function showArgumentsUsed(trace: Trace, { callId, input }: EventData<'tool.started'>): void {
+  const start = trace.events.findLast((event) => event.type === 'tool_start' && event.tool_call_id === callId)
+  if (start === undefined) return
+  start.requested_args ??= start.tool_args
+  start.tool_args = input
 }
 
 function addUsage(trace: Trace, { usage }: EventData<'step.done'>, timestamp: string): void {

@@ -240,6 +240,13 @@ describe('session', () => {
     assert.deepEqual(Object.keys(told('plain answer').at(-1)?.metadata), ['agentId', 'timestamp'])
   })
 
+  it('shows in the result the arguments that a person changed, and only then', () => {
+    const inputOf = (name: ScenarioName) => told(name).find(({ type }) => type === 'tool_result')?.result.input
+
+    assert.deepEqual(inputOf('edited while confirming'), { to: 'bob', text: 'good evening' })
+    assert.equal(inputOf('tool confirmed'), undefined)
+  })
+
   it('puts a blank line between the text of two steps', () => {
     const text = told('one tool').flatMap((frame) => frame.content ?? [])
 

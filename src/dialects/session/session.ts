@@ -6,6 +6,7 @@
 // `is_error` mean that the tool threw; a tool that answered no has `status: failed` only.
 
 import type { EventData, EventOf, JsonValue } from '../../journal/event.ts'
+import { sortedJson } from '../../kit/sorted-json.ts'
 import { type Dialect, emit, type Frame, type Projection, silent } from '../dialect.ts'
 import { blankLine, startsNewMessage } from '../message-text.ts'
 import { sseFrame, sseHeaders } from '../sse-encoding.ts'
@@ -18,6 +19,8 @@ type Call = {
   readonly note: string
   /** Undefined where the model's arguments could not be read. */
   readonly input: JsonValue | undefined
+  /** The arguments that the call ran with, if a person changed those that its tool_use showed. */
+  readonly changedInput?: JsonValue
   /** A `tool_use` went out. */
   readonly shown: boolean
   /** A person was asked whether a call that may have happened is to be run again. */
@@ -61,7 +64,8 @@ export const sessionDialect: Dialect<SessionState> = {
       }
       case 'tool.started': {
         const call = state.calls.get(event.data.callId)
-        if (call === undefined || call.shown) return silent(state)
+        if (call === undefined) return silent(state)
+        if (call.shown) return silent(withChangedInput(state, event.data, call))
         return shown(state, event.data.callId, { ...call, input: event.data.input }, event.at)
       }
       case 'input.required':
@@ -147,6 +151,12 @@ function resolved(state: SessionState, event: EventOf<'input.resolved'>): Projec
   return emit(state, frameOf('tool_result', { tool_use_id: interactionId, result, is_error: false }, event.at))
 }
 
+function withChangedInput(state: SessionState, { callId, input }: EventData<'tool.started'>, call: Call): SessionState {
+  const { changedInput: _before, ...same } = call
+  const changed = call.input === undefined || sortedJson(input) !== sortedJson(call.input)
+  return withCall(state, callId, changed ? { ...same, changedInput: input } : same)
+}
+
 function finished(state: SessionState, event: EventOf<'tool.done'>): Projection<SessionState> {
   const { callId } = event.data
   const call = state.calls.get(callId)
@@ -171,10 +181,11 @@ function hasThrown({ outcome, durationMs }: EventData<'tool.done'>, call: Call):
   return outcome === 'threw' || (outcome === 'unknown' && !call.askedUnknown && durationMs > 0)
 }
 
-function resultOf(done: EventData<'tool.done'>, { name }: Call): Record<string, unknown> {
+function resultOf(done: EventData<'tool.done'>, { name, changedInput }: Call): Record<string, unknown> {
   return {
     status: done.outcome === 'succeeded' ? 'success' : 'failed',
     message: done.summary,
+    ...(changedInput === undefined ? {} : { input: preview(changedInput) }),
     ...(name.startsWith('fs_') ? { modified: done.modified ?? false, paths: done.paths ?? [] } : {}),
   }
 }

@@ -34,9 +34,7 @@ export function conversationReader(db: DatabaseSync) {
   const newestUnnamed = db.prepare(
     `SELECT * FROM conversations WHERE owner = ? AND unnamed IS NOT NULL ORDER BY unnamed DESC LIMIT 1`,
   )
-  const newest = db.prepare(
-    `SELECT * FROM conversations WHERE owner = ? ORDER BY activity DESC, id DESC LIMIT ?`,
-  )
+  const newest = db.prepare(`SELECT * FROM conversations WHERE owner = ? ORDER BY activity DESC, id DESC LIMIT ?`)
   const newestBefore = db.prepare(
     `SELECT * FROM conversations
      WHERE owner = ? AND (activity, id) < (SELECT activity, id FROM conversations WHERE id = ?)
