@@ -101,6 +101,7 @@ export const errorCodes = {
   model_auth_failed: 'upstream',
   model_stream_incomplete: 'upstream',
   model_content_filtered: 'upstream',
+  tool_calls_too_many: 'upstream',
   tool_failed: 'upstream',
   tool_unavailable: 'upstream',
   tool_input_invalid: 'upstream',

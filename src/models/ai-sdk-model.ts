@@ -11,8 +11,9 @@ import { AppError } from '../errors/app-error.ts'
 import type { Clock } from '../kit/clock.ts'
 import type { Ids } from '../kit/ids.ts'
 import { toCallOptions } from './ai-sdk-request.ts'
-import { finishReasonWith, pushText, toToolCallParts, usageOf } from './answer-parts.ts'
+import { argumentsCharsMax, finishReasonWith, pushText, toToolCallParts, usageOf } from './answer-parts.ts'
 import type { RawCall } from './answer-parts.ts'
+import { toolCallsMax, tooManyToolCalls } from './model.ts'
 import type { FinishReason, Model, ModelPart, ModelRequest } from './model.ts'
 import { incompleteError, malformedError, reportedError, statusError, unreachableError } from './provider-error.ts'
 import type { ProviderIdentity } from './provider-error.ts'
@@ -64,6 +65,7 @@ async function* read(
 ): AsyncGenerator<ModelPart[], void> {
   const { identity, ids } = options
   const calls: RawCall[] = []
+  let argumentChars = 0
   const reader = stream.getReader()
   for (;;) {
     let result: { done: boolean; value?: LanguageModelV4StreamPart | undefined }
@@ -82,9 +84,17 @@ async function* read(
       case 'reasoning-delta':
         pushText(parts, 'reasoning', part.delta)
         break
+      case 'tool-input-delta':
+        // Adapters collect these until the call is complete.
+        argumentChars += part.delta.length
+        if (argumentChars > argumentsCharsMax) {
+          throw malformedError(identity, 'the arguments of its tool calls are longer than 8 MiB')
+        }
+        break
       case 'tool-call':
         // A tool that the provider ran itself is part of its answer, not a request to us.
         if (part.providerExecuted !== true) {
+          if (calls.length === toolCallsMax) throw tooManyToolCalls()
           calls.push({ id: part.toolCallId, name: part.toolName, rawInput: part.input })
         }
         break
@@ -137,7 +147,8 @@ function toProviderError(
   otherwise: (identity: ProviderIdentity, error: unknown) => AppError,
 ): AppError {
   const { identity } = options
-  if (error instanceof AppError) return error
+  const own = ownErrorIn(error)
+  if (own !== undefined) return own
   if (APICallError.isInstance(error)) {
     if (error.statusCode === undefined) return unreachableError(identity, error.cause)
     // A success status with an unreadable body: the answer broke off.
@@ -161,4 +172,14 @@ function toProviderError(
     return malformedError(identity, 'it asks for a tool without naming it')
   }
   return otherwise(identity, error)
+}
+
+/** Errors of our own `fetch` come back wrapped in those of the adapter. */
+function ownErrorIn(error: unknown): AppError | undefined {
+  let current = error
+  for (let depth = 0; depth < 4 && current instanceof Error; depth += 1) {
+    if (current instanceof AppError) return current
+    current = current.cause
+  }
+  return undefined
 }

@@ -4,6 +4,7 @@
 import type { JsonValue, Usage } from '../journal/event.ts'
 import { cutText, pieceCharsMax } from '../kit/cut-text.ts'
 import type { Ids } from '../kit/ids.ts'
+import { isDeeperThan } from '../kit/json-depth.ts'
 import type { FinishReason, ModelPart, ModelRequest } from './model.ts'
 
 /** One part becomes one journal event, so a monstrous chunk is cut. */
@@ -14,6 +15,11 @@ export function pushText(parts: ModelPart[], type: 'text' | 'reasoning', text: s
   }
   for (const piece of cutText(text)) parts.push({ type, text: piece })
 }
+
+/** The arguments of all calls of one answer; they are collected until the answer is complete. */
+export const argumentsCharsMax = 8 * 1024 * 1024
+/** Far deeper than any tool asks for, and far from what breaks a stack. */
+const argumentsDepthMax = 100
 
 /** One tool call as the provider described it, all fragments joined. */
 export type RawCall = { id: string; name: string; rawInput: string }
@@ -48,12 +54,13 @@ export function toToolCallParts(
   })
 }
 
-/** Undefined where the arguments are not valid JSON. */
+/** Undefined if the arguments are not valid JSON, or nested too deep to be handled. */
 function parseArguments(rawInput: string, reason: FinishReason): JsonValue | undefined {
   if (rawInput.trim() === '') {
     // Models leave out the arguments of tools without any. At the token limit they may as well have been cut off.
     return reason === 'length' ? undefined : {}
   }
+  if (isDeeperThan(rawInput, argumentsDepthMax)) return undefined
   try {
     return JSON.parse(rawInput) as JsonValue
   } catch {

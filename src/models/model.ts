@@ -5,6 +5,7 @@
 // path runs for every token of every user, and an await per token is most of what
 // such servers spend their time on.
 
+import { AppError } from '../errors/app-error.ts'
 import type { JsonValue, Usage } from '../journal/event.ts'
 
 export type ModelMessage =
@@ -22,6 +23,16 @@ export type ModelRequest = {
   tools: ModelTool[]
   temperature?: number
   maxTokens?: number
+}
+
+/** A step that asks for more tool calls than this fails: each is an event, perhaps a question, and part of every later prompt. */
+export const toolCallsMax = 128
+
+export function tooManyToolCalls(): AppError {
+  return new AppError(
+    'tool_calls_too_many',
+    `The model asked for more than ${toolCallsMax} tool calls in one step. Ask for less at once, or use another model.`,
+  )
 }
 
 export type FinishReason = 'stop' | 'length' | 'tool-calls' | 'content-filter' | 'other'

@@ -10,16 +10,16 @@ import { createParser } from 'eventsource-parser'
 import type { EventSourceParser } from 'eventsource-parser'
 import type { Usage } from '../journal/event.ts'
 import type { Ids } from '../kit/ids.ts'
-import { finishReasonWith, pushText, toToolCallParts, usageOf } from './answer-parts.ts'
+import { AppError } from '../errors/app-error.ts'
+import { argumentsCharsMax, finishReasonWith, pushText, toToolCallParts, usageOf } from './answer-parts.ts'
 import type { RawCall } from './answer-parts.ts'
+import { toolCallsMax, tooManyToolCalls } from './model.ts'
 import type { FinishReason, ModelPart, ModelRequest } from './model.ts'
 import { incompleteError, malformedError, reportedError } from './provider-error.ts'
 import type { ProviderIdentity } from './provider-error.ts'
 
 /** One line of the stream; a provider that never ends its line must not fill our memory. */
 const lineCharsMax = 8 * 1024 * 1024
-
-const argumentsCharsMax = 8 * 1024 * 1024
 
 type ToolCallDelta = {
   index?: number | null
@@ -56,6 +56,7 @@ export class OpenAiDecoder {
   #usage: Usage | undefined
   #sawContent = false
   #overflown = false
+  #argumentChars = 0
 
   constructor(identity: ProviderIdentity, request: ModelRequest, ids: Ids) {
     this.#identity = identity
@@ -97,11 +98,11 @@ export class OpenAiDecoder {
   /** A server that does not stream answers with one JSON body. */
   whole(body: string): void {
     const chunk = this.#parse(body)
-    const choice = chunk.choices?.[0]
+    const choice = Array.isArray(chunk.choices) ? chunk.choices[0] : undefined
     if (chunk.error === undefined && choice?.message === undefined && choice?.delta === undefined) {
       throw malformedError(this.#identity, 'it is JSON without choices')
     }
-    this.#accept(chunk)
+    this.#understand(chunk)
     if (!this.finished) this.#finish(this.#reason ?? 'stop')
   }
 
@@ -121,7 +122,7 @@ export class OpenAiDecoder {
       this.#finish(this.#reason ?? 'stop')
       return
     }
-    this.#accept(this.#parse(data))
+    this.#understand(this.#parse(data))
   }
 
   #parse(data: string): Chunk {
@@ -131,16 +132,28 @@ export class OpenAiDecoder {
     } catch (cause) {
       throw incompleteError(this.#identity, 'a part of it is not valid JSON', cause)
     }
-    if (chunk === null || typeof chunk !== 'object') {
+    if (chunk === null || typeof chunk !== 'object' || Array.isArray(chunk)) {
       throw incompleteError(this.#identity, 'a part of it is not a JSON object')
     }
     return chunk
   }
 
+  /** The types above say what a provider promises; one that sends something else must not break us. */
+  #understand(chunk: Chunk): void {
+    try {
+      this.#accept(chunk)
+    } catch (error) {
+      if (error instanceof AppError) throw error
+      throw malformedError(this.#identity, 'it does not have the shape of a chat completion')
+    }
+  }
+
   #accept(chunk: Chunk): void {
     if (chunk.error !== undefined && chunk.error !== null) throw reportedError(this.#identity, chunk.error)
     if (chunk.usage) this.#usage = readUsage(chunk.usage) ?? this.#usage
-    const choice = chunk.choices?.[0]
+    if (chunk.choices === undefined || chunk.choices === null) return
+    if (!Array.isArray(chunk.choices)) throw new TypeError('choices is not a list')
+    const choice = chunk.choices[0]
     if (choice === undefined) return
     const delta = choice.delta ?? choice.message
     if (delta) this.#delta(delta)
@@ -175,19 +188,23 @@ export class OpenAiDecoder {
     // Others repeat the name, or vary the id, in every fragment of one call: neither alone begins anything.
     const another = call !== undefined && name !== undefined && id !== undefined && call.id !== '' && id !== call.id
     if (call === undefined || another) {
+      // Also while they come: looking for the call of a fragment takes time in proportion to how many there are.
+      if (this.#calls.length === toolCallsMax) throw tooManyToolCalls()
       call = { index, id: id ?? '', name: name ?? '', rawInput: '' }
       this.#calls.push(call)
     } else {
       if (call.id === '' && id !== undefined) call.id = id
       if (call.name === '' && name !== undefined) call.name = name
     }
-    const text = fragment.function?.arguments
-    if (typeof text === 'string') call.rawInput += text
+    const given = fragment.function?.arguments
     // Against the contract, but seen: the arguments as an object instead of its text.
-    else if (text !== null && typeof text === 'object') call.rawInput += JSON.stringify(text)
+    const text = given !== null && typeof given === 'object' ? JSON.stringify(given) : given
+    if (typeof text !== 'string') return
+    call.rawInput += text
+    this.#argumentChars += text.length
     // Text leaves as it comes; arguments are the one thing that is collected here.
-    if (call.rawInput.length > argumentsCharsMax) {
-      throw malformedError(this.#identity, 'the arguments of a tool call are longer than 8 MiB')
+    if (this.#argumentChars > argumentsCharsMax) {
+      throw malformedError(this.#identity, 'the arguments of its tool calls are longer than 8 MiB')
     }
   }
 

@@ -10,6 +10,7 @@ import type { Ids } from '../kit/ids.ts'
 import { createAiSdkModel } from './ai-sdk-model.ts'
 import type { AiSdkModelOptions } from './ai-sdk-model.ts'
 import { createDemoModel } from './demo-model.ts'
+import { guardedFetch } from './guarded-fetch.ts'
 import type { Model, Models } from './model.ts'
 import { modelNameProblem, type SlashRule } from './model-name.ts'
 import { createOpenAiClient } from './openai-client.ts'
@@ -174,21 +175,26 @@ function providersOf(options: ModelsOptions): Provider[] {
     provider: string,
     keyVariable: string | undefined,
     apiKey: string | undefined,
-    load: AiSdkModelOptions['load'],
-  ): Model =>
-    createAiSdkModel({
-      identity: { provider, keyVariable, secrets: apiKey === undefined ? [] : [apiKey] },
-      load,
-      ids,
-      clock,
-    })
+    load: (model: string, fetch: typeof globalThis.fetch) => ReturnType<AiSdkModelOptions['load']>,
+  ): Model => {
+    const identity = { provider, keyVariable, secrets: apiKey === undefined ? [] : [apiKey] }
+    const fetch = guardedFetch(identity)
+    return createAiSdkModel({ identity, load: (model) => load(model, fetch), ids, clock })
+  }
 
-  const compatible = async (name: string, url: string, apiKey: string | undefined, model: string) => {
+  const compatible = async (
+    name: string,
+    url: string,
+    apiKey: string | undefined,
+    model: string,
+    fetch: typeof globalThis.fetch,
+  ) => {
     const { createOpenAICompatible } = await import('@ai-sdk/openai-compatible')
     return createOpenAICompatible({
       name,
       baseURL: url,
       includeUsage: true,
+      fetch,
       ...(apiKey === undefined ? {} : { apiKey }),
     }).chatModel(model)
   }
@@ -206,11 +212,11 @@ function providersOf(options: ModelsOptions): Provider[] {
         if (options.openaiClient !== 'ai-sdk') {
           return createOpenAiClient({ baseUrl: openaiBaseUrl, apiKey: openaiApiKey, ids, clock })
         }
-        return aiSdk('openai', 'OPENAI_API_KEY', openaiApiKey, async (model) => {
+        return aiSdk('openai', 'OPENAI_API_KEY', openaiApiKey, async (model, fetch) => {
           // Compatible servers differ from OpenAI's own in reasoning and limits: each has its adapter.
-          if (openaiBaseUrl !== undefined) return compatible('openai', openaiBaseUrl, openaiApiKey, model)
+          if (openaiBaseUrl !== undefined) return compatible('openai', openaiBaseUrl, openaiApiKey, model, fetch)
           const { createOpenAI } = await import('@ai-sdk/openai')
-          return createOpenAI({ apiKey: openaiApiKey ?? '' }).chat(model)
+          return createOpenAI({ apiKey: openaiApiKey ?? '', fetch }).chat(model)
         })
       },
     },
@@ -220,9 +226,9 @@ function providersOf(options: ModelsOptions): Provider[] {
       defaultModel: 'claude-sonnet-5',
       slashes: 'none',
       open: () =>
-        aiSdk('anthropic', 'ANTHROPIC_API_KEY', anthropicApiKey, async (model) => {
+        aiSdk('anthropic', 'ANTHROPIC_API_KEY', anthropicApiKey, async (model, fetch) => {
           const { createAnthropic } = await import('@ai-sdk/anthropic')
-          return createAnthropic({ apiKey: anthropicApiKey ?? '', ...withBaseUrl(anthropicBaseUrl) })(model)
+          return createAnthropic({ apiKey: anthropicApiKey ?? '', fetch, ...withBaseUrl(anthropicBaseUrl) })(model)
         }),
     },
     {
@@ -231,9 +237,9 @@ function providersOf(options: ModelsOptions): Provider[] {
       defaultModel: 'gemini-flash-latest',
       slashes: 'google',
       open: () =>
-        aiSdk('google', 'GOOGLE_GENERATIVE_AI_API_KEY', googleApiKey, async (model) => {
+        aiSdk('google', 'GOOGLE_GENERATIVE_AI_API_KEY', googleApiKey, async (model, fetch) => {
           const { createGoogle } = await import('@ai-sdk/google')
-          return createGoogle({ apiKey: googleApiKey ?? '', ...withBaseUrl(googleBaseUrl) })(model)
+          return createGoogle({ apiKey: googleApiKey ?? '', fetch, ...withBaseUrl(googleBaseUrl) })(model)
         }),
     },
     {
@@ -242,7 +248,9 @@ function providersOf(options: ModelsOptions): Provider[] {
       defaultModel: 'llama3.2',
       slashes: 'paths',
       open: () =>
-        aiSdk('ollama', undefined, undefined, (model) => compatible('ollama', `${ollamaBaseUrl}/v1`, undefined, model)),
+        aiSdk('ollama', undefined, undefined, (model, fetch) =>
+          compatible('ollama', `${ollamaBaseUrl}/v1`, undefined, model, fetch),
+        ),
     },
     {
       name: 'demo',

@@ -9,7 +9,14 @@ import { type RunState, specOf } from '../journal/run-state.ts'
 import { type Clock, elapsedMs, type Timer } from '../kit/clock.ts'
 import { cutText, pieceCharsMax } from '../kit/cut-text.ts'
 import type { Ids } from '../kit/ids.ts'
-import type { FinishReason, ModelMessage, ModelPart, ModelTool } from '../models/model.ts'
+import {
+  type FinishReason,
+  type ModelMessage,
+  type ModelPart,
+  type ModelTool,
+  toolCallsMax,
+  tooManyToolCalls,
+} from '../models/model.ts'
 import type { Tool } from '../tools/tool.ts'
 import type { RunWriter } from './run-writer.ts'
 import { TornText } from './torn-text.ts'
@@ -29,8 +36,8 @@ const backlogMax = 64
 const invalidInputCharsMax = 4000
 /** Arguments stand in the journal, in the question to a person and in the next prompt. */
 const inputCharsMax = 256 * 1024
-/** What one answer may hold; a model that never stops must not fill the memory. */
-const messageCharsMax = 64 * 1024 * 1024
+/** What one answer may hold, text, reasoning and arguments together; a model that never stops must not fill the memory. */
+const answerCharsMax = 64 * 1024 * 1024
 
 type ToolCallPart = Extract<ModelPart, { type: 'tool-call' }>
 type FinishPart = Extract<ModelPart, { type: 'finish' }>
@@ -54,6 +61,7 @@ export async function runStep(
   const shower = new Shower(writer.state, number, torn?.text ?? '', torn?.reasoning ?? '', parts.ids)
   const watch = new StallWatch(parts.clock, parts.stallMs, parts.signal)
   const calls: ToolCallPart[] = []
+  let answerChars = 0
   let finish: FinishPart | undefined
   try {
     const request = { runId: writer.runId, spec: specOf(state), messages, tools }
@@ -61,15 +69,22 @@ export async function runStep(
       watch.alive()
       const events: NewEvent[] = []
       for (const part of batch) {
-        if (part.type === 'text') shower.text(part.text, events)
-        else if (part.type === 'reasoning') shower.reasoning(part.text, events)
-        else if (part.type === 'tool-call') calls.push(part)
-        else finish = part
+        if (part.type === 'text') {
+          answerChars += part.text.length
+          shower.text(part.text, events)
+        } else if (part.type === 'reasoning') {
+          answerChars += part.text.length
+          shower.reasoning(part.text, events)
+        } else if (part.type === 'tool-call') {
+          answerChars += part.rawInput.length
+          calls.push(part)
+        } else finish = part
       }
       if (events.length > 0) writer.push(...events)
-      if ((state.steps.at(-1)?.text.length ?? 0) > messageCharsMax) {
+      if (answerChars > answerCharsMax) {
         throw new AppError('model_error', 'The model’s answer is longer than 64 MiB and was stopped.')
       }
+      if (calls.length > toolCallsMax) throw tooManyToolCalls()
       if (writer.backlog > backlogMax) await writer.committed()
       if (finish !== undefined) break
     }

@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { callServer, endOf, startHouse, type House } from '../support/house.ts'
+import { callServer, endOf, someone, startHouse, type House } from '../support/house.ts'
 import { type Polylog, startPolylog } from '../support/polylog.ts'
 import { openStream } from '../support/sse.ts'
 
@@ -43,6 +43,31 @@ describe('a server with a provider', () => {
     assert.equal(refused.status, 400)
     assert.equal(refused.body.code, 'unknown_model')
     assert.match(String(refused.body.message), /POLYLOG_DEMO/)
+  })
+
+  test('fails a run whose provider reports an error in the middle of its stream, and keeps what was said', async () => {
+    const user = someone('reported')
+    await house.provider.script(
+      [[{ text: 'So far so good.' }, { error: { message: 'The engine is on fire' } }, { finish: 'stop' }]],
+      user,
+    )
+
+    const frames = await house.chatToEnd(user, user)
+
+    assert.equal(endOf(frames).status, 'failed')
+    assert.match(JSON.stringify(endOf(frames)), /model_error/)
+    assert.match(JSON.stringify(frames), /So far so good/)
+  })
+
+  test('fails a run whose provider sends it elsewhere, and does not go there', async () => {
+    const user = someone('redirected')
+    const headers = { location: `${house.provider.baseUrl}/chat/completions` }
+    await house.provider.script([[{ status: 307, headers }]], user)
+
+    const frames = await house.chatToEnd(user, user)
+
+    assert.equal(endOf(frames).status, 'failed')
+    assert.equal((await house.asked(user)).length, 1)
   })
 
   test('refuses a provider without its key, and names the variable', async () => {

@@ -1,0 +1,20 @@
+// How deep a JSON text is nested, told without parsing it. Values that are thousands of
+// levels deep parse well and then break whatever walks them by recursion.
+
+/** One pass; brackets inside strings do not count. The text need not be valid. */
+export function isDeeperThan(text: string, levels: number): boolean {
+  let depth = 0
+  let inString = false
+  for (let at = 0; at < text.length; at += 1) {
+    const unit = text.charCodeAt(at)
+    if (inString) {
+      if (unit === 0x5c) at += 1
+      else if (unit === 0x22) inString = false
+    } else if (unit === 0x22) inString = true
+    else if (unit === 0x7b || unit === 0x5b) {
+      depth += 1
+      if (depth > levels) return true
+    } else if (unit === 0x7d || unit === 0x5d) depth -= 1
+  }
+  return false
+}
