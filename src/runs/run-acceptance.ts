@@ -7,7 +7,7 @@ import { AppError } from '../errors/app-error.ts'
 import { namedConversationId, shownConversationId } from '../kit/conversation-id.ts'
 import { sortedJson } from '../kit/sorted-json.ts'
 import type { NewEvent, RunEvent, RunSpec } from '../journal/event.ts'
-import type { AcceptBeside, AcceptInput, MessageRow, RunRow } from '../stores/store.ts'
+import type { AcceptBeside, AcceptInput, CancelRequest, MessageRow, RunRow } from '../stores/store.ts'
 import { conversationNotFound, lookUpConversation } from './conversation-names.ts'
 import type { RunParts } from './run-parts.ts'
 import { specFor } from './run-spec.ts'
@@ -33,14 +33,12 @@ const regenerateRowsMax = 2000
 export class RunAcceptance {
   private readonly parts: RunParts
   private readonly scheduler: Scheduler
-  private readonly requestCancel: (runId: string, by: string, reason: string) => Promise<void>
   /** The last accept under way for each conversation or session; see `inTurn`. */
   private readonly accepting = new Map<string, Promise<unknown>>()
 
-  constructor(parts: RunParts, scheduler: Scheduler, requestCancel: RunAcceptance['requestCancel']) {
+  constructor(parts: RunParts, scheduler: Scheduler) {
     this.parts = parts
     this.scheduler = scheduler
-    this.requestCancel = requestCancel
   }
 
   /**
@@ -52,17 +50,15 @@ export class RunAcceptance {
     beside?: (turn: PlannedTurn) => AcceptBeside,
   ): Promise<Started[]> {
     const first = requests[0] as StartRequest
-    const items = requests.map((request): Item => ({
+    const keys = requests.map(keyOf)
+    // Before anything else of the request is looked at: a repeated request attaches to its run whatever has changed since.
+    const existing = await this.findAllStarted(first.owner, keys)
+    if (existing !== undefined) return existing
+    const items = requests.map((request, index): Item => ({
       request,
       spec: specFor(request, this.parts),
-      idempotency: keyOf(request),
+      idempotency: keys[index] ?? null,
     }))
-    const known: RunRow[] = []
-    for (const { idempotency } of items) {
-      const run = idempotency === null ? undefined : await this.findStarted(first.owner, idempotency)
-      if (run !== undefined) known.push(run)
-    }
-    if (known.length === items.length) return known.map((run) => ({ run, outcome: 'existing' }))
     return await this.inTurn(first, async () => {
       for (let attempt = 1; ; attempt++) {
         try {
@@ -101,6 +97,20 @@ export class RunAcceptance {
     }
   }
 
+  /** The runs of a request that was made before; undefined if it is new. */
+  private async findAllStarted(
+    owner: string,
+    keys: readonly AcceptInput['idempotency'][],
+  ): Promise<Started[] | undefined> {
+    const known: Started[] = []
+    for (const key of keys) {
+      const run = key === null ? undefined : await this.findStarted(owner, key)
+      if (run === undefined) return undefined
+      known.push({ run, outcome: 'existing' })
+    }
+    return known
+  }
+
   /** The run that a key belongs to. Another body under the same key is refused. */
   async findStarted(
     owner: string,
@@ -122,6 +132,12 @@ export class RunAcceptance {
     const first = (items[0] as Item).request
     const place = await this.findConversation(first)
     const open = place.exists ? await store.openRuns(place.id) : []
+    // Read after the open runs: one of them may be that of the same request, sent twice at once.
+    const existing = await this.findAllStarted(
+      first.owner,
+      items.map(({ idempotency }) => idempotency),
+    )
+    if (existing !== undefined) return existing
     const behind = open.at(-1)
     if (behind !== undefined && (first.whenBusy === 'reject' || first.regenerate === true)) {
       throw new AppError(
@@ -132,16 +148,14 @@ export class RunAcceptance {
         },
       )
     }
-    if (first.whenBusy === 'cancel') {
-      await Promise.all(open.map((run) => this.requestCancel(run.id, first.owner, 'replaced by a newer message')))
-    }
-
     const at = clock.now()
+    const cancel: CancelRequest = { by: first.owner, reason: 'replaced by a newer message', at }
     const question =
       first.regenerate === true ? await this.questionAgain(place) : await this.newQuestion(first, place, at)
     const inputs: AcceptInput[] = []
     for (const item of items)
       inputs.push(this.acceptInput(item, { place, behind, at, question, leader: inputs[0]?.run.id }))
+    if (first.whenBusy === 'cancel' && inputs[0] !== undefined) inputs[0].cancelEarlier = cancel
     const reserved: boolean[] = []
     try {
       for (const input of inputs) {
@@ -159,6 +173,8 @@ export class RunAcceptance {
         inputs.length === 1
           ? [await store.accept(inputs[0] as AcceptInput)]
           : await store.acceptAll(inputs, beside?.(turn))
+      if (first.whenBusy === 'cancel' && results[0]?.outcome === 'accepted')
+        for (const run of open) this.scheduler.cancel({ ...run, cancel: run.cancel ?? cancel })
       for (const [index, result] of results.entries()) {
         if (result.outcome !== 'accepted') continue
         if (result.run.leaseOwner === this.scheduler.node) this.scheduler.adopt(result.run, inputs[index]?.events ?? [])

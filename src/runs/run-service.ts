@@ -12,7 +12,7 @@ import type { RunParts } from './run-parts.ts'
 import type { Scheduler } from './scheduler.ts'
 import type { StartRequest } from './start-request.ts'
 
-/** A cancel is confirmed when the run has ended; a store that hangs must not hang the caller too. */
+/** How long a cancel waits for the end of the run: a tool that does not stop, or a store that hangs, must not hang the caller. */
 const cancelWaitMs = 10_000
 
 export class RunService {
@@ -26,7 +26,7 @@ export class RunService {
     this.parts = parts
     this.scheduler = scheduler
     this.jobs = new JobAcceptance(parts, scheduler)
-    this.acceptance = new RunAcceptance(parts, scheduler, (runId, by, reason) => this.requestCancel(runId, by, reason))
+    this.acceptance = new RunAcceptance(parts, scheduler)
   }
 
   refuseNewRuns(): void {
@@ -83,13 +83,16 @@ export class RunService {
     return run
   }
 
-  /** Resolves when the run has ended; `accepted` is false where it had ended before. */
+  /**
+   * Resolves when the run has ended, or after `cancelWaitMs` while it is still ending: the request is stored then and no new
+   * model or tool work starts. `accepted` is false if the run had ended, or ends, in another way.
+   */
   async cancel(owner: string, runId: string, reason: string | null): Promise<{ run: RunRow; accepted: boolean }> {
     const run = await this.get(owner, runId)
     if (run.endedAt !== null) return { run, accepted: false }
     await this.requestCancel(runId, owner, reason)
     const ended = await this.waitForEnd(run)
-    return { run: ended, accepted: ended.status === 'canceled' }
+    return { run: ended, accepted: ended.endedAt === null || ended.status === 'canceled' }
   }
 
   async requestCancel(runId: string, by: string, reason: string | null): Promise<void> {

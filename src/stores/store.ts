@@ -155,6 +155,8 @@ export type AcceptInput = {
   queueMax: number
   /** Claims the run at once when nothing stands before it in its conversation. */
   claim: { node: string; leaseUntil: number } | null
+  /** Requests the cancel of the conversation's unfinished runs of earlier turns, as `requestCancel` would, with this accept or not at all. */
+  cancelEarlier?: CancelRequest
   /** Something that the run needs has not come yet: it is not queued for anybody (and never `queue_full`) until `startHeld`. */
   hold?: true
   /** How many runs may be held, of this owner and of all; one more is `jobs_awaiting_upload`. Without it there is no bound. */

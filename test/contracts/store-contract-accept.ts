@@ -246,6 +246,26 @@ export function acceptContract(open: OpenStore): void {
     )
 
     test(
+      'requests the cancel of earlier runs of the conversation with the accept, or not at all',
+      opened(async ({ store }) => {
+        const cancelEarlier = { by: owner, reason: 'newer', at: start }
+        await store.accept(inConversation('r1', 'c', 'absent', { claim: claimNow }))
+        await store.accept(inConversation('r2', 'c', 'present', { expectBehind: 'r1' }))
+        await store.accept(inConversation('other', 'd', 'absent'))
+        const wishOf = async (id: string) => (await store.readRun(id))?.cancel
+
+        const refused = inConversation('r3', 'c', 'present', { expectBehind: 'r2', queueMax: 0, cancelEarlier })
+        await assert.rejects(store.accept(refused), { code: 'queue_full' })
+        assert.deepEqual([await wishOf('r1'), await wishOf('r2')], [null, null])
+        await store.accept(inConversation('r3', 'c', 'present', { expectBehind: 'r2', cancelEarlier }))
+
+        assert.deepEqual(await wishOf('r1'), cancelEarlier)
+        assert.deepEqual(await wishOf('r2'), cancelEarlier)
+        assert.deepEqual([await wishOf('r3'), await wishOf('other')], [null, null])
+      }),
+    )
+
+    test(
       'remembers the newest conversation of an owner that was started without a name',
       opened(async ({ store }) => {
         assert.equal(await store.newestUnnamedConversation(owner), undefined)

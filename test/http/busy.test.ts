@@ -173,6 +173,25 @@ describe('a conversation that is busy', () => {
 })
 
 describe('admission', () => {
+  test('whenBusy cancel that finds the queue full leaves the run before it alone', async () => {
+    const { user, conversationId, first } = await busyConversation(small)
+    const other = someone()
+    const queued = await small.chat(other, { input: `queued ${other}`, conversationId: `queued-${other}` })
+    await queued.waitFor(named('agent.start'))
+
+    const refused = await small.call('POST', '/v1/agent/chat', {
+      user,
+      body: { input: 'instead', conversationId, whenBusy: 'cancel' },
+    })
+    const run = (await small.call('GET', `/v1/agent/runs/${runIdOf(first)}`, { user })).body
+    await house.provider.release()
+    await Promise.all([first.ended(), queued.ended()])
+
+    assert.deepEqual([refused.status, refused.body.code], [429, 'queue_full'])
+    assert.deepEqual([run.status, run.cancelRequested], ['running', false])
+    assert.equal(endOf(first.frames).status, 'succeeded')
+  })
+
   test('beyond the slots and the queue a run is refused with 429, and leaves no trace', async () => {
     const running = await busyConversation(small)
     const user = someone()

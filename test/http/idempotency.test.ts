@@ -98,6 +98,41 @@ test('twenty at once are one run: the provider is asked once, and all get the sa
   assert.equal(((await house.call('GET', '/v1/agent/runs', { user })).body as unknown as Json[]).length, 1)
 })
 
+for (const whenBusy of ['cancel', 'reject']) {
+  test(`with whenBusy ${whenBusy} the same request twice at once is one run, which is neither cancelled nor refused`, async () => {
+    const user = someone()
+    await house.provider.script([hangsAfter('Hm')], user)
+    const body = { input: user, conversationId: `conv-${user}`, whenBusy }
+
+    const streams = await Promise.all(Array.from({ length: 8 }, () => house.chat(user, body, keyOf(user))))
+    await Promise.all(streams.map((stream) => stream.waitFor(named('agent.delta'))))
+    const late = await house.chat(user, body, keyOf(user))
+    await late.waitFor(named('agent.delta'))
+
+    assert.deepEqual([...new Set([...streams, late].map((stream) => stream.status))], [200])
+    assert.equal(new Set([...streams, late].map(runIdOf)).size, 1)
+    const { body: run } = await house.call('GET', `/v1/agent/runs/${runIdOf(late)}`, { user })
+    assert.deepEqual([run.status, run.cancelRequested], ['running', false])
+    assert.equal((await house.asked(user)).length, 1)
+    await house.call('POST', `/v1/agent/runs/${runIdOf(late)}/cancel`, { user })
+  })
+}
+
+test('a key belongs to its route: the same one on another route is another request', async () => {
+  const user = someone()
+  const key = keyOf(user)
+  const first = await house.chat(user, 'hello', key)
+  await first.ended()
+
+  const other = await house.call('POST', '/api/get_chat_response', {
+    body: { client_id: user, message: 'hello' },
+    headers: key,
+  })
+
+  assert.equal(other.status, 200)
+  assert.notEqual(other.body.trace_id, runIdOf(first))
+})
+
 test('twenty at once with ten keys and no conversation are ten runs', async () => {
   const user = someone()
 

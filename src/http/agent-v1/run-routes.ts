@@ -39,6 +39,8 @@ const statusWords: Readonly<Record<string, RunStatus>> = {
   canceled: 'canceled',
 }
 
+const cancelView = runView.extend({ accepted: z.boolean() })
+
 const timelineView = z
   .object({
     runId: z.string(),
@@ -194,17 +196,18 @@ export function runRoutes(server: Server, services: Services): void {
       schema: {
         tags: ['Agent'],
         summary: 'Cancel a run',
-        description: 'Answers when the run has ended. accepted is false where it had ended before.',
+        description:
+          '200 when the run has ended; accepted is false if it had ended before in another way. 202 if it takes longer than 10 seconds to end: the cancel is stored (cancelRequested), no new model or tool work starts, and status is the current one.',
         params: runParams,
         querystring: userIdQuery,
         body: z.object({ reason: z.string().max(500).nullish(), userId: z.string().max(200).nullish() }).nullish(),
-        response: { 200: runView.extend({ accepted: z.boolean() }), 404: errorBody },
+        response: { 200: cancelView, 202: cancelView, 404: errorBody },
       },
     },
-    async (request) => {
+    async (request, reply) => {
       const { owner, id } = await ownRun(request, services, request.params.runId)
       const { run, accepted } = await runs.cancel(owner, id, request.body?.reason ?? null)
-      return { ...toRun(run), accepted }
+      return reply.code(run.endedAt === null ? 202 : 200).send({ ...toRun(run), accepted })
     },
   )
 

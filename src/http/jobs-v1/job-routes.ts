@@ -178,7 +178,8 @@ function statusRoutes(server: Server, services: Services, prefix: string, runOf:
     async (request) => {
       const found = await runOf(request)
       const { run, accepted } = await runs.cancel(found.owner, found.id, null)
-      const message = accepted ? 'The job was cancelled.' : `The job had ended before: ${run.status}.`
+      const stopped = run.endedAt === null ? 'The cancel is stored; the job is stopping.' : 'The job was cancelled.'
+      const message = accepted ? stopped : `The job had ended before: ${run.status}.`
       return { request_id: run.id, run_id: run.id, status: run.status, accepted, message }
     },
   )

@@ -28,6 +28,9 @@ export function acceptWriter(
   const newestOpenBefore = db.prepare(
     `SELECT id FROM runs WHERE conversation_id = ? AND ${unfinished} AND coalesce(turn, position) < ? ORDER BY position DESC LIMIT 1`,
   )
+  const openBefore = db.prepare(
+    `SELECT id FROM runs WHERE conversation_id = ? AND ${unfinished} AND coalesce(turn, position) < ?`,
+  )
   const turnOfOpen = db.prepare(
     `SELECT coalesce(turn, position) AS turn FROM runs WHERE id = ? AND conversation_id = ? AND owner = ? AND ${unfinished}`,
   )
@@ -111,6 +114,11 @@ export function acceptWriter(
       for (const name of [conversation.name, conversation.alias]) {
         if (name != null) conversations.bindName(run.owner, name, run.conversationId)
       }
+    }
+    if (input.cancelEarlier !== undefined) {
+      // Before the insert: the run itself is not among them, and neither is the turn that it joins.
+      for (const row of openBefore.all(run.conversationId, turn ?? Number.MAX_SAFE_INTEGER))
+        runs.requestCancel({ runId: row.id as string, cancel: input.cancelEarlier })
     }
     const lastSeq = input.journal?.lastSeq ?? 0
     const inserted = insertRun.get(

@@ -1,0 +1,218 @@
+// What callers are promised of starting, cancelling and deciding, with a store that is slow,
+// and a model that does not stop.
+
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { calls, openRig, type Rig, type RigOptions, says, silence, toolOf } from '../../test/support/run-rig.ts'
+import type { Store } from '../stores/store.ts'
+
+async function withRig(options: RigOptions, body: (rig: Rig) => Promise<void>): Promise<void> {
+  const rig = await openRig(options)
+  try {
+    await body(rig)
+  } finally {
+    await rig.close()
+  }
+}
+
+const running = ({ status }: { status: string }) => status === 'running'
+const ended = ({ endedAt }: { endedAt: number | null }) => endedAt !== null
+
+/** A store whose appends that end a run wait until `release` is called. */
+function slowEnds(): { wrap: (store: Store) => Store; asked: Promise<void>; release: () => void } {
+  const gate = Promise.withResolvers<void>()
+  const asked = Promise.withResolvers<void>()
+  const wrap = (store: Store): Store => ({
+    ...store,
+    async append(write) {
+      if (write.events.some((event) => event.type === 'run.ended')) {
+        asked.resolve()
+        await gate.promise
+      }
+      return await store.append(write)
+    },
+  })
+  return { wrap, asked: asked.promise, release: gate.resolve }
+}
+
+describe('a cancel', () => {
+  it('is accepted when the run ends as cancelled, and not when it had ended before', async () => {
+    await withRig({ answer: (_request, signal) => silence(signal) }, async (rig) => {
+      const { run } = await rig.start()
+      await rig.until(run.id, running)
+
+      const first = await rig.service.cancel('ada', run.id, 'enough')
+      const second = await rig.service.cancel('ada', run.id, 'again')
+
+      assert.deepEqual([first.accepted, first.run.status, first.run.cancel?.reason], [true, 'canceled', 'enough'])
+      assert.deepEqual([second.accepted, second.run.status, second.run.cancel?.reason], [false, 'canceled', 'enough'])
+    })
+  })
+
+  it('that takes long is accepted with the state of that moment, and the run ends as cancelled', async () => {
+    const slow = slowEnds()
+    await withRig({ answer: (_request, signal) => silence(signal), wrapStore: slow.wrap }, async (rig) => {
+      const { run } = await rig.start()
+      await rig.until(run.id, running)
+
+      const answer = rig.service.cancel('ada', run.id, null)
+      await slow.asked
+      await rig.clock.advance(10_000)
+      const { run: answered, accepted } = await answer
+
+      assert.deepEqual([accepted, answered.status, answered.endedAt], [true, 'running', null])
+      assert.notEqual(answered.cancel, null)
+      slow.release()
+      await rig.until(run.id, ended)
+      assert.equal((await rig.store.readRun(run.id))?.status, 'canceled')
+    })
+  })
+
+  it('of another user’s run is refused as if there were no such run', async () => {
+    await withRig({ answer: (_request, signal) => silence(signal) }, async (rig) => {
+      const { run } = await rig.start()
+
+      await assert.rejects(rig.service.cancel('eve', run.id, null), { code: 'run_not_found' })
+      await assert.rejects(rig.service.get('eve', run.id), { code: 'run_not_found' })
+      assert.equal((await rig.store.readRun(run.id))?.cancel, null)
+    })
+  })
+})
+
+describe('whenBusy cancel', () => {
+  it('stores the new run and the cancel of the old one together: a store that refuses the run keeps the old one', async () => {
+    const answer: RigOptions['answer'] = (request, signal) =>
+      request.messages.at(-1)?.content === 'second' ? says('Two.') : silence(signal)
+    await withRig({ answer, limits: { concurrency: 1, queueMax: 0 } }, async (rig) => {
+      const { run } = await rig.start({ conversationId: 'c' })
+      await rig.until(run.id, running)
+
+      await assert.rejects(rig.start({ conversationId: 'c', input: 'second', whenBusy: 'cancel' }), {
+        code: 'queue_full',
+      })
+
+      const after = await rig.store.readRun(run.id)
+      assert.deepEqual([after?.status, after?.cancel], ['running', null])
+    })
+  })
+
+  it('cancels every earlier run of the conversation and no run of another one', async () => {
+    const answer: RigOptions['answer'] = (request, signal) =>
+      request.messages.at(-1)?.content === 'last' ? says('Done.') : silence(signal)
+    await withRig({ answer }, async (rig) => {
+      const first = (await rig.start({ conversationId: 'c' })).run
+      const queued = (await rig.start({ conversationId: 'c' })).run
+      const elsewhere = (await rig.start({ conversationId: 'd' })).run
+
+      const last = (await rig.start({ conversationId: 'c', input: 'last', whenBusy: 'cancel' })).run
+      for (const { id } of [first, queued, last]) await rig.until(id, ended)
+
+      const statusOf = async ({ id }: { id: string }) => (await rig.store.readRun(id))?.status
+      assert.deepEqual(
+        [await statusOf(first), await statusOf(queued), await statusOf(last), await statusOf(elsewhere)],
+        ['canceled', 'canceled', 'succeeded', 'running'],
+      )
+      assert.equal((await rig.store.readRun(first.id))?.cancel?.reason, 'replaced by a newer message')
+    })
+  })
+})
+
+describe('a server that goes down', () => {
+  it('refuses runs, jobs and uploads, and still finds and cancels what is there', async () => {
+    await withRig({ answer: (_request, signal) => silence(signal) }, async (rig) => {
+      const { run } = await rig.start()
+      await rig.until(run.id, running)
+      rig.service.refuseNewRuns()
+
+      const job = { source: 'installed' as const, mode: 'auto' as const, requireReply: false, replyTimeoutMs: 1 }
+      await assert.rejects(rig.start(), { code: 'shutting_down' })
+      await assert.rejects(
+        rig.service.acceptJob({
+          owner: 'ada',
+          family: 'job',
+          input: 'x',
+          model: undefined,
+          job: { ...job, input: {}, parameter: {}, options: {} },
+          skill: undefined,
+          hold: false,
+          idempotency: null,
+        }),
+        { code: 'shutting_down' },
+      )
+      await assert.rejects(rig.service.startJob(run, { input: 'x', files: [] }, []), { code: 'shutting_down' })
+      assert.equal((await rig.service.get('ada', run.id)).id, run.id)
+      assert.equal((await rig.service.cancel('ada', run.id, null)).accepted, true)
+    })
+  })
+})
+
+describe('a decision', () => {
+  const send = toolOf({
+    name: 'send',
+    effect: 'unsafe',
+    confirm: 'always',
+    run: async () => ({ ok: true, output: 'sent', summary: 'sent' }),
+  })
+  const answer: RigOptions['answer'] = ({ messages }) =>
+    messages.at(-1)?.role === 'tool' ? says('Sent.') : calls({ callId: 'k', name: 'send', input: { to: 'bob' } })
+
+  const waiting = async (rig: Rig) => {
+    const { run } = await rig.start()
+    await rig.until(run.id, ({ status }) => status === 'waiting_user')
+    const [row] = await rig.store.interactionsOf(run.id)
+    return { run, row: row ?? assert.fail('no question') }
+  }
+
+  it('stays as it was made when the run is cancelled before the call ran', async () => {
+    await withRig({ answer, tools: [send] }, async (rig) => {
+      const { run, row } = await waiting(rig)
+      await rig.store.decide(row.id, { status: 'rejected', by: 'ada', at: rig.clock.now(), reason: 'not now' })
+      await rig.service.cancel('ada', run.id, null)
+
+      const after = await rig.store.readInteraction(row.id)
+      assert.deepEqual([after?.status, after?.reason, after?.decidedBy], ['rejected', 'not now', 'ada'])
+    })
+  })
+
+  it('that nobody made is closed with its run', async () => {
+    await withRig({ answer, tools: [send] }, async (rig) => {
+      const { run, row } = await waiting(rig)
+      await rig.service.cancel('ada', run.id, null)
+
+      assert.equal((await rig.store.readInteraction(row.id))?.status, 'closed')
+      await assert.rejects(rig.service.confirm('ada', row.id, undefined), { code: 'tool_confirmation_resolved' })
+    })
+  })
+
+  it('counts once, can be made by its owner only, and keeps both what was shown and what was changed', async () => {
+    await withRig({ answer, tools: [send] }, async (rig) => {
+      const { run, row } = await waiting(rig)
+
+      await assert.rejects(rig.service.confirm('eve', row.id, undefined), { code: 'tool_confirmation_not_found' })
+      const decided = await rig.service.confirm('ada', row.id, { to: 'eve' })
+      await assert.rejects(rig.service.reject('ada', row.id, 'no'), {
+        code: 'tool_confirmation_resolved',
+        details: { confirmationId: row.id, status: 'confirmed' },
+      })
+      await rig.until(run.id, ended)
+
+      assert.deepEqual(decided.response, { to: 'eve' })
+      const after = await rig.store.readInteraction(row.id)
+      assert.deepEqual([after?.status, after?.input, after?.response], ['confirmed', { to: 'bob' }, { to: 'eve' }])
+    })
+  })
+})
+
+describe('deleting a conversation', () => {
+  it('cancels what is under way in it first', async () => {
+    await withRig({ answer: (_request, signal) => silence(signal) }, async (rig) => {
+      const { run } = await rig.start({ conversationId: 'c' })
+      await rig.until(run.id, running)
+
+      await rig.service.deleteConversation('ada', run.conversationId as string)
+
+      assert.equal(await rig.store.readConversation(run.conversationId as string), undefined)
+      assert.equal(await rig.store.readRun(run.id), undefined)
+    })
+  })
+})
