@@ -56,6 +56,7 @@ test('an empty environment gives the documented defaults', () => {
     concurrency: 1024,
     queueMax: 1024,
     confirmationTtlMs: 24 * 60 * 60_000,
+    uploadTtlMs: 24 * 60 * 60_000,
     retentionMs: null,
     toolTimeoutMs: 60_000,
   })

@@ -77,6 +77,7 @@ export type Config = {
     readonly concurrency: number
     readonly queueMax: number
     readonly confirmationTtlMs: number
+    readonly uploadTtlMs: number
     /** Null: ended runs are kept for ever. */
     readonly retentionMs: number | null
     readonly toolTimeoutMs: number
@@ -169,6 +170,7 @@ function build(read: SettingReader): Config {
       queueMax: read.whole('POLYLOG_QUEUE_MAX', 1024, 0, 1_000_000),
       // A row in the database and not a timer, so the timer's bound does not apply.
       confirmationTtlMs: read.whole('POLYLOG_CONFIRMATION_TTL_MS', day, 1, 36_500 * day),
+      uploadTtlMs: read.whole('POLYLOG_UPLOAD_TTL_MS', day, 1, 36_500 * day),
       retentionMs: retentionDays === 0 ? null : Math.round(retentionDays * day),
       toolTimeoutMs: read.whole('POLYLOG_TOOL_TIMEOUT_MS', minute, 1, timerMax),
     },

@@ -121,6 +121,7 @@ export const errorCodes = {
   model_stalled: 'timeout',
   tool_timed_out: 'timeout',
   max_steps: 'timeout',
+  job_upload_expired: 'timeout',
   client_timed_out: 'timeout',
   request_timeout: 'timeout',
 

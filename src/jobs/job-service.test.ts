@@ -59,18 +59,20 @@ async function rigged(context: TestContext, options: RigOptions = {}): Promise<{
   return { rig, jobs }
 }
 
+const body = {
+  skillId: 'errand',
+  engine: 'scripted',
+  input: {},
+  parameter: {},
+  model: undefined,
+  runtimeOptions: {},
+}
+
 async function waiting(rig: Rig, jobs: JobService, options: Record<string, JsonValue>): Promise<RunRow> {
   const { run } = await jobs.create(
     'ada',
     'jobs',
-    {
-      skillId: 'errand',
-      engine: 'scripted',
-      input: {},
-      parameter: {},
-      model: undefined,
-      runtimeOptions: { execution_mode: 'interactive', ...options },
-    },
+    { ...body, runtimeOptions: { execution_mode: 'interactive', ...options } },
     null,
   )
   await rig.until(run.id, ({ status }) => status === 'waiting_user')
@@ -200,4 +202,75 @@ test('a question that must be answered waits for ever', async (context) => {
 
   assert.equal((await rig.store.readRun(run.id))?.status, 'waiting_user')
   assert.equal((await rig.store.interactionsOf(run.id))[0]?.deadlineAt, null)
+})
+
+describe('a job that waits for its upload', () => {
+  const ttlMs = 50_000
+  const limits = { uploadTtlMs: ttlMs }
+  const held = async (jobs: JobService) =>
+    (await jobs.create('ada', 'temp-skill-runs', body, null)).run
+  const endOf = async (rig: Rig, runId: string) =>
+    (await rig.events(runId)).flatMap((event) =>
+      event.type === 'run.state' ? [event.data.trigger] : event.type === 'run.ended' ? [event.data.error?.code] : [],
+    )
+
+  test('is given up when its time is over, and not before; the journal says why', async (context) => {
+    const { rig, jobs } = await rigged(context, { limits })
+    const { id } = await held(jobs)
+
+    await rig.clock.advance(ttlMs - 1)
+    const before = await rig.store.readRun(id)
+    await rig.clock.advance(1)
+    await endsSoon(rig, id)
+
+    assert.deepEqual([before?.status, before?.leaseOwner], ['queued', null])
+    assert.deepEqual(await endOf(rig, id), ['upload.expired', 'job_upload_expired'])
+    await assert.rejects(jobs.upload((await rig.store.readRun(id)) as RunRow, {}), { code: 'job_already_started' })
+  })
+
+  test('is given up after a restart too, at once if its time came meanwhile', async (context) => {
+    const folder = mkdtempSync(join(tmpdir(), 'polylog-job-'))
+    context.after(() => rmSync(folder, { recursive: true, force: true }))
+    const file = join(folder, 'first.db')
+    const first = await rigged(context, { file, limits })
+    const { id } = await held(first.jobs)
+    await first.rig.scheduler.drain()
+    crashImage(file, join(folder, 'second.db'))
+    await first.rig.clock.advance(ttlMs)
+
+    const second = await rigged(context, { file: join(folder, 'second.db'), clock: first.rig.clock, node: 'node-2' })
+    second.rig.scheduler.start()
+    await second.rig.until(id, ended)
+
+    assert.deepEqual(await endOf(second.rig, id), ['upload.expired', 'job_upload_expired'])
+  })
+
+  test('whose upload came in time runs, and its deadline is over', async (context) => {
+    const { rig, jobs } = await rigged(context, { limits, answer: () => says('Done.') })
+    const run = await held(jobs)
+    const prepared = { input: 'x', files: [], skill: { id: 'errand', name: 'Errand', text: 'Run.' } }
+
+    await rig.service.startJob(run, prepared, [])
+    await rig.until(run.id, ended)
+    await rig.clock.advance(ttlMs * 2)
+
+    assert.deepEqual(await endOf(rig, run.id), ['turn.started', 'turn.succeeded', undefined])
+  })
+
+  test('takes the upload or gives up, never both, when they come at the same instant', async (context) => {
+    const { rig, jobs } = await rigged(context, { limits, answer: () => says('Done.') })
+    const run = await held(jobs)
+    const prepared = { input: 'x', files: [], skill: { id: 'errand', name: 'Errand', text: 'Run.' } }
+
+    const [, upload] = await Promise.allSettled([
+      rig.clock.advance(ttlMs),
+      rig.service.startJob(run, prepared, []),
+    ])
+    await endsSoon(rig, run.id)
+
+    const row = await rig.store.readRun(run.id)
+    assert.equal(row?.status, upload.status === 'fulfilled' ? 'succeeded' : 'failed')
+    if (upload.status === 'rejected') assert.equal((upload.reason as { code: string }).code, 'job_already_started')
+    assert.equal((await rig.events(run.id)).filter(({ type }) => type === 'run.ended').length, 1)
+  })
 })

@@ -3,9 +3,10 @@
 // skill comes from.
 
 import { AppError } from '../errors/app-error.ts'
-import type { JobSpec, JsonValue, RunSpec, SkillSpec } from '../journal/event.ts'
+import type { JobSpec, JsonValue, RunSpec, RunStatus, SkillSpec } from '../journal/event.ts'
 import type { Clock } from '../kit/clock.ts'
 import { readZip } from '../kit/zip-reader.ts'
+import { cacheKeyOf, mayReuse, sha256 } from '../runs/job-cache.ts'
 import { inputBlob, packageBlobs } from '../runs/job-files.ts'
 import { jobInput } from '../runs/job-prompt.ts'
 import { fingerprint, type Started } from '../runs/run-acceptance.ts'
@@ -14,10 +15,15 @@ import { openSkillPackage } from '../skills/skill-package.ts'
 import type { SkillRegistry } from '../skills/skill-registry.ts'
 import type { Skill } from '../skills/skill.ts'
 import type { InteractionRow, RunRow, Store } from '../stores/store.ts'
+import { findEarlierResult } from './earlier-result.ts'
 import { checkEngine, checkInlineInput, checkParameter, checkSupport, type Values, withFiles } from './job-inputs.ts'
 import { readRuntimeOptions } from './runtime-options.ts'
 
+export const jobFamilies: JobFamily[] = ['jobs', 'temp-skill-runs']
 export type JobFamily = 'jobs' | 'temp-skill-runs'
+
+/** Removing a run removes its journal; others wait for the writer meanwhile. */
+const removedAtOnce = 50
 
 export type JobBody = {
   /** Absent for temporary skills. */
@@ -79,6 +85,26 @@ export class JobService {
     return { ...started, waits }
   }
 
+  /** A page of jobs, newest first. `before`: the id of the last job of the page before. */
+  async list(
+    owner: string,
+    family: JobFamily,
+    page: { status?: RunStatus[]; skillId?: string; before?: string; limit: number },
+  ): Promise<RunRow[]> {
+    return await this.parts.store.listRuns({ owner, family, ...page })
+  }
+
+  /** Removes the ended jobs of an owner, a bounded number in each commit. Jobs that go on are left alone. */
+  async removeEnded(owner: string): Promise<{ removed: number; cached: number }> {
+    const total = { removed: 0, cached: 0 }
+    for (;;) {
+      const some = await this.parts.store.removeEndedRuns({ owner, families: jobFamilies, limit: removedAtOnce })
+      total.removed += some.removed
+      total.cached += some.cached
+      if (some.removed < removedAtOnce) return total
+    }
+  }
+
   async get(owner: string, family: JobFamily, runId: string): Promise<RunRow> {
     const run = await this.parts.store.readRun(runId)
     if (run === undefined || run.owner !== owner || run.family !== family) {
@@ -93,16 +119,19 @@ export class JobService {
   }
 
   /** Everything that was sent is checked before anything is stored; a refused upload can be sent again. */
-  async upload(run: RunRow, archives: { skill?: Buffer; file?: Buffer }): Promise<{ run: RunRow; files: string[] }> {
+  async upload(
+    run: RunRow,
+    archives: { skill?: Buffer; file?: Buffer },
+  ): Promise<{ run: RunRow; files: string[]; reused: boolean }> {
     this.refuseUnlessQueued(run)
     const spec = await this.specOf(run)
     const job = spec?.job
     if (spec === undefined || job === undefined) {
       throw new AppError('job_unreadable', 'The request of this job can no longer be read. Create the job again.')
     }
-    const lent = archives.skill === undefined ? undefined : await openSkillPackage(archives.skill)
-    const skill = lent?.skill ?? this.parts.skills.get(spec.skill?.id ?? '')
-    if (lent !== undefined) {
+    const uploaded = archives.skill === undefined ? undefined : await openSkillPackage(archives.skill)
+    const skill = uploaded?.skill ?? this.parts.skills.get(spec.skill?.id ?? '')
+    if (uploaded !== undefined) {
       checkSupport(skill, this.parts.engineName, job.mode, this.parts.engineName)
       checkParameter(skill, job.parameter)
       checkInlineInput(skill, job.input)
@@ -113,17 +142,27 @@ export class JobService {
     const listed = files.map(({ path, body }) => ({ path, size: body.length }))
     const blobs = [
       ...files.map(({ path, body }) => ({ id: inputBlob(run.id, path), body: body.toString('base64') })),
-      ...(lent?.files ?? []).map(({ path, body }) => ({
+      ...(uploaded?.files ?? []).map(({ path, body }) => ({
         id: packageBlobs(run.id) + path,
         body: body.toString('base64'),
       })),
     ]
+    const hashed = files.map(({ path, body }) => ({ path, sha256: sha256(body) }))
+    const cacheKey =
+      spec.skill !== undefined && mayReuse(job)
+        ? cacheKeyOf({ skill: spec.skill, engine: spec.engine, model: spec.model, job, files: hashed })
+        : undefined
+    const earlier =
+      cacheKey === undefined ? undefined : await findEarlierResult(this.parts.store, run.owner, cacheKey, run.id)
     const prepared = {
       input: jobInput(input, job.parameter, listed),
       files: listed,
-      ...(lent === undefined ? {} : { skill: toSpec(lent.skill) }),
+      ...(uploaded === undefined ? {} : { skill: toSpec(uploaded.skill) }),
+      ...(cacheKey === undefined ? {} : { cacheKey }),
+      ...(earlier === undefined ? {} : { reused: earlier.reused }),
     }
-    return { run: await this.parts.runs.startJob(run, prepared, blobs), files: paths }
+    const started = await this.parts.runs.startJob(run, prepared, [...blobs, ...(earlier?.blobs ?? [])])
+    return { run: started, files: paths, reused: earlier !== undefined }
   }
 
   /** What the job was asked to do, with its uploaded skill. Undefined if its first row can no longer be read. */

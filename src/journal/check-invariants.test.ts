@@ -116,7 +116,7 @@ describe('the rules of a run', () => {
     [
       'an edge that does not exist',
       instead(7, change('queued', 'succeeded', 'turn.started')),
-      ['FM-01@7', 'FM-09@7', 'FM-12@7', 'PE-07@7', 'OR-01@9', 'OR-09@9'],
+      ['FM-01@7', 'FM-09@7', 'FM-12@7', 'FM-14@7', 'PE-07@7', 'OR-01@9', 'OR-09@9'],
     ],
   ]
   for (const [what, list, expected] of cases) {

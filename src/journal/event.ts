@@ -34,6 +34,8 @@ export const toolOutcomes = ['succeeded', 'failed', 'threw', 'denied', 'cancelle
 /** What it means to run a tool a second time. */
 export const toolEffects = ['read', 'idempotent', 'unsafe'] as const
 
+const storedFile = z.object({ path: id, size: z.number().int().nonnegative() })
+
 const jobSpec = z.object({
   source: z.enum(['installed', 'temp_upload']),
   mode: z.enum(['auto', 'interactive']),
@@ -44,6 +46,10 @@ const jobSpec = z.object({
   parameter: z.record(z.string(), json),
   /** As they were asked for. */
   options: z.record(z.string(), json),
+  /** The job waits for an upload until then. */
+  uploadUntil: z.number().optional(),
+  /** Names the request; equal requests have equal keys. Absent if the result may not be given to another request. */
+  cacheKey: id.optional(),
 })
 
 const skillSpec = z.object({
@@ -112,7 +118,11 @@ const bodies = {
     /** Instead of the input of `run.accepted`. */
     input: text,
     skill: skillSpec.optional(),
-    files: z.array(z.object({ path: id, size: z.number().int().nonnegative() })),
+    files: z.array(storedFile),
+    /** As in the job of `run.accepted`, with what was uploaded. */
+    cacheKey: id.optional(),
+    /** An equal request was answered before: this is its result, and no model is asked. */
+    reused: z.object({ runId: id, output: text, artifacts: z.array(storedFile) }).optional(),
   }),
   'run.state': z.object({
     from: z.enum(runStatuses),

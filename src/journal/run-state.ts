@@ -61,6 +61,12 @@ export type RunState = {
   ended: EventData<'run.ended'> | undefined
   /** Files that were uploaded for the run. */
   files: EventData<'run.prepared'>['files']
+  /** What an upload brought has come, or none is needed. */
+  uploadCame: boolean
+  /** Names the request among equal ones; undefined if its result may not be reused. */
+  cacheKey: string | undefined
+  /** The result of an earlier run that this run ends with. */
+  reused: EventData<'run.prepared'>['reused']
   steps: StepState[]
   calls: Map<string, CallState>
   interactions: Map<string, InteractionState>
@@ -90,6 +96,9 @@ export function newRunState(): RunState {
     endedAt: undefined,
     ended: undefined,
     files: [],
+    uploadCame: true,
+    cacheKey: undefined,
+    reused: undefined,
     steps: [],
     calls: new Map(),
     interactions: new Map(),
@@ -139,9 +148,14 @@ export function applyEvent(state: RunState, event: RunEvent): void {
     case 'run.accepted':
       state.accepted = event.data
       state.acceptedAt = event.at
+      state.uploadCame = event.data.spec.job?.uploadUntil === undefined
+      state.cacheKey = event.data.spec.job?.cacheKey
       return
     case 'run.prepared': {
       const { accepted } = state
+      state.uploadCame = true
+      state.cacheKey = event.data.cacheKey
+      state.reused = event.data.reused
       if (accepted === undefined) return
       const { input, skill } = event.data
       state.accepted = { ...accepted, input, spec: skill === undefined ? accepted.spec : { ...accepted.spec, skill } }

@@ -28,6 +28,7 @@ const picture: Record<string, [trigger: string, to: Phase][]> = {
     ['turn.started', 'running'],
     ['run.canceled', 'canceled'],
     ['restart.reconcile_failed', 'failed'],
+    ['upload.expired', 'failed'],
   ],
   running: [
     ['turn.needs_input', 'waiting_user'],

@@ -6,6 +6,7 @@ import { chatAgentId } from '../agents/catalogue.ts'
 import { AppError } from '../errors/app-error.ts'
 import type { EventData, JobSpec, RunEvent, RunSpec, SkillSpec } from '../journal/event.ts'
 import type { AcceptInput, RunRow } from '../stores/store.ts'
+import { cacheKeyOf, mayReuse } from './job-cache.ts'
 import { fingerprint, type Started } from './run-acceptance.ts'
 import type { RunParts } from './run-parts.ts'
 import type { Scheduler } from './scheduler.ts'
@@ -41,12 +42,20 @@ export class JobAcceptance {
     const { owner, family, hold } = request
     const runId = ids()
     const at = clock.now()
+    const { skill } = request
+    const engine = this.parts.engineName
+    const model = this.parts.models.resolve(request.model ?? this.parts.catalogue.get(chatAgentId).card.model)
+    const uploadUntil = at + limits.uploadTtlMs
+    const cacheKey =
+      skill === undefined || hold || !mayReuse(request.job)
+        ? undefined
+        : cacheKeyOf({ skill, engine, model, job: request.job, files: [] })
     const spec: RunSpec = {
       agentId: chatAgentId,
-      engine: this.parts.engineName,
-      model: this.parts.models.resolve(request.model ?? this.parts.catalogue.get(chatAgentId).card.model),
-      job: request.job,
-      ...(request.skill === undefined ? {} : { skill: request.skill }),
+      engine,
+      model,
+      job: { ...request.job, ...(hold ? { uploadUntil } : {}), ...(cacheKey === undefined ? {} : { cacheKey }) },
+      ...(skill === undefined ? {} : { skill }),
     }
     const accepted: RunEvent = {
       seq: 1,
@@ -57,7 +66,15 @@ export class JobAcceptance {
     }
     const key = request.idempotency
     const input: AcceptInput = {
-      run: { id: runId, owner, family, agentId: chatAgentId, conversationId: null, createdAt: at },
+      run: {
+        id: runId,
+        owner,
+        family,
+        agentId: chatAgentId,
+        conversationId: null,
+        ...(skill === undefined ? {} : { skillId: skill.id }),
+        createdAt: at,
+      },
       conversation: null,
       expectBehind: null,
       messages: [],
@@ -65,11 +82,16 @@ export class JobAcceptance {
       idempotency: key === null ? null : { key: key.key, route: key.route, fingerprint: fingerprint(key.body) },
       queueMax: limits.queueMax,
       claim: null,
-      ...(hold ? { hold: true, heldMax } : {}),
+      ...(hold ? { hold: true, heldMax, holdUntil: uploadUntil } : {}),
+      ...(cacheKey === undefined ? {} : { reuse: { cacheKey } }),
     }
     return await this.withSlot(!hold, async (claim) => {
       const result = await store.accept({ ...input, claim })
-      if (result.outcome === 'accepted' && !hold) this.launch(result.run, input.events)
+      if (result.outcome === 'accepted') {
+        if (!hold) this.launch(result.run, input.events)
+        // Its deadline may be the next one that the scheduler has to wake for.
+        else this.scheduler.poke()
+      }
       return result
     })
   }
@@ -86,7 +108,15 @@ export class JobAcceptance {
     const event: RunEvent = { seq: run.lastSeq + 1, at, attempt: 1, type: 'run.prepared', data: prepared }
     try {
       return await this.withSlot(true, async (claim) => {
-        const start = { runId: run.id, afterSeq: run.lastSeq, events: [event], blobs, queueMax: limits.queueMax, claim }
+        const start = {
+          runId: run.id,
+          afterSeq: run.lastSeq,
+          events: [event],
+          ...(prepared.skill === undefined ? {} : { skillId: prepared.skill.id }),
+          blobs,
+          queueMax: limits.queueMax,
+          claim,
+        }
         const started = await store.startHeld(start)
         this.parts.bus.publish(run.id, [event])
         this.launch(started, [...known, event])
@@ -94,7 +124,7 @@ export class JobAcceptance {
       })
     } catch (error) {
       if (!(error instanceof AppError) || error.code !== 'run_fenced') throw error
-      throw new AppError('job_already_started', 'This job was started or cancelled before. Create a new one.', {
+      throw new AppError('job_already_started', 'This job was started, was cancelled, or waited too long for its upload. Create a new one.', {
         cause: error,
       })
     }

@@ -88,7 +88,7 @@ export function outputData(skill: SkillSpec | undefined, output: string): JsonVa
 
 /** How the answer of a succeeded run became its output. */
 export function repairLevelOf(state: RunState): 'none' | 'deterministic_generic' | 'model_round' {
-  if (state.ended?.status !== 'succeeded') return 'none'
+  if (state.ended?.status !== 'succeeded' || state.reused !== undefined) return 'none'
   if (state.rejectedOutputs.size > 0) return 'model_round'
   const said = state.steps.findLast((step) => step.finished)?.text ?? ''
   return said.trim() === (state.ended.output ?? '').trim() ? 'none' : 'deterministic_generic'

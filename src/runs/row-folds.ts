@@ -5,6 +5,7 @@
 import type { RunEvent } from '../journal/event.ts'
 import { openInteractions, type RunState } from '../journal/run-state.ts'
 import type { InteractionRow, MessageRow, RunWrite } from '../stores/store.ts'
+import { isReusable } from './job-cache.ts'
 import { packageBlobs } from './job-files.ts'
 import { resultForModel } from './tool-outcome.ts'
 
@@ -108,7 +109,10 @@ export function foldRows(runId: string, state: RunState, event: RunEvent, change
         release: true,
       }
       changes.touchConversationAt = event.at
-      if (event.data.status === 'succeeded') replaceAnswer(changes, state)
+      if (event.data.status === 'succeeded') {
+        replaceAnswer(changes, state)
+        if (state.cacheKey !== undefined && isReusable(state)) changes.run.cacheKey = state.cacheKey
+      }
       // A package that was lent to one run is gone with it, in the same commit.
       if (lentPackage(state)) changes.dropBlobs = packageBlobs(runId)
       return

@@ -14,7 +14,8 @@ import { specFor } from './run-spec.ts'
 import type { Scheduler } from './scheduler.ts'
 import type { StartRequest } from './start-request.ts'
 
-export type Started = { run: RunRow; outcome: 'accepted' | 'existing' }
+/** `reused`: an equal request was answered before, and this is its run. */
+export type Started = { run: RunRow; outcome: 'accepted' | 'existing'; reused?: true }
 
 /** What is about to be accepted together. */
 export type PlannedTurn = { conversationId: string; userMessageId: string; runIds: string[]; at: number }

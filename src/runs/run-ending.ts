@@ -10,7 +10,7 @@ import { type CallState, openCalls, openInteractions, type RunState, statusOf } 
 export type Ending =
   /** `output` instead of the text of the last step. */
   | { status: 'succeeded'; output?: string }
-  | { status: 'failed'; error: ErrorValue }
+  | { status: 'failed'; error: ErrorValue; trigger?: 'upload.expired' }
   | { status: 'canceled'; by: string; reason: string | null }
 
 export function endingEvents(state: RunState, ending: Ending, ids: () => string): NewEvent[] {
@@ -36,7 +36,8 @@ export function endingEvents(state: RunState, ending: Ending, ids: () => string)
   for (const call of openCalls(state)) events.push(closedCall(call, ids))
 
   const from = statusOf(state)
-  events.push({ type: 'run.state', data: { from, to: ending.status, trigger: triggerOf(from, ending.status) } })
+  const trigger = (ending.status === 'failed' ? ending.trigger : undefined) ?? triggerOf(from, ending.status)
+  events.push({ type: 'run.state', data: { from, to: ending.status, trigger } })
   events.push({ type: 'run.ended', data: endedData(state, ending) })
   return events
 }

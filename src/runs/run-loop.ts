@@ -85,6 +85,8 @@ export class RunLoop {
     let timer: Timer | undefined
     try {
       if (this.cancelled !== undefined) return await this.end({ status: 'canceled', ...this.cancelled })
+      // A held run is claimed only when nothing came in time, and the claim keeps a late upload out.
+      if (!this.writer.state.uploadCame) return await this.giveUpUpload()
       if (!(await this.resume())) return 'parked'
       this.runningSince = this.parts.clock.monotonic()
       const leftMs = this.parts.limits.runMaxMs - this.writer.state.activeMs
@@ -100,6 +102,14 @@ export class RunLoop {
   private stop(reason: unknown): void {
     this.modelAbort.abort(reason)
     this.toolAbort.abort(reason)
+  }
+
+  private async giveUpUpload(): Promise<LoopResult> {
+    const error = new AppError(
+      'job_upload_expired',
+      'The upload that this job needs did not come in time. Create the job again and send its files sooner.',
+    )
+    return await this.end({ status: 'failed', error: error.toValue(), trigger: 'upload.expired' })
   }
 
   private timedOut(): AppError {
@@ -139,6 +149,8 @@ export class RunLoop {
 
   private async advance(): Promise<LoopResult> {
     const { writer, parts } = this
+    const { reused } = writer.state
+    if (reused !== undefined) return await this.end({ status: 'succeeded', output: reused.output })
     const { card } = parts.catalogue.get(specOf(writer.state).agentId)
     const tools = toolsOf(parts, card, writer.state)
     this.phase = new ToolPhase(writer, parts, tools, this.toolAbort.signal)

@@ -17,6 +17,7 @@ export type RunLimits = {
   concurrency: number
   queueMax: number
   confirmationTtlMs: number
+  uploadTtlMs: number
 }
 
 export interface RunLog {

@@ -21,6 +21,8 @@ export type RunRow = {
   family: string
   agentId: string
   conversationId: string | null
+  /** The skill of a job; null for other runs, and until an upload has brought the skill. */
+  skillId: string | null
   status: RunStatus
   attempt: number
   /** Grows with every claim. Every append carries it and is refused when it is stale. */
@@ -28,7 +30,7 @@ export type RunRow = {
   /** The node that works on the run, or null. */
   leaseOwner: string | null
   leaseUntil: number | null
-  /** When a parked run wants to be claimed: its next deadline, or 0 (at once) after a decision or a cancel request. */
+  /** When a parked or held run wants to be claimed: its next deadline, or 0 (at once) after a decision or a cancel request. */
   wakeAt: number | null
   lastSeq: number
   cancel: CancelRequest | null
@@ -119,6 +121,7 @@ export type AcceptInput = {
     family: string
     agentId: string
     conversationId: string | null
+    skillId?: string
     createdAt: number
   }
   /**
@@ -161,6 +164,10 @@ export type AcceptInput = {
   hold?: true
   /** How many runs may be held, of this owner and of all; one more is `jobs_awaiting_upload`. Without it there is no bound. */
   heldMax?: { owner: number; all: number }
+  /** A held run that has not started by then is claimable, so that its owner can end it. Absent: it waits for ever. */
+  holdUntil?: number
+  /** If a run of the owner succeeded with this key, that one is the answer (`reused`), and nothing is accepted. */
+  reuse?: { cacheKey: string }
 }
 
 /** What lets a held run start. */
@@ -169,6 +176,8 @@ export type HeldStart = {
   /** `run_fenced` unless it is the run's last seq. */
   afterSeq: number
   events: RunEvent[]
+  /** The skill that came with it. */
+  skillId?: string
   /** What came with it. */
   blobs: { id: string; body: string }[]
   queueMax: number
@@ -178,7 +187,8 @@ export type HeldStart = {
 /** Rows that come into being together with the runs of an `acceptAll`. */
 export type AcceptBeside = { comparison?: ComparisonRow }
 
-export type AcceptResult = { outcome: 'accepted' | 'existing'; run: RunRow }
+/** `reused`: the run answered an equal request before; it was found by `reuse`, or by the key of a request that was. */
+export type AcceptResult = { outcome: 'accepted' | 'existing'; run: RunRow; reused?: true }
 
 export type RunWrite = {
   runId: string
@@ -199,6 +209,8 @@ export type RunWrite = {
     error?: ErrorValue | null
     wakeAt?: number | null
     release?: boolean
+    /** Under which later equal requests find this run. */
+    cacheKey?: string
   }
   messages?: MessageRow[]
   messageStates?: { id: string; state: MessageState }[]
@@ -245,6 +257,7 @@ export type RunFilter = {
   conversationId?: string
   status?: RunStatus[]
   family?: string
+  skillId?: string
   /** Runs accepted before this one. */
   before?: string
   limit: number
@@ -337,7 +350,7 @@ export interface Store {
   /** Several accepts in their order, all or none; a later one may join the turn of an earlier one. */
   acceptAll(inputs: AcceptInput[], beside?: AcceptBeside): Promise<AcceptResult[]>
   /**
-   * Lets a held run start, once: `run_fenced` where it was started, cancelled or ended before, `queue_full` as for an accept; then
+   * Lets a held run start, once: `run_fenced` if it was started, cancelled, claimed or ended before, `queue_full` as for an accept; then
    * nothing has changed.
    */
   startHeld(start: HeldStart): Promise<RunRow>
@@ -345,7 +358,7 @@ export interface Store {
   append(write: RunWrite): Promise<void>
   /**
    * Takes runs that nobody works on: queued ones whose turn it is in their conversation (no run of an earlier turn in it
-   * is unfinished), interrupted ones (running, without a live lease), parked ones whose `wakeAt` has come, and
+   * is unfinished), interrupted ones (running, without a live lease), parked and held ones whose `wakeAt` has come, and
    * all unfinished ones whose cancel was requested. Oldest first. Each gets a new epoch.
    */
   claim(request: ClaimRequest): Promise<RunRow[]>
@@ -359,9 +372,11 @@ export interface Store {
   /** Unfinished runs of a conversation, oldest first. */
   openRuns(conversationId: string): Promise<RunRow[]>
   findIdempotent(owner: string, route: string, key: string): Promise<{ runId: string; fingerprint: string } | undefined>
+  /** The newest run of the owner that succeeded under this cache key. */
+  findCached(owner: string, cacheKey: string): Promise<string | undefined>
   /** Events after `afterSeq`, at most `limit` and at most about 1 MiB of them (always at least one where there is one). */
   readEvents(runId: string, afterSeq: number, limit: number): Promise<EventPage>
-  /** The earliest `wakeAt` of a parked run. */
+  /** The earliest `wakeAt` of a parked or held run. */
   nextWakeAt(): Promise<number | null>
   countRuns(): Promise<Partial<Record<RunStatus, number>>>
 
@@ -487,6 +502,12 @@ export interface Store {
 
   /** Removes runs that ended before `endedBefore` (events, interactions, blobs, idempotency keys); messages stay. Returns how many went. */
   expireRuns(endedBefore: number, limit: number): Promise<number>
+  /** Removes at most `limit` ended runs of an owner in these families, oldest first; `cached` of them had a cache key. */
+  removeEndedRuns(request: {
+    owner: string
+    families: string[]
+    limit: number
+  }): Promise<{ removed: number; cached: number }>
 
   /** A cheap question to the database: is it there and writable? Throws `store_unavailable`. */
   check(): Promise<void>

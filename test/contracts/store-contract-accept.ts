@@ -48,6 +48,7 @@ export function acceptContract(open: OpenStore): void {
         assert.equal(outcome, 'accepted')
         assert.deepEqual(run, {
           ...input.run,
+          skillId: null,
           status: 'queued',
           attempt: 1,
           epoch: 0,

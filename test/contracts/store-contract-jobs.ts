@@ -142,6 +142,175 @@ export function jobContract(open: OpenStore): void {
     )
   })
 
+  describe('a held run with a deadline', () => {
+    const holdUntil = start + 100
+    const holds = (store: Store, id = 'r') =>
+      store.accept(acceptInput(id, { hold: true, holdUntil, events: [delta(1)] }))
+    const claimAt = (store: Store, now: number) => store.claim({ node: 'n', now, leaseUntil: farAway, limit: 10 })
+
+    test(
+      'is claimable from then on and not before, also after a restart, and names the time to wake up',
+      opened(async ({ store, reopen }) => {
+        await holds(store)
+        await hold(store, 'for ever')
+
+        assert.deepEqual(await claimAt(store, holdUntil - 1), [])
+        const again = await reopen()
+        assert.equal(await again.nextWakeAt(), holdUntil)
+        assert.deepEqual(
+          (await claimAt(again, holdUntil)).map(({ id, status }) => [id, status]),
+          [['r', 'queued']],
+        )
+        assert.equal(await again.nextWakeAt(), null)
+      }),
+    )
+
+    test(
+      'that was claimed takes no upload any more; one that was started has no deadline',
+      opened(async ({ store }) => {
+        await holds(store)
+        await holds(store, 'q')
+        await store.startHeld(starting({ runId: 'q', blobs: [], claim: claimNow }))
+
+        const claimed = await claimAt(store, holdUntil)
+
+        assert.deepEqual(
+          claimed.map(({ id }) => id),
+          ['r'],
+        )
+        await assert.rejects(store.startHeld(starting()), { code: 'run_fenced' })
+        assert.equal((await store.readRun('q'))?.wakeAt, null)
+      }),
+    )
+  })
+
+  describe('an equal request', () => {
+    const succeed = async (store: Store, id: string, cacheKey: string, runOwner = owner) => {
+      const { run } = await store.accept(acceptInput(id, { runOwner, claim: claimNow }))
+      await store.append(
+        write(run, 1, { events: [delta(2)], run: { status: 'succeeded', endedAt: start, release: true, cacheKey } }),
+      )
+    }
+    const asks = (id: string, key: string | null = null, cacheKey = 'k') =>
+      acceptInput(id, {
+        reuse: { cacheKey },
+        idempotency: key === null ? null : { key, route: 'POST', fingerprint: 'print' },
+      })
+
+    test(
+      'is answered with the newest run that succeeded under its key, and makes none',
+      opened(async ({ store, reopen }) => {
+        await succeed(store, 'one', 'k')
+        await succeed(store, 'two', 'k')
+        await succeed(store, 'three', 'other')
+        await succeed(store, 'four', 'k', 'bob')
+
+        const { outcome, run, reused } = await store.accept(asks('new'))
+
+        assert.deepEqual([outcome, run.id, reused], ['existing', 'two', true])
+        assert.equal(await (await reopen()).readRun('new'), undefined)
+      }),
+    )
+
+    test(
+      'that comes again with its idempotency key gets the same answer, also when a newer run could answer it',
+      opened(async ({ store }) => {
+        await succeed(store, 'one', 'k')
+        await store.accept(asks('new', 'key'))
+        await succeed(store, 'two', 'k')
+
+        const again = await store.accept(asks('newer', 'key'))
+
+        assert.deepEqual([again.outcome, again.run.id, again.reused], ['existing', 'one', true])
+      }),
+    )
+
+    test(
+      'is accepted if no run succeeded under its key: one that failed, or still runs, is no answer',
+      opened(async ({ store }) => {
+        const { run } = await store.accept(acceptInput('failed', { claim: claimNow }))
+        await store.append(
+          write(run, 1, { run: { status: 'failed', endedAt: start, release: true, cacheKey: 'k' }, events: [delta(2)] }),
+        )
+
+        const { outcome, run: accepted, reused } = await store.accept(asks('new', 'key'))
+        const again = await store.accept(asks('newer', 'key'))
+
+        assert.deepEqual([outcome, accepted.id, reused], ['accepted', 'new', undefined])
+        assert.deepEqual([again.run.id, again.reused], ['new', undefined])
+        assert.equal(await store.findCached(owner, 'k'), undefined)
+      }),
+    )
+  })
+
+  describe('jobs of an owner', () => {
+    const family = (id: string, name: string, skillId?: string, runOwner = owner) => {
+      const input = acceptInput(id, { runOwner, claim: claimNow })
+      return { ...input, run: { ...input.run, family: name, ...(skillId === undefined ? {} : { skillId }) } }
+    }
+
+    test(
+      'are listed by family and skill; an upload may bring the skill',
+      opened(async ({ store }) => {
+        await store.accept(family('a', 'jobs', 'one'))
+        await store.accept(family('b', 'jobs', 'two'))
+        await store.accept(family('c', 'temp', 'one'))
+        await store.accept(family('d', 'jobs', 'one', 'bob'))
+        await store.accept({ ...family('e', 'jobs'), hold: true, claim: null })
+        await store.startHeld(starting({ runId: 'e', skillId: 'one', blobs: [] }))
+        const list = async (filter: object) =>
+          (await store.listRuns({ owner, limit: 10, ...filter })).map(({ id, skillId }) => `${id} ${skillId}`)
+
+        assert.deepEqual(await list({ family: 'jobs', skillId: 'one' }), ['e one', 'a one'])
+        assert.deepEqual(await list({ family: 'jobs', skillId: 'one', before: 'e' }), ['a one'])
+        assert.deepEqual(await list({ skillId: 'three' }), [])
+      }),
+    )
+
+    test(
+      'are removed with everything that is theirs once they have ended, oldest first and a few at a time',
+      opened(async ({ store, reopen }) => {
+        for (const [id, name, runOwner, cacheKey] of [
+          ['a', 'jobs', owner, 'k'],
+          ['b', 'temp', owner, undefined],
+          ['c', 'jobs', owner, undefined],
+          ['d', 'agent', owner, undefined],
+          ['e', 'jobs', 'bob', 'k'],
+        ] as const) {
+          const { run } = await store.accept(family(id, name, 'skill', runOwner))
+          const change = { status: 'succeeded' as const, endedAt: start, release: true }
+          await store.append(
+            write(run, 1, { events: [delta(2)], run: { ...change, ...(cacheKey === undefined ? {} : { cacheKey }) } }),
+          )
+          await store.putBlob(`${id}:x`, id, 'x')
+        }
+        await store.accept(family('open', 'jobs', 'skill'))
+        const remove = () => store.removeEndedRuns({ owner, families: ['jobs', 'temp'], limit: 2 })
+
+        assert.deepEqual([await remove(), await remove(), await remove()], [
+          { removed: 2, cached: 1 },
+          { removed: 1, cached: 0 },
+          { removed: 0, cached: 0 },
+        ])
+
+        const again = await reopen()
+        const left = await Promise.all(
+          ['a', 'b', 'c', 'd', 'e', 'open'].map(async (id) => [(await again.readRun(id))?.id, await seqs(again, id)]),
+        )
+        assert.deepEqual(left.slice(0, 3), [
+          [undefined, []],
+          [undefined, []],
+          [undefined, []],
+        ])
+        assert.deepEqual(
+          left.slice(3).map(([id]) => id),
+          ['d', 'e', 'open'],
+        )
+        assert.deepEqual([await again.readBlob('a:x'), (await again.readBlob('e:x'))?.body], [undefined, 'x'])
+      }),
+    )
+  })
+
   describe('the key of a reply', () => {
     test(
       'is stored with the decision that it came with, and with no other',

@@ -87,6 +87,7 @@ export async function openRig(options: RigOptions = {}): Promise<Rig> {
       concurrency: 4,
       queueMax: 100,
       confirmationTtlMs: 3_600_000,
+      uploadTtlMs: 3_600_000,
       ...options.limits,
     },
     log: { info: () => {}, warn: complain, error: complain },

@@ -2,13 +2,15 @@
 
 import { z } from 'zod'
 import { AppError } from '../../errors/app-error.ts'
+import { artifactsOf } from '../../jobs/job-artifacts.ts'
+import { readState } from '../../jobs/job-state.ts'
 import { writeZip } from '../../kit/zip-writer.ts'
 import { artifactBlob } from '../../runs/job-files.ts'
 import { isTerminal } from '../../journal/event.ts'
 import type { RunRow } from '../../stores/store.ts'
 import { idParam, type Server, type Services, userIdQuery } from '../routes.ts'
 import type { RunOf } from './event-routes.ts'
-import { artifactsOf, artifactView, errorView, readState, resultView, toResult } from './job-views.ts'
+import { artifactView, errorView, resultView, toResult } from './job-views.ts'
 
 const params = z.object({ request_id: idParam })
 const folder = 'artifacts/'

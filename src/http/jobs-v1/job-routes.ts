@@ -11,6 +11,7 @@ import { callerOf, idParam, type Server, type Services, userIdQuery } from '../r
 import { readFiles, UploadBudget, uploadBodyBytes, withUploads } from '../uploads.ts'
 import { artifactRoutes } from './artifact-routes.ts'
 import { eventRoutes, type RunOf } from './event-routes.ts'
+import { jobCleanupRoute, jobListRoute } from './job-list-routes.ts'
 import { jobBody, replyBody, tempRunBody, toJobBody } from './job-body.ts'
 import { endedState, errorView, jobStatus, pendingView, statusView, toPending, toStatus } from './job-views.ts'
 import { skillRoutes } from './skill-routes.ts'
@@ -18,7 +19,7 @@ import { skillRoutes } from './skill-routes.ts'
 export const jobParams = z.object({ request_id: idParam })
 const created = z.object({
   request_id: z.string(),
-  cache_hit: z.boolean(),
+  cache_hit: z.boolean().describe('An equal job succeeded before, and its result is given; no model is asked.'),
   status: z.string().nullable().describe('Null: it starts with the upload.'),
 })
 const uploaded = created.extend({ extracted_files: z.array(z.string()) })
@@ -29,6 +30,7 @@ const largestUploads = 4
 
 export async function jobRoutes(server: Server, services: Services): Promise<void> {
   skillRoutes(server, services)
+  jobCleanupRoute(server, services)
   const budget = new UploadBudget(largestUploads * uploadBodyBytes(uploadLimits(services, 'temp-skill-runs')))
   for (const family of ['jobs', 'temp-skill-runs'] as const) {
     const prefix = `/v1/${family}`
@@ -38,6 +40,7 @@ export async function jobRoutes(server: Server, services: Services): Promise<voi
       return await services.jobs.get(owner, family, id)
     }
     createRoute(server, services, family)
+    jobListRoute(server, services, family)
     await uploadRoute(server, services, family, runOf, budget)
     statusRoutes(server, services, prefix, runOf)
     interactionRoutes(server, services, prefix, runOf)
@@ -62,11 +65,11 @@ function createRoute(server: Server, services: Services, family: JobFamily): voi
     const key = request.headers['idempotency-key']
     const idempotency = typeof key === 'string' ? { key, route: `POST ${path}`, body: request.body } : null
     const owner = callerOf(request, services).userId
-    const { run, waits, outcome } = await services.jobs.create(owner, family, toJobBody(body), idempotency)
+    const { run, waits, outcome, reused = false } = await services.jobs.create(owner, family, toJobBody(body), idempotency)
     const status = outcome === 'existing' ? run.status : 'queued'
     return {
       request_id: run.id,
-      cache_hit: false,
+      cache_hit: reused,
       status: family === 'jobs' && waits && status === 'queued' ? null : status,
     }
   }
@@ -128,7 +131,7 @@ async function uploadRoute(
             ...(skill === undefined ? {} : { skill }),
             ...(file === undefined ? {} : { file }),
           })
-          return { request_id: run.id, cache_hit: false, status: 'queued', extracted_files: started.files }
+          return { request_id: run.id, cache_hit: started.reused, status: 'queued', extracted_files: started.files }
         })
       },
     )

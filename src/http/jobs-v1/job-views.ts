@@ -2,9 +2,11 @@
 
 import { z } from 'zod'
 import { pendingKind, policyOf } from '../../dialects/fcmp/pending-kind.ts'
-import { type JsonValue, type RunEvent, type RunSpec, type RunStatus, isTerminal } from '../../journal/event.ts'
-import { foldRun, type RunState } from '../../journal/run-state.ts'
+import { type JsonValue, type RunSpec, type RunStatus, isTerminal } from '../../journal/event.ts'
+import type { RunState } from '../../journal/run-state.ts'
 import { isoTime } from '../../kit/clock.ts'
+import { artifactsOf } from '../../jobs/job-artifacts.ts'
+import { readState } from '../../jobs/job-state.ts'
 import { outputData, repairLevelOf } from '../../runs/output-check.ts'
 import type { InteractionRow, RunRow, Store } from '../../stores/store.ts'
 import type { ToolRegistry } from '../../tools/tool.ts'
@@ -41,6 +43,31 @@ export const statusView = z
   })
   .meta({ id: 'JobStatus' })
 
+export const jobSummary = statusView.pick({
+  request_id: true,
+  status: true,
+  skill_id: true,
+  created_at: true,
+  updated_at: true,
+  error: true,
+})
+
+/** `rows`: the questions of a job that waits for a person. */
+export function toSummary(run: RunRow, rows: readonly InteractionRow[]): z.infer<typeof jobSummary> {
+  return {
+    request_id: run.id,
+    status: jobStatus(run, rows),
+    skill_id: run.skillId,
+    created_at: isoTime(run.createdAt),
+    updated_at: isoTime(updatedAt(run, rows)),
+    error: errorOf(run),
+  }
+}
+
+function updatedAt(run: RunRow, rows: readonly InteractionRow[]): number {
+  return Math.max(run.createdAt, run.startedAt ?? 0, run.endedAt ?? 0, ...rows.map((row) => row.updatedAt))
+}
+
 /** A run whose questions are all answered waits for a slot, not for a person; its journal says so a moment later. */
 export function jobStatus(run: RunRow, rows: readonly InteractionRow[]): RunStatus {
   return run.status === 'waiting_user' && !rows.some((row) => row.status === 'pending') ? 'queued' : run.status
@@ -56,15 +83,14 @@ export function toStatus(
   const status = jobStatus(run, rows)
   const alone = rows.filter((row) => row.status === 'auto_decided')
   const lastAlone = alone.at(-1)?.decidedAt ?? null
-  const updatedAt = Math.max(run.createdAt, run.startedAt ?? 0, run.endedAt ?? 0, ...rows.map((row) => row.updatedAt))
   const lost = run.error?.code === 'run_unrecoverable'
   return {
     request_id: run.id,
     status,
-    skill_id: spec?.skill?.id ?? null,
+    skill_id: spec?.skill?.id ?? run.skillId,
     engine: spec?.engine ?? 'unknown',
     created_at: isoTime(run.createdAt),
-    updated_at: isoTime(updatedAt),
+    updated_at: isoTime(updatedAt(run, rows)),
     warnings: ended === undefined ? [] : warningsOf(ended),
     error: errorOf(run),
     auto_decision_count: alone.length,
@@ -162,27 +188,6 @@ export function toResult(run: RunRow, state: RunState): z.infer<typeof resultVie
     validation_warnings: warningsOf(state),
     error: errorOf(run),
     pending_interaction: null,
-  }
-}
-
-/** What the job kept, as its journal tells; a path that was saved twice is there once. */
-export function artifactsOf(state: RunState): z.infer<typeof artifactView>[] {
-  const found = new Map<string, number>()
-  for (const call of state.calls.values()) {
-    if (call.name !== 'save_artifact' || call.done?.outcome !== 'succeeded') continue
-    const output = call.done.output as { path?: unknown; bytes?: unknown } | undefined
-    if (typeof output?.path === 'string') found.set(output.path, Number(output.bytes ?? 0))
-  }
-  return [...found].map(([path, size]) => ({ path, size }))
-}
-
-export async function readState(store: Pick<Store, 'readEvents'>, run: RunRow): Promise<RunState> {
-  const events: RunEvent[] = []
-  for (let after = 0; ;) {
-    const page = await store.readEvents(run.id, after, 1000)
-    events.push(...page.events)
-    after = page.nextAfter
-    if (page.atHead) return foldRun(events)
   }
 }
 

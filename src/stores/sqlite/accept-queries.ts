@@ -41,18 +41,18 @@ export function acceptWriter(
     `SELECT count(*) AS total, coalesce(sum(owner = ?), 0) AS own FROM runs WHERE ${unfinished} AND status = 'queued' AND held = 1`,
   )
   const insertRun = db.prepare(
-    `INSERT INTO runs (id, owner, family, agent_id, conversation_id, status, attempt, epoch, last_seq, created_at, turn, held)
-     VALUES (?, ?, ?, ?, ?, 'queued', ?, 0, ?, ?, ?, ?) RETURNING position`,
+    `INSERT INTO runs (id, owner, family, agent_id, conversation_id, status, attempt, epoch, last_seq, created_at, turn, held, skill_id, wake_at)
+     VALUES (?, ?, ?, ?, ?, 'queued', ?, 0, ?, ?, ?, ?, ?, ?) RETURNING position`,
   )
   const insertKey = db.prepare(
-    'INSERT INTO idempotency_keys (owner, route, key, fingerprint, run_id) VALUES (?, ?, ?, ?, ?)',
+    'INSERT INTO idempotency_keys (owner, route, key, fingerprint, run_id, reused) VALUES (?, ?, ?, ?, ?, ?)',
   )
 
   return { accept, startHeld }
 
-  function startHeld({ runId, afterSeq, journal: part, blobs, queueMax, claim }: HeldCommand): RunRow {
+  function startHeld({ runId, afterSeq, skillId, journal: part, blobs, queueMax, claim }: HeldCommand): RunRow {
     const found = runs.read(runId)
-    if (found === undefined || !runs.unhold(runId)) {
+    if (found === undefined || !runs.unhold(runId, skillId)) {
       throw new AppError('run_fenced', 'The run was started, cancelled or removed before.', { details: { runId } })
     }
     // The run itself counts already.
@@ -88,8 +88,16 @@ export function acceptWriter(
           )
         }
         const existing = runs.read(known.runId)
-        if (existing !== undefined) return { outcome: 'existing', run: existing }
+        if (existing !== undefined) return { outcome: 'existing', run: existing, ...(known.reused ? { reused: true } : {}) }
       }
+    }
+    const cached = input.reuse === undefined ? undefined : runs.reader.cached(run.owner, input.reuse.cacheKey)
+    const earlier = cached === undefined ? undefined : runs.read(cached)
+    if (earlier !== undefined) {
+      if (idempotency !== null) {
+        insertKey.run(run.owner, idempotency.route, idempotency.key, idempotency.fingerprint, earlier.id, 1)
+      }
+      return { outcome: 'existing', run: earlier, reused: true }
     }
 
     const { first, turn } = placeOf(input)
@@ -132,11 +140,13 @@ export function acceptWriter(
       run.createdAt,
       turn,
       held ? 1 : 0,
+      run.skillId ?? null,
+      held ? (input.holdUntil ?? null) : null,
     )
     const position = inserted?.position as number
     for (const message of input.messages) messages.insert(message, turn ?? position)
     if (idempotency !== null) {
-      insertKey.run(run.owner, idempotency.route, idempotency.key, idempotency.fingerprint, run.id)
+      insertKey.run(run.owner, idempotency.route, idempotency.key, idempotency.fingerprint, run.id, 0)
     }
     if (input.journal !== null) {
       const entry = cache.add(run.id, 0, 0)

@@ -105,6 +105,7 @@ export function batchWriter(db: DatabaseSync) {
     saveTodos: (list) => nothing(workspace.saveTodos(list)),
     addNote: (note) => nothing(notes.add(note)),
     expireRuns: (input) => runs.expire(input),
+    removeEndedRuns: (input) => runs.removeEnded(input),
     check: () => nothing(writeCheck.run()),
   }
 

@@ -66,6 +66,10 @@ export type Commands = {
   saveFileVersion: { takes: FileVersionRow; gives: null }
   saveTodos: { takes: { scope: string; todos: TodoItem[]; at: number }; gives: null }
   addNote: { takes: NoteRow; gives: null }
+  removeEndedRuns: {
+    takes: { owner: string; families: string[]; limit: number }
+    gives: { removed: number; cached: number }
+  }
   expireRuns: { takes: { endedBefore: number; limit: number }; gives: number }
   check: { takes: null; gives: null }
 }

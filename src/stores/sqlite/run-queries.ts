@@ -39,6 +39,8 @@ export function runWriter(db: DatabaseSync, cache: RunCache, journal: JournalWri
     UNION ALL SELECT id, position FROM runs WHERE ${free} AND cancel_at IS NULL AND status = 'running'
     UNION ALL SELECT id, position FROM runs INDEXED BY runs_to_wake
       WHERE ${free} AND cancel_at IS NULL AND status = 'waiting_user' AND wake_at <= :now
+    UNION ALL SELECT id, position FROM runs INDEXED BY runs_held
+      WHERE ${free} AND cancel_at IS NULL AND held = 1 AND status = 'queued' AND wake_at <= :now
     ORDER BY position LIMIT :limit`)
   const toCancel = db.prepare(
     `SELECT id, position FROM runs INDEXED BY runs_to_cancel WHERE ${free} AND cancel_at IS NOT NULL`,
@@ -64,6 +66,7 @@ export function runWriter(db: DatabaseSync, cache: RunCache, journal: JournalWri
       wake_at = CASE WHEN NOT :setWake THEN wake_at
                      WHEN woken_at IS NULL OR :ended THEN :wakeAt
                      ELSE min(woken_at, coalesce(:wakeAt, woken_at)) END,
+      cache_key = coalesce(:cacheKey, cache_key),
       lease_owner = CASE WHEN :release THEN NULL ELSE lease_owner END,
       lease_until = CASE WHEN :release THEN NULL ELSE lease_until END,
       last_seq = :lastSeq
@@ -71,9 +74,14 @@ export function runWriter(db: DatabaseSync, cache: RunCache, journal: JournalWri
   const conversationOf = db.prepare('SELECT conversation_id FROM runs WHERE id = ?')
   const turnOf = db.prepare('SELECT coalesce(turn, position) AS turn FROM runs WHERE id = ?')
   const expired = db.prepare('SELECT id FROM runs WHERE ended_at < ? ORDER BY ended_at LIMIT ?')
+  const endedOf = db.prepare(
+    `SELECT id, cache_key FROM runs
+     WHERE owner = ? AND family IN (SELECT value FROM json_each(?)) AND ended_at IS NOT NULL ORDER BY position LIMIT ?`,
+  )
   const remove = db.prepare('DELETE FROM runs WHERE id = ?')
   const unhold = db.prepare(
-    "UPDATE runs SET held = 0 WHERE id = ? AND held = 1 AND status = 'queued' AND cancel_at IS NULL",
+    `UPDATE runs SET held = 0, wake_at = NULL, skill_id = coalesce(?, skill_id)
+     WHERE id = ? AND held = 1 AND status = 'queued' AND cancel_at IS NULL AND lease_owner IS NULL`,
   )
   const dropBlobs = db.prepare('DELETE FROM blobs WHERE run_id = ? AND substr(id, 1, length(?)) = ?')
   const putBlob = db.prepare(
@@ -138,6 +146,7 @@ export function runWriter(db: DatabaseSync, cache: RunCache, journal: JournalWri
         error: toJson(change.error),
         setWake: change.wakeAt === undefined ? 0 : 1,
         wakeAt: change.wakeAt ?? null,
+        cacheKey: change.cacheKey ?? null,
         ended: ended ? 1 : 0,
         release: change.release === true ? 1 : 0,
         lastSeq: entry.lastSeq,
@@ -200,9 +209,15 @@ export function runWriter(db: DatabaseSync, cache: RunCache, journal: JournalWri
       return ids.length
     },
 
+    removeEnded({ owner, families, limit }: Commands['removeEndedRuns']['takes']): { removed: number; cached: number } {
+      const rows = endedOf.all(owner, JSON.stringify(families), limit)
+      for (const row of rows) this.remove(row.id as string)
+      return { removed: rows.length, cached: rows.filter((row) => row.cache_key !== null).length }
+    },
+
     /** Whether this call let it start. */
-    unhold(runId: string): boolean {
-      return unhold.run(runId).changes > 0
+    unhold(runId: string, skillId: string | undefined): boolean {
+      return unhold.run(skillId ?? null, runId).changes > 0
     },
 
     dropBlobs(runId: string, prefix: string): void {

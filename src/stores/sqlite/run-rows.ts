@@ -16,6 +16,7 @@ export function toRun(row: Row): RunRow {
     family: row.family as string,
     agentId: row.agent_id as string,
     conversationId: row.conversation_id as string | null,
+    skillId: row.skill_id as string | null,
     status: row.status as RunStatus,
     attempt: row.attempt as number,
     epoch: row.epoch as number,
@@ -57,10 +58,16 @@ export function runReader(db: DatabaseSync) {
     `SELECT * FROM runs WHERE conversation_id = ? AND ${unfinished} ORDER BY position`,
   )
   const idempotent = db.prepare(
-    'SELECT run_id, fingerprint FROM idempotency_keys WHERE owner = ? AND route = ? AND key = ?',
+    'SELECT run_id, fingerprint, reused FROM idempotency_keys WHERE owner = ? AND route = ? AND key = ?',
   )
   const earliestWake = db.prepare(
-    "SELECT min(wake_at) AS at FROM runs WHERE status = 'waiting_user' AND lease_owner IS NULL AND wake_at IS NOT NULL",
+    `SELECT min(at) AS at FROM (
+       SELECT min(wake_at) AS at FROM runs WHERE status = 'waiting_user' AND lease_owner IS NULL AND wake_at IS NOT NULL
+       UNION ALL
+       SELECT min(wake_at) AS at FROM runs WHERE held = 1 AND status = 'queued' AND lease_owner IS NULL AND wake_at IS NOT NULL)`,
+  )
+  const cached = db.prepare(
+    `SELECT id FROM runs WHERE owner = ? AND cache_key = ? AND status = 'succeeded' ORDER BY position DESC LIMIT 1`,
   )
   const counts = db.prepare('SELECT status, count FROM run_counts WHERE count > 0')
   const blobCount = db.prepare('SELECT count(*) AS count FROM blobs WHERE run_id = ? AND substr(id, 1, length(?)) = ?')
@@ -82,6 +89,10 @@ export function runReader(db: DatabaseSync) {
         conditions.push('family = ?')
         values.push(filter.family)
       }
+      if (filter.skillId !== undefined) {
+        conditions.push('skill_id = ?')
+        values.push(filter.skillId)
+      }
       if (filter.status !== undefined) {
         conditions.push('status IN (SELECT value FROM json_each(?))')
         values.push(JSON.stringify(filter.status))
@@ -98,9 +109,17 @@ export function runReader(db: DatabaseSync) {
     open(conversationId: string): RunRow[] {
       return openInConversation.all(conversationId).map(toRun)
     },
-    idempotent(owner: string, route: string, key: string): { runId: string; fingerprint: string } | undefined {
+    idempotent(
+      owner: string,
+      route: string,
+      key: string,
+    ): { runId: string; fingerprint: string; reused: boolean } | undefined {
       const row = idempotent.get(owner, route, key)
-      return row === undefined ? undefined : { runId: row.run_id as string, fingerprint: row.fingerprint as string }
+      if (row === undefined) return undefined
+      return { runId: row.run_id as string, fingerprint: row.fingerprint as string, reused: row.reused === 1 }
+    },
+    cached(owner: string, cacheKey: string): string | undefined {
+      return cached.get(owner, cacheKey)?.id as string | undefined
     },
     nextWakeAt(): number | null {
       return (earliestWake.get()?.at ?? null) as number | null

@@ -130,7 +130,12 @@ function storeOf(file: string, queue: CommitQueue, tails: JournalTails, unlock: 
       }),
     listRuns: async (filter) => reading(() => runs.list(filter).map(current)),
     openRuns: async (conversationId) => reading(() => runs.open(conversationId).map(current)),
-    findIdempotent: async (owner, route, key) => reading(() => runs.idempotent(owner, route, key)),
+    findIdempotent: async (owner, route, key) =>
+      reading(() => {
+        const found = runs.idempotent(owner, route, key)
+        return found === undefined ? undefined : { runId: found.runId, fingerprint: found.fingerprint }
+      }),
+    findCached: async (owner, cacheKey) => reading(() => runs.cached(owner, cacheKey)),
     readEvents: async (runId, afterSeq, limit) => reading(() => journal.read(runId, afterSeq, limit)),
     nextWakeAt: async () => reading(() => runs.nextWakeAt()),
     countRuns: async () => reading(() => runs.counts()),
@@ -183,6 +188,7 @@ function storeOf(file: string, queue: CommitQueue, tails: JournalTails, unlock: 
     addNote: async (note) => void (await queue.run('addNote', note)),
     searchNotes: async (owner, query, limit) => reading(() => notes.search(owner, query, limit)),
 
+    removeEndedRuns: async (request) => queue.run('removeEndedRuns', request),
     expireRuns: async (endedBefore, limit) => queue.run('expireRuns', { endedBefore, limit }),
 
     async check() {

@@ -1,0 +1,101 @@
+// GET /v1/jobs and /v1/temp-skill-runs: your jobs, a page at a time. POST /v1/jobs/cleanup
+// removes those that have ended.
+
+import { z } from 'zod'
+import { AppError } from '../../errors/app-error.ts'
+import type { JobFamily } from '../../jobs/job-service.ts'
+import { type RunStatus, runStatuses } from '../../journal/event.ts'
+import { callerOf, optionalFilter, type Server, type Services, userIdQuery } from '../routes.ts'
+import { errorView, jobSummary, toSummary } from './job-views.ts'
+
+const pageMax = 100
+
+export function jobListRoute(server: Server, services: Services, family: JobFamily): void {
+  const { jobs, store } = services
+  server.get(
+    `/v1/${family}`,
+    {
+      schema: {
+        tags: ['Jobs'],
+        summary: 'Your jobs, newest first',
+        querystring: userIdQuery.extend({
+          status: optionalFilter().describe(`One or more of ${runStatuses.join(', ')}; comma-separated.`),
+          skill_id: optionalFilter(),
+          limit: z.coerce.number().int().min(1).max(pageMax).default(50),
+          before: optionalFilter().describe('`next_before` of the page before.'),
+        }),
+        response: {
+          200: z.object({
+            jobs: z.array(jobSummary),
+            next_before: z.string().nullable().describe('Send it as `before` for the next page; null at the end.'),
+          }),
+          400: errorView,
+        },
+      },
+    },
+    async (request) => {
+      const owner = callerOf(request, services).userId
+      const { status, skill_id: skillId, limit, before } = request.query
+      if (before !== undefined) await refuseUnknownPage(owner, before)
+      // One more than asked for tells whether there is a next page.
+      const rows = await jobs.list(owner, family, {
+        limit: limit + 1,
+        ...(status === undefined ? {} : { status: statusesOf(status) }),
+        ...(skillId === undefined ? {} : { skillId }),
+        ...(before === undefined ? {} : { before }),
+      })
+      const page = rows.slice(0, limit)
+      const shown = []
+      for (const run of page) {
+        const questions = run.status === 'waiting_user' ? await store.interactionsOf(run.id) : []
+        shown.push(toSummary(run, questions))
+      }
+      return { jobs: shown, next_before: rows.length > limit ? (page.at(-1)?.id ?? null) : null }
+    },
+  )
+
+  async function refuseUnknownPage(owner: string, before: string): Promise<void> {
+    const run = await store.readRun(before)
+    if (run?.owner === owner && run.family === family) return
+    throw new AppError(
+      'unknown_cursor',
+      'before: there is no such job of yours; send next_before of the page before, or start without it.',
+    )
+  }
+}
+
+function statusesOf(text: string): RunStatus[] {
+  return text.split(',').map((word) => {
+    const found = runStatuses.find((status) => status === word.trim())
+    if (found !== undefined) return found
+    throw new AppError(
+      'invalid_request',
+      `status: ${JSON.stringify(word.trim().slice(0, 60))} is not one of ${runStatuses.join(', ')}.`,
+    )
+  })
+}
+
+export function jobCleanupRoute(server: Server, services: Services): void {
+  server.post(
+    '/v1/jobs/cleanup',
+    {
+      schema: {
+        tags: ['Jobs'],
+        summary: 'Remove your jobs that have ended, with their files and cached results',
+        description: 'Jobs of both prefixes. Jobs that run, wait or are queued stay.',
+        querystring: userIdQuery,
+        response: {
+          200: z.object({
+            runs_deleted: z.number(),
+            requests_deleted: z.number(),
+            cache_entries_deleted: z.number(),
+          }),
+        },
+      },
+    },
+    async (request) => {
+      const { removed, cached } = await services.jobs.removeEnded(callerOf(request, services).userId)
+      return { runs_deleted: removed, requests_deleted: removed, cache_entries_deleted: cached }
+    },
+  )
+}

@@ -1,0 +1,40 @@
+// The result of an earlier job for an equal request that came with an upload. It is copied
+// into the new job, so that each job keeps its own result for as long as it exists.
+
+import type { EventData } from '../journal/event.ts'
+import { artifactBlob } from '../runs/job-files.ts'
+import type { Store } from '../stores/store.ts'
+import { artifactsOf } from './job-artifacts.ts'
+import { readState } from './job-state.ts'
+
+type Reused = NonNullable<EventData<'run.prepared'>['reused']>
+
+/** A copy travels in one event and one commit; larger results are made again. */
+const outputCharsMax = 256 * 1024
+const artifactCharsMax = 4 * 1024 * 1024
+
+const artifactsFolder = 'artifacts/'
+
+/** Undefined if there is none, or if it can no longer be read whole. */
+export async function findEarlierResult(
+  store: Pick<Store, 'findCached' | 'readEvents' | 'readBlob'>,
+  owner: string,
+  cacheKey: string,
+  forRun: string,
+): Promise<{ reused: Reused; blobs: { id: string; body: string }[] } | undefined> {
+  const runId = await store.findCached(owner, cacheKey)
+  if (runId === undefined) return undefined
+  const state = await readState(store, { id: runId })
+  const output = state.ended?.output
+  if (state.ended?.status !== 'succeeded' || output === undefined || output.length > outputCharsMax) return undefined
+  const artifacts = artifactsOf(state)
+  const blobs: { id: string; body: string }[] = []
+  let room = artifactCharsMax
+  for (const { path } of artifacts) {
+    const name = path.slice(artifactsFolder.length)
+    const body = (await store.readBlob(artifactBlob(runId, name)))?.body
+    if (body === undefined || (room -= body.length) < 0) return undefined
+    blobs.push({ id: artifactBlob(forRun, name), body })
+  }
+  return { reused: { runId, output, artifacts }, blobs }
+}
