@@ -207,8 +207,7 @@ test('a question that must be answered waits for ever', async (context) => {
 describe('a job that waits for its upload', () => {
   const ttlMs = 50_000
   const limits = { uploadTtlMs: ttlMs }
-  const held = async (jobs: JobService) =>
-    (await jobs.create('ada', 'temp-skill-runs', body, null)).run
+  const held = async (jobs: JobService) => (await jobs.create('ada', 'temp-skill-runs', body, null)).run
   const endOf = async (rig: Rig, runId: string) =>
     (await rig.events(runId)).flatMap((event) =>
       event.type === 'run.state' ? [event.data.trigger] : event.type === 'run.ended' ? [event.data.error?.code] : [],
@@ -262,10 +261,7 @@ describe('a job that waits for its upload', () => {
     const run = await held(jobs)
     const prepared = { input: 'x', files: [], skill: { id: 'errand', name: 'Errand', text: 'Run.' } }
 
-    const [, upload] = await Promise.allSettled([
-      rig.clock.advance(ttlMs),
-      rig.service.startJob(run, prepared, []),
-    ])
+    const [, upload] = await Promise.allSettled([rig.clock.advance(ttlMs), rig.service.startJob(run, prepared, [])])
     await endsSoon(rig, run.id)
 
     const row = await rig.store.readRun(run.id)

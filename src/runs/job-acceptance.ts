@@ -124,9 +124,13 @@ export class JobAcceptance {
       })
     } catch (error) {
       if (!(error instanceof AppError) || error.code !== 'run_fenced') throw error
-      throw new AppError('job_already_started', 'This job was started, was cancelled, or waited too long for its upload. Create a new one.', {
-        cause: error,
-      })
+      throw new AppError(
+        'job_already_started',
+        'This job was started, was cancelled, or waited too long for its upload. Create a new one.',
+        {
+          cause: error,
+        },
+      )
     }
   }
 

@@ -230,7 +230,10 @@ export function jobContract(open: OpenStore): void {
       opened(async ({ store }) => {
         const { run } = await store.accept(acceptInput('failed', { claim: claimNow }))
         await store.append(
-          write(run, 1, { run: { status: 'failed', endedAt: start, release: true, cacheKey: 'k' }, events: [delta(2)] }),
+          write(run, 1, {
+            run: { status: 'failed', endedAt: start, release: true, cacheKey: 'k' },
+            events: [delta(2)],
+          }),
         )
 
         const { outcome, run: accepted, reused } = await store.accept(asks('new', 'key'))
@@ -287,11 +290,14 @@ export function jobContract(open: OpenStore): void {
         await store.accept(family('open', 'jobs', 'skill'))
         const remove = () => store.removeEndedRuns({ owner, families: ['jobs', 'temp'], limit: 2 })
 
-        assert.deepEqual([await remove(), await remove(), await remove()], [
-          { removed: 2, cached: 1 },
-          { removed: 1, cached: 0 },
-          { removed: 0, cached: 0 },
-        ])
+        assert.deepEqual(
+          [await remove(), await remove(), await remove()],
+          [
+            { removed: 2, cached: 1 },
+            { removed: 1, cached: 0 },
+            { removed: 0, cached: 0 },
+          ],
+        )
 
         const again = await reopen()
         const left = await Promise.all(

@@ -231,7 +231,9 @@ describe('an equal request', () => {
         house,
         'temp-skill-runs',
         user,
-        String((await house.call('POST', '/v1/temp-skill-runs', { user, body: { input: { what: user } } })).body.request_id),
+        String(
+          (await house.call('POST', '/v1/temp-skill-runs', { user, body: { input: { what: user } } })).body.request_id,
+        ),
       )
       assert.equal((await upload(house, job.path, user, { skill_package: zipped(errand()) })).body.cache_hit, false)
       await job.reaches('succeeded')

@@ -65,7 +65,12 @@ function createRoute(server: Server, services: Services, family: JobFamily): voi
     const key = request.headers['idempotency-key']
     const idempotency = typeof key === 'string' ? { key, route: `POST ${path}`, body: request.body } : null
     const owner = callerOf(request, services).userId
-    const { run, waits, outcome, reused = false } = await services.jobs.create(owner, family, toJobBody(body), idempotency)
+    const {
+      run,
+      waits,
+      outcome,
+      reused = false,
+    } = await services.jobs.create(owner, family, toJobBody(body), idempotency)
     const status = outcome === 'existing' ? run.status : 'queued'
     return {
       request_id: run.id,

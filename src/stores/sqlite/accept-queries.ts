@@ -88,7 +88,8 @@ export function acceptWriter(
           )
         }
         const existing = runs.read(known.runId)
-        if (existing !== undefined) return { outcome: 'existing', run: existing, ...(known.reused ? { reused: true } : {}) }
+        if (existing !== undefined)
+          return { outcome: 'existing', run: existing, ...(known.reused ? { reused: true } : {}) }
       }
     }
     const cached = input.reuse === undefined ? undefined : runs.reader.cached(run.owner, input.reuse.cacheKey)
