@@ -131,7 +131,7 @@ export async function compose(
   const runs = new RunService(parts, scheduler)
   const jobs = new JobService({ store, runs, skills, clock, engineName: engine.name })
   const comparisons = new ComparisonService({ store, runs, configs, clock, ids, random: Math.random, log })
-  const streams = new Streams({ store, bus, clock, metrics })
+  const streams = new Streams({ store, bus, clock, metrics, isUndecided: (runId) => comparisons.isUndecided(runId) })
   const retention = startRetention({ store, clock, log, retentionMs: config.limits.retentionMs })
   const server = await buildServer({
     services: {

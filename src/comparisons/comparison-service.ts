@@ -14,7 +14,7 @@ import type { RunLog } from '../runs/run-parts.ts'
 import type { StartRequest } from '../runs/start-request.ts'
 import type { RunService } from '../runs/run-service.ts'
 import type { ComparisonRow, MessageRow, Preference, RunRow, Store } from '../stores/store.ts'
-import { sideAfterVote, stateOf, voteCounts, votesOn } from './comparison.ts'
+import { sideAfterVote, stateOf, voteCounts, votesOn, waitsForVote } from './comparison.ts'
 import { Settlement } from './settlement.ts'
 import { type VoteMetrics, voteMetrics } from './vote-metrics.ts'
 
@@ -49,6 +49,8 @@ export const comparisonFamily = 'comparison'
 /** Who loses this many races against other votes on one comparison is told to read again. */
 const voteTriesMax = 8
 const settlePage = 5000
+/** More comparisons than a person leaves open in one conversation. */
+const undecidedMax = 1000
 
 export class ComparisonService {
   private readonly parts: ComparisonParts
@@ -70,7 +72,6 @@ export class ComparisonService {
       ...start,
       family: comparisonFamily,
       config,
-      blind: true,
       ...(side === 'b' ? { variant: 'shadow' } : {}),
       idempotency:
         start.idempotency === null ? null : { ...start.idempotency, route: armRoute(start.idempotency.route, side) },
@@ -199,10 +200,22 @@ export class ComparisonService {
     return voteMetrics(await this.parts.store.countVotes(owner))
   }
 
-  /** True where nobody may be told yet which configuration a run had. */
-  async isBlind(runId: string): Promise<boolean> {
+  /** True if the run is an arm of a comparison that waits for its vote: what identifies its configuration is hidden. */
+  async isUndecided(runId: string): Promise<boolean> {
     const row = await this.parts.store.findComparisonByRun(runId)
-    return row !== undefined && row.preference === null && (await this.settlement.settled(row)).state !== 'failed'
+    return row !== undefined && waitsForVote(row) && waitsForVote(await this.settlement.settled(row))
+  }
+
+  /** All such runs of a conversation. */
+  async undecidedRuns(owner: string, conversationId: string): Promise<ReadonlySet<string>> {
+    const filter = { owner, conversationId, unvoted: true, limit: undecidedMax }
+    const rows = await this.parts.store.listComparisons({ ...filter, state: ['pending', 'ready'] })
+    const runIds = new Set<string>()
+    for (const row of rows) {
+      if (!waitsForVote(await this.settlement.settled(row))) continue
+      for (const runId of [row.runA, row.runB]) if (runId !== null) runIds.add(runId)
+    }
+    return runIds
   }
 
   /** To be told of every run that ended; those that are no arms are left alone. */

@@ -9,6 +9,7 @@ import type { FastifyReply } from 'fastify'
 import { Follower } from '../bus/follower.ts'
 import type { Batch, LiveBus } from '../bus/live-bus.ts'
 import { type Cursor, type Dialect, type Encoded, encodeEvents } from '../dialects/dialect.ts'
+import { undecidedArm } from '../dialects/undecided-arm.ts'
 import type { Clock, Timer } from '../kit/clock.ts'
 import type { RunRow, Store } from '../stores/store.ts'
 import type { Metrics } from './metrics.ts'
@@ -18,6 +19,8 @@ export type StreamParts = {
   bus: LiveBus
   clock: Clock
   metrics: Pick<Metrics, 'streamOpened'>
+  /** True if the run waits for a vote: what identifies its configuration is hidden on every wire. */
+  isUndecided(runId: string): Promise<boolean>
 }
 
 export type StreamOptions = {
@@ -59,7 +62,10 @@ export class Streams {
 
   /** Resolves when the response is finished or gone. */
   async reply(reply: FastifyReply, request: StreamRequest): Promise<void> {
-    const { run, dialect, cursor, ...options } = request
+    const { run, cursor, ...options } = request
+    // Only answers in a conversation are compared.
+    const undecided = run.conversationId !== null && (await this.parts.isUndecided(run.id))
+    const dialect = undecided ? undecidedArm(request.dialect) : request.dialect
     const source = new RunSource(run.id, dialect, cursor, this.parts)
     await this.send(reply, source, dialect, { ...options, headers: { 'x-run-id': run.id, ...options.headers } })
   }

@@ -63,7 +63,16 @@ export const messageView = z
   })
   .meta({ id: 'Message' })
 
-export function toMessage(row: MessageRow): z.infer<typeof messageView> {
+/** `undecided`: runs that wait for a vote (`ComparisonService.undecidedRuns`). */
+export function toMessages(rows: readonly MessageRow[], undecided: ReadonlySet<string>): z.infer<typeof messageView>[] {
+  return rows.map((row) => {
+    if (row.runId === null || !undecided.has(row.runId)) return toMessage(row)
+    const { reasoning: _hidden, ...metadata } = row.metadata
+    return toMessage({ ...row, metadata })
+  })
+}
+
+function toMessage(row: MessageRow): z.infer<typeof messageView> {
   return {
     id: row.id,
     conversationId: shownConversationId(row.conversationId),

@@ -81,7 +81,7 @@ export const runSpec = z.object({
   systemPrompt: text.optional(),
   /** `shadow`: the second answer to a question. Its messages are stored as superseded until somebody makes them active. */
   variant: z.enum(['shadow']).optional(),
-  /** No wire says which model answers: whoever compares two answers must not know before the vote. */
+  /** Written by older versions for arms of a comparison; the vote itself now decides what is shown. */
   blind: z.boolean().optional(),
   /** The answer that this run replaces when it succeeds; its own messages become active only then. */
   supersedes: z.array(id).optional(),

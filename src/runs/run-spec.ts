@@ -36,6 +36,5 @@ export function specFor(
     ...(config?.systemPrompt === undefined ? {} : { systemPrompt: config.systemPrompt }),
     ...(request.variant === undefined ? {} : { variant: request.variant }),
     ...(request.workspace === undefined ? {} : { workspace: request.workspace }),
-    ...(request.blind === undefined ? {} : { blind: request.blind }),
   }
 }

@@ -25,8 +25,6 @@ export type StartRequest = {
   /** Answer the last question of the conversation again; `input` and `earlier` do not count. */
   regenerate?: true
   variant?: 'shadow'
-  /** No wire says which model answers. */
-  blind?: true
   /** Where the run may work on files; `dir` is a name that `Workspaces.open` gave. */
   workspace?: { dir: string; mode: 'edit' | 'ask' }
   /** For a conversation that has no title; else its first words are taken. */

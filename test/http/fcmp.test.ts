@@ -28,7 +28,7 @@ type Edge = {
 const heartbeatMs = 5000
 
 async function serve(context: TestContext, parts: Pick<Rig, 'store' | 'bus' | 'clock'>): Promise<Edge> {
-  const streams = new Streams({ ...parts, metrics: { streamOpened: () => () => {} } })
+  const streams = new Streams({ ...parts, metrics: { streamOpened: () => () => {} }, isUndecided: async () => false })
   const services = { store: parts.store, streams, settings: { fcmpHeartbeatMs: heartbeatMs } } as unknown as Services
   const server: Server = Fastify({
     forceCloseConnections: true,

@@ -123,7 +123,7 @@ function startOf(state: AgentState, event: EventOf<'run.accepted'>): object {
         ...(spec.context === undefined ? {} : { metadata: spec.context }),
       },
     },
-    metadata: { engine: spec.engine, ...(spec.blind === true ? {} : { model: spec.model }) },
+    metadata: { engine: spec.engine, model: spec.model },
   }
 }
 

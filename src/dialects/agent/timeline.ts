@@ -18,17 +18,16 @@ export type TimelineEntry = {
   payload: unknown
 }
 
-export type TimelineFold = { state: AgentState; entries: number; blind: boolean }
+export type TimelineFold = { state: AgentState; entries: number }
 
 export function openTimeline(runId: string): TimelineFold {
-  return { state: agentDialect.open({ runId }), entries: 0, blind: false }
+  return { state: agentDialect.open({ runId }), entries: 0 }
 }
 
 /** Adds the entries of one event to `out`. */
 export function timelineEntries(fold: TimelineFold, event: RunEvent, out: TimelineEntry[]): void {
   const { state, frames } = agentDialect.step(fold.state, event)
   fold.state = state
-  if (event.type === 'run.accepted') fold.blind = event.data.spec.blind === true
   const at = isoTime(event.at)
   if (frames.length === 0) {
     fold.entries += 1
@@ -38,7 +37,7 @@ export function timelineEntries(fold: TimelineFold, event: RunEvent, out: Timeli
       event: event.type,
       at,
       atMs: event.at,
-      payload: fold.blind ? withoutModel(event) : event.data,
+      payload: event.data,
     })
     return
   }
@@ -53,11 +52,4 @@ export function timelineEntries(fold: TimelineFold, event: RunEvent, out: Timeli
       payload: frame.data,
     })
   }
-}
-
-/** Which model answered is told by the comparison that the run is an arm of, after the vote. */
-function withoutModel(event: RunEvent): unknown {
-  if (event.type !== 'step.started') return event.data
-  const { model: _model, ...rest } = event.data
-  return rest
 }

@@ -5,7 +5,7 @@ import { z } from 'zod'
 import { findConversation } from '../../runs/conversation-names.ts'
 import type { ConversationRow } from '../../stores/store.ts'
 import { callerOf, errorBody, optionalFilter, type Server, type Services, userIdQuery } from '../routes.ts'
-import { messageView, toMessage } from '../views.ts'
+import { messageView, toMessages } from '../views.ts'
 
 const newestMessages = 200
 /** The name that stands for "no name" if the caller never started a conversation without one. */
@@ -33,7 +33,9 @@ export function messagesRoute(server: Server, services: Services): void {
     async (request, reply) => {
       const row = await conversationOf(callerOf(request, services).userId, request.query)
       reply.header('cache-control', 'no-store')
-      return row === undefined ? [] : (await store.listMessages(row.id, { limit: newestMessages })).map(toMessage)
+      if (row === undefined) return []
+      const rows = await store.listMessages(row.id, { limit: newestMessages })
+      return toMessages(rows, await services.comparisons.undecidedRuns(row.owner, row.id))
     },
   )
 

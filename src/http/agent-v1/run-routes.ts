@@ -2,6 +2,7 @@
 
 import { z } from 'zod'
 import { openTimeline, type TimelineEntry, timelineEntries } from '../../dialects/agent/timeline.ts'
+import { withoutIdentity } from '../../dialects/undecided-arm.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { isoTime } from '../../kit/clock.ts'
 import { shownConversationIdOrNull } from '../../kit/conversation-id.ts'
@@ -223,13 +224,17 @@ export function runRoutes(server: Server, services: Services): void {
   }
 
   async function readTimeline(run: RunRow, after: number, limit: number): Promise<z.infer<typeof timelineView>> {
+    const undecided = await services.comparisons.isUndecided(run.id)
     const fold = openTimeline(run.id)
     const entries: TimelineEntry[] = []
     let cursor = 0
     let skipped = 0
     for (;;) {
       const page = await store.readEvents(run.id, cursor, 1000)
-      for (const event of page.events) timelineEntries(fold, event, entries)
+      for (const event of page.events) {
+        const shown = undecided ? withoutIdentity(event) : event
+        if (shown !== null) timelineEntries(fold, shown, entries)
+      }
       skipped += page.skipped
       cursor = page.nextAfter
       // Entries before the page are folded, not kept.

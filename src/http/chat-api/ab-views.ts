@@ -2,7 +2,7 @@
 // here tells which configuration is on which side.
 
 import { z } from 'zod'
-import { configOf } from '../../comparisons/comparison.ts'
+import { configOf, waitsForVote } from '../../comparisons/comparison.ts'
 import type { Interval } from '../../comparisons/rating.ts'
 import type { PositionMetrics, Tally, VoteMetrics } from '../../comparisons/vote-metrics.ts'
 import { isoTime } from '../../kit/clock.ts'
@@ -38,8 +38,7 @@ export const comparisonView = z
   .meta({ id: 'Comparison' })
 
 export function toComparison(row: ComparisonRow): z.infer<typeof comparisonView> {
-  // Where there will be no vote there is nothing to keep from the voter.
-  const open = row.preference !== null || row.state === 'failed'
+  const open = !waitsForVote(row)
   return {
     comparison_id: row.id,
     conversation_id: shownConversationId(row.conversationId),

@@ -78,7 +78,7 @@ export function chatConversationRoutes(server: Server, services: Services): void
         store.feedbackIn(row.id, owner),
       ])
       const entries = entriesOf(all)
-      const traces = await tracesOf(entries)
+      const traces = await tracesOf(entries, await services.comparisons.undecidedRuns(owner, row.id))
       reply.header('cache-control', 'no-store')
       return {
         ...toConversation(row),
@@ -169,12 +169,15 @@ export function chatConversationRoutes(server: Server, services: Services): void
   }
 
   /** By the message that they are shown with: the last of their run. */
-  async function tracesOf(messages: readonly Entry[]): Promise<Map<string, z.infer<typeof messageTrace>>> {
+  async function tracesOf(
+    messages: readonly Entry[],
+    undecided: ReadonlySet<string>,
+  ): Promise<Map<string, z.infer<typeof messageTrace>>> {
     const lastOfRun = new Map<string, string>()
     for (const message of messages) if (message.runId !== null) lastOfRun.set(message.runId, message.id)
     const traces = new Map<string, z.infer<typeof messageTrace>>()
     for (const [runId, messageId] of [...lastOfRun].slice(-tracesMax)) {
-      const trace = await readTrace(store, runId)
+      const trace = await readTrace(store, runId, undecided.has(runId))
       // Runs may be removed before their messages.
       if (trace.created_at !== null) traces.set(messageId, shortened(trace))
     }

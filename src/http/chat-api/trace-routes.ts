@@ -28,7 +28,10 @@ const traceView = z
       status: z.enum(['running', 'completed', 'cancelled', 'error']),
       total_tool_calls: z.number(),
       total_tokens_used: z.number().nullable(),
-      total_duration_ms: z.number().nullable(),
+      total_duration_ms: z
+        .number()
+        .nullable()
+        .describe('Null until the run has ended. Null like total_tokens_used and config_id while a vote is awaited.'),
       cancelled_by: z.string().nullable(),
       cancellation_reason: z.string().nullable(),
       created_at: z.string().nullable(),
@@ -146,9 +149,8 @@ export function traceRoutes(server: Server, services: Services): void {
   }
 
   async function viewOf(run: RunRow): Promise<z.infer<typeof traceView>> {
-    const trace = await readTrace(store, run.id)
-    const blind = (await services.comparisons?.isBlind(run.id)) ?? false
-    return { success: true, trace: blind ? { ...trace, config_id: null } : trace }
+    const trace = await readTrace(store, run.id, await services.comparisons.isUndecided(run.id))
+    return { success: true, trace }
   }
 }
 

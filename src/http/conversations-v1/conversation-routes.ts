@@ -6,7 +6,7 @@ import { AppError } from '../../errors/app-error.ts'
 import { conversationNotFound, ownConversation } from '../../runs/conversation-names.ts'
 import type { NewConversation } from '../../stores/store.ts'
 import { callerOf, errorBody, idParam, optionalFilter, type Server, type Services, userIdQuery } from '../routes.ts'
-import { conversationView, messageView, runStatusWord, toConversation, toMessage } from '../views.ts'
+import { conversationView, messageView, runStatusWord, toConversation, toMessages } from '../views.ts'
 
 const params = z.object({ conversationId: idParam })
 const title = z.string().max(500).nullish()
@@ -154,7 +154,7 @@ export function conversationRoutes(server: Server, services: Services): void {
         ...(before === undefined ? {} : { before }),
       })
       reply.header('cache-control', noStore)
-      return rows.map(toMessage)
+      return toMessages(rows, await services.comparisons.undecidedRuns(row.owner, row.id))
     },
   )
 
