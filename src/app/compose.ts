@@ -47,6 +47,8 @@ export type App = {
 
 /** How long a stop waits for tools that are under way. */
 const drainMs = 10_000
+/** After that, tools are cut off and leases are released; only a store that hangs takes longer. */
+const releaseMs = 2_000
 const closeMs = 3_000
 /** A restart that comes while the old server still stops waits for it so long. */
 const lockWaitMs = 5_000
@@ -186,7 +188,7 @@ export async function compose(
     async stop() {
       runs.refuseNewRuns()
       retention.stop()
-      await within(clock, drainMs, scheduler.drain())
+      await within(clock, drainMs + releaseMs, scheduler.drain(drainMs))
       streams.endAll()
       // A reader that does not take the end of its stream must not keep the server up.
       const force = clock.after(closeMs, () => server.server.closeAllConnections())

@@ -76,6 +76,18 @@ export class RunLoop {
     this.modelAbort.abort(new DrainInterrupt())
   }
 
+  /** The drain waits no longer: a call that is under way is left as a crash would leave it, and its result is not taken. */
+  cutTools(): void {
+    this.toolAbort.abort(new DrainInterrupt())
+  }
+
+  /** Another owner has claimed the run: model and tools stop at once, and nothing more is written. */
+  abandon(): void {
+    const fenced = new AppError('run_fenced', 'Another node has claimed this run.')
+    this.stop(fenced)
+    void this.writer.retire(fenced)
+  }
+
   /** Somebody decided something about this run. */
   poke(): void {
     this.phase?.poke()
@@ -251,9 +263,9 @@ export class RunLoop {
     if (this.writer.lost !== undefined) return 'lost'
     if (this.cancelled !== undefined) return await this.end({ status: 'canceled', ...this.cancelled })
     if (error instanceof DrainInterrupt || (this.draining && this.modelAbort.signal.reason instanceof DrainInterrupt)) {
-      // Given back as it is, so that the next start (or another node) takes it up at once.
+      // Released as it is, so that the next start (or another node) claims it at once.
       try {
-        await this.writer.park(null)
+        await this.writer.release()
       } catch (cause) {
         this.parts.log.warn({ runId: this.runId, err: cause }, 'a lease could not be given back')
       }
@@ -261,8 +273,10 @@ export class RunLoop {
     }
     const failure = toAppError(error)
     if (failure.code === 'store_unavailable' || failure.code === 'store_busy') {
-      // Not the run's fault: it stops here and goes on from what is stored, as soon as the store answers.
+      // Not the run's fault: it stops here and goes on from what is stored, as soon as the store answers. An append may be
+      // under way; who reads the journal before it is answered would go on from the wrong place and be fenced.
       this.stop(failure)
+      await this.writer.retire(failure)
       return 'lost'
     }
     const details = {

@@ -45,6 +45,8 @@ export class RunWriter {
   private pendingRows: RowChanges = {}
   private pendingBarrier = false
   private draining = false
+  /** The appends under way; never rejects. */
+  private appending: Promise<void> = Promise.resolve()
   private waiters: { seq: number; resolve: () => void; reject: (error: AppError) => void }[] = []
 
   constructor(runId: string, epoch: number, state: RunState, parts: WriterParts) {
@@ -90,8 +92,26 @@ export class RunWriter {
     await this.committed()
   }
 
-  /** Gives the lease of a parked run back without an event: it was woken, and still has to wait. */
+  /** Releases the lease of a parked run without an event: it was woken, and still has to wait until `wakeAt`. */
   async park(wakeAt: number | null): Promise<void> {
+    await this.releaseWith({ wakeAt })
+  }
+
+  /** Releases the lease and changes nothing else, so that the next claim finds the run as it is. */
+  async release(): Promise<void> {
+    await this.releaseWith({})
+  }
+
+  /**
+   * Takes no more events. Resolves when the append that is under way has been answered, so that the next reader of the
+   * journal sees everything that this writer will ever have written. What was pushed and not sent is dropped.
+   */
+  async retire(reason: AppError): Promise<void> {
+    if (this.lost === undefined) this.lose(reason)
+    await this.appending
+  }
+
+  private async releaseWith(change: { wakeAt?: number | null }): Promise<void> {
     await this.committed()
     try {
       await this.parts.store.append({
@@ -100,7 +120,7 @@ export class RunWriter {
         afterSeq: this.committedSeq,
         events: [],
         durable: true,
-        run: { wakeAt, release: true },
+        run: { ...change, release: true },
       })
     } catch (error) {
       // Like any refused append: a run that still has to wait must not fail because the disk did.
@@ -124,7 +144,7 @@ export class RunWriter {
   }
 
   private flush(): void {
-    if (!this.draining) void this.drain()
+    if (!this.draining) this.appending = this.drain()
   }
 
   private async drain(): Promise<void> {

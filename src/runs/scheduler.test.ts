@@ -3,77 +3,10 @@
 
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import {
-  type Answer,
-  calls,
-  openRig,
-  type Rig,
-  type RigOptions,
-  says,
-  silence,
-  toolOf,
-} from '../../test/support/run-rig.ts'
-import { AppError } from '../errors/app-error.ts'
+import { flaky, gate, quiet, reached, unavailable, withRig } from '../../test/support/run-helpers.ts'
+import { type Answer, calls, says, silence, toolOf } from '../../test/support/run-rig.ts'
 import { foldRun } from '../journal/run-state.ts'
 import type { Store } from '../stores/store.ts'
-
-const unavailable = () => new AppError('store_unavailable', 'The disk is full.')
-
-/** Which runs were asked, in their order; each is answered when the test says so. */
-function gate() {
-  const asked: string[] = []
-  const open = new Map<string, () => void>()
-  const answer: Answer = async function* ({ runId }, signal) {
-    asked.push(runId)
-    yield [{ type: 'text', text: 'One moment. ' }]
-    await new Promise<void>((resolve, reject) => {
-      open.set(runId, resolve)
-      signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true })
-    })
-    yield* says('Done.')
-  }
-  return { asked, answer, release: (runId: string) => open.get(runId)?.() }
-}
-
-/** The real store, with methods that fail as long as `failing` names them. */
-function flaky() {
-  const failing = new Set<keyof Store>()
-  const hits: string[] = []
-  const wrapStore = (store: Store): Store =>
-    new Proxy(store, {
-      get(target, name: keyof Store) {
-        const method = target[name] as (...args: unknown[]) => unknown
-        return (...args: unknown[]) => {
-          if (!failing.has(name)) return method.apply(target, args)
-          hits.push(name)
-          return Promise.reject(unavailable())
-        }
-      },
-    })
-  return { failing, hits, wrapStore }
-}
-
-async function withRig(options: RigOptions, work: (rig: Rig) => Promise<void>): Promise<void> {
-  const rig = await openRig(options)
-  try {
-    await work(rig)
-  } finally {
-    await rig.close()
-  }
-}
-
-/** Waits for what has to come. */
-async function reached(fits: () => boolean | Promise<boolean>): Promise<void> {
-  for (let tries = 0; !(await fits()); tries += 1) {
-    assert.ok(tries < 20_000, 'it never came')
-    await new Promise((resolve) => setTimeout(resolve, 1))
-  }
-}
-
-/** Gives what must not come the time to come, without moving the clock. */
-async function quiet(): Promise<void> {
-  for (let turns = 0; turns < 60; turns += 1) await new Promise((resolve) => setTimeout(resolve, 1))
-}
 
 const ended = ({ endedAt }: { endedAt: number | null }) => endedAt !== null
 const isRunning = ({ status }: { status: string }) => status === 'running'

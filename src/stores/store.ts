@@ -362,8 +362,11 @@ export interface Store {
    * all unfinished ones whose cancel was requested. Oldest first. Each gets a new epoch.
    */
   claim(request: ClaimRequest): Promise<RunRow[]>
-  /** Extends the leases of a node; returns its runs, so that it learns of cancel requests and lost leases. */
-  renewLeases(node: string, leaseUntil: number): Promise<RunRow[]>
+  /**
+   * Extends the leases of these runs, as far as `node` still holds them. Returns the rows that it holds, so that it learns of
+   * cancel requests and, by what is missing, of lost leases.
+   */
+  renewLeases(node: string, leaseUntil: number, runIds: readonly string[]): Promise<RunRow[]>
   /** Records the wish, once (the first counts), and wakes the run. Undefined when there is no such run; an ended run is returned as it is. */
   requestCancel(runId: string, cancel: CancelRequest): Promise<RunRow | undefined>
   readRun(runId: string): Promise<RunRow | undefined>

@@ -153,22 +153,25 @@ export function claimContract(open: OpenStore): void {
 
   describe('leases', () => {
     test(
-      'are renewed for all runs of a node, which learns of cancel wishes and lost runs',
+      'are renewed for the runs that a node names and holds; it learns of cancel requests and lost runs',
       opened(async ({ store }) => {
         await claimedRun(store, 'a')
         const b = await claimedRun(store, 'b')
         await store.append(write(b, 1, { events: [delta(2)] }))
         await endRun(store, await claimedRun(store, 'ended'), 1)
         await store.accept(acceptInput('other', { claim: { node: 'node-b', leaseUntil: farAway } }))
+        await claimedRun(store, 'orphan')
         await store.requestCancel('a', { by: owner, reason: 'enough', at: start + 1 })
 
-        const runs = await store.renewLeases('node-a', farAway + 500)
+        const runs = await store.renewLeases('node-a', farAway + 500, ['a', 'b', 'ended', 'other', 'no such run'])
 
         assert.deepEqual(ids(runs).sort(), ['a', 'b'])
         assert.ok(runs.every((run) => run.leaseUntil === farAway + 500))
         assert.deepEqual(runs.find((run) => run.id === 'a')?.cancel, { by: owner, reason: 'enough', at: start + 1 })
         assert.equal(runs.find((run) => run.id === 'b')?.lastSeq, 2)
-        assert.deepEqual(await store.renewLeases('nobody', farAway), [])
+        assert.deepEqual(await store.renewLeases('nobody', farAway, ['a', 'b']), [])
+        assert.equal((await store.readRun('orphan'))?.leaseUntil, farAway, 'a lease that nobody names runs out')
+        assert.equal((await store.readRun('other'))?.leaseUntil, farAway, 'the lease of another node is its own')
       }),
     )
   })

@@ -68,7 +68,7 @@ export function batchWriter(db: DatabaseSync) {
     startHeld,
     append,
     claim: (request) => runs.claim(request),
-    renewLeases: ({ node, leaseUntil }) => runs.renewLeases(node, leaseUntil),
+    renewLeases: (request) => runs.renewLeases(request),
     requestCancel: (input) => runs.requestCancel(input),
     decide({ id, decision }) {
       const decided = interactions.decide(id, decision)

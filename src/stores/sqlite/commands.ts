@@ -41,7 +41,7 @@ export type Commands = {
   startHeld: { takes: Omit<HeldStart, 'events'> & { journal: JournalPart | null }; gives: RunRow }
   append: { takes: Omit<RunWrite, 'events' | 'durable'> & { journal: JournalPart | null }; gives: null }
   claim: { takes: ClaimRequest; gives: RunRow[] }
-  renewLeases: { takes: { node: string; leaseUntil: number }; gives: RunRow[] }
+  renewLeases: { takes: { node: string; leaseUntil: number; runIds: string[] }; gives: RunRow[] }
   requestCancel: { takes: { runId: string; cancel: CancelRequest }; gives: RunRow | null }
   decide: { takes: { id: string; decision: Decision }; gives: { decided: boolean; row: InteractionRow } | null }
   createConversation: { takes: NewConversation; gives: null }

@@ -49,7 +49,9 @@ export function runWriter(db: DatabaseSync, cache: RunCache, journal: JournalWri
     `UPDATE runs SET epoch = epoch + 1, lease_owner = ?, lease_until = ?, woken_at = NULL, last_seq = max(last_seq, ?)
      WHERE id = ? RETURNING *`,
   )
-  const renew = db.prepare(`UPDATE runs SET lease_until = ? WHERE lease_owner = ? AND ${unfinished} RETURNING *`)
+  const renew = db.prepare(
+    `UPDATE runs SET lease_until = ? WHERE id IN (SELECT value FROM json_each(?)) AND lease_owner = ? AND ${unfinished} RETURNING *`,
+  )
   const cancel = db.prepare(
     `UPDATE runs SET cancel_by = ?, cancel_reason = ?, cancel_at = ? WHERE id = ? AND cancel_at IS NULL AND ${unfinished}`,
   )
@@ -174,8 +176,8 @@ export function runWriter(db: DatabaseSync, cache: RunCache, journal: JournalWri
       return current(row)
     },
 
-    renewLeases(node: string, leaseUntil: number): RunRow[] {
-      return renew.all(leaseUntil, node).map(current)
+    renewLeases({ node, leaseUntil, runIds }: Commands['renewLeases']['takes']): RunRow[] {
+      return renew.all(leaseUntil, JSON.stringify(runIds), node).map(current)
     },
 
     requestCancel({ runId, cancel: wish }: Commands['requestCancel']['takes']): RunRow | null {

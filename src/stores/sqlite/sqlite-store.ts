@@ -120,7 +120,8 @@ function storeOf(file: string, queue: CommitQueue, tails: JournalTails, unlock: 
     },
 
     claim: async (request) => queue.run('claim', request),
-    renewLeases: async (node, leaseUntil) => queue.run('renewLeases', { node, leaseUntil }),
+    renewLeases: async (node, leaseUntil, runIds) =>
+      queue.run('renewLeases', { node, leaseUntil, runIds: [...runIds] }),
     requestCancel: async (runId, cancel) => (await queue.run('requestCancel', { runId, cancel })) ?? undefined,
 
     readRun: async (runId) =>

@@ -1,0 +1,242 @@
+// Works on one claimed run until this node is done with it: the run ended, parked,
+// was released by a drain, or belongs to another owner. Store failures are retried
+// with back-off from what is stored. A run that cannot go on is always ended: it
+// must never stay claimed without a loop, where it could not be cancelled and
+// would block its conversation.
+
+import { AppError, toAppError } from '../errors/app-error.ts'
+import type { RunEvent } from '../journal/event.ts'
+import { foldRun, newRunState, type RunState } from '../journal/run-state.ts'
+import type { CancelRequest, RunRow } from '../stores/store.ts'
+import { endingEvents } from './run-ending.ts'
+import { RunLoop } from './run-loop.ts'
+import type { RunParts } from './run-parts.ts'
+import { RunWriter } from './run-writer.ts'
+
+/** After a store failure a run is taken up again in place; the first wait, doubled up to half a minute. */
+const retryMs = 500
+const retryMaxMs = 30_000
+const eventsAPage = 1000
+
+export class RunDriver {
+  readonly runId: string
+  readonly epoch: number
+  /** Resolves when this node is done with the run. Never rejects. */
+  readonly finished: Promise<void>
+  private readonly parts: RunParts
+  private readonly node: string
+  private claimed: RunRow
+  private loop: RunLoop | undefined
+  private draining = false
+  /** Another owner has claimed the run. */
+  private abandoned = false
+  /** A cancel request came; a wait for the store is cut short once, so that a sound store ends the run now. */
+  private cancelled = false
+  private endPause: (() => void) | undefined
+
+  /** `known`: the state of a run that was claimed while it was accepted; otherwise it is read. */
+  constructor(claimed: RunRow, known: RunState | undefined, parts: RunParts, node: string, after?: Promise<void>) {
+    this.runId = claimed.id
+    this.epoch = claimed.epoch
+    this.claimed = claimed
+    this.parts = parts
+    this.node = node
+    this.finished = this.work(known, after).catch((error: unknown) =>
+      parts.log.error({ err: error, runId: claimed.id }, 'a run could not be worked on; its lease runs out'),
+    )
+  }
+
+  /** A decision about this run may have been stored. */
+  poke(): void {
+    this.loop?.poke()
+  }
+
+  cancel(request: CancelRequest): void {
+    if (this.loop !== undefined) this.loop.cancel(request)
+    else if (!this.cancelled) this.endPause?.()
+    this.cancelled = true
+  }
+
+  /** Model work stops, tools may finish, then the lease is released. */
+  drain(): void {
+    this.draining = true
+    this.loop?.drain()
+    this.endPause?.()
+  }
+
+  cutTools(): void {
+    this.loop?.cutTools()
+  }
+
+  /** The lease is lost: stop, and write nothing more. */
+  abandon(): void {
+    this.abandoned = true
+    this.loop?.abandon()
+    this.endPause?.()
+  }
+
+  private async work(known: RunState | undefined, after: Promise<void> | undefined): Promise<void> {
+    await after
+    let state = known
+    let waitMs = retryMs
+    // A claim or an acceptance may have been on its way when the drain began; such a run is released as it is.
+    while (!this.draining && !this.abandoned) {
+      let loop: RunLoop
+      try {
+        state ??= await this.load()
+        if (state === undefined) return
+        loop = new RunLoop(this.claimed, state, this.parts)
+      } catch (error) {
+        if (!isStoreFailure(error)) return await this.endBroken(error)
+        this.parts.log.error({ runId: this.runId, err: error }, 'a run could not be read; trying again')
+        waitMs = await this.backOff(waitMs)
+        continue
+      }
+      const before = state.lastSeq
+      state = undefined
+      this.loop = loop
+      if (this.draining) loop.drain()
+      let result
+      try {
+        result = await loop.drive()
+      } catch (error) {
+        await loop.writer.retire(toAppError(error))
+        return await this.endBroken(error)
+      } finally {
+        this.loop = undefined
+      }
+      if (result !== 'lost' || this.abandoned) return
+      // The store failed, or our own journal was not where we thought. If the run is still ours, it goes on from what was stored.
+      this.parts.log.error(
+        { runId: this.runId, err: loop.writer.lost },
+        'the journal could not be written; the run goes on when it can be',
+      )
+      // It got on since the last failure, so this is a new one.
+      if (loop.writer.committedSeq > before) waitMs = retryMs
+      waitMs = await this.backOff(waitMs)
+    }
+    if (!this.abandoned) await this.release()
+  }
+
+  /** The claimed run as it is stored; undefined if it is no longer ours. Throws when the store does. */
+  private async load(): Promise<RunState | undefined> {
+    const state = await this.readState()
+    // Last, since a cancel may have been recorded meanwhile; from here on the loop is known and hears of it.
+    if (!(await this.stillOurs())) return undefined
+    // The row was written with the events. If an event can no longer be read, the row knows better where the run stands.
+    state.phase = this.claimed.status
+    return state
+  }
+
+  /** Also refreshes the row. */
+  private async stillOurs(): Promise<boolean> {
+    const row = await this.parts.store.readRun(this.runId)
+    if (row === undefined || row.endedAt !== null || row.leaseOwner !== this.node || row.epoch !== this.epoch)
+      return false
+    this.claimed = row
+    return true
+  }
+
+  private async readState(): Promise<RunState> {
+    const events: RunEvent[] = []
+    let after = 0
+    for (;;) {
+      const page = await this.parts.store.readEvents(this.runId, after, eventsAPage)
+      events.push(...page.events)
+      after = page.nextAfter
+      if (page.atHead) break
+    }
+    const state = foldRun(events)
+    // Dirty rows at the very end would otherwise be numbered again.
+    state.lastSeq = after
+    return state
+  }
+
+  /**
+   * The loop failed because of a fault of ours. The run is ended, however often that has to be tried: with everything
+   * that its journal left open, or, if that itself is refused, by what its row knows.
+   */
+  private async endBroken(cause: unknown): Promise<void> {
+    const { log, ids } = this.parts
+    log.error({ err: cause, runId: this.runId }, 'a run loop failed; the run is ended')
+    let fromRow = false
+    for (let waitMs = retryMs; !this.draining && !this.abandoned;) {
+      try {
+        if (!(await this.stillOurs())) return
+        const state = fromRow ? await this.stateOfRow() : await this.load()
+        if (state === undefined) return
+        const { cancel } = this.claimed
+        const ending =
+          cancel === null
+            ? { status: 'failed' as const, error: endingError(cause).toValue() }
+            : { status: 'canceled' as const, by: cancel.by, reason: cancel.reason }
+        await new RunWriter(this.runId, this.epoch, state, this.parts).write(...endingEvents(state, ending, ids))
+        await this.parts.runEnded?.(this.claimed.family, ending.status, this.runId)
+        return
+      } catch (error) {
+        fromRow ||= !isStoreFailure(error)
+        log.error({ runId: this.runId, err: error }, 'a broken run could not be ended; trying again')
+        waitMs = await this.backOff(waitMs)
+      }
+    }
+    if (!this.abandoned) await this.release()
+  }
+
+  /** As much of the state as an ending needs, without the journal: the status and the open questions. */
+  private async stateOfRow(): Promise<RunState> {
+    const state = newRunState()
+    state.phase = this.claimed.status
+    state.lastSeq = this.claimed.lastSeq
+    state.attempt = this.claimed.attempt
+    for (const row of await this.parts.store.interactionsOf(this.runId)) {
+      if (row.status !== 'pending') continue
+      state.interactions.set(row.id, {
+        interactionId: row.id,
+        number: row.number,
+        kind: row.kind,
+        prompt: row.prompt,
+        step: 0,
+        resolved: undefined,
+      })
+    }
+    return state
+  }
+
+  /** Gives the lease back without an event. */
+  private async release(): Promise<void> {
+    const { runId, epoch } = this
+    try {
+      if (!(await this.stillOurs())) return
+      const afterSeq = this.claimed.lastSeq
+      await this.parts.store.append({ runId, epoch, afterSeq, events: [], durable: true, run: { release: true } })
+    } catch (error) {
+      this.parts.log.warn({ runId, err: error }, 'a lease could not be given back; it runs out')
+    }
+  }
+
+  /** Waits, and returns the next wait. A drain, a lost lease and the first cancel end it early. */
+  private async backOff(waitMs: number): Promise<number> {
+    if (!this.draining && !this.abandoned) {
+      await new Promise<void>((resolve) => {
+        const end = () => {
+          timer.cancel()
+          this.endPause = undefined
+          resolve()
+        }
+        const timer = this.parts.clock.after(waitMs, end)
+        this.endPause = end
+      })
+    }
+    return Math.min(waitMs * 2, retryMaxMs)
+  }
+}
+
+function isStoreFailure(error: unknown): boolean {
+  return error instanceof AppError && (error.kind === 'unavailable' || error.kind === 'conflict')
+}
+
+/** The cause is for the log; only a code that says more than "a fault" is told to the caller. */
+function endingError(cause: unknown): AppError {
+  if (cause instanceof AppError && cause.code === 'run_unrecoverable') return cause
+  return new AppError('internal_error', 'The run failed because of a fault of the server. The log has the details.')
+}

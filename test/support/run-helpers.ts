@@ -1,0 +1,65 @@
+// Small helpers for tests on the run rig: a model that answers when it is told to, a
+// store that fails on command, and waits for what has to come (or must not).
+
+import assert from 'node:assert/strict'
+import { AppError } from '../../src/errors/app-error.ts'
+import type { Store } from '../../src/stores/store.ts'
+import { type Answer, openRig, type Rig, type RigOptions, says } from './run-rig.ts'
+
+export const unavailable = () => new AppError('store_unavailable', 'The disk is full.')
+
+/** Which runs were asked, in their order; each is answered when the test says so. */
+export function gate() {
+  const asked: string[] = []
+  const open = new Map<string, () => void>()
+  const answer: Answer = async function* ({ runId }, signal) {
+    asked.push(runId)
+    yield [{ type: 'text', text: 'One moment. ' }]
+    await new Promise<void>((resolve, reject) => {
+      open.set(runId, resolve)
+      signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true })
+    })
+    yield* says('Done.')
+  }
+  return { asked, answer, release: (runId: string) => open.get(runId)?.() }
+}
+
+/** The real store, with methods that fail as long as `failing` names them. */
+export function flaky() {
+  const failing = new Set<keyof Store>()
+  const hits: string[] = []
+  const wrapStore = (store: Store): Store =>
+    new Proxy(store, {
+      get(target, name: keyof Store) {
+        const method = target[name] as (...args: unknown[]) => unknown
+        return (...args: unknown[]) => {
+          if (!failing.has(name)) return method.apply(target, args)
+          hits.push(name)
+          return Promise.reject(unavailable())
+        }
+      },
+    })
+  return { failing, hits, wrapStore }
+}
+
+export async function withRig(options: RigOptions, work: (rig: Rig) => Promise<void>): Promise<void> {
+  const rig = await openRig(options)
+  try {
+    await work(rig)
+  } finally {
+    await rig.close()
+  }
+}
+
+/** Waits for what has to come. */
+export async function reached(fits: () => boolean | Promise<boolean>): Promise<void> {
+  for (let tries = 0; !(await fits()); tries += 1) {
+    assert.ok(tries < 20_000, 'it never came')
+    await new Promise((resolve) => setTimeout(resolve, 1))
+  }
+}
+
+/** Gives what must not come the time to come, without moving the clock. */
+export async function quiet(): Promise<void> {
+  for (let turns = 0; turns < 60; turns += 1) await new Promise((resolve) => setTimeout(resolve, 1))
+}
