@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { isDeeperThan } from './json-depth.ts'
+import { isDeeperThan, isValueDeeperThan } from './json-depth.ts'
 
 test('levels of objects and lists are counted, and brackets in strings are not', () => {
   assert.equal(isDeeperThan('{"a":[1]}', 2), false)
@@ -8,4 +8,13 @@ test('levels of objects and lists are counted, and brackets in strings are not',
   assert.equal(isDeeperThan('["[[[[\\"[[["]', 1), false)
   assert.equal(isDeeperThan('[],[],[]', 1), false)
   assert.equal(isDeeperThan('['.repeat(1_000_000), 100), true)
+})
+
+test('a value of any depth is measured without recursion', () => {
+  let deep: unknown = 1
+  for (let level = 0; level < 1_000_000; level += 1) deep = [deep]
+
+  assert.equal(isValueDeeperThan(deep, 100), true)
+  assert.equal(isValueDeeperThan({ a: [1] }, 2), false)
+  assert.equal(isValueDeeperThan({ a: [{}] }, 2), true)
 })

@@ -1,4 +1,4 @@
-// How deep a JSON text is nested, told without parsing it. Values that are thousands of
+// How deep JSON is nested, told of a text without parsing it, and of a value. Values that are thousands of
 // levels deep parse well and then break whatever walks them by recursion.
 
 /** One pass; brackets inside strings do not count. The text need not be valid. */
@@ -15,6 +15,18 @@ export function isDeeperThan(text: string, levels: number): boolean {
       depth += 1
       if (depth > levels) return true
     } else if (unit === 0x7d || unit === 0x5d) depth -= 1
+  }
+  return false
+}
+
+/** Without recursion. */
+export function isValueDeeperThan(value: unknown, levels: number): boolean {
+  const rest: [value: unknown, depth: number][] = [[value, 1]]
+  for (let next = rest.pop(); next !== undefined; next = rest.pop()) {
+    const [inner, depth] = next
+    if (typeof inner !== 'object' || inner === null) continue
+    if (depth > levels) return true
+    for (const child of Object.values(inner)) rest.push([child, depth + 1])
   }
   return false
 }

@@ -40,7 +40,9 @@ export async function readMcpConfig(path: string): Promise<McpConfig> {
   try {
     value = JSON.parse(text)
   } catch (error) {
-    throw invalid(`The file ${path} is not JSON: ${messageOf(error)}.`, error)
+    // Only the place: the parser quotes the text around it, which may be a password.
+    const place = /\(line \d+ column \d+\)/.exec(messageOf(error))?.[0] ?? ''
+    throw invalid(`The file ${path} is not JSON${place === '' ? '' : ` ${place}`}; check it.`)
   }
   return parseMcpConfig(value, path)
 }

@@ -11,6 +11,7 @@ import { type CallToolResult, Client, ProtocolError, type Tool as McpTool } from
 import { AppError } from '../errors/app-error.ts'
 import type { JsonValue } from '../journal/event.ts'
 import type { Clock } from '../kit/clock.ts'
+import { excerpt } from './excerpt.ts'
 import { toCallFailure, toReason } from './mcp-failure.ts'
 import type { McpServerConfig } from './mcp-config.ts'
 import { type Environment, type McpTransport, openTransport } from './mcp-transport.ts'
@@ -43,6 +44,12 @@ type Connection = { client: Client; link: McpTransport; isOpen: boolean; calls: 
 
 /** Only our own clock ends requests; the library's timer is set to the longest that timers can do. */
 const never = 0x7fffffff
+
+/** Every tool is part of every prompt; servers with more than this are few, and their first ones are used. */
+const toolsMax = 500
+const progressCharsMax = 1_000
+/** Each page may be as long as a message. */
+const listMaxPages = 10
 
 /** A session is ended politely, but nobody waits long for the thanks. */
 const goodbyeMs = 1_000
@@ -82,7 +89,7 @@ export function createMcpServer(name: string, config: McpServerConfig, options: 
     // Nobody is there to answer a server that asks for input in the middle of a call.
     const client = new Client(
       { name: 'polylog', version: '1' },
-      { versionNegotiation: { mode }, inputRequired: { autoFulfill: false } },
+      { versionNegotiation: { mode }, inputRequired: { autoFulfill: false }, listMaxPages },
     )
     const connection: Connection = { client, link, isOpen: true, calls: 0, tools: [] }
     client.onclose = () => {
@@ -92,7 +99,11 @@ export function createMcpServer(name: string, config: McpServerConfig, options: 
     }
     try {
       await abortable(client.connect(link.transport, { signal, timeout: never }), signal)
-      connection.tools = (await abortable(client.listTools(undefined, { signal, timeout: never }), signal)).tools
+      const { tools } = await abortable(client.listTools(undefined, { signal, timeout: never }), signal)
+      if (tools.length > toolsMax) {
+        log.warn({ server: name, listed: tools.length, used: toolsMax }, 'An MCP server lists too many tools.')
+      }
+      connection.tools = tools.slice(0, toolsMax)
       return connection
     } catch (error) {
       log.warn({ server: name, stderr: link.lastWords(), err: error }, 'An MCP server could not be connected.')
@@ -218,7 +229,9 @@ async function send(
       toolDefinition: { ...tool, outputSchema: undefined },
       onprogress: ({ message, progress, total }) => {
         if (!signal.aborted)
-          context.progress(message ?? (total === undefined ? `${progress}` : `${progress} of ${total}`))
+          context.progress(
+            excerpt(message ?? (total === undefined ? `${progress}` : `${progress} of ${total}`), progressCharsMax),
+          )
       },
     },
   )

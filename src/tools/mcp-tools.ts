@@ -5,9 +5,15 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { CallToolResult, Tool as McpTool } from '@modelcontextprotocol/client'
 import type { JsonValue } from '../journal/event.ts'
+import { isValueDeeperThan } from '../kit/json-depth.ts'
 import { excerpt, quoted } from './excerpt.ts'
 import type { McpServer } from './mcp-server.ts'
 import type { Tool, ToolResult } from './tool.ts'
+
+/** It is part of every prompt. */
+const descriptionCharsMax = 20_000
+/** Deeper structures break what walks them by recursion, such as writing them down as JSON. */
+const structureDepthMax = 100
 
 export function toTool(definition: McpTool, server: McpServer, timeoutMs: number): Tool {
   const { readOnlyHint, idempotentHint, title: annotatedTitle } = definition.annotations ?? {}
@@ -15,7 +21,7 @@ export function toTool(definition: McpTool, server: McpServer, timeoutMs: number
   const effect = readOnlyHint === true ? 'read' : idempotentHint === true ? 'idempotent' : 'unsafe'
   return {
     name: definition.name,
-    description: definition.description ?? title,
+    description: (definition.description ?? title).slice(0, descriptionCharsMax),
     effect,
     confirm: effect === 'read' ? 'never' : 'always',
     inputSchema: definition.inputSchema,
@@ -31,7 +37,8 @@ export function toTool(definition: McpTool, server: McpServer, timeoutMs: number
 function withArguments(input: JsonValue): string {
   if (typeof input !== 'object' || input === null || Array.isArray(input)) return ''
   const parts = Object.entries(input).map(
-    ([name, value]) => `${name}: ${typeof value === 'string' ? quoted(value, 80) : excerpt(JSON.stringify(value), 80)}`,
+    ([name, value]) =>
+      `${excerpt(name, 80)}: ${typeof value === 'string' ? quoted(value, 80) : excerpt(JSON.stringify(value), 80)}`,
   )
   return parts.length === 0 ? '' : ` with ${excerpt(parts.join(', '), 300)}`
 }
@@ -41,6 +48,10 @@ export function toToolResult(answer: CallToolResult, title: string): ToolResult 
   const text = answer.content.map(partText).join('\n')
   const summary = excerpt(text, 200) || (ok ? `${title} is done.` : `${title} reported an error without saying which.`)
   if (answer.structuredContent === undefined) return { ok, output: text, summary }
+  if (isValueDeeperThan(answer.structuredContent, structureDepthMax)) {
+    const note = `[structured content is left out: it is nested more than ${structureDepthMax} deep]`
+    return { ok, output: text === '' ? note : `${text}\n${note}`, summary }
+  }
 
   // Servers are asked to repeat the structure as text for old clients; a model need not pay for it twice.
   const structuredContent = answer.structuredContent as JsonValue

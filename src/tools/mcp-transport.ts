@@ -23,6 +23,10 @@ export const streamCut = 'answer_cut_off'
 
 const lastWordsCharsMax = 2_000
 
+/** One message of a server: an answer, or a page of its list of tools. More is kept nowhere and of use to no model. */
+export const messageBytesMax = 10 * 1024 * 1024
+const lineFeed = 0x0a
+
 /** Throws `config_invalid` where the configuration cannot be used. */
 export function openTransport(config: McpServerConfig, environment: Environment): McpTransport {
   return 'command' in config ? stdio(config, environment) : http(config, environment)
@@ -40,6 +44,7 @@ function stdio(config: StdioServerConfig, environment: Environment): McpTranspor
     env: { ...inherited, ...withVariables(config.env ?? {}, environment) },
     ...(config.cwd === undefined ? {} : { cwd: config.cwd }),
     stderr: 'pipe',
+    maxBufferSize: messageBytesMax,
   })
   // Read in any case: a child that writes into a full pipe stands still.
   let words = ''
@@ -54,10 +59,59 @@ function http(config: HttpServerConfig, environment: Environment): McpTransport 
   if (type !== 'http' && type !== 'streamable-http') {
     throw new AppError('config_invalid', `The transport "${type}" is not supported; use "http".`)
   }
-  const transport = new HttpTransport(new URL(config.url), {
-    requestInit: { headers: withVariables(config.headers ?? {}, environment) },
-  })
+  const { url, headers } = withoutCredentials(config.url, withVariables(config.headers ?? {}, environment))
+  const transport = new HttpTransport(url, { requestInit: { headers }, fetch: boundedFetch })
   return { transport, lastWords: () => '', sayGoodbye: () => transport.terminateSession() }
+}
+
+/**
+ * `https://user:password@host` as a header: `fetch` refuses such an address, and names it with the password in the error,
+ * which would then stand in logs and listings.
+ */
+function withoutCredentials(
+  address: string,
+  headers: Record<string, string>,
+): { url: URL; headers: Record<string, string> } {
+  const url = new URL(address)
+  if (url.username === '' && url.password === '') return { url, headers }
+  const credentials = `${unescaped(url.username)}:${unescaped(url.password)}`
+  url.username = ''
+  url.password = ''
+  const given = Object.keys(headers).some((name) => name.toLowerCase() === 'authorization')
+  if (given) return { url, headers }
+  return { url, headers: { ...headers, authorization: `Basic ${Buffer.from(credentials).toString('base64')}` } }
+}
+
+/** A lone % is common in passwords that somebody pasted. */
+function unescaped(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}
+
+/** An answer is a body, or lines of a stream that may stay open for long: neither may be longer than one message. */
+async function boundedFetch(input: string | URL, init?: RequestInit): Promise<Response> {
+  const response = await fetch(input, init)
+  if (response.body === null) return response
+  const isStream = /^text\/event-stream\b/i.test(response.headers.get('content-type') ?? '')
+  let length = 0
+  const bounded = new TransformStream<Uint8Array, Uint8Array>({
+    transform(bytes, controller) {
+      const end = isStream ? bytes.lastIndexOf(lineFeed) : -1
+      length = end === -1 ? length + bytes.length : bytes.length - end - 1
+      if (length > messageBytesMax) {
+        throw new Error(`The answer of the server is longer than ${messageBytesMax / 1024 / 1024} MiB`)
+      }
+      controller.enqueue(bytes)
+    },
+  })
+  return new Response(response.body.pipeThrough(bounded), {
+    status: response.status,
+    statusText: response.statusText,
+    headers: response.headers,
+  })
 }
 
 /**
