@@ -146,7 +146,7 @@ test('structured content that is nested too deep is left out of the result', () 
   let deep: unknown = 1
   for (let level = 0; level < 100_000; level += 1) deep = { deep }
 
-  const { output } = toToolResult({ content: [], structuredContent: deep as Record<string, unknown> }, 'x')
+  const { output } = toToolResult({ content: [], structuredContent: deep }, 'x')
 
   assert.match(String(output), /left out/)
 })
