@@ -23,7 +23,7 @@ import type { RunParts } from '../runs/run-parts.ts'
 import { RunService } from '../runs/run-service.ts'
 import { Scheduler } from '../runs/scheduler.ts'
 import { startRetention } from '../runs/retention.ts'
-import { readSkills } from '../skills/skill-registry.ts'
+import { readSkills, type SkillRegistry } from '../skills/skill-registry.ts'
 import { openSqliteStore } from '../stores/sqlite/sqlite-store.ts'
 import type { Store } from '../stores/store.ts'
 import { jobFilesOf } from '../runs/job-files.ts'
@@ -94,7 +94,7 @@ export async function compose(
   }
   const store = await openStore(config, log, clock)
   const workspaces = createWorkspaces(config.workspaceDir)
-  const tools = await openTools(config, { store, log, clock, ids, workspaces, environment })
+  const tools = await openTools(config, { store, skills, log, clock, ids, workspaces, environment })
   const metrics = createMetrics()
   metrics.countOpenRunsWith(() => store.countRuns())
   const bus = createProcessBus()
@@ -227,6 +227,7 @@ async function openStore(config: Config, log: Log, clock: Clock): Promise<Store>
 
 type ToolParts = {
   store: Store
+  skills: SkillRegistry
   log: Log
   clock: Clock
   ids: Ids
@@ -236,7 +237,7 @@ type ToolParts = {
 
 async function openTools(
   config: Config,
-  { store, log, clock, ids, workspaces, environment }: ToolParts,
+  { store, skills, log, clock, ids, workspaces, environment }: ToolParts,
 ): Promise<ToolRegistry> {
   const mcp =
     config.mcpConfigFile === null
@@ -247,7 +248,12 @@ async function openTools(
           environment,
           callTimeoutMs: config.limits.toolTimeoutMs,
         })
-  const builtIn = createBuiltInTools({ clock, notes: store, jobFiles: jobFilesOf(store), feishu: given(config.feishu) })
+  const builtIn = createBuiltInTools({
+    clock,
+    notes: store,
+    jobFiles: jobFilesOf(store, (id, path) => skills.readFile(id, path)),
+    feishu: given(config.feishu),
+  })
   const { bash, sandbox, skillsDir } = config
   const workspace = createWorkspaceTools({
     folders: workspaces,

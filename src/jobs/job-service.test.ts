@@ -10,7 +10,7 @@ import { calls, crashImage, openRig, type Rig, type RigOptions, says, toolOf } f
 import type { StepRequest } from '../engines/engine.ts'
 import type { JsonValue } from '../journal/event.ts'
 import type { Skill } from '../skills/skill.ts'
-import { createJobTools } from '../tools/job-tools.ts'
+import { createJobTools, type JobFiles } from '../tools/job-tools.ts'
 import { jobFilesOf } from '../runs/job-files.ts'
 import type { RunRow } from '../stores/store.ts'
 import { JobService } from './job-service.ts'
@@ -26,6 +26,7 @@ const skill: Skill = {
   unsupportedEngines: [],
   schemas: { input: undefined, parameter: undefined, output: undefined },
   fileInputs: [],
+  files: [],
 }
 const timeoutMs = 60_000
 
@@ -37,22 +38,24 @@ function asksOnce(request: StepRequest) {
 
 async function rigged(context: TestContext, options: RigOptions = {}): Promise<{ rig: Rig; jobs: JobService }> {
   const lateStore: { store?: Rig['store'] } = {}
-  const files = {
-    readInput: (runId: string, path: string) => jobFilesOf(lateStore.store!).readInput(runId, path),
-    putArtifact: (runId: string, path: string, text: string) =>
-      jobFilesOf(lateStore.store!).putArtifact(runId, path, text),
+  const files = () => jobFilesOf(lateStore.store!, () => Promise.resolve(undefined))
+  const jobFiles: JobFiles = {
+    readInput: (...given) => files().readInput(...given),
+    putArtifact: (...given) => files().putArtifact(...given),
+    listSkillFiles: (...given) => files().listSkillFiles(...given),
+    readSkillFile: (...given) => files().readSkillFile(...given),
   }
   const rig = await openRig({
     answer: asksOnce,
     ...options,
-    tools: [...createJobTools(files), ...(options.tools ?? [])],
+    tools: [...createJobTools(jobFiles), ...(options.tools ?? [])],
   })
   lateStore.store = rig.store
   context.after(() => rig.close())
   const jobs = new JobService({
     store: rig.store,
     runs: rig.service,
-    skills: { list: () => [], get: () => skill },
+    skills: { list: () => [], get: () => skill, readFile: () => Promise.resolve(undefined) },
     clock: rig.clock,
     engineName: 'scripted',
   })

@@ -267,6 +267,7 @@ function toSpec(skill: Skill): SkillSpec {
     ...(skill.version === undefined ? {} : { version: skill.version }),
     text: skill.text,
     ...(skill.schemas.output === undefined ? {} : { outputSchema: skill.schemas.output }),
+    ...(skill.files.length === 0 ? {} : { files: skill.files }),
   }
 }
 

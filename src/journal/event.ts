@@ -60,6 +60,8 @@ const skillSpec = z.object({
   text,
   /** What the final answer must be; absent means any text. */
   outputSchema: z.record(z.string(), json).optional(),
+  /** Further files of its package, which the model may read. */
+  files: z.array(storedFile.extend({ sha256: id })).optional(),
 })
 
 /** Everything that is needed to execute the run; fixed at acceptance. */

@@ -20,8 +20,33 @@ export function artifactBlob(runId: string, path: string): string {
 }
 
 /** The files of jobs for the tools that read and write them. */
-export function jobFilesOf(store: Pick<Store, 'readBlob' | 'putBlob'>) {
+export function jobFilesOf(
+  store: Pick<Store, 'readBlob' | 'putBlob' | 'readEvents'>,
+  /** A file of an installed skill. */
+  readInstalled: (skillId: string, path: string) => Promise<Uint8Array | undefined>,
+) {
+  const skillOf = async (runId: string) => {
+    const { events } = await store.readEvents(runId, 0, 2)
+    const accepted = events.find((event) => event.type === 'run.accepted')
+    const prepared = events.find((event) => event.type === 'run.prepared')
+    return {
+      skill: prepared?.data.skill ?? accepted?.data.spec.skill,
+      uploaded: accepted?.data.spec.job?.source === 'temp_upload',
+    }
+  }
   return {
+    async listSkillFiles(runId: string): Promise<{ path: string; size: number }[]> {
+      return ((await skillOf(runId)).skill?.files ?? []).map(({ path, size }) => ({ path, size }))
+    },
+    /** Only files that the skill had when the job was accepted; undefined for any other path. */
+    async readSkillFile(runId: string, path: string): Promise<Uint8Array | undefined> {
+      const { skill, uploaded } = await skillOf(runId)
+      if (skill?.files?.some((file) => file.path === path) !== true) return undefined
+      if (!uploaded) return await readInstalled(skill.id, path)
+      const blob = await store.readBlob(packageBlobs(runId) + path)
+      return blob === undefined ? undefined : Buffer.from(blob.body, 'base64')
+    },
+
     async readInput(runId: string, path: string): Promise<Uint8Array | undefined> {
       const blob = await store.readBlob(inputBlob(runId, path))
       return blob === undefined ? undefined : Buffer.from(blob.body, 'base64')

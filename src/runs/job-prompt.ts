@@ -3,6 +3,9 @@
 
 import type { JobSpec, JsonValue, SkillSpec } from '../journal/event.ts'
 
+/** Beyond it the list would crowd out the instructions. */
+const filesNamedMax = 50
+
 export function jobInstructions(skill: SkillSpec, job: JobSpec | undefined): string {
   const interactive = job?.mode === 'interactive'
   const parts = [
@@ -12,6 +15,12 @@ export function jobInstructions(skill: SkillSpec, job: JobSpec | undefined): str
       : 'Nobody can be asked: where something is missing, decide yourself and say what you assumed.',
     `# Instructions of the skill\n\n${skill.text.trim()}`,
   ]
+  const files = skill.files ?? []
+  if (files.length > 0) {
+    const names = files.slice(0, filesNamedMax).map(({ path, size }) => `- ${path} (${size} bytes)`)
+    if (files.length > filesNamedMax) names.push(`- ${files.length - filesNamedMax} more, see list_skill_files`)
+    parts.push(`# Files of the skill\n\nRead those that you need with the tool read_skill_file:\n${names.join('\n')}`)
+  }
   if (skill.outputSchema !== undefined) {
     parts.push(
       `# Final answer\n\nYour last message is JSON and nothing else, and it fits this schema:\n\n${JSON.stringify(skill.outputSchema)}`,

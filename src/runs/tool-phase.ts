@@ -126,6 +126,8 @@ function offeredTo(tool: Tool, state: RunState): boolean {
       return job?.mode === 'interactive'
     case 'jobs_with_files':
       return job !== undefined && state.files.length > 0
+    case 'jobs_with_skill_files':
+      return (specOf(state).skill?.files ?? []).length > 0
   }
 }
 

@@ -4,6 +4,7 @@
 import { AppError } from '../errors/app-error.ts'
 import { readZip, type ZipFile } from '../kit/zip-reader.ts'
 import { readSkill, type Skill } from './skill.ts'
+import { skillFile } from './skill-files.ts'
 
 export type SkillPackage = {
   skill: Skill
@@ -22,7 +23,8 @@ export async function openSkillPackage(archive: Buffer): Promise<SkillPackage> {
   const files = entries.map(({ path, body }) => ({ path: path.slice(top.length + 1), body }))
   const read = (path: string) => Promise.resolve(files.find((file) => file.path === path)?.body.toString('utf8'))
   try {
-    return { skill: await readSkill(read, { folder: top, strict: true }), files }
+    const listed = files.map(({ path, body }) => skillFile(path, body))
+    return { skill: await readSkill(read, { folder: top, strict: true, files: listed }), files }
   } catch (error) {
     throw invalid(error instanceof Error ? error.message : String(error))
   }

@@ -1,10 +1,11 @@
 // The skills that are installed on this server: every folder of the skills directory,
 // read once at start. A broken one stops nothing and is listed with the reason.
 
-import { readdir, readFile, realpath } from 'node:fs/promises'
+import { readdir, readFile, realpath, stat } from 'node:fs/promises'
 import { join, resolve, sep } from 'node:path'
 import { AppError } from '../errors/app-error.ts'
 import { type PackageReader, readSkill, type Skill } from './skill.ts'
+import { filesOfFolder, skillFileBytesMax } from './skill-files.ts'
 
 export type SkillListing = { id: string; skill: Skill | null; error: string | null }
 
@@ -12,6 +13,8 @@ export interface SkillRegistry {
   list(): readonly SkillListing[]
   /** Throws `skill_not_found`, and `skill_broken` with the reason. */
   get(id: string): Skill
+  /** A file of a skill that its `files` name. Undefined if the skill or the file is not there, or is not that file any more. */
+  readFile(id: string, path: string): Promise<Buffer | undefined>
 }
 
 /** A folder that is not there holds no skills. */
@@ -33,7 +36,9 @@ export async function readSkills(directory: string): Promise<SkillRegistry> {
   const listings: SkillListing[] = []
   for (const name of names.toSorted()) {
     try {
-      const skill = await readSkill(folderReader(join(directory, name)), { folder: name, strict: false })
+      const folder = join(directory, name)
+      const files = await filesOfFolder(folder)
+      const skill = await readSkill(textReader(folder), { folder: name, strict: false, files })
       listings.push({ id: skill.id, skill, error: null })
     } catch (error) {
       listings.push({ id: name, skill: null, error: error instanceof Error ? error.message : String(error) })
@@ -52,22 +57,30 @@ export async function readSkills(directory: string): Promise<SkillRegistry> {
         throw new AppError('skill_broken', `The skill ${id} cannot be used: ${listing.error}.`)
       return listing.skill
     },
+    async readFile(id, path) {
+      const skill = listings.find((candidate) => candidate.id === id)?.skill
+      if (skill?.files.some((file) => file.path === path) !== true) return undefined
+      return await readInside(join(directory, id), path).catch(() => undefined)
+    },
   }
 }
 
-/** Reads files of the folder only, also where a link in it leads elsewhere. */
-function folderReader(folder: string): PackageReader {
-  return async (path) => {
-    const full = resolve(folder, path)
-    let real: string
-    let root: string
-    try {
-      root = await realpath(folder)
-      real = await realpath(full)
-    } catch {
-      return undefined
-    }
-    if (!real.startsWith(root + sep)) throw new Error(`${path} lies outside the skill's folder`)
-    return await readFile(real, 'utf8')
+function textReader(folder: string): PackageReader {
+  return async (path) => (await readInside(folder, path))?.toString('utf8')
+}
+
+/** Reads files of the folder only, also if a link in it leads elsewhere. Undefined if there is no such file. */
+async function readInside(folder: string, path: string): Promise<Buffer | undefined> {
+  let real: string
+  let root: string
+  try {
+    root = await realpath(folder)
+    real = await realpath(resolve(folder, path))
+  } catch {
+    return undefined
   }
+  if (!real.startsWith(root + sep)) throw new Error(`${path} lies outside the skill's folder`)
+  const { size } = await stat(real)
+  if (size > skillFileBytesMax) throw new Error(`${path} is larger than 1 MiB`)
+  return await readFile(real)
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { test } from 'node:test'
 import { readSkills } from './skill-registry.ts'
 import { readSkill, supportsEngine } from './skill.ts'
@@ -76,6 +76,56 @@ test('what is wrong with a package is said in a sentence', async () => {
   ]
   for (const [files, message] of wrong) {
     await assert.rejects(readSkill(packageOf(files), { folder: 'errand', strict: false }), { message })
+  }
+})
+
+test('the files of a skill are listed for the model: not what the server reads itself, no links, nothing hidden or huge', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'polylog-skill-'))
+  try {
+    const root = join(folder, 'errand')
+    const write = (path: string, text: string) => {
+      mkdirSync(dirname(join(root, path)), { recursive: true })
+      writeFileSync(join(root, path), text)
+    }
+    write('SKILL.md', skillMd)
+    write('assets/runner.json', card({ schemas: { output: 'assets/out.json' } }))
+    write('assets/out.json', '{}')
+    write('assets/template.md', 'a template')
+    write('references/deep/guide.md', 'a guide')
+    write('references/.secret', 'x')
+    write('.git/config', 'x')
+    write('model.bin', 'x'.repeat(1024 * 1024 + 1))
+    writeFileSync(join(folder, 'outside.md'), 'outside')
+    symlinkSync(join(folder, 'outside.md'), join(root, 'references', 'link.md'))
+    symlinkSync('/etc', join(root, 'etc'))
+
+    const skills = await readSkills(folder)
+
+    assert.deepEqual(
+      skills.get('errand').files.map(({ path, size }) => [path, size]),
+      [
+        ['assets/template.md', 10],
+        ['references/deep/guide.md', 7],
+      ],
+    )
+    assert.equal((await skills.readFile('errand', 'references/deep/guide.md'))?.toString(), 'a guide')
+    for (const path of [
+      '../outside.md',
+      'references/link.md',
+      'references/.secret',
+      'SKILL.md',
+      'etc/passwd',
+      '',
+      '/etc/passwd',
+    ])
+      assert.equal(await skills.readFile('errand', path), undefined, path)
+    assert.equal(await skills.readFile('nothing', 'a'), undefined)
+    // What became a link since the start is not followed either.
+    rmSync(join(root, 'assets', 'template.md'))
+    symlinkSync(join(folder, 'outside.md'), join(root, 'assets', 'template.md'))
+    assert.equal(await skills.readFile('errand', 'assets/template.md'), undefined)
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
   }
 })
 

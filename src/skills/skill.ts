@@ -6,6 +6,7 @@ import { z } from 'zod'
 import type { JsonValue } from '../journal/event.ts'
 import { readFrontMatter, textField } from '../kit/front-matter.ts'
 import { schemaBytesMax, schemaProblem } from '../kit/json-schema.ts'
+import { isReadable, type SkillFile } from './skill-files.ts'
 
 export const executionModes = ['auto', 'interactive'] as const
 export type ExecutionMode = (typeof executionModes)[number]
@@ -26,6 +27,8 @@ export type Skill = {
   schemas: { input: JsonSchema | undefined; parameter: JsonSchema | undefined; output: JsonSchema | undefined }
   /** Properties of the input that are uploaded as files. */
   fileInputs: { name: string; required: boolean }[]
+  /** Files that a model may read while it runs the skill: not the instructions, the card and the schemas. */
+  files: SkillFile[]
 }
 
 /** A package, by path; undefined where it has no such file. */
@@ -51,7 +54,7 @@ const textBytesMax = 256 * 1024
 /** Throws an Error whose message says what is wrong with the package. `strict`: as an uploaded one has to be. */
 export async function readSkill(
   read: PackageReader,
-  { folder, strict }: { folder: string; strict: boolean },
+  { folder, strict, files = [] }: { folder: string; strict: boolean; files?: readonly SkillFile[] },
 ): Promise<Skill> {
   const source = await read('SKILL.md')
   if (source === undefined) throw new Error('there is no SKILL.md')
@@ -85,6 +88,9 @@ export async function readSkill(
     return await readSchema(read, kind, path)
   }
   const schemas = { input: await schema('input'), parameter: await schema('parameter'), output: await schema('output') }
+  const apart = new Set(
+    ['SKILL.md', 'assets/runner.json', ...Object.values(card.schemas ?? {})].filter((path) => path !== undefined),
+  )
   return {
     id: card.id,
     name: card.name ?? name,
@@ -96,6 +102,7 @@ export async function readSkill(
     unsupportedEngines,
     schemas,
     fileInputs: fileInputsOf(schemas.input),
+    files: files.filter(({ path, size }) => isReadable(path, size, apart)),
   }
 }
 

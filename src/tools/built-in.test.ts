@@ -18,7 +18,12 @@ function setUp() {
       return [...rows.values()].filter((row) => row.owner === search[0])
     },
   }
-  const jobFiles = { readInput: () => Promise.resolve(undefined), putArtifact: () => Promise.resolve() }
+  const jobFiles = {
+    readInput: () => Promise.resolve(undefined),
+    putArtifact: () => Promise.resolve(),
+    listSkillFiles: () => Promise.resolve([]),
+    readSkillFile: () => Promise.resolve(undefined),
+  }
   const registry = createToolRegistry(createBuiltInTools({ clock: manualClock(), notes, jobFiles, feishu: {} }))
   return { registry, rows, searches, get: (name: string) => registry.get(name)! }
 }
@@ -43,6 +48,8 @@ test('reading tools are never confirmed and writing tools always are', () => {
       ['search_notes', 'read', 'never'],
       ['ask_user', 'read', 'never'],
       ['read_job_file', 'read', 'never'],
+      ['list_skill_files', 'read', 'never'],
+      ['read_skill_file', 'read', 'never'],
       ['save_artifact', 'idempotent', 'never'],
     ],
   )

@@ -1,13 +1,17 @@
-// The tools of jobs: asking a person, reading what was uploaded, keeping what was made.
-// Files are blobs of the run, so a path names nothing on any disk.
+// The tools of jobs: asking a person, reading what was uploaded and what the skill brings,
+// keeping what was made. A path is a name on a list of the run, and is never resolved.
 
 import type { JsonValue } from '../journal/event.ts'
+import { cutText } from '../kit/cut-text.ts'
 import { type Question, questionStyles, type Tool } from './tool.ts'
 
 export interface JobFiles {
   /** Undefined: there is no such file. */
   readInput(runId: string, path: string): Promise<Uint8Array | undefined>
   putArtifact(runId: string, path: string, text: string): Promise<void>
+  listSkillFiles(runId: string): Promise<{ path: string; size: number }[]>
+  /** Undefined: the skill has no such file. */
+  readSkillFile(runId: string, path: string): Promise<Uint8Array | undefined>
 }
 
 const readTimeoutMs = 30_000
@@ -16,7 +20,7 @@ const artifactCharsMax = 1024 * 1024
 const pathCharsMax = 200
 
 export function createJobTools(files: JobFiles): Tool[] {
-  return [askUser, readJobFile(files), saveArtifact(files)]
+  return [askUser, readJobFile(files), listSkillFiles(files), readSkillFile(files), saveArtifact(files)]
 }
 
 type Asked = {
@@ -106,6 +110,75 @@ function readJobFile(files: JobFiles): Tool {
       const text = new TextDecoder().decode(body)
       if (text.includes('\0')) return { ok: false, output: null, summary: `${path} is not a text file.` }
       return { ok: true, output: text, summary: `Read ${path} (${body.length} bytes)`, paths: [path], modified: false }
+    },
+  }
+}
+
+function listSkillFiles(files: JobFiles): Tool {
+  return {
+    name: 'list_skill_files',
+    description: 'List the files of the skill that this job runs, with their sizes in bytes.',
+    effect: 'read',
+    confirm: 'never',
+    audience: 'jobs_with_skill_files',
+    inputSchema: { type: 'object', properties: {}, additionalProperties: false },
+    timeoutMs: readTimeoutMs,
+    outputCharsMax,
+    describe: () => 'List the files of the skill',
+    async run(_input, { runId }) {
+      const found = await files.listSkillFiles(runId)
+      return { ok: true, output: found, summary: `${found.length} files.` }
+    },
+  }
+}
+
+/** What one call reads of a file; the model goes on with `from`. Larger pages would push the rest out of its memory. */
+const pageChars = 20_000
+
+function readSkillFile(files: JobFiles): Tool {
+  return {
+    name: 'read_skill_file',
+    description:
+      'Read a text file of the skill that this job runs, for example references/guide.md. ' +
+      `At most ${pageChars} characters at a time; the end of the answer says how to read on.`,
+    effect: 'read',
+    confirm: 'never',
+    audience: 'jobs_with_skill_files',
+    inputSchema: {
+      type: 'object',
+      properties: {
+        path: { type: 'string', minLength: 1, maxLength: 300 },
+        from: { type: 'integer', minimum: 0, description: 'The first character to read; 0 if it is not given.' },
+      },
+      required: ['path'],
+      additionalProperties: false,
+    },
+    timeoutMs: readTimeoutMs,
+    outputCharsMax,
+    describe: (input) => `Read ${(input as { path: string }).path} of the skill`,
+    async run(input, { runId }) {
+      const { path: given, from = 0 } = input as { path: string; from?: number }
+      const path = given.replace(/^\.\//, '')
+      const body = await files.readSkillFile(runId, path)
+      if (body === undefined) {
+        return {
+          ok: false,
+          output: null,
+          summary: `The skill has no file ${path}. list_skill_files names those it has.`,
+        }
+      }
+      const text = new TextDecoder().decode(body)
+      if (text.includes('\0')) return { ok: false, output: null, summary: `${path} is not a text file.` }
+      const page = cutText(text.slice(from, from + pageChars + 1), pageChars)[0] ?? ''
+      const left = text.length - from - page.length
+      const rest = left > 0 ? `\n[${left} more characters: read on with from ${from + page.length}]` : ''
+      return {
+        ok: true,
+        output: page + rest,
+        summary: `Read ${path} (${body.length} bytes)`,
+        paths: [path],
+        modified: false,
+      }
     },
   }
 }

@@ -39,8 +39,8 @@ export type Question = {
   fields: string[]
 }
 
-/** Which runs a tool is offered to: all; jobs; jobs that may ask a person; jobs that came with files or an uploaded skill. */
-export type Audience = 'all' | 'jobs' | 'interactive_jobs' | 'jobs_with_files'
+/** Which runs a tool is offered to: all; jobs; jobs that may ask a person; jobs with uploaded files; jobs whose skill has files. */
+export type Audience = 'all' | 'jobs' | 'interactive_jobs' | 'jobs_with_files' | 'jobs_with_skill_files'
 
 export type Confirm = 'never' | 'always' | ((input: JsonValue) => 'never' | 'always')
 

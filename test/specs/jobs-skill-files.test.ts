@@ -1,0 +1,96 @@
+// The further files of a skill (references, templates): the model is told their names, lists
+// and reads them with its tools, and reaches nothing else. The same for both families.
+
+import assert from 'node:assert/strict'
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { after, before, test } from 'node:test'
+import { calls, type House, type Json, messagesOf, says, someone, startHouse } from '../support/house.ts'
+import { errand, families, type Family, type Job, jobOf, skillsFolder, upload, zipped } from '../support/jobs.ts'
+
+let house: House
+const folder = skillsFolder()
+const done = '{"done":true}'
+// The first page would end in the middle of the emoji.
+const long = `${'x'.repeat(19_999)}🙂${'x'.repeat(9_999)}`
+const files = { 'references/guide.md': 'Hop twice.', 'references/long.md': long, 'logo.png': '\0PNG' }
+
+before(async () => {
+  for (const [path, text] of Object.entries(files)) {
+    mkdirSync(join(folder, 'errand', 'references'), { recursive: true })
+    writeFileSync(join(folder, 'errand', path), text)
+  }
+  house = await startHouse({ POLYLOG_SKILLS_DIR: folder })
+})
+
+after(async () => {
+  await house.close()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+async function run(family: Family, user: string): Promise<Job> {
+  const body = family === 'jobs' ? { skill_id: 'errand', input: { what: user } } : { input: { what: user } }
+  const created = await house.call('POST', `/v1/${family}`, { user, body })
+  const job = jobOf(house, family, user, String(created.body.request_id))
+  if (family === 'temp-skill-runs') {
+    const sent = await upload(house, job.path, user, { skill_package: zipped(errand(files)) })
+    assert.equal(sent.status, 200, sent.text)
+  }
+  return job
+}
+
+for (const family of families) {
+  test(`a model reads the files of its skill, and nothing else (${family})`, async () => {
+    const user = someone()
+    const wanted: [tool: string, input: Json, told: RegExp][] = [
+      ['list_skill_files', {}, /"references\/guide\.md","size":10/],
+      ['read_skill_file', { path: 'references/guide.md' }, /^Hop twice\.$/],
+      ['read_skill_file', { path: './references/guide.md' }, /^Hop twice\.$/],
+      [
+        'read_skill_file',
+        { path: 'references/long.md' },
+        /^x{19999}\n\[10001 more characters: read on with from 19999\]$/,
+      ],
+      ['read_skill_file', { path: 'references/long.md', from: 19_999 }, /^🙂x{9999}$/],
+      ['read_skill_file', { path: 'references/long.md', from: 900_000 }, /^$/],
+      ['read_skill_file', { path: 'logo.png' }, /not a text file/],
+      ['read_skill_file', { path: '../needs-file/SKILL.md' }, /has no file/],
+      ['read_skill_file', { path: 'references/../../picky/SKILL.md' }, /has no file/],
+      ['read_skill_file', { path: '/etc/passwd' }, /has no file/],
+      ['read_skill_file', { path: 'assets/runner.json' }, /has no file/],
+      ['read_skill_file', { path: 'x'.repeat(301) }, /do not fit|301|longer|fewer|300/],
+      ['read_skill_file', { path: 'a', from: -1 }, /do not fit|minimum|>= 0|less/],
+    ]
+    await house.provider.script([...wanted.map(([tool, input]) => calls([tool, input])), says(done)], user)
+
+    const job = await run(family, user)
+    await job.reaches('succeeded')
+
+    const asked = await house.asked(user)
+    assert.equal(asked.length, wanted.length + 1)
+    for (const [index, [tool, input, told]] of wanted.entries())
+      assert.match(
+        String(messagesOf(asked[index + 1]).at(-1)?.content),
+        told,
+        `${tool} ${JSON.stringify(input).slice(0, 80)}`,
+      )
+    const system = String(messagesOf(asked[0])[0]?.content)
+    assert.match(system, /# Files of the skill[\s\S]*- references\/guide\.md \(10 bytes\)/)
+    assert.doesNotMatch(system, /runner\.json|output\.json/)
+  })
+}
+
+test('a skill without further files has no such tools, and neither has a chat', async () => {
+  const user = someone()
+  const created = await house.call('POST', '/v1/jobs', { user, body: { skill_id: 'plain', input: { what: user } } })
+  await jobOf(house, 'jobs', user, String(created.body.request_id)).reaches('succeeded')
+  await house.chatToEnd(user, `chat ${user}`)
+
+  for (const request of await house.asked(user)) {
+    const names = ((request.body as Json).tools as Json[]).map((tool) => tool.function.name)
+    assert.deepEqual(
+      names.filter((name) => String(name).includes('skill_file')),
+      [],
+    )
+  }
+})
