@@ -35,7 +35,7 @@ async function compared(): Promise<ComparisonRow> {
 }
 
 const texts = async (row: ComparisonRow) =>
-  (await rig.store.listMessages(row.conversationId, { limit: 10 })).map((message) => message.content)
+  (await rig.store.listMessages(row.conversationId, { limit: 10 })).rows.map((message) => message.content)
 
 describe('the sides', () => {
   it('are drawn for each comparison, and the run of the first side is always made first', async () => {

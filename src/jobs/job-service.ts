@@ -91,7 +91,7 @@ export class JobService {
     family: JobFamily,
     page: { status?: RunStatus[]; skillId?: string; before?: string; limit: number },
   ): Promise<RunRow[]> {
-    return await this.parts.store.listRuns({ owner, family, ...page })
+    return (await this.parts.store.listRuns({ owner, family, ...page })).rows
   }
 
   /** Removes the ended jobs of an owner, a bounded number in each commit. Jobs that go on are left alone. */

@@ -94,7 +94,7 @@ describe('an answer asked for again', () => {
       await ask(rig, { regenerate: true })
 
       assert.deepEqual(asText(prompts[2] ?? []), ['user: first'])
-      assert.deepEqual(short(await rig.store.listMessages(await named(rig, 'c'), { limit: 100 })), [
+      assert.deepEqual(short((await rig.store.listMessages(await named(rig, 'c'), { limit: 100 })).rows), [
         'user: first (active)',
         'assistant: Three. (active)',
       ])
@@ -111,7 +111,7 @@ describe('an answer asked for again', () => {
         const failed = await ask(rig, { regenerate: true })
 
         assert.equal((await rig.store.readRun(failed))?.status, 'failed')
-        assert.deepEqual(short(await rig.store.listMessages(await named(rig, 'c'), { limit: 100 })), [
+        assert.deepEqual(short((await rig.store.listMessages(await named(rig, 'c'), { limit: 100 })).rows), [
           'user: first (active)',
           'assistant: One. (active)',
         ])
@@ -254,7 +254,7 @@ describe('runs that start together', () => {
       const [a, b] = await rig.service.startTogether([request, { ...request, variant: 'shadow' }])
 
       assert.equal(a?.run.conversationId, b?.run.conversationId)
-      assert.equal((await rig.store.listConversations('ada', { limit: 10 })).length, 1)
+      assert.equal((await rig.store.listConversations('ada', { limit: 10 })).rows.length, 1)
       for (const { run } of [a!, b!]) await rig.until(run.id, ended)
     })
   })

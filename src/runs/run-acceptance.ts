@@ -253,7 +253,7 @@ export class RunAcceptance {
 
   private async newQuestion(request: StartRequest, place: Place, at: number): Promise<Question> {
     const { store, ids } = this.parts
-    const hasHistory = place.exists && (await store.listMessages(place.id, { limit: 1 })).length > 0
+    const hasHistory = place.exists && (await store.listMessages(place.id, { limit: 1 })).rows.length > 0
     const imported = hasHistory ? [] : request.earlier
     const messages = [...imported, { role: 'user' as const, content: request.input }].map((message): MessageRow => ({
       id: ids(),

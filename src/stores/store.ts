@@ -231,6 +231,9 @@ export type RunWrite = {
   dropBlobs?: string
 }
 
+/** One page of a list. `more`: there are rows beyond it, left out because of the limit or because the page has enough text. */
+export type RowPage<Row> = { rows: Row[]; more: boolean }
+
 export type EventPage = {
   events: RunEvent[]
   /** Stored rows in this page that no longer parse or fit; they are left out of `events`. */
@@ -371,7 +374,7 @@ export interface Store {
   requestCancel(runId: string, cancel: CancelRequest): Promise<RunRow | undefined>
   readRun(runId: string): Promise<RunRow | undefined>
   /** Newest first. */
-  listRuns(filter: RunFilter): Promise<RunRow[]>
+  listRuns(filter: RunFilter): Promise<RowPage<RunRow>>
   /** Unfinished runs of a conversation, oldest first. */
   openRuns(conversationId: string): Promise<RunRow[]>
   findIdempotent(owner: string, route: string, key: string): Promise<{ runId: string; fingerprint: string } | undefined>
@@ -392,8 +395,10 @@ export interface Store {
     conversationId?: string
     status?: InteractionStatus[]
     kind?: InteractionRow['kind']
+    /** Those before this one. */
+    before?: string
     limit: number
-  }): Promise<InteractionRow[]>
+  }): Promise<RowPage<InteractionRow>>
   interactionsOf(runId: string): Promise<InteractionRow[]>
   /**
    * Pending → decided, once: only while the row is pending and (unless the decision is `expired` or `auto_decided`) its deadline lies
@@ -409,12 +414,12 @@ export interface Store {
   /** The one that was created as `unnamed` last. */
   newestUnnamedConversation(owner: string): Promise<ConversationRow | undefined>
   /** Last used first: in the order of what happened, not of `updatedAt`, since the clock may be set. */
-  listConversations(owner: string, page: { limit: number; before?: { id: string } }): Promise<ConversationRow[]>
+  listConversations(owner: string, page: { limit: number; before?: { id: string } }): Promise<RowPage<ConversationRow>>
   /** The one with the newest message first (one without any counts as new when it was made). */
   listConversationsByLastMessage(
     owner: string,
     page: { limit: number; before?: { id: string } },
-  ): Promise<ConversationRow[]>
+  ): Promise<RowPage<ConversationRow>>
   /** Of the conversations whose id begins with `prefix`: how many there are, and in how many a run has not ended. */
   countConversations(prefix: string): Promise<{ total: number; active: number }>
   renameConversation(id: string, title: string | null, at: number): Promise<ConversationRow | undefined>
@@ -427,8 +432,10 @@ export interface Store {
   listMessages(
     conversationId: string,
     page: { limit: number; before?: { id: string } | { createdAt: number } },
-  ): Promise<MessageRow[]>
+  ): Promise<RowPage<MessageRow>>
   readMessage(id: string): Promise<MessageRow | undefined>
+  /** As `allMessages`, a page at a time: the newest ones before the message `before`, ascending. */
+  pageOfAllMessages(conversationId: string, page: { limit: number; before?: string }): Promise<RowPage<MessageRow>>
   /** Messages in any state, also assistant rows without text, in the order of their turns; the newest `limit` of them, ascending. */
   allMessages(conversationId: string, filter: { limit: number; runId?: string }): Promise<MessageRow[]>
   /** All of them or none; ids that nobody has are left out. */

@@ -219,7 +219,7 @@ export function acceptContract(open: OpenStore): void {
         )
 
         assert.equal(outcomes.filter(({ status }) => status === 'fulfilled').length, 1)
-        assert.equal((await store.listConversations(owner, { limit: 10 })).length, 1)
+        assert.equal((await store.listConversations(owner, { limit: 10 })).rows.length, 1)
       }),
     )
 

@@ -226,7 +226,7 @@ export function claimContract(open: OpenStore): void {
         await store.append(write(run, 1, { run: { status: 'waiting_user', wakeAt: start + 9000, release: true } }))
 
         assert.deepEqual(ids(await claim(store, { now: start + 5 })), ['r'])
-        const [again] = await store.listRuns({ owner, limit: 1 })
+        const [again] = (await store.listRuns({ owner, limit: 1 })).rows
         await store.append(write(again!, 1, { run: { wakeAt: start + 9000, release: true } }))
         assert.deepEqual(await claim(store, { now: start + 8999 }), [])
       }),
@@ -244,13 +244,13 @@ export function claimContract(open: OpenStore): void {
         await store.append(write(run, 1, { events: [delta(2)], run: { status: 'running' } }))
         await store.append(write(run, 2, { events: [delta(3)] }))
 
-        assert.deepEqual(ids(await store.listRuns({ owner, limit: 10 })), ['r3', 'r2', 'r1'])
-        assert.equal((await store.listRuns({ owner, limit: 1 }))[0]?.lastSeq, 3)
-        assert.deepEqual(ids(await store.listRuns({ owner, limit: 1, before: 'r3' })), ['r2'])
-        assert.deepEqual(ids(await store.listRuns({ owner, limit: 10, conversationId: 'c' })), ['r2', 'r1'])
-        assert.deepEqual(ids(await store.listRuns({ owner, limit: 10, status: ['running', 'failed'] })), ['r3'])
-        assert.deepEqual(await store.listRuns({ owner, limit: 10, status: [] }), [])
-        assert.deepEqual(await store.listRuns({ owner, limit: 10, family: 'jobs' }), [])
+        assert.deepEqual(ids((await store.listRuns({ owner, limit: 10 })).rows), ['r3', 'r2', 'r1'])
+        assert.equal((await store.listRuns({ owner, limit: 1 })).rows[0]?.lastSeq, 3)
+        assert.deepEqual(ids((await store.listRuns({ owner, limit: 1, before: 'r3' })).rows), ['r2'])
+        assert.deepEqual(ids((await store.listRuns({ owner, limit: 10, conversationId: 'c' })).rows), ['r2', 'r1'])
+        assert.deepEqual(ids((await store.listRuns({ owner, limit: 10, status: ['running', 'failed'] })).rows), ['r3'])
+        assert.deepEqual((await store.listRuns({ owner, limit: 10, status: [] })).rows, [])
+        assert.deepEqual((await store.listRuns({ owner, limit: 10, family: 'jobs' })).rows, [])
         assert.deepEqual(await store.countRuns(), { queued: 3, running: 1 })
         assert.equal(await store.readRun('nobody'), undefined)
       }),

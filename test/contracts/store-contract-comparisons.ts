@@ -50,7 +50,8 @@ export function comparisonContract(open: OpenStore): void {
     await store.createComparison(comparison('x', { state: 'ready', messageA: 'ma', messageB: 'mb', ...changes }), [])
   }
 
-  const active = async (store: Store) => (await store.listMessages('c', { limit: 10 })).map((row) => row.id).toSorted()
+  const active = async (store: Store) =>
+    (await store.listMessages('c', { limit: 10 })).rows.map((row) => row.id).toSorted()
 
   describe('comparisons', () => {
     test(

@@ -37,9 +37,9 @@ export function conversationContract(open: OpenStore): void {
         }
         await store.createConversation({ id: 'theirs', owner: 'bob', title: null, createdAt: start, updatedAt: start })
 
-        const first = await store.listConversations(owner, { limit: 2 })
-        const second = await store.listConversations(owner, { limit: 2, before: first[1]! })
-        const third = await store.listConversations(owner, { limit: 2, before: second[1]! })
+        const first = (await store.listConversations(owner, { limit: 2 })).rows
+        const second = (await store.listConversations(owner, { limit: 2, before: first[1]! })).rows
+        const third = (await store.listConversations(owner, { limit: 2, before: second[1]! })).rows
 
         assert.deepEqual([ids(first), ids(second), ids(third)], [['e', 'd'], ['c', 'b'], ['a']])
       }),
@@ -50,17 +50,17 @@ export function conversationContract(open: OpenStore): void {
       opened(async ({ store }) => {
         await store.accept(inConversation('r1', 'first', 'absent', { claim: claimNow }))
         await store.createConversation({ id: 'second', owner, title: null, createdAt: start + 9, updatedAt: start + 9 })
-        assert.deepEqual(ids(await store.listConversations(owner, { limit: 9 })), ['second', 'first'])
+        assert.deepEqual(ids((await store.listConversations(owner, { limit: 9 })).rows), ['second', 'first'])
 
         const run = await store.readRun('r1')
         await store.append(write(run!, 1, { touchConversationAt: start - 1000 }))
-        assert.deepEqual(ids(await store.listConversations(owner, { limit: 9 })), ['first', 'second'])
+        assert.deepEqual(ids((await store.listConversations(owner, { limit: 9 })).rows), ['first', 'second'])
         await store.renameConversation('second', 'a name', start - 2000)
-        assert.deepEqual(ids(await store.listConversations(owner, { limit: 9 })), ['second', 'first'])
+        assert.deepEqual(ids((await store.listConversations(owner, { limit: 9 })).rows), ['second', 'first'])
         const used = inConversation('r2', 'first', 'present', { expectBehind: 'r1' })
         await store.accept({ ...used, run: { ...used.run, createdAt: start - 3000 } })
 
-        const [last, before] = await store.listConversations(owner, { limit: 9 })
+        const [last, before] = (await store.listConversations(owner, { limit: 9 })).rows
         assert.deepEqual([last?.id, last?.updatedAt, before?.id], ['first', start - 3000, 'second'])
       }),
     )
@@ -80,7 +80,7 @@ export function conversationContract(open: OpenStore): void {
         assert.deepEqual([renamed?.updatedAt, renamed?.lastMessageAt], [start + 100, start + 5])
         assert.equal((await store.readConversation('c'))?.lastMessageAt, start + 5)
         assert.equal((await store.readConversation('empty'))?.lastMessageAt, null)
-        const listed = await store.listConversations(owner, { limit: 9 })
+        const listed = (await store.listConversations(owner, { limit: 9 })).rows
         assert.deepEqual(
           listed.map((row) => [row.id, row.lastMessageAt]),
           [
@@ -120,7 +120,7 @@ export function conversationContract(open: OpenStore): void {
         await store.createConversation({ id: 'e', owner, title: null, createdAt: start + 4, updatedAt: start + 90 })
 
         for await (const from of beforeAndAfter(store, reopen)) {
-          const list = await from.listConversationsByLastMessage(owner, { limit: 9 })
+          const list = (await from.listConversationsByLastMessage(owner, { limit: 9 })).rows
           assert.deepEqual(
             list.map(({ id, lastMessageAt }) => [id, lastMessageAt === null ? null : lastMessageAt - start]),
             [
@@ -129,7 +129,7 @@ export function conversationContract(open: OpenStore): void {
               ['d', 0],
             ],
           )
-          const rest = await from.listConversationsByLastMessage(owner, { limit: 9, before: list[0]! })
+          const rest = (await from.listConversationsByLastMessage(owner, { limit: 9, before: list[0]! })).rows
           assert.deepEqual(ids(rest), ['e', 'd'])
         }
       }),
@@ -250,7 +250,7 @@ export function conversationContract(open: OpenStore): void {
           }),
         )
         const page = async (limit: number, before?: { createdAt: number } | { id: string }) =>
-          ids(await store.listMessages('c', before === undefined ? { limit } : { limit, before }))
+          ids((await store.listMessages('c', before === undefined ? { limit } : { limit, before })).rows)
 
         assert.deepEqual(await page(2), ['m5', 'm4'])
         assert.deepEqual(await page(100), ['m1', 'm3', 'm2', 'm5', 'm4'])
@@ -260,7 +260,49 @@ export function conversationContract(open: OpenStore): void {
         assert.deepEqual(await page(2, { createdAt: start + 2 }), ['m1'])
         assert.deepEqual(await page(2, { createdAt: start + 3 }), ['m2', 'm4'])
         assert.deepEqual(await page(2, { createdAt: start + 1 }), [])
-        assert.deepEqual(await store.listMessages('nowhere', { limit: 2 }), [])
+        assert.deepEqual((await store.listMessages('nowhere', { limit: 2 })).rows, [])
+      }),
+    )
+
+    test(
+      'end where they have text enough, hold one message at least, and together hold every message once',
+      opened(async ({ store }) => {
+        const megabyte = 'x'.repeat(1024 * 1024)
+        const rows = Array.from({ length: 12 }, (_, at) => message(`m${at}`, 'c', { content: megabyte }))
+        rows.push(message('huge', 'c', { content: megabyte.repeat(6) }), message('last', 'c'))
+        await store.accept(inConversation('r', 'c', 'absent', { messages: rows }))
+        for (const read of [
+          (before?: string) =>
+            store.listMessages('c', { limit: 100, ...(before === undefined ? {} : { before: { id: before } }) }),
+          (before?: string) =>
+            store.pageOfAllMessages('c', { limit: 100, ...(before === undefined ? {} : { before }) }),
+        ]) {
+          const pages: string[][] = []
+          let before: string | undefined
+          for (;;) {
+            const page = await read(before)
+            pages.unshift(ids(page.rows))
+            before = page.rows[0]?.id
+            if (!page.more) break
+          }
+
+          assert.deepEqual(pages.flat(), ids(rows))
+          assert.deepEqual(pages.at(-1), ['last'])
+          assert.deepEqual(pages.at(-2), ['huge'])
+          assert.ok(pages.every((page) => page.length <= 4))
+        }
+      }),
+    )
+
+    test(
+      'say whether there are more',
+      opened(async ({ store }) => {
+        const rows = ['m1', 'm2', 'm3'].map((id) => message(id, 'c'))
+        await store.accept(inConversation('r', 'c', 'absent', { messages: rows }))
+        const more = async (limit: number) => (await store.listMessages('c', { limit })).more
+
+        assert.deepEqual([await more(2), await more(3), await more(4)], [true, false, false])
+        assert.deepEqual((await store.listMessages('nowhere', { limit: 1 })).rows, { rows: [], more: false })
       }),
     )
 
@@ -279,7 +321,7 @@ export function conversationContract(open: OpenStore): void {
           }),
         )
 
-        assert.deepEqual(ids(await store.listMessages('c', { limit: 10 })), ['shown', 'user'])
+        assert.deepEqual(ids((await store.listMessages('c', { limit: 10 })).rows), ['shown', 'user'])
       }),
     )
   })

@@ -129,10 +129,11 @@ export function interactionContract(open: OpenStore): void {
       opened(async ({ store }) => {
         await parked(store, {}, { kind: 'question' }, { owner: 'bob' }, { status: 'rejected', conversationId: 'c' })
         const list = async (filter: Partial<Parameters<Store['listInteractions']>[0]> = {}) =>
-          (await store.listInteractions({ owner, limit: 10, ...filter })).map((row) => row.id)
+          (await store.listInteractions({ owner, limit: 10, ...filter })).rows.map((row) => row.id)
 
         assert.deepEqual(await list(), ['i4', 'i2', 'i1'])
         assert.deepEqual(await list({ limit: 1 }), ['i4'])
+        assert.deepEqual(await list({ before: 'i4' }), ['i2', 'i1'])
         assert.deepEqual(await list({ status: ['pending'] }), ['i2', 'i1'])
         assert.deepEqual(await list({ kind: 'question' }), ['i2'])
         assert.deepEqual(await list({ conversationId: 'c' }), ['i4'])

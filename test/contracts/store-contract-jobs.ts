@@ -262,7 +262,7 @@ export function jobContract(open: OpenStore): void {
         await store.accept({ ...family('e', 'jobs'), hold: true, claim: null })
         await store.startHeld(starting({ runId: 'e', skillId: 'one', blobs: [] }))
         const list = async (filter: object) =>
-          (await store.listRuns({ owner, limit: 10, ...filter })).map(({ id, skillId }) => `${id} ${skillId}`)
+          (await store.listRuns({ owner, limit: 10, ...filter })).rows.map(({ id, skillId }) => `${id} ${skillId}`)
 
         assert.deepEqual(await list({ family: 'jobs', skillId: 'one' }), ['e one', 'a one'])
         assert.deepEqual(await list({ family: 'jobs', skillId: 'one', before: 'e' }), ['a one'])

@@ -262,7 +262,7 @@ export function turnContract(open: OpenStore): void {
         ])
 
         for await (const found of beforeAndAfter(store, reopen))
-          assert.deepEqual(ids(await found.listMessages('c', { limit: 10 })), ['m2'])
+          assert.deepEqual(ids((await found.listMessages('c', { limit: 10 })).rows), ['m2'])
       }),
     )
   })

@@ -78,7 +78,7 @@ describe('the shape of a body', () => {
   })
 
   test('headers beyond their bound are 431, as JSON', async () => {
-    const answer = await raw(`GET /v1/health HTTP/1.1\r\nhost: x\r\nx-large: ${'x'.repeat(20_000)}\r\n\r\n`)
+    const answer = await raw(`GET /v1/health HTTP/1.1\r\nhost: localhost\r\nx-large: ${'x'.repeat(20_000)}\r\n\r\n`)
 
     assert.match(answer, /^HTTP\/1\.1 431 /)
     assert.match(answer, /"code":"headers_too_large"/)
@@ -134,7 +134,7 @@ describe('a body that is too large is answered', () => {
     for (const connection of ['keep-alive', 'close']) {
       const socket = dial()
       const received = collect(socket)
-      socket.write(`POST /v1/agent/chat HTTP/1.1\r\nhost: x\r\nconnection: ${connection}\r\n`)
+      socket.write(`POST /v1/agent/chat HTTP/1.1\r\nhost: localhost\r\nconnection: ${connection}\r\n`)
       socket.write(`content-type: application/json\r\ncontent-length: ${20 * megabyte.length}\r\n\r\n`)
       socket.pause()
       for (let sent = 0; sent < 20; sent++) await write(socket, megabyte)
@@ -142,7 +142,7 @@ describe('a body that is too large is answered', () => {
       if (connection === 'keep-alive') {
         // The connection is good for another request.
         await received.until(/413/)
-        socket.write('GET /v1/health HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n')
+        socket.write('GET /v1/health HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n')
       }
       await received.closed()
 
@@ -154,7 +154,7 @@ describe('a body that is too large is answered', () => {
 
   test('to a client that asks first: it never sends the body', async () => {
     const answer = await raw(
-      `POST /v1/agent/chat HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\ncontent-type: application/json\r\ncontent-length: ${20 * megabyte.length}\r\n\r\n`,
+      `POST /v1/agent/chat HTTP/1.1\r\nhost: localhost\r\nexpect: 100-continue\r\ncontent-type: application/json\r\ncontent-length: ${20 * megabyte.length}\r\n\r\n`,
     )
 
     assert.match(answer, /^HTTP\/1\.1 413 /)
@@ -166,7 +166,7 @@ describe('a body that is too large is answered', () => {
     const socket = dial()
     const received = collect(socket)
     socket.write(
-      `POST /v1/conversations HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n`,
+      `POST /v1/conversations HTTP/1.1\r\nhost: localhost\r\nexpect: 100-continue\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n`,
     )
     await received.until(/^HTTP\/1\.1 100 Continue\r\n\r\n/)
     socket.write(body)
@@ -178,7 +178,7 @@ describe('a body that is too large is answered', () => {
   test('a client that never stops sending is cut off, and the server goes on', async () => {
     const socket = dial()
     const received = collect(socket)
-    socket.write('POST /v1/agent/chat HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n')
+    socket.write('POST /v1/agent/chat HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n')
     socket.write('transfer-encoding: chunked\r\n\r\n')
     let sent = 0
     const size = `${megabyte.length.toString(16)}\r\n`

@@ -27,7 +27,7 @@ describe('sending', () => {
   test('headers that never end are answered with 408, and the connection is closed', async () => {
     const socket = dialServer(house.polylog.baseUrl)
     const received = collect(socket)
-    socket.write('GET /v1/health HTTP/1.1\r\nhost: x\r\nx-slow: ')
+    socket.write('GET /v1/health HTTP/1.1\r\nhost: localhost\r\nx-slow: ')
     let dripped = 0
     const drip = setInterval(() => {
       dripped += 1
@@ -45,7 +45,9 @@ describe('sending', () => {
     for (const head of ['content-length: 100', 'transfer-encoding: chunked']) {
       const socket = dialServer(house.polylog.baseUrl)
       const received = collect(socket)
-      socket.write(`POST /v1/agent/chat HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n${head}\r\n\r\n`)
+      socket.write(
+        `POST /v1/agent/chat HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n${head}\r\n\r\n`,
+      )
       socket.write(head.startsWith('content') ? '{"input"' : '8\r\n{"input"\r\n')
       await received.closed()
       socket.destroy()
@@ -61,7 +63,7 @@ describe('sending', () => {
     const received = collect(socket)
     await write(
       socket,
-      `POST /v1/conversations HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n`,
+      `POST /v1/conversations HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n`,
     )
     // Longer in all than a pause may be, with no pause that is too long.
     const pieces = 8
@@ -79,7 +81,7 @@ describe('sending', () => {
     const socket = dialServer(house.polylog.baseUrl)
     const received = collect(socket)
     socket.write(
-      'POST /v1/agent/chat HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 100000\r\n\r\n',
+      'POST /v1/agent/chat HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 100000\r\n\r\n',
     )
     const drip = setInterval(() => socket.write(' '), 20)
     await received.closed()
@@ -93,7 +95,7 @@ describe('sending', () => {
     const socket = dialServer(house.polylog.baseUrl)
     await write(
       socket,
-      'POST /v1/agent/chat HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{"inp',
+      'POST /v1/agent/chat HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{"inp',
     )
     socket.destroy()
     for (let round = 0; round < 3; round++) assert.equal((await house.call('GET', '/v1/health')).status, 200)
@@ -124,11 +126,11 @@ test('connections beyond the bound are closed, and room is made when others leav
   try {
     const held = Array.from({ length: 5 }, () => dialServer(small.polylog.baseUrl))
     const answers = held.map((socket) => collect(socket))
-    for (const socket of held) socket.write('GET /v1/health HTTP/1.1\r\nhost: x\r\n\r\n')
+    for (const socket of held) socket.write('GET /v1/health HTTP/1.1\r\nhost: localhost\r\n\r\n')
     await Promise.all(answers.map((answer) => answer.until(/HTTP\/1\.1 200/)))
     const refused = dialServer(small.polylog.baseUrl)
     const nothing = collect(refused)
-    refused.write('GET /v1/health HTTP/1.1\r\nhost: x\r\n\r\n')
+    refused.write('GET /v1/health HTTP/1.1\r\nhost: localhost\r\n\r\n')
     await nothing.closed()
     for (const socket of held) socket.destroy()
     const health = await until('room', async () => {

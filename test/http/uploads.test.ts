@@ -35,7 +35,7 @@ function begin(path: string, user: string, ...headers: string[]): Sending {
   const received = collect(socket)
   const lines = [
     `POST ${path}/upload?userId=${user} HTTP/1.1`,
-    'host: x',
+    'host: localhost',
     'content-type: multipart/form-data; boundary=line',
     ...headers,
   ]
@@ -179,11 +179,12 @@ describe('the form', () => {
       socket.destroy()
     }
     const { path, user } = await waitingJob()
+    const large = Buffer.alloc(fileBytes - 1024)
     const answer = await until('room', async () => {
-      const sent = await upload(house, path, user, { skill_package: zipped(errand()) })
+      const sent = await upload(house, path, user, { skill_package: large, file: large })
       return sent.status === 503 ? undefined : sent
     })
-    assert.equal(answer.status, 200)
+    assert.deepEqual([answer.status, answer.body.code], [400, 'archive_invalid'])
     assert.doesNotMatch(house.polylog.log(), /"level":"error"/)
   })
 })

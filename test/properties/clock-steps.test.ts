@@ -89,7 +89,7 @@ async function play(file: string, clock: ManualClock, setClock: () => void): Pro
     stepOn()
     await rig.until(second.id, (row) => row.endedAt !== null)
     const events = await rig.events(run.id)
-    const messages = (await rig.store.listMessages('c', { limit: 50 })).map(
+    const messages = (await rig.store.listMessages('c', { limit: 50 })).rows.map(
       ({ role, content }) => `${role}: ${content}`,
     )
     return { shape: shapeOf(events), events, paid, complaints: rig.complaints, messages }

@@ -92,13 +92,15 @@ export function runRoutes(server: Server, services: Services): void {
       const { status, limit, before } = request.query
       const conversationId = await conversationFilter(store, userId, request.query.conversationId)
       if (conversationId === null) return []
-      const rows = await store.listRuns({
-        owner: userId,
-        limit,
-        ...(conversationId === undefined ? {} : { conversationId }),
-        ...(status === undefined ? {} : { status: statusesOf(status) }),
-        ...(before === undefined ? {} : { before }),
-      })
+      const rows = (
+        await store.listRuns({
+          owner: userId,
+          limit,
+          ...(conversationId === undefined ? {} : { conversationId }),
+          ...(status === undefined ? {} : { status: statusesOf(status) }),
+          ...(before === undefined ? {} : { before }),
+        })
+      ).rows
       return rows.map(toRun)
     },
   )

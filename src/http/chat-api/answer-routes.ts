@@ -170,13 +170,15 @@ export function answerRoutes(server: Server, services: Services): void {
       case 'canceled':
         return reply.code(cancelledStatus).send({ error: 'The answer was cancelled.', code: 'cancelled', ...ids })
       case 'waiting_user': {
-        const open = await store.listInteractions({
-          owner,
-          runId: run.id,
-          status: ['pending'],
-          kind: 'confirmation',
-          limit: 100,
-        })
+        const open = (
+          await store.listInteractions({
+            owner,
+            runId: run.id,
+            status: ['pending'],
+            kind: 'confirmation',
+            limit: 100,
+          })
+        ).rows
         const confirmations = open.map((row) => ({
           confirmation_id: row.id,
           tool_name: row.toolName,

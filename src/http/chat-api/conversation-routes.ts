@@ -164,7 +164,7 @@ export function chatConversationRoutes(server: Server, services: Services): void
   )
 
   async function list(request: FastifyRequest, count: number): Promise<z.infer<typeof listView>> {
-    const rows = await store.listConversationsByLastMessage(clientOf(request, services), { limit: count })
+    const rows = (await store.listConversationsByLastMessage(clientOf(request, services), { limit: count })).rows
     return { conversations: rows.map(toConversation) }
   }
 

@@ -72,14 +72,16 @@ export function confirmationRoutes(server: Server, services: Services): void {
       const owner = callerOf(request, services).userId
       const conversationId = await conversationFilter(store, owner, request.query.conversationId)
       if (conversationId === null) return []
-      const rows = await store.listInteractions({
-        owner,
-        kind: 'confirmation',
-        limit,
-        ...(status === undefined ? {} : { status: storedStatuses[status] ?? [] }),
-        ...(conversationId === undefined ? {} : { conversationId }),
-        ...(runId === undefined ? {} : { runId }),
-      })
+      const rows = (
+        await store.listInteractions({
+          owner,
+          kind: 'confirmation',
+          limit,
+          ...(status === undefined ? {} : { status: storedStatuses[status] ?? [] }),
+          ...(conversationId === undefined ? {} : { conversationId }),
+          ...(runId === undefined ? {} : { runId }),
+        })
+      ).rows
       // `failed` is a confirmed call whose tool failed: the same stored status.
       return rows.filter((row) => status === undefined || confirmationStatus(row) === status).map(toConfirmation)
     },

@@ -60,10 +60,12 @@ export function conversationRoutes(server: Server, services: Services): void {
       const { userId } = callerOf(request, services)
       const last =
         request.query.before === undefined ? undefined : await ownConversation(store, userId, request.query.before)
-      const rows = await store.listConversations(userId, {
-        limit: request.query.limit,
-        ...(last === undefined ? {} : { before: { id: last.id } }),
-      })
+      const rows = (
+        await store.listConversations(userId, {
+          limit: request.query.limit,
+          ...(last === undefined ? {} : { before: { id: last.id } }),
+        })
+      ).rows
       return rows.map(toConversation)
     },
   )
@@ -149,10 +151,12 @@ export function conversationRoutes(server: Server, services: Services): void {
     async (request, reply) => {
       const row = await ownConversation(store, callerOf(request, services).userId, request.params.conversationId)
       const before = request.query.before === undefined ? undefined : await beforeOf(row.id, request.query.before)
-      const rows = await store.listMessages(row.id, {
-        limit: request.query.limit,
-        ...(before === undefined ? {} : { before }),
-      })
+      const rows = (
+        await store.listMessages(row.id, {
+          limit: request.query.limit,
+          ...(before === undefined ? {} : { before }),
+        })
+      ).rows
       reply.header('cache-control', noStore)
       return toMessages(rows, await services.comparisons.undecidedRuns(row.owner, row.id))
     },

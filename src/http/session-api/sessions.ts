@@ -49,7 +49,7 @@ async function findSession(agentId: string, owner: string, { store }: SessionPar
   if (!/^agt-[\w-]{1,100}$/.test(agentId)) return undefined
   const conversation = await findConversation(store, owner, agentId)
   if (conversation === undefined) return undefined
-  const [run] = await store.listRuns({ owner, conversationId: conversation.id, family: sessionFamily, limit: 1 })
+  const [run] = (await store.listRuns({ owner, conversationId: conversation.id, family: sessionFamily, limit: 1 })).rows
   const first = run === undefined ? undefined : (await store.readEvents(run.id, 0, 1)).events[0]
   // No run is kept any more, or none came over this API: the conversation goes on, and this request says how.
   if (first?.type !== 'run.accepted') return { agentId, workspace: undefined, files: [] }

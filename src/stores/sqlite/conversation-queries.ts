@@ -4,6 +4,7 @@ import type { DatabaseSync } from 'node:sqlite'
 import { AppError } from '../../errors/app-error.ts'
 import type { ConversationRow, NewConversation } from '../store.ts'
 import type { Row } from './connection.ts'
+import { readPage } from './row-page.ts'
 import { unfinished } from './run-rows.ts'
 
 /** Word for word as in the index. */
@@ -60,12 +61,14 @@ export function conversationReader(db: DatabaseSync) {
     byName: (owner: string, name: string) => one(byName.get(owner, name)),
     newestUnnamed: (owner: string) => one(newestUnnamed.get(owner)),
     list(owner: string, { limit, before }: { limit: number; before?: { id: string } }) {
-      const rows = before === undefined ? newest.all(owner, limit) : newestBefore.all(owner, before.id, limit)
-      return rows.map(toConversation)
+      return before === undefined
+        ? readPage(newest, [owner], limit, toConversation)
+        : readPage(newestBefore, [owner, before.id], limit, toConversation)
     },
     listByLastMessage(owner: string, { limit, before }: { limit: number; before?: { id: string } }) {
-      const rows = before === undefined ? lastWritten.all(owner, limit) : lastWrittenBefore.all(owner, before.id, limit)
-      return rows.map(toConversation)
+      return before === undefined
+        ? readPage(lastWritten, [owner], limit, toConversation)
+        : readPage(lastWrittenBefore, [owner, before.id], limit, toConversation)
     },
     count(prefix: string) {
       // No id has this character: it ends the range of those that begin with the prefix.

@@ -3,8 +3,9 @@
 import type { DatabaseSync } from 'node:sqlite'
 import type { ErrorValue } from '../../errors/app-error.ts'
 import type { JsonValue } from '../../journal/event.ts'
-import type { Decision, InteractionRow, RunWrite, Store } from '../store.ts'
+import type { Decision, InteractionRow, RowPage, RunWrite, Store } from '../store.ts'
 import { type Row, statementCache, type Value } from './connection.ts'
+import { readPage } from './row-page.ts'
 import { fromJson, toJson } from './run-rows.ts'
 
 function toInteraction(row: Row): InteractionRow {
@@ -50,7 +51,7 @@ export function interactionReader(db: DatabaseSync) {
     ofRun(runId: string): InteractionRow[] {
       return byRun.all(runId).map(toInteraction)
     },
-    list(filter: Parameters<Store['listInteractions']>[0]): InteractionRow[] {
+    list(filter: Parameters<Store['listInteractions']>[0]): RowPage<InteractionRow> {
       const conditions = ['owner = ?']
       const values: Value[] = [filter.owner]
       for (const [column, value] of [
@@ -66,10 +67,12 @@ export function interactionReader(db: DatabaseSync) {
         conditions.push('status IN (SELECT value FROM json_each(?))')
         values.push(JSON.stringify(filter.status))
       }
+      if (filter.before !== undefined) {
+        conditions.push('position < (SELECT position FROM interactions WHERE id = ?)')
+        values.push(filter.before)
+      }
       const sql = `SELECT * FROM interactions WHERE ${conditions.join(' AND ')} ORDER BY position DESC LIMIT ?`
-      return statement(sql)
-        .all(...values, filter.limit)
-        .map(toInteraction)
+      return readPage(statement(sql), values, filter.limit, toInteraction)
     },
   }
 }

@@ -3,8 +3,9 @@
 
 import type { DatabaseSync } from 'node:sqlite'
 import type { JsonValue } from '../../journal/event.ts'
-import type { MessageRow, MessageState } from '../store.ts'
+import type { MessageRow, MessageState, RowPage } from '../store.ts'
 import type { Row } from './connection.ts'
+import { readPage } from './row-page.ts'
 import { fromJson } from './run-rows.ts'
 
 function toMessage(row: Row): MessageRow {
@@ -22,6 +23,10 @@ function toMessage(row: Row): MessageRow {
   }
 }
 
+function ascending<Row>({ rows, more }: RowPage<Row>): RowPage<Row> {
+  return { rows: rows.reverse(), more }
+}
+
 export function messageReader(db: DatabaseSync) {
   const shown = "conversation_id = ? AND state = 'active' AND NOT (role = 'assistant' AND content = '')"
   const inTurns = 'ORDER BY turn DESC, position DESC LIMIT ?'
@@ -33,6 +38,10 @@ export function messageReader(db: DatabaseSync) {
   const byId = db.prepare('SELECT * FROM messages WHERE id = ?')
   const turnOf = db.prepare('SELECT coalesce(turn, position) AS turn FROM runs WHERE id = ?')
   const all = db.prepare(`SELECT * FROM messages WHERE conversation_id = ? ${inTurns}`)
+  const allBefore = db.prepare(
+    `SELECT * FROM messages WHERE conversation_id = ?
+       AND (turn, position) < (SELECT turn, position FROM messages WHERE id = ?) ${inTurns}`,
+  )
   const allOfRun = db.prepare(`SELECT * FROM messages WHERE conversation_id = ? AND run_id = ? ${inTurns}`)
   // Messages without a run came with one all the same: with that turn, and before its own messages.
   const history = db.prepare(
@@ -49,14 +58,16 @@ export function messageReader(db: DatabaseSync) {
     list(
       conversationId: string,
       { limit, before }: { limit: number; before?: { id: string } | { createdAt: number } },
-    ): MessageRow[] {
-      const rows =
-        before === undefined
-          ? newest.all(conversationId, limit)
-          : 'id' in before
-            ? beforeMessage.all(conversationId, before.id, limit)
-            : beforeTime.all(conversationId, before.createdAt, limit)
-      return rows.map(toMessage).reverse()
+    ): RowPage<MessageRow> {
+      if (before === undefined) return ascending(readPage(newest, [conversationId], limit, toMessage))
+      return 'id' in before
+        ? ascending(readPage(beforeMessage, [conversationId, before.id], limit, toMessage))
+        : ascending(readPage(beforeTime, [conversationId, before.createdAt], limit, toMessage))
+    },
+    pageOfAll(conversationId: string, { limit, before }: { limit: number; before?: string }): RowPage<MessageRow> {
+      return before === undefined
+        ? ascending(readPage(all, [conversationId], limit, toMessage))
+        : ascending(readPage(allBefore, [conversationId, before], limit, toMessage))
     },
     all(conversationId: string, { limit, runId }: { limit: number; runId?: string }): MessageRow[] {
       const rows = runId === undefined ? all.all(conversationId, limit) : allOfRun.all(conversationId, runId, limit)

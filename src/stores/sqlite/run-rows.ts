@@ -3,8 +3,9 @@
 import type { DatabaseSync } from 'node:sqlite'
 import type { ErrorValue } from '../../errors/app-error.ts'
 import type { RunStatus } from '../../journal/event.ts'
-import type { RunFilter, RunRow } from '../store.ts'
+import type { RowPage, RunFilter, RunRow } from '../store.ts'
 import { type Row, statementCache, type Value } from './connection.ts'
+import { readPage } from './row-page.ts'
 
 /** Word for word as in the partial indexes. */
 export const unfinished = "status IN ('queued', 'running', 'waiting_user')"
@@ -78,7 +79,7 @@ export function runReader(db: DatabaseSync) {
       const row = byId.get(id)
       return row === undefined ? undefined : toRun(row)
     },
-    list(filter: RunFilter): RunRow[] {
+    list(filter: RunFilter): RowPage<RunRow> {
       const conditions = ['owner = ?']
       const values: Value[] = [filter.owner]
       if (filter.conversationId !== undefined) {
@@ -102,9 +103,7 @@ export function runReader(db: DatabaseSync) {
         values.push(filter.before)
       }
       const sql = `SELECT * FROM runs WHERE ${conditions.join(' AND ')} ORDER BY position DESC LIMIT ?`
-      return statement(sql)
-        .all(...values, filter.limit)
-        .map(toRun)
+      return readPage(statement(sql), values, filter.limit, toRun)
     },
     open(conversationId: string): RunRow[] {
       return openInConversation.all(conversationId).map(toRun)

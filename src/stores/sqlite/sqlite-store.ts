@@ -129,7 +129,11 @@ function storeOf(file: string, queue: CommitQueue, tails: JournalTails, unlock: 
         const run = runs.read(runId)
         return run === undefined ? undefined : current(run)
       }),
-    listRuns: async (filter) => reading(() => runs.list(filter).map(current)),
+    listRuns: async (filter) =>
+      reading(() => {
+        const { rows, more } = runs.list(filter)
+        return { rows: rows.map(current), more }
+      }),
     openRuns: async (conversationId) => reading(() => runs.open(conversationId).map(current)),
     findIdempotent: async (owner, route, key) =>
       reading(() => {
@@ -157,6 +161,7 @@ function storeOf(file: string, queue: CommitQueue, tails: JournalTails, unlock: 
       (await queue.run('renameConversation', { id, title, at })) ?? undefined,
     deleteConversation: async (id) => queue.run('deleteConversation', { id }),
     listMessages: async (conversationId, page) => reading(() => messages.list(conversationId, page)),
+    pageOfAllMessages: async (conversationId, page) => reading(() => messages.pageOfAll(conversationId, page)),
     readMessage: async (id) => reading(() => messages.read(id)),
     allMessages: async (conversationId, filter) => reading(() => messages.all(conversationId, filter)),
     setMessageStates: async (states) => void (await queue.run('setMessageStates', states)),
