@@ -34,7 +34,7 @@ export function messagesRoute(server: Server, services: Services): void {
       const row = await conversationOf(callerOf(request, services).userId, request.query)
       reply.header('cache-control', 'no-store')
       if (row === undefined) return []
-      const { rows } = (await store.listMessages(row.id, { limit: newestMessages })).rows
+      const { rows } = await store.listMessages(row.id, { limit: newestMessages })
       return toMessages(rows, await services.comparisons.undecidedRuns(row.owner, row.id))
     },
   )
