@@ -154,6 +154,7 @@ export async function compose(
       settings: {
         authMode: config.auth.mode,
         pingMs: config.pingMs,
+        onDisconnect: config.onDisconnect,
         uploadBytes: config.limits.uploadBytes,
         fcmpHeartbeatMs: config.fcmpHeartbeatMs,
         sessionHeartbeatMs: config.sessionHeartbeatMs,

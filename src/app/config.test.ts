@@ -43,6 +43,7 @@ test('an empty environment gives the documented defaults', () => {
   assert.equal(config.engine, 'local')
   assert.equal(config.engineFallback, 'local')
   assert.deepEqual([config.pingMs, config.fcmpHeartbeatMs, config.sessionHeartbeatMs], [15_000, 5_000, 2_000])
+  assert.equal(config.onDisconnect, 'continue')
   assert.equal(config.mcpConfigFile, null)
   assert.ok(isAbsolute(config.agentsDir) && existsSync(config.agentsDir))
   assert.deepEqual(config.limits, {
@@ -91,6 +92,7 @@ test('every setting that is given is used', () => {
     OPENCLAW_URL: 'http://claw.example',
     OPENCLAW_TOKEN: 't',
     POLYLOG_PING_MS: '50',
+    POLYLOG_ON_DISCONNECT: 'cancel',
     POLYLOG_WORKSPACE: 'work',
     POLYLOG_BASH: 'confirm',
     POLYLOG_SANDBOX: 'bwrap',
@@ -125,6 +127,7 @@ test('every setting that is given is used', () => {
   assert.equal(config.engine, 'openclaw')
   assert.equal(config.engineFallback, 'none')
   assert.equal(config.pingMs, 50)
+  assert.equal(config.onDisconnect, 'cancel')
   assert.equal(config.workspaceDir, resolve('work'))
   assert.equal(config.bash, 'confirm')
   assert.equal(config.sandbox, 'bwrap')
@@ -155,6 +158,7 @@ test('all problems are reported together, each with its variable, what was given
   const problems = problemsOf({
     PORT: '70000',
     POLYLOG_PING_MS: '1e3',
+    POLYLOG_ON_DISCONNECT: 'maybe',
     POLYLOG_ENGINE: 'remote',
     POLYLOG_TRUST_PROXY: 'maybe',
     OPENAI_BASE_URL: 'api.example',
@@ -165,13 +169,14 @@ test('all problems are reported together, each with its variable, what was given
 
   const said = Object.fromEntries(problems.map((problem) => [problem.variable, problem.message]))
   assert.equal(said['PORT'], 'PORT is "70000"; it must be a whole number from 0 to 65535.')
+  assert.match(said['POLYLOG_ON_DISCONNECT'] ?? '', /"maybe".*continue, cancel/)
   assert.match(said['POLYLOG_PING_MS'] ?? '', /"1e3".*whole number/)
   assert.equal(said['POLYLOG_ENGINE'], 'POLYLOG_ENGINE is "remote"; it must be one of local, openclaw.')
   assert.match(said['POLYLOG_TRUST_PROXY'] ?? '', /the number of proxies/)
   assert.match(said['OPENAI_BASE_URL'] ?? '', /http:\/\/ or https:\/\//)
   assert.match(said['POLYLOG_CORS_ORIGINS'] ?? '', /"https:\/\/a\.example\/path"/)
   assert.match(said['HOST'] ?? '', /without a port/)
-  assert.equal(problems.length, 7)
+  assert.equal(problems.length, 8)
 })
 
 test('a server that others can reach must say whether it is open', () => {

@@ -46,6 +46,8 @@ export type Config = {
   readonly openclawUrl: string | null
   readonly openclawToken: string | null
   readonly pingMs: number
+  /** What a closed connection means for the run that its request started. */
+  readonly onDisconnect: 'continue' | 'cancel'
   /** What clients of the chat API are told to wait for an answer. */
   readonly clientTimeoutMs: number
   readonly fcmpHeartbeatMs: number
@@ -141,6 +143,7 @@ function build(read: SettingReader): Config {
     openclawUrl: read.url('OPENCLAW_URL', ['http', 'https', 'ws', 'wss']),
     openclawToken: read.text('OPENCLAW_TOKEN'),
     pingMs: read.whole('POLYLOG_PING_MS', 15_000, 1, timerMax),
+    onDisconnect: read.oneOf('POLYLOG_ON_DISCONNECT', ['continue', 'cancel']) ?? 'continue',
     clientTimeoutMs: read.whole('POLYLOG_CLIENT_TIMEOUT_MS', 10 * minute, 1000, timerMax),
     fcmpHeartbeatMs: read.whole('POLYLOG_FCMP_HEARTBEAT_MS', 5_000, 1, timerMax),
     sessionHeartbeatMs: read.whole('POLYLOG_SESSION_HEARTBEAT_MS', 2_000, 1, timerMax),

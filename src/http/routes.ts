@@ -36,6 +36,8 @@ export type Services = {
   settings: {
     authMode: 'open' | 'required'
     pingMs: number
+    /** What a closed connection means if the request does not say. */
+    onDisconnect: 'continue' | 'cancel'
     uploadBytes: number
     fcmpHeartbeatMs: number
     sessionHeartbeatMs: number

@@ -55,6 +55,7 @@ const stalledReaderMs = 120_000
 export class Streams {
   private readonly parts: StreamParts
   private readonly open = new Set<SocketStream>()
+  private readonly stopping = new AbortController()
 
   constructor(parts: StreamParts) {
     this.parts = parts
@@ -76,6 +77,7 @@ export class Streams {
     reply.hijack()
     const stream = new SocketStream(reply.raw, source, dialect, options, this.parts.clock)
     this.open.add(stream)
+    if (this.stopping.signal.aborted) stream.stop()
     const closed = this.parts.metrics.streamOpened(dialect.name)
     try {
       reply.raw.writeHead(200, headers as Record<string, string>)
@@ -98,8 +100,14 @@ export class Streams {
     return new Follower(runId, 0, this.parts.store, this.parts.bus, this.parts.clock)
   }
 
+  /** Aborted when the server goes down; for answers that are waited for without a stream. */
+  get ending(): AbortSignal {
+    return this.stopping.signal
+  }
+
   /** The server is going down: every stream ends cleanly, and its client comes back with its cursor. */
   endAll(): void {
+    this.stopping.abort()
     for (const stream of this.open) stream.stop()
   }
 }

@@ -95,6 +95,11 @@ export class RunService {
     return { run: ended, accepted: ended.endedAt === null || ended.status === 'canceled' }
   }
 
+  /** Its client hung up, and that cancels it. While the server goes down connections are closed by us: then it changes nothing. */
+  async clientLeft(runId: string, owner: string): Promise<void> {
+    if (!this.stopped) await this.requestCancel(runId, owner, 'the client disconnected')
+  }
+
   async requestCancel(runId: string, by: string, reason: string | null): Promise<void> {
     const row = await this.parts.store.requestCancel(runId, { by, reason, at: this.parts.clock.now() })
     if (row !== undefined && row.endedAt === null) this.scheduler.cancel(row)

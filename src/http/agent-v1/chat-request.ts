@@ -51,7 +51,9 @@ export const chatBody = z
     onDisconnect: z
       .enum(['continue', 'cancel'])
       .nullish()
-      .describe('Closing the connection is not a cancel unless you say so here.'),
+      .describe(
+        'What closing the connection means for the run: continue or cancel. Nothing: as the server is set up (POLYLOG_ON_DISCONNECT).',
+      ),
   })
   .loose()
   .meta({ id: 'ChatRequest' })

@@ -1,6 +1,7 @@
 // POST /v1/agent/chat: starts a run and streams it (CHAT-030).
 
 import { z } from 'zod'
+import { cancelsOnDisconnect, goneOption } from '../disconnect.ts'
 import { dialectNamed, keepAliveMsOf } from '../formats.ts'
 import { callerOf, errorBody, type Server, type Services, userIdQuery } from '../routes.ts'
 import { startHeaders, startOrResume } from '../start-or-resume.ts'
@@ -8,7 +9,7 @@ import { conversationHeader } from '../views.ts'
 import { chatBody, toStartRequest } from './chat-request.ts'
 
 export function chatRoute(server: Server, services: Services): void {
-  const { runs, streams, settings } = services
+  const { streams, settings } = services
   server.post(
     '/v1/agent/chat',
     {
@@ -46,14 +47,7 @@ export function chatRoute(server: Server, services: Services): void {
         cursor,
         keepAliveMs: keepAliveMsOf(dialect, settings),
         headers: conversationHeader(run.conversationId),
-        ...(started && start.onDisconnect === 'cancel'
-          ? {
-              onGone: () =>
-                void runs
-                  .requestCancel(run.id, userId, 'the client disconnected')
-                  .catch((error: unknown) => request.log.error({ err: error }, 'cancel on disconnect failed')),
-            }
-          : {}),
+        ...goneOption(services, request.log, cancelsOnDisconnect(services, start, started), [run]),
       })
       return reply
     },

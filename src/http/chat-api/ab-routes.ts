@@ -10,6 +10,7 @@ import { fingerprint } from '../../runs/run-acceptance.ts'
 import type { ComparisonRow } from '../../stores/store.ts'
 import { actsAs } from '../caller.ts'
 import { callerOf, type Server, type Services } from '../routes.ts'
+import { cancelsOnDisconnect } from '../disconnect.ts'
 import { startHeaders } from '../start-or-resume.ts'
 import { attachArms } from './ab-stream.ts'
 import { comparisonView, metricsView, toComparison, toMetrics } from './ab-views.ts'
@@ -91,7 +92,7 @@ export function comparisonRoutes(server: Server, services: Services): void {
         configA: given(config_a),
         configB: given(config_b),
       })
-      const cancels = outcome === 'accepted' && start.onDisconnect === 'cancel'
+      const cancels = cancelsOnDisconnect(services, start, outcome === 'accepted')
       return await attachArms(services, request, reply, { row: comparison, dialect, cursor: armsBeginning, cancels })
     },
   )

@@ -6,6 +6,7 @@ import { type ArmCursors, TwoArms } from '../../dialects/chunks/two-arms.ts'
 import type { Dialect } from '../../dialects/dialect.ts'
 import type { ComparisonRow } from '../../stores/store.ts'
 import { checkCursor } from '../cursor.ts'
+import { goneOption } from '../disconnect.ts'
 import type { Services } from '../routes.ts'
 import { conversationHeader } from '../views.ts'
 import { TwoArmSource } from './two-arm-source.ts'
@@ -26,16 +27,11 @@ export async function attachArms(
   reply: FastifyReply,
   { row, dialect, cursor, cancels = false }: Attachment,
 ): Promise<FastifyReply> {
-  const { comparisons, runs, store, streams, settings } = services
+  const { comparisons, store, streams, settings } = services
   const { runA, runB } = await comparisons.arms(row)
   const hasAllOfA = await checkCursor(cursor.a, runA, dialect, store)
   const hasAllOfB = await checkCursor(cursor.b, runB, dialect, store)
   if (hasAllOfA && hasAllOfB) return reply.code(204).send(null)
-  const cancelBoth = async () => {
-    for (const run of [runA, runB]) await runs.requestCancel(run.id, row.owner, 'the client disconnected')
-  }
-  const onGone = () =>
-    void cancelBoth().catch((error: unknown) => request.log.error({ err: error }, 'cancel on disconnect failed'))
   const fold = new TwoArms({ dialect, runs: { a: runA.id, b: runB.id }, comparisonId: row.id, cursor })
   const source = new TwoArmSource(fold, { a: streams.follow(runA.id), b: streams.follow(runB.id) })
   await streams.send(reply, source, dialect, {
@@ -46,7 +42,7 @@ export async function attachArms(
       'x-trace-id-a': runA.id,
       'x-trace-id-b': runB.id,
     },
-    ...(cancels ? { onGone } : {}),
+    ...goneOption(services, request.log, cancels, [runA, runB]),
   })
   return reply
 }

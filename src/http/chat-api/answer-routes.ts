@@ -9,6 +9,7 @@ import { cancelledStatus, statusOfErrorCode } from '../../errors/status.ts'
 import { shownConversationIdOrNull } from '../../kit/conversation-id.ts'
 import type { StartRequest } from '../../runs/start-request.ts'
 import type { RunRow } from '../../stores/store.ts'
+import { cancelsOnDisconnect, goneOption } from '../disconnect.ts'
 import type { Server, Services } from '../routes.ts'
 import { startHeaders, startOrResume } from '../start-or-resume.ts'
 import { conversationHeader } from '../views.ts'
@@ -86,14 +87,7 @@ export function answerRoutes(server: Server, services: Services): void {
         cursor,
         keepAliveMs: settings.pingMs,
         headers: idHeaders(run),
-        ...(started && start.onDisconnect === 'cancel'
-          ? {
-              onGone: () =>
-                void runs
-                  .requestCancel(run.id, owner, 'the client disconnected')
-                  .catch((error: unknown) => request.log.error({ err: error }, 'cancel on disconnect failed')),
-            }
-          : {}),
+        ...goneOption(services, request.log, cancelsOnDisconnect(services, start, started), [run]),
       })
       return reply
     },
@@ -131,16 +125,15 @@ export function answerRoutes(server: Server, services: Services): void {
       )
       const { run, outcome } = await runs.start(start)
       const gone = new AbortController()
+      // Before the run was accepted, perhaps.
+      if (reply.raw.destroyed) gone.abort()
       reply.raw.on('close', () => gone.abort())
-      const settled = await runs.settled(run, { signal: gone.signal, orWaiting: true })
-      if (
-        gone.signal.aborted &&
-        settled.endedAt === null &&
-        outcome === 'accepted' &&
-        start.onDisconnect === 'cancel'
-      ) {
-        await runs.requestCancel(run.id, owner, 'the client disconnected')
-      }
+      const settled = await runs.settled(run, {
+        signal: AbortSignal.any([gone.signal, streams.ending]),
+        orWaiting: true,
+      })
+      if (gone.signal.aborted && cancelsOnDisconnect(services, start, outcome === 'accepted'))
+        await runs.clientLeft(run.id, owner)
       for (const [name, value] of Object.entries(idHeaders(run))) reply.header(name, value)
       return await sendWhole(reply, owner, settled)
     },

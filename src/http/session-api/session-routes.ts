@@ -7,6 +7,7 @@ import { sessionDialect } from '../../dialects/session/session.ts'
 import { fingerprint } from '../../runs/run-acceptance.ts'
 import type { StartRequest } from '../../runs/start-request.ts'
 import type { Caller } from '../caller.ts'
+import { cancelsOnDisconnect, goneOption } from '../disconnect.ts'
 import { keepAliveMsOf } from '../formats.ts'
 import { callerOf, type Server, type Services, userIdQuery } from '../routes.ts'
 import { startHeaders, startOrResume } from '../start-or-resume.ts'
@@ -84,14 +85,7 @@ export function sessionRoutes(server: Server, services: Services): void {
         cursor,
         keepAliveMs: keepAliveMsOf(sessionDialect, settings),
         headers: conversationHeader(run.conversationId),
-        ...(started && start.onDisconnect === 'cancel'
-          ? {
-              onGone: () =>
-                void runs
-                  .requestCancel(run.id, caller.userId, 'the client disconnected')
-                  .catch((error: unknown) => request.log.error({ err: error }, 'cancel on disconnect failed')),
-            }
-          : {}),
+        ...goneOption(services, request.log, cancelsOnDisconnect(services, start, started), [run]),
       })
       return reply
     },
