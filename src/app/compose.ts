@@ -13,7 +13,6 @@ import { createBrowserGuard } from '../http/browser-guard.ts'
 import { createAuthenticator } from '../http/caller.ts'
 import { createMetrics } from '../http/metrics.ts'
 import { buildServer } from '../http/server.ts'
-import { leaveUnknownWhereFollowed } from '../http/session-api/unknown-outcomes.ts'
 import { Streams } from '../http/stream-reply.ts'
 import { type Clock, systemClock } from '../kit/clock.ts'
 import { type Ids, ulidIds } from '../kit/ids.ts'
@@ -34,7 +33,7 @@ import { createToolRegistry } from '../tools/tool-registry.ts'
 import type { SandboxKind } from '../tools/workspace/shell-sandbox.ts'
 import { createWorkspaceTools } from '../tools/workspace/workspace-tools.ts'
 import { createWorkspaces, type WorkspaceFolders } from '../tools/workspace/workspaces.ts'
-import type { ToolRegistry } from '../tools/tool.ts'
+import { sessionDirectories, type ToolRegistry } from '../tools/tool.ts'
 import type { Config } from './config.ts'
 import type { Log } from './log.ts'
 
@@ -119,11 +118,7 @@ export async function compose(
     limits: config.limits,
     log,
     countEvents: (count) => metrics.eventsStored(count),
-    async runParked(runId) {
-      await leaveUnknownWhereFollowed(runId, { store, runs }).catch((error: unknown) =>
-        log.warn({ err: error, runId }, 'a session may wait for a decision'),
-      )
-    },
+    conversationDeletes: (id) => workspaces.remove(`${sessionDirectories}/${id}`),
     async runEnded(family, status, runId) {
       metrics.runEnded(family, status)
       await comparisons.runEnded(family, runId)
@@ -160,6 +155,7 @@ export async function compose(
         sessionHeartbeatMs: config.sessionHeartbeatMs,
         clientTimeoutMs: config.clientTimeoutMs,
         workspaceDir: config.workspaceDir,
+        sharedDirs: config.sharedDirs,
       },
     },
     authenticator: createAuthenticator(config.auth, { clock }),

@@ -53,6 +53,7 @@ export type Config = {
   readonly fcmpHeartbeatMs: number
   readonly sessionHeartbeatMs: number
   readonly workspaceDir: string
+  readonly sharedDirs: readonly string[]
   /** Whether agents may run commands: never, when a person agrees to each, or freely. */
   readonly bash: 'off' | 'confirm' | 'allow'
   readonly sandbox: 'auto' | 'bwrap' | 'unshare' | 'none'
@@ -147,6 +148,7 @@ function build(read: SettingReader): Config {
     clientTimeoutMs: read.whole('POLYLOG_CLIENT_TIMEOUT_MS', 10 * minute, 1000, timerMax),
     fcmpHeartbeatMs: read.whole('POLYLOG_FCMP_HEARTBEAT_MS', 5_000, 1, timerMax),
     sessionHeartbeatMs: read.whole('POLYLOG_SESSION_HEARTBEAT_MS', 2_000, 1, timerMax),
+    sharedDirs: read.list('POLYLOG_SHARED_DIRS'),
     workspaceDir: workspace === null ? join(dataDir, 'workspace') : resolve(workspace),
     bash: read.oneOf('POLYLOG_BASH', ['off', 'confirm', 'allow']) ?? 'off',
     sandbox: read.oneOf('POLYLOG_SANDBOX', ['auto', 'bwrap', 'unshare', 'none']) ?? 'auto',

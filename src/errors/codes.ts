@@ -107,6 +107,7 @@ export const errorCodes = {
   tool_input_invalid: 'upstream',
   tool_outcome_unknown: 'upstream',
   tool_denied: 'upstream',
+  tool_consent_unavailable: 'upstream',
   tool_expired: 'upstream',
   tool_cancelled: 'upstream',
   job_output_invalid: 'upstream',

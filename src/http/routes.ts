@@ -43,6 +43,7 @@ export type Services = {
     sessionHeartbeatMs: number
     clientTimeoutMs: number
     workspaceDir: string
+    sharedDirs: readonly string[]
   }
 }
 

@@ -96,6 +96,8 @@ export const runSpec = z.object({
    * it), so that the data folder can be moved. `ask`: only tools that read.
    */
   workspace: z.object({ dir: id, mode: z.enum(['edit', 'ask']) }).optional(),
+  /** `refuse`: the wire cannot ask a person, so a call that needs consent is answered as not allowed. Absent: the run waits. */
+  consent: z.enum(['refuse']).optional(),
 })
 
 /** What a person is asked. A confirmation belongs to a tool call; a question does not. */

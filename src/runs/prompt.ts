@@ -21,15 +21,26 @@ export type PromptParts = {
   history: MessageRow[]
   input: string
   context: Record<string, unknown> | undefined
+  /** Further instructions of this run: each is a system message after the agent's own. */
+  rules?: readonly string[]
   state: RunState
 }
 
 type Block = { messages: ModelMessage[]; startsTurn: boolean }
 
-export function buildPrompt({ definition, systemPrompt, history, input, context, state }: PromptParts): ModelMessage[] {
+export function buildPrompt({
+  definition,
+  systemPrompt,
+  history,
+  input,
+  context,
+  rules = [],
+  state,
+}: PromptParts): ModelMessage[] {
   const system: ModelMessage[] = [
     { role: 'system', content: systemPrompt ?? renderTemplate(definition.systemTemplate, definition.defaults) },
   ]
+  for (const content of rules) system.push({ role: 'system', content })
   if (context !== undefined && Object.keys(context).length > 0) {
     system.push({ role: 'system', content: `Context given by the application (JSON):\n${sortedJson(context)}` })
   }

@@ -15,6 +15,7 @@ import type { NewEvent } from '../journal/event.ts'
 import { openCalls, openInteractions, type RunState, type StepState, specOf, questionOf } from '../journal/run-state.ts'
 import { elapsedMs, type Timer } from '../kit/clock.ts'
 import type { MessageRow, RunRow } from '../stores/store.ts'
+import { workspaceRules } from './consent.ts'
 import { jobInstructions } from './job-prompt.ts'
 import { runStep } from './model-step.ts'
 import { buildPrompt } from './prompt.ts'
@@ -219,6 +220,7 @@ export class RunLoop {
       history: await this.readHistory(),
       input: accepted?.input ?? '',
       context: spec.context,
+      rules: [workspaceRules(spec, tools)].filter((rule) => rule !== null),
       state: writer.state,
     })
     const offered = tools.map(({ name, description, inputSchema }) => ({ name, description, inputSchema }))
@@ -255,7 +257,6 @@ export class RunLoop {
         activeMs: elapsedMs(this.parts.clock, this.runningSince),
       },
     })
-    await this.parts.runParked?.(this.runId)
     return 'parked'
   }
 

@@ -40,8 +40,8 @@ export type RunParts = {
   limits: RunLimits
   log: RunLog
   countEvents?: (count: number) => void
-  /** Called when a run waits for a person and that is on disk. Must not throw. */
-  runParked?: (runId: string) => Promise<void>
+  /** Called before a conversation is deleted, when none of its runs is under way: what lies beside the database goes first. */
+  conversationDeletes?: (id: string) => Promise<void>
   /** Called when the end is on disk, and waited for: what follows from it is done before the next run of the conversation. */
   runEnded?: (family: string, status: RunStatus, runId: string) => void | Promise<void>
 }

@@ -110,6 +110,7 @@ export class RunService {
     const { store } = this.parts
     const open = await store.openRuns(id)
     await Promise.all(open.map((run) => this.cancel(owner, run.id, 'the conversation was deleted')))
+    await this.parts.conversationDeletes?.(id)
     await store.deleteConversation(id)
   }
 

@@ -36,5 +36,6 @@ export function specFor(
     ...(config?.systemPrompt === undefined ? {} : { systemPrompt: config.systemPrompt }),
     ...(request.variant === undefined ? {} : { variant: request.variant }),
     ...(request.workspace === undefined ? {} : { workspace: request.workspace }),
+    ...(request.consent === undefined ? {} : { consent: request.consent }),
   }
 }

@@ -27,6 +27,8 @@ export type StartRequest = {
   variant?: 'shadow'
   /** Where the run may work on files; `dir` is a name that `Workspaces.open` gave. */
   workspace?: { dir: string; mode: 'edit' | 'ask' }
+  /** `refuse`: the family's wire cannot ask a person; see `RunSpec.consent`. */
+  consent?: 'refuse'
   /** For a conversation that has no title; else its first words are taken. */
   title?: string
   whenBusy: WhenBusy

@@ -11,8 +11,10 @@ import { agentAllowsTool, type AgentCard } from '../agents/agent-definition.ts'
 import type { EventData, JsonValue, NewEvent } from '../journal/event.ts'
 import { type CallState, openInteractions, type RunState, specOf } from '../journal/run-state.ts'
 import type { Decision, InteractionRow } from '../stores/store.ts'
-import type { Question, Tool, ToolRegistry } from '../tools/tool.ts'
+import type { Tool, ToolRegistry } from '../tools/tool.ts'
 import type { Clock } from '../kit/clock.ts'
+import type { CallPlan } from './call-plan.ts'
+import { answerWithoutConsent } from './consent.ts'
 import type { RunParts } from './run-parts.ts'
 import type { RunWriter } from './run-writer.ts'
 import { executeCall } from './tool-execution.ts'
@@ -22,14 +24,6 @@ import { textOf } from './tool-outcome.ts'
 export const autoDecidePolicy = 'engine_judgement'
 
 const summaryCharsMax = 500
-
-export type CallPlan =
-  | { do: 'run'; tool: Tool; input: JsonValue }
-  | { do: 'ask'; outcome: 'unknown' | undefined; prompt: string; question?: Question }
-  /** A person answered: that is the result. */
-  | { do: 'answer'; output: JsonValue }
-  | { do: 'wait' }
-  | { do: 'close'; outcome: 'failed' | 'denied' | 'cancelled' | 'unknown'; code: string; message: string }
 
 export function planCall(call: CallState, tool: Tool | undefined, tools: Pick<ToolRegistry, 'check'>): CallPlan {
   if (call.interactionId !== undefined && call.decision === undefined) return { do: 'wait' }
@@ -183,7 +177,8 @@ export class ToolPhase {
     let number = state.interactions.size
     for (const call of state.calls.values()) {
       if (call.done !== undefined || this.running.has(call.callId)) continue
-      const plan = planCall(call, this.allowed.get(call.name), this.parts.tools)
+      const tool = this.allowed.get(call.name)
+      const plan = answerWithoutConsent(planCall(call, tool, this.parts.tools), specOf(state), tool)
       if (plan.do === 'wait') waiting.push(call)
       else if (plan.do === 'close') events.push(closing(call, plan, this.parts.ids))
       else if (plan.do === 'answer') events.push(answered(call, plan.output, this.parts.ids))

@@ -9,11 +9,20 @@ import { AppError } from '../errors/app-error.ts'
 
 const stringMap = z.record(z.string(), z.string())
 
+const trust = z.strictObject({
+  confirm: z.enum(['never', 'always']).optional(),
+  effect: z.enum(['read', 'idempotent', 'unsafe']).optional(),
+})
+
+/** What the operator says about a server's tools, instead of what they say about themselves. */
+const polylog = trust.extend({ tools: z.record(z.string(), trust).optional() }).optional()
+
 const stdioServer = z.object({
   command: z.string().min(1),
   args: z.array(z.string()).optional(),
   env: stringMap.optional(),
   cwd: z.string().optional(),
+  polylog,
   disabled: z.boolean().optional(),
 })
 
@@ -21,12 +30,14 @@ const httpServer = z.object({
   url: z.url({ protocol: /^https?$/ }),
   type: z.string().optional(),
   headers: stringMap.optional(),
+  polylog,
   disabled: z.boolean().optional(),
 })
 
 export type StdioServerConfig = z.infer<typeof stdioServer>
 export type HttpServerConfig = z.infer<typeof httpServer>
 export type McpServerConfig = StdioServerConfig | HttpServerConfig
+export type McpTrust = z.infer<typeof polylog>
 export type McpConfig = { mcpServers: Record<string, McpServerConfig> }
 
 export async function readMcpConfig(path: string): Promise<McpConfig> {

@@ -1,12 +1,14 @@
 // A tool of an MCP server as one of ours: what its annotations say about its effect,
 // and what its answer is to a model. A tool that says nothing about itself is taken
-// for the worst: unsafe, and confirmed every time.
+// for the worst: unsafe, and confirmed every time. The operator's configuration wins
+// over what a tool says about itself.
 
 import { isDeepStrictEqual } from 'node:util'
 import type { CallToolResult, Tool as McpTool } from '@modelcontextprotocol/client'
 import type { JsonValue } from '../journal/event.ts'
 import { isValueDeeperThan } from '../kit/json-depth.ts'
 import { excerpt, quoted } from './excerpt.ts'
+import type { McpTrust } from './mcp-config.ts'
 import type { McpServer } from './mcp-server.ts'
 import type { Tool, ToolResult } from './tool.ts'
 
@@ -15,15 +17,18 @@ const descriptionCharsMax = 20_000
 /** Deeper structures break what walks them by recursion, such as writing them down as JSON. */
 const structureDepthMax = 100
 
-export function toTool(definition: McpTool, server: McpServer, timeoutMs: number): Tool {
+export function toTool(definition: McpTool, server: McpServer, timeoutMs: number, trust?: McpTrust): Tool {
   const { readOnlyHint, idempotentHint, title: annotatedTitle } = definition.annotations ?? {}
   const title = definition.title ?? annotatedTitle ?? definition.name
-  const effect = readOnlyHint === true ? 'read' : idempotentHint === true ? 'idempotent' : 'unsafe'
+  const claimed = readOnlyHint === true ? 'read' : idempotentHint === true ? 'idempotent' : 'unsafe'
+  const own = trust?.tools?.[definition.name]
+  const effect = own?.effect ?? trust?.effect ?? claimed
   return {
     name: definition.name,
     description: (definition.description ?? title).slice(0, descriptionCharsMax),
     effect,
-    confirm: effect === 'read' ? 'never' : 'always',
+    confirm: own?.confirm ?? trust?.confirm ?? (effect === 'read' ? 'never' : 'always'),
+    howToAllow: `Set "polylog": {"tools": {${JSON.stringify(definition.name)}: {"confirm": "never"}}} for the MCP server ${server.name} in POLYLOG_MCP_CONFIG.`,
     inputSchema: definition.inputSchema,
     timeoutMs,
     // About what a model reads of a page; the whole output is kept beside the journal.

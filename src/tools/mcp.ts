@@ -36,7 +36,10 @@ export async function connectMcpServers(config: McpConfig, options: McpOptions):
         const tools = await server.listTools()
         options.log.info({ server: name, tools: tools.length }, 'An MCP server is connected.')
         if (tools.length === 0) return [missing(name, 'It offers no tools.')]
-        return tools.map((tool) => ({ source: `mcp:${name}`, tool: toTool(tool, server, callTimeoutMs) }))
+        return tools.map((tool) => ({
+          source: `mcp:${name}`,
+          tool: toTool(tool, server, callTimeoutMs, serverConfig.polylog),
+        }))
       } catch (error) {
         return [missing(name, toReason(error))]
       }

@@ -89,6 +89,7 @@ function named(tool: Tool, name: string): Tool {
     description: tool.description,
     effect: tool.effect,
     confirm: tool.confirm,
+    ...(tool.howToAllow === undefined ? {} : { howToAllow: tool.howToAllow }),
     ...(tool.audience === undefined ? {} : { audience: tool.audience }),
     ...(tool.ask === undefined ? {} : { ask: (input: JsonValue) => tool.ask?.(input) as Question }),
     inputSchema: tool.inputSchema,

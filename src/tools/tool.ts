@@ -49,6 +49,8 @@ export interface Tool {
   readonly description: string
   readonly effect: ToolEffect
   readonly confirm: Confirm
+  /** What an operator has to set so that calls need no consent; a sentence. Absent: it cannot be had without. */
+  readonly howToAllow?: string
   /** Absent means all. */
   readonly audience?: Audience
   /** Where it is there, the call asks a person this, and the answer is its result; `run` is not called. */
@@ -65,6 +67,10 @@ export interface Tool {
   run(input: JsonValue, context: ToolContext): Promise<ToolResult>
 }
 
+/** Below the workspace: directories of sessions that named none, and those of single users. Clients cannot name them. */
+export const sessionDirectories = 'sessions'
+export const ownerDirectories = 'owners'
+
 /** The directories that runs may work in, all below the configured workspace. */
 export interface Workspaces {
   /**
@@ -72,6 +78,10 @@ export interface Workspaces {
    * directory where it is missing. Throws `workspace_outside` where it is not inside, or a link leads to it.
    */
   open(asked: string): Promise<string>
+  /** Removes a directory that belongs to one session, with everything in it. One that is not there is fine. */
+  remove(dir: string): Promise<void>
+  /** The names of the directories below this one; none if it is not there. */
+  list(dir: string): Promise<string[]>
 }
 
 export type ToolListing = {

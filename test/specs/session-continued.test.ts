@@ -133,16 +133,20 @@ describe('a session', () => {
     assert.match(JSON.stringify(messagesOf((await house.asked(second))[0])), new RegExp(first))
   })
 
-  test('in mode ask has tools that read and no others, also when a later request says edit', async () => {
+  test('in mode ask has tools that read and no others, until a request says edit', async () => {
     const user = someone()
     const { agentId, request } = await asked(user, user, { mode: 'ask' })
-    const later = await asked(user, someone('later'), { agentId, mode: 'edit' })
+    const silent = await asked(user, someone('silent'), { agentId })
+    const edit = await asked(user, someone('edit'), { agentId, mode: 'edit' })
+    const after = await asked(user, someone('after'), { agentId })
+    const back = await asked(user, someone('back'), { agentId, mode: 'ask' })
 
-    for (const offered of [toolsOffered(request), toolsOffered(later.request)]) {
+    for (const offered of [request, silent.request, back.request].map(toolsOffered)) {
       assert.ok(offered.includes('fs_read') && offered.includes('fs_grep') && offered.includes('lookup'))
       for (const name of ['fs_write', 'fs_edit', 'bash_run', 'todo_write', 'charge', 'remember_note'])
         assert.equal(offered.includes(name), false, name)
     }
+    for (const offered of [edit.request, after.request].map(toolsOffered)) assert.ok(offered.includes('fs_write'))
   })
 
   test('a tool that changes something is refused in mode ask, whatever the model says', async () => {
@@ -198,21 +202,27 @@ describe('a session', () => {
     assert.equal(readFileSync(join(workspace, 'projects/tea/second.txt'), 'utf8'), 'x')
     assert.equal(existsSync(join(workspace, 'projects/coffee')), false)
     const told = JSON.stringify(messagesOf(second.request).filter(({ role }) => role === 'system'))
-    assert.match(told, /leaf\.csv/)
-    assert.doesNotMatch(told, /bean\.csv/)
+    assert.match(told, /bean\.csv/, 'new files count from the request that brings them')
+    assert.doesNotMatch(told, /leaf\.csv/)
+    const silent = someone('silent')
+    const third = await asked(named, silent, { agentId: first.agentId })
+    assert.match(JSON.stringify(messagesOf(third.request)), /bean\.csv/)
   })
 
-  test('can be read, listed and deleted as a conversation', async () => {
+  test('can be read, listed and deleted as a conversation; its own directory goes with it', async () => {
     const user = someone()
+    await script(user, calls(['fs_write', { path: 'mine.txt', content: 'x' }]), says('Done.'))
     const { agentId } = await asked(user, user)
+    assert.ok(existsSync(join(workspace, 'sessions', agentId, 'mine.txt')))
 
     const messages = await house.call('GET', `/v1/conversations/${agentId}/messages`, { user })
     const gone = await house.call('DELETE', `/v1/conversations/${agentId}`, { user })
+    assert.equal(existsSync(join(workspace, 'sessions', agentId)), false)
     const [start] = await sayToEnd(house, user, { message: 'hello', agentId })
 
     assert.deepEqual(
       (messages.body as unknown as Json[]).map(({ role }) => role),
-      ['user', 'assistant'],
+      ['user', 'tool', 'assistant'],
     )
     assert.ok(gone.status < 300)
     assert.equal(start?.isNewSession, true)
@@ -222,7 +232,7 @@ describe('a session', () => {
     const user = someone()
     const later = someone('later')
     await script(user, calls(['charge', { amount: 3 }]), says('Paid.'))
-    const one = await say(house, user, user)
+    const one = await say(house, user, { message: user, consent: 'wait' })
     const { agentId } = await one.waitFor('start')
     const use = await one.waitFor('tool_use')
     await house.reaches(user, one.runId, 'awaiting_input')
@@ -283,7 +293,7 @@ describe('a session whose server dies', () => {
       assert.match(JSON.stringify(told), new RegExp(user))
     }))
 
-  test('killed in the middle of a command: the next message goes on, and the command is never run again', () =>
+  test('killed in the middle of a command: the answer goes on by itself, and the command is never run again', () =>
     mortal(async () => {
       const [user, later] = [someone(), someone('later')]
       const directory = join(folder, 'workspace', 'killed')
@@ -294,7 +304,6 @@ describe('a session whose server dies', () => {
       await until('the command to run', () => (existsSync(join(directory, 'ran.txt')) ? true : undefined))
 
       await killAndRestart()
-      await house.reaches(user, stream.runId, 'awaiting_input')
       const messages = await sayToEnd(house, user, { message: later, agentId })
 
       assert.equal(messages[0]?.isNewSession, false)
@@ -328,13 +337,13 @@ describe('a session whose server dies', () => {
       assert.equal(readFileSync(join(directory, 'ran.txt'), 'utf8'), 'once\n')
     }))
 
-  test('killed in the middle of a command: a person may still decide to run it again', () =>
+  test('killed in the middle of a command: with consent wait a person may decide to run it again', () =>
     mortal(async () => {
       const user = someone()
       const directory = join(folder, 'workspace', 'again')
       const cmd = 'echo once >> ran.txt; test $(wc -l < ran.txt) -gt 1 || sleep 5'
       await house.provider.script([calls(['bash_run', { cmd }, 'c1']), says('Done.')], user)
-      const stream = await say(house, user, { message: user, context: { workingDir: 'again' } })
+      const stream = await say(house, user, { message: user, consent: 'wait', context: { workingDir: 'again' } })
       await until('the command to run', () => (existsSync(join(directory, 'ran.txt')) ? true : undefined))
 
       await killAndRestart()

@@ -226,7 +226,7 @@ describe('4. tool_use and 5. tool_result', () => {
   test('a call that a person refused has a result; its message had said where to decide', async () => {
     const user = someone()
     await script(user, calls(['charge', { amount: 5 }]), says('Then not.'))
-    const stream = await say(house, user, user)
+    const stream = await say(house, user, { message: user, consent: 'wait' })
 
     const use = await stream.waitFor('tool_use')
     const id = /\/v1\/tool-confirmations\/(\S+)/.exec(use.message)?.[1]
@@ -245,7 +245,7 @@ describe('4. tool_use and 5. tool_result', () => {
   test('a call that a person allowed runs once, and its result is a success', async () => {
     const user = someone()
     await script(user, calls(['charge', { amount: 7 }]), says('Paid.'))
-    const stream = await say(house, user, user)
+    const stream = await say(house, user, { message: user, consent: 'wait' })
 
     const use = await stream.waitFor('tool_use')
     const id = /\/v1\/tool-confirmations\/(\S+)/.exec(use.message)?.[1]
@@ -262,7 +262,7 @@ describe('4. tool_use and 5. tool_result', () => {
   test('a call that was cancelled with its run has a result, and done says that it was cancelled', async () => {
     const user = someone()
     await script(user, calls(['charge', { amount: 9 }]))
-    const stream = await say(house, user, user)
+    const stream = await say(house, user, { message: user, consent: 'wait' })
     await stream.waitFor('tool_use')
 
     await house.call('POST', `/v1/agent/runs/${stream.runId}/cancel`, { user })
@@ -371,7 +371,7 @@ describe('7. error and 8. done', () => {
     try {
       const user = someone()
       await script(user, calls(['remember_note', { text: 'x' }], ['no_such_tool', {}]), hangsAfter('So'))
-      const stream = await say(hasty, user, user)
+      const stream = await say(hasty, user, { message: user, consent: 'wait' })
       const use = await stream.waitFor('tool_use', ({ tool }) => tool === 'remember_note')
       const id = /\/v1\/tool-confirmations\/(\S+)/.exec(use.message)?.[1]
       await hasty.call('POST', `/v1/tool-confirmations/${id}/confirm`, { user })
@@ -463,7 +463,7 @@ describe('the request', () => {
       {
         POLYLOG_AUTH: 'required',
         POLYLOG_API_KEYS: `ann=${createHash('sha256').update(key).digest('hex')}`,
-        POLYLOG_RATE_LIMIT: '2',
+        POLYLOG_RATE_LIMIT: '3',
       },
       house.provider,
     )
@@ -472,17 +472,129 @@ describe('the request', () => {
         strict.call('POST', '/api/chat/stream', { body, headers })
       const without = await ask({})
       const wrong = await ask({ 'x-api-key': 'wrong' })
-      const whole = await ask({ 'x-api-key': key }, { message: 'hi', context: { workingDir: '.' } })
+      const others = await ask({ 'x-api-key': key }, { message: 'hi', context: { workingDir: 'sessions/x' } })
+      await ask({ 'x-api-key': key })
       const good = await ask({ 'x-api-key': key })
       const limited = await ask({ 'x-api-key': key })
 
       assert.deepEqual([without.status, without.body.error], [401, 'UNAUTHORIZED'])
       assert.deepEqual([wrong.status, wrong.body.error], [401, 'UNAUTHORIZED'])
-      assert.deepEqual([whole.status, whole.body.error], [400, 'BAD_REQUEST'], 'the directories of others are in it')
+      assert.deepEqual([others.status, others.body.error], [400, 'BAD_REQUEST'], 'the directories of others are in it')
       assert.equal(good.status, 200)
       assert.deepEqual([limited.status, limited.body.error], [429, 'RATE_LIMITED'])
       assert.match(limited.headers.get('retry-after') ?? '', /^\d+$/)
       assert.equal((await strict.call('GET', '/health')).status, 200)
+    } finally {
+      await strict.close()
+    }
+  })
+
+  test('a call that needs consent is answered at once, with what would allow it, and is not made', async () => {
+    const user = someone()
+    await script(user, calls(['charge', { amount: 11 }], ['remember_note', { text: 'x' }]), says('Then not.'))
+
+    const messages = await sayToEnd(house, user, user)
+
+    assertWholeStream(messages)
+    const [charge, note] = messages.filter(({ type }) => type === 'tool_result')
+    assert.deepEqual([charge?.result.status, charge?.is_error], ['failed', false])
+    assert.match(
+      charge?.result.message,
+      /charge needs the consent.*"charge": \{"confirm": "never"\}.*POLYLOG_MCP_CONFIG/,
+    )
+    assert.match(note?.result.message, /remember_note needs the consent.*\/v1\/agent\/chat/)
+    assert.equal(textOf(messages), 'Then not.')
+    assert.deepEqual(
+      effects.lines().filter((line) => line === 'charge 11'),
+      [],
+    )
+    const pending = await house.call('GET', '/v1/tool-confirmations?status=pending', { user })
+    assert.deepEqual(pending.body, [])
+  })
+
+  test('the model is told its directory, its mode, and which tools will be refused', async () => {
+    const [user, reader] = [someone(), someone('reader')]
+
+    const agentId = agentIdOf(await sayToEnd(house, user, user))
+    await sayToEnd(house, reader, { message: reader, mode: 'ask' })
+
+    const systemOf = async (marker: string) =>
+      messagesOf((await house.asked(marker))[0])
+        .filter(({ role }) => role === 'system')
+        .map(({ content }) => String(content))
+        .join('\n')
+    const told = await systemOf(user)
+    assert.ok(told.includes(join(workspace, 'sessions', agentId)))
+    assert.match(told, /agreed that you change files.*calls are refused: .*charge/)
+    assert.match(await systemOf(reader), /read and not change anything.*None of your tools waits for a person/)
+  })
+
+  test('MCP tools that the operator trusts run without asking, and keep the effect that the operator gave them', async () => {
+    const config = join(effects.file, '..', 'trusted.json')
+    const demo = stdioFake({ FAKE_MCP_FILE: effects.file })
+    const polylog = { confirm: 'never', tools: { add_item: { confirm: 'always' }, charge: { effect: 'idempotent' } } }
+    writeFileSync(config, JSON.stringify({ mcpServers: { demo: { ...demo, polylog } } }))
+    const trusting = await startHouse({ POLYLOG_MCP_CONFIG: config }, house.provider)
+    try {
+      const user = someone()
+      await script(user, calls(['charge', { amount: 13 }, 'c1'], ['add_item', { text: 'x' }, 'c2']), says('Done.'))
+
+      const messages = await sayToEnd(trusting, user, user)
+
+      assert.equal(resultOf(messages, 'c1').result.status, 'success')
+      assert.match(resultOf(messages, 'c2').result.message, /needs the consent/)
+      assert.deepEqual(
+        effects.lines().filter((line) => line === 'charge 13'),
+        ['charge 13'],
+      )
+      const { body } = await trusting.call('GET', '/v1/tools')
+      assert.equal((body as unknown as Json[]).find(({ name }) => name === 'charge')?.effect, 'idempotent')
+    } finally {
+      await trusting.close()
+    }
+  })
+
+  test('with logins a named directory is each user’s own, unless the operator shares it', async () => {
+    const hash = (key: string) => createHash('sha256').update(key).digest('hex')
+    const root = join(effects.file, '..', 'owners')
+    const strict = await startHouse(
+      {
+        POLYLOG_AUTH: 'required',
+        POLYLOG_API_KEYS: `ann=${hash('key-a')},bob=${hash('key-b')}`,
+        POLYLOG_WORKSPACE: root,
+        POLYLOG_SHARED_DIRS: 'common',
+      },
+      house.provider,
+    )
+    try {
+      const write = async (key: string, workingDir: string, path: string) => {
+        const marker = someone()
+        await script(marker, calls(['fs_write', { path, content: key }], ['fs_glob', { pattern: '**' }]), says('Done.'))
+        const raw = await strict.call('POST', '/api/chat/stream', {
+          headers: { 'x-api-key': key },
+          body: { message: marker, context: { workingDir } },
+        })
+        assert.equal(raw.status, 200, raw.text)
+        return raw.text
+      }
+      await write('key-a', 'project', 'a.txt')
+      await write('key-b', 'project', 'b.txt')
+      await write('key-a', '.', 'root.txt')
+      await write('key-a', 'common/tea', 'a.txt')
+      await write('key-b', 'common/tea', 'b.txt')
+
+      assert.deepEqual(readdirSync(join(root, 'common/tea')).toSorted(), ['a.txt', 'b.txt'])
+      assert.equal(existsSync(join(root, 'project')), false)
+      const [ann, bob] = readdirSync(join(root, 'owners')).toSorted()
+      assert.match(`${ann} ${bob}`, /^ann-[0-9a-f]{16} bob-[0-9a-f]{16}$/)
+      assert.deepEqual(readdirSync(join(root, 'owners', ann ?? '', 'project')), ['a.txt'])
+      assert.deepEqual(readdirSync(join(root, 'owners', bob ?? '', 'project')), ['b.txt'])
+      assert.equal(readFileSync(join(root, 'owners', ann ?? '', 'root.txt'), 'utf8'), 'key-a')
+      const foreign = await strict.call('POST', '/api/chat/stream', {
+        headers: { 'x-api-key': 'key-b' },
+        body: { message: 'hi', context: { workingDir: `owners/${ann}/project` } },
+      })
+      assert.equal(foreign.status, 400)
     } finally {
       await strict.close()
     }

@@ -110,7 +110,7 @@ export const operations: Readonly<Record<string, OperationFacts>> = {
     example: { message: 'what time is it', context: { userId } },
     stream: 'session',
   },
-  'DELETE /api/chat/session/{agentId}': { id: 'deleteSession' },
+
   'GET /health': { id: 'getSessionHealth' },
   'GET /v1/health': { id: 'getHealth' },
   'GET /v1/tools': { id: 'listTools' },

@@ -19,7 +19,7 @@ export const sessionBody = z
       .max(50)
       .nullish()
       .describe(
-        'edit (the default): all tools. ask, and anything else: tools that only read. Counts in the first request of a session.',
+        'edit (the default): all tools. ask, and anything else: tools that only read. Counts from the request that brings it.',
       ),
     context: z
       .object({
@@ -36,13 +36,19 @@ export const sessionBody = z
           .max(1000)
           .nullish()
           .describe(
-            'Files that the session is about; the model is told of the first 20. Counts in the first request of a session.',
+            'Files that the session is about; the model is told of the first 20. Counts from the request that brings them.',
           ),
       })
       .loose()
       .nullish(),
     outputsPath: z.string().max(4096).nullish().describe('Where the agent is to put what it makes; the model is told.'),
     userId: optionalId().describe('The same as context.userId.'),
+    consent: z
+      .enum(['refuse', 'wait'])
+      .nullish()
+      .describe(
+        'What happens to a tool call that needs the consent of a person. refuse (the default): it is answered as not allowed. wait: it waits for a decision at /v1/tool-confirmations.',
+      ),
     onDisconnect: z
       .enum(['continue', 'cancel'])
       .nullish()

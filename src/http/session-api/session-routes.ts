@@ -14,7 +14,6 @@ import { startHeaders, startOrResume } from '../start-or-resume.ts'
 import { conversationHeader } from '../views.ts'
 import { type SessionBody, sessionBody } from './session-body.ts'
 import { type Session, sessionFamily, sessionOf } from './sessions.ts'
-import { leaveUnknownBefore } from './unknown-outcomes.ts'
 
 const failure = z
   .object({ error: z.string(), message: z.string() })
@@ -74,11 +73,6 @@ export function sessionRoutes(server: Server, services: Services): void {
       const found = await startOrResume(services, request.headers, start, sessionDialect)
       if (found === null) return reply.code(204).send(null)
       const { run, cursor, started } = found
-      if (started) {
-        leaveUnknownBefore(run, services).catch((error: unknown) =>
-          request.log.error({ err: error }, 'a session may wait for a decision'),
-        )
-      }
       await streams.reply(reply, {
         run,
         dialect: sessionDialect,
@@ -136,10 +130,12 @@ function toStart(body: SessionBody, owner: string, session: Session): Omit<Start
     // The model reads this; what it may do is decided by the workspace.
     context: {
       mode: session.workspace.mode,
+      workingDir: session.workingDir,
       ...(session.files.length === 0 ? {} : { files: session.files }),
       ...(outputsPath === '' ? {} : { outputsPath }),
     },
     whenBusy: 'queue',
+    ...(body.consent === 'wait' ? {} : { consent: 'refuse' }),
     ...(body.onDisconnect == null ? {} : { onDisconnect: body.onDisconnect }),
   }
 }

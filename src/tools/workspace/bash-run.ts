@@ -26,6 +26,7 @@ export function createBashRunTool({ folders, shells, clock, confirm }: BashParts
     description: 'Runs a Bash command in the working directory and gives its output and exit code.',
     effect: 'unsafe',
     confirm,
+    howToAllow: 'Set POLYLOG_BASH=allow.',
     needsWorkspace: true,
     inputSchema: {
       type: 'object',

@@ -56,6 +56,10 @@ describe('skills', () => {
     writeFileSync(join(skillsDir, 'plain', 'SKILL.md'), 'Just words.')
     writeFileSync(join(folder, 'SKILL.md'), secret)
     symlinkSync(folder, join(skillsDir, 'linked'))
+    mkdirSync(join(skillsDir, 'report', 'references'))
+    writeFileSync(join(skillsDir, 'report', 'references', 'style.md'), 'Short sentences.')
+    writeFileSync(join(skillsDir, 'report', '.env'), secret)
+    symlinkSync(join(folder, 'SKILL.md'), join(skillsDir, 'report', 'linked.md'))
     mkdirSync(join(skillsDir, 'sly'))
     symlinkSync(join(folder, 'SKILL.md'), join(skillsDir, 'sly', 'SKILL.md'))
     bench = openBench({ skillsDir })
@@ -76,9 +80,22 @@ describe('skills', () => {
     )
   })
 
+  test('bring the files beside their instructions, and nothing else', async () => {
+    const loaded = await bench.use('skills', { action: 'load', skill_name: 'report' })
+    assert.deepEqual(loaded.output.data.files, ['references/style.md'])
+
+    const file = await bench.use('skills', { action: 'load', skill_name: 'report', file: 'references/style.md' })
+    assert.deepEqual(file.output.data, { name: 'report', file: 'references/style.md', content: 'Short sentences.' })
+    for (const path of ['nope.md', '../plain/SKILL.md', '../../SKILL.md', '/etc/passwd', 'linked.md', 'references']) {
+      const answer = await bench.use('skills', { action: 'load', skill_name: 'report', file: path })
+      assert.equal(answer.ok, false, path)
+      assert.ok(!JSON.stringify(answer).includes(secret))
+    }
+  })
+
   test('are loaded by their name, and nothing else is', async () => {
     const loaded = await bench.use('skills', { action: 'load', skill_name: 'plain' })
-    assert.deepEqual(loaded.output, { ok: true, data: { name: 'plain', content: 'Just words.' } })
+    assert.deepEqual(loaded.output, { ok: true, data: { name: 'plain', content: 'Just words.', files: [] } })
     for (const skill_name of [
       '..',
       '.',

@@ -1,5 +1,5 @@
 // `skills`: instruction packages that a model may read, one folder with a SKILL.md
-// each. Only that file is read, and never through a link.
+// each, and the files beside it. Nothing is read through a link.
 
 import { readdirSync, realpathSync } from 'node:fs'
 import type { JsonValue } from '../../journal/event.ts'
@@ -13,7 +13,11 @@ import { answering, no } from './refusal.ts'
 import { decoded } from './session-files.ts'
 import { Workspace } from './workspace.ts'
 
-const description = 'Lists the skills of this server, or loads the instructions of one.'
+const description =
+  'Lists the skills of this server, or loads the instructions of one. With file, loads a file that lies beside the instructions.'
+
+/** A package with more files than this is listed in part. */
+const filesMax = 200
 
 export function createSkillsTool(skillsDir: string): ToolEntry {
   let root: string
@@ -32,9 +36,19 @@ function missing(reason: string): ToolEntry {
 
 function skills(root: string): Tool {
   const folder = new Workspace(root, '.')
-  async function read(name: string): Promise<string | null> {
-    const content = await folder.readIfThere({ names: [name, 'SKILL.md'], shown: `${name}/SKILL.md` })
+  async function read(name: string, file = 'SKILL.md'): Promise<string | null> {
+    const skill = new Workspace(root, name)
+    const content = await skill.readIfThere(skill.place(file))
     return content === null ? null : decoded(content)
+  }
+
+  async function filesOf(name: string): Promise<string[]> {
+    const paths: string[] = []
+    for await (const entry of folder.walk(folder.place(name), ({ path }) => !path.split('/').at(-1)?.startsWith('.'))) {
+      if (paths.length === filesMax) break
+      if (entry.kind === 'file' && entry.path !== 'SKILL.md') paths.push(entry.path)
+    }
+    return paths
   }
   return {
     name: 'skills',
@@ -47,6 +61,11 @@ function skills(root: string): Tool {
       properties: {
         action: { enum: ['list', 'load'] },
         skill_name: { type: 'string', maxLength: 200, description: 'The skill to load.' },
+        file: {
+          type: 'string',
+          maxLength: 1000,
+          description: 'One of the files that load lists, instead of the instructions.',
+        },
       },
       required: ['action'],
       additionalProperties: false,
@@ -70,9 +89,19 @@ function skills(root: string): Tool {
       const name = textField(input, 'skill_name')
       const content = isName(name) ? await read(name) : null
       if (content === null) return no(`There is no skill ${quoted(name)}.`)
+      const file = textField(input, 'file')
+      if (file !== '') {
+        const text = await read(name, file)
+        if (text === null) return no(`The skill ${quoted(name)} has no file ${quoted(file)}.`)
+        return {
+          ok: true,
+          output: { ok: true, data: { name, file, content: text } },
+          summary: `The file ${quoted(file)} of the skill ${quoted(name)} was loaded.`,
+        }
+      }
       return {
         ok: true,
-        output: { ok: true, data: { name, content } },
+        output: { ok: true, data: { name, content, files: await filesOf(name) } },
         summary: `The skill ${quoted(name)} was loaded.`,
       }
     }),

@@ -1,7 +1,7 @@
 // The configured workspace, and the working directories below it. Its own path may
 // go through links (the operator chose it); nothing below may.
 
-import { mkdir, realpath } from 'node:fs/promises'
+import { mkdir, readdir, realpath, rm } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { AppError } from '../../errors/app-error.ts'
 import type { ToolContext, Workspaces } from '../tool.ts'
@@ -48,6 +48,14 @@ export function createWorkspaces(configuredRoot: string): WorkspaceFolders {
         if (!(error instanceof AppError) || error.code !== 'file_refused') throw error
         throw new AppError('workspace_outside', `The working directory cannot be used: ${error.message}`)
       }
+    },
+    async remove(dir) {
+      // `rm` unlinks links and never follows them.
+      await rm(join(await root(), dir), { recursive: true, force: true })
+    },
+    async list(dir) {
+      const entries = await readdir(join(await root(), dir), { withFileTypes: true }).catch(() => [])
+      return entries.filter((entry) => entry.isDirectory()).map(({ name }) => name)
     },
     of({ workspace }) {
       if (workspace === undefined) {
