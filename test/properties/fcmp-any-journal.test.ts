@@ -30,8 +30,8 @@ const question: fc.Arbitrary<Question> = fc.record({
   answered: fc.nat(9).map((dice) => dice > 0),
 })
 const command: fc.Arbitrary<Command> = fc.oneof(
-  fc.constantFrom('say', 'blank', 'trouble', 'restart', 'warn', 'reject').map((name) => ({ do: name }) as Command),
-  fc.array(question, { minLength: 1, maxLength: 4 }).map((questions) => ({ do: 'ask', questions }) as Command),
+  fc.constantFrom('say', 'blank', 'trouble', 'restart', 'warn', 'reject').map((name) => ({ do: name })),
+  fc.array(question, { minLength: 1, maxLength: 4 }).map((questions) => ({ do: 'ask' as const, questions })),
 )
 const story: fc.Arbitrary<Story> = fc.record({
   commands: fc.array(command, { maxLength: 8 }),
