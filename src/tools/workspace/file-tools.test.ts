@@ -314,16 +314,26 @@ describe('fs_grep', () => {
     assert.match((await bench.use('fs_grep', { pattern: 'x', path: 'nope' })).output.error, /There is no file/)
   })
 
-  test('a regular expression that never ends does not keep the server busy, and ends with the call', async () => {
-    bench.write('a.txt', `${'a'.repeat(40)}!\n`)
-    const call = new AbortController()
-    const search = bench.use('fs_grep', { pattern: '^(a+)+$', regex: true }, { signal: call.signal })
-    let turns = 0
-    await new Promise<void>((resolve) => {
-      const timer = setInterval(() => (turns += 1) === 5 && (clearInterval(timer), resolve()), 10)
-    })
-    call.abort(new Error('time is up'))
-    await assert.rejects(search, /time is up/)
+  test('a regular expression that takes a backtracking engine for ever is answered', async () => {
+    bench.write('a.txt', `${'a'.repeat(40)}!\naaa\n`)
+    const { output } = await bench.use('fs_grep', { pattern: '^(a+)+$', regex: true })
+    assert.deepEqual(
+      output.matches.map(({ line }: { line: number }) => line),
+      [2],
+    )
+  })
+
+  test('a regular expression that the engine does not have is refused with a reason', async () => {
+    const { output } = await bench.use('fs_grep', { pattern: '(?=a)b', regex: true })
+    assert.match(output.error, /not valid.*\(\?=/)
+  })
+
+  test('many searches at once share a few threads', async () => {
+    bench.write('a.txt', 'abc\n')
+    const searches = await Promise.all(
+      Array.from({ length: 20 }, (_, number) => bench.use('fs_grep', { pattern: `a|${number}`, regex: true })),
+    )
+    assert.ok(searches.every(({ output }) => output.matches.length === 1))
   })
 })
 

@@ -1,5 +1,6 @@
 // `fs_glob`: names of files by a pattern. Links are neither shown nor followed.
 
+import { setImmediate } from 'node:timers/promises'
 import { excerpt, quoted, textField } from '../excerpt.ts'
 import type { Tool } from '../tool.ts'
 import { counted, flag, whole } from './arguments.ts'
@@ -9,6 +10,10 @@ import type { SessionFiles } from './session-files.ts'
 
 const limitDefault = 200
 const limitMax = 2000
+/** Comparisons of one call; a pattern and names that are made for it would need more than anybody waits for. */
+export const globStepsMax = 50_000_000
+/** After so many others get their turn: reading a large directory gives many names at once. */
+export const globStepsInARow = 500_000
 /** A directory with more than this is looked at only in part. */
 export const visitedMax = 100_000
 const unchanged = { modified: false, paths: [] }
@@ -54,14 +59,19 @@ export function createFsGlobTool(files: SessionFiles): Tool {
       const matches: string[] = []
       let truncated = false
       let visited = 0
+      let restedAt = 0
       for await (const entry of workspace.walk(place, ({ path }) => dot || !hidden(path))) {
+        if (pattern.steps - restedAt > globStepsInARow) {
+          restedAt = pattern.steps
+          await setImmediate()
+        }
         if (context.signal.aborted) throw context.signal.reason
         visited += 1
         if (entry.kind === 'file' && pattern.matches(entry.path)) {
           if (matches.length < limit) matches.push(entry.path)
           else truncated = true
         }
-        if (visited > visitedMax) truncated = true
+        if (visited > visitedMax || pattern.steps > globStepsMax) truncated = true
         if (truncated) break
       }
       const found = `${counted(matches.length, 'file')} ${matches.length === 1 ? 'matches' : 'match'}`

@@ -1,23 +1,27 @@
 // `fs_grep`: lines that contain a text or fit a regular expression. Files that are
 // not text, too large, links or of several names are passed over.
 
+import { setImmediate } from 'node:timers/promises'
 import { excerpt, quoted, textField } from '../excerpt.ts'
 import type { Tool } from '../tool.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { counted, field, flag, whole } from './arguments.ts'
-import { visitedMax } from './fs-glob.ts'
+import { globStepsInARow, globStepsMax, visitedMax } from './fs-glob.ts'
 import { globPattern } from './glob-pattern.ts'
 import type { Hit } from './line-hits.ts'
 import { plainSearch, regexSearch } from './line-search.ts'
 import { answering } from './refusal.ts'
+import type { SearchPool } from './search-pool.ts'
 import { decoded, type SessionFiles } from './session-files.ts'
 import type { Place, Workspace } from './workspace.ts'
 
 const resultsDefault = 200
 const resultsMax = 1000
+/** How much of a workspace one call searches. */
+const searchedCharsMax = 128 * 1024 * 1024
 const unchanged = { modified: false, paths: [] }
 
-export function createFsGrepTool(files: SessionFiles): Tool {
+export function createFsGrepTool(files: SessionFiles, pool: SearchPool): Tool {
   return {
     name: 'fs_grep',
     description: 'Searches the text files of the working directory for a text or a regular expression.',
@@ -32,7 +36,10 @@ export function createFsGrepTool(files: SessionFiles): Tool {
           type: 'string',
           description: 'A file, a directory or a pattern such as src/**/*.ts; everything when absent.',
         },
-        regex: { type: 'boolean', description: 'The pattern is a regular expression.' },
+        regex: {
+          type: 'boolean',
+          description: 'The pattern is a regular expression in RE2 syntax: no look-around, no back-references.',
+        },
         case_sensitive: { type: 'boolean', description: 'true when absent.' },
         max_results: {
           type: 'integer',
@@ -54,26 +61,26 @@ export function createFsGrepTool(files: SessionFiles): Tool {
       const limit = whole(input, 'max_results', resultsDefault)
       const caseSensitive = field(input, 'case_sensitive') !== false
       const search = flag(input, 'regex')
-        ? regexSearch(pattern, caseSensitive, context.signal)
+        ? regexSearch(pool, pattern, caseSensitive, context.signal)
         : plainSearch(pattern, caseSensitive)
+      // Also where no file is searched, a pattern that cannot be used is said to be so.
+      await search('', 1)
       const matches: (Hit & { path: string })[] = []
       let truncated = false
-      try {
-        for await (const place of filesAt(workspace, path)) {
-          if (context.signal.aborted) throw context.signal.reason
-          if (place === null) {
-            truncated = true
-            break
-          }
-          const text = await textAt(workspace, place)
-          if (text === null) continue
-          const hits = await search.in(text, limit - matches.length + 1)
-          matches.push(...hits.map((hit) => ({ path: place.shown, ...hit })))
-          truncated = matches.length > limit
-          if (truncated) break
+      let chars = 0
+      for await (const place of filesAt(workspace, path)) {
+        if (context.signal.aborted) throw context.signal.reason
+        if (place === null) {
+          truncated = true
+          break
         }
-      } finally {
-        await search.close()
+        const text = await textAt(workspace, place)
+        if (text === null) continue
+        const hits = await search(text, limit - matches.length + 1)
+        matches.push(...hits.map((hit) => ({ path: place.shown, ...hit })))
+        chars += text.length
+        truncated = matches.length > limit || chars > searchedCharsMax
+        if (truncated) break
       }
       const shown = matches.slice(0, limit)
       return {
@@ -98,9 +105,14 @@ async function* filesAt(workspace: Workspace, path: string): AsyncGenerator<Plac
   }
   const pattern = isPattern ? globPattern(path) : null
   let visited = 0
+  let restedAt = 0
   for await (const entry of workspace.walk(place, (one) => !/(?:^|\/)\.[^/]*$/.test(one.path))) {
     visited += 1
-    if (visited > visitedMax) {
+    if (pattern !== null && pattern.steps - restedAt > globStepsInARow) {
+      restedAt = pattern.steps
+      await setImmediate()
+    }
+    if (visited > visitedMax || (pattern?.steps ?? 0) > globStepsMax) {
       yield null
       return
     }

@@ -31,11 +31,35 @@ for (const [pattern, fits, not] of table) {
   })
 }
 
-test('a pattern made to take for ever does not', () => {
-  assert.equal(globPattern(`${'*a'.repeat(200)}b`).matches('a'.repeat(255)), false)
-  assert.equal(globPattern(`${'**/a/'.repeat(100)}b`).matches('a/'.repeat(64) + 'a'), false)
+test('matching takes at most so many steps as the pattern has signs, times the characters of the name', () => {
+  const name = 'a'.repeat(255)
+  const hostile: [pattern: string, path: string][] = [
+    [`${'*a'.repeat(200)}b`, name],
+    [`${'*a'.repeat(450)}b`, name],
+    [`${'**/a/'.repeat(100)}b`, 'a/'.repeat(64) + 'a'],
+    [`${'*['.repeat(450)}`, name],
+    [`${'*[!b]'.repeat(180)}[c]`, name],
+    [`*[${'b-c'.repeat(300)}]`, name],
+    [`${'**/'.repeat(300)}*${'['.repeat(50)}`, `${'a'.repeat(60)}/`.repeat(60)],
+  ]
+  for (const [pattern, path] of hostile) {
+    const glob = globPattern(pattern)
+
+    assert.equal(glob.matches(path), false, pattern)
+    assert.ok(glob.steps <= 2 * pattern.length * path.length, `${glob.steps} steps for ${pattern.slice(0, 40)}`)
+  }
+})
+
+test('a bracket that is never closed is itself, also before one that is', () => {
+  assert.equal(globPattern('[').matches('['), true)
+  assert.equal(globPattern('a]b[').matches('a]b['), true)
+  assert.equal(globPattern('[a][').matches('a['), true)
 })
 
 test('a pattern with too many alternatives is refused', () => {
   assert.throws(() => globPattern('{a,b}'.repeat(20)), { code: 'file_refused' })
+})
+
+test('alternatives that are long when written out are refused', () => {
+  assert.throws(() => globPattern(`{a,b}{a,b}{a,b}{a,b}${'x'.repeat(900)}`), { code: 'file_refused' })
 })

@@ -1,19 +1,42 @@
 // Patterns for file names: `*`, `?`, `[a-z]`, `{a,b}`, and `**` for any number of
 // directories. Own code rather than regular expressions, since a pattern comes from
-// a model and must not be able to keep the server busy: matching takes time
-// proportional to pattern times name.
+// a model and must not be able to keep the server busy: the pattern is read once into
+// signs, matching takes at most signs times characters, and the steps are counted so
+// that a caller who matches many names can stop.
 
 import { refused } from './refusal.ts'
 
 const alternativesMax = 64
 const lengthMax = 1000
+/** All alternatives together, written out. */
+const writtenOutMax = 4000
 
-export type GlobPattern = { matches(path: string): boolean }
+export type GlobPattern = {
+  matches(path: string): boolean
+  /** Comparisons so far, over all names. */
+  readonly steps: number
+}
+
+/** `**`, or what one name between slashes must look like. */
+type Part = 'any directories' | readonly Sign[]
+
+type Sign = { kind: 'star' } | { kind: 'one' } | { kind: 'char'; char: string } | CharSet
+
+type CharSet = { kind: 'set'; negated: boolean; ranges: readonly (readonly [low: string, high: string])[] }
 
 export function globPattern(pattern: string): GlobPattern {
   if (pattern.length > lengthMax) throw refused('The pattern is too long.')
-  const alternatives = expand(pattern).map((one) => one.split('/').filter((part) => part !== '' && part !== '.'))
-  return { matches: (path) => alternatives.some((parts) => pathMatches(parts, path.split('/'))) }
+  const alternatives = expand(pattern).map(partsOf)
+  const counter = { steps: 0 }
+  return {
+    matches(path) {
+      const names = path.split('/')
+      return alternatives.some((parts) => pathMatches(parts, names, counter))
+    },
+    get steps() {
+      return counter.steps
+    },
+  }
 }
 
 /** `{a,b}` written out, the innermost first. */
@@ -30,64 +53,101 @@ function expand(pattern: string): string[] {
     }
     if (open.length + done.length > alternativesMax) throw refused('The pattern has too many alternatives.')
   }
+  if (done.reduce((sum, one) => sum + one.length, 0) > writtenOutMax) {
+    throw refused('The pattern has alternatives that are too long.')
+  }
   return done
 }
 
+function partsOf(alternative: string): Part[] {
+  const parts: Part[] = []
+  for (const part of alternative.split('/')) {
+    if (part === '' || part === '.') continue
+    if (part !== '**') parts.push(signsOf(part))
+    // Two in a row mean the same as one.
+    else if (parts.at(-1) !== 'any directories') parts.push('any directories')
+  }
+  return parts
+}
+
+function signsOf(part: string): Sign[] {
+  const signs: Sign[] = []
+  // Looked for once: a part full of opening brackets must not be searched for each of them.
+  const lastClosing = part.lastIndexOf(']')
+  for (let at = 0; at < part.length; at += 1) {
+    const char = part[at] ?? ''
+    if (char === '*') {
+      if (signs.at(-1)?.kind !== 'star') signs.push({ kind: 'star' })
+    } else if (char === '?') signs.push({ kind: 'one' })
+    else if (char === '[' && lastClosing >= at + 2) {
+      const end = part.indexOf(']', at + 2)
+      signs.push(setOf(part.slice(at + 1, end)))
+      at = end
+    } else signs.push({ kind: 'char', char })
+  }
+  return signs
+}
+
+function setOf(inner: string): CharSet {
+  const negated = inner.startsWith('!') || inner.startsWith('^')
+  const set = negated ? inner.slice(1) : inner
+  const ranges: [string, string][] = []
+  for (let i = 0; i < set.length; i += 1) {
+    const low = set[i] ?? ''
+    if (set[i + 1] === '-' && i + 2 < set.length) {
+      ranges.push([low, set[i + 2] ?? ''])
+      i += 2
+    } else ranges.push([low, low])
+  }
+  return { kind: 'set', negated, ranges }
+}
+
+type Counter = { steps: number }
+
 /** From the end: `rest[j]` says whether the parts from here on match the names from j on. */
-function pathMatches(parts: string[], names: string[]): boolean {
+function pathMatches(parts: readonly Part[], names: readonly string[], counter: Counter): boolean {
   let rest = Array.from({ length: names.length + 1 }, (_, j) => j === names.length)
   for (const part of parts.toReversed()) {
     const next = Array.from({ length: names.length + 1 }, () => false)
     for (let j = names.length; j >= 0; j -= 1) {
-      if (part === '**') next[j] = rest[j] === true || (j < names.length && next[j + 1] === true)
-      else next[j] = j < names.length && rest[j + 1] === true && nameMatches(part, names[j] ?? '')
+      counter.steps += 1
+      if (part === 'any directories') next[j] = rest[j] === true || (j < names.length && next[j + 1] === true)
+      else next[j] = j < names.length && rest[j + 1] === true && nameMatches(part, names[j] ?? '', counter)
     }
     rest = next
   }
   return rest[0] === true
 }
 
-function nameMatches(pattern: string, name: string): boolean {
-  let p = 0
+function nameMatches(signs: readonly Sign[], name: string, counter: Counter): boolean {
+  let s = 0
   let n = 0
   let star = -1
   let starAt = 0
   while (n < name.length) {
-    const step = p < pattern.length && pattern[p] !== '*' ? oneMatches(pattern, p, name[n] ?? '') : 0
-    if (p < pattern.length && pattern[p] === '*') {
-      star = p
+    const sign = signs[s]
+    if (sign?.kind === 'star') {
+      star = s
       starAt = n
-      p += 1
-    } else if (step > 0) {
-      p += step
+      s += 1
+    } else if (sign !== undefined && charMatches(sign, name[n] ?? '', counter)) {
+      s += 1
       n += 1
     } else if (star >= 0) {
       // The last star takes one more; earlier ones need not be tried again.
       starAt += 1
       n = starAt
-      p = star + 1
+      s = star + 1
     } else return false
   }
-  while (pattern[p] === '*') p += 1
-  return p >= pattern.length
+  while (signs[s]?.kind === 'star') s += 1
+  return s >= signs.length
 }
 
-/** How many characters of the pattern stand for this one character; 0 where they do not. */
-function oneMatches(pattern: string, at: number, char: string): number {
-  const sign = pattern[at]
-  if (sign === '?') return 1
-  if (sign !== '[') return sign === char ? 1 : 0
-  const end = pattern.indexOf(']', at + 2)
-  if (end < 0) return char === '[' ? 1 : 0
-  const negated = pattern[at + 1] === '!' || pattern[at + 1] === '^'
-  const set = pattern.slice(at + (negated ? 2 : 1), end)
-  let found = false
-  for (let i = 0; i < set.length; i += 1) {
-    const low = set[i] ?? ''
-    if (set[i + 1] === '-' && i + 2 < set.length) {
-      found ||= low <= char && char <= (set[i + 2] ?? '')
-      i += 2
-    } else found ||= low === char
-  }
-  return found === negated ? 0 : end - at + 1
+function charMatches(sign: Exclude<Sign, { kind: 'star' }>, char: string, counter: Counter): boolean {
+  counter.steps += 1
+  if (sign.kind === 'one') return true
+  if (sign.kind === 'char') return sign.char === char
+  counter.steps += sign.ranges.length
+  return sign.ranges.some(([low, high]) => low <= char && char <= high) !== sign.negated
 }

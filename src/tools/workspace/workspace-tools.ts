@@ -16,6 +16,7 @@ import { createFsGrepTool } from './fs-grep.ts'
 import { createFsMultiEditTool } from './fs-multi-edit.ts'
 import { createFsReadTool } from './fs-read.ts'
 import { createFsWriteTool } from './fs-write.ts'
+import { SearchPool } from './search-pool.ts'
 import { type FileVersions, SessionFiles } from './session-files.ts'
 import { findSandbox, hasShell, type SandboxKind } from './shell-sandbox.ts'
 import { Shells } from './shells.ts'
@@ -40,13 +41,14 @@ export type WorkspaceTools = { entries: ToolEntry[]; close(): Promise<void> }
 export function createWorkspaceTools(options: WorkspaceToolOptions): WorkspaceTools {
   const { folders, store } = options
   const files = new SessionFiles(folders, store)
+  const pool = new SearchPool({ clock: options.clock })
   const fileTools = [
     createFsReadTool(files),
     createFsWriteTool(files),
     createFsEditTool(files),
     createFsMultiEditTool(files),
     createFsGlobTool(files),
-    createFsGrepTool(files),
+    createFsGrepTool(files, pool),
   ]
   const bash = bashTools(options)
   const noFiles = descriptorsWork() ? null : 'It needs Linux with /proc.'
@@ -57,7 +59,9 @@ export function createWorkspaceTools(options: WorkspaceToolOptions): WorkspaceTo
       ...createTodoTools(store).map((tool) => entryOf(tool, null)),
       createSkillsTool(options.skillsDir),
     ],
-    close: bash.close,
+    close: async () => {
+      await Promise.all([bash.close(), pool.close()])
+    },
   }
 }
 
