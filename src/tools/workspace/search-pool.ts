@@ -66,7 +66,7 @@ export class SearchPool {
           job.timer?.cancel()
           signal.removeEventListener('abort', abort)
           if ('hits' in how) resolve(how.hits)
-          else reject(how.error as Error)
+          else reject(how.error)
         },
       }
       signal.addEventListener('abort', abort, { once: true })
