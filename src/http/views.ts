@@ -157,7 +157,7 @@ export const confirmationView = z
   })
   .meta({ id: 'Confirmation' })
 
-type ConfirmationStatus = z.infer<typeof confirmationView>['status']
+export type ConfirmationStatus = z.infer<typeof confirmationView>['status']
 
 export function confirmationStatus(row: InteractionRow): ConfirmationStatus {
   switch (row.status) {

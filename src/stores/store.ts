@@ -395,7 +395,9 @@ export interface Store {
     conversationId?: string
     status?: InteractionStatus[]
     kind?: InteractionRow['kind']
-    /** Those before this one. */
+    /** True: only those whose call ran and gave an error. False: only the others. */
+    failed?: boolean
+    /** Only those that were asked before this one. */
     before?: string
     limit: number
   }): Promise<RowPage<InteractionRow>>

@@ -141,5 +141,43 @@ export function interactionContract(open: OpenStore): void {
         assert.deepEqual(await list({ owner: 'bob' }), ['i3'])
       }),
     )
+
+    test(
+      'are filtered before they are counted, so that pages hold what was asked for and reach everything',
+      opened(async ({ store }) => {
+        const error = { code: 'tool_failed', message: 'no' }
+        const rows = Array.from({ length: 12 }, (_, index) => ({
+          status: 'confirmed' as const,
+          ...(index % 3 === 0 ? { error } : {}),
+        }))
+        await parked(store, ...rows)
+        const pages = async (failed: boolean) => {
+          const found: string[][] = []
+          for (let before: string | undefined; ;) {
+            const { rows: page } = await store.listInteractions({
+              owner,
+              status: ['confirmed'],
+              failed,
+              limit: 2,
+              ...(before === undefined ? {} : { before }),
+            })
+            if (page.length === 0) return found
+            found.push(page.map((row) => row.id))
+            before = page.at(-1)?.id
+          }
+        }
+
+        assert.deepEqual(await pages(true), [
+          ['i10', 'i7'],
+          ['i4', 'i1'],
+        ])
+        assert.deepEqual(await pages(false), [
+          ['i12', 'i11'],
+          ['i9', 'i8'],
+          ['i6', 'i5'],
+          ['i3', 'i2'],
+        ])
+      }),
+    )
   })
 }

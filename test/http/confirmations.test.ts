@@ -293,6 +293,10 @@ describe('lists and batches', () => {
     assert.deepEqual(await ids(`?conversationId=${conversationId}`), [first.id])
     assert.deepEqual(await ids(`?runId=${runIdOf(second.stream)}`), [second.id])
     assert.deepEqual(await ids('?limit=1'), [third.id])
+    assert.deepEqual(await ids(`?limit=1&before=${third.id}`), [second.id])
+    assert.deepEqual(await ids(`?status=pending&limit=1&before=${third.id}`), [first.id])
+    const strange = await house.call('GET', `/v1/tool-confirmations?before=${third.id}`, { user: someone() })
+    assert.equal(strange.status, 404)
     assert.equal((await house.call('GET', '/v1/tool-confirmations?status=maybe', { user })).status, 400)
   })
 

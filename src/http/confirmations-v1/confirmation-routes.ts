@@ -9,7 +9,7 @@ import type { JsonValue } from '../../journal/event.ts'
 import type { InteractionRow, InteractionStatus } from '../../stores/store.ts'
 import { actsAs } from '../caller.ts'
 import { callerOf, errorBody, idParam, optionalFilter, type Server, type Services, userIdQuery } from '../routes.ts'
-import { confirmationStatus, confirmationView, toConfirmation } from '../views.ts'
+import { type ConfirmationStatus, confirmationStatus, confirmationView, toConfirmation } from '../views.ts'
 import { conversationFilter } from '../../runs/conversation-names.ts'
 import { jsonValue } from '../json-value.ts'
 
@@ -23,13 +23,14 @@ const batchMax = 20
 /** A batch above its limit has a code of its own; one far above is not looked at. */
 const itemsParsedMax = 1000
 
-const storedStatuses: Readonly<Record<string, InteractionStatus[]>> = {
-  pending: ['pending'],
-  confirmed: ['confirmed'],
-  failed: ['confirmed'],
-  rejected: ['rejected'],
-  expired: ['expired'],
-  cancelled: ['closed'],
+/** How the store finds what we show under a status. `failed` is a confirmed call whose tool failed. */
+const storedAs: Readonly<Record<ConfirmationStatus, { status: InteractionStatus[]; failed?: boolean }>> = {
+  pending: { status: ['pending'] },
+  confirmed: { status: ['confirmed', 'replied', 'auto_decided'], failed: false },
+  failed: { status: ['confirmed'], failed: true },
+  rejected: { status: ['rejected'] },
+  expired: { status: ['expired'] },
+  cancelled: { status: ['closed'] },
 }
 
 const batchView = z.object({
@@ -63,27 +64,27 @@ export function confirmationRoutes(server: Server, services: Services): void {
           conversationId: optionalFilter(),
           runId: optionalFilter(),
           limit: z.coerce.number().int().min(1).max(200).default(100),
+          before: optionalFilter().describe('The id of the last confirmation of the page before.'),
         }),
-        response: { 200: z.array(confirmationView), 400: errorBody },
+        response: { 200: z.array(confirmationView), 400: errorBody, 404: errorBody },
       },
     },
     async (request) => {
-      const { status, runId, limit } = request.query
+      const { status, runId, limit, before } = request.query
       const owner = callerOf(request, services).userId
       const conversationId = await conversationFilter(store, owner, request.query.conversationId)
       if (conversationId === null) return []
-      const rows = (
-        await store.listInteractions({
-          owner,
-          kind: 'confirmation',
-          limit,
-          ...(status === undefined ? {} : { status: storedStatuses[status] ?? [] }),
-          ...(conversationId === undefined ? {} : { conversationId }),
-          ...(runId === undefined ? {} : { runId }),
-        })
-      ).rows
-      // `failed` is a confirmed call whose tool failed: the same stored status.
-      return rows.filter((row) => status === undefined || confirmationStatus(row) === status).map(toConfirmation)
+      if (before !== undefined) await runs.confirmation(owner, before)
+      const { rows } = await store.listInteractions({
+        owner,
+        kind: 'confirmation',
+        limit,
+        ...(status === undefined ? {} : storedAs[status]),
+        ...(conversationId === undefined ? {} : { conversationId }),
+        ...(runId === undefined ? {} : { runId }),
+        ...(before === undefined ? {} : { before }),
+      })
+      return rows.map(toConfirmation)
     },
   )
 

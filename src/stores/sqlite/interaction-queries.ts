@@ -67,6 +67,7 @@ export function interactionReader(db: DatabaseSync) {
         conditions.push('status IN (SELECT value FROM json_each(?))')
         values.push(JSON.stringify(filter.status))
       }
+      if (filter.failed !== undefined) conditions.push(`error IS ${filter.failed ? 'NOT NULL' : 'NULL'}`)
       if (filter.before !== undefined) {
         conditions.push('position < (SELECT position FROM interactions WHERE id = ?)')
         values.push(filter.before)
