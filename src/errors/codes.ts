@@ -114,6 +114,7 @@ export const errorCodes = {
 
   store_unavailable: 'unavailable',
   store_busy: 'unavailable',
+  store_damaged: 'unavailable',
   uploads_busy: 'unavailable',
   shutting_down: 'unavailable',
   auth_unavailable: 'unavailable',

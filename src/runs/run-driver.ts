@@ -88,6 +88,7 @@ export class RunDriver {
         loop = new RunLoop(this.claimed, state, this.parts)
       } catch (error) {
         if (!isStoreFailure(error)) return await this.endBroken(error)
+        if (isDamage(error)) throw error
         this.parts.log.error({ runId: this.runId, err: error }, 'a run could not be read; trying again')
         waitMs = await this.backOff(waitMs)
         continue
@@ -106,6 +107,7 @@ export class RunDriver {
         this.loop = undefined
       }
       if (result !== 'lost' || this.abandoned) return
+      if (isDamage(loop.writer.lost)) throw loop.writer.lost
       // The store failed, or our own journal was not where we thought. If the run is still ours, it goes on from what was stored.
       this.parts.log.error(
         { runId: this.runId, err: loop.writer.lost },
@@ -174,6 +176,7 @@ export class RunDriver {
         await this.parts.runEnded?.(this.claimed.family, ending.status, this.runId)
         return
       } catch (error) {
+        if (isDamage(error)) throw error
         fromRow ||= !isStoreFailure(error)
         log.error({ runId: this.runId, err: error }, 'a broken run could not be ended; trying again')
         waitMs = await this.backOff(waitMs)
@@ -229,6 +232,11 @@ export class RunDriver {
     }
     return Math.min(waitMs * 2, retryMaxMs)
   }
+}
+
+/** A damaged database does not mend itself: trying again is of no use before the operator has restored it. */
+export function isDamage(error: unknown): error is AppError {
+  return error instanceof AppError && error.code === 'store_damaged'
 }
 
 function isStoreFailure(error: unknown): boolean {

@@ -273,7 +273,7 @@ export class RunLoop {
       return 'drained'
     }
     const failure = toAppError(error)
-    if (failure.code === 'store_unavailable' || failure.code === 'store_busy') {
+    if (failure.code === 'store_unavailable' || failure.code === 'store_busy' || failure.code === 'store_damaged') {
       // Not the run's fault: it stops here and goes on from what is stored, as soon as the store answers. An append may be
       // under way; who reads the journal before it is answered would go on from the wrong place and be fenced.
       this.stop(failure)

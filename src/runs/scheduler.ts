@@ -6,7 +6,7 @@ import { foldRun } from '../journal/run-state.ts'
 import type { RunEvent } from '../journal/event.ts'
 import type { Timer } from '../kit/clock.ts'
 import type { RunRow } from '../stores/store.ts'
-import { RunDriver } from './run-driver.ts'
+import { isDamage, RunDriver } from './run-driver.ts'
 import type { RunParts } from './run-parts.ts'
 
 export const leaseMs = 30_000
@@ -27,6 +27,8 @@ export class Scheduler {
   private claiming: Promise<void> | undefined
   private claimAgain = false
   private stopped = false
+  /** The database file is damaged; nothing more is asked of it. */
+  private damaged = false
   private wakeTimer: Timer | undefined
   private heartbeat: Timer | undefined
   private renewedAt: number
@@ -100,7 +102,7 @@ export class Scheduler {
   }
 
   private async claim(): Promise<void> {
-    if (this.stopped) return
+    if (this.stopped || this.damaged) return
     if (this.claiming !== undefined) {
       this.claimAgain = true
       return
@@ -128,8 +130,9 @@ export class Scheduler {
       for (const row of rows) this.drive(row)
       await this.armWakeTimer()
     } catch (error) {
-      this.parts.log.error({ err: error }, 'runs could not be claimed; trying again')
-      if (!this.stopped) this.parts.clock.after(claimRetryMs, () => this.poke())
+      this.parts.log.error({ err: error }, 'runs could not be claimed')
+      if (isDamage(error)) this.damaged = true
+      if (!this.stopped && !this.damaged) this.parts.clock.after(claimRetryMs, () => this.poke())
     }
   }
 
@@ -168,7 +171,7 @@ export class Scheduler {
   private beat(): void {
     this.heartbeat = this.parts.clock.after(heartbeatMs, () => {
       void this.renew().finally(() => {
-        if (this.stopped) return
+        if (this.stopped || this.damaged) return
         this.beat()
         // Runs whose owner is gone, and runs that we claimed and could not work on, are due when their lease runs out.
         this.poke()

@@ -10,7 +10,7 @@
 // Promises of every method that writes: all of it or nothing; committed when the
 // promise resolves; synced to disk when `durable` was asked for (or always, where
 // the method does not ask). Errors are AppErrors; anything the database says that
-// is not listed becomes `store_unavailable`.
+// is not listed becomes `store_unavailable`, or `store_damaged` if the file is corrupt.
 
 import type { JsonValue, RunEvent, RunStatus } from '../journal/event.ts'
 import type { ErrorValue } from '../errors/app-error.ts'

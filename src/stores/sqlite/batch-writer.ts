@@ -29,6 +29,7 @@ export type BatchWriter = ReturnType<typeof batchWriter>
 
 /** The tables are there, and nobody else writes to them. */
 export function batchWriter(db: DatabaseSync) {
+  const file = db.location() ?? ''
   let synced: boolean | undefined
   setSynced(true)
   // The lock says that no other process lives, so whoever held a lease is gone.
@@ -161,7 +162,7 @@ export function batchWriter(db: DatabaseSync) {
           }
         } catch (error) {
           if (!db.isTransaction || !spoilsOnlyItsCommand(error)) throw error
-          reply.failures.push([index, toFailure(toStoreError(error))])
+          reply.failures.push([index, toFailure(toStoreError(error, file))])
         }
       }
       journal.sweep()

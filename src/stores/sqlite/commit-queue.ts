@@ -65,6 +65,8 @@ export class CommitQueue {
   #timer: Timer | undefined
   /** Set once nothing can be written any more. */
   #gone: AppError | undefined
+  /** The thread has ended, or never came to work. */
+  #dead = false
 
   constructor(writer: Writer, options: QueueOptions) {
     this.#writer = writer
@@ -106,9 +108,9 @@ export class CommitQueue {
   close(): Promise<void> {
     if (this.#closed === undefined) {
       this.#closed = Promise.withResolvers()
-      if (this.#gone !== undefined) this.#closed.resolve()
+      if (this.#dead) this.#closed.resolve()
       else {
-        this.#gone = new AppError('store_unavailable', 'The store is closed. Start the server again.')
+        this.#gone ??= new AppError('store_unavailable', 'The store is closed. Start the server again.')
         if (this.#sent === undefined) this.#send()
       }
     }
@@ -175,6 +177,7 @@ export class CommitQueue {
         return
       case 'refused':
         this.#gone = fromFailure(message.failure)
+        this.#dead = true
         this.#opened.reject(this.#gone)
         return
       case 'trouble':
@@ -220,11 +223,23 @@ export class CommitQueue {
     const error = fromFailure(failure)
     this.#options.onError(error)
     for (const pending of sent) pending.reject(error)
+    if (error.code === 'store_damaged') this.#giveUp(error)
+  }
+
+  /** Writing on would make the damage worse. What waits is refused, and so is everything after it. */
+  #giveUp(error: AppError): void {
+    this.#gone ??= error
+    const waiting = this.#waiting
+    this.#waiting = []
+    this.#values = []
+    this.#durable = false
+    for (const pending of waiting) pending.reject(error)
   }
 
   /** The thread has ended. After a close that is how it should be. */
   #die(cause: unknown): void {
     this.#timer?.cancel()
+    this.#dead = true
     const error = new AppError(
       'store_unavailable',
       'The writer of the database has stopped. Start the server again; what was acknowledged is safe.',

@@ -1,13 +1,16 @@
 // What SQLite's error codes mean to us: who else is hit, and what to tell people.
 
+import { basename } from 'node:path'
 import { AppError } from '../../errors/app-error.ts'
 
 /** The primary result codes that we tell apart; https://sqlite.org/rescode.html */
 const busy = 5
 const locked = 6
+const corrupt = 11
 const full = 13
 const tooBig = 18
 const constraint = 19
+const notADatabase = 26
 
 function primaryCode(error: unknown): number | undefined {
   const code = (error as { errcode?: unknown } | null)?.errcode
@@ -27,10 +30,19 @@ export function spoilsOnlyItsCommand(error: unknown): boolean {
   return code === undefined || code === constraint || code === tooBig
 }
 
-/** Anything the database says → `store_unavailable`, with a sentence that says what to do. */
-export function toStoreError(error: unknown): AppError {
+/** Anything the database says → `store_unavailable` or `store_damaged`, with a sentence that says what to do. */
+export function toStoreError(error: unknown, file: string): AppError {
   if (error instanceof AppError) return error
   const code = primaryCode(error)
+  if (code === corrupt || code === notADatabase) {
+    // The folder is not named: callers see this too.
+    const name = basename(file)
+    return new AppError(
+      'store_damaged',
+      `The database file ${name} in the data folder is damaged. Stop the server, then restore the file from a backup, or move it away together with ${name}-wal and ${name}-shm to start with an empty one.`,
+      { retryable: false, cause: error },
+    )
+  }
   const sentence =
     code === full
       ? 'The disk that holds the database is full. Free some space; the server goes on by itself.'

@@ -20,7 +20,7 @@ import { JournalTails } from './journal-tails.ts'
 import { messageReader } from './message-queries.ts'
 import { noteReader } from './note-queries.ts'
 import { workspaceReader } from './workspace-queries.ts'
-import { lockFile } from './process-lock.ts'
+import { lockFile, type ProcessLock } from './process-lock.ts'
 import { runReader } from './run-rows.ts'
 import { toStoreError } from './sqlite-errors.ts'
 
@@ -42,7 +42,7 @@ export type SqliteOptions = {
 /** Throws `config_invalid` when another server has the file or a newer version wrote it. */
 export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
   mkdirSync(dirname(options.file), { recursive: true })
-  const lock = lockFile(options.file, options.lockWaitMs ?? 0)
+  const lock = locked(options)
   const writer = startWriter(options.file)
   try {
     const tails = new JournalTails()
@@ -59,6 +59,14 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
     await writer.terminate()
     lock.release()
     throw error
+  }
+}
+
+function locked({ file, lockWaitMs = 0 }: SqliteOptions): ProcessLock {
+  try {
+    return lockFile(file, lockWaitMs)
+  } catch (error) {
+    throw toStoreError(error, `${file}.lock`)
   }
 }
 
@@ -80,7 +88,7 @@ function storeOf(file: string, queue: CommitQueue, tails: JournalTails, unlock: 
     try {
       return question()
     } catch (error) {
-      throw toStoreError(error)
+      throw toStoreError(error, file)
     }
   }
 

@@ -12,10 +12,11 @@ const port = parentPort
 if (port === null) throw new Error('This file is started by commit-queue.ts as a worker thread.')
 
 const say = (message: WriterMessage): void => port.postMessage(message)
-const failure = (error: unknown) => toFailure(toStoreError(error))
+const { file } = workerData as { file: string }
+const failure = (error: unknown) => toFailure(toStoreError(error, file))
 
 try {
-  const db = openWriter((workerData as { file: string }).file)
+  const db = openWriter(file)
   migrate(db)
   const writer = batchWriter(db)
   port.on('message', (request: WriterRequest) => {
