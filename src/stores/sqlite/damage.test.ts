@@ -100,33 +100,32 @@ describe('a database file that is damaged', () => {
   })
 
   test('is not tried again for ever: a run that it hits stops, and nobody asks for more work', async () => {
-    let damage = false
+    const seen = { damage: false, claims: 0 }
     const broken = Object.assign(new Error('database disk image is malformed'), { errcode: 11 })
-    let claims = 0
     const rig = await openRig({
       answer: async function* () {
         yield [{ type: 'text', text: 'One ' }]
-        damage = true
+        seen.damage = true
         yield* says('two.')
       },
       wrapStore: (store) => ({
         ...store,
-        append: (write) => (damage ? Promise.reject(toStoreError(broken, file)) : store.append(write)),
+        append: (write) => (seen.damage ? Promise.reject(toStoreError(broken, file)) : store.append(write)),
         claim: (request) => {
-          claims += 1
-          return damage ? Promise.reject(toStoreError(broken, file)) : store.claim(request)
+          seen.claims += 1
+          return seen.damage ? Promise.reject(toStoreError(broken, file)) : store.claim(request)
         },
       }),
     })
     rig.scheduler.start()
     await rig.start()
-    while (!damage || claims === 0) await new Promise((resolve) => setImmediate(resolve))
+    while (!seen.damage || seen.claims === 0) await new Promise((resolve) => setImmediate(resolve))
     await rig.clock.advance(5)
-    const asked = claims
+    const asked = seen.claims
 
     await rig.clock.advance(3_600_000)
 
-    assert.equal(claims, asked)
+    assert.equal(seen.claims, asked)
     assert.ok(rig.complaints.length < 5, rig.complaints.join('; '))
     await rig.close()
   })
