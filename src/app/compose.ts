@@ -262,11 +262,15 @@ async function openTools(
     skillsDir,
     onSandbox: (kind) => warnOfBash(kind, bash, log),
   })
-  return createToolRegistry([...builtIn, ...workspace.entries, ...(mcp?.entries ?? [])], {
+  const own = [...builtIn, ...workspace.entries]
+  const registry = createToolRegistry([...own, ...(mcp?.entries ?? [])], {
     close: async () => {
       await Promise.all([workspace.close(), mcp?.close()])
     },
+    ...(mcp === undefined ? {} : { awaitSource: mcp.awaitSource }),
   })
+  mcp?.onChange((entries) => registry.replace([...own, ...entries]))
+  return registry
 }
 
 function warnOfBash(kind: SandboxKind, bash: Config['bash'], log: Log): void {

@@ -59,6 +59,7 @@ test('an empty environment gives the documented defaults', () => {
     confirmationTtlMs: 24 * 60 * 60_000,
     uploadTtlMs: 24 * 60 * 60_000,
     retentionMs: null,
+    toolsAtOnce: 16,
     toolTimeoutMs: 60_000,
   })
   assert.equal(config.demoPaceMs, 15)

@@ -84,6 +84,8 @@ export type Config = {
     /** Null: ended runs are kept for ever. */
     readonly retentionMs: number | null
     readonly toolTimeoutMs: number
+    /** How many tools of one run work at the same time. */
+    readonly toolsAtOnce: number
   }
   /** Null: on only while no provider is configured, or when `model` names it. */
   readonly demo: 'on' | 'off' | null
@@ -177,6 +179,7 @@ function build(read: SettingReader): Config {
       confirmationTtlMs: read.whole('POLYLOG_CONFIRMATION_TTL_MS', day, 1, 36_500 * day),
       uploadTtlMs: read.whole('POLYLOG_UPLOAD_TTL_MS', day, 1, 36_500 * day),
       retentionMs: retentionDays === 0 ? null : Math.round(retentionDays * day),
+      toolsAtOnce: read.whole('POLYLOG_TOOLS_AT_ONCE', 16, 1, 1000),
       toolTimeoutMs: read.whole('POLYLOG_TOOL_TIMEOUT_MS', minute, 1, timerMax),
     },
     demo: read.oneOf('POLYLOG_DEMO', ['on', 'off']),

@@ -166,6 +166,8 @@ const bodies = {
     /** A sentence for people: what this call is about to do. */
     note: text,
     effect: z.enum(toolEffects),
+    /** Where the tool came from: `built-in`, or `mcp:` and the name of the server. The same name of another source is another tool. */
+    source: id.optional(),
     /** Set where the model's arguments were not valid JSON: the raw text. */
     invalidInput: text.optional(),
   }),

@@ -12,7 +12,10 @@ export type CallState = {
   readonly name: string
   readonly step: number
   readonly index: number
+  /** What the call was known to do when it was made; a restart judges by this, also if the tool is gone or has changed. */
   readonly effect: ToolEffect
+  readonly source: string | undefined
+  readonly note: string
   readonly invalidInput: string | undefined
   input: JsonValue
   /** How often it was started; more than once only after a crash or an `unknown` that a person confirmed. */
@@ -226,6 +229,8 @@ export function applyEvent(state: RunState, event: RunEvent): void {
         step: event.data.step,
         index: event.data.index,
         effect: event.data.effect,
+        source: event.data.source,
+        note: event.data.note,
         invalidInput: event.data.invalidInput,
         input: event.data.input,
         starts: 0,

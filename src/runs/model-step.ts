@@ -179,6 +179,7 @@ function calledData(
     input,
     note,
     effect: tool?.effect ?? 'unsafe',
+    ...(tool?.source === undefined ? {} : { source: tool.source }),
     ...(!usable ? { invalidInput: call.rawInput.slice(0, invalidInputCharsMax) } : {}),
   }
 }

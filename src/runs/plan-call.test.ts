@@ -5,7 +5,7 @@ import { describe, it } from 'node:test'
 import type { ToolEffect } from '../journal/event.ts'
 import type { CallState } from '../journal/run-state.ts'
 import type { Confirm, Tool } from '../tools/tool.ts'
-import { planCall } from './tool-phase.ts'
+import { planCall } from './plan-call.ts'
 
 function callWith(parts: Partial<CallState> = {}): CallState {
   return {
@@ -14,6 +14,8 @@ function callWith(parts: Partial<CallState> = {}): CallState {
     step: 1,
     index: 0,
     effect: 'read',
+    source: undefined,
+    note: 'Do the work',
     invalidInput: undefined,
     input: { n: 1 },
     starts: 0,
@@ -123,6 +125,21 @@ describe('a call', () => {
       'close failed tool_input_invalid',
     )
     assert.equal(planOfMissing({}), 'close failed tool_not_found')
+  })
+
+  it('that may have happened is judged by what the journal says of it, also when its tool is gone or has changed', () => {
+    assert.equal(planOfMissing({ effect: 'unsafe', started: true }), 'ask')
+    assert.equal(plan({ effect: 'unsafe', started: true }, toolWith('read')), 'ask unknown')
+    assert.equal(plan({ effect: 'read', started: true }, toolWith('unsafe')), 'ask unknown')
+    // Not run again for want of a tool, and not called failed.
+    assert.equal(planOfMissing({ effect: 'idempotent', started: true }), 'close unknown tool_outcome_unknown')
+    assert.equal(
+      planOfMissing({ effect: 'unsafe', interactionId: 'i', decision: 'confirmed', askedUnknown: true }),
+      'close unknown tool_outcome_unknown',
+    )
+    assert.equal(planOfMissing({ effect: 'read', started: true }), 'close failed tool_not_found')
+    const asked = planCall(callWith({ effect: 'unsafe', started: true, note: 'Pay 5' }), undefined, fits)
+    assert.match(asked.do === 'ask' ? asked.prompt : '', /^Pay 5 .*may already have happened/)
   })
 
   it('is described to people even where its tool cannot', () => {

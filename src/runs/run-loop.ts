@@ -12,7 +12,15 @@
 
 import { AppError, toAppError } from '../errors/app-error.ts'
 import type { NewEvent } from '../journal/event.ts'
-import { openCalls, openInteractions, type RunState, type StepState, specOf, questionOf } from '../journal/run-state.ts'
+import {
+  type CallState,
+  openCalls,
+  openInteractions,
+  type RunState,
+  type StepState,
+  specOf,
+  questionOf,
+} from '../journal/run-state.ts'
 import { elapsedMs, type Timer } from '../kit/clock.ts'
 import type { MessageRow, RunRow } from '../stores/store.ts'
 import { workspaceRules } from './consent.ts'
@@ -23,8 +31,9 @@ import { judgeAnswer, outputInvalid, outputRuleOf } from './output-check.ts'
 import { nextDeadline } from './row-folds.ts'
 import { type Ending, endingEvents } from './run-ending.ts'
 import type { RunParts } from './run-parts.ts'
+import { toolOfCall, toolsOf } from './run-tools.ts'
 import { RunWriter } from './run-writer.ts'
-import { DrainInterrupt, resolveDecided, ToolPhase, toolsOf, wordsAsQuestion } from './tool-phase.ts'
+import { DrainInterrupt, resolveDecided, ToolPhase, wordsAsQuestion } from './tool-phase.ts'
 
 class CancelInterrupt extends Error {
   override name = 'CancelInterrupt'
@@ -166,7 +175,8 @@ export class RunLoop {
     if (reused !== undefined) return await this.end({ status: 'succeeded', output: reused.output })
     const { card } = parts.catalogue.get(specOf(writer.state).agentId)
     const tools = toolsOf(parts, card, writer.state)
-    this.phase = new ToolPhase(writer, parts, tools, this.toolAbort.signal)
+    const toolOf = (call: CallState) => toolOfCall(parts, card, writer.state, call)
+    this.phase = new ToolPhase(writer, parts, toolOf, this.toolAbort.signal)
     for (;;) {
       this.modelAbort.signal.throwIfAborted()
       if (openCalls(writer.state).length > 0) {

@@ -17,6 +17,8 @@ export type RunLimits = {
   concurrency: number
   queueMax: number
   confirmationTtlMs: number
+  /** How many tools of one run work at the same time. */
+  toolsAtOnce: number
   uploadTtlMs: number
 }
 

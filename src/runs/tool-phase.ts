@@ -7,14 +7,14 @@
 // decision serves a fresh call, one that was just confirmed, and one that a crash
 // interrupted.
 
-import { agentAllowsTool, type AgentCard } from '../agents/agent-definition.ts'
 import type { EventData, JsonValue, NewEvent } from '../journal/event.ts'
-import { type CallState, openInteractions, type RunState, specOf } from '../journal/run-state.ts'
+import { type CallState, openCalls, openInteractions, type RunState, specOf } from '../journal/run-state.ts'
 import type { Decision, InteractionRow } from '../stores/store.ts'
-import type { Tool, ToolRegistry } from '../tools/tool.ts'
+import type { Tool } from '../tools/tool.ts'
 import type { Clock } from '../kit/clock.ts'
 import type { CallPlan } from './call-plan.ts'
 import { answerWithoutConsent } from './consent.ts'
+import { planCall } from './plan-call.ts'
 import type { RunParts } from './run-parts.ts'
 import type { RunWriter } from './run-writer.ts'
 import { executeCall } from './tool-execution.ts'
@@ -25,124 +25,31 @@ export const autoDecidePolicy = 'engine_judgement'
 
 const summaryCharsMax = 500
 
-export function planCall(call: CallState, tool: Tool | undefined, tools: Pick<ToolRegistry, 'check'>): CallPlan {
-  if (call.interactionId !== undefined && call.decision === undefined) return { do: 'wait' }
-  if (call.decision === 'rejected' || call.decision === 'expired' || call.decision === 'closed')
-    return refusedPlan(call)
-  if (call.invalidInput !== undefined) {
-    return {
-      do: 'close',
-      outcome: 'failed',
-      code: 'tool_input_invalid',
-      message: 'The arguments are not valid JSON, or longer than 256 KiB.',
-    }
-  }
-  if (tool === undefined) {
-    return {
-      do: 'close',
-      outcome: 'failed',
-      code: 'tool_not_found',
-      message: `There is no tool ${call.name} that this agent may use.`,
-    }
-  }
-  if (call.started && tool.effect === 'unsafe') {
-    // Started, and then the process died: it may have happened. A person decides, never we.
-    const prompt = `${describe(tool, call.input)} (this may already have happened before a restart: confirm to run it again, reject to leave it)`
-    return { do: 'ask', outcome: 'unknown', prompt }
-  }
-  const wrong = tools.check(tool, call.input)
-  if (wrong !== null)
-    return {
-      do: 'close',
-      outcome: 'failed',
-      code: 'tool_input_invalid',
-      message: `The arguments do not fit: ${wrong}.`,
-    }
-  if (tool.ask !== undefined) {
-    if (call.decision !== undefined) return { do: 'answer', output: call.reply ?? null }
-    const question = tool.ask(call.input)
-    return { do: 'ask', outcome: undefined, prompt: question.prompt, question }
-  }
-  if (call.decision === undefined && !call.started) {
-    const confirm = typeof tool.confirm === 'function' ? tool.confirm(call.input) : tool.confirm
-    if (confirm === 'always') return { do: 'ask', outcome: undefined, prompt: describe(tool, call.input) }
-  }
-  return { do: 'run', tool, input: call.input }
-}
-
-function refusedPlan(call: CallState): CallPlan {
-  if (call.askedUnknown) {
-    return {
-      do: 'close',
-      outcome: 'unknown',
-      code: 'tool_outcome_unknown',
-      message: 'Nobody knows whether this call happened; it was not run again.',
-    }
-  }
-  if (call.decision === 'expired')
-    return { do: 'close', outcome: 'denied', code: 'tool_expired', message: 'Nobody decided in time.' }
-  if (call.decision === 'closed')
-    return { do: 'close', outcome: 'cancelled', code: 'tool_cancelled', message: 'The question was closed.' }
-  return { do: 'close', outcome: 'denied', code: 'tool_denied', message: call.decisionReason ?? 'The user said no.' }
-}
-
-function describe(tool: Tool, input: JsonValue): string {
-  try {
-    return tool.describe(input)
-  } catch {
-    return `Call ${tool.name}`
-  }
-}
-
-/**
- * The tools a run may use: available, allowed by its agent, not filtered out by the request, and fit for its workspace:
- * those that need one only where there is one, and in mode `ask` only those that read.
- */
-export function toolsOf(parts: Pick<RunParts, 'tools'>, card: AgentCard, state: RunState): Tool[] {
-  const spec = specOf(state)
-  return parts.tools
-    .available()
-    .filter((tool) => offeredTo(tool, state))
-    .filter((tool) => tool.audience !== undefined || agentAllowsTool(card, tool.name))
-    .filter((tool) => tool.audience !== undefined || spec.tools === undefined || spec.tools.includes(tool.name))
-    .filter((tool) => spec.workspace !== undefined || tool.needsWorkspace !== true)
-    .filter((tool) => spec.workspace?.mode !== 'ask' || tool.effect === 'read')
-}
-
-function offeredTo(tool: Tool, state: RunState): boolean {
-  const { job } = specOf(state)
-  switch (tool.audience ?? 'all') {
-    case 'all':
-      return true
-    case 'jobs':
-      return job !== undefined
-    case 'interactive_jobs':
-      return job?.mode === 'interactive'
-    case 'jobs_with_files':
-      return job !== undefined && state.files.length > 0
-    case 'jobs_with_skill_files':
-      return (specOf(state).skill?.files ?? []).length > 0
-  }
-}
+type Start = { call: CallState; tool: Tool; input: JsonValue }
 
 export class ToolPhase {
   private readonly writer: RunWriter
   private readonly parts: RunParts
-  private readonly allowed: ReadonlyMap<string, Tool>
+  private readonly toolOf: (call: CallState) => Tool | undefined
   private readonly signal: AbortSignal
+  // Every open call is in one of these places. Each is looked at when it moves, so that a step with many calls costs
+  // what its calls and their results cost, and not their product.
+  private readonly toPlan = new Set<CallState>()
+  private readonly waiting = new Set<CallState>()
+  private readonly ready: Start[] = []
   private readonly running = new Map<string, Promise<void>>()
   private wake: (() => void) | null = null
   private poked = false
   private failure: { error: unknown } | null = null
 
-  constructor(writer: RunWriter, parts: RunParts, tools: Tool[], signal: AbortSignal) {
+  constructor(writer: RunWriter, parts: RunParts, toolOf: (call: CallState) => Tool | undefined, signal: AbortSignal) {
     this.writer = writer
     this.parts = parts
-    this.allowed = new Map(tools.map((tool) => [tool.name, tool]))
+    this.toolOf = toolOf
     this.signal = signal
   }
 
-  /** Somebody may have decided something. */
+  /** A decision may have been stored. */
   poke(): void {
     this.poked = true
     this.wake?.()
@@ -150,45 +57,68 @@ export class ToolPhase {
 
   /** True: all calls have results. False: what is left waits for a person. `mayStart` turns false while the server drains. */
   async settle(mayStart: () => boolean): Promise<boolean> {
+    for (const call of openCalls(this.writer.state)) this.toPlan.add(call)
+    await this.knowTools()
     for (;;) {
       if (this.failure !== null) throw this.failure.error
       if (this.signal.aborted) throw this.signal.reason
-      const waiting = mayStart() ? await this.advance() : []
+      if (mayStart()) await this.advance()
       if (this.running.size === 0) {
         if (!mayStart()) throw new DrainInterrupt()
-        if (waiting.length === 0) return true
-        if (!(await resolveDecided(this.writer, this.parts))) return false
+        if (this.waiting.size === 0) return true
+        if (!(await this.takeDecisions())) {
+          this.waiting.clear()
+          return false
+        }
         continue
       }
       await this.somethingHappens()
       if (this.poked) {
         this.poked = false
-        await resolveDecided(this.writer, this.parts)
+        await this.takeDecisions()
       }
     }
   }
 
-  /** Starts, asks and closes whatever can be; returns the calls that wait for a person. */
-  private async advance(): Promise<CallState[]> {
+  /** After a restart a server may be slow to come up; what its calls need is not decided before. */
+  private async knowTools(): Promise<void> {
+    const sources = new Set<string | undefined>()
+    for (const call of this.toPlan)
+      if (needsTool(call) && this.parts.tools.find(call.name, call.source) === undefined) sources.add(call.source)
+    await Promise.all([...sources].map((source) => this.parts.tools.awaitSource(source, this.signal)))
+  }
+
+  private async takeDecisions(): Promise<boolean> {
+    const any = await resolveDecided(this.writer, this.parts)
+    if (!any) return false
+    for (const call of this.waiting) {
+      if (call.decision === undefined) continue
+      this.waiting.delete(call)
+      this.toPlan.add(call)
+    }
+    return true
+  }
+
+  /** Asks, closes and starts whatever can be, and starts no more calls at once than the limit. */
+  private async advance(): Promise<void> {
     const { state } = this.writer
-    const waiting: CallState[] = []
     const events: NewEvent[] = []
-    const starts: { call: CallState; tool: Tool; input: JsonValue }[] = []
     let number = state.interactions.size
-    for (const call of state.calls.values()) {
-      if (call.done !== undefined || this.running.has(call.callId)) continue
-      const tool = this.allowed.get(call.name)
+    for (const call of this.toPlan) {
+      const tool = this.toolOf(call)
       const plan = answerWithoutConsent(planCall(call, tool, this.parts.tools), specOf(state), tool)
-      if (plan.do === 'wait') waiting.push(call)
+      if (plan.do === 'wait') this.waiting.add(call)
       else if (plan.do === 'close') events.push(closing(call, plan, this.parts.ids))
       else if (plan.do === 'answer') events.push(answered(call, plan.output, this.parts.ids))
-      else if (plan.do === 'run') starts.push({ call, tool: plan.tool, input: plan.input })
+      else if (plan.do === 'run') this.ready.push({ call, tool: plan.tool, input: plan.input })
       else {
         number += 1
-        waiting.push(call)
+        this.waiting.add(call)
         events.push({ type: 'input.required', data: this.question(call, plan, number) })
       }
     }
+    this.toPlan.clear()
+    const starts = this.ready.splice(0, Math.max(0, this.parts.limits.toolsAtOnce - this.running.size))
     for (const { call, input } of starts) {
       events.push({ type: 'tool.started', data: { callId: call.callId, input, idempotencyKey: this.keyOf(call) } })
     }
@@ -196,7 +126,6 @@ export class ToolPhase {
     if (events.length > 0) await this.writer.write(...events)
     if (this.signal.aborted) throw this.signal.reason
     for (const start of starts) this.start(start.call, start.tool, start.input)
-    return waiting
   }
 
   private start(call: CallState, tool: Tool, input: JsonValue): void {
@@ -277,6 +206,11 @@ export class ToolPhase {
       this.signal.addEventListener('abort', done, { once: true })
     })
   }
+}
+
+/** Whether what happens next depends on the tool: not while a person is asked, nor after a refusal. */
+function needsTool(call: CallState): boolean {
+  return call.interactionId === undefined || call.decision === 'confirmed'
 }
 
 /** A job that does not insist on a reply goes on alone after a while. */

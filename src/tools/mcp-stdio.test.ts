@@ -1,6 +1,9 @@
 // Tools of MCP servers that are child processes.
 
 import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { effectsFile, stdioFake } from '../../test/support/fake-mcp.ts'
 import { manualClock } from '../../test/support/manual-clock.ts'
@@ -286,4 +289,49 @@ test('two servers with the same tools are told apart by their names', async () =
   assert.match((await tools.get('a_environment')!.run({}, toolContext())).output as string, /"SIDE":"left"/)
   assert.match((await tools.get('b_environment')!.run({}, toolContext())).output as string, /"SIDE":"right"/)
   await servers.close()
+})
+
+test('a server that is not there at the start is tried again: its tools appear, and who waits for them goes on', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'polylog-late-'))
+  const file = join(folder, 'late.ts')
+  const clock = manualClock()
+  const late = await connect({ late: { ...stdioFake(), args: [file] } }, { clock })
+  const registry = createToolRegistry(late.entries, { close: late.close, awaitSource: late.awaitSource })
+  late.onChange((entries) => registry.replace(entries))
+  try {
+    assert.equal(registry.get('lookup'), undefined)
+    let known = false
+    const waiting = registry.awaitSource('mcp:late', new AbortController().signal).then(() => (known = true))
+    await registry.awaitSource('mcp:unknown', new AbortController().signal)
+    const fake = new URL('../../test/fakes/mcp-stdio-server.ts', import.meta.url)
+    writeFileSync(file, `import ${JSON.stringify(fake.href)}\n`)
+    assert.equal(known, false)
+
+    await clock.advance(1000)
+    await waiting
+
+    assert.equal(registry.get('lookup')?.effect, 'read')
+    assert.equal(registry.find('lookup', 'mcp:late')?.source, 'mcp:late')
+    assert.equal(registry.find('lookup', 'mcp:other'), undefined, 'a name does not move to another server')
+    assert.equal(registry.find('late_lookup', 'mcp:late')?.name, 'lookup')
+  } finally {
+    await registry.close()
+    rmSync(folder, { recursive: true, force: true })
+  }
+})
+
+test('nobody waits for a server for ever, nor when the run is stopped', async () => {
+  const clock = manualClock()
+  const gone = await connect({ gone: { ...stdioFake(), args: ['/no/such/file.ts'] } }, { clock })
+  try {
+    const stop = new AbortController()
+    const stopped = gone.awaitSource('mcp:gone', stop.signal)
+    stop.abort()
+    await stopped
+    const overdue = gone.awaitSource(undefined, new AbortController().signal)
+    await clock.advance(30_000)
+    await overdue
+  } finally {
+    await gone.close()
+  }
 })

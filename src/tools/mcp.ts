@@ -1,8 +1,9 @@
 // All MCP servers of a configuration: connected at the same time, each within its
 // limit, so that one that hangs costs a start-up ten seconds and no more. A server
-// that cannot be had is one listing with the reason; the others are not touched.
+// that cannot be had is one listing with the reason; the others are not touched. It
+// is tried again in the background, and its tools appear when it is there.
 
-import type { Clock } from '../kit/clock.ts'
+import type { Clock, Timer } from '../kit/clock.ts'
 import type { McpConfig } from './mcp-config.ts'
 import { toReason } from './mcp-failure.ts'
 import { createMcpServer, type McpLog, type McpServer } from './mcp-server.ts'
@@ -19,35 +20,113 @@ export type McpOptions = {
   callTimeoutMs?: number
 }
 
-export type McpServers = { entries: ToolEntry[]; close(): Promise<void> }
+export type McpServers = {
+  /** What is known now. */
+  readonly entries: ToolEntry[]
+  /** Called with all entries when a server came up late. */
+  onChange(listener: (entries: ToolEntry[]) => void): void
+  /** Resolves when the server of `source` (without one: every server) is connected or disabled, at the latest after half a minute. */
+  awaitSource(source: string | undefined, signal: AbortSignal): Promise<void>
+  close(): Promise<void>
+}
+
+/** One configured server, connected or not yet. */
+type Slot = { name: string; entries: ToolEntry[]; pending: boolean; timer: Timer | undefined }
+
+const retryMs = 1_000
+const retryMaxMs = 60_000
+/** How long a restart waits for a server before it decides about a call of it. */
+const awaitMs = 30_000
 
 /** Never throws for a server that cannot be had. */
 export async function connectMcpServers(config: McpConfig, options: McpOptions): Promise<McpServers> {
+  const { clock, log } = options
   const callTimeoutMs = options.callTimeoutMs ?? 60_000
   const serverOptions = { ...options, callTimeoutMs, connectTimeoutMs: options.connectTimeoutMs ?? 10_000 }
   const servers: McpServer[] = []
+  const slots: Slot[] = []
+  const waiters = new Set<() => void>()
+  let listener: ((entries: ToolEntry[]) => void) | undefined
+  let closed = false
 
-  const entries = await Promise.all(
-    Object.entries(config.mcpServers).map(async ([name, serverConfig]): Promise<ToolEntry[]> => {
-      if (serverConfig.disabled) return [missing(name, 'It is disabled in the configuration.')]
+  const allEntries = () => slots.flatMap((slot) => slot.entries)
+
+  async function connect(slot: Slot, server: McpServer): Promise<boolean> {
+    const trust = config.mcpServers[slot.name]?.polylog
+    try {
+      const tools = await server.listTools()
+      log.info({ server: slot.name, tools: tools.length }, 'An MCP server is connected.')
+      slot.pending = false
+      slot.entries =
+        tools.length === 0
+          ? [missing(slot.name, 'It offers no tools.')]
+          : tools.map((tool) => ({
+              source: `mcp:${slot.name}` as const,
+              tool: toTool(tool, server, callTimeoutMs, trust),
+            }))
+      return true
+    } catch (error) {
+      slot.entries = [missing(slot.name, toReason(error))]
+      return false
+    }
+  }
+
+  function retry(slot: Slot, server: McpServer, delayMs: number): void {
+    if (closed) return
+    slot.timer = clock.after(delayMs, () => {
+      void connect(slot, server).then((connected) => {
+        if (!connected) return retry(slot, server, Math.min(delayMs * 2, retryMaxMs))
+        listener?.(allEntries())
+        for (const wake of waiters) wake()
+      })
+    })
+  }
+
+  await Promise.all(
+    Object.entries(config.mcpServers).map(async ([name, serverConfig]) => {
+      const slot: Slot = { name, entries: [], pending: true, timer: undefined }
+      slots.push(slot)
+      if (serverConfig.disabled) {
+        slot.pending = false
+        slot.entries = [missing(name, 'It is disabled in the configuration.')]
+        return
+      }
       const server = createMcpServer(name, serverConfig, serverOptions)
       servers.push(server)
-      try {
-        const tools = await server.listTools()
-        options.log.info({ server: name, tools: tools.length }, 'An MCP server is connected.')
-        if (tools.length === 0) return [missing(name, 'It offers no tools.')]
-        return tools.map((tool) => ({
-          source: `mcp:${name}`,
-          tool: toTool(tool, server, callTimeoutMs, serverConfig.polylog),
-        }))
-      } catch (error) {
-        return [missing(name, toReason(error))]
-      }
+      if (!(await connect(slot, server))) retry(slot, server, retryMs)
     }),
   )
+
   return {
-    entries: entries.flat(),
+    get entries() {
+      return allEntries()
+    },
+    onChange(changed) {
+      listener = changed
+    },
+    awaitSource(source, signal) {
+      const isKnown = () =>
+        !slots.some((slot) => slot.pending && (source === undefined || source === `mcp:${slot.name}`))
+      return new Promise<void>((resolve) => {
+        const look = () => {
+          if (isKnown()) done()
+        }
+        const done = () => {
+          timer.cancel()
+          waiters.delete(look)
+          signal.removeEventListener('abort', done)
+          resolve()
+        }
+        const timer = clock.after(awaitMs, done)
+        waiters.add(look)
+        signal.addEventListener('abort', done, { once: true })
+        if (signal.aborted || closed) done()
+        else look()
+      })
+    },
     close: async () => {
+      closed = true
+      for (const slot of slots) slot.timer?.cancel()
       await Promise.all(servers.map((server) => server.close()))
     },
   }

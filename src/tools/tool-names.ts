@@ -12,6 +12,8 @@ export type NameRequest = { source: string; name: string; isTool: boolean }
 
 export type NameGiven = {
   name: string
+  /** The tool's own name, as far as providers accept it. */
+  plain: string
   /** The name with the server's prefix, whether it is used or not. Null for what has no server. */
   qualified: string | null
   /** Why this one cannot have a name of its own. */
@@ -37,17 +39,22 @@ export function nameTools(requests: NameRequest[]): NameGiven[] {
   const given: NameGiven[] = requests.map((request, position) => {
     const server = serverOf(request.source)
     const own = plain[position]!
-    if (!takesName(request)) return { name: request.name, qualified: null, refusal: null }
+    if (!takesName(request)) return { name: request.name, plain: request.name, qualified: null, refusal: null }
     if (repeated[position]) {
-      return { name: own, qualified: null, refusal: 'Its server lists another tool of the same name before it.' }
+      return {
+        name: own,
+        plain: own,
+        qualified: null,
+        refusal: 'Its server lists another tool of the same name before it.',
+      }
     }
     if (server === null) {
       taken.add(own)
-      return { name: own, qualified: null, refusal: null }
+      return { name: own, plain: own, qualified: null, refusal: null }
     }
     const qualified = toToolName(`${server}_${request.name}`)
     const name = uses.get(own) === 1 ? own : qualified
-    return { name, qualified, refusal: null }
+    return { name, plain: own, qualified, refusal: null }
   })
 
   // Built-in names are taken by now. What is left are prefixed names that meet again (server `a` with `b_c`, server

@@ -19,26 +19,68 @@ export type ToolEntry = { source: ToolSource; tool: Tool } | { source: ToolSourc
 
 export type MissingTool = { name: string; description: string; effect: ToolEffect; reason: string }
 
-export function createToolRegistry(entries: ToolEntry[], options: { close?: () => Promise<void> } = {}): ToolRegistry {
+export type ToolRegistryOptions = {
+  close?: () => Promise<void>
+  awaitSource?: ToolRegistry['awaitSource']
+}
+
+/** A registry whose tools may change: servers come up late. */
+export type ChangingToolRegistry = ToolRegistry & { replace(entries: ToolEntry[]): void }
+
+type Build = { listings: ToolListing[]; offered: Tool[]; byName: Map<string, Tool>; bySource: Map<string, Tool> }
+
+export function createToolRegistry(entries: ToolEntry[], options: ToolRegistryOptions = {}): ChangingToolRegistry {
+  // Runs keep tools of an earlier build, so their checks are kept as long as the tools are.
+  const checks = new WeakMap<Tool, ArgumentCheck>()
+  let current = build(entries, checks)
+
+  return {
+    available: () => [...current.offered],
+    get: (name) => current.byName.get(name),
+    find: (name, source) =>
+      source === undefined ? current.byName.get(name) : current.bySource.get(JSON.stringify([source, name])),
+    list: () => current.listings.map((listing) => ({ ...listing })),
+    check(tool: Tool, input: JsonValue) {
+      const check = checks.get(tool)
+      if (check === undefined) throw new AppError('internal_error', `The tool ${tool.name} is not of this registry.`)
+      return check(input)
+    },
+    awaitSource: async (source, signal) => {
+      await options.awaitSource?.(source, signal)
+    },
+    replace(next) {
+      current = build(next, checks)
+    },
+    close: async () => {
+      await options.close?.()
+    },
+  }
+}
+
+function build(entries: ToolEntry[], checks: WeakMap<Tool, ArgumentCheck>): Build {
   const names = nameTools(
     entries.map((entry) => ({ source: entry.source, name: itemOf(entry).name, isTool: 'tool' in entry })),
   )
   const listings: ToolListing[] = []
   const offered: Tool[] = []
   const byName = new Map<string, Tool>()
-  const checks = new WeakMap<Tool, ArgumentCheck>()
+  const bySource = new Map<string, Tool>()
 
   entries.forEach((entry, position) => {
-    const { name, refusal } = names[position]!
+    const { name, plain, qualified, refusal } = names[position]!
     const { description, effect } = itemOf(entry)
     let reason = 'missing' in entry ? entry.missing.reason : refusal
 
     if ('tool' in entry && reason === null) {
       const check = argumentCheck(entry.tool.inputSchema)
       if (check.ok) {
-        const tool = named(entry.tool, name)
+        const tool = named(entry.tool, name, entry.source)
         offered.push(tool)
         byName.set(name, tool)
+        // Whether a name is prefixed depends on which other servers are up, so a stored call may have either.
+        for (const known of [plain, name]) bySource.set(JSON.stringify([entry.source, known]), tool)
+        const prefixed = JSON.stringify([entry.source, qualified])
+        if (!bySource.has(prefixed)) bySource.set(prefixed, tool)
         checks.set(tool, check.check)
       } else {
         reason = `Its input schema cannot be used: ${check.reason}`
@@ -62,20 +104,7 @@ export function createToolRegistry(entries: ToolEntry[], options: { close?: () =
     const tool = byName.get(name)
     if (tool !== undefined && qualified !== null && !byName.has(qualified)) byName.set(qualified, tool)
   })
-
-  return {
-    available: () => [...offered],
-    get: (name) => byName.get(name),
-    list: () => listings.map((listing) => ({ ...listing })),
-    check(tool: Tool, input: JsonValue) {
-      const check = checks.get(tool)
-      if (check === undefined) throw new AppError('internal_error', `The tool ${tool.name} is not of this registry.`)
-      return check(input)
-    },
-    close: async () => {
-      await options.close?.()
-    },
-  }
+  return { listings, offered, byName, bySource }
 }
 
 function itemOf(entry: ToolEntry): Tool | MissingTool {
@@ -83,9 +112,10 @@ function itemOf(entry: ToolEntry): Tool | MissingTool {
 }
 
 /** The same tool under its public name. Spelled out, since a spread would lose the methods of a class. */
-function named(tool: Tool, name: string): Tool {
+function named(tool: Tool, name: string, source: ToolSource): Tool {
   return {
     name,
+    source,
     description: tool.description,
     effect: tool.effect,
     confirm: tool.confirm,

@@ -48,6 +48,8 @@ export interface Tool {
   readonly name: string
   readonly description: string
   readonly effect: ToolEffect
+  /** `built-in`, or `mcp:` and the name of the server; set by the registry. */
+  readonly source?: string
   readonly confirm: Confirm
   /** What an operator has to set so that calls need no consent; a sentence. Absent: it cannot be had without. */
   readonly howToAllow?: string
@@ -100,6 +102,16 @@ export interface ToolRegistry {
   /** Offered to models, in a stable order. */
   available(): Tool[]
   get(name: string): Tool | undefined
+  /**
+   * The tool that a stored call means: of the source that it was called at, under any name that it has or had there.
+   * Another server's tool of the same name is another tool. Without a source, as `get`.
+   */
+  find(name: string, source: string | undefined): Tool | undefined
+  /**
+   * Resolves when the tools of a source (or, without one, of all sources) are known, at the latest after a bounded time: a
+   * server that is slow to come up must not make a restart believe that its tools are gone.
+   */
+  awaitSource(source: string | undefined, signal: AbortSignal): Promise<void>
   /** All that were configured, also those whose needs are missing. */
   list(): ToolListing[]
   /** Null when the arguments fit the tool's schema, else a sentence that names what is wrong. */

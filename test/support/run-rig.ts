@@ -87,6 +87,7 @@ export async function openRig(options: RigOptions = {}): Promise<Rig> {
       concurrency: 4,
       queueMax: 100,
       confirmationTtlMs: 3_600_000,
+      toolsAtOnce: 16,
       uploadTtlMs: 3_600_000,
       ...options.limits,
     },
@@ -194,6 +195,9 @@ function registryOf(tools: Tool[]): ToolRegistry {
   return {
     available: () => tools,
     get: (name) => tools.find((tool) => tool.name === name),
+    find: (name, source) =>
+      tools.find((tool) => tool.name === name && (source === undefined || tool.source === source)),
+    awaitSource: () => Promise.resolve(),
     list: () => [],
     check: () => null,
     close: () => Promise.resolve(),
