@@ -259,6 +259,35 @@ describe('a job that waits for its upload', () => {
     assert.deepEqual(await endOf(rig, run.id), ['turn.started', 'turn.succeeded', undefined])
   })
 
+  test('that brings the result of an equal job ends with it after a crash too, and asks no model', async (context) => {
+    const folder = mkdtempSync(join(tmpdir(), 'polylog-job-'))
+    context.after(() => rmSync(folder, { recursive: true, force: true }))
+    const file = join(folder, 'first.db')
+    const first = await rigged(context, { file, limits })
+    const run = await held(first.jobs)
+    await first.rig.scheduler.drain()
+    const reused = { runId: 'earlier', output: 'As before.', artifacts: [{ path: 'artifacts/a.md', size: 4 }] }
+    const skill = { id: 'errand', name: 'Errand', text: 'Run.' }
+    await first.rig.service.startJob(run, { input: 'x', files: [], skill, reused }, [
+      { id: `${run.id}:artifact:a.md`, body: 'kept' },
+    ])
+    crashImage(file, join(folder, 'second.db'))
+
+    const second = await rigged(context, {
+      file: join(folder, 'second.db'),
+      clock: first.rig.clock,
+      node: 'node-2',
+      answer: () => assert.fail('the model was asked'),
+    })
+    second.rig.scheduler.start()
+    await second.rig.until(run.id, ended)
+
+    const end = (await second.rig.events(run.id)).find((event) => event.type === 'run.ended')
+    assert.deepEqual([end?.data.status, end?.data.output], ['succeeded', 'As before.'])
+    assert.equal((await second.rig.store.readBlob(`${run.id}:artifact:a.md`))?.body, 'kept')
+    assert.equal((await second.rig.events(run.id)).filter(({ type }) => type === 'step.started').length, 0)
+  })
+
   test('takes the upload or gives up, never both, when they come at the same instant', async (context) => {
     const { rig, jobs } = await rigged(context, { limits, answer: () => says('Done.') })
     const run = await held(jobs)

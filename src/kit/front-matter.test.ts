@@ -49,6 +49,7 @@ test('a block that grows when it is read is refused before it grows', () => {
   assert.match(refused(`a: &a ${seven('x')}\n${levels.join('\n')}`), /^SKILL\.md: .*aliases/)
   const wide = `a: &a\n${'  - x\n'.repeat(30)}${Array.from({ length: 40 }, (_, at) => `k${at}: *a`).join('\n')}`
   assert.match(refused(wide), /^SKILL\.md: .*aliases/)
+  assert.equal(refused(`a: ${'['.repeat(64)}${']'.repeat(64)}`), 'accepted')
   assert.match(refused(`a: ${'['.repeat(65)}${']'.repeat(65)}`), /nested too deeply/)
   assert.match(refused(`${'- '.repeat(2000)}a`), /nested too deeply/)
   assert.match(refused(`description: ${'x'.repeat(9000)}`), /not closed by a line --- within 8 KiB/)

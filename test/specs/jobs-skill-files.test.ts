@@ -80,6 +80,16 @@ for (const family of families) {
   })
 }
 
+test('GET /v1/skills/{id} names the further files', async () => {
+  const { body } = await house.call('GET', '/v1/skills/errand')
+
+  assert.deepEqual(body.files, [
+    { path: 'logo.png', size: 4 },
+    { path: 'references/guide.md', size: 10 },
+    { path: 'references/long.md', size: 30_002 },
+  ])
+})
+
 test('a skill without further files has no such tools, and neither has a chat', async () => {
   const user = someone()
   const created = await house.call('POST', '/v1/jobs', { user, body: { skill_id: 'plain', input: { what: user } } })

@@ -23,6 +23,9 @@ const skillView = z
 
 const skillDetail = skillView.extend({
   instructions: z.string(),
+  files: z
+    .array(z.object({ path: z.string(), size: z.number() }))
+    .describe('Further files of the package, which the model may read.'),
   schemas: z.object({
     input: z.record(z.string(), jsonValue).nullable(),
     parameter: z.record(z.string(), jsonValue).nullable(),
@@ -52,7 +55,9 @@ export function skillRoutes(server: Server, { skills }: Services): void {
       const listing = skills.list().find((candidate) => candidate.id === id)
       if (listing === undefined) throw new AppError('skill_not_found', `There is no skill ${JSON.stringify(id)}.`)
       const { input = null, parameter = null, output = null } = listing.skill?.schemas ?? {}
-      return { ...toView(listing), instructions: listing.skill?.text ?? '', schemas: { input, parameter, output } }
+      const files = (listing.skill?.files ?? []).map(({ path, size }) => ({ path, size }))
+      const instructions = listing.skill?.text ?? ''
+      return { ...toView(listing), instructions, files, schemas: { input, parameter, output } }
     },
   )
 }
