@@ -1,8 +1,7 @@
 // The only file that knows every concrete class: configuration in, a server that
 // can be started and stopped out.
 
-import { mkdirSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { readFileSync } from 'node:fs'
 import { readCatalogue } from '../agents/catalogue.ts'
 import { createProcessBus } from '../bus/live-bus.ts'
 import { ComparisonService } from '../comparisons/comparison-service.ts'
@@ -35,20 +34,13 @@ import { createWorkspaceTools } from '../tools/workspace/workspace-tools.ts'
 import { createWorkspaces, type WorkspaceFolders } from '../tools/workspace/workspaces.ts'
 import { sessionDirectories, type ToolRegistry } from '../tools/tool.ts'
 import type { Config } from './config.ts'
+import { prepareDataFolder, prepareWorkspaceRoot } from './data-folder.ts'
+import { type App, createLifecycle } from './lifecycle.ts'
+import { listenError } from './listen-error.ts'
 import type { Log } from './log.ts'
 
-export type App = {
-  /** Listens, then takes up what was left unfinished. Resolves with the address. */
-  start(): Promise<string>
-  /** No new runs, streams end cleanly, unfinished runs go on at the next start. */
-  stop(): Promise<void>
-}
+export type ComposedApp = App & { readonly defaultModel: string }
 
-/** How long a stop waits for tools that are under way. */
-const drainMs = 10_000
-/** After that, tools are cut off and leases are released; only a store that hangs takes longer. */
-const releaseMs = 2_000
-const closeMs = 3_000
 /** A restart that comes while the old server still stops waits for it so long. */
 const lockWaitMs = 5_000
 
@@ -61,7 +53,27 @@ export async function compose(
   log: Log,
   environment: Record<string, string | undefined>,
   clock: Clock = systemClock,
-): Promise<App> {
+): Promise<ComposedApp> {
+  /** What has to be closed again if a later part cannot be made. */
+  const opened: Closable[] = []
+  try {
+    return await composeParts(config, log, environment, clock, opened)
+  } catch (error) {
+    for (const part of opened.toReversed())
+      await part.close().catch((failure: unknown) => log.error({ err: failure }, 'a part could not be closed'))
+    throw error
+  }
+}
+
+type Closable = { close(): Promise<void> }
+
+async function composeParts(
+  config: Config,
+  log: Log,
+  environment: Record<string, string | undefined>,
+  clock: Clock,
+  opened: Closable[],
+): Promise<ComposedApp> {
   const ids = ulidIds(() => clock.now())
   const catalogue = await readCatalogue(config.agentsDir)
   const models = createModels({
@@ -92,8 +104,10 @@ export async function compose(
     log.warn('POLYLOG_ENGINE is openclaw, which this version cannot use yet: the local engine runs everything.')
   }
   const store = await openStore(config, log, clock)
+  opened.push(store)
   const workspaces = createWorkspaces(config.workspaceDir)
   const tools = await openTools(config, { store, skills, log, clock, ids, workspaces, environment })
+  opened.push(tools)
   const metrics = createMetrics()
   metrics.countOpenRunsWith(() => store.countRuns())
   const bus = createProcessBus()
@@ -174,26 +188,26 @@ export async function compose(
   })
 
   return {
-    async start() {
-      const address = await server.listen({ host: config.host, port: config.port })
-      scheduler.start()
-      await comparisons
-        .settleAll()
-        .catch((error: unknown) => log.warn({ err: error }, 'comparisons could not be settled; readers will do it'))
-      return address
-    },
-    async stop() {
-      runs.refuseNewRuns()
-      retention.stop()
-      await within(clock, drainMs + releaseMs, scheduler.drain(drainMs))
-      streams.endAll()
-      // A reader that does not take the end of its stream must not keep the server up.
-      const force = clock.after(closeMs, () => server.server.closeAllConnections())
-      await server.close()
-      force.cancel()
-      await tools.close()
-      await store.close()
-    },
+    defaultModel: models.defaultModel,
+    ...createLifecycle({
+      clock,
+      log,
+      listen: async () => {
+        try {
+          return await server.listen({ host: config.host, port: config.port })
+        } catch (error) {
+          throw listenError(error, config)
+        }
+      },
+      scheduler,
+      settle: () => comparisons.settleAll(),
+      runs,
+      retention,
+      streams,
+      server: { close: () => server.close(), closeAllConnections: () => server.server.closeAllConnections() },
+      tools,
+      store,
+    }),
   }
 }
 
@@ -204,22 +218,23 @@ async function openStore(config: Config, log: Log, clock: Clock): Promise<Store>
       'POLYLOG_DATABASE_URL names a PostgreSQL database, which this version cannot use yet. Leave it unset to use a SQLite file in the data folder.',
     )
   }
+  const warn = (sentence: string) => log.warn(sentence)
+  const file = prepareDataFolder(config.dataDir, warn)
+  prepareWorkspaceRoot(config.workspaceDir, config.dataDir, warn)
+  const open = (waitMs: number) =>
+    openSqliteStore({
+      file,
+      clock,
+      lockWaitMs: waitMs,
+      onError: (error) => log.error({ err: error }, 'the store failed'),
+    })
   try {
-    mkdirSync(config.dataDir, { recursive: true })
-  } catch (cause) {
-    throw new AppError(
-      'config_invalid',
-      `The data folder ${config.dataDir} cannot be made; set POLYLOG_DATA to a folder that can be written.`,
-      { cause },
-    )
+    return await open(0)
+  } catch (error) {
+    if (!(error instanceof AppError) || error.details?.['locked'] !== true) throw error
+    log.info(`another server uses the data folder; waiting up to ${lockWaitMs / 1000} s for it to stop`)
+    return await open(lockWaitMs)
   }
-  const file = join(config.dataDir, 'polylog.db')
-  return await openSqliteStore({
-    file,
-    clock,
-    lockWaitMs,
-    onError: (error) => log.error({ err: error }, 'the store failed'),
-  })
 }
 
 type ToolParts = {
@@ -285,20 +300,4 @@ function warnOfBash(kind: SandboxKind, bash: Config['bash'], log: Log): void {
 /** Unset settings are null in the configuration and absent elsewhere. */
 function given(feishu: Config['feishu']): { appId?: string; appSecret?: string; baseUrl?: string } {
   return Object.fromEntries(Object.entries(feishu).filter(([, value]) => value !== null))
-}
-
-async function within(clock: Clock, limitMs: number, work: Promise<void>): Promise<void> {
-  await new Promise<void>((resolve, reject) => {
-    const timer = clock.after(limitMs, resolve)
-    work.then(
-      () => {
-        timer.cancel()
-        resolve()
-      },
-      (error: Error) => {
-        timer.cancel()
-        reject(error)
-      },
-    )
-  })
 }

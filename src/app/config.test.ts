@@ -245,8 +245,25 @@ test('neither problems nor the start-up description show a secret', () => {
   assert.match(described, /db\.example/)
 })
 
-test('a misspelt setting is noticed', () => {
-  assert.deepEqual(unknownSettings({ POLYLOG_PIGN_MS: '1', POLYLOG_PING_MS: '1', HOME: 'x' }), ['POLYLOG_PIGN_MS'])
+test('a misspelt setting stops the start and is told the one that was meant', () => {
+  for (const [name, meant] of [
+    ['POLYLOG_PIGN_MS', 'POLYLOG_PING_MS'],
+    ['POLYLOG_AUHT', 'POLYLOG_AUTH'],
+    ['POLYLOG_MODELS', 'POLYLOG_MODEL'],
+    ['polylog_auth', 'POLYLOG_AUTH'],
+    ['POLYLOG_PORT', 'PORT'],
+    ['POLYLOG_OPENAI_API_KEY', 'OPENAI_API_KEY'],
+  ] as const)
+    assert.throws(() => readConfig({ [name]: 'x' }), {
+      message: new RegExp(`${name} is not a setting; did you mean ${meant}\\?`),
+    })
+})
+
+test('a name that is near none is only mentioned: another version may know it', () => {
+  const environment = { POLYLOG_SOMETHING_ELSE: 'x', POLYLOG_PING_MS: '1', HOME: 'x' }
+
+  readConfig(environment)
+  assert.deepEqual(unknownSettings(environment), [{ name: 'POLYLOG_SOMETHING_ELSE', meant: undefined }])
 })
 
 test('POLYLOG_TRUST_PROXY is a number of proxies or their addresses; true means one', () => {

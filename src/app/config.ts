@@ -10,6 +10,7 @@ import { AppError } from '../errors/app-error.ts'
 import { type AuthSettings, hasAuthSecret, userCharsMax } from '../http/caller.ts'
 import type { TrustProxy } from '../http/trust-proxy.ts'
 import { isLoopback } from '../kit/loopback.ts'
+import { meantSetting } from './setting-names.ts'
 import { SettingReader, urlWithoutSecrets } from './settings.ts'
 
 export const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
@@ -102,6 +103,9 @@ const timerMax = 0x7fffffff
 export function readConfig(environment: Record<string, string | undefined>): Config {
   const read = new SettingReader(environment)
   const config = build(read)
+  for (const { name, meant } of unknownSettings(environment)) {
+    if (meant !== undefined) read.problem(name, `${name} is not a setting; did you mean ${meant}?`)
+  }
   if (read.problems.length > 0) {
     const count = read.problems.length === 1 ? 'a problem' : `${read.problems.length} problems`
     const sentences = read.problems.map((problem) => problem.message).join('\n  ')
@@ -335,11 +339,20 @@ function deepFreeze<T extends object>(value: T): T {
   return Object.freeze(value)
 }
 
-/** Names that begin like our settings and are none: most likely misspelt, so the start-up log should mention them. */
-export function unknownSettings(environment: Record<string, string | undefined>): string[] {
-  const read = new SettingReader({})
+/** Names that begin like our settings and are none, and the setting that each was meant to be, if one is near. */
+export function unknownSettings(
+  environment: Record<string, string | undefined>,
+): { name: string; meant: string | undefined }[] {
+  const { known } = settingsOf({})
+  return Object.keys(environment)
+    .filter((name) => name.toUpperCase().startsWith('POLYLOG_') && !known.has(name))
+    .map((name) => ({ name, meant: meantSetting(name, known) }))
+}
+
+function settingsOf(environment: Record<string, string | undefined>): SettingReader {
+  const read = new SettingReader(environment)
   build(read)
-  return Object.keys(environment).filter((name) => name.startsWith('POLYLOG_') && !read.known.has(name))
+  return read
 }
 
 /** For one line of the start-up log: what is on, where it comes from, and no secret. */

@@ -1,52 +1,44 @@
-// `npm start`: reads the configuration, serves, and stops in order on SIGTERM or
-// SIGINT. A second signal stops at once.
+// `npm start`: reads the configuration, serves, and stops in order on SIGTERM or SIGINT.
+// What an operator can mend is a sentence on stderr and exit code 1, without a stack.
 
 import { AppError } from '../errors/app-error.ts'
+import { systemClock } from '../kit/clock.ts'
 import { compose } from './compose.ts'
 import { describeConfig, readConfig, unknownSettings } from './config.ts'
 import { createLog } from './log.ts'
+import { Shutdown } from './shutdown.ts'
 
 try {
   const config = readConfig(process.env)
   const log = createLog({ level: config.logLevel })
-  for (const name of unknownSettings(process.env)) log.warn(`${name} is not a setting of this server; is it misspelt?`)
-  const app = await compose(config, log, process.env)
-  const address = await app.start()
-  log.info(describeConfig(config), `Polylog serves at ${address} (API page: ${address}/docs)`)
+  const shutdown = new Shutdown({ clock: systemClock, log, exit: (code) => process.exit(code) })
+  // From the beginning: the first process of a container has no default action for signals.
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => shutdown.onSignal(signal))
+  exitWithNpm(shutdown)
+  for (const { name } of unknownSettings(process.env)) log.warn(`${name} is not a setting of this server`)
+  log.info(describeConfig(config), 'settings')
 
-  let stopping = false
-  const stop = (signal: string) => {
-    if (stopping) process.exit(1)
-    stopping = true
-    log.info({ signal }, 'stopping: no new runs, unfinished ones go on at the next start')
-    app.stop().then(
-      () => process.exit(0),
-      (error: unknown) => {
-        log.error({ err: error }, 'the stop failed')
-        process.exit(1)
-      },
-    )
+  const app = await compose(config, log, process.env)
+  shutdown.stopWith(() => app.stop())
+  if (!shutdown.requested) {
+    const address = await app.start()
+    const who = config.auth.mode === 'open' ? 'open to everybody who can reach it' : 'a login is required'
+    log.info(`Polylog serves at ${address} (API page: ${address}/docs), model ${app.defaultModel}, ${who}`)
   }
-  process.on('SIGTERM', () => stop('SIGTERM'))
-  process.on('SIGINT', () => stop('SIGINT'))
-  exitWithNpm()
 } catch (error) {
-  // A wrong setting is the operator's to mend: a sentence, not a stack.
-  const expected = error instanceof AppError || (error as { code?: string }).code === 'EADDRINUSE'
-  process.stderr.write(
-    `Polylog cannot start. ${expected ? (error as Error).message : ((error as Error).stack ?? String(error))}\n`,
-  )
+  const sentence = error instanceof AppError ? error.message : ((error as Error).stack ?? String(error))
+  process.stderr.write(`Polylog cannot start. ${sentence}\n`)
   process.exit(1)
 }
 
 /**
  * `npm start` that is killed cannot tell us; without this the server would go on alone, with its port and its data
- * folder, and the next start would fail. Ending at once is as safe as any crash.
+ * folder, and the next start would fail. Ending at once is as safe as any crash. A stop that is under way is not cut.
  */
-function exitWithNpm(): void {
+function exitWithNpm(shutdown: Shutdown): void {
   if (process.env.npm_lifecycle_event === undefined || process.ppid === 1) return
   const npm = process.ppid
   setInterval(() => {
-    if (process.ppid !== npm) process.exit(1)
+    if (process.ppid !== npm && !shutdown.requested) process.exit(1)
   }, 200).unref()
 }

@@ -126,11 +126,22 @@ describe('while a tool sends something', () => {
     const stopped = house.polylog.stop()
     await until('the stop to begin', () => (house.polylog.log().includes('stopping') ? true : undefined))
     const refused = await house.call('POST', '/v1/agent/chat', { user, body: { input: 'one more' } })
+    const others = await Promise.all(
+      [
+        ['/v1/jobs', { skill_id: 'action-items' }],
+        [`/v1/jobs`, { skill_id: 'text-digest', input: { text: 'x' } }],
+        ['/v1/temp-skill-runs', {}],
+        ['/api/get_chat_response', { message: 'one more' }],
+        ['/api/ab/compare', { message: 'one more', config_a: 'default', config_b: 'default' }],
+        ['/api/chat/stream', { message: 'one more' }],
+      ].map(async ([path, body]) => (await house.call('POST', String(path), { user, body })).status),
+    )
     const exitCode = await stopped
     const { cut } = await stream.ended()
 
     assert.deepEqual([refused.status, refused.body.code], [503, 'shutting_down'])
     assert.ok(Number(refused.headers.get('retry-after')) >= 1)
+    assert.deepEqual(new Set(others), new Set([503]), 'no family takes a run')
     assert.deepEqual([exitCode, cut], [0, false])
     assert.equal(stream.frames.at(-1)?.json.data.status, 'succeeded')
     await feishu.behave({})
@@ -183,16 +194,22 @@ describe('while a tool sends something', () => {
     }
   })
 
-  test('a second SIGTERM stops at once; what may have been sent is put to a person, and not sent again', async () => {
+  test('a later second SIGTERM stops at once; what may have been sent is put to a person, and not sent again', async () => {
     const { house, user, runId } = await sending(5_000)
 
     const stopped = house.polylog.stop()
     await until('the stop to begin', () => (house.polylog.log().includes('stopping') ? true : undefined))
-    process.kill(house.polylog.pid, 'SIGTERM')
-    const exitCode = await stopped
+    let exitCode: number | null | undefined
+    void stopped.then((code) => (exitCode = code))
+    // Those of the first second are the same signal; the first one after it ends the process.
+    await until('the process to end', () => {
+      if (exitCode === undefined) process.kill(house.polylog.pid, 'SIGTERM')
+      return exitCode !== undefined ? true : undefined
+    })
     await feishu.behave({})
 
     assert.equal(exitCode, 1)
+    assert.match(house.polylog.log(), /a second signal: ending at once/)
     const again = await house.restart()
     try {
       await again.reaches(user, runId, 'awaiting_input')

@@ -2,6 +2,7 @@
 // beside the database: the operating system drops it with the process, however
 // that dies, so there is no stale lock to clean up and no process id to compare.
 
+import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { AppError } from '../../errors/app-error.ts'
 import { isBusy } from './sqlite-errors.ts'
@@ -18,8 +19,8 @@ export function lockFile(file: string, waitMs: number): ProcessLock {
     if (!isBusy(error)) throw error
     throw new AppError(
       'config_invalid',
-      'Another server uses this data folder. Stop it, or give this one a data folder of its own.',
-      { details: { file }, cause: error },
+      `Another server uses the data folder ${dirname(file)}. Stop it, or set POLYLOG_DATA to another folder.`,
+      { details: { file, locked: true }, cause: error },
     )
   }
   return { release: () => db.close() }

@@ -20,7 +20,8 @@ export function createWorkspaces(configuredRoot: string): WorkspaceFolders {
 
   /** Made when it is first needed: most servers never use it. */
   function root(): Promise<string> {
-    real ??= mkdir(configured, { recursive: true })
+    // What agents write is nobody's but this server's.
+    real ??= mkdir(configured, { recursive: true, mode: 0o700 })
       .then(() => realpath(configured))
       .catch((cause: unknown) => {
         real = null

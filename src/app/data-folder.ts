@@ -1,0 +1,110 @@
+// The folder that holds everybody's conversations: made if it is missing, readable by
+// this server's user only, whatever the umask is. SQLite gives the files that it makes
+// beside the database the mode of the database, so that one is made here.
+
+import {
+  accessSync,
+  chmodSync,
+  closeSync,
+  constants,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  type Stats,
+  statSync,
+} from 'node:fs'
+import { dirname, join } from 'node:path'
+import { AppError } from '../errors/app-error.ts'
+
+const folderMode = 0o700
+const fileMode = 0o600
+/** Rights of the group and of others. */
+const foreignRights = 0o077
+
+export const databaseName = 'polylog.db'
+
+/** Resolves to the database file. Throws `config_invalid` with a sentence if the folder cannot be used. */
+export function prepareDataFolder(dir: string, warn: (sentence: string) => void): string {
+  const stats = usable(dir, () => makeFolder(dir))
+  if (!stats.isDirectory()) {
+    throw new AppError('config_invalid', `The data folder ${dir} is a file; set POLYLOG_DATA to a folder.`)
+  }
+  usable(dir, () => accessSync(dir, constants.R_OK | constants.W_OK | constants.X_OK))
+  const entries = usable(dir, () => readdirSync(dir))
+  // Somebody else's folder (/tmp, a home) must not be locked away from its other users.
+  const isOurs = entries.length === 0 || entries.includes(databaseName)
+  if ((stats.mode & foreignRights) !== 0 && !(isOurs && tighten(dir, folderMode)))
+    warn(
+      `Other users of this machine may read the data folder ${dir}; run chmod 700 on it, or use a folder of its own.`,
+    )
+
+  const file = join(dir, databaseName)
+  const files = new Set([
+    ...entries.filter((name) => name.startsWith(databaseName)),
+    databaseName,
+    `${databaseName}.lock`,
+  ])
+  for (const name of files) keepPrivate(join(dir, name), warn)
+  return file
+}
+
+/** A workspace that is missing is made private when it is first needed. One elsewhere has the rights that its owner chose. */
+export function prepareWorkspaceRoot(dir: string, dataDir: string, warn: (sentence: string) => void): void {
+  const stats = statSync(dir, { throwIfNoEntry: false })
+  if (stats?.isDirectory() !== true || (stats.mode & foreignRights) === 0) return
+  const isInside = dir.startsWith(join(dataDir, '/'))
+  if (!(isInside && tighten(dir, folderMode)))
+    warn(`Other users of this machine may read the workspace ${dir}; run chmod 700 on it if they should not.`)
+}
+
+/** Not by Node's `recursive`, which never returns if the system refuses a folder whose parent is there (in /proc). */
+function makeFolder(dir: string): Stats {
+  if (!existsSync(dir)) {
+    if (!existsSync(dirname(dir))) makeFolder(dirname(dir))
+    mkdirSync(dir, folderMode)
+    chmodSync(dir, folderMode)
+  }
+  return statSync(dir)
+}
+
+function keepPrivate(file: string, warn: (sentence: string) => void): void {
+  usable(file, () => closeSync(openSync(file, 'a', fileMode)))
+  if ((statSync(file).mode & foreignRights) !== 0 && !tighten(file, fileMode))
+    warn(`Other users of this machine may read ${file}; run chmod 600 on it.`)
+}
+
+/** False if the file belongs to another user, or the file system knows no modes. */
+function tighten(path: string, mode: number): boolean {
+  try {
+    chmodSync(path, mode)
+    return (statSync(path).mode & foreignRights) === 0
+  } catch {
+    return false
+  }
+}
+
+function usable<T>(path: string, work: () => T): T {
+  try {
+    return work()
+  } catch (cause) {
+    throw new AppError('config_invalid', `${path} cannot be used: ${reasonOf(cause)}.`, { cause })
+  }
+}
+
+const another = 'set POLYLOG_DATA to a folder that this user can write'
+const reasons: Readonly<Record<string, string>> = {
+  EACCES: `this user may not write there; ${another}`,
+  EPERM: `this user may not write there; ${another}`,
+  EROFS: `the file system is read-only; ${another}`,
+  ENOTDIR: `a part of the path is a file; ${another}`,
+  EEXIST: `a part of the path is a file; ${another}`,
+  EISDIR: `it is a folder and should be a file; remove it, or set POLYLOG_DATA to another folder`,
+  ENOSPC: 'the disk is full; free some space, or set POLYLOG_DATA to a folder on another disk',
+  ENAMETOOLONG: 'the path is too long; set POLYLOG_DATA to a shorter one',
+}
+
+export function reasonOf(cause: unknown): string {
+  const code = String((cause as { code?: unknown } | null)?.code)
+  return reasons[code] ?? `the system says ${code}; ${another}`
+}
