@@ -46,6 +46,9 @@ export type CreateRequest = {
 /** The family of the runs that are arms of a comparison. */
 export const comparisonFamily = 'comparison'
 
+/** Families whose runs may be arms; clients of the chat API compare two of its answers by themselves. */
+const armFamilies: ReadonlySet<string> = new Set([comparisonFamily, 'chat-api'])
+
 /** Who loses this many races against other votes on one comparison is told to read again. */
 const voteTriesMax = 8
 const settlePage = 5000
@@ -90,6 +93,7 @@ export class ComparisonService {
         configA: names.a,
         configB: names.b,
         firstSideIsConfigA,
+        offered: true,
         state: 'pending',
         preference: null,
         preferenceAt: null,
@@ -162,6 +166,7 @@ export class ComparisonService {
       conversationId,
       runA: a.runId,
       runB: b.runId,
+      offered: true,
       state,
       preference: null,
       preferenceAt: null,
@@ -218,9 +223,9 @@ export class ComparisonService {
     return runIds
   }
 
-  /** To be told of every run that ended; those that are no arms are left alone. */
+  /** To be told of every run that ended; runs that are no arms are left alone. */
   async runEnded(family: string, runId: string): Promise<void> {
-    if (family !== comparisonFamily) return
+    if (!armFamilies.has(family)) return
     try {
       const row = await this.parts.store.findComparisonByRun(runId)
       if (row !== undefined) await this.settlement.settled(row)

@@ -28,6 +28,7 @@ const row = (changes: Partial<ComparisonRow> = {}): ComparisonRow => ({
   configA: 'calm',
   configB: 'wild',
   firstSideIsConfigA: true,
+  offered: true,
   state: 'ready',
   preference: null,
   preferenceAt: null,

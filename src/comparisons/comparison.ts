@@ -89,8 +89,8 @@ export function voteCounts(row: ComparisonRow, preference: Preference, revise: b
  * True while a vote may still come: until then nobody is told which configuration gave which answer. If an arm failed
  * there will be no vote, and nothing to hide.
  */
-export function waitsForVote(row: Pick<ComparisonRow, 'state' | 'preference'>): boolean {
-  return row.preference === null && row.state !== 'failed'
+export function waitsForVote(row: Pick<ComparisonRow, 'offered' | 'state' | 'preference'>): boolean {
+  return row.offered && row.preference === null && row.state !== 'failed'
 }
 
 /** The messages of either arm, as rows of its run. */

@@ -85,6 +85,10 @@ export const runSpec = z.object({
   variant: z.enum(['shadow']).optional(),
   /** Written by older versions for arms of a comparison; the vote itself now decides what is shown. */
   blind: z.boolean().optional(),
+  /** When the client sent the question, by its own clock: how a second answer to the same question is recognised. */
+  sentAt: z.number().optional(),
+  /** The run that answers the same question, which the client sent twice to compare the answers. */
+  secondOf: id.optional(),
   /** The answer that this run replaces when it succeeds; its own messages become active only then. */
   supersedes: z.array(id).optional(),
   /** What a job was asked to do. */

@@ -12,6 +12,7 @@ import { conversationNotFound, lookUpConversation } from './conversation-names.t
 import type { RunParts } from './run-parts.ts'
 import { specFor } from './run-spec.ts'
 import type { Scheduler } from './scheduler.ts'
+import { type FirstAnswer, findFirstAnswer, pairOf, secondAnswerSpec } from './second-answer.ts'
 import type { StartRequest } from './start-request.ts'
 
 /** `reused`: an equal request was answered before, and this is its run. */
@@ -87,8 +88,9 @@ export class RunAcceptance {
    */
   private async inTurn<T>(request: StartRequest, work: () => Promise<T>): Promise<T> {
     const name = request.conversationId ?? request.sessionId
-    if (name === undefined) return await work()
-    const place = JSON.stringify([request.owner, name])
+    if (name === undefined && request.sentAt === undefined) return await work()
+    // Two requests that may be two answers to one question look for each other.
+    const place = JSON.stringify([request.owner, name ?? request.sentAt])
     const turn = (this.accepting.get(place) ?? Promise.resolve()).then(work, work)
     this.accepting.set(place, turn)
     try {
@@ -131,7 +133,11 @@ export class RunAcceptance {
   private async tryAccept(items: readonly Item[], beside?: (turn: PlannedTurn) => AcceptBeside): Promise<Started[]> {
     const { store, clock } = this.parts
     const first = (items[0] as Item).request
-    const place = await this.findConversation(first)
+    const at = clock.now()
+    const found = await this.findConversation(first)
+    const answered = items.length === 1 ? await this.firstAnswer(first, found, at) : undefined
+    const place: Place =
+      answered === undefined ? found : { id: answered.conversationId, exists: true, announce: false, name: null }
     const open = place.exists ? await store.openRuns(place.id) : []
     // Read after the open runs: one of them may be that of the same request, sent twice at once.
     const existing = await this.findAllStarted(
@@ -139,8 +145,9 @@ export class RunAcceptance {
       items.map(({ idempotency }) => idempotency),
     )
     if (existing !== undefined) return existing
-    const behind = open.at(-1)
-    if (behind !== undefined && (first.whenBusy === 'reject' || first.regenerate === true)) {
+    const joins = open.find((run) => run.id === answered?.run.id)
+    const behind = open.filter((run) => run !== joins).at(-1)
+    if (behind !== undefined && answered === undefined && (first.whenBusy === 'reject' || first.regenerate === true)) {
       throw new AppError(
         'conversation_busy',
         'Another run is under way in this conversation. Wait for it, cancel it, or send whenBusy: "queue".',
@@ -149,14 +156,16 @@ export class RunAcceptance {
         },
       )
     }
-    const at = clock.now()
+    const cancelsEarlier = first.whenBusy === 'cancel' && answered === undefined
     const cancel: CancelRequest = { by: first.owner, reason: 'replaced by a newer message', at }
-    const question =
-      first.regenerate === true ? await this.questionAgain(place) : await this.newQuestion(first, place, at)
+    const question = await this.questionFor(first, place, at, answered)
     const inputs: AcceptInput[] = []
-    for (const item of items)
-      inputs.push(this.acceptInput(item, { place, behind, at, question, leader: inputs[0]?.run.id }))
-    if (first.whenBusy === 'cancel' && inputs[0] !== undefined) inputs[0].cancelEarlier = cancel
+    for (const item of items) {
+      const leader = joins?.id ?? inputs[0]?.run.id
+      const spec = secondAnswerSpec(item.spec, answered)
+      inputs.push(this.acceptInput({ ...item, spec }, { place, behind, at, question, leader }))
+    }
+    if (cancelsEarlier && inputs[0] !== undefined) inputs[0].cancelEarlier = cancel
     const reserved: boolean[] = []
     try {
       for (const input of inputs) {
@@ -170,11 +179,13 @@ export class RunAcceptance {
         runIds: inputs.map((input) => input.run.id),
         at,
       }
+      const { configName } = (items[0] as Item).spec
+      const comparison = pairOf(answered, { runId: turn.runIds[0] as string, configName, at }, this.parts.ids)
       const results =
-        inputs.length === 1
+        inputs.length === 1 && comparison === undefined
           ? [await store.accept(inputs[0] as AcceptInput)]
-          : await store.acceptAll(inputs, beside?.(turn))
-      if (first.whenBusy === 'cancel' && results[0]?.outcome === 'accepted')
+          : await store.acceptAll(inputs, comparison === undefined ? beside?.(turn) : { comparison })
+      if (cancelsEarlier && results[0]?.outcome === 'accepted')
         for (const run of open) this.scheduler.cancel({ ...run, cancel: run.cancel ?? cancel })
       for (const [index, result] of results.entries()) {
         if (result.outcome !== 'accepted') continue
@@ -185,6 +196,23 @@ export class RunAcceptance {
     } finally {
       for (const slot of reserved) if (slot) this.scheduler.release()
     }
+  }
+
+  private async firstAnswer(request: StartRequest, place: Place, nowMs: number): Promise<FirstAnswer | undefined> {
+    // A conversation that the request names and that does not exist yet has no first answer.
+    if (!place.exists && place.unnamed !== true) return undefined
+    return await findFirstAnswer(request, place.exists ? place.id : undefined, { store: this.parts.store, nowMs })
+  }
+
+  private async questionFor(
+    request: StartRequest,
+    place: Place,
+    at: number,
+    answered: FirstAnswer | undefined,
+  ): Promise<Question> {
+    if (answered === undefined)
+      return request.regenerate === true ? await this.questionAgain(place) : await this.newQuestion(request, place, at)
+    return { input: request.input, userMessageId: answered.userMessageId, messages: [], supersedes: undefined }
   }
 
   /** What is stored when a run is accepted. A run with a leader joins its turn and brings no message of its own. */

@@ -35,6 +35,7 @@ export function specFor(
     ...(config === undefined ? {} : { configName: config.name }),
     ...(config?.systemPrompt === undefined ? {} : { systemPrompt: config.systemPrompt }),
     ...(request.variant === undefined ? {} : { variant: request.variant }),
+    ...(request.sentAt === undefined ? {} : { sentAt: request.sentAt }),
     ...(request.workspace === undefined ? {} : { workspace: request.workspace }),
     ...(request.consent === undefined ? {} : { consent: request.consent }),
   }

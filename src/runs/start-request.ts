@@ -25,6 +25,8 @@ export type StartRequest = {
   /** Answer the last question of the conversation again; `input` and `earlier` do not count. */
   regenerate?: true
   variant?: 'shadow'
+  /** When the client sent the question, by its own clock; the same again with the same question is a second answer to it. */
+  sentAt?: number
   /** Where the run may work on files; `dir` is a name that `Workspaces.open` gave. */
   workspace?: { dir: string; mode: 'edit' | 'ask' }
   /** `refuse`: the family's wire cannot ask a person; see `RunSpec.consent`. */

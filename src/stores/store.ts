@@ -299,6 +299,8 @@ export type ComparisonRow = {
   configA: string
   configB: string
   firstSideIsConfigA: boolean
+  /** False while it is only a pair that the server noticed: no vote is asked, and nothing is hidden. */
+  offered: boolean
   /** `pending`: an answer is under way. `ready`: a vote may come. `failed`: there will be none. */
   state: 'pending' | 'ready' | 'failed'
   preference: Preference | null
@@ -463,12 +465,15 @@ export interface Store {
   feedbackIn(conversationId: string, owner: string): Promise<Map<string, FeedbackSummary>>
 
   // Comparisons; gone with their conversation.
-  /** Returns the row that stands: where there is one on the same two answers already, that one, and nothing is changed. */
+  /**
+   * Returns the row that stands: where there is one on the same two answers already, that one, and nothing is changed. Takes the
+   * place of a pair of the same runs that was not offered.
+   */
   createComparison(row: ComparisonRow, messageStates: { id: string; state: MessageState }[]): Promise<ComparisonRow>
   readComparison(id: string): Promise<ComparisonRow | undefined>
   /** The one that a run is an arm of; the newest where there are several. */
   findComparisonByRun(runId: string): Promise<ComparisonRow | undefined>
-  /** Newest first. `unvoted`: only those that nobody voted on. */
+  /** Newest first, only offered ones. `unvoted`: only those that nobody voted on. */
   listComparisons(filter: {
     owner: string
     conversationId?: string

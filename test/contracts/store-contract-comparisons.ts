@@ -20,6 +20,7 @@ function comparison(id: string, changes: Partial<ComparisonRow> = {}): Compariso
     configA: 'calm',
     configB: 'wild',
     firstSideIsConfigA: true,
+    offered: true,
     state: 'pending',
     preference: null,
     preferenceAt: null,
@@ -54,6 +55,41 @@ export function comparisonContract(open: OpenStore): void {
     (await store.listMessages('c', { limit: 10 })).rows.map((row) => row.id).toSorted()
 
   describe('comparisons', () => {
+    test(
+      'that were only noticed are settled but not listed, and go when the same runs are really compared',
+      opened(async ({ store, reopen }) => {
+        await store.acceptAll(arms(), { comparison: comparison('noticed', { offered: false }) })
+        assert.deepEqual(await store.listComparisons({ owner, limit: 9 }), [])
+        assert.equal((await store.findComparisonByRun('rb'))?.offered, false)
+        assert.deepEqual(
+          (await store.pendingComparisons(9)).map(({ id }) => id),
+          ['noticed'],
+        )
+        assert.equal(
+          await store.settleComparison('noticed', {
+            state: 'ready',
+            messageA: 'ma',
+            messageB: 'mb',
+            messageStates: [],
+          }),
+          true,
+        )
+
+        // The client may call the sides the other way round.
+        const real = comparison('real', { runA: 'rb', runB: 'ra', messageA: 'mb', messageB: 'ma', state: 'ready' })
+        assert.equal((await store.createComparison(real, [])).id, 'real')
+
+        for await (const from of beforeAndAfter(store, reopen)) {
+          assert.equal(await from.readComparison('noticed'), undefined)
+          assert.equal((await from.findComparisonByRun('ra'))?.id, 'real')
+          assert.deepEqual(
+            (await from.listComparisons({ owner, limit: 9 })).map(({ id }) => id),
+            ['real'],
+          )
+        }
+      }),
+    )
+
     test(
       'come with their two runs, and are there after a restart',
       opened(async ({ store, reopen }) => {

@@ -28,7 +28,12 @@ export const chatBody = z
     is_refresh: optionalFlag.describe(
       'Answer the last question of the conversation again; the old answer stays stored.',
     ),
-    client_sent_msg_ts: z.number().nullish().describe('When the client sent this, in epoch milliseconds.'),
+    client_sent_msg_ts: z
+      .number()
+      .nullish()
+      .describe(
+        'When the client sent this, in epoch milliseconds. The same question again with the same time, to another configuration, is a second answer to it for /api/ab/create.',
+      ),
     client_timeout: z
       .number()
       .nullish()
@@ -77,11 +82,16 @@ export function toStart(
     earlier,
     whenBusy: body.when_busy ?? 'queue',
     ...configOf(body),
-    ...(again ? { regenerate: true as const } : { title: titleOf(input) }),
+    ...(again ? { regenerate: true as const } : { title: titleOf(input), ...sentAtOf(body) }),
     ...(body.conversation_id === undefined ? {} : { conversationId: body.conversation_id }),
     ...(model === undefined ? {} : { model }),
     ...(body.on_disconnect == null ? {} : { onDisconnect: body.on_disconnect }),
   }
+}
+
+/** Zero is what clients send that do not know the time. */
+function sentAtOf({ client_sent_msg_ts: sentAt }: ChatBody): { sentAt?: number } {
+  return sentAt == null || sentAt <= 0 ? {} : { sentAt }
 }
 
 /** Every run of this family has a configuration; the service knows which is the default. */

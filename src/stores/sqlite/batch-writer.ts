@@ -85,6 +85,7 @@ export function batchWriter(db: DatabaseSync) {
     react: (row) => feedback.react(row),
     addComment: (row) => feedback.comment(row),
     createComparison({ row, messageStates }) {
+      comparisons.removePair(row)
       const existing = comparisons.onSameAnswers(row)
       if (existing !== undefined) return existing
       comparisons.insert(row)

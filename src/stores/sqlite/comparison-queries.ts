@@ -20,6 +20,7 @@ function toComparison(row: Row): ComparisonRow {
     configA: row.config_a as string,
     configB: row.config_b as string,
     firstSideIsConfigA: row.first_side_is_config_a === 1,
+    offered: row.offered === 1,
     state: row.state as ComparisonRow['state'],
     preference: row.preference as Preference | null,
     preferenceAt: row.preference_at as number | null,
@@ -41,7 +42,7 @@ export function comparisonReader(db: DatabaseSync) {
     byRun: (runId: string) => one(byRun.get(runId)),
     pending: (limit: number): ComparisonRow[] => pending.all(limit).map(toComparison),
     list(filter: Parameters<Store['listComparisons']>[0]): ComparisonRow[] {
-      const conditions = ['owner = ?']
+      const conditions = ['owner = ?', 'offered = 1']
       const values: Value[] = [filter.owner]
       if (filter.conversationId !== undefined) {
         conditions.push('conversation_id = ?')
@@ -78,12 +79,15 @@ export function comparisonWriter(db: DatabaseSync) {
   const reader = comparisonReader(db)
   const insert = db.prepare(
     `INSERT INTO comparisons (id, conversation_id, owner, user_message_id, run_a, run_b, message_a, message_b, config_a, config_b,
-       first_side_is_config_a, state, preference, preference_at, revisions, created_at)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+       first_side_is_config_a, offered, state, preference, preference_at, revisions, created_at)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
   )
   const sameAnswers = db.prepare(
     `SELECT * FROM comparisons WHERE conversation_id = ?1 AND owner = ?2
        AND ((message_a = ?3 AND message_b = ?4) OR (message_a = ?4 AND message_b = ?3)) LIMIT 1`,
+  )
+  const removePair = db.prepare(
+    'DELETE FROM comparisons WHERE offered = 0 AND ((run_a = ?1 AND run_b = ?2) OR (run_a = ?2 AND run_b = ?1))',
   )
   const settle = db.prepare(
     "UPDATE comparisons SET state = ?, message_a = ?, message_b = ? WHERE id = ? AND state = 'pending'",
@@ -108,6 +112,7 @@ export function comparisonWriter(db: DatabaseSync) {
         row.configA,
         row.configB,
         row.firstSideIsConfigA ? 1 : 0,
+        row.offered ? 1 : 0,
         row.state,
         row.preference,
         row.preferenceAt,
@@ -119,6 +124,10 @@ export function comparisonWriter(db: DatabaseSync) {
     onSameAnswers({ conversationId, owner, messageA, messageB }: ComparisonRow): ComparisonRow | undefined {
       const row = sameAnswers.get(conversationId, owner, messageA, messageB)
       return row === undefined ? undefined : toComparison(row)
+    },
+    /** A pair that was only noticed. */
+    removePair({ runA, runB }: ComparisonRow): void {
+      removePair.run(runA, runB)
     },
     settle({ id, state, messageA, messageB }: Commands['settleComparison']['takes']): boolean {
       return settle.run(state, messageA, messageB, id).changes > 0
