@@ -13,6 +13,11 @@ export class ShellOutput {
   private tail = ''
   private left = 0
 
+  /** Characters that are in memory now, however much was written. */
+  get heldChars(): number {
+    return this.head.length + this.tail.length
+  }
+
   /** Returns the new text. */
   add(from: 'stdout' | 'stderr', bytes: Uint8Array): string {
     const text = this.decoders[from].decode(bytes, { stream: true })
