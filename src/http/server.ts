@@ -102,6 +102,7 @@ export async function buildServer(options: ServerOptions): Promise<Server> {
         'x-trace-id-a',
         'x-trace-id-b',
         'retry-after',
+        'link',
       ],
       maxAge: 600,
     })

@@ -14,7 +14,7 @@ import type { RunService } from '../runs/run-service.ts'
 import { openSkillPackage } from '../skills/skill-package.ts'
 import type { SkillRegistry } from '../skills/skill-registry.ts'
 import type { Skill } from '../skills/skill.ts'
-import type { InteractionRow, RunRow, Store } from '../stores/store.ts'
+import type { InteractionRow, RowPage, RunRow, Store } from '../stores/store.ts'
 import { findEarlierResult } from './earlier-result.ts'
 import { checkEngine, checkInlineInput, checkParameter, checkSupport, type Values, withFiles } from './job-inputs.ts'
 import { readRuntimeOptions } from './runtime-options.ts'
@@ -90,8 +90,8 @@ export class JobService {
     owner: string,
     family: JobFamily,
     page: { status?: RunStatus[]; skillId?: string; before?: string; limit: number },
-  ): Promise<RunRow[]> {
-    return (await this.parts.store.listRuns({ owner, family, ...page })).rows
+  ): Promise<RowPage<RunRow>> {
+    return await this.parts.store.listRuns({ owner, family, ...page })
   }
 
   /** Removes the ended jobs of an owner, a bounded number in each commit. Jobs that go on are left alone. */

@@ -4,6 +4,7 @@
 import { z } from 'zod'
 import { findConversation } from '../../runs/conversation-names.ts'
 import type { ConversationRow } from '../../stores/store.ts'
+import { linkNext } from '../next-link.ts'
 import { callerOf, errorBody, optionalFilter, type Server, type Services, userIdQuery } from '../routes.ts'
 import { messageView, toMessages } from '../views.ts'
 
@@ -26,7 +27,7 @@ export function messagesRoute(server: Server, services: Services): void {
         summary: 'The messages of a conversation or session',
         description:
           'The newest 200, ascending. Without conversationId and sessionId: those of the newest conversation that you started without either. An unknown name gives an empty list.',
-        querystring: keyQuery,
+        querystring: keyQuery.extend({ before: optionalFilter().describe('Messages before the one with this id.') }),
         response: { 200: z.array(messageView), 400: errorBody },
       },
     },
@@ -34,7 +35,12 @@ export function messagesRoute(server: Server, services: Services): void {
       const row = await conversationOf(callerOf(request, services).userId, request.query)
       reply.header('cache-control', 'no-store')
       if (row === undefined) return []
-      const { rows } = await store.listMessages(row.id, { limit: newestMessages })
+      const { before } = request.query
+      const { rows, more } = await store.listMessages(row.id, {
+        limit: newestMessages,
+        ...(before === undefined ? {} : { before: { id: before } }),
+      })
+      if (more) linkNext(request, reply, { before: rows[0]?.id ?? '' })
       return toMessages(rows, await services.comparisons.undecidedRuns(row.owner, row.id))
     },
   )

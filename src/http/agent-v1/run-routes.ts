@@ -10,7 +10,10 @@ import type { RunStatus } from '../../journal/event.ts'
 import { conversationFilter } from '../../runs/conversation-names.ts'
 import type { RunRow } from '../../stores/store.ts'
 import { checkCursor, cursorOf } from '../cursor.ts'
+import { eventPages } from '../event-pages.ts'
 import { dialectNamed, keepAliveMsOf } from '../formats.ts'
+import { linkNext } from '../next-link.ts'
+import { PageWindow } from '../page-window.ts'
 import { type Caller, owns } from '../caller.ts'
 import {
   callerOf,
@@ -87,20 +90,19 @@ export function runRoutes(server: Server, services: Services): void {
         response: { 200: z.array(runView), 400: errorBody },
       },
     },
-    async (request) => {
+    async (request, reply) => {
       const { userId } = callerOf(request, services)
       const { status, limit, before } = request.query
       const conversationId = await conversationFilter(store, userId, request.query.conversationId)
       if (conversationId === null) return []
-      const rows = (
-        await store.listRuns({
-          owner: userId,
-          limit,
-          ...(conversationId === undefined ? {} : { conversationId }),
-          ...(status === undefined ? {} : { status: statusesOf(status) }),
-          ...(before === undefined ? {} : { before }),
-        })
-      ).rows
+      const { rows, more } = await store.listRuns({
+        owner: userId,
+        limit,
+        ...(conversationId === undefined ? {} : { conversationId }),
+        ...(status === undefined ? {} : { status: statusesOf(status) }),
+        ...(before === undefined ? {} : { before }),
+      })
+      if (more) linkNext(request, reply, { before: rows.at(-1)?.id ?? '' })
       return rows.map(toRun)
     },
   )
@@ -133,9 +135,12 @@ export function runRoutes(server: Server, services: Services): void {
         response: { 200: timelineView, 404: errorBody },
       },
     },
-    async (request) => {
+    async (request, reply) => {
       const run = await timelineRun(callerOf(request, services), request.params.runId)
-      return await readTimeline(run, request.query.after, request.query.limit)
+      const { after, limit } = request.query
+      const timeline = await readTimeline(run, after, limit)
+      if (timeline.hasMore) linkNext(request, reply, { after: timeline.events.at(-1)?.seq ?? after })
+      return timeline
     },
   )
 
@@ -228,24 +233,18 @@ export function runRoutes(server: Server, services: Services): void {
   async function readTimeline(run: RunRow, after: number, limit: number): Promise<z.infer<typeof timelineView>> {
     const undecided = await services.comparisons.isUndecided(run.id)
     const fold = openTimeline(run.id)
-    const entries: TimelineEntry[] = []
-    let cursor = 0
+    const shown = new PageWindow<TimelineEntry>({ after, limit })
     let skipped = 0
-    for (;;) {
-      const page = await store.readEvents(run.id, cursor, 1000)
+    for await (const page of eventPages(store, run.id)) {
+      const entries: TimelineEntry[] = []
       for (const event of page.events) {
-        const shown = undecided ? withoutIdentity(event) : event
-        if (shown !== null) timelineEntries(fold, shown, entries)
+        const told = undecided ? withoutIdentity(event) : event
+        if (told !== null) timelineEntries(fold, told, entries)
       }
+      for (const entry of entries) shown.add(entry)
       skipped += page.skipped
-      cursor = page.nextAfter
-      // Entries before the page are folded, not kept.
-      while (entries.length > 0 && (entries[0] as TimelineEntry).seq <= after) {
-        entries.splice(0, Math.min(entries.length, after - (entries[0] as TimelineEntry).seq + 1))
-      }
-      if (page.atHead || entries.length > limit) break
+      if (shown.more) break
     }
-    const last = entries.length > limit ? entries.splice(limit) : []
     return {
       runId: run.id,
       agentId: run.agentId,
@@ -255,8 +254,8 @@ export function runRoutes(server: Server, services: Services): void {
       startedAt: isoTime(run.createdAt),
       startedAtMs: run.createdAt,
       ...(run.endedAt === null ? {} : { endedAt: isoTime(run.endedAt), endedAtMs: run.endedAt }),
-      events: entries,
-      hasMore: last.length > 0,
+      events: shown.items,
+      hasMore: shown.more,
       skipped,
     }
   }

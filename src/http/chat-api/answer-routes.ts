@@ -143,7 +143,7 @@ export function answerRoutes(server: Server, services: Services): void {
     const ids = { conversation_id: shownConversationIdOrNull(run.conversationId), trace_id: run.id }
     switch (run.status) {
       case 'succeeded': {
-        const { message_id } = await readTrace(store, run.id)
+        const { message_id } = (await readTrace(store, run.id)).trace
         const rows =
           run.conversationId === null
             ? []

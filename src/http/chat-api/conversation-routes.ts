@@ -1,15 +1,16 @@
 // Conversations as the chat's client keeps them: load, list, new, delete.
 
-import type { FastifyRequest } from 'fastify'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import type { Trace } from '../../dialects/chunks/trace.ts'
 import { isoTime } from '../../kit/clock.ts'
 import { shownConversationId } from '../../kit/conversation-id.ts'
 import { ownConversation } from '../../runs/conversation-names.ts'
 import type { ConversationRow, FeedbackSummary } from '../../stores/store.ts'
+import { linkNext } from '../next-link.ts'
 import type { Server, Services } from '../routes.ts'
-import { type Entry, entriesOf, messagesMax } from './answers.ts'
-import { clientFields, clientOf, clientQuery, idField, sentenceBody } from './client.ts'
+import { type Entry, entriesOf } from './answers.ts'
+import { clientFields, clientOf, clientQuery, idField, optionalIdField, sentenceBody } from './client.ts'
 import { readTrace } from './read-trace.ts'
 
 const conversationView = z
@@ -47,9 +48,14 @@ const messageView = z
 
 /** Traces of older answers are fetched one by one. */
 const tracesMax = 100
+/** The same, in characters. */
+const tracesCharsMax = 2 * 1024 * 1024
+/** Rows: an answer with tools has several. */
+const messagesPageMax = 2000
 
 const untitled = 'New Chat'
 const limit = z.coerce.number().int().min(1).max(500).default(50)
+const pageField = optionalIdField.describe('The id of the last conversation of the page before.')
 const listView = z.object({ conversations: z.array(conversationView) })
 
 export function chatConversationRoutes(server: Server, services: Services): void {
@@ -61,8 +67,16 @@ export function chatConversationRoutes(server: Server, services: Services): void
       schema: {
         tags: ['Chat API'],
         summary: 'A conversation with its messages, in order, and what was said about them',
+        description:
+          'The newest ones that fit into a reply. Where there are older ones, the header Link with rel="next" says so: send before.',
         querystring: clientQuery,
-        body: z.object({ ...clientFields, conversation_id: idField }),
+        body: z.object({
+          ...clientFields,
+          conversation_id: idField,
+          before: optionalIdField.describe(
+            'Messages before the one with this id: the first of the page that you have.',
+          ),
+        }),
         response: {
           200: conversationView.extend({ messages: z.array(messageView) }),
           400: sentenceBody,
@@ -73,11 +87,18 @@ export function chatConversationRoutes(server: Server, services: Services): void
     async (request, reply) => {
       const owner = clientOf(request, services)
       const row = await ownConversation(store, owner, request.body.conversation_id)
-      const [all, feedback] = await Promise.all([
-        store.allMessages(row.id, { limit: messagesMax }),
+      const { before } = request.body
+      const [page, feedback] = await Promise.all([
+        store.pageOfAllMessages(row.id, { limit: messagesPageMax, ...(before === undefined ? {} : { before }) }),
         store.feedbackIn(row.id, owner),
       ])
-      const entries = entriesOf(all)
+      const first = page.rows[0]?.id ?? ''
+      // A client of this API posts again with `before`; one that follows links finds the same messages there.
+      if (page.more) {
+        const path = `/v1/conversations/${encodeURIComponent(shownConversationId(row.id))}/messages`
+        linkNext(request, reply, { client_id: owner, before: first }, path)
+      }
+      const entries = entriesOf(page.rows)
       const traces = await tracesOf(entries, await services.comparisons.undecidedRuns(owner, row.id))
       reply.header('cache-control', 'no-store')
       return {
@@ -103,11 +124,11 @@ export function chatConversationRoutes(server: Server, services: Services): void
       schema: {
         tags: ['Chat API'],
         summary: 'Your conversations, the one with the newest message first',
-        querystring: clientQuery.extend({ limit }),
+        querystring: clientQuery.extend({ limit, before: pageField }),
         response: { 200: listView, 400: sentenceBody },
       },
     },
-    async (request) => await list(request, request.query.limit),
+    async (request, reply) => await list(request, reply, request.query),
   )
 
   server.post(
@@ -117,11 +138,11 @@ export function chatConversationRoutes(server: Server, services: Services): void
         tags: ['Chat API'],
         summary: 'The same, for clients that post',
         querystring: clientQuery,
-        body: z.object({ ...clientFields, limit }),
+        body: z.object({ ...clientFields, limit, before: pageField }),
         response: { 200: listView, 400: sentenceBody },
       },
     },
-    async (request) => await list(request, request.body.limit),
+    async (request, reply) => await list(request, reply, request.body),
   )
 
   server.post(
@@ -163,9 +184,22 @@ export function chatConversationRoutes(server: Server, services: Services): void
     },
   )
 
-  async function list(request: FastifyRequest, count: number): Promise<z.infer<typeof listView>> {
-    const rows = (await store.listConversationsByLastMessage(clientOf(request, services), { limit: count })).rows
-    return { conversations: rows.map(toConversation) }
+  async function list(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    page: { limit: number; before: string | undefined },
+  ): Promise<z.infer<typeof listView>> {
+    const owner = clientOf(request, services)
+    const last = page.before === undefined ? undefined : await ownConversation(store, owner, page.before)
+    const { rows, more } = await store.listConversationsByLastMessage(owner, {
+      limit: page.limit,
+      ...(last === undefined ? {} : { before: { id: last.id } }),
+    })
+    const conversations = rows.map(toConversation)
+    // Also after a POST: the address is that of the GET with the same name.
+    const next = { limit: page.limit, before: conversations.at(-1)?.conversation_id ?? '' }
+    if (more) linkNext(request, reply, { client_id: owner, ...next })
+    return { conversations }
   }
 
   /** By the message that they are shown with: the last of their run. */
@@ -176,10 +210,18 @@ export function chatConversationRoutes(server: Server, services: Services): void
     const lastOfRun = new Map<string, string>()
     for (const message of messages) if (message.runId !== null) lastOfRun.set(message.runId, message.id)
     const traces = new Map<string, z.infer<typeof messageTrace>>()
-    for (const [runId, messageId] of [...lastOfRun].slice(-tracesMax)) {
-      const trace = await readTrace(store, runId, undecided.has(runId))
+    let chars = 0
+    for (const [runId, messageId] of [...lastOfRun].slice(-tracesMax).toReversed()) {
+      const page = await readTrace(store, runId, {
+        undecided: undecided.has(runId),
+        charsMax: tracesCharsMax,
+        shows: (event) => event.type !== 'text',
+      })
+      chars += page.chars
+      // Half a trace would look like a whole one.
+      if (page.more || chars > tracesCharsMax) break
       // Runs may be removed before their messages.
-      if (trace.created_at !== null) traces.set(messageId, shortened(trace))
+      if (page.trace.created_at !== null) traces.set(messageId, shortened(page.trace))
     }
     return traces
   }
@@ -215,7 +257,7 @@ function shortened({
 }: Trace): z.infer<typeof messageTrace> {
   return {
     trace_id,
-    events: events.filter((event) => event.type !== 'text'),
+    events,
     status,
     total_tool_calls,
     total_duration_ms,

@@ -1,27 +1,48 @@
-// Reads a run's journal, page by page, into its trace.
+// Reads a run's journal, page by page, into its trace, and keeps a bounded part of the
+// trace's events. Everything else in a trace (status, times, totals) is of the whole run.
 
-import { addToTrace, openTrace, type Trace } from '../../dialects/chunks/trace.ts'
+import { addToTrace, openTrace, type Trace, type TraceEvent } from '../../dialects/chunks/trace.ts'
 import { withoutIdentity } from '../../dialects/undecided-arm.ts'
 import type { Store } from '../../stores/store.ts'
+import { eventPages } from '../event-pages.ts'
+import { PageWindow } from '../page-window.ts'
 
-const pageEvents = 1000
+/** As many as entries of a timeline. */
+const traceEventsMax = 10_000
+
+export type TraceReading = {
+  /** The run is an arm of a comparison that waits for its vote. */
+  undecided?: boolean
+  /** Events after this number, counted from 1. */
+  after?: number
+  charsMax?: number
+  /** Which events count at all. */
+  shows?: (event: TraceEvent) => boolean
+}
+
+/** `more`: the trace has events after `last`, the number of the last one that is in it. */
+export type TracePage = { trace: Trace; more: boolean; last: number; chars: number }
 
 /** Rows that can no longer be read are left out and never break the trace. */
 export async function readTrace(
   store: Pick<Store, 'readEvents'>,
   runId: string,
-  /** The run is an arm of a comparison that waits for its vote. */
-  undecided = false,
-): Promise<Trace> {
+  { undecided = false, after = 0, charsMax, shows = () => true }: TraceReading = {},
+): Promise<TracePage> {
   const fold = openTrace(runId)
-  let after = 0
-  for (;;) {
-    const page = await store.readEvents(runId, after, pageEvents)
+  const shown = new PageWindow<TraceEvent>({
+    after,
+    limit: traceEventsMax,
+    ...(charsMax === undefined ? {} : { charsMax }),
+  })
+  for await (const page of eventPages(store, runId)) {
     for (const event of page.events) {
-      const shown = undecided ? withoutIdentity(event) : event
-      if (shown !== null) addToTrace(fold, shown)
+      const told = undecided ? withoutIdentity(event) : event
+      if (told !== null) addToTrace(fold, told)
     }
-    after = page.nextAfter
-    if (page.atHead) return undecided ? { ...fold.trace, total_duration_ms: null } : fold.trace
+    // What the window does not want is not kept by the fold either.
+    for (const event of fold.trace.events.splice(0)) if (shows(event)) shown.add(event)
   }
+  const trace = { ...fold.trace, events: shown.items, ...(undecided ? { total_duration_ms: null } : {}) }
+  return { trace, more: shown.more, last: shown.last, chars: shown.chars }
 }

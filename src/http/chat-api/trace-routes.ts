@@ -1,13 +1,14 @@
 // What an answer came from: the trace of a run, by its own id or by a message of it;
 // and stopping it.
 
-import type { FastifyRequest } from 'fastify'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { AppError } from '../../errors/app-error.ts'
 import { shownConversationIdOrNull } from '../../kit/conversation-id.ts'
 import { conversationFilter, ownConversation } from '../../runs/conversation-names.ts'
 import type { RunRow } from '../../stores/store.ts'
 import { owns } from '../caller.ts'
+import { linkNext } from '../next-link.ts'
 import { callerOf, idParam, type Server, type Services } from '../routes.ts'
 import { clientFields, clientOf, clientQuery, optionalIdField, ownMessage, sentenceBody } from './client.ts'
 import { readTrace } from './read-trace.ts'
@@ -40,6 +41,15 @@ const traceView = z
   })
   .meta({ id: 'Trace' })
 
+const traceQuery = clientQuery.extend({
+  after: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .default(0)
+    .describe('Events after this number. A long trace comes in pages: Link with rel="next".'),
+})
+
 const cancelReasonDefault = 'cancelled by the client'
 
 export function traceRoutes(server: Server, services: Services): void {
@@ -53,15 +63,15 @@ export function traceRoutes(server: Server, services: Services): void {
         tags: ['Chat API'],
         summary: 'What happened while an answer was made',
         params: z.object({ trace_id: idParam }),
-        querystring: clientQuery,
+        querystring: traceQuery,
         response,
       },
     },
-    async (request) => {
+    async (request, reply) => {
       const caller = callerOf(request, services)
       const run = await store.readRun(request.params.trace_id)
       if (run === undefined || !owns(caller, run)) throw traceNotFound(request.params.trace_id)
-      return await viewOf(run)
+      return await viewOf(request, reply, run)
     },
   )
 
@@ -73,16 +83,16 @@ export function traceRoutes(server: Server, services: Services): void {
           tags: ['Chat API'],
           summary: 'The trace that a message belongs to',
           params: z.object({ message_id: idParam }),
-          querystring: clientQuery,
+          querystring: traceQuery,
           response,
         },
       },
-      async (request) => {
+      async (request, reply) => {
         const { message_id } = request.params
         const message = await ownMessage(store, callerOf(request, services), message_id)
         const run = message.runId === null ? undefined : await store.readRun(message.runId)
         if (run === undefined || run.owner !== message.owner) throw traceNotFound(message_id)
-        return await viewOf(run)
+        return await viewOf(request, reply, run)
       },
     )
   }
@@ -148,8 +158,15 @@ export function traceRoutes(server: Server, services: Services): void {
     return await store.openRuns(id)
   }
 
-  async function viewOf(run: RunRow): Promise<z.infer<typeof traceView>> {
-    const trace = await readTrace(store, run.id, await services.comparisons.isUndecided(run.id))
+  async function viewOf(
+    request: FastifyRequest<{ Querystring: { after: number } }>,
+    reply: FastifyReply,
+    run: RunRow,
+  ): Promise<z.infer<typeof traceView>> {
+    const undecided = await services.comparisons.isUndecided(run.id)
+    const { after } = request.query
+    const { trace, more, last } = await readTrace(store, run.id, { undecided, after })
+    if (more) linkNext(request, reply, { after: last })
     return { success: true, trace }
   }
 }

@@ -8,6 +8,7 @@ import { AppError, toAppError } from '../../errors/app-error.ts'
 import type { JsonValue } from '../../journal/event.ts'
 import type { InteractionRow, InteractionStatus } from '../../stores/store.ts'
 import { actsAs } from '../caller.ts'
+import { linkNext } from '../next-link.ts'
 import { callerOf, errorBody, idParam, optionalFilter, type Server, type Services, userIdQuery } from '../routes.ts'
 import { type ConfirmationStatus, confirmationStatus, confirmationView, toConfirmation } from '../views.ts'
 import { conversationFilter } from '../../runs/conversation-names.ts'
@@ -69,13 +70,13 @@ export function confirmationRoutes(server: Server, services: Services): void {
         response: { 200: z.array(confirmationView), 400: errorBody, 404: errorBody },
       },
     },
-    async (request) => {
+    async (request, reply) => {
       const { status, runId, limit, before } = request.query
       const owner = callerOf(request, services).userId
       const conversationId = await conversationFilter(store, owner, request.query.conversationId)
       if (conversationId === null) return []
       if (before !== undefined) await runs.confirmation(owner, before)
-      const { rows } = await store.listInteractions({
+      const { rows, more } = await store.listInteractions({
         owner,
         kind: 'confirmation',
         limit,
@@ -84,6 +85,7 @@ export function confirmationRoutes(server: Server, services: Services): void {
         ...(runId === undefined ? {} : { runId }),
         ...(before === undefined ? {} : { before }),
       })
+      if (more) linkNext(request, reply, { before: rows.at(-1)?.id ?? '' })
       return rows.map(toConfirmation)
     },
   )

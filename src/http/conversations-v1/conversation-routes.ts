@@ -5,6 +5,7 @@ import { z } from 'zod'
 import { AppError } from '../../errors/app-error.ts'
 import { conversationNotFound, ownConversation } from '../../runs/conversation-names.ts'
 import type { NewConversation } from '../../stores/store.ts'
+import { linkNext } from '../next-link.ts'
 import { callerOf, errorBody, idParam, optionalFilter, type Server, type Services, userIdQuery } from '../routes.ts'
 import { conversationView, messageView, runStatusWord, toConversation, toMessages } from '../views.ts'
 
@@ -56,17 +57,17 @@ export function conversationRoutes(server: Server, services: Services): void {
         response: { 200: z.array(conversationView), 400: errorBody },
       },
     },
-    async (request) => {
+    async (request, reply) => {
       const { userId } = callerOf(request, services)
       const last =
         request.query.before === undefined ? undefined : await ownConversation(store, userId, request.query.before)
-      const rows = (
-        await store.listConversations(userId, {
-          limit: request.query.limit,
-          ...(last === undefined ? {} : { before: { id: last.id } }),
-        })
-      ).rows
-      return rows.map(toConversation)
+      const { rows, more } = await store.listConversations(userId, {
+        limit: request.query.limit,
+        ...(last === undefined ? {} : { before: { id: last.id } }),
+      })
+      const shown = rows.map(toConversation)
+      if (more) linkNext(request, reply, { before: shown.at(-1)?.id ?? '' })
+      return shown
     },
   )
 
@@ -151,12 +152,11 @@ export function conversationRoutes(server: Server, services: Services): void {
     async (request, reply) => {
       const row = await ownConversation(store, callerOf(request, services).userId, request.params.conversationId)
       const before = request.query.before === undefined ? undefined : await beforeOf(row.id, request.query.before)
-      const rows = (
-        await store.listMessages(row.id, {
-          limit: request.query.limit,
-          ...(before === undefined ? {} : { before }),
-        })
-      ).rows
+      const { rows, more } = await store.listMessages(row.id, {
+        limit: request.query.limit,
+        ...(before === undefined ? {} : { before }),
+      })
+      if (more) linkNext(request, reply, { before: rows[0]?.id ?? '' })
       reply.header('cache-control', noStore)
       return toMessages(rows, await services.comparisons.undecidedRuns(row.owner, row.id))
     },

@@ -8,12 +8,16 @@ import { fcmpDialect, snapshotFrame } from '../../dialects/fcmp/fcmp.ts'
 import { AppError } from '../../errors/app-error.ts'
 import type { RunRow } from '../../stores/store.ts'
 import { invariantsView, toInvariants } from '../invariants-view.ts'
+import { linkNext } from '../next-link.ts'
 import { idParam, type Server, type Services, userIdQuery } from '../routes.ts'
 import { errorView, jobStatus } from './job-views.ts'
 import { eachPage, fcmpCursorOf, judge, locate, readHistory } from './fcmp-reading.ts'
-import { logRange, logStreams, type RunLog, RunLogFold } from './run-log.ts'
+import { logStreams, RunLogFold } from './run-log.ts'
 
 export type RunOf = (request: FastifyRequest) => Promise<RunRow>
+
+/** Bytes of a log in one reply. */
+const logBytesMax = 1024 * 1024
 
 const params = z.object({ request_id: idParam })
 
@@ -89,7 +93,7 @@ export function eventRoutes(server: Server, services: Services, prefix: string, 
         tags,
         summary: 'The events of a run so far',
         description:
-          'The same envelopes as on the stream. Bounds are inclusive. Rows that can no longer be read are left out and counted.',
+          'The same envelopes as on the stream. Bounds are inclusive. A long history comes in pages: Link with rel="next" leads on. Rows that can no longer be read are left out and counted.',
         params,
         querystring: userIdQuery.extend({
           from_seq: seqQuery,
@@ -100,11 +104,12 @@ export function eventRoutes(server: Server, services: Services, prefix: string, 
         response: { 200: historyView, 400: errorView, 404: errorView },
       },
     },
-    async (request) => {
+    async (request, reply) => {
       const run = await runOf(request)
       const { from_seq: fromSeq, to_seq: toSeq, from_ts, to_ts } = request.query
       const bounds = { fromSeq, toSeq, fromMs: instantOf('from_ts', from_ts), toMs: instantOf('to_ts', to_ts) }
-      const { events, diagnostics } = await readHistory(store, run.id, dialectFor(request), bounds)
+      const { events, more, diagnostics } = await readHistory(store, run.id, dialectFor(request), bounds)
+      if (more) linkNext(request, reply, { from_seq: Number(events.at(-1)?.seq) + 1 })
       return {
         request_id: run.id,
         count: events.length,
@@ -138,7 +143,8 @@ export function eventRoutes(server: Server, services: Services, prefix: string, 
       schema: {
         tags,
         summary: 'The log of a run so far',
-        description: 'The prompt; stdout: what the model said and tools gave back; stderr: what went wrong.',
+        description:
+          'The prompt; stdout: what the model said and tools gave back; stderr: what went wrong. The first MiB of each; where there is more, Link with rel="next" leads to logs/range.',
         params,
         querystring: userIdQuery,
         response: {
@@ -152,14 +158,20 @@ export function eventRoutes(server: Server, services: Services, prefix: string, 
         },
       },
     },
-    async (request) => {
+    async (request, reply) => {
       const run = await runOf(request)
-      const { prompt, stdout, stderr } = await readLog(run)
+      const log = await readLog(run, 0, logBytesMax)
+      const [stdout, stderr] = [log.range('stdout'), log.range('stderr')]
+      // One header for each stream that goes on.
+      for (const { stream, byte_to: end } of [stderr, stdout]) {
+        const rest = { stream, byte_from: end, byte_to: log.bytes(stream) }
+        if (rest.byte_to > end) linkNext(request, reply, rest, `${prefix}/${run.id}/logs/range`)
+      }
       return {
         request_id: run.id,
-        ...(prompt === undefined ? {} : { prompt }),
-        ...(stdout === '' ? {} : { stdout }),
-        ...(stderr === '' ? {} : { stderr }),
+        ...(log.prompt === undefined ? {} : { prompt: log.prompt }),
+        ...(stdout.chunk === '' ? {} : { stdout: stdout.chunk }),
+        ...(stderr.chunk === '' ? {} : { stderr: stderr.chunk }),
       }
     },
   )
@@ -171,7 +183,7 @@ export function eventRoutes(server: Server, services: Services, prefix: string, 
         tags,
         summary: 'Some bytes of the log of a run',
         description:
-          'From byte_from up to, not including, byte_to; both are moved into the log and to whole characters, and the answer says where they are. pty is stdout and stderr as they happened.',
+          'From byte_from up to, not including, byte_to; both are moved into the log and to whole characters, and the answer says where they are. A MiB at most: where more was asked for, Link with rel="next" leads on. pty is stdout and stderr as they happened.',
         params,
         querystring: userIdQuery.extend({ stream: z.enum(logStreams), byte_from: byteQuery, byte_to: byteQuery }),
         response: {
@@ -186,13 +198,16 @@ export function eventRoutes(server: Server, services: Services, prefix: string, 
         },
       },
     },
-    async (request) => {
+    async (request, reply) => {
       const { stream, byte_from: from, byte_to: to } = request.query
       const run = await runOf(request)
       if (to > 0 && to < from) {
         throw new AppError('invalid_request', 'byte_to: must not be smaller than byte_from.')
       }
-      return { stream, ...logRange((await readLog(run))[stream], from, to) }
+      const log = await readLog(run, from, Math.min(to, from + logBytesMax))
+      const range = log.range(stream)
+      if (range.byte_to < Math.min(to, log.bytes(stream))) linkNext(request, reply, { byte_from: range.byte_to })
+      return range
     },
   )
 
@@ -203,12 +218,12 @@ export function eventRoutes(server: Server, services: Services, prefix: string, 
     return snapshotFrame(jobStatus(run, rows), cursor, open.length === 0 ? undefined : Math.min(...open))
   }
 
-  async function readLog(run: RunRow): Promise<RunLog> {
-    const log = new RunLogFold()
+  async function readLog(run: RunRow, from: number, to: number): Promise<RunLogFold> {
+    const log = new RunLogFold(from, to)
     await eachPage(store, run.id, (events) => {
       for (const event of events) log.add(event)
     })
-    return log.text()
+    return log
   }
 }
 

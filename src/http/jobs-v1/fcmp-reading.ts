@@ -9,10 +9,10 @@ import { AppError } from '../../errors/app-error.ts'
 import { checkInvariants, type Verdict } from '../../journal/check-invariants.ts'
 import type { RunEvent } from '../../journal/event.ts'
 import type { RunRow, Store } from '../../stores/store.ts'
+import { eventPages } from '../event-pages.ts'
+import { PageWindow } from '../page-window.ts'
 
 type Reader = Pick<Store, 'readEvents'>
-
-const pageEvents = 1000
 
 /** All stored events of a run, a page at a time; the number of rows that could not be read. */
 export async function eachPage(
@@ -20,15 +20,12 @@ export async function eachPage(
   runId: string,
   visit: (events: readonly RunEvent[]) => void,
 ): Promise<number> {
-  let after = 0
   let skipped = 0
-  for (;;) {
-    const page = await store.readEvents(runId, after, pageEvents)
+  for await (const page of eventPages(store, runId)) {
     visit(page.events)
     skipped += page.skipped
-    if (page.atHead) return skipped
-    after = page.nextAfter
   }
+  return skipped
 }
 
 type Told = { envelope: FcmpEnvelope; at: Cursor }
@@ -109,6 +106,9 @@ export type HistoryFilter = {
   toMs?: number | undefined
 }
 
+/** As many as entries of a timeline. */
+const historyEventsMax = 10_000
+
 export type HistoryDiagnostic = { code: string; count: number; detail: string }
 
 export async function readHistory(
@@ -116,11 +116,11 @@ export async function readHistory(
   runId: string,
   dialect: Dialect<FcmpState>,
   { fromSeq = 0, toSeq = Infinity, fromMs = -Infinity, toMs = Infinity }: HistoryFilter,
-): Promise<{ events: FcmpEnvelope[]; diagnostics: HistoryDiagnostic[] }> {
-  const events: FcmpEnvelope[] = []
+): Promise<{ events: FcmpEnvelope[]; more: boolean; diagnostics: HistoryDiagnostic[] }> {
+  const shown = new PageWindow<FcmpEnvelope>({ after: 0, limit: historyEventsMax })
   const { state, skipped } = await fold(store, runId, dialect, ({ envelope }) => {
     const at = Date.parse(envelope.ts)
-    if (envelope.seq >= fromSeq && envelope.seq <= toSeq && at >= fromMs && at <= toMs) events.push(envelope)
+    if (envelope.seq >= fromSeq && envelope.seq <= toSeq && at >= fromMs && at <= toMs) shown.add(envelope)
   })
   const diagnostics = [
     { code: 'HISTORY_ROW_UNREADABLE', count: skipped, detail: 'Stored rows that could not be read were left out.' },
@@ -130,7 +130,7 @@ export async function readHistory(
       detail: 'Events that did not fit the schema of the envelope were left out.',
     },
   ]
-  return { events, diagnostics: diagnostics.filter(({ count }) => count > 0) }
+  return { events: shown.items, more: shown.more, diagnostics: diagnostics.filter(({ count }) => count > 0) }
 }
 
 export async function judge(

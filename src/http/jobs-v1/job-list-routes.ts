@@ -5,6 +5,7 @@ import { z } from 'zod'
 import { AppError } from '../../errors/app-error.ts'
 import type { JobFamily } from '../../jobs/job-service.ts'
 import { type RunStatus, runStatuses } from '../../journal/event.ts'
+import { linkNext } from '../next-link.ts'
 import { callerOf, optionalFilter, type Server, type Services, userIdQuery } from '../routes.ts'
 import { errorView, jobSummary, toSummary } from './job-views.ts'
 
@@ -33,24 +34,24 @@ export function jobListRoute(server: Server, services: Services, family: JobFami
         },
       },
     },
-    async (request) => {
+    async (request, reply) => {
       const owner = callerOf(request, services).userId
       const { status, skill_id: skillId, limit, before } = request.query
       if (before !== undefined) await refuseUnknownPage(owner, before)
-      // One more than asked for tells whether there is a next page.
-      const rows = await jobs.list(owner, family, {
-        limit: limit + 1,
+      const { rows, more } = await jobs.list(owner, family, {
+        limit,
         ...(status === undefined ? {} : { status: statusesOf(status) }),
         ...(skillId === undefined ? {} : { skillId }),
         ...(before === undefined ? {} : { before }),
       })
-      const page = rows.slice(0, limit)
       const shown = []
-      for (const run of page) {
+      for (const run of rows) {
         const questions = run.status === 'waiting_user' ? await store.interactionsOf(run.id) : []
         shown.push(toSummary(run, questions))
       }
-      return { jobs: shown, next_before: rows.length > limit ? (page.at(-1)?.id ?? null) : null }
+      const next = more ? (rows.at(-1)?.id ?? null) : null
+      if (next !== null) linkNext(request, reply, { before: next })
+      return { jobs: shown, next_before: next }
     },
   )
 

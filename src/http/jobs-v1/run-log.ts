@@ -1,5 +1,6 @@
 // What a terminal would have shown of a run, as a fold of its journal. Only ever
-// appended to, so that a range of bytes stays what it was.
+// appended to, so that a range of bytes stays what it was. Only the bytes that a request
+// is about are kept.
 //
 //   stdout: what the model said, and what tools gave back
 //   stderr: what went wrong
@@ -10,14 +11,18 @@ import type { RunEvent } from '../../journal/event.ts'
 export const logStreams = ['stdout', 'stderr', 'pty'] as const
 export type LogStream = (typeof logStreams)[number]
 
-export type RunLog = { prompt: string | undefined } & Record<LogStream, string>
-
 export class RunLogFold {
   prompt: string | undefined
-  private readonly parts: Record<LogStream, string[]> = { stdout: [], stderr: [], pty: [] }
+  private readonly texts: Record<LogStream, TextWindow>
   /** The message whose text is being written, which may not have ended its line. */
   private speaking: string | undefined
   private endsLine = true
+
+  /** Keeps the bytes from `from` up to, not including, `to`. */
+  constructor(from: number, to: number) {
+    const text = () => new TextWindow(from, to)
+    this.texts = { stdout: text(), stderr: text(), pty: text() }
+  }
 
   add(event: RunEvent): void {
     switch (event.type) {
@@ -55,15 +60,19 @@ export class RunLogFold {
     }
   }
 
-  text(): RunLog {
-    const { stdout, stderr, pty } = this.parts
-    return { prompt: this.prompt, stdout: stdout.join(''), stderr: stderr.join(''), pty: pty.join('') }
+  /** How long the whole text is. */
+  bytes(stream: LogStream): number {
+    return this.texts[stream].bytes
+  }
+
+  range(stream: LogStream): LogRange {
+    return { stream, ...this.texts[stream].range() }
   }
 
   private write(stream: 'stdout' | 'stderr', text: string): void {
     if (text === '') return
-    this.parts[stream].push(text)
-    this.parts.pty.push(text)
+    this.texts[stream].add(text)
+    this.texts.pty.add(text)
     if (stream === 'stdout') this.endsLine = text.endsWith('\n')
   }
 
@@ -81,14 +90,45 @@ function textOf(output: unknown): string {
   return typeof output === 'string' ? output : JSON.stringify(output)
 }
 
-export type LogRange = { byte_from: number; byte_to: number; chunk: string }
+export type LogRange = { stream: LogStream; byte_from: number; byte_to: number; chunk: string }
 
-/** Bytes of `text`, within its bounds and never half of a character: the range grows to whole ones, and says so. */
-export function logRange(text: string, from: number, to: number): LogRange {
-  const bytes = Buffer.from(text, 'utf8')
-  const start = wholeCharacter(bytes, Math.min(from, bytes.length), -1)
-  const end = to <= from ? start : wholeCharacter(bytes, Math.min(to, bytes.length), 1)
-  return { byte_from: start, byte_to: Math.max(start, end), chunk: bytes.toString('utf8', start, Math.max(start, end)) }
+/** The longest character in UTF-8 reaches this far beyond a cut. */
+const characterBytes = 4
+
+/** A text that grows, of which one range is kept. */
+class TextWindow {
+  bytes = 0
+  private readonly from: number
+  private readonly to: number
+  private readonly kept: string[] = []
+  private keptFrom = 0
+
+  constructor(from: number, to: number) {
+    this.from = from
+    this.to = to
+  }
+
+  add(text: string): void {
+    const start = this.bytes
+    this.bytes += Buffer.byteLength(text)
+    if (this.bytes <= this.from - characterBytes || start >= this.to + characterBytes) return
+    if (this.kept.length === 0) this.keptFrom = start
+    this.kept.push(text)
+  }
+
+  /** Within the bounds of the text and never half of a character: the range grows to whole ones, and says so. */
+  range(): Omit<LogRange, 'stream'> {
+    const kept = Buffer.from(this.kept.join(''), 'utf8')
+    if (kept.length === 0) this.keptFrom = this.bytes
+    const local = (place: number) => Math.min(Math.max(place - this.keptFrom, 0), kept.length)
+    const start = wholeCharacter(kept, local(this.from), -1)
+    const end = this.to <= this.from ? start : Math.max(start, wholeCharacter(kept, local(this.to), 1))
+    return {
+      byte_from: this.keptFrom + start,
+      byte_to: this.keptFrom + end,
+      chunk: kept.toString('utf8', start, end),
+    }
+  }
 }
 
 function wholeCharacter(bytes: Buffer, at: number, direction: 1 | -1): number {
