@@ -18,6 +18,8 @@ export const agentCard = z.object({
     userTemplate: z.string().optional(),
     defaultsFile: z.string().optional(),
   }),
+  /** Whether a request may add instructions of its own (messages with role `system`); absent means allowed. */
+  callerInstructions: z.enum(['allowed', 'refused']).optional(),
   memory: z.object({
     strategy: z.enum(['sliding_window', 'conversation', 'declarative']),
     maxTokens: z.number().int().positive(),

@@ -74,6 +74,8 @@ export const runSpec = z.object({
   maxTokens: z.number().int().positive().optional(),
   /** The caller's own context, already bounded; shown to the model as a second system message. */
   context: z.record(z.string(), z.unknown()).optional(),
+  /** What the caller tells the model about how to answer, beside the agent's own instructions. */
+  instructions: text.optional(),
   /** Names of the tools the run may use; absent means all that its agent allows. */
   tools: z.array(z.string()).optional(),
   onDisconnect: z.enum(['continue', 'cancel']).optional(),
@@ -119,6 +121,8 @@ const bodies = {
     /** The user message of this run; null for runs without a conversation message. */
     userMessageId: id.nullable(),
     input: text,
+    /** True if the model goes on from the tool results that the history ends with; `input` is empty. */
+    continuesHistory: z.boolean().optional(),
     spec: runSpec,
   }),
   /** An upload brought what a run needs that was accepted before it could start. It may be claimed from here on. */

@@ -217,4 +217,68 @@ describe('what the model is given', () => {
       ['system', 'user'],
     )
   })
+
+  it('tells the caller’s instructions after the agent’s own, and before the context', () => {
+    const prompt = buildPrompt({
+      definition: agentWith(1000),
+      instructions: 'Rhyme.',
+      history: [],
+      input: 'hi',
+      context: { a: 1 },
+      state: stateWith([]),
+    })
+
+    assert.deepEqual(
+      prompt.map(({ role, content }) => [role, content.split('\n').at(-1)]),
+      [
+        ['system', 'You are helpful & kind.'],
+        ['system', 'Rhyme.'],
+        ['system', '{"a":1}'],
+        ['user', 'hi'],
+      ],
+    )
+  })
+
+  it('goes on from the results that the history ends with, which always stand, and adds no question', () => {
+    const [question, calling, result] = turn('run-1', 'q'.repeat(400), [{ output: 'r'.repeat(400) }], '')
+    const history = [question, calling, result] as MessageRow[]
+    const roles = (maxTokens: number) =>
+      buildPrompt({ definition: agentWith(maxTokens), history, input: null, context: undefined, state: stateWith([]) })
+        .slice(1)
+        .map(({ role }) => role)
+
+    assert.deepEqual(roles(10_000), ['user', 'assistant', 'tool'])
+    assert.deepEqual(roles(10), ['assistant', 'tool'])
+  })
+
+  it('gives a result to the nearest call of its id before it, where one source used an id twice', () => {
+    const calling = (of: string) =>
+      row({ runId: null, role: 'assistant', metadata: { toolCalls: [{ callId: 'k', name: 'look', input: { of } }] } })
+    const answered = (content: string) =>
+      row({ runId: null, role: 'tool', toolCallId: 'k', content, metadata: { outcome: 'succeeded' } })
+    const history = [
+      row({ content: 'a' }),
+      calling('a'),
+      answered('of a'),
+      row({ content: 'b' }),
+      calling('never answered'),
+      calling('b'),
+      answered('of b'),
+    ]
+
+    const prompt = buildPrompt({
+      definition: agentWith(10_000),
+      history,
+      input: 'now',
+      context: undefined,
+      state: stateWith([]),
+    })
+
+    assert.deepEqual(
+      prompt
+        .slice(1)
+        .map((message) => (message.role === 'assistant' ? message.toolCalls?.[0]?.input : message.content)),
+      ['a', { of: 'a' }, 'of a', 'b', { of: 'b' }, 'of b', 'now'],
+    )
+  })
 })

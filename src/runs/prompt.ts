@@ -18,8 +18,11 @@ export type PromptParts = {
   definition: AgentDefinition
   /** Instead of the definition's own instructions. */
   systemPrompt?: string | undefined
+  /** What the caller says about how to answer; beside the agent's own. */
+  instructions?: string | undefined
   history: MessageRow[]
-  input: string
+  /** Null: the model goes on from the tool results that the history ends with. */
+  input: string | null
   context: Record<string, unknown> | undefined
   /** Further instructions of this run: each is a system message after the agent's own. */
   rules?: readonly string[]
@@ -28,32 +31,30 @@ export type PromptParts = {
 
 type Block = { messages: ModelMessage[]; startsTurn: boolean }
 
-export function buildPrompt({
-  definition,
-  systemPrompt,
-  history,
-  input,
-  context,
-  rules = [],
-  state,
-}: PromptParts): ModelMessage[] {
+export function buildPrompt(parts: PromptParts): ModelMessage[] {
+  const { definition, systemPrompt, instructions, history, input, context, rules = [], state } = parts
   const system: ModelMessage[] = [
     { role: 'system', content: systemPrompt ?? renderTemplate(definition.systemTemplate, definition.defaults) },
   ]
   for (const content of rules) system.push({ role: 'system', content })
+  if (instructions !== undefined)
+    system.push({ role: 'system', content: `Instructions given by the application:\n${instructions}` })
   if (context !== undefined && Object.keys(context).length > 0) {
     system.push({ role: 'system', content: `Context given by the application (JSON):\n${sortedJson(context)}` })
   }
-  const user: Block = { messages: [{ role: 'user', content: input }], startsTurn: true }
+  const earlier = historyBlocks(history)
+  // What the model has to answer: the user's message, or the calls with the results to go on from.
+  const asked: Block[] =
+    input === null ? earlier.splice(-1) : [{ messages: [{ role: 'user', content: input }], startsTurn: true }]
   const steps = stepBlocks(state)
 
-  // The user's message always stands; then this run's own steps, newest first; then earlier turns.
-  let room = definition.card.memory.maxTokens - blockTokens(user)
+  // What is asked always stands; then this run's own steps, newest first; then earlier turns.
+  let room = definition.card.memory.maxTokens - sum(asked)
   const keptSteps = newestThatFit(steps, room)
   room -= sum(keptSteps)
-  const keptHistory = keptSteps.length === steps.length ? newestThatFit(historyBlocks(history), room) : []
+  const keptHistory = keptSteps.length === steps.length ? newestThatFit(earlier, room) : []
   while (keptHistory.length > 0 && keptHistory[0]?.startsTurn === false) keptHistory.shift()
-  return [...system, ...[...keptHistory, user, ...keptSteps].flatMap((block) => block.messages)]
+  return [...system, ...[...keptHistory, ...asked, ...keptSteps].flatMap((block) => block.messages)]
 }
 
 /** Rough on purpose: four letters a token, one for each character of a script without spaces. Errs on the large side. */
@@ -127,25 +128,29 @@ type StoredCall = { callId: string; name: string; input: JsonValue }
 
 /** Rows → blocks. A call whose result is missing (it cannot be, but rows may be old) is told without the call. */
 function historyBlocks(rows: MessageRow[]): Block[] {
-  // Some providers count their call ids anew in every turn, so a call is known by its run and its id.
+  // Some providers count their call ids anew in every turn, and clients send what they like: a result belongs to the
+  // nearest call of its id before it, in the same run.
   const keyOf = (row: MessageRow, callId: string) => JSON.stringify([row.runId, callId])
-  const results = new Map(
-    rows.flatMap((row) =>
-      row.role === 'tool' && row.toolCallId !== null ? [[keyOf(row, row.toolCallId), row] as const] : [],
-    ),
-  )
+  const open = new Map<string, MessageRow>()
   const blocks: Block[] = []
-  for (const row of rows) {
+  for (const row of rows.toReversed()) {
+    if (row.role === 'tool' && row.toolCallId !== null) open.set(keyOf(row, row.toolCallId), row)
     if (row.role === 'user') blocks.push({ messages: [{ role: 'user', content: row.content }], startsTurn: true })
     if (row.role !== 'assistant') continue
     const calls = (Array.isArray(row.metadata.toolCalls) ? row.metadata.toolCalls : []) as StoredCall[]
-    if (calls.length === 0 || calls.some((call) => !results.has(keyOf(row, call.callId)))) {
+    const results = new Map<string, MessageRow>()
+    for (const { callId } of calls) {
+      const result = open.get(keyOf(row, callId))
+      if (result !== undefined) results.set(callId, result)
+      open.delete(keyOf(row, callId))
+    }
+    if (calls.length === 0 || calls.some(({ callId }) => !results.has(callId))) {
       if (row.content !== '')
         blocks.push({ messages: [{ role: 'assistant', content: row.content }], startsTurn: false })
       continue
     }
     // A person may have edited the arguments while confirming; the result tells with what the call really ran.
-    const inputOf = (call: StoredCall) => results.get(keyOf(row, call.callId))?.metadata.input ?? call.input
+    const inputOf = (call: StoredCall) => results.get(call.callId)?.metadata.input ?? call.input
     blocks.push({
       startsTurn: false,
       messages: [
@@ -155,7 +160,7 @@ function historyBlocks(rows: MessageRow[]): Block[] {
           toolCalls: calls.map((call) => ({ callId: call.callId, name: call.name, input: inputOf(call) })),
         },
         ...calls.map((call) => {
-          const result = results.get(keyOf(row, call.callId)) as MessageRow
+          const result = results.get(call.callId) as MessageRow
           return {
             role: 'tool' as const,
             callId: call.callId,
@@ -167,5 +172,5 @@ function historyBlocks(rows: MessageRow[]): Block[] {
       ],
     })
   }
-  return blocks
+  return blocks.reverse()
 }

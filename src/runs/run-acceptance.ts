@@ -7,13 +7,14 @@ import { AppError } from '../errors/app-error.ts'
 import { namedConversationId, shownConversationId } from '../kit/conversation-id.ts'
 import { sortedJson } from '../kit/sorted-json.ts'
 import type { NewEvent, RunEvent, RunSpec } from '../journal/event.ts'
-import type { AcceptBeside, AcceptInput, CancelRequest, MessageRow, RunRow } from '../stores/store.ts'
+import type { AcceptBeside, AcceptInput, CancelRequest, RunRow } from '../stores/store.ts'
 import { conversationNotFound, lookUpConversation } from './conversation-names.ts'
 import type { RunParts } from './run-parts.ts'
 import { specFor } from './run-spec.ts'
 import type { Scheduler } from './scheduler.ts'
 import { type FirstAnswer, findFirstAnswer, pairOf, secondAnswerSpec } from './second-answer.ts'
 import type { StartRequest } from './start-request.ts'
+import { questionFor, type TurnQuestion } from './turn-question.ts'
 
 /** `reused`: an equal request was answered before, and this is its run. */
 export type Started = { run: RunRow; outcome: 'accepted' | 'existing'; reused?: true }
@@ -24,13 +25,10 @@ export type PlannedTurn = { conversationId: string; userMessageId: string; runId
 type Item = { request: StartRequest; spec: RunSpec; idempotency: AcceptInput['idempotency'] }
 /** `announce`: the client sent no `conversationId`, and is told the one of the new conversation. */
 type Place = { id: string; exists: boolean; announce: boolean; name: string | null; alias?: string; unnamed?: true }
-type Question = { input: string; userMessageId: string; messages: MessageRow[]; supersedes: string[] | undefined }
-type Turn = { place: Place; behind: RunRow | undefined; at: number; question: Question; leader: string | undefined }
+type Turn = { place: Place; behind: RunRow | undefined; at: number; question: TurnQuestion; leader: string | undefined }
 
 const acceptTriesMax = 8
 const titleCharsMax = 60
-/** How far back the last question of a conversation is looked for: one answer has at most a few hundred messages. */
-const regenerateRowsMax = 2000
 
 export class RunAcceptance {
   private readonly parts: RunParts
@@ -173,18 +171,16 @@ export class RunAcceptance {
         reserved.push(slot)
         if (slot) input.claim = { node: this.scheduler.node, leaseUntil: this.scheduler.leaseUntil() }
       }
-      const turn = {
-        conversationId: place.id,
-        userMessageId: question.userMessageId,
-        runIds: inputs.map((input) => input.run.id),
-        at,
-      }
       const { configName } = (items[0] as Item).spec
-      const comparison = pairOf(answered, { runId: turn.runIds[0] as string, configName, at }, this.parts.ids)
+      const runId = inputs[0]?.run.id as string
+      const comparison = pairOf(answered, { runId, configName, at }, this.parts.ids)
       const results =
         inputs.length === 1 && comparison === undefined
           ? [await store.accept(inputs[0] as AcceptInput)]
-          : await store.acceptAll(inputs, comparison === undefined ? beside?.(turn) : { comparison })
+          : await store.acceptAll(
+              inputs,
+              comparison === undefined ? beside?.(plannedTurn(inputs, place, question, at)) : { comparison },
+            )
       if (cancelsEarlier && results[0]?.outcome === 'accepted')
         for (const run of open) this.scheduler.cancel({ ...run, cancel: run.cancel ?? cancel })
       for (const [index, result] of results.entries()) {
@@ -209,10 +205,10 @@ export class RunAcceptance {
     place: Place,
     at: number,
     answered: FirstAnswer | undefined,
-  ): Promise<Question> {
-    if (answered === undefined)
-      return request.regenerate === true ? await this.questionAgain(place) : await this.newQuestion(request, place, at)
-    return { input: request.input, userMessageId: answered.userMessageId, messages: [], supersedes: undefined }
+  ): Promise<TurnQuestion> {
+    if (answered === undefined) return await questionFor(request, place, at, this.parts)
+    const { input } = request
+    return { input, userMessageId: answered.userMessageId, messages: [], titleText: input }
   }
 
   /** What is stored when a run is accepted. A run with a leader joins its turn and brings no message of its own. */
@@ -221,7 +217,8 @@ export class RunAcceptance {
     const runId = this.parts.ids()
     const messages = leader === undefined ? question.messages : []
     const asked = messages.at(-1)
-    if (asked !== undefined) {
+    // Only the question belongs to the run; what came along with it is history.
+    if (asked !== undefined && asked.id === question.userMessageId) {
       asked.runId = runId
       asked.metadata = { runId }
     }
@@ -236,6 +233,7 @@ export class RunAcceptance {
           ...(request.sessionId === undefined ? {} : { sessionId: request.sessionId }),
           userMessageId: question.userMessageId,
           input: question.input,
+          ...(question.userMessageId === null ? { continuesHistory: true } : {}),
           spec: question.supersedes === undefined ? spec : { ...spec, supersedes: question.supersedes },
         },
       },
@@ -266,7 +264,7 @@ export class RunAcceptance {
       },
       conversation: {
         expect: place.exists || leader !== undefined ? 'present' : 'absent',
-        title: request.title ?? titleOf(question.input),
+        title: request.title ?? titleOf(question.titleText),
         ...(leader === undefined ? namesOf(place) : { name: null }),
       },
       expectBehind: behind?.id ?? null,
@@ -277,40 +275,6 @@ export class RunAcceptance {
       queueMax: this.parts.limits.queueMax,
       claim: null,
     }
-  }
-
-  private async newQuestion(request: StartRequest, place: Place, at: number): Promise<Question> {
-    const { store, ids } = this.parts
-    const hasHistory = place.exists && (await store.listMessages(place.id, { limit: 1 })).rows.length > 0
-    const imported = hasHistory ? [] : request.earlier
-    const messages = [...imported, { role: 'user' as const, content: request.input }].map((message): MessageRow => ({
-      id: ids(),
-      conversationId: place.id,
-      runId: null,
-      parentId: null,
-      role: message.role,
-      content: message.content,
-      state: 'active',
-      toolCallId: null,
-      metadata: { imported: true },
-      createdAt: at,
-    }))
-    return { input: request.input, userMessageId: messages.at(-1)?.id as string, messages, supersedes: undefined }
-  }
-
-  /** The last question of the conversation, with the answer that a new one takes the place of. */
-  private async questionAgain(place: Place): Promise<Question> {
-    if (!place.exists) throw conversationNotFound(shownConversationId(place.id))
-    const rows = await this.parts.store.allMessages(place.id, { limit: regenerateRowsMax })
-    const asked = rows.findLast((row) => row.role === 'user' && row.state === 'active')
-    if (asked === undefined) {
-      throw new AppError(
-        'nothing_to_regenerate',
-        'The conversation has no question that could be answered again. Send a message first.',
-      )
-    }
-    const old = rows.slice(rows.indexOf(asked) + 1).filter((row) => row.state === 'active')
-    return { input: asked.content, userMessageId: asked.id, messages: [], supersedes: old.map((row) => row.id) }
   }
 
   /** The conversation that the request names, or where a new one is to be created. */
@@ -335,6 +299,13 @@ export class RunAcceptance {
     if (name === undefined) return undefined
     return (await lookUpConversation(this.parts.store, owner, name)) === 'free' ? name : undefined
   }
+}
+
+function plannedTurn(inputs: readonly AcceptInput[], place: Place, question: TurnQuestion, at: number): PlannedTurn {
+  if (question.userMessageId === null)
+    throw new AppError('internal_error', 'Runs that start together answer a question, and this turn has none.')
+  const runIds = inputs.map(({ run }) => run.id)
+  return { conversationId: place.id, userMessageId: question.userMessageId, runIds, at }
 }
 
 function namesOf({ name, alias, unnamed }: Place): Pick<NonNullable<AcceptInput['conversation']>, 'name'> {

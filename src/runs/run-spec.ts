@@ -2,6 +2,7 @@
 // then on. Throws where it names an agent, a configuration or a model that is not there.
 
 import { chatAgentId } from '../agents/catalogue.ts'
+import { AppError } from '../errors/app-error.ts'
 import type { RunSpec } from '../journal/event.ts'
 import { boundContext, enabledTools } from './bounded-context.ts'
 import type { RunParts } from './run-parts.ts'
@@ -15,6 +16,12 @@ export function specFor(
   const agentId = request.agentId ?? chatAgentId
   const definition = parts.catalogue.get(agentId)
   const config = request.config === undefined ? undefined : parts.configs.get(request.config ?? undefined)
+  if (request.instructions !== undefined && definition.card.callerInstructions === 'refused') {
+    throw new AppError(
+      'instructions_refused',
+      `The agent ${JSON.stringify(agentId)} takes no instructions from callers; send messages without role "system".`,
+    )
+  }
   const context = request.context === undefined ? undefined : boundContext(request.context)
   const wanted = request.context === undefined ? undefined : enabledTools(request.context)
   const tools =
@@ -30,6 +37,7 @@ export function specFor(
     ...(temperature === undefined ? {} : { temperature }),
     ...(maxTokens === undefined ? {} : { maxTokens }),
     ...(context === undefined ? {} : { context }),
+    ...(request.instructions === undefined ? {} : { instructions: request.instructions }),
     ...(tools === undefined ? {} : { tools }),
     ...(request.onDisconnect === undefined ? {} : { onDisconnect: request.onDisconnect }),
     ...(config === undefined ? {} : { configName: config.name }),

@@ -1,13 +1,25 @@
 // What a family of routes asks of a run, in words that all families share.
 
+import type { JsonValue } from '../journal/event.ts'
+
 export type WhenBusy = 'queue' | 'reject' | 'cancel'
+
+/** A message that the client sent along. Calls in it were made elsewhere: they are history, and never executed. */
+export type EarlierMessage =
+  | { role: 'user'; content: string }
+  | { role: 'assistant'; content: string; toolCalls?: { callId: string; name: string; input: JsonValue }[] }
+  | { role: 'tool'; callId: string; name: string; content: string }
 
 export type StartRequest = {
   owner: string
   family: string
   input: string
-  /** Earlier messages that the client sent along; they count only where the conversation has no history of its own. */
-  earlier: { role: 'user' | 'assistant'; content: string }[]
+  /** Earlier messages that the client sent along; they count only if the conversation has no history of its own. */
+  earlier: EarlierMessage[]
+  /** `earlier` ends with tool results, and the model goes on from them; `input` is empty. */
+  continues?: true
+  /** What the caller tells the model about how to answer, beside the agent's own instructions. */
+  instructions?: string
   agentId?: string
   /** The client's name for the conversation, or an id that the server minted; see `conversation-names.ts`. */
   conversationId?: string

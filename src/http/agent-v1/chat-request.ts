@@ -6,26 +6,14 @@ import { z } from 'zod'
 import { AppError } from '../../errors/app-error.ts'
 import type { StartRequest } from '../../runs/start-request.ts'
 import { optionalId } from '../routes.ts'
+import { messageList, type MessageListParts, readMessageList } from './message-list.ts'
 
 /** Idempotency keys are per owner and route. */
 const chatRouteName = 'POST /v1/agent/chat'
 
-const contentPart = z.object({ type: z.string(), text: z.string().optional() }).loose()
-
-const message = z
-  .object({
-    role: z.enum(['system', 'developer', 'user', 'assistant', 'tool', 'function']),
-    content: z.union([z.string(), z.array(contentPart).max(1000), z.null()]).optional(),
-  })
-  .loose()
-
 export const chatBody = z
   .object({
-    messages: z
-      .array(message)
-      .max(10_000)
-      .nullish()
-      .describe('Chat history in the OpenAI format; the last user message is the input.'),
+    messages: messageList,
     prompt: z.string().nullish().describe('One text, instead of messages.'),
     input: z.string().nullish().describe('The same as prompt.'),
     context: z
@@ -66,13 +54,11 @@ export function toStartRequest(
   idempotencyKey: string | undefined,
   rawBody: unknown,
 ): StartRequest {
-  const { input, earlier } = inputOf(body)
   const maxTokens = body.maxTokens ?? body.max_tokens
   return {
     owner,
     family: 'agent',
-    input,
-    earlier,
+    ...inputOf(body),
     whenBusy: body.whenBusy ?? 'queue',
     idempotency: idempotencyKey === undefined ? null : { key: idempotencyKey, route: chatRouteName, body: rawBody },
     ...(body.agentId === undefined ? {} : { agentId: body.agentId }),
@@ -86,52 +72,10 @@ export function toStartRequest(
   }
 }
 
-/** Messages win over prompt; the last user message is the input, what stands before it is history. */
-function inputOf(body: ChatBody): Pick<StartRequest, 'input' | 'earlier'> {
-  const messages = body.messages ?? []
-  if (messages.length > 0) {
-    const last = messages.findLastIndex((candidate) => candidate.role === 'user')
-    if (last === -1)
-      throw new AppError(
-        'messages_or_prompt_required',
-        'messages holds no message with role "user"; add one, or send prompt.',
-      )
-    const input = textOf(messages[last]?.content)
-    if (input.trim() === '')
-      throw new AppError('messages_or_prompt_required', 'The last user message is empty; send some text.')
-    const earlier = messages.slice(0, last).flatMap((candidate) => {
-      // Instructions and tool results come from the server only: a client cannot give itself either.
-      if (candidate.role !== 'user' && candidate.role !== 'assistant') return []
-      const content = textOf(candidate.content)
-      return content === '' ? [] : [{ role: candidate.role, content }]
-    })
-    return { input, earlier }
-  }
+/** Messages win over prompt. */
+function inputOf(body: ChatBody): MessageListParts {
+  if (body.messages != null && body.messages.length > 0) return readMessageList(body.messages)
   const prompt = [body.prompt, body.input].find((text) => text != null && text.trim() !== '')
   if (prompt == null) throw new AppError('messages_or_prompt_required', 'Send messages (not empty), prompt or input.')
   return { input: prompt, earlier: [] }
-}
-
-function textOf(
-  content: ChatBody['messages'] extends infer M
-    ? M extends (infer One)[]
-      ? One extends { content?: infer C }
-        ? C
-        : never
-      : never
-    : never,
-): string {
-  if (content == null) return ''
-  if (typeof content === 'string') return content
-  return content
-    .map((part) => {
-      if (part.type !== 'text' || part.text === undefined) {
-        throw new AppError(
-          'unsupported_content',
-          `Content of type ${JSON.stringify(part.type)} is not supported here; send text.`,
-        )
-      }
-      return part.text
-    })
-    .join('')
 }

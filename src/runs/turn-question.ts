@@ -1,0 +1,113 @@
+// What a turn asks, and the message rows that it brings: a new question, tool results to go on from, or the last
+// question of the conversation once more. Rows of the conversation go before whatever the client sent along.
+
+import { AppError } from '../errors/app-error.ts'
+import { shownConversationId } from '../kit/conversation-id.ts'
+import type { Ids } from '../kit/ids.ts'
+import type { MessageRow, Store } from '../stores/store.ts'
+import { conversationNotFound } from './conversation-names.ts'
+import type { EarlierMessage, StartRequest } from './start-request.ts'
+
+export type TurnQuestion = {
+  input: string
+  /** Null if the turn goes on from tool results. */
+  userMessageId: string | null
+  messages: MessageRow[]
+  /** Messages that the answer takes the place of. */
+  supersedes?: string[]
+  /** For a conversation without a title. */
+  titleText: string
+}
+
+type Conversation = { id: string; exists: boolean }
+type QuestionParts = { store: Pick<Store, 'listMessages' | 'allMessages'>; ids: Ids }
+
+/** How far back the last question of a conversation is looked for: one answer has at most a few hundred messages. */
+const lookBackRowsMax = 2000
+
+export async function questionFor(
+  request: StartRequest,
+  conversation: Conversation,
+  at: number,
+  parts: QuestionParts,
+): Promise<TurnQuestion> {
+  if (request.regenerate === true) return await questionAgain(conversation, parts)
+  const stored = conversation.exists && (await parts.store.listMessages(conversation.id, { limit: 1 })).rows.length > 0
+  const row = (entry: EarlierMessage) => rowOf(entry, conversation.id, at, parts.ids)
+  if (request.continues === true) {
+    const messages = stored ? await newResults(request, conversation, parts) : request.earlier
+    const lastUser = request.earlier.findLast(({ role }) => role === 'user')
+    return { input: '', userMessageId: null, messages: messages.map(row), titleText: lastUser?.content ?? '' }
+  }
+  const asked = row({ role: 'user', content: request.input })
+  const imported = stored ? [] : request.earlier.map(row)
+  return {
+    input: request.input,
+    userMessageId: asked.id,
+    messages: [...imported, asked],
+    titleText: request.input,
+  }
+}
+
+/** The calls and results that the list ends with, unless the stored conversation ends with the same. */
+async function newResults(
+  { earlier }: StartRequest,
+  conversation: Conversation,
+  { store }: QuestionParts,
+): Promise<EarlierMessage[]> {
+  const group = earlier.slice(earlier.findLastIndex(({ role }) => role === 'assistant'))
+  const rows = (await store.allMessages(conversation.id, { limit: lookBackRowsMax })).filter(
+    (row) => row.state === 'active',
+  )
+  const calling = rows.findLastIndex((row) => row.role === 'assistant' && Array.isArray(row.metadata.toolCalls))
+  const results = new Set(rows.slice(calling + 1).flatMap((row) => row.toolCallId ?? []))
+  const isStored = group.every((entry) => entry.role !== 'tool' || results.has(entry.callId))
+  if (isStored) {
+    throw new AppError(
+      'messages_invalid',
+      'messages: the conversation already holds the results of the calls that the list ends with; end it with a user message.',
+    )
+  }
+  return group
+}
+
+/** The last question of the conversation, with the answer that a new one takes the place of. */
+async function questionAgain(conversation: Conversation, { store }: QuestionParts): Promise<TurnQuestion> {
+  if (!conversation.exists) throw conversationNotFound(shownConversationId(conversation.id))
+  const rows = await store.allMessages(conversation.id, { limit: lookBackRowsMax })
+  const asked = rows.findLast((row) => row.role === 'user' && row.state === 'active')
+  if (asked === undefined) {
+    throw new AppError(
+      'nothing_to_regenerate',
+      'The conversation has no question that could be answered again. Send a message first.',
+    )
+  }
+  const old = rows.slice(rows.indexOf(asked) + 1).filter((row) => row.state === 'active')
+  return {
+    input: asked.content,
+    userMessageId: asked.id,
+    messages: [],
+    supersedes: old.map((row) => row.id),
+    titleText: asked.content,
+  }
+}
+
+function rowOf(entry: EarlierMessage, conversationId: string, at: number, ids: Ids): MessageRow {
+  const calls = entry.role === 'assistant' ? entry.toolCalls : undefined
+  return {
+    id: ids(),
+    conversationId,
+    runId: null,
+    parentId: null,
+    role: entry.role,
+    content: entry.content,
+    state: 'active',
+    toolCallId: entry.role === 'tool' ? entry.callId : null,
+    metadata: {
+      imported: true,
+      ...(calls === undefined ? {} : { toolCalls: calls }),
+      ...(entry.role === 'tool' ? { toolName: entry.name, outcome: 'succeeded' } : {}),
+    },
+    createdAt: at,
+  }
+}
