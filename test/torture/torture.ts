@@ -188,7 +188,7 @@ function planOf(random: Random, wire: Wire, tale: string, user: string): Plan {
     tale,
     user,
     // The same few names for all users: names that clients choose are each user's own.
-    conversation: `${user}-chat-${random.between(1, 3)}`,
+    conversation: `chat-${random.between(1, 3)}`,
     prompt,
     tools,
     cancelAfter: random.chance(0.15) ? random.between(1, 40) : undefined,
