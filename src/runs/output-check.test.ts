@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { judgeAnswer, outputData, outputRuleOf, repairRequest } from './output-check.ts'
+import { newRunState, type RunState, type StepState } from '../journal/run-state.ts'
+import { judgeAnswer, outputData, outputRuleOf, repairLevelOf, repairRequest } from './output-check.ts'
 
 const schema = { type: 'object', properties: { a: { type: 'number' } }, required: ['a'], additionalProperties: false }
 const skill = { id: 's', name: 'S', text: 'x', outputSchema: schema }
@@ -13,11 +14,12 @@ test('an answer is the JSON that fits, without what stands around it', () => {
     ['{"a":1}', '{"a":1}'],
     [' {"a":1}\n', '{"a":1}'],
     ['```json\n{"a":1}\n```', '{"a":1}'],
+    [`{"a":1}${' '.repeat(4 * 1024 * 1024 - 7)}`, '{"a":1}'],
     ['Here it is:\n```json\n{"a":1}\n```\nAnything else?', '{"a":1}'],
     ['Of {curly} things, {"a":1} fits and {"b":2} does not.', '{"a":1}'],
   ]
   for (const [text, output] of answers)
-    assert.deepEqual(judgeAnswer(alone, text, false), { is: 'answer', output }, text)
+    assert.deepEqual(judgeAnswer(alone, text, false), { is: 'answer', output }, text.slice(0, 80))
 })
 
 test('what is wrong with an answer is named; nothing is guessed', () => {
@@ -28,7 +30,7 @@ test('what is wrong with an answer is named; nothing is guessed', () => {
     ['["a"]', /must be object/],
     ['The answer: {"a":"one"}', /a must be number/],
     ['Either {"a":1} or {"a":2}.', /more than one/],
-    [`{"a":1}${' '.repeat(4 * 1024 * 1024)}`, /longer than/],
+    [`{"a":1}${' '.repeat(4 * 1024 * 1024 - 6)}`, /longer than/],
   ]
   for (const [text, error] of wrong) {
     const verdict = judgeAnswer(alone, text, false)
@@ -58,4 +60,19 @@ test('without a schema any text is the answer, and the data of a result is that 
   assert.equal(outputRuleOf({ skill: free }), undefined)
   assert.deepEqual(judgeAnswer(undefined, 'anything', false), { is: 'answer', output: 'anything' })
   assert.deepEqual([outputData(skill, '{"a":1}'), outputData(free, '{"a":1}')], [{ a: 1 }, { text: '{"a":1}' }])
+})
+
+test('how an answer became the output of its run is told', () => {
+  const run = (said: string, output: string, changes: Partial<RunState> = {}): RunState => ({
+    ...newRunState(),
+    steps: [{ finished: true, text: said } as StepState, { finished: false, text: 'torn' } as StepState],
+    ended: { status: 'succeeded', output },
+    ...changes,
+  })
+  assert.equal(repairLevelOf(run(' {"a":1}\n', '{"a":1}')), 'none')
+  assert.equal(repairLevelOf(run('Here: {"a":1}', '{"a":1}')), 'deterministic_generic')
+  assert.equal(repairLevelOf(run('{"a":1}', '{"a":1}', { rejectedOutputs: new Map([[1, ['wrong']]]) })), 'model_round')
+  assert.equal(repairLevelOf(run('no', 'x', { ended: { status: 'failed' } })), 'none')
+  const reused = { runId: 'r', output: 'x', artifacts: [] }
+  assert.equal(repairLevelOf(run('', 'x', { steps: [], reused })), 'none')
 })

@@ -79,6 +79,59 @@ test('what is wrong with a package is said in a sentence', async () => {
   }
 })
 
+test('an uploaded package has to have a card, all three schemas, and one name everywhere; an installed skill does not', async () => {
+  const schemas = { input: 'any.json', parameter: 'any.json', output: 'any.json' }
+  const whole = { 'SKILL.md': skillMd, 'assets/runner.json': card({ schemas }), 'any.json': '{}' }
+  const renamed = { ...whole, 'SKILL.md': skillMd.replace('name: errand', 'name: other') }
+  const read = (files: Record<string, string>, strict: boolean) => readSkill(packageOf(files), { folder: 'errand', strict })
+
+  assert.equal((await read(whole, true)).id, 'errand')
+  assert.equal((await read(renamed, false)).id, 'errand')
+  await assert.rejects(read(renamed, true), { message: /must be the same/ })
+  await assert.rejects(read({ 'SKILL.md': skillMd }, true), { message: /no assets\/runner\.json/ })
+  for (const kind of Object.keys(schemas)) {
+    const fewer = { ...whole, 'assets/runner.json': card({ schemas: { ...schemas, [kind]: undefined } }) }
+    await assert.rejects(read(fewer, true), { message: new RegExp(`names no ${kind} schema`) })
+    assert.equal((await read(fewer, false)).id, 'errand')
+  }
+})
+
+test('instructions and schemas have a longest length', async () => {
+  const read = (files: Record<string, string>) => readSkill(packageOf(files), { folder: 'errand', strict: false })
+  const ofLength = (length: number) => skillMd + 'x'.repeat(length - skillMd.length)
+  const withSchema = (text: string) => ({
+    'SKILL.md': skillMd,
+    'assets/runner.json': card({ schemas: { input: 'in.json' } }),
+    'in.json': text,
+  })
+
+  await read({ 'SKILL.md': ofLength(256 * 1024) })
+  await assert.rejects(read({ 'SKILL.md': ofLength(256 * 1024 + 1) }), { message: /longer than 256 KiB/ })
+  await read(withSchema(`{}${' '.repeat(128 * 1024 - 2)}`))
+  await assert.rejects(read(withSchema(`{}${' '.repeat(128 * 1024 - 1)}`)), { message: /longer than 128 KiB/ })
+  for (const properties of ['null', '[1]', '3'])
+    await read(withSchema(`{"properties":${properties}}`)).then(
+      ({ fileInputs }) => assert.deepEqual(fileInputs, []),
+      (error: Error) => assert.match(error.message, /not a JSON Schema/),
+    )
+})
+
+test('asking for a skill that is not there, or is broken, says which; a skills folder that is a file stops the start', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'polylog-skill-'))
+  try {
+    mkdirSync(join(folder, 'broken'))
+    writeFileSync(join(folder, 'broken', 'SKILL.md'), 'no front matter')
+    const skills = await readSkills(folder)
+
+    assert.throws(() => skills.get('nothing'), { code: 'skill_not_found' })
+    assert.throws(() => skills.get('broken'), { code: 'skill_broken', message: /front matter/ })
+    assert.equal(await skills.readFile('broken', 'SKILL.md'), undefined)
+    await assert.rejects(readSkills(join(folder, 'broken', 'SKILL.md')), { code: 'config_invalid' })
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+})
+
 test('the files of a skill are listed for the model: not what the server reads itself, no links, nothing hidden or huge', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'polylog-skill-'))
   try {
@@ -120,6 +173,11 @@ test('the files of a skill are listed for the model: not what the server reads i
     ])
       assert.equal(await skills.readFile('errand', path), undefined, path)
     assert.equal(await skills.readFile('nothing', 'a'), undefined)
+    // What grew beyond the bound since the start is not read any more.
+    writeFileSync(join(root, 'references', 'deep', 'guide.md'), 'x'.repeat(1024 * 1024))
+    assert.equal((await skills.readFile('errand', 'references/deep/guide.md'))?.length, 1024 * 1024)
+    writeFileSync(join(root, 'references', 'deep', 'guide.md'), 'x'.repeat(1024 * 1024 + 1))
+    assert.equal(await skills.readFile('errand', 'references/deep/guide.md'), undefined)
     // What became a link since the start is not followed either.
     rmSync(join(root, 'assets', 'template.md'))
     symlinkSync(join(folder, 'outside.md'), join(root, 'assets', 'template.md'))
