@@ -83,7 +83,8 @@ test('an uploaded package has to have a card, all three schemas, and one name ev
   const schemas = { input: 'any.json', parameter: 'any.json', output: 'any.json' }
   const whole = { 'SKILL.md': skillMd, 'assets/runner.json': card({ schemas }), 'any.json': '{}' }
   const renamed = { ...whole, 'SKILL.md': skillMd.replace('name: errand', 'name: other') }
-  const read = (files: Record<string, string>, strict: boolean) => readSkill(packageOf(files), { folder: 'errand', strict })
+  const read = (files: Record<string, string>, strict: boolean) =>
+    readSkill(packageOf(files), { folder: 'errand', strict })
 
   assert.equal((await read(whole, true)).id, 'errand')
   assert.equal((await read(renamed, false)).id, 'errand')
