@@ -206,6 +206,11 @@ function isGiven(claim: unknown): boolean {
   return claim != null && !(typeof claim === 'string' && claim.trim() === '')
 }
 
+/** Whether the request names a user, readable or not. */
+export function namesUser({ userId, client_id }: Claimed): boolean {
+  return isGiven(userId) || isGiven(client_id)
+}
+
 /** A login always wins. In open mode the request may name its user; `userId` and `client_id` are one name space. */
 export function resolveCaller(request: { login: Login | null; mode: AuthMode; claimed: Claimed }): Caller {
   const { login, mode, claimed } = request

@@ -7,6 +7,7 @@ import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { AppError, toAppError } from '../errors/app-error.ts'
 import type { ErrorKind } from '../errors/codes.ts'
 import { statusOfErrorCode } from '../errors/status.ts'
+import { namesUser } from './caller.ts'
 import { type Body, plainBody } from './error-body.ts'
 import { bodyTooLarge } from './request-intake.ts'
 import { type ValidationContext, type ValidationIssue, describeIssues, summarise } from './validation-sentence.ts'
@@ -155,7 +156,7 @@ function isFastifyError(thrown: unknown): thrown is FastifyError {
 }
 
 export function replyWithError(thrown: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  const error = toRequestError(thrown, request)
+  const error = askForUser(toRequestError(thrown, request), request)
   logError(error, request)
   for (const [name, value] of Object.entries(errorHeaders(error))) {
     if (!reply.hasHeader(name)) reply.header(name, value)
@@ -163,6 +164,14 @@ export function replyWithError(thrown: unknown, request: FastifyRequest, reply: 
   reply.code(statusOf(error)).header('content-type', 'application/json; charset=utf-8')
   // As text: the route's response schema describes its answers, and must not drop fields of an error.
   return reply.serializer((body: string) => body).send(JSON.stringify(errorBody(error, request.url)))
+}
+
+/** Conversations are looked for among those of the caller; a request that names nobody has most likely forgotten to. */
+function askForUser(error: AppError, request: Partial<Pick<FastifyRequest, 'login' | 'claimed'>>): AppError {
+  if (error.code !== 'conversation_not_found' || request.login != null) return error
+  if (request.claimed === undefined || namesUser(request.claimed)) return error
+  const sentence = `${error.message} The request names no user: add ?userId= to say whose it is.`
+  return new AppError(error.code, sentence, { ...(error.details && { details: error.details }), cause: error })
 }
 
 export function replyNotFound(request: FastifyRequest, reply: FastifyReply): FastifyReply {

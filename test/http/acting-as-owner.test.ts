@@ -163,7 +163,11 @@ describe('in open mode', () => {
     ]) {
       assert.deepEqual((await house.call('GET', path)).body, [], path)
     }
-    assert.equal((await house.call('GET', `/v1/conversations/${conversationId}`)).status, 404)
+    const forgotten = await house.call('GET', `/v1/conversations/${conversationId}`)
+    assert.deepEqual([forgotten.status, forgotten.body.code], [404, 'conversation_not_found'])
+    assert.match(forgotten.body.message, /The request names no user: add \?userId=/)
+    const stranger = await house.call('GET', `/v1/conversations/${conversationId}`, { user: someone('stranger') })
+    assert.doesNotMatch(stranger.body.message, /names no user/)
   })
 })
 

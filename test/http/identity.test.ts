@@ -149,10 +149,10 @@ describe('where everybody may come', () => {
       })
       assert.equal(answer.status, 200, JSON.stringify(body))
     }
-    const stranger = await open.call('POST', '/v1/agent/chat', {
-      body: { input: 'again', conversationId: `conv-${user}` },
-    })
-    assert.equal(stranger.status, 404)
+    // The same name of a caller without a name is a conversation of its own.
+    await open.call('POST', '/v1/agent/chat', { body: { input: 'again', conversationId: `conv-${user}` } })
+    const mine = await open.call('GET', `/v1/agent/messages?conversationId=conv-${user}`, { user })
+    assert.equal((mine.body as unknown as Json[]).length, 6)
   })
 
   test('a credential that is wrong is refused here too, and not quietly ignored', async () => {
@@ -188,7 +188,14 @@ describe('somebody else’s ids', () => {
   }
 
   const rows: Record<string, Row> = {
-    'POST /v1/agent/chat': { body: ({ conversationId }) => ({ input: 'hi', conversationId }), expect: notFound },
+    'POST /v1/agent/chat': {
+      body: ({ conversationId }) => ({ input: 'hi', conversationId }),
+      expect: notFound,
+    },
+    'DELETE /v1/agent/messages': {
+      path: ({ conversationId }) => `?conversationId=${conversationId}`,
+      expect: ({ status }) => assert.equal(status, 204),
+    },
     'GET /v1/agent/messages': { path: ({ conversationId }) => `?conversationId=${conversationId}`, expect: empty },
     'GET /v1/agent/runs': { path: ({ conversationId }) => `?conversationId=${conversationId}`, expect: empty },
     'GET /v1/agent/runs/{runId}': { expect: notFound },
@@ -293,7 +300,7 @@ describe('somebody else’s ids', () => {
 
   // Asked with a real job of the owner under each prefix.
   for (const prefix of ['/v1/jobs', '/v1/temp-skill-runs']) {
-    for (const read of ['', '/interaction/pending', '/result', '/artifacts', '/artifacts/{*}', '/bundle'])
+    for (const read of ['', '/interaction/pending', '/result', '/artifacts', '/artifacts/{path}', '/bundle'])
       rows[`GET ${prefix}/{request_id}${read}`] = { expect: notFound }
     for (const write of ['/upload', '/cancel', '/interaction/reply'])
       rows[`POST ${prefix}/{request_id}${write}`] = {
@@ -306,6 +313,9 @@ describe('somebody else’s ids', () => {
     expect: ({ status }) => assert.equal(status, 400),
   }
   rows['POST /v1/temp-skill-runs'] = { body: () => ({}), expect: saysNothingAboutAnybody }
+  for (const prefix of ['/v1/jobs', '/v1/temp-skill-runs'])
+    rows[`GET ${prefix}`] = { expect: ({ body }) => assert.deepEqual(body, { jobs: [], next_before: null }) }
+  rows['POST /v1/jobs/cleanup'] = { expect: ({ body }) => assert.equal(body.requests_deleted, 0) }
   rows['GET /v1/skills'] = { expect: saysNothingAboutAnybody }
   rows['GET /v1/skills/{skill_id}'] = { expect: notFound }
 
@@ -322,7 +332,8 @@ describe('somebody else’s ids', () => {
 
   test('a stranger gets 404 or nothing on every route, also in formats and lists, and changes nothing', async () => {
     const user = someone()
-    const conversationId = `conv-${user}`
+    // Ids that the server minted are global; names that clients choose are per owner and clash with nobody's.
+    const conversationId = String((await open.call('POST', '/v1/conversations', { user, body: {} })).body.id)
     await open.provider.script([calls(['remember_note', { text: 'x' }])], user)
     const stream = await open.chat(user, { input: user, conversationId })
     const { json } = await stream.waitFor(toolState('awaiting_input'))
@@ -344,6 +355,7 @@ describe('somebody else’s ids', () => {
       comparison_id: 'any',
       trace_id: owned.runId,
       skill_id: 'nothing',
+      path: 'any',
       message_id: owned.messageId,
     }
     const skill_id = 'action-items'

@@ -719,7 +719,8 @@ describe('somebody else', () => {
       ['GET', '/api/ab/metrics?scope=mine', undefined],
     ] as const) {
       const answer = await house.call(method, path, body === undefined ? {} : { body })
-      assert.deepEqual([answer.status, answer.body.error], [400, 'client_id missing'], path)
+      assert.deepEqual([answer.status, answer.body.code], [400, 'client_id_missing'], path)
+      assert.match(answer.body.error, /^client_id missing: send client_id /)
     }
   })
 })

@@ -8,11 +8,13 @@ import type { MessageRow, Store } from '../../stores/store.ts'
 import { type Caller, owns } from '../caller.ts'
 import { callerOf, type Services } from '../routes.ts'
 
+const clientIdMissing = 'client_id missing: send client_id in the body or the query, to say whose it is.'
+
 /** Who owns what the request makes or asks for: the login, else the client. */
 export function clientOf(request: FastifyRequest, services: Pick<Services, 'settings'>): string {
   const caller = callerOf(request, services)
   // A request that names no user is `anonymous` elsewhere; the clients of this API always have an id.
-  if (!caller.named) throw new AppError('client_id_missing', 'client_id missing')
+  if (!caller.named) throw new AppError('client_id_missing', clientIdMissing)
   return caller.userId
 }
 
