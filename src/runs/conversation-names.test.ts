@@ -24,6 +24,12 @@ test('an id that an older version took from a client is a name of its owner and 
   assert.equal(((await lookUpConversation(store, 'ann', 'minted')) as ConversationRow).id, 'minted')
 })
 
+test('a name leads to its conversation, whatever id that has', async () => {
+  const store = storeOf({ k: 'ann', x: 'bob' }, { 'ann/x': 'k' })
+
+  assert.equal(((await lookUpConversation(store, 'ann', 'x')) as ConversationRow).id, 'k')
+})
+
 test('somebody else’s conversation and one that does not exist are refused with the same sentence', async () => {
   const store = storeOf({ theirs: 'ann' }, {})
 

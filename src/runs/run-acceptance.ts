@@ -4,16 +4,16 @@
 
 import { createHash } from 'node:crypto'
 import { AppError } from '../errors/app-error.ts'
-import { namedConversationId, shownConversationId } from '../kit/conversation-id.ts'
+import { shownConversationId } from '../kit/conversation-id.ts'
 import { sortedJson } from '../kit/sorted-json.ts'
 import type { NewEvent, RunEvent, RunSpec } from '../journal/event.ts'
 import type { AcceptBeside, AcceptInput, CancelRequest, RunRow } from '../stores/store.ts'
-import { conversationNotFound, lookUpConversation } from './conversation-names.ts'
 import type { RunParts } from './run-parts.ts'
 import { specFor } from './run-spec.ts'
 import type { Scheduler } from './scheduler.ts'
 import { type FirstAnswer, findFirstAnswer, pairOf, secondAnswerSpec } from './second-answer.ts'
 import type { StartRequest } from './start-request.ts'
+import { findPlace, namesOf, type Place } from './turn-place.ts'
 import { questionFor, type TurnQuestion } from './turn-question.ts'
 
 /** `reused`: an equal request was answered before, and this is its run. */
@@ -23,8 +23,6 @@ export type Started = { run: RunRow; outcome: 'accepted' | 'existing'; reused?: 
 export type PlannedTurn = { conversationId: string; userMessageId: string; runIds: string[]; at: number }
 
 type Item = { request: StartRequest; spec: RunSpec; idempotency: AcceptInput['idempotency'] }
-/** `announce`: the client sent no `conversationId`, and is told the one of the new conversation. */
-type Place = { id: string; exists: boolean; announce: boolean; name: string | null; alias?: string; unnamed?: true }
 type Turn = { place: Place; behind: RunRow | undefined; at: number; question: TurnQuestion; leader: string | undefined }
 
 const acceptTriesMax = 8
@@ -132,7 +130,7 @@ export class RunAcceptance {
     const { store, clock } = this.parts
     const first = (items[0] as Item).request
     const at = clock.now()
-    const found = await this.findConversation(first)
+    const found = await findPlace(first, this.parts)
     const answered = items.length === 1 ? await this.firstAnswer(first, found, at) : undefined
     const place: Place =
       answered === undefined ? found : { id: answered.conversationId, exists: true, announce: false, name: null }
@@ -276,29 +274,6 @@ export class RunAcceptance {
       claim: null,
     }
   }
-
-  /** The conversation that the request names, or where a new one is to be created. */
-  private async findConversation(request: StartRequest): Promise<Place> {
-    const { store, ids } = this.parts
-    const { owner, conversationId, sessionId } = request
-    if (request.newConversationId !== undefined)
-      return { id: request.newConversationId, exists: false, announce: false, name: null }
-    const name = conversationId ?? sessionId
-    if (name === undefined) return { id: ids(), exists: false, announce: true, name: null, unnamed: true }
-    const alias = conversationId === undefined ? undefined : await this.freeName(owner, sessionId)
-    const found = await lookUpConversation(store, owner, name)
-    if (found === 'foreign') throw conversationNotFound(name)
-    const aliases = alias === undefined || alias === name ? {} : { alias }
-    if (found !== 'free') return { id: found.id, exists: true, announce: false, name: null, ...aliases }
-    const announce = conversationId === undefined
-    return { id: namedConversationId(ids(), name), exists: false, announce, name, ...aliases }
-  }
-
-  /** The name, unless it means another conversation already: then it keeps that meaning. */
-  private async freeName(owner: string, name: string | undefined): Promise<string | undefined> {
-    if (name === undefined) return undefined
-    return (await lookUpConversation(this.parts.store, owner, name)) === 'free' ? name : undefined
-  }
 }
 
 function plannedTurn(inputs: readonly AcceptInput[], place: Place, question: TurnQuestion, at: number): PlannedTurn {
@@ -306,10 +281,6 @@ function plannedTurn(inputs: readonly AcceptInput[], place: Place, question: Tur
     throw new AppError('internal_error', 'Runs that start together answer a question, and this turn has none.')
   const runIds = inputs.map(({ run }) => run.id)
   return { conversationId: place.id, userMessageId: question.userMessageId, runIds, at }
-}
-
-function namesOf({ name, alias, unnamed }: Place): Pick<NonNullable<AcceptInput['conversation']>, 'name'> {
-  return { name, ...(alias === undefined ? {} : { alias }), ...(unnamed === undefined ? {} : { unnamed }) }
 }
 
 /** The first message titles a conversation that has no title. */

@@ -135,6 +135,25 @@ describe('one decision', () => {
     }
   })
 
+  test('an edited call shows the arguments that ran in its row, its message, the timeline and every dialect', async () => {
+    const asked = await askToCharge()
+    const edited = asked.amount + 20_000
+    await decide(asked, asked.user, 'confirm', { payload: { amount: edited } })
+    await asked.stream.ended()
+    const run = `/v1/agent/runs/${runIdOf(asked.stream)}`
+    const read = async (path: string) => (await house.call('GET', path, { user: asked.user })).text
+
+    assert.deepEqual((await rowOf(asked)).payload, { amount: edited })
+    const wires = ['sse', 'vercel-ai', 'chunks', 'session'].map((name) => `${run}/stream?format=${name}`)
+    const views = [`${run}/timeline`, `/v1/agent/messages?conversationId=${asked.conversationId}`]
+    // Some wires quote JSON inside of JSON.
+    const shown = new RegExp(String.raw`"amount\\?":${edited}`)
+    for (const path of [...wires, ...views]) assert.match(await read(path), shown, path)
+    const trace = (await house.call('GET', `/api/trace/${runIdOf(asked.stream)}`, { user: asked.user })).body.trace
+    const start = (trace.events as Json[]).find(({ type }) => type === 'tool_start')
+    assert.deepEqual([start?.tool_args, start?.requested_args], [{ amount: edited }, { amount: asked.amount }])
+  })
+
   test('an edit that does not fit the tool is 400, and the question stays open', async () => {
     const asked = await askToCharge()
 
