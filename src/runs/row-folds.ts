@@ -113,8 +113,8 @@ export function foldRows(runId: string, state: RunState, event: RunEvent, change
         replaceAnswer(changes, state)
         if (state.cacheKey !== undefined && isReusable(state)) changes.run.cacheKey = state.cacheKey
       }
-      // A package that was lent to one run is gone with it, in the same commit.
-      if (lentPackage(state)) changes.dropBlobs = packageBlobs(runId)
+      // The package of a temporary skill is removed in the commit that ends its run.
+      if (hasTemporaryPackage(state)) changes.dropBlobs = packageBlobs(runId)
       return
     case 'input.resolved':
       if (event.data.resolution === 'closed') {
@@ -137,7 +137,7 @@ export function foldRows(runId: string, state: RunState, event: RunEvent, change
   }
 }
 
-function lentPackage(state: RunState): boolean {
+function hasTemporaryPackage(state: RunState): boolean {
   const job = state.accepted?.spec.job
   return job?.source === 'temp_upload' && job.options['debug_keep_temp'] !== true
 }

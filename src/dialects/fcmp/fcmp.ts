@@ -39,12 +39,12 @@ export type FcmpState = {
   readonly open: ReadonlyMap<number, Asked>
   /** The one that the client was asked about. */
   readonly shown: number | null
-  /** Resolved while the run waits, to be told when it goes on. */
+  /** Resolved while the run waits; announced when it goes on. */
   readonly resolved: readonly Resolved[]
 }
 
-/** What is to be told, not yet numbered. */
-type Telling = readonly [type: FcmpType, data: Record<string, unknown>]
+/** An FCMP message before it gets its seq. */
+type UnnumberedMessage = readonly [type: FcmpType, data: Record<string, unknown>]
 
 export function fcmpDialect(options: FcmpOptions = {}): Dialect<FcmpState> {
   const ids = options.ids ?? 'journal'
@@ -142,17 +142,17 @@ function accepted(state: FcmpState, data: EventData<'run.accepted'>): FcmpState 
   }
 }
 
-/** Numbers and checks what is to be told; what does not fit is left out and takes no number. */
+/** Numbers and checks messages; one that does not fit the schema is left out and takes no number. */
 function tell(
   state: FcmpState,
   event: RunEvent,
   options: FcmpOptions,
-  tellings: readonly Telling[],
+  messages: readonly UnnumberedMessage[],
 ): Projection<FcmpState> {
-  if (tellings.length === 0) return silent(state)
+  if (messages.length === 0) return silent(state)
   let { seq, violations } = state
   const frames: Frame[] = []
-  for (const [type, data] of tellings) {
+  for (const [type, data] of messages) {
     const envelope: FcmpEnvelope = {
       protocol_version: 'fcmp/1.0',
       run_id: state.runId,
@@ -187,13 +187,13 @@ function changed(state: FcmpState, event: EventOf<'run.state'>, options: FcmpOpt
       asking(lowest),
     ])
   }
-  const tellings: Telling[] = from === 'waiting_user' && to === 'queued' ? replies(state, trigger) : []
-  tellings.push(['conversation.state.changed', change])
+  const messages: UnnumberedMessage[] = from === 'waiting_user' && to === 'queued' ? replies(state, trigger) : []
+  messages.push(['conversation.state.changed', change])
   if (to === 'running' && !state.started) {
-    tellings.push(['conversation.started', { session_id: state.sessionId }])
-    return tell({ ...next, started: true }, event, options, tellings)
+    messages.push(['conversation.started', { session_id: state.sessionId }])
+    return tell({ ...next, started: true }, event, options, messages)
   }
-  return tell(next, event, options, tellings)
+  return tell(next, event, options, messages)
 }
 
 function lowestOpen(state: FcmpState): Asked | undefined {
@@ -203,8 +203,8 @@ function lowestOpen(state: FcmpState): Asked | undefined {
   return lowest
 }
 
-/** The row that says what was asked may be lost; that somebody is asked is true all the same. */
-function asking(asked: Asked | undefined): Telling {
+/** The row with the question may be unreadable; the client still has to know that the run waits. */
+function asking(asked: Asked | undefined): UnnumberedMessage {
   if (asked === undefined)
     return [
       'user.input.required',
@@ -220,7 +220,7 @@ function resolved(state: FcmpState, event: EventOf<'input.resolved'>, options: F
   const asked = state.open.get(number)
   const open = new Map(state.open)
   open.delete(number)
-  // Decided before anybody had to wait, or closed with its run: this wire never asked, or has nobody to thank.
+  // Skipped: the question was resolved before the run parked, or closed when the run ended. This wire never announced it.
   if (state.status !== 'waiting_user' || resolution === 'closed') return silent({ ...state, open })
   const next: FcmpState = { ...state, open, resolved: [...state.resolved, { asked, event }] }
   const lowest = lowestOpen(next)
@@ -228,7 +228,7 @@ function resolved(state: FcmpState, event: EventOf<'input.resolved'>, options: F
   return tell({ ...next, shown: lowest.data.number }, event, options, [asking(lowest)])
 }
 
-function replies(state: FcmpState, trigger: string): Telling[] {
+function replies(state: FcmpState, trigger: string): UnnumberedMessage[] {
   return state.resolved.map(({ asked, event }) => {
     const { number, resolution } = event.data
     const alone = resolution === 'expired' || resolution === 'auto_decided'
@@ -238,7 +238,7 @@ function replies(state: FcmpState, trigger: string): Telling[] {
       resolution_mode: alone ? 'auto_decide_timeout' : 'user_reply',
       accepted_at: isoTime(event.at),
     }
-    // Of several questions some were answered and some were not: the run goes on for one reason, and only that has a pair.
+    // If some questions were answered and others timed out, the run goes on for one reason, and only that one has a pair.
     if (type !== trigger) return ['diagnostic.warning', { code: 'INTERACTION_RESOLVED', ...common }]
     if (!alone) return [type, common]
     const waitedMs = asked?.data.deadlineAt === undefined ? undefined : asked.data.deadlineAt - asked.at
@@ -248,14 +248,14 @@ function replies(state: FcmpState, trigger: string): Telling[] {
   })
 }
 
-/** What a person decided about a call is no trouble, and what was cancelled ends with the run. */
-function toolTrouble({ callId, outcome, error, summary }: EventData<'tool.done'>): Telling[] {
+/** Only real failures become warnings: a denial is a decision, and a cancelled call is covered by the run's ending. */
+function toolTrouble({ callId, outcome, error, summary }: EventData<'tool.done'>): UnnumberedMessage[] {
   if (outcome !== 'failed' && outcome !== 'threw' && outcome !== 'unknown') return []
   const code = (error?.code ?? 'tool_failed').toUpperCase()
   return [['diagnostic.warning', { code, detail: error?.message ?? summary, tool_call_id: callId }]]
 }
 
-function ending(state: FcmpState, { status, error }: EventData<'run.ended'>): Telling {
+function ending(state: FcmpState, { status, error }: EventData<'run.ended'>): UnnumberedMessage {
   if (status === 'succeeded') {
     const reason = state.validated ? 'OUTPUT_VALIDATED' : 'DONE_SIGNAL_FOUND'
     return ['conversation.completed', { state: 'completed', reason_code: reason }]

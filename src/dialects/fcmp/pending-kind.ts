@@ -5,7 +5,7 @@ import type { EventData } from '../../journal/event.ts'
 
 type PendingKind = 'choose_one' | 'confirm' | 'fill_fields' | 'open_text' | 'risk_ack'
 
-/** A style that nobody knows is one that is answered with words. */
+/** Unknown styles fall back to open_text. */
 const kinds: Readonly<Record<string, PendingKind>> = {
   choose_one: 'choose_one',
   decision: 'choose_one',
