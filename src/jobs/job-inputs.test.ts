@@ -52,6 +52,9 @@ describe('inline values', () => {
   test('have to fit their schemas, except for what is uploaded as a file', () => {
     checkInlineInput(needsNotes, { what: 'x' })
     checkInlineInput(needsNotes, { what: 'x', notes: 'named.txt' })
+    const typed = { ...input, properties: { ...input.properties, notes: { type: 'object' } } }
+    checkInlineInput({ ...needsNotes, schemas: { ...needsNotes.schemas, input: typed } }, { what: 'x', notes: 'a.txt' })
+    assert.throws(() => checkInlineInput(needsNotes, { what: 3 }), { code: 'job_input_invalid' })
     checkInlineInput(skillOf(), { anything: 1 })
     checkParameter(skillOf(), { anything: 1 })
     assert.throws(() => checkInlineInput(needsNotes, {}), { code: 'job_input_invalid', message: /what/ })

@@ -28,6 +28,20 @@ test('brackets that are not JSON, or never closed, do not hide what is', () => {
   assert.deepEqual(textsOf('no JSON'), [])
 })
 
+test('a fenced block counts as a whole, also inside brackets that are not JSON; a fence that is never closed ends the search', () => {
+  assert.deepEqual(textsOf('Use {this:\n```json\n{"a":1}\n```\n}'), ['{"a":1}'])
+  assert.deepEqual(textsOf('{x\n```json\n{"a":1}\n```\nor\n```\n{"b":22}\n```}'), ['{"b":22}', '{"a":1}'])
+  assert.deepEqual(textsOf('Well: ```json\n{"a":1}'), ['{"a":1}'])
+  assert.deepEqual(textsOf('A value:\n```\nnull\n```\nand ```[1]``` there'), ['[1]'])
+})
+
+test('of many candidates the eight longest are looked at, wherever they stand', () => {
+  const short = Array.from({ length: 20 }, (_, index) => `[${index}]`).join(' ')
+  assert.equal(textsOf(short).length, 8)
+  assert.equal(textsOf(`${short} {"the":"answer"}`)[0], '{"the":"answer"}')
+  assert.equal(textsOf(`{"the":"answer"} ${short}`)[0], '{"the":"answer"}')
+})
+
 test('any JSON object in any words without brackets and fences is found', () => {
   const words = fc.string().map((text) => text.replaceAll(/[{}[\]`]/g, ''))
   fc.assert(
