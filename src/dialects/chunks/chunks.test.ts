@@ -187,6 +187,7 @@ describe('chunks', () => {
             names.add(chunksDialect({ agentSteps, toolSteps, outputChars, framing }).name)
 
     assert.equal(names.size, 24)
+    assert.equal(chunksDialect({ outputChars: null }).name, 'chunks.output-whole')
     assert.equal(chunksDialect().name, 'chunks')
   })
 
@@ -210,6 +211,127 @@ describe('chunks', () => {
     const end = told('cancelled during a tool').findLast((frame) => frame.type === 'tool_end')
 
     assert.deepEqual(pick(end, 'status', 'duration_ms'), { status: 'cancelled', duration_ms: 20 })
+  })
+
+  it('remembers no message by an empty piece of text', () => {
+    const quiet = scenario('an empty piece', (journal) =>
+      journal
+        .accepted('Look.')
+        .running()
+        .asks(1, 'message-1')
+        .says('message-1', '')
+        .calls('call-1', 'look', {})
+        .stepDone(1, 'message-1', 1)
+        .starts('call-1', {})
+        .returns('call-1', {})
+        .asks(2, 'message-2')
+        .says('message-2', 'Seen.')
+        .says('message-2', '')
+        .message('message-2', 'Seen.', 2)
+        .calls('call-2', 'look', {}, { step: 2 })
+        .stepDone(2, 'message-2', 1)
+        .starts('call-2', {})
+        .returns('call-2', {})
+        .asks(3, 'message-3')
+        .says('message-3', '', 'Done.')
+        .message('message-3', 'Done.', 3)
+        .stepDone(3, 'message-3')
+        .succeeds('message-3', 'Done.'),
+    )
+
+    const text = told(quiet).flatMap((frame) => (frame.type === 'chunk' ? [frame.content] : []))
+
+    assert.deepEqual(text, ['', 'Seen.', '', '', '\n\nDone.'])
+  })
+
+  it('tells a question as a call of ask_user, with what can be answered and what was', () => {
+    const [, start, card, reply, end] = told('question')
+
+    assert.deepEqual(pick(start, 'tool_call_id', 'tool_name', 'tool_args'), {
+      tool_call_id: 'question-1',
+      tool_name: 'ask_user',
+      tool_args: { prompt: 'For when?', options: [{ id: 'noon' }, { id: 'evening' }], fields: ['time'] },
+    })
+    assert.equal(card?.output, 'Waiting for an answer (question-1): For when?')
+    assert.equal(reply?.output, '{"id":"noon"}')
+    assert.deepEqual(pick(end, 'tool_call_id', 'status', 'duration_ms'), {
+      tool_call_id: 'question-1',
+      status: 'success',
+      duration_ms: 20,
+    })
+  })
+
+  for (const [resolution, status] of [
+    ['replied', 'success'],
+    ['auto_decided', 'success'],
+    ['rejected', 'denied'],
+    ['expired', 'denied'],
+    ['closed', 'cancelled'],
+  ] as const) {
+    it(`ends a question that was ${resolution} with ${status}, and says so if nothing was answered`, () => {
+      const asked = scenario(`a question ${resolution}`, (journal) =>
+        journal
+          .accepted('Book a table.')
+          .running()
+          .answers(1, 'message-1', 'For when?')
+          .add('input.required', { interactionId: 'question-1', number: 1, kind: 'question', prompt: 'For when?' })
+          .parks()
+          .resolved('question-1', resolution)
+          .cancelled('waiting_user'),
+      )
+
+      const [, start, , output, end] = told(asked)
+
+      assert.deepEqual(start?.tool_args, { prompt: 'For when?', options: [], fields: [] })
+      assert.equal(output?.output, resolution)
+      assert.equal(end?.status, status)
+    })
+  }
+
+  it('gives a call whose outcome is unknown the time until it was known to be so, and its own time if it has one', () => {
+    const durations = [0, 7].map((durationMs) => {
+      const lost = scenario(`lost after ${durationMs}`, (journal) =>
+        journal
+          .accepted('Send it.')
+          .running()
+          .asks(1, 'message-1')
+          .calls('call-1', 'send', {}, { effect: 'unsafe' })
+          .stepDone(1, 'message-1', 1)
+          .starts('call-1', {})
+          .done('call-1', 'unknown', 'It may have happened.', { durationMs })
+          .answers(2, 'message-2', 'Please look.')
+          .succeeds('message-2', 'Please look.'),
+      )
+      return told(lost).find(({ type }) => type === 'tool_end')
+    })
+
+    assert.deepEqual(
+      durations.map((end) => pick(end, 'status', 'duration_ms')),
+      [
+        { status: 'unknown', duration_ms: 10 },
+        { status: 'unknown', duration_ms: 7 },
+      ],
+    )
+  })
+
+  it('ends with the ids of the answer, or with the sentence of the error or of the cancel', () => {
+    assert.deepEqual(told('plain answer').at(-1), {
+      type: 'done',
+      conversation_id: 'conversation-1',
+      message_id: 'message-1',
+      trace_id: 'run-plain-answer',
+    })
+    assert.equal(told('model down').at(-1)?.message, 'The model could not be reached. Try again.')
+    assert.equal(told('cancelled mid sentence').at(-1)?.message, 'The answer was cancelled: The user pressed stop.')
+    for (const reason of [{}, { reason: '' }]) {
+      const silent = scenario('cancelled without a reason', (journal) =>
+        journal
+          .accepted('Hello?')
+          .add('run.state', { from: 'queued', to: 'canceled', trigger: 'run.canceled' })
+          .add('run.ended', { status: 'canceled', by: 'ada', ...reason }),
+      )
+      assert.equal(told(silent).at(-1)?.message, 'The answer was cancelled.')
+    }
   })
 
   describe('cutting outputs', () => {

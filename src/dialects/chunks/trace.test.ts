@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { framesOf } from '../../../test/contracts/dialect-contract.ts'
 import { type ScenarioName, scenarioNamed, scenarios } from '../../../test/scenarios/scenarios.ts'
+import type { RunEvent } from '../../journal/event.ts'
 import { chunksDialect } from './chunks.ts'
 import { traceOf } from './trace.ts'
 
@@ -58,19 +59,76 @@ describe('a trace', () => {
     assert.deepEqual([trace.cancelled_by, trace.error], [null, null])
   })
 
-  it('says who cancelled, and has no answer then', () => {
-    const trace = traceNamed('cancelled mid sentence')
+  it('has every field of a whole run, with thoughts and usage among its events', () => {
+    const at = (ms: number) => new Date(Date.UTC(2026, 0, 2, 3, 4, 5) + ms).toISOString()
 
-    assert.equal(trace.status, 'cancelled')
-    assert.ok(trace.cancelled_by === 'user' || trace.cancelled_by === 'system')
-    assert.equal(trace.message_id, null)
+    assert.deepEqual(traceNamed('reasoning'), {
+      trace_id: 'run-1',
+      conversation_id: 'conversation-1',
+      message_id: 'message-1',
+      user_message_id: 'message-user',
+      config_id: null,
+      pipeline_name: 'chat_conversation',
+      events: [
+        { type: 'thinking', content: 'A spider has ', timestamp: at(30) },
+        { type: 'thinking', content: 'eight legs.', timestamp: at(40) },
+        { type: 'text', content: 'Six', message_id: 'message-1', timestamp: at(50) },
+        { type: 'text', content: 'teen.', message_id: 'message-1', timestamp: at(60) },
+        { type: 'usage', prompt_tokens: 12, completion_tokens: 9, total_tokens: 21, timestamp: at(80) },
+      ],
+      started_at: at(0),
+      completed_at: at(100),
+      status: 'completed',
+      total_tool_calls: 0,
+      total_tokens_used: 21,
+      total_duration_ms: 100,
+      cancelled_by: null,
+      cancellation_reason: null,
+      created_at: at(0),
+      error: null,
+    })
+  })
+
+  it('names the configuration, and counts no tokens that no provider told of', () => {
+    const events = scenarioNamed('plain answer').events.map((event): RunEvent => {
+      if (event.type === 'run.accepted')
+        return { ...event, data: { ...event.data, spec: { ...event.data.spec, configName: 'brief' } } }
+      if (event.type !== 'step.done') return event
+      const { usage: _usage, ...data } = event.data
+      return { ...event, data }
+    })
+
+    const trace = traceOf('run-1', events)
+
+    assert.deepEqual([trace.config_id, trace.total_tokens_used], ['brief', null])
+    assert.equal(
+      trace.events.some(({ type }) => type === 'usage'),
+      false,
+    )
+  })
+
+  it('says who cancelled and why, and has no answer then', () => {
+    const { events } = scenarioNamed('cancelled mid sentence')
+    const bySystem = events.map((event): RunEvent =>
+      event.type === 'run.ended' ? { ...event, data: { status: 'canceled', by: 'system' } } : event,
+    )
+
+    const [trace, other] = [traceOf('run-1', events), traceOf('run-1', bySystem)]
+
+    assert.deepEqual(
+      [trace.status, trace.cancelled_by, trace.cancellation_reason, trace.message_id],
+      ['cancelled', 'user', 'The user pressed stop.', null],
+    )
+    assert.deepEqual([other.cancelled_by, other.cancellation_reason], ['system', null])
   })
 
   it('says error, and which', () => {
     const trace = traceNamed('model down')
 
-    assert.equal(trace.status, 'error')
-    assert.equal(typeof trace.error?.code, 'string')
+    assert.deepEqual(
+      [trace.status, trace.error],
+      ['error', { code: 'model_failed', message: 'The model could not be reached. Try again.' }],
+    )
   })
 
   it('is running until the end, and has no duration until then', () => {
