@@ -5,6 +5,7 @@ import { test } from 'node:test'
 import { AppError } from '../errors/app-error.ts'
 import { isLoopback } from '../kit/loopback.ts'
 import { describeConfig, readConfig, unknownSettings } from './config.ts'
+import { riskySettings } from './risky-settings.ts'
 
 const hash = 'a'.repeat(64)
 
@@ -300,4 +301,14 @@ test('POLYLOG_ALLOWED_HOSTS holds names and addresses, without scheme and port',
   ])
   for (const value of ['https://app.example.com', 'app.example.com:443', 'a*.example.com', '*.', 'a b'])
     assert.throws(() => read(value), /POLYLOG_ALLOWED_HOSTS is .*without a scheme and a port/, value)
+})
+
+test('settings that let every web page in are named in open mode, and only there', () => {
+  const wide = { POLYLOG_CORS_ORIGINS: '*', POLYLOG_ALLOWED_HOSTS: '*' }
+  const [origins, hosts] = riskySettings(readConfig({ ...wide, POLYLOG_BASH: 'confirm' }))
+
+  assert.match(origins ?? '', /^POLYLOG_CORS_ORIGINS is \*: .*run commands/)
+  assert.match(hosts ?? '', /^POLYLOG_ALLOWED_HOSTS is \*/)
+  assert.deepEqual(riskySettings(readConfig({})), [])
+  assert.deepEqual(riskySettings(readConfig({ ...wide, POLYLOG_AUTH: 'required', POLYLOG_JWT_SECRET: 'x' })), [])
 })

@@ -5,6 +5,7 @@ import { AppError } from '../errors/app-error.ts'
 import { systemClock } from '../kit/clock.ts'
 import { compose } from './compose.ts'
 import { describeConfig, readConfig, unknownSettings } from './config.ts'
+import { riskySettings } from './risky-settings.ts'
 import { createLog } from './log.ts'
 import { Shutdown } from './shutdown.ts'
 
@@ -16,6 +17,7 @@ try {
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => shutdown.onSignal(signal))
   exitWithNpm(shutdown)
   for (const { name } of unknownSettings(process.env)) log.warn(`${name} is not a setting of this server`)
+  for (const sentence of riskySettings(config)) log.warn(sentence)
   log.info(describeConfig(config), 'settings')
 
   const app = await compose(config, log, process.env)
