@@ -241,6 +241,28 @@ describe('fcmp', () => {
     })
   })
 
+  it('says by what a run was known to be done: an output that was checked, or the end of the turn', () => {
+    const skill = { id: 's', name: 'S', text: 'Run.' }
+    const checked = { ...skill, outputSchema: { type: 'object' } }
+    const spec = { agentId: 'a', engine: 'local', model: 'demo/demo' }
+    const base = { owner: 'ada', family: 'jobs', conversationId: null, userMessageId: null, input: 'Go.' }
+    const reasonOf = (accepted: object, prepared?: object) => {
+      const story = scenario('a job', (journal) => {
+        journal.add('run.accepted', { ...base, spec: { ...spec, ...accepted } })
+        if (prepared !== undefined) journal.add('run.prepared', { input: 'Go.', files: [], ...prepared })
+        return journal.running().answers(1, 'm', '{}').succeeds('m', '{}')
+      })
+      return told(story).at(-1)?.data.reason_code
+    }
+
+    assert.equal(reasonOf({ skill: checked }), 'OUTPUT_VALIDATED')
+    assert.equal(reasonOf({ skill: checked }, {}), 'OUTPUT_VALIDATED')
+    assert.equal(reasonOf({}, { skill: checked }), 'OUTPUT_VALIDATED')
+    assert.equal(reasonOf({ skill }), 'DONE_SIGNAL_FOUND')
+    assert.equal(reasonOf({}, { skill }), 'DONE_SIGNAL_FOUND')
+    assert.equal(reasonOf({}), 'DONE_SIGNAL_FOUND')
+  })
+
   it('skips blank texts', () => {
     const blank = scenario('blank', (journal) =>
       journal.accepted('x').running().answers(1, 'message-1', ' ', '\n').succeeds('message-1', ' \n'),
