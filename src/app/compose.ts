@@ -38,6 +38,7 @@ import { prepareDataFolder, prepareWorkspaceRoot } from './data-folder.ts'
 import { type App, createLifecycle } from './lifecycle.ts'
 import { listenError } from './listen-error.ts'
 import type { Log } from './log.ts'
+import { startWatchdog } from './watchdog.ts'
 
 export type ComposedApp = App & { readonly defaultModel: string }
 
@@ -105,6 +106,15 @@ async function composeParts(
   }
   const store = await openStore(config, log, clock)
   opened.push(store)
+  const watchdog = startWatchdog({
+    folder: config.dataDir,
+    life: ids(),
+    log,
+    freezeMaxMs: config.freezeMaxMs,
+    onBlock: (activity, ms) =>
+      metrics.loopBlocked(activity === null ? 'unknown' : 'run' in activity ? 'run' : activity.route, ms / 1000),
+  })
+  opened.push({ close: watchdog.stop })
   const workspaces = createWorkspaces(config.workspaceDir)
   const tools = await openTools(config, { store, skills, log, clock, ids, workspaces, environment })
   opened.push(tools)
@@ -132,6 +142,7 @@ async function composeParts(
     limits: config.limits,
     log,
     countEvents: (count) => metrics.eventsStored(count),
+    deaths: watchdog.deaths,
     conversationDeletes: (id) => workspaces.remove(`${sessionDirectories}/${id}`),
     async runEnded(family, status, runId) {
       metrics.runEnded(family, status)
@@ -206,7 +217,12 @@ async function composeParts(
       streams,
       server: { close: () => server.close(), closeAllConnections: () => server.server.closeAllConnections() },
       tools,
-      store,
+      store: {
+        async close() {
+          await store.close()
+          await watchdog.stop()
+        },
+      },
     }),
   }
 }

@@ -64,6 +64,7 @@ test('an empty environment gives the documented defaults', () => {
     toolTimeoutMs: 60_000,
   })
   assert.equal(config.demoPaceMs, 15)
+  assert.equal(config.freezeMaxMs, 60_000)
   assert.equal(config.logLevel, 'info')
 })
 

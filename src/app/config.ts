@@ -90,6 +90,8 @@ export type Config = {
   }
   /** Null: on only while no provider is configured, or when `model` names it. */
   readonly demo: 'on' | 'off' | null
+  /** The process ends itself when its main thread was blocked for so long; 0: never. */
+  readonly freezeMaxMs: number
   readonly demoPaceMs: number
   readonly logLevel: LogLevel
 }
@@ -187,6 +189,7 @@ function build(read: SettingReader): Config {
       toolTimeoutMs: read.whole('POLYLOG_TOOL_TIMEOUT_MS', minute, 1, timerMax),
     },
     demo: read.oneOf('POLYLOG_DEMO', ['on', 'off']),
+    freezeMaxMs: read.whole('POLYLOG_FREEZE_MAX_MS', minute, 0, timerMax),
     demoPaceMs: read.whole('POLYLOG_DEMO_PACE_MS', 15, 0, 10_000),
     logLevel: read.oneOf('POLYLOG_LOG', logLevels) ?? 'info',
   }

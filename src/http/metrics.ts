@@ -16,6 +16,8 @@ export interface Metrics {
   requestDone(request: { method: string; route: string | undefined; status: number; seconds: number }): void
   /** Where the number of open runs comes from; asked at each scrape. */
   countOpenRunsWith(count: () => Promise<Partial<Record<RunStatus, number>>>): void
+  /** The event loop was blocked, by a route or by a run. */
+  loopBlocked(work: string, seconds: number): void
   readonly contentType: string
   text(): Promise<string>
 }
@@ -65,7 +67,27 @@ export function createMetrics(): Metrics {
     registers,
   })
 
+  const blocks = new Counter({
+    name: 'polylog_event_loop_blocks_total',
+    help: 'How often the event loop was blocked for a second or longer, by route; runs count as one.',
+    labelNames: ['work'] as const,
+    registers,
+  })
+  const longest = new Gauge({
+    name: 'polylog_event_loop_block_longest_seconds',
+    help: 'The longest block of the event loop since the start, by route; runs count as one. The log has the run.',
+    labelNames: ['work'] as const,
+    registers,
+  })
+  const longestSeconds = new Map<string, number>()
+
   return {
+    loopBlocked(work, seconds) {
+      blocks.inc({ work })
+      if (seconds <= (longestSeconds.get(work) ?? 0)) return
+      longestSeconds.set(work, seconds)
+      longest.set({ work }, seconds)
+    },
     runEnded: (family, status) => runs.inc({ family, status }),
     eventsStored: (count) => events.inc(count),
     streamOpened(dialect) {

@@ -5,7 +5,7 @@ import cors from '@fastify/cors'
 import helmet from '@fastify/helmet'
 import rateLimit from '@fastify/rate-limit'
 import swagger from '@fastify/swagger'
-import Fastify, { type FastifyBaseLogger, LogController } from 'fastify'
+import Fastify, { type FastifyBaseLogger, LogController, type FastifyRequest } from 'fastify'
 import {
   jsonSchemaTransform,
   jsonSchemaTransformObject,
@@ -14,6 +14,7 @@ import {
   type ZodTypeProvider,
 } from 'fastify-type-provider-zod'
 import { AppError } from '../errors/app-error.ts'
+import { workingOn } from '../kit/activity.ts'
 import { chatRoute } from './agent-v1/chat-route.ts'
 import { invariantsRoute } from './agent-v1/invariants-route.ts'
 import { messagesRoute } from './agent-v1/messages-route.ts'
@@ -85,6 +86,11 @@ export async function buildServer(options: ServerOptions): Promise<Server> {
   acceptJson(server)
   installIntake(server, services.clock, { bodyIdleMs: options.sockets.bodyIdleMs, drainBytesMax, drainMs })
 
+  // So that the watchdog knows which route blocks the event loop. Twice, since reading a body leaves the first one.
+  const asRoute = (request: FastifyRequest, _reply: unknown, done: () => void) =>
+    workingOn({ route: `${request.method} ${request.routeOptions.url ?? '(no route)'}` }, done)
+  server.addHook('onRequest', asRoute)
+  server.addHook('preValidation', asRoute)
   server.addHook('onRequest', async (request) => {
     options.browserGuard.checkHost(request.raw)
     options.browserGuard.checkOrigin(request)

@@ -80,10 +80,8 @@ export type RunState = {
   /** Time spent running, over all attempts that were left in order. */
   activeMs: number
   runningSince: number | undefined
-  /** How often in a row a restart found the run at the same place: nothing more said, done or answered in between. */
-  standstills: number
-  /** What the run had come to at its last restart. */
-  restartedAt: string
+  /** Deaths of the process while this run was on its main thread, by id: the place where that was. */
+  deaths: Map<string, string>
   usage: { inputTokens: number; outputTokens: number }
 }
 
@@ -109,8 +107,7 @@ export function newRunState(): RunState {
     lastResolution: undefined,
     activeMs: 0,
     runningSince: undefined,
-    standstills: 0,
-    restartedAt: '',
+    deaths: new Map(),
     usage: { inputTokens: 0, outputTokens: 0 },
   }
 }
@@ -167,11 +164,6 @@ export function applyEvent(state: RunState, event: RunEvent): void {
     }
     case 'run.state':
       state.attempt = event.attempt
-      if (event.data.trigger === 'restart.requeued') {
-        const place = placeOf(state)
-        state.standstills = place === state.restartedAt ? state.standstills + 1 : 1
-        state.restartedAt = place
-      }
       if (event.data.to === 'running') {
         state.startedAt ??= event.at
         state.runningSince = event.at
@@ -294,25 +286,25 @@ export function applyEvent(state: RunState, event: RunEvent): void {
       state.ended = event.data
       state.endedAt = event.at
       return
+    case 'diagnostic': {
+      const { code, details } = event.data
+      if (code === processDied) state.deaths.set(String(details?.['id']), String(details?.['place']))
+      return
+    }
     case 'tool.progress':
     case 'context.patch':
-    case 'diagnostic':
       return
   }
 }
 
-function placeOf(state: RunState): string {
-  const step = state.steps.at(-1)
-  const done = [...state.calls.values()].filter((call) => call.done !== undefined).length
-  return [
-    state.steps.length,
-    step?.finished,
-    step?.text.length,
-    step?.reasoning.length,
-    done,
-    state.interactions.size,
-    state.rejectedOutputs.size,
-  ].join()
+/** The code of the `diagnostic` by which a run remembers that the process died while it was on the main thread. */
+export const processDied = 'process_died'
+
+/** How often the process died while this run was at one and the same place. */
+export function deathsAtOnePlace(state: RunState): number {
+  const counts = new Map<string, number>()
+  for (const place of state.deaths.values()) counts.set(place, (counts.get(place) ?? 0) + 1)
+  return Math.max(0, ...counts.values())
 }
 
 export function foldRun(events: Iterable<RunEvent>): RunState {

@@ -7,6 +7,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, afterEach, before, describe, it } from 'node:test'
+import fc from 'fast-check'
 import {
   allEvents,
   type Answer,
@@ -25,6 +26,7 @@ import { foldRun } from '../journal/run-state.ts'
 import type { ModelPart } from '../models/model.ts'
 import type { Store } from '../stores/store.ts'
 import type { Tool } from '../tools/tool.ts'
+import type { ProcessDeath, ProcessDeaths } from './run-parts.ts'
 
 type World = { asked: number[]; done: string[]; answer: Answer; tools: Tool[] }
 
@@ -214,57 +216,107 @@ describe('a run whose server dies after any commit', () => {
   })
 })
 
-describe('a run that takes the server down again and again', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'polylog-standstill-'))
+describe('a run whose server dies again and again', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'polylog-lives-'))
   after(() => rmSync(folder, { recursive: true, force: true }))
 
-  /** Restarts until the run has ended; the model says one more word in each life where `saysMore`. */
-  async function livesOf(saysMore: boolean): Promise<{ lives: number; events: RunEvent[] }> {
-    let life = 0
-    let runId: string | undefined
-    const place = (number: number) => join(folder, `${saysMore}-${number}.db`)
-    for (; life < 20; life += 1) {
-      const words = Array.from({ length: saysMore ? life + 1 : 1 }, (_, index) => `${index} `)
-      const answer: Answer = async function* (_request, signal) {
-        for (const text of words) yield [{ type: 'text', text }]
-        yield* silence(signal)
-      }
-      const rig = await openRig({
-        answer,
-        file: place(life),
-        ids: countingIds(`life-${saysMore}-${life}`),
-        node: `node-${life}`,
-      })
-      if (runId === undefined) runId = (await rig.start()).run.id
-      else rig.scheduler.start()
-      const id = runId
-      const shown = words.join('')
-      await rig.until(id, ({ endedAt, lastSeq }) => endedAt !== null || lastSeq >= expectedSeq(life, saysMore))
-      const events = await allEvents(rig.store, id)
-      if ((await rig.store.readRun(id))?.endedAt !== null) {
-        await rig.close()
-        return { lives: life, events }
-      }
-      assert.equal(events.flatMap((event) => (event.type === 'text.delta' ? [event.data.text] : [])).join(''), shown)
-      crashImage(place(life), place(life + 1))
-      await rig.close()
+  /** What the watchdog would have left behind: none for a kill that hits a run which only waits. */
+  function deathsOf(deaths: ProcessDeath[]): ProcessDeaths {
+    let left = deaths
+    return {
+      of: (runId) => left.filter((death) => death.runId === runId),
+      settled: (runId) => {
+        left = left.filter((death) => death.runId !== runId)
+      },
     }
-    return { lives: life, events: [] }
   }
 
-  /** accepted, context.patch, running, step.started, one delta; then requeued, running, step.started and, where it says more, a delta. */
-  const expectedSeq = (life: number, saysMore: boolean) => 5 + life * (saysMore ? 4 : 3)
+  const story = ['One ', 'two ', 'three ', 'four ']
 
-  it('is ended after ten lives in which it got no further', async () => {
-    const { lives, events } = await livesOf(false)
-
-    assert.equal(lives, 10)
-    checkJournal(events, 'standstill')
-    assert.equal(foldRun(events).ended?.error?.code, 'run_unrecoverable')
+  it('is never ended for it when it was not on the main thread: any number of stops and kills, wherever they hit', async () => {
+    let runs = 0
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.record({ words: fc.integer({ min: 0, max: 3 }), kill: fc.boolean() }), {
+          minLength: 12,
+          maxLength: 16,
+        }),
+        async (lives) => {
+          runs += 1
+          const place = (life: number) => join(folder, `${runs}-${life}.db`)
+          let runId: string | undefined
+          for (const [life, { words, kill }] of [...lives, { words: 4, kill: false }].entries()) {
+            const told = { all: false }
+            // It begins anew in every life, and has to repeat what was shown before it gets any further.
+            const answer: Answer = async function* (_request, signal) {
+              for (const text of story.slice(0, words)) yield [{ type: 'text', text }]
+              told.all = true
+              if (words === story.length) yield [{ type: 'finish', reason: 'stop' }]
+              else yield* silence(signal)
+            }
+            const ids = countingIds(`${runs}-${life}`)
+            const rig = await openRig({ answer, file: place(life), ids, node: `node-${life}` })
+            if (runId === undefined) runId = (await rig.start()).run.id
+            else rig.scheduler.start()
+            const id = runId
+            if (words === story.length) await rig.until(id, ({ endedAt }) => endedAt !== null)
+            else {
+              await rig.until(id, ({ status }) => status === 'running')
+              while (!told.all) await new Promise((resolve) => setImmediate(resolve))
+              if (!kill) await rig.scheduler.drain()
+              crashImage(place(life), place(life + 1))
+            }
+            await rig.close()
+            if (words !== story.length) continue
+            const again = await openRig({ file: place(life) })
+            const { ended } = foldRun(await again.events(id))
+            await again.close()
+            assert.deepEqual([ended?.status, ended?.output], ['succeeded', story.join('')])
+          }
+        },
+      ),
+      { numRuns: 3 },
+    )
   })
 
-  it('goes on as long as it gets on, if only by a word', async () => {
-    assert.equal((await livesOf(true)).lives, 20)
+  it('is ended at the second death at one place, told in its journal; deaths at two places are not enough', async () => {
+    const lives: { places: string[]; ends: boolean }[] = [
+      { places: ['step 1', 'step 1'], ends: true },
+      { places: ['step 1', 'tool look (look)'], ends: false },
+      { places: ['load', 'load'], ends: true },
+    ]
+    for (const [index, { places, ends }] of lives.entries()) {
+      const place = (life: number) => join(folder, `deaths-${index}-${life}.db`)
+      let runId = ''
+      for (let life = 0; life <= places.length; life += 1) {
+        const rig = await openRig({
+          answer: (_request, signal) => silence(signal),
+          file: place(life),
+          ids: countingIds(`d-${index}-${life}`),
+          node: `node-${life}`,
+        })
+        // A death at loading is not journaled: the process dies before it can be.
+        const unread = places.slice(0, life).filter((where) => where === 'load')
+        const fresh = unread.length > 0 ? unread : places.slice(Math.max(0, life - 1), life)
+        rig.parts.deaths = deathsOf(
+          fresh.map((where, number) => ({ id: `${life}-${number}`, at: 1, runId, place: where, how: 'frozen' })),
+        )
+        if (life === 0) runId = (await rig.start()).run.id
+        else if (unread.length !== 1) rig.scheduler.start()
+        const last = life === places.length
+        if (last && ends) await rig.until(runId, ({ endedAt }) => endedAt !== null)
+        else if (unread.length !== 1)
+          await rig.until(runId, ({ status, lastSeq }) => status === 'running' && lastSeq > 3 + 3 * life)
+        crashImage(place(life), place(life + 1))
+        const events = await rig.events(runId)
+        await rig.close()
+        if (!last) continue
+        const state = foldRun(events)
+        assert.equal(state.ended?.error?.code, ends ? 'run_unrecoverable' : undefined, places.join())
+        if (!places.includes('load')) assert.deepEqual([...state.deaths.values()], places)
+        if (ends) checkJournal(events, places.join())
+      }
+    }
   })
 })
 

@@ -7,9 +7,10 @@
 import { AppError, toAppError } from '../errors/app-error.ts'
 import type { RunEvent } from '../journal/event.ts'
 import { foldRun, newRunState, type RunState } from '../journal/run-state.ts'
+import { workingOn } from '../kit/activity.ts'
 import type { CancelRequest, RunRow } from '../stores/store.ts'
 import { endingEvents } from './run-ending.ts'
-import { RunLoop } from './run-loop.ts'
+import { deathsMax, RunLoop } from './run-loop.ts'
 import type { RunParts } from './run-parts.ts'
 import { RunWriter } from './run-writer.ts'
 
@@ -41,8 +42,9 @@ export class RunDriver {
     this.claimed = claimed
     this.parts = parts
     this.node = node
-    this.finished = this.work(known, after).catch((error: unknown) =>
-      parts.log.error({ err: error, runId: claimed.id }, 'a run could not be worked on; its lease runs out'),
+    this.finished = workingOn({ run: claimed.id, place: 'load' }, () => this.work(known, after)).catch(
+      (error: unknown) =>
+        parts.log.error({ err: error, runId: claimed.id }, 'a run could not be worked on; its lease runs out'),
     )
   }
 
@@ -77,6 +79,15 @@ export class RunDriver {
 
   private async work(known: RunState | undefined, after: Promise<void> | undefined): Promise<void> {
     await after
+    // Its journal cannot even be read without killing the process: the row has to do.
+    const deaths = this.parts.deaths?.of(this.runId) ?? []
+    if (deaths.filter(({ place }) => place === 'load').length >= deathsMax) {
+      const cause = new AppError(
+        'run_unrecoverable',
+        'The server died each time it read this run; it is not tried again.',
+      )
+      return await this.endBroken(cause, true)
+    }
     let state = known
     let waitMs = retryMs
     // A claim or an acceptance may have been on its way when the drain began; such a run is released as it is.
@@ -158,14 +169,14 @@ export class RunDriver {
    * The loop failed because of a fault of ours. The run is ended, however often that has to be tried: with everything
    * that its journal left open, or, if that itself is refused, by what its row knows.
    */
-  private async endBroken(cause: unknown): Promise<void> {
+  private async endBroken(cause: unknown, fromRow = false): Promise<void> {
     const { log, ids } = this.parts
     log.error({ err: cause, runId: this.runId }, 'a run loop failed; the run is ended')
-    let fromRow = false
+    let rowOnly = fromRow
     for (let waitMs = retryMs; !this.draining && !this.abandoned;) {
       try {
         if (!(await this.stillOurs())) return
-        const state = fromRow ? await this.stateOfRow() : await this.load()
+        const state = rowOnly ? await this.stateOfRow() : await this.load()
         if (state === undefined) return
         const { cancel } = this.claimed
         const ending =
@@ -173,11 +184,12 @@ export class RunDriver {
             ? { status: 'failed' as const, error: endingError(cause).toValue() }
             : { status: 'canceled' as const, by: cancel.by, reason: cancel.reason }
         await new RunWriter(this.runId, this.epoch, state, this.parts).write(...endingEvents(state, ending, ids))
+        this.parts.deaths?.settled(this.runId)
         await this.parts.runEnded?.(this.claimed.family, ending.status, this.runId)
         return
       } catch (error) {
         if (isDamage(error)) throw error
-        fromRow ||= !isStoreFailure(error)
+        rowOnly ||= !isStoreFailure(error)
         log.error({ runId: this.runId, err: error }, 'a broken run could not be ended; trying again')
         waitMs = await this.backOff(waitMs)
       }

@@ -14,13 +14,16 @@ import { AppError, toAppError } from '../errors/app-error.ts'
 import type { NewEvent } from '../journal/event.ts'
 import {
   type CallState,
+  deathsAtOnePlace,
   openCalls,
   openInteractions,
+  processDied,
   type RunState,
   type StepState,
   specOf,
   questionOf,
 } from '../journal/run-state.ts'
+import { atPlace } from '../kit/activity.ts'
 import { elapsedMs, type Timer } from '../kit/clock.ts'
 import type { MessageRow, RunRow } from '../stores/store.ts'
 import { workspaceRules } from './consent.ts'
@@ -42,11 +45,8 @@ class CancelInterrupt extends Error {
 /** Rows of history that are looked at; what fits of them is the agent's memory policy. */
 const historyRowsMax = 400
 
-/**
- * A run that takes the server down with it must not do so for ever: after so many restarts that found it at the same
- * place it is ended. A run that gets on in between, if only by a word, is not stopped.
- */
-const standstillsMax = 10
+/** A run may take the process down once by accident; at the second time at the same place it is ended. */
+export const deathsMax = 2
 
 export type LoopResult = 'ended' | 'parked' | 'drained' | 'lost'
 
@@ -148,10 +148,11 @@ export class RunLoop {
     if (writer.state.phase === 'running') {
       writer.push({ type: 'run.state', data: { from: 'running', to: 'queued', trigger: 'restart.requeued' } })
     }
-    if (writer.state.standstills >= standstillsMax) {
+    await this.journalDeaths()
+    if (deathsAtOnePlace(writer.state) >= deathsMax) {
       throw new AppError(
         'run_unrecoverable',
-        `The run was interrupted ${standstillsMax} times at the same place; it is not tried again.`,
+        `The server died ${deathsMax} times while it worked on this run at the same place; it is not tried again.`,
       )
     }
     if (writer.state.phase === 'waiting_user') {
@@ -169,6 +170,24 @@ export class RunLoop {
     return true
   }
 
+  /** What the watchdog found out about the last process, on disk in the journal before the run is tried again. */
+  private async journalDeaths(): Promise<void> {
+    const deaths = this.parts.deaths?.of(this.runId) ?? []
+    if (deaths.length === 0) return
+    const said = { frozen: 'was frozen', crashed: 'crashed', exited: 'ended' }
+    await this.writer.write(
+      ...deaths.map(({ id, at, place, how }): NewEvent => ({
+        type: 'diagnostic',
+        data: {
+          code: processDied,
+          message: `The server ${said[how]} while it worked on this run (${place}).`,
+          details: { id, at, place, how },
+        },
+      })),
+    )
+    this.parts.deaths?.settled(this.runId)
+  }
+
   private async advance(): Promise<LoopResult> {
     const { writer, parts } = this
     const { reused } = writer.state
@@ -180,6 +199,7 @@ export class RunLoop {
     for (;;) {
       this.modelAbort.signal.throwIfAborted()
       if (openCalls(writer.state).length > 0) {
+        atPlace(`calls of step ${writer.state.steps.at(-1)?.step ?? 0}`)
         if (!(await this.phase.settle(() => !this.draining))) return await this.parkForPerson()
         continue
       }
@@ -222,6 +242,8 @@ export class RunLoop {
 
   private async step(tools: ReturnType<typeof toolsOf>): Promise<void> {
     const { writer, parts } = this
+    const last = writer.state.steps.at(-1)
+    atPlace(`step ${last === undefined ? 1 : last.finished ? last.step + 1 : last.step}`)
     const accepted = writer.state.accepted
     const spec = specOf(writer.state)
     const messages = buildPrompt({

@@ -28,6 +28,23 @@ export interface RunLog {
   error(details: object, message: string): void
 }
 
+/** The process died while this run was on its main thread. */
+export type ProcessDeath = {
+  id: string
+  at: number
+  runId: string
+  /** `load`, `step 2`, `tool search (call-1)`. */
+  place: string
+  how: 'frozen' | 'crashed' | 'exited'
+}
+
+export interface ProcessDeaths {
+  /** Those that the run's journal does not have yet. */
+  of(runId: string): ProcessDeath[]
+  /** The run's journal has them now, or the run has ended. */
+  settled(runId: string): void
+}
+
 export type RunParts = {
   store: Store
   bus: LiveBus
@@ -42,6 +59,7 @@ export type RunParts = {
   limits: RunLimits
   log: RunLog
   countEvents?: (count: number) => void
+  deaths?: ProcessDeaths
   /** Called before a conversation is deleted, when none of its runs is under way: what lies beside the database goes first. */
   conversationDeletes?: (id: string) => Promise<void>
   /** Called when the end is on disk, and waited for: what follows from it is done before the next run of the conversation. */

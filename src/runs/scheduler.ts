@@ -4,6 +4,7 @@
 
 import { foldRun } from '../journal/run-state.ts'
 import type { RunEvent } from '../journal/event.ts'
+import { onNobodysBehalf } from '../kit/activity.ts'
 import type { Timer } from '../kit/clock.ts'
 import type { RunRow } from '../stores/store.ts'
 import { isDamage, RunDriver } from './run-driver.ts'
@@ -163,7 +164,7 @@ export class Scheduler {
       this.work.delete(work)
       if (this.drivers.get(row.id) === driver) this.drivers.delete(row.id)
       // The slot is free, and the conversation may be.
-      this.poke()
+      onNobodysBehalf(() => this.poke())
     })
     this.work.add(work)
   }

@@ -11,6 +11,7 @@ import type { EventData, JsonValue, NewEvent } from '../journal/event.ts'
 import { type CallState, openCalls, openInteractions, type RunState, specOf } from '../journal/run-state.ts'
 import type { Decision, InteractionRow } from '../stores/store.ts'
 import type { Tool } from '../tools/tool.ts'
+import { workingOn } from '../kit/activity.ts'
 import type { Clock } from '../kit/clock.ts'
 import type { CallPlan } from './call-plan.ts'
 import { answerWithoutConsent } from './consent.ts'
@@ -131,7 +132,8 @@ export class ToolPhase {
   private start(call: CallState, tool: Tool, input: JsonValue): void {
     const { state } = this.writer
     const { workspace } = specOf(state)
-    const execution = executeCall(tool, call, input, {
+    const activity = { run: this.writer.runId, place: `tool ${call.name} (${call.callId})` }
+    const context = {
       clock: this.parts.clock,
       ids: this.parts.ids,
       owner: state.accepted?.owner ?? 'anonymous',
@@ -139,14 +141,15 @@ export class ToolPhase {
       conversationId: state.accepted?.conversationId ?? null,
       idempotencyKey: this.keyOf(call),
       signal: this.signal,
-      progress: (message) => {
+      progress: (message: string) => {
         if (call.done === undefined && !this.signal.aborted && this.writer.lost === undefined) {
           this.writer.push({ type: 'tool.progress', data: { callId: call.callId, message: message.slice(0, 8000) } })
         }
       },
       ...(workspace === undefined ? {} : { workspace: { dir: workspace.dir } }),
-      putBlob: (id, body) => this.parts.store.putBlob(id, this.writer.runId, body),
-    })
+      putBlob: (id: string, body: string) => this.parts.store.putBlob(id, this.writer.runId, body),
+    }
+    const execution = workingOn(activity, () => executeCall(tool, call, input, context))
       .then((done) => {
         if (this.signal.aborted) throw this.signal.reason
         return this.writer.write({ type: 'tool.done', data: done })

@@ -1,0 +1,78 @@
+// Watches the main thread from another thread: how long it is blocked and by which run or
+// request, and which run was on it when the process froze or died. What the last process
+// left behind is `deaths`.
+
+import { Worker } from 'node:worker_threads'
+import { type Activity, currentActivity } from '../kit/activity.ts'
+import { DeathRecord, type Mark, markFileOf, writeWhole } from './death-record.ts'
+import type { Log } from './log.ts'
+import type { WatchdogData, WatchdogMessage } from './watchdog-worker.ts'
+
+export type WatchdogOptions = {
+  /** Where marks are kept; this process must own it. */
+  folder: string
+  /** Unique among the processes that had the folder. */
+  life: string
+  log: Pick<Log, 'warn' | 'error'>
+  /** The process is ended when its main thread was blocked for so long; 0: never. */
+  freezeMaxMs: number
+  blockedMs?: number
+  onBlock?: (activity: Activity | null, ms: number) => void
+}
+
+export type Watchdog = { readonly deaths: DeathRecord; stop(): Promise<void> }
+
+const tickMs = 100
+/** Shorter blocks are seen in the metrics of the event loop. */
+const defaultBlockedMs = 1000
+
+export function startWatchdog(options: WatchdogOptions): Watchdog {
+  const { folder, life, log } = options
+  const deaths = new DeathRecord(folder)
+  if (deaths.last !== null) {
+    const { how, activity, code } = deaths.last
+    log.error({ how, activity, code }, 'the last process did not survive; this was on its main thread')
+  }
+
+  const heartbeat = new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT)
+  const beats = new Int32Array(heartbeat)
+  const timer = setInterval(() => void Atomics.add(beats, 0, 1), tickMs)
+  timer.unref()
+  const asked = globalThis as unknown as Record<symbol, unknown>
+  asked[Symbol.for('polylog.activity')] = () => JSON.stringify(currentActivity() ?? null)
+
+  const limits = { tickMs, blockedMs: options.blockedMs ?? defaultBlockedMs, freezeMaxMs: options.freezeMaxMs }
+  const workerData: WatchdogData = { heartbeat, folder, life, limits }
+  const worker = new Worker(new URL('./watchdog-worker.ts', import.meta.url), { workerData })
+  worker.unref()
+  worker.on('error', (error) => log.error({ err: error }, 'the watchdog stopped; the server goes on without it'))
+  worker.on('message', ({ ms, activity, code }: WatchdogMessage) => {
+    log.warn({ ms, ...activity, code }, `a request or run blocked the event loop for ${ms} ms`)
+    options.onBlock?.(activity, ms)
+  })
+
+  // A death that JavaScript still sees: its stack is that of the culprit.
+  let stopped = false
+  const died = (how: Mark['how']) => {
+    const activity = currentActivity()
+    if (stopped || activity === undefined) return
+    stopped = true
+    writeWhole(markFileOf(folder), { id: `${life}:${how}`, at: Date.now(), how, activity } satisfies Mark)
+  }
+  const onThrow = () => died('crashed')
+  const onExit = () => died('exited')
+  process.on('uncaughtExceptionMonitor', onThrow)
+  process.on('exit', onExit)
+
+  return {
+    deaths,
+    async stop() {
+      stopped = true
+      clearInterval(timer)
+      process.off('uncaughtExceptionMonitor', onThrow)
+      process.off('exit', onExit)
+      worker.removeAllListeners('error')
+      await worker.terminate()
+    },
+  }
+}
