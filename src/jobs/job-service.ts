@@ -15,6 +15,7 @@ import { openSkillPackage } from '../skills/skill-package.ts'
 import type { SkillRegistry } from '../skills/skill-registry.ts'
 import type { Skill } from '../skills/skill.ts'
 import type { InteractionRow, RowPage, RunRow, Store } from '../stores/store.ts'
+import { agrees } from './consent-words.ts'
 import { findEarlierResult } from './earlier-result.ts'
 import { checkEngine, checkInlineInput, checkParameter, checkSupport, type Values, withFiles } from './job-inputs.ts'
 import { readRuntimeOptions } from './runtime-options.ts'
@@ -248,16 +249,6 @@ function decisionOf(row: InteractionRow, response: JsonValue) {
   if (agrees(response)) return { status: 'confirmed' as const }
   const reason = typeof response === 'string' ? response : JSON.stringify(response)
   return { status: 'rejected' as const, ...(response === false ? {} : { reason: reason.slice(0, 2000) }) }
-}
-
-function agrees(response: JsonValue): boolean {
-  if (response === true) return true
-  if (typeof response === 'string')
-    return /^\s*(?:yes|y|ok|okay|true|confirm|confirmed|approve|approved|allow|accept|是|好|好的|同意|确认|可以)\s*[.!。!]?\s*$/i.test(
-      response,
-    )
-  if (typeof response !== 'object' || response === null || Array.isArray(response)) return false
-  return ['confirmed', 'confirm', 'approved', 'value'].some((name) => response[name] === true)
 }
 
 function toSpec(skill: Skill): SkillSpec {

@@ -14,13 +14,17 @@ export type BackgroundShell = { id: string; scope: string; cmd: string; process:
 const runningMax = 8
 /** Ended ones are kept to be read; the oldest go first. */
 const endedMax = 32
+/** Of all sessions together: each is a process, and its output stays in memory. */
+const inAll = { running: 64, kept: 256 }
+
+export type ShellParts = { clock: Clock; ids: Ids; sandbox: Sandbox; inAll?: { running: number; kept: number } }
 
 export class Shells {
-  private readonly parts: { clock: Clock; ids: Ids; sandbox: Sandbox }
+  private readonly parts: ShellParts
   private readonly background = new Map<string, BackgroundShell>()
   private readonly foreground = new Set<ShellProcess>()
 
-  constructor(parts: { clock: Clock; ids: Ids; sandbox: Sandbox }) {
+  constructor(parts: ShellParts) {
     this.parts = parts
   }
 
@@ -48,6 +52,10 @@ export class Shells {
     const mine = [...this.background.values()].filter((shell) => shell.scope === scope)
     if (mine.filter(({ process }) => process.code === null).length >= runningMax) {
       throw refused(`This session has ${runningMax} commands in the background already. End one first.`)
+    }
+    const running = [...this.background.values()].filter(({ process }) => process.code === null)
+    if (running.length >= (this.parts.inAll ?? inAll).running) {
+      throw refused('Too many commands are in the background on this server. Try again later.')
     }
     const process = await this.start(cmd, workspace)
     const shell: BackgroundShell = { id: `sh-${this.parts.ids()}`, scope, cmd, process, timedOut: false }
@@ -84,5 +92,9 @@ export class Shells {
   private dropOldest(scope: string): void {
     const ended = [...this.background.values()].filter((one) => one.scope === scope && one.process.code !== null)
     for (const shell of ended.slice(0, Math.max(0, ended.length - endedMax))) this.background.delete(shell.id)
+    for (const shell of this.background.values()) {
+      if (this.background.size <= (this.parts.inAll ?? inAll).kept) break
+      if (shell.process.code !== null) this.background.delete(shell.id)
+    }
   }
 }

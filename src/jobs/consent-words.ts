@@ -1,0 +1,20 @@
+// Which reply to "may this be done?" is a yes. Only plain ones are; everything else is a
+// no, with the words as its reason.
+
+import type { JsonValue } from '../journal/event.ts'
+
+/** Longer than any of the words below with its punctuation. A reply can be as long as a body. */
+const consentCharsMax = 20
+
+const consent =
+  /^(?:yes|y|ok|okay|true|confirm|confirmed|approve|approved|allow|accept|是|好|好的|同意|确认|可以)\s*[.!。!]?$/i
+
+export function agrees(response: JsonValue): boolean {
+  if (response === true) return true
+  if (typeof response === 'string') {
+    const said = response.trim()
+    return said.length <= consentCharsMax && consent.test(said)
+  }
+  if (typeof response !== 'object' || response === null || Array.isArray(response)) return false
+  return ['confirmed', 'confirm', 'approved', 'value'].some((name) => response[name] === true)
+}
