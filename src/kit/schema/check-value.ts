@@ -15,8 +15,10 @@ import { charsPerStep, OutOfSteps, Steps } from './steps.ts'
 
 export type SchemaError = { path: string[]; message: string }
 
-/** About a tenth of a second for the worst schema; honest ones need some thousand. */
-export const stepsMax = 500_000
+/** A fraction of a second for the worst schema; honest ones need some thousand. */
+export const stepsMax = 250_000
+/** Of these, for finding the words for what is wrong. */
+const errorStepsMax = 20_000
 /** Levels of schema and value together; far below what the stack holds. */
 const depthMax = 400
 const valueDepthMax = 200
@@ -28,21 +30,39 @@ const errorsMax = 100
 /** Names in a sentence are chosen by others too. */
 const nameCharsMax = 100
 
+const none: SchemaError[] = []
+
 export type CheckResult = { fits: boolean; errors: SchemaError[]; steps: number }
 
-export function checkValue(schema: PreparedSchema, value: unknown, budget = stepsMax): CheckResult {
-  const steps = new Steps(budget)
-  const check = new Check(schema, steps)
+/**
+ * First only whether it fits, which stops at the first thing that does not; most values fit. Then, if need be, what is wrong,
+ * which has a small budget of its own: the sentences are for people, and the answer is known by then.
+ */
+export function checkValue(schema: PreparedSchema, value: unknown): CheckResult {
+  const steps = new Steps(stepsMax - errorStepsMax)
   try {
     const size = sizeProblem(value, steps)
     if (size !== null) return { fits: false, errors: [{ path: [], message: size }], steps: steps.spent }
-    const fits = check.run(value)
-    return { fits, errors: check.errors, steps: steps.spent }
+    if (new Check(schema, steps, 'quiet').run(value)) return { fits: true, errors: [], steps: steps.spent }
   } catch (error) {
     if (!(error instanceof OutOfSteps)) throw error
     const message = 'takes too many steps to check against the schema; simplify the schema or send less'
     return { fits: false, errors: [{ path: [], message }], steps: steps.spent }
   }
+  const more = new Steps(errorStepsMax)
+  const errors = errorsOf(schema, value, more)
+  return { fits: false, errors, steps: steps.spent + more.spent }
+}
+
+function errorsOf(schema: PreparedSchema, value: unknown, steps: Steps): SchemaError[] {
+  const check = new Check(schema, steps, 'telling')
+  try {
+    check.run(value)
+  } catch (error) {
+    if (!(error instanceof OutOfSteps)) throw error
+  }
+  // Out of steps in the middle of an attempt: what was found outside of it still holds.
+  return check.found.length > 0 ? check.found : [{ path: [], message: 'does not fit the schema' }]
 }
 
 /** Without recursion, and before anything that recurses looks at the value. */
@@ -68,15 +88,20 @@ function sizeProblem(value: unknown, steps: Steps): string | null {
 }
 
 class Check {
-  errors: SchemaError[] = []
+  /** Errors that count, whatever becomes of the attempts. */
+  readonly found: SchemaError[] = []
+  #errors: SchemaError[] = this.found
   readonly #schema: PreparedSchema
   readonly #steps: Steps
+  /** Nobody reads the errors, so the first one ends the check. */
+  readonly #quiet: boolean
   readonly #path: string[] = []
   #depth = 0
 
-  constructor(schema: PreparedSchema, steps: Steps) {
+  constructor(schema: PreparedSchema, steps: Steps, mode: 'quiet' | 'telling') {
     this.#schema = schema
     this.#steps = steps
+    this.#quiet = mode === 'quiet'
   }
 
   run(value: unknown): boolean {
@@ -87,28 +112,29 @@ class Check {
     return this.#schema.tracksEvaluated ? new Evaluated() : undefined
   }
 
-  #fail(message: string): false {
-    if (this.errors.length < errorsMax) {
-      this.errors.push({ path: this.#path.map((key) => key.slice(0, nameCharsMax)), message })
+  #fail(message: string | (() => string)): false {
+    if (!this.#quiet && this.#errors.length < errorsMax) {
+      const text = typeof message === 'string' ? message : message()
+      this.#errors.push({ path: this.#path.map((key) => key.slice(0, nameCharsMax)), message: text })
     }
     return false
   }
 
   /** Errors of an attempt that may fail without harm; they count only if the caller keeps them. */
-  #attempt(schema: Schema, value: unknown, evaluated: Evaluated | undefined): SchemaError[] | null {
-    const kept = this.errors
-    this.errors = []
+  #attempt(schema: Schema, value: unknown, evaluated: Evaluated | undefined): readonly SchemaError[] | null {
+    const kept = this.#errors
+    const errors = this.#quiet ? none : []
+    this.#errors = errors
     const inner = this.#evaluated()
     const fits = this.#apply(schema, value, inner)
-    const errors = this.errors
-    this.errors = kept
+    this.#errors = kept
     if (!fits) return errors
     if (inner !== undefined && evaluated !== undefined) this.#steps.spend(evaluated.merge(inner))
     return null
   }
 
   #keep(errors: readonly SchemaError[]): void {
-    for (const error of errors) if (this.errors.length < errorsMax) this.errors.push(error)
+    for (const error of errors) if (this.#errors.length < errorsMax) this.#errors.push(error)
   }
 
   #below(key: string, schema: Schema, value: unknown): boolean {
@@ -129,6 +155,10 @@ class Check {
     return fits
   }
 
+  #isOver(fits: boolean): boolean {
+    return this.#quiet && !fits
+  }
+
   #isOfType(schema: SchemaObject, value: unknown): boolean {
     const wrong = typeProblem(schema, value)
     return wrong === null || this.#fail(wrong)
@@ -137,8 +167,10 @@ class Check {
   #rules(schema: SchemaObject, value: unknown, evaluated: Evaluated | undefined): boolean {
     let fits = true
     for (const wrong of leafProblems(schema, value, this.#schema.patterns, this.#steps)) fits = this.#fail(wrong)
+    if (this.#isOver(fits)) return false
     if (Array.isArray(value)) fits = this.#list(schema, value, evaluated) && fits
     else if (isObject(value)) fits = this.#object(schema, value, evaluated) && fits
+    if (this.#isOver(fits)) return false
     fits = this.#combined(schema, value, evaluated) && fits
     if (evaluated === undefined) return fits
     if (Array.isArray(value)) return this.#unevaluatedItems(schema, value, evaluated) && fits
@@ -166,8 +198,10 @@ class Check {
       if (others === false) {
         if (list.length > taken) fits = this.#fail(`must NOT have more than ${taken} items`)
       } else if (others !== true) {
-        for (let index = taken; index < list.length; index += 1)
+        for (let index = taken; index < list.length; index += 1) {
           fits = this.#below(String(index), others, list[index]) && fits
+          if (this.#isOver(fits)) return false
+        }
       }
     }
     if (schema['contains'] !== undefined) fits = this.#contains(schema, list, evaluated) && fits
@@ -256,6 +290,7 @@ class Check {
         else fits = this.#below(key, others, value[key]) && fits
       }
       if (known) evaluated?.property(key)
+      if (this.#isOver(fits)) return false
     }
     return fits
   }
@@ -291,8 +326,11 @@ class Check {
     let fits = true
     const target = this.#schema.targets.get(schema)
     if (target !== undefined) fits = this.#inPlace(target, value, evaluated) && fits
-    for (const one of (schema['allOf'] as Schema[] | undefined) ?? [])
+    for (const one of (schema['allOf'] as Schema[] | undefined) ?? []) {
+      if (this.#isOver(fits)) return false
       fits = this.#inPlace(one, value, evaluated) && fits
+    }
+    if (this.#isOver(fits)) return false
     if (schema['anyOf'] !== undefined) fits = this.#anyOf(schema['anyOf'] as Schema[], value, evaluated) && fits
     if (schema['oneOf'] !== undefined) fits = this.#oneOf(schema['oneOf'] as Schema[], value, evaluated) && fits
     if (schema['not'] !== undefined && this.#attempt(schema['not'] as Schema, value, undefined) === null)

@@ -20,20 +20,18 @@ export function typeProblem(schema: SchemaObject, value: unknown): string | null
   return `must be ${types.join(',')}`
 }
 
-const none: readonly string[] = []
+/** Words are made only when somebody reads them. */
+export type Words = () => string
 
-export function leafProblems(
-  schema: SchemaObject,
-  value: unknown,
-  patterns: Patterns,
-  steps: Steps,
-): readonly string[] {
-  const wrong: string[] = []
+const none: readonly Words[] = []
+
+export function leafProblems(schema: SchemaObject, value: unknown, patterns: Patterns, steps: Steps): readonly Words[] {
+  const wrong: Words[] = []
   const { enum: allowed, const: constant } = schema
   if (Array.isArray(allowed) && !allowed.some((one) => equal(one, value, steps)))
-    wrong.push(`must be equal to one of the allowed values (${listed(allowed)})`)
+    wrong.push(() => `must be equal to one of the allowed values (${listed(allowed)})`)
   if (constant !== undefined && !equal(constant, value, steps))
-    wrong.push(`must be equal to constant (${listed([constant])})`)
+    wrong.push(() => `must be equal to constant (${listed([constant])})`)
   if (typeof value === 'number') wrong.push(...numberProblems(schema, value))
   else if (typeof value === 'string') wrong.push(...textProblems(schema, value, patterns, steps))
   return wrong.length === 0 ? none : wrong
@@ -60,35 +58,38 @@ function equal(left: unknown, right: unknown, steps: Steps): boolean {
   return keys.every((key) => Object.hasOwn(right, key) && equal(left[key], right[key], steps))
 }
 
-function numberProblems(schema: SchemaObject, value: number): string[] {
+function numberProblems(schema: SchemaObject, value: number): Words[] {
   const { minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf } = schema as Record<
     string,
     number | undefined
   >
-  const wrong: string[] = []
-  if (minimum !== undefined && !(value >= minimum)) wrong.push(`must be >= ${minimum}`)
-  if (maximum !== undefined && !(value <= maximum)) wrong.push(`must be <= ${maximum}`)
-  if (exclusiveMinimum !== undefined && !(value > exclusiveMinimum)) wrong.push(`must be > ${exclusiveMinimum}`)
-  if (exclusiveMaximum !== undefined && !(value < exclusiveMaximum)) wrong.push(`must be < ${exclusiveMaximum}`)
-  if (multipleOf !== undefined && !Number.isInteger(value / multipleOf)) wrong.push(`must be multiple of ${multipleOf}`)
+  const wrong: Words[] = []
+  if (minimum !== undefined && !(value >= minimum)) wrong.push(() => `must be >= ${minimum}`)
+  if (maximum !== undefined && !(value <= maximum)) wrong.push(() => `must be <= ${maximum}`)
+  if (exclusiveMinimum !== undefined && !(value > exclusiveMinimum)) wrong.push(() => `must be > ${exclusiveMinimum}`)
+  if (exclusiveMaximum !== undefined && !(value < exclusiveMaximum)) wrong.push(() => `must be < ${exclusiveMaximum}`)
+  if (multipleOf !== undefined && !Number.isInteger(value / multipleOf))
+    wrong.push(() => `must be multiple of ${multipleOf}`)
   return wrong
 }
 
-function textProblems(schema: SchemaObject, value: string, patterns: Patterns, steps: Steps): string[] {
+function textProblems(schema: SchemaObject, value: string, patterns: Patterns, steps: Steps): Words[] {
   const { minLength, maxLength } = schema as Record<string, number | undefined>
   const { pattern, format } = schema
-  const wrong: string[] = []
+  const wrong: Words[] = []
   if (minLength !== undefined || maxLength !== undefined) {
     steps.spend(value.length / charsPerStep)
     const length = lengthOf(value)
-    if (minLength !== undefined && length < minLength) wrong.push(`must NOT have fewer than ${minLength} characters`)
-    if (maxLength !== undefined && length > maxLength) wrong.push(`must NOT have more than ${maxLength} characters`)
+    if (minLength !== undefined && length < minLength)
+      wrong.push(() => `must NOT have fewer than ${minLength} characters`)
+    if (maxLength !== undefined && length > maxLength)
+      wrong.push(() => `must NOT have more than ${maxLength} characters`)
   }
   if (typeof pattern === 'string' && !matches(pattern, value, patterns, steps))
-    wrong.push(`must match pattern "${pattern}"`)
+    wrong.push(() => `must match pattern "${pattern}"`)
   if (typeof format === 'string') {
     steps.spend(Math.min(value.length, formatCharsMax) / charsPerStep)
-    if (!hasFormat(format, value)) wrong.push(`must match format "${format}"`)
+    if (!hasFormat(format, value)) wrong.push(() => `must match format "${format}"`)
   }
   return wrong
 }
