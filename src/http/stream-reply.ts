@@ -194,7 +194,7 @@ class SocketStream {
         }
         // Not before the first bytes: what opens a stream is its first message on every wire.
         if (this.timer === undefined && !this.over) this.armKeepAlive(this.options.keepAliveMs)
-        if (full) await this.drained()
+        if (full) await this.taken('drain')
         if (this.over) break
       }
       this.over ||= !raw.destroyed
@@ -202,8 +202,11 @@ class SocketStream {
       this.timer?.cancel()
       this.source.close()
     }
-    if (!raw.destroyed) raw.end()
-    else if (!this.over) this.options.onGone?.()
+    if (!raw.destroyed) {
+      raw.end()
+      // The last bytes may wait for the reader as well.
+      if (!raw.writableFinished) await this.taken('finish')
+    } else if (!this.over) this.options.onGone?.()
   }
 
   private armKeepAlive(delayMs: number): void {
@@ -227,17 +230,19 @@ class SocketStream {
     })
   }
 
-  private drained(): Promise<void> {
+  /** Until the reader has taken what was written, or is gone; one that takes nothing is cut off. */
+  private taken(event: 'drain' | 'finish'): Promise<void> {
     const { raw } = this
+    if (raw.destroyed) return Promise.resolve()
     return new Promise((resolve) => {
       const timer = this.clock.after(stalledReaderMs, () => raw.destroy())
       const done = () => {
         timer.cancel()
-        raw.off('drain', done)
+        raw.off(event, done)
         raw.off('close', done)
         resolve()
       }
-      raw.on('drain', done)
+      raw.on(event, done)
       raw.on('close', done)
     })
   }

@@ -12,6 +12,7 @@ import type { RunRow } from '../../stores/store.ts'
 import { checkCursor, cursorOf } from '../cursor.ts'
 import { eventPages } from '../event-pages.ts'
 import { dialectNamed, keepAliveMsOf } from '../formats.ts'
+import { neverAPage } from '../never-a-page.ts'
 import { linkNext } from '../next-link.ts'
 import { PageWindow } from '../page-window.ts'
 import { type Caller, owns } from '../caller.ts'
@@ -193,6 +194,7 @@ export function runRoutes(server: Server, services: Services): void {
       }
       return reply
         .header('content-type', 'text/plain; charset=utf-8')
+        .header('content-security-policy', neverAPage)
         .serializer((body: string) => body)
         .send(blob.body)
     },

@@ -8,6 +8,7 @@ import { writeZip } from '../../kit/zip-writer.ts'
 import { artifactBlob } from '../../runs/job-files.ts'
 import { isTerminal } from '../../journal/event.ts'
 import type { RunRow } from '../../stores/store.ts'
+import { neverAPage } from '../never-a-page.ts'
 import { idParam, type Server, type Services, userIdQuery } from '../routes.ts'
 import type { RunOf } from './event-routes.ts'
 import { artifactView, errorView, resultView, toResult } from './job-views.ts'
@@ -82,6 +83,7 @@ export function artifactRoutes(server: Server, { store }: Services, prefix: stri
       // Text of a model: never shown as a page of ours.
       return await reply
         .header('content-disposition', 'attachment')
+        .header('content-security-policy', neverAPage)
         .type('text/plain; charset=utf-8')
         .send(text as never)
     },
@@ -105,6 +107,7 @@ export function artifactRoutes(server: Server, { store }: Services, prefix: stri
       for (const path of result.artifacts) files.push({ path, body: Buffer.from((await textOf(run, path)) ?? '') })
       return await reply
         .header('content-disposition', `attachment; filename="${run.id}.zip"`)
+        .header('content-security-policy', neverAPage)
         .type('application/zip')
         .send(writeZip(files) as never)
     },
