@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { openRig, type Rig, says } from '../../test/support/run-rig.ts'
+import { openRig, type Rig, says, silence } from '../../test/support/run-rig.ts'
 import { modelConfigsOf } from '../models/model-configs.ts'
 import type { ComparisonRow } from '../stores/store.ts'
 import { ComparisonService } from './comparison-service.ts'
@@ -13,8 +13,11 @@ let rig: Rig
 let random = 0
 let service: ComparisonService
 before(async () => {
-  rig = await openRig({ answer: (request) => says(`With ${request.spec.configName}.`) })
-  rig.parts.configs = modelConfigsOf([{ name: 'calm' }, { name: 'wild' }])
+  rig = await openRig({
+    answer: (request, signal) =>
+      request.spec.configName === 'slow' ? silence(signal) : says(`With ${request.spec.configName}.`),
+  })
+  rig.parts.configs = modelConfigsOf([{ name: 'calm' }, { name: 'wild' }, { name: 'slow' }])
   service = new ComparisonService({ ...rig.parts, runs: rig.service, random: () => random })
 })
 after(() => rig.close())
@@ -158,5 +161,74 @@ describe('a comparison of answers that are there already', () => {
       await assert.rejects(service.create('ada', { ...request, ...changes }), { code })
     }
     await assert.rejects(service.create('eve', request), { code: 'conversation_not_found' })
+  })
+})
+
+describe('undecided runs', () => {
+  const undecided = async (row: ComparisonRow) => [...(await service.undecidedRuns('ada', row.conversationId))]
+
+  it('are both arms until the vote, and none after it', async () => {
+    const row = await compared()
+
+    assert.deepEqual(await undecided(row), [row.runA, row.runB])
+    assert.deepEqual(
+      [await service.isUndecided(row.runA ?? ''), await service.isUndecided(row.runB ?? '')],
+      [true, true],
+    )
+    assert.equal(await service.isUndecided('no-such-run'), false)
+    assert.deepEqual([...(await service.undecidedRuns('eve', row.conversationId))], [])
+
+    await service.vote('ada', row.id, 'b', false)
+
+    assert.deepEqual(await undecided(row), [])
+    assert.equal(await service.isUndecided(row.runA ?? ''), false)
+  })
+
+  it('are both arms while one answers, and none as soon as one was cancelled', async () => {
+    const { comparison, runA, runB } = await service.compare({ start, configA: 'calm', configB: 'slow' })
+    const [quick, slow] = comparison.firstSideIsConfigA ? [runA, runB] : [runB, runA]
+    await rig.until(quick.id, (row) => row.endedAt !== null)
+    assert.equal((await service.get('ada', comparison.id)).state, 'pending')
+    assert.equal(await service.pending('ada', comparison.conversationId), null)
+    assert.equal((await undecided(comparison)).length, 2)
+
+    await rig.service.cancel('ada', slow.id, null)
+
+    assert.deepEqual(await undecided(comparison), [])
+    assert.equal(await service.isUndecided(quick.id), false)
+    assert.deepEqual(await texts(comparison), ['Which?', 'With calm.'])
+  })
+})
+
+describe('answers that a client brought along', () => {
+  it('are compared without runs: there is nothing to follow, and the vote decides the history', async () => {
+    const { run } = await rig.start({
+      ...start,
+      earlier: [
+        { role: 'user', content: 'Which?' },
+        { role: 'assistant', content: 'This.' },
+        { role: 'assistant', content: 'That.' },
+      ],
+      input: 'And now?',
+    })
+    await rig.until(run.id, (row) => row.endedAt !== null)
+    const conversationId = run.conversationId ?? ''
+    const rows = await rig.store.allMessages(conversationId, { limit: 10 })
+    const idOf = (content: string) => rows.find((row) => row.content === content)?.id ?? ''
+    const row = await service.create('ada', {
+      conversationId,
+      userMessageId: idOf('Which?'),
+      messageA: idOf('This.'),
+      messageB: idOf('That.'),
+      configA: 'calm',
+      configB: 'wild',
+      firstSideIsConfigA: true,
+    })
+
+    assert.deepEqual([row.state, row.runA, row.runB], ['ready', null, null])
+    await assert.rejects(service.arms(row), { code: 'run_not_found' })
+    assert.equal((await texts(row))[1], 'This.')
+    await service.vote('ada', row.id, 'b', false)
+    assert.deepEqual((await texts(row)).slice(0, 3), ['Which?', 'That.', 'And now?'])
   })
 })

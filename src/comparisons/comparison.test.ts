@@ -14,6 +14,7 @@ import {
   stateOf,
   voteCounts,
   votesOn,
+  waitsForVote,
 } from './comparison.ts'
 
 const row = (changes: Partial<ComparisonRow> = {}): ComparisonRow => ({
@@ -171,4 +172,19 @@ describe('the history', () => {
     )
     assert.equal(standsInHistory({ a: [message('a1')], b: [message('b1', { state: 'superseded' })] }), true)
   })
+})
+
+describe('waiting for a vote', () => {
+  for (const [what, changes, waits] of [
+    ['both answers are there', {}, true],
+    ['an answer is under way', { state: 'pending' }, true],
+    ['there will be no vote', { state: 'failed' }, false],
+    ['a vote came', { preference: 'tie' }, false],
+    ['nobody was asked to vote', { offered: false }, false],
+    ['nobody was asked to vote on answers under way', { offered: false, state: 'pending' }, false],
+  ] as const) {
+    it(`is ${waits} if ${what}`, () => {
+      assert.equal(waitsForVote(row(changes)), waits)
+    })
+  }
 })
