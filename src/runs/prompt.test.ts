@@ -175,6 +175,28 @@ describe('what the model is given', () => {
     assert.deepEqual(told, ['called in run-0', 'the result of run-0', 'called in run-1', 'the result of run-1'])
   })
 
+  it('tells a call of an earlier turn that did not succeed as an error, and one that did as a success', () => {
+    const history = turn('run-0', 'q', [{ output: 'fine' }, { output: 'The tool failed: no' }], 'a').map((message) =>
+      message.toolCallId === 'call_1' ? { ...message, metadata: { outcome: 'failed' } } : message,
+    )
+
+    const messages = buildPrompt({
+      definition: agentWith(10_000),
+      history,
+      input: 'x',
+      context: undefined,
+      state: stateWith([]),
+    })
+
+    assert.deepEqual(
+      messages.flatMap((message) => (message.role === 'tool' ? [[message.content, message.isError]] : [])),
+      [
+        ['fine', false],
+        ['The tool failed: no', true],
+      ],
+    )
+  })
+
   it('tells a call whose result is gone without the call', () => {
     const history = turn('run-0', 'q', [{ output: 'gone' }], 'a').filter(({ role }) => role !== 'tool')
 

@@ -74,6 +74,40 @@ describe('a run whose store fails', () => {
     }
   })
 
+  it('goes on from exactly what was stored, however long its journal is', async () => {
+    const { failing, wrapStore } = flaky()
+    const words = Array.from({ length: 2200 }, (_, index) => `${index} `)
+    let asked = 0
+    const answer: Answer = async function* () {
+      asked += 1
+      for (let from = 0; from < words.length; from += 20)
+        yield words.slice(from, from + 20).map((text) => ({ type: 'text', text }))
+      if (asked === 1) failing.add('append')
+      yield [{ type: 'text', text: 'End.' }]
+      yield [{ type: 'finish', reason: 'stop' }]
+    }
+    await withRig({ answer, wrapStore }, async (rig) => {
+      const { id } = (await rig.start()).run
+      await reached(() => rig.complaints.length > 0)
+      failing.clear()
+      await rig.clock.advance(500)
+      await rig.until(id, ended)
+
+      const events = await rig.events(id)
+      assert.deepEqual(
+        events.map(({ seq }) => seq),
+        events.map((_, index) => index + 1),
+      )
+      // A state that is not what was shown would close the message as superseded and begin another one.
+      assert.deepEqual(
+        events.flatMap((event) => (event.type === 'message.done' ? [[event.data.state, event.data.text]] : [])),
+        [['active', `${words.join('')}End.`]],
+      )
+      const shown = events.flatMap((event) => (event.type === 'text.delta' ? [event.data.text] : []))
+      assert.equal(shown.join(''), `${words.join('')}End.`)
+    })
+  })
+
   it('is cancelled at once when the store answers again, not after the long wait of its last failure', async () => {
     const { failing, wrapStore } = flaky()
     await withRig({ wrapStore }, async (rig) => {

@@ -1,0 +1,97 @@
+// What is removed, and when: only runs that ended longer ago than the setting, again and
+// again, and their messages stay.
+
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { quiet, reached, withRig } from '../../test/support/run-helpers.ts'
+import { type Answer, calls, type Rig, says, toolOf } from '../../test/support/run-rig.ts'
+import type { Store } from '../stores/store.ts'
+import { startRetention } from './retention.ts'
+
+const ended = ({ endedAt }: { endedAt: number | null }) => endedAt !== null
+const hour = 3_600_000
+const minute = 60_000
+const limits = { stallMs: 24 * hour, runMaxMs: 24 * hour, confirmationTtlMs: 24 * hour }
+
+const isThere = async (rig: Rig, id: string) => (await rig.store.readRun(id)) !== undefined
+
+async function endedRun(rig: Rig, conversationId: string): Promise<string> {
+  const { id } = (await rig.start({ conversationId })).run
+  await rig.until(id, ended)
+  return id
+}
+
+describe('retention', () => {
+  it('removes runs that ended longer ago than the setting, sweep after sweep, and leaves everything else', async () => {
+    const send = toolOf({ name: 'send', effect: 'unsafe', confirm: 'always', run: () => assert.fail('not allowed') })
+    const answer: Answer = ({ messages }) =>
+      messages.some(({ content }) => content === 'send it') ? calls({ callId: 'c', name: 'send' }) : says('Hello.')
+    await withRig({ answer, tools: [send], limits }, async (rig) => {
+      const waiting = (await rig.start({ input: 'send it' })).run.id
+      await rig.until(waiting, ({ status }) => status === 'waiting_user')
+      const first = await endedRun(rig, 'one')
+      const conversation = (await rig.store.readRun(first))?.conversationId ?? ''
+      await rig.clock.advance(hour / 2)
+      const second = await endedRun(rig, 'one')
+      const retention = startRetention({ ...rig.parts, retentionMs: hour })
+      try {
+        await rig.clock.advance(hour / 2)
+        await quiet()
+        assert.ok((await isThere(rig, first)) && (await isThere(rig, second)), 'an hour has not passed')
+
+        await rig.clock.advance(minute)
+        await reached(async () => !(await isThere(rig, first)))
+        assert.ok(await isThere(rig, second), 'a younger run stays')
+
+        for (let sweeps = 0; sweeps < 31; sweeps += 1) {
+          await rig.clock.advance(minute)
+          await quiet()
+        }
+        await reached(async () => !(await isThere(rig, second)))
+        assert.equal((await rig.store.readRun(waiting))?.status, 'waiting_user', 'a run that has not ended stays')
+        const messages = await rig.store.allMessages(conversation, { limit: 10 })
+        assert.equal(messages.length, 4, 'questions and answers stay')
+      } finally {
+        retention.stop()
+      }
+    })
+  })
+
+  it('keeps everything when it is not configured, and stops when it is told to', async () => {
+    await withRig({ limits }, async (rig) => {
+      const id = await endedRun(rig, 'one')
+      const none = startRetention({ ...rig.parts, retentionMs: null })
+      assert.equal(await none.sweep(), 0)
+      const stopped = startRetention({ ...rig.parts, retentionMs: hour })
+      stopped.stop()
+      await rig.clock.advance(3 * hour)
+      await quiet()
+
+      assert.ok(await isThere(rig, id))
+    })
+  })
+
+  it('goes on after a sweep that failed, and removes in bounded portions until nothing is due', async () => {
+    const asked: number[] = []
+    let due = 450
+    let fails = true
+    const expireRuns: Store['expireRuns'] = async (_before, limit) => {
+      if (fails) throw new Error('the disk is full')
+      asked.push(limit)
+      const removed = Math.min(limit, due)
+      due -= removed
+      return removed
+    }
+    await withRig({}, async (rig) => {
+      const retention = startRetention({ ...rig.parts, store: { ...rig.store, expireRuns }, retentionMs: hour })
+      await rig.clock.advance(minute)
+      await reached(() => rig.complaints.length === 1)
+      fails = false
+      await rig.clock.advance(minute)
+      await reached(() => due === 0)
+      retention.stop()
+
+      assert.deepEqual(asked, [200, 200, 200])
+    })
+  })
+})
