@@ -19,6 +19,8 @@ const depthMax = 64
 const nodesMax = 20_000
 const referencesMax = 2_000
 const patternsMax = 200
+/** Instructions of all patterns together; compiling them is most of what reading a schema can cost. */
+const programsMax = 20_000
 
 export type PreparedSchema = {
   readonly root: Schema
@@ -89,6 +91,7 @@ class SchemaReader {
   readonly #anchors = new Map<string, SchemaObject>()
   readonly #references: (Place & { reference: string })[] = []
   readonly #unusable = new Set<string>()
+  #programs = 0
 
   constructor(options: PrepareOptions) {
     this.#options = options
@@ -173,8 +176,11 @@ class SchemaReader {
     if (this.patterns.has(source) || this.#unusable.has(source)) return null
     if (this.patterns.size + this.#unusable.size >= patternsMax) return `it has more than ${patternsMax} patterns`
     const result = linearPattern(source)
-    if (result.ok) this.patterns.set(source, result.pattern)
-    else if (this.#options.unusablePatterns === 'ignore') this.#unusable.add(source)
+    if (result.ok) {
+      this.#programs += result.pattern.size
+      if (this.#programs > programsMax) return 'its patterns are too large together'
+      this.patterns.set(source, result.pattern)
+    } else if (this.#options.unusablePatterns === 'ignore') this.#unusable.add(source)
     else return result.reason
     return null
   }

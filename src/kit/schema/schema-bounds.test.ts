@@ -40,6 +40,13 @@ const tooLarge: [what: string, schema: () => unknown, reason: RegExp][] = [
     /more than 200 patterns/,
   ],
   [
+    'with patterns that are large together',
+    () => ({
+      patternProperties: Object.fromEntries(Array.from({ length: 100 }, (_, n) => [`(a|b|${n}){200}`, true])),
+    }),
+    /too large together/,
+  ],
+  [
     'with too many references',
     () => ({ $defs: { a: {} }, anyOf: Array.from({ length: 3_000 }, () => ({ $ref: '#/$defs/a' })) }),
     /more than 2000 references/,
