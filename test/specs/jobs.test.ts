@@ -595,6 +595,10 @@ describe('asking', () => {
       ['rather not', false],
       [false, false],
       [{ confirmed: true }, true],
+      [{ confirmed: 'true' }, false],
+      [null, false],
+      [[true], false],
+      ['yes, but not now', false],
     ] as const) {
       const user = someone()
       await house.provider.script([calls(['remember_note', { text: user }]), says(done)], user)
