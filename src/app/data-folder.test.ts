@@ -34,6 +34,17 @@ test('a folder that is missing is made for its user only, with its files, whatev
   assert.deepEqual([dir, join(dir, 'polylog.db'), join(dir, 'polylog.db.lock')].map(modeOf), ['700', '600', '600'])
 })
 
+test('a umask that takes rights from the user itself does not count either', () => {
+  const dir = join(root, 'narrow')
+  process.umask(0o277)
+  try {
+    prepare(dir)
+  } finally {
+    process.umask(0)
+  }
+  assert.deepEqual([dir, join(dir, 'polylog.db')].map(modeOf), ['700', '600'])
+})
+
 test('a folder of ours that others could read is closed to them, with everything of the database in it', () => {
   const dir = join(root, 'old')
   mkdirSync(dir, 0o755)

@@ -70,7 +70,7 @@ function makeFolder(dir: string): Stats {
 
 function keepPrivate(file: string, warn: (sentence: string) => void): void {
   usable(file, () => closeSync(openSync(file, 'a', fileMode)))
-  if ((statSync(file).mode & foreignRights) !== 0 && !tighten(file, fileMode))
+  if ((statSync(file).mode & 0o777) !== fileMode && !tighten(file, fileMode))
     warn(`Other users of this machine may read ${file}; run chmod 600 on it.`)
 }
 

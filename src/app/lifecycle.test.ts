@@ -48,12 +48,13 @@ test('a start listens before unfinished runs go on, and answers with the address
 })
 
 test('a stop refuses new runs first, lets readers see the end, and closes the store last', async () => {
-  const { app, steps } = rig()
+  const { app, steps, clock } = rig()
   await app.start()
   steps.length = 0
   await app.stop()
 
   assert.deepEqual(steps, closing)
+  assert.equal(clock.pending, 0, 'no timer is left')
 })
 
 test('stopping twice closes everything once, and both calls wait for it', async () => {
@@ -118,7 +119,7 @@ test('a stop before any start closes what is open, and a start after it is refus
 })
 
 test('a part that cannot be stopped does not keep the others open, and the stop fails', async () => {
-  const { app, steps } = rig((step) => ({
+  const { app, steps, clock } = rig((step) => ({
     scheduler: {
       start: () => {},
       drain: async () => {
@@ -132,6 +133,7 @@ test('a part that cannot be stopped does not keep the others open, and the stop 
 
   await assert.rejects(app.stop(), /not complete/)
   assert.deepEqual(steps, closing)
+  assert.equal(clock.pending, 0, 'no timer is left')
 })
 
 test('tools that do not end are waited for only so long, and readers that do not leave are cut', async () => {

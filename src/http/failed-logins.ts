@@ -25,7 +25,6 @@ export class FailedLogins {
 
   /** Throws `rate_limited`. */
   refuseTooMany(ip: string): void {
-    if (this.perMinute === 0) return
     const known = this.counts.get(addressKey(ip))
     if (known === undefined || known.failures < this.perMinute) return
     const leftMs = known.since + windowMs - this.clock.now()
@@ -64,9 +63,10 @@ export function addressKey(ip: string): string {
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(ip)?.[1]
   if (mapped !== undefined) return mapped
   if (!isIPv6(ip)) return ip
-  const [head = '', tail] = ip.split('%', 1).join('').split('::')
-  const front = head === '' ? [] : head.split(':')
-  const back = tail === undefined || tail === '' ? [] : tail.split(':')
+  const groupsOf = (text: string) => (text === '' ? [] : text.split(':'))
+  const [head = '', tail] = ip.replace(/%.*/, '').split('::')
+  const front = groupsOf(head)
+  const back = groupsOf(tail ?? '')
   // A dotted quad at the end stands for two groups.
   const backGroups = back.length + (back.at(-1)?.includes('.') === true ? 1 : 0)
   const groups =
