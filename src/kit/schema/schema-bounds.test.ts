@@ -42,7 +42,7 @@ const tooLarge: [what: string, schema: () => unknown, reason: RegExp][] = [
   [
     'with patterns that are large together',
     () => ({
-      patternProperties: Object.fromEntries(Array.from({ length: 100 }, (_, n) => [`(a|b|${n}){200}`, true])),
+      patternProperties: Object.fromEntries(Array.from({ length: 100 }, (_, n) => [`a{400}${n}`, true])),
     }),
     /too large together/,
   ],
