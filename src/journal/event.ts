@@ -251,6 +251,7 @@ const bodies = {
   'run.ended': z.object({
     status: z.enum(['succeeded', 'failed', 'canceled']),
     error: errorValue.optional(),
+    /** Absent on success if the answer is long (`outputCharsMax`): then it is the text of `messageId`, which is stored once. */
     output: text.optional(),
     messageId: id.optional(),
     by: id.optional(),
@@ -301,6 +302,9 @@ export function isBarrier(type: EventType): boolean {
 export function isTerminal(status: RunStatus): boolean {
   return status === 'succeeded' || status === 'failed' || status === 'canceled'
 }
+
+/** What `run.ended` repeats of the final answer; a longer one is found in its message. */
+export const outputCharsMax = 64 * 1024
 
 /** One delta or one tool output; larger outputs are stored beside the journal. */
 export const eventBytesMax = 1024 * 1024

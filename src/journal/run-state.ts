@@ -283,7 +283,7 @@ export function applyEvent(state: RunState, event: RunEvent): void {
       state.rejectedOutputs.set(event.data.step, event.data.errors)
       return
     case 'run.ended':
-      state.ended = event.data
+      state.ended = withOutput(state, event.data)
       state.endedAt = event.at
       return
     case 'diagnostic': {
@@ -295,6 +295,13 @@ export function applyEvent(state: RunState, event: RunEvent): void {
     case 'context.patch':
       return
   }
+}
+
+/** A long answer is not repeated in the event that ends the run. */
+function withOutput(state: RunState, ended: EventData<'run.ended'>): EventData<'run.ended'> {
+  if (ended.status !== 'succeeded' || ended.output !== undefined || ended.messageId === undefined) return ended
+  const answer = state.steps.findLast((step) => step.messageId === ended.messageId)
+  return answer === undefined ? ended : { ...ended, output: answer.text }
 }
 
 /** The code of the `diagnostic` by which a run remembers that the process died while it was on the main thread. */

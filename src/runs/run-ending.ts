@@ -4,7 +4,7 @@
 // of an ending, and the history stays one that a provider accepts.
 
 import type { ErrorValue } from '../errors/app-error.ts'
-import type { NewEvent, RunStatus } from '../journal/event.ts'
+import { type NewEvent, outputCharsMax, type RunStatus } from '../journal/event.ts'
 import { type CallState, openCalls, openInteractions, type RunState, statusOf } from '../journal/run-state.ts'
 
 export type Ending =
@@ -51,12 +51,16 @@ function triggerOf(from: RunStatus, to: Ending['status']): string {
 function endedData(state: RunState, ending: Ending): Extract<NewEvent, { type: 'run.ended' }>['data'] {
   const last = state.steps.findLast((step) => step.finished)
   switch (ending.status) {
-    case 'succeeded':
+    case 'succeeded': {
+      const output = ending.output ?? last?.text ?? ''
+      // Its message is stored already; a long text is not stored again.
+      const repeated = output.length <= outputCharsMax || output !== last?.text
       return {
         status: 'succeeded',
-        output: ending.output ?? last?.text ?? '',
+        ...(repeated ? { output } : {}),
         ...(last === undefined ? {} : { messageId: last.messageId }),
       }
+    }
     case 'failed':
       return { status: 'failed', error: ending.error }
     case 'canceled':

@@ -89,7 +89,7 @@ async function play(file: string, clock: ManualClock, setClock: () => void): Pro
     stepOn()
     await rig.until(second.id, (row) => row.endedAt !== null)
     const events = await rig.events(run.id)
-    const messages = (await rig.store.listMessages('c', { limit: 50 })).rows.map(
+    const messages = (await rig.store.listMessages(run.conversationId ?? '', { limit: 50 })).rows.map(
       ({ role, content }) => `${role}: ${content}`,
     )
     return { shape: shapeOf(events), events, paid, complaints: rig.complaints, messages }
@@ -138,6 +138,7 @@ async function playWith(steps: readonly number[]): Promise<Outcome> {
 test('whatever the clock does, the journal is valid and the run ends as under a steady clock', async () => {
   const steady = await playWith([0])
   assert.equal(steady.shape.at(-1), 'run.ended')
+  assert.ok(steady.messages.length > 4)
   assert.deepEqual(
     steady.events.flatMap((event) => (event.type === 'run.ended' ? [event.data.status] : [])),
     ['succeeded'],

@@ -5,7 +5,7 @@
 // mapping table; timelines are the same fold, so stream and timeline cannot differ.
 
 import { isoTime } from '../../kit/clock.ts'
-import type { EventData, EventOf, RunEvent, ToolOutcome } from '../../journal/event.ts'
+import { type EventData, type EventOf, outputCharsMax, type RunEvent, type ToolOutcome } from '../../journal/event.ts'
 import { type Dialect, emit, type Frame, type Projection, silent } from '../dialect.ts'
 import { sseFrame, sseHeaders } from '../sse-encoding.ts'
 import { shownConversationIdOrNull } from '../../kit/conversation-id.ts'
@@ -19,7 +19,12 @@ type Call = {
   readonly confirmationId: string | undefined
 }
 
-export type AgentState = { readonly runId: string; readonly calls: ReadonlyMap<string, Call> }
+export type AgentState = {
+  readonly runId: string
+  readonly calls: ReadonlyMap<string, Call>
+  /** The last message, if it is so long that `run.ended` does not repeat it. */
+  readonly longMessage: { readonly id: string; readonly text: string } | undefined
+}
 
 const statusOfOutcome: Readonly<Record<ToolOutcome, ToolStatus>> = {
   succeeded: 'succeeded',
@@ -35,7 +40,7 @@ export const agentDialect: Dialect<AgentState> = {
   name: 'sse',
   headers: sseHeaders,
 
-  open: ({ runId }) => ({ runId, calls: new Map() }),
+  open: ({ runId }) => ({ runId, calls: new Map(), longMessage: undefined }),
 
   step(state, event) {
     switch (event.type) {
@@ -131,7 +136,9 @@ function startOf(state: AgentState, event: EventOf<'run.accepted'>): object {
 function messageFrames(state: AgentState, event: EventOf<'message.done'>): Projection<AgentState> {
   const { messageId, role, text, state: messageState } = event.data
   if (messageState === 'abandoned') return silent(state)
-  return emit(state, {
+  const longMessage = text.length > outputCharsMax ? { id: messageId, text } : undefined
+  const next = longMessage === state.longMessage ? state : { ...state, longMessage }
+  return emit(next, {
     name: 'agent.message',
     data: {
       id: messageId,
@@ -248,7 +255,10 @@ function outputOf(done: EventData<'tool.done'>): { output?: unknown } {
 }
 
 function endFrames(state: AgentState, event: EventOf<'run.ended'>): Frame[] {
-  const { status, error, output, reason } = event.data
+  const { status, error, reason, messageId } = event.data
+  const { longMessage } = state
+  const repeated = status === 'succeeded' && longMessage?.id === messageId ? longMessage?.text : undefined
+  const output = event.data.output ?? repeated
   const end: Frame = {
     name: 'agent.end',
     data: {

@@ -12,6 +12,7 @@ import {
   deltaMark,
   type Handlers,
   toFailure,
+  unpackCommand,
 } from './commands.ts'
 import { comparisonWriter } from './comparison-queries.ts'
 import { conversationWriter } from './conversation-queries.ts'
@@ -156,9 +157,11 @@ export function batchWriter(db: DatabaseSync) {
             }
             journal.insert(runId, entry, part, 'tail')
           } else {
-            const input = values[at + 1] as string
-            at += 2
-            const result = isolated(name as CommandName, input)
+            const json = values[at + 1] as string
+            const end = at + 3 + (values[at + 2] as number)
+            const texts = values.slice(at + 3, end) as string[]
+            at = end
+            const result = isolated(name as CommandName, json, texts)
             if (result !== null) reply.results.push([index, result])
           }
         } catch (error) {
@@ -181,8 +184,8 @@ export function batchWriter(db: DatabaseSync) {
   }
 
   /** One command between savepoints: it happens as a whole or not at all. */
-  function isolated(name: CommandName, json: string): unknown {
-    const input = JSON.parse(json)
+  function isolated(name: CommandName, json: string, texts: string[]): unknown {
+    const input = unpackCommand(json, texts)
     const mark = cache.mark()
     const foldedMark = folded.length
     savepoint.run()

@@ -81,9 +81,35 @@ export type Handlers = { [Name in CommandName]: (input: Commands[Name]['takes'])
 /**
  * Marks an append that changes no row: the path of every delta. It is followed by
  * runId, epoch, afterSeq, journal id, lastSeq, body. Any other command is its name
- * followed by its input as JSON.
+ * followed by its input as JSON, the number of long texts in it, and these texts:
+ * inside the JSON they would be escaped, copied and parsed once more.
  */
 export const deltaMark = '.'
+
+const longTextChars = 16 * 1024
+/** Begins the place of a text that was taken out of the JSON. A text that really begins so is taken out, too. */
+const textMark = '\u0001'
+
+/** The JSON of a command, and the long texts that it refers to. */
+export function packCommand(input: unknown): { json: string; texts: string[] } {
+  const texts: string[] = []
+  // Nearly all commands are short appends, whose rows hold no text that their events do not hold.
+  const body = (input as { journal?: JournalPart | null } | null)?.journal?.body
+  if (body !== undefined && body.length < longTextChars) return { json: JSON.stringify(input), texts }
+  const json = JSON.stringify(input, (_key, value: unknown) => {
+    if (typeof value !== 'string' || (value.length < longTextChars && !value.startsWith(textMark))) return value
+    texts.push(value)
+    return `${textMark}${texts.length - 1}`
+  })
+  return { json, texts }
+}
+
+export function unpackCommand(json: string, texts: readonly string[]): unknown {
+  if (texts.length === 0) return JSON.parse(json)
+  return JSON.parse(json, (_key, value: unknown) =>
+    typeof value === 'string' && value.startsWith(textMark) ? texts[Number(value.slice(textMark.length))] : value,
+  )
+}
 
 export type Batch = { durable: boolean; values: (string | number)[] }
 

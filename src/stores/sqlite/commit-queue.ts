@@ -17,6 +17,7 @@ import {
   deltaMark,
   type Failure,
   fromFailure,
+  packCommand,
   type WriterMessage,
   type WriterRequest,
 } from './commands.ts'
@@ -100,7 +101,8 @@ export class CommitQueue {
     ...places: (Place | undefined)[]
   ): Promise<Commands[Name]['gives']> {
     if (this.#gone !== undefined) return Promise.reject(this.#gone)
-    this.#values.push(name, JSON.stringify(input))
+    const { json, texts } = packCommand(input)
+    this.#values.push(name, json, texts.length, ...texts)
     return this.#enqueue(durable, places) as Promise<Commands[Name]['gives']>
   }
 

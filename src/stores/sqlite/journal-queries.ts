@@ -39,6 +39,8 @@ export function journalWriter(db: DatabaseSync, cache: RunCache, folded: [runId:
 
   /** The caller has checked the numbers and called `cache.remember` or `cache.add`. */
   function insert(runId: string, entry: CachedRun, { id, lastSeq, body }: JournalPart, into: 'tail' | 'fold'): void {
+    // A long body gets a row of its own: appended to the tail it would be copied.
+    if (body.length > tailCharsMax) fold(runId, entry)
     const firstSeq = entry.lastSeq + 1
     newestId = id
     // What is folded at once needs no place in the tail.

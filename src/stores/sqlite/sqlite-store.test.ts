@@ -172,6 +172,7 @@ describe('a batch', () => {
     ids.flatMap((id) => [
       'accept',
       JSON.stringify({ ...acceptInput(id, { claim: claimNow }), attempt: 1, journal: null }),
+      0,
     ])
   const append = (runId: string, afterSeq: number, id: number, body: string) => [
     '.',

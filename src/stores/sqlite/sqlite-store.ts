@@ -242,7 +242,10 @@ function storeOf(file: string, queue: CommitQueue, tails: JournalTails, unlock: 
 }
 
 function bodyOf(events: RunEvent[]): string {
-  return events.length === 1 ? encodeEvent(events[0] as RunEvent) : events.map(encodeEvent).join('\n')
+  // Not joined from a list: a long event would be copied while all its pieces are still held.
+  let body = ''
+  for (const event of events) body += body === '' ? encodeEvent(event) : `\n${encodeEvent(event)}`
+  return body
 }
 
 function changesNoRow(write: RunWrite): boolean {
