@@ -8,7 +8,7 @@ import type { ModelPart } from '../../src/models/model.ts'
 import { openRig } from './run-rig.ts'
 
 const pieces = 1152
-const piece = `${'All work and no play makes "Jack" a dull boy.\n'.repeat(350)}`.slice(0, 16_384)
+const piece = 'All work and no play makes "Jack" a dull boy.\n'.repeat(350).slice(0, 16_384)
 
 async function* longAnswer(): AsyncGenerator<ModelPart[]> {
   for (let count = 0; count < pieces; count += 1) yield [{ type: 'text', text: piece }]

@@ -276,3 +276,18 @@ describe('the timeline (CHAT-080)', () => {
     })
   })
 })
+
+it('a long answer that run.ended does not repeat is the output of agent.end all the same', () => {
+  const plain = scenarioNamed('plain answer')
+  const long = 'long '.repeat(20_000)
+  const events = plain.events.map((event) => {
+    if (event.type === 'message.done') return { ...event, data: { ...event.data, text: long } }
+    if (event.type !== 'run.ended') return event
+    const { output: _output, ...data } = event.data
+    return { ...event, data }
+  })
+
+  const end = framesOf(agentDialect, { ...plain, events }).at(-1)
+
+  assert.equal((end?.frame.data as { output?: string }).output, long)
+})
