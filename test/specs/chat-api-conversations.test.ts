@@ -5,6 +5,7 @@ import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { after, before, describe, test } from 'node:test'
 import { ask, get, post, textOf } from '../support/chat-api.ts'
 import { type Effects, effectsFile, stdioFake } from '../support/fake-mcp.ts'
@@ -255,6 +256,28 @@ describe('is_refresh', () => {
 })
 
 describe('feedback', () => {
+  test('the reasons of a dislike are stored as they were given, and only those', async () => {
+    const client = someone()
+    const stored: Json[] = []
+    for (const reasons of [{ incorrect: true }, { unhelpful: 'true', feedback_msg: 'Why?' }, { inappropriate: true }]) {
+      const stream = await ask(house, client, client)
+      const message_id = (await stream.toEnd()).at(-1)?.message_id
+      assert.equal((await post(house, 'dislike', client, { message_id, ...reasons })).body.state, 'dislike')
+      const db = new DatabaseSync(join(house.polylog.dataDir, 'polylog.db'), { readOnly: true })
+      stored.push(db.prepare('SELECT * FROM feedback WHERE message_id = ?').get(String(message_id)) as Json)
+      db.close()
+    }
+
+    assert.deepEqual(
+      stored.map((row) => [row.kind, row.incorrect, row.unhelpful, row.inappropriate, row.text]),
+      [
+        ['dislike', 1, 0, 0, null],
+        ['dislike', 0, 1, 0, 'Why?'],
+        ['dislike', 0, 0, 1, null],
+      ],
+    )
+  })
+
   test('like and dislike replace each other, and the same again takes it back', async () => {
     const client = someone()
     const stream = await ask(house, client, client)
