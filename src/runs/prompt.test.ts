@@ -304,3 +304,105 @@ describe('what the model is given', () => {
     )
   })
 })
+
+describe('the steps of this run', () => {
+  const promptOf = (state: ReturnType<typeof foldRun>, maxTokens = 10_000) =>
+    buildPrompt({ definition: agentWith(maxTokens), history: [], input: 'now', context: undefined, state }).slice(2)
+
+  it('are told with their calls and results, and a result that is no success is marked as an error', () => {
+    const journal = new JournalBuilder()
+      .accepted('now')
+      .running()
+      .asks(1, 'm1')
+      .calls('a', 'look', { of: 1 })
+      .calls('b', 'look', { of: 2 }, { index: 1 })
+      .calls('c', 'look', { of: 3 }, { index: 2 })
+      .stepDone(1, 'm1', 3)
+      .starts('a', { of: 1 })
+      .returns('a', 'found')
+      .starts('b', { of: 2 })
+      .done('b', 'failed', 'No.', {})
+
+    assert.deepEqual(promptOf(foldRun(journal.events)), [
+      {
+        role: 'assistant',
+        content: '',
+        toolCalls: [
+          { callId: 'a', name: 'look', input: { of: 1 } },
+          { callId: 'b', name: 'look', input: { of: 2 } },
+          { callId: 'c', name: 'look', input: { of: 3 } },
+        ],
+      },
+      { role: 'tool', callId: 'a', name: 'look', content: 'found', isError: false },
+      { role: 'tool', callId: 'b', name: 'look', content: 'The tool failed: No.', isError: true },
+      { role: 'tool', callId: 'c', name: 'look', content: 'The call has not finished.', isError: false },
+    ])
+  })
+
+  it('tell a call with the arguments that a person changed', () => {
+    const journal = new JournalBuilder()
+      .accepted('now')
+      .running()
+      .asks(1, 'm1')
+      .calls('a', 'send', { to: 'bob' }, { effect: 'unsafe' })
+      .stepDone(1, 'm1', 1)
+      .confirmation('i1', 'a', { to: 'bob' })
+      .parks()
+      .resolved('i1', 'confirmed', { input: { to: 'eve' } })
+      .unparks()
+      .starts('a', { to: 'eve' })
+      .returns('a', 'sent')
+
+    const [said] = promptOf(foldRun(journal.events))
+    assert.deepEqual(said?.role === 'assistant' ? said.toolCalls?.[0]?.input : undefined, { to: 'eve' })
+  })
+
+  it('that asked in words are followed by the reply, or by the word that nobody replied', () => {
+    const asking = () =>
+      new JournalBuilder()
+        .accepted('now')
+        .running()
+        .answers(1, 'm1', 'Which one?')
+        .add('input.required', { interactionId: 'q', number: 1, kind: 'question', prompt: 'Which one?' })
+        .parks()
+    const after = (journal: JournalBuilder) => promptOf(foldRun(journal.events)).map((one) => [one.role, one.content])
+
+    assert.deepEqual(after(asking()), [['assistant', 'Which one?']])
+    assert.deepEqual(after(asking().resolved('q', 'replied', { response: 'the first' })).at(-1), ['user', 'the first'])
+    assert.deepEqual(after(asking().resolved('q', 'replied', { response: { n: 1 } })).at(-1), ['user', '{"n":1}'])
+    assert.match(after(asking().resolved('q', 'auto_decided')).at(-1)?.[1] as string, /^Nobody replied/)
+  })
+
+  it('without text and calls are left out', () => {
+    assert.deepEqual(promptOf(stateWith([{ text: '', outputs: [] }])), [])
+    assert.deepEqual(promptOf(stateWith([{ text: 'Hm.', outputs: [] }])), [{ role: 'assistant', content: 'Hm.' }])
+  })
+})
+
+describe('the estimate of tokens', () => {
+  it('is one for four letters, rounded up, and one for each character of a script without spaces', () => {
+    assert.deepEqual(
+      ['', 'a', 'abcd', 'abcde', '对话', '对话a', '\u2e7f', '\u2e80'].map(estimateTokens),
+      [0, 1, 1, 2, 2, 3, 1, 1],
+    )
+    assert.equal(estimateTokens('\u2e7f'.repeat(8)), 2)
+    assert.equal(estimateTokens('\u2e80'.repeat(8)), 8)
+  })
+
+  it('leaves room for exactly what fits', () => {
+    const history = [row({ content: 'a'.repeat(40) }), row({ role: 'assistant', content: 'b'.repeat(40) })]
+    const needed = 3 * (4 + 10)
+    const count = (maxTokens: number) =>
+      buildPrompt({
+        definition: agentWith(maxTokens),
+        history,
+        input: 'c'.repeat(40),
+        context: undefined,
+        rules: ['Be kind.'],
+        state: stateWith([]),
+      }).map(({ role }) => role)
+
+    assert.deepEqual(count(needed), ['system', 'system', 'user', 'assistant', 'user'])
+    assert.deepEqual(count(needed - 1), ['system', 'system', 'user'])
+  })
+})

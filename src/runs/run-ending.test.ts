@@ -133,4 +133,48 @@ describe('ending a run', () => {
     assert.deepEqual([cancelled?.by, cancelled?.reason], ['ada', 'enough'])
     assert.deepEqual(end(prefix, failure).state.ended?.error, { code: 'internal_error', message: 'It broke.' })
   })
+
+  it('as succeeded names the last finished message, or the output that it is given', () => {
+    const answered = scenarios.find(({ name }) => name === 'one tool')?.events ?? []
+    const open = answered.slice(0, answered.findLastIndex(({ type }) => type === 'step.done') + 1)
+    const last = foldRun(open).steps.at(-1)
+    const endedAs = (events: readonly RunEvent[], ending: Ending) =>
+      endingEvents(foldRun(events), ending, ids).at(-1)?.data
+
+    assert.deepEqual(endedAs(open, { status: 'succeeded' }), {
+      status: 'succeeded',
+      output: last?.text,
+      messageId: last?.messageId,
+    })
+    assert.deepEqual(endedAs(open, { status: 'succeeded', output: 'mine' }), {
+      status: 'succeeded',
+      output: 'mine',
+      messageId: last?.messageId,
+    })
+    assert.deepEqual(endedAs(answered.slice(0, 2), { status: 'succeeded' }), { status: 'succeeded', output: '' })
+  })
+
+  it('says why the state changed: a deadline of its own only where it is given', () => {
+    const triggerOf = (ending: Ending) =>
+      endingEvents(foldRun((moments[0] ?? assert.fail()).prefix), ending, ids).flatMap((event) =>
+        event.type === 'run.state' ? [event.data.trigger] : [],
+      )
+
+    assert.deepEqual(triggerOf({ ...failure, trigger: 'upload.expired' }), ['upload.expired'])
+    assert.deepEqual(triggerOf(failure), ['restart.reconcile_failed'])
+    assert.deepEqual(triggerOf(cancel), ['run.canceled'])
+  })
+
+  it('tells a call that was cancelled from one that may have happened, in words and in code', () => {
+    for (const { name, prefix } of moments) {
+      const { written } = end(prefix, cancel)
+      for (const event of written) {
+        if (event.type !== 'tool.done') continue
+        const unknown = event.data.outcome === 'unknown'
+        assert.equal(event.data.error?.code, unknown ? 'tool_outcome_unknown' : 'tool_cancelled', name)
+        assert.equal(event.data.summary.includes('may have happened'), unknown, name)
+        assert.equal(event.data.truncated, false)
+      }
+    }
+  })
 })
