@@ -15,6 +15,16 @@ const refused = (yaml: string) => {
   return 'accepted'
 }
 
+test('a description with a colon is text, as published skills write it', () => {
+  const { fields } = readFrontMatter(
+    '---\nname: tea\ndescription: Use when: the user asks: “tea?” # now\n---\n',
+    'SKILL.md',
+  )
+
+  assert.equal(fields.get('description'), 'Use when: the user asks: “tea?” # now')
+  assert.equal(fields.get('name'), 'tea')
+})
+
 test('a description may be written in every way that YAML has for text', () => {
   assert.equal(fieldOf('description: >-\n  Runs an\n  errand.'), 'Runs an errand.')
   assert.equal(fieldOf('description: |\n  Runs an\n  errand.\n'), 'Runs an\nerrand.')
@@ -34,7 +44,7 @@ test('the text after the block is kept as it is, also with Windows line ends, a 
 
 test('what is wrong is said with the name of the file, and the line where there is one', () => {
   assert.match(refused('name: [a'), /^SKILL\.md: the front matter is not valid YAML: .* \(line \d\)$/)
-  assert.match(refused('name: a\ndescription: Use when: asked'), /^SKILL\.md: .*not valid YAML.*\(line 3\)$/)
+  assert.match(refused('name: a\ndescription: @asked'), /^SKILL\.md: .*not valid YAML.*\(line 3\)$/)
   assert.match(refused('- a\n- b'), /^SKILL\.md: .*no "key: value" lines/)
   assert.match(refused('name: a\nname: b'), /^SKILL\.md: .*the key "name" twice/)
   assert.throws(() => readFrontMatter('name: a', 'SKILL.md'), { message: /^SKILL\.md does not begin with/ })

@@ -31,7 +31,22 @@ export function readFrontMatter(source: string, file: string): FrontMatter {
         : `${file} does not begin with a front matter (---, name, description, ---)`,
     )
   }
-  return { fields: fieldsOf(match[1] ?? '', file), text: source.slice(match[0].length) }
+  return { fields: fieldsOf(quotePlainColons(match[1] ?? ''), file), text: source.slice(match[0].length) }
+}
+
+/**
+ * `description: Use when: …` is not YAML, and is what many published skills say. A value on one line that begins with a
+ * letter or digit is text, so its colons are quoted; everything else is left to the parser.
+ */
+function quotePlainColons(yaml: string): string {
+  return yaml
+    .split('\n')
+    .map((line) => {
+      const match = /^([A-Za-z_][\w-]*):[ \t]+([\p{L}\p{N}].*?)\r?$/u.exec(line)
+      const [, key, value = ''] = match ?? []
+      return key !== undefined && /:\s/.test(value) ? `${key}: ${JSON.stringify(value.trimEnd())}` : line
+    })
+    .join('\n')
 }
 
 function fieldsOf(yaml: string, file: string): ReadonlyMap<string, unknown> {

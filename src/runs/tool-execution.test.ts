@@ -20,6 +20,7 @@ type Setup = {
   clock?: ManualClock
   signal?: AbortSignal
   putBlob?: (id: string, body: string) => Promise<void>
+  progress?: (message: string) => void
 }
 
 async function execute({
@@ -29,6 +30,7 @@ async function execute({
   clock = manualClock(),
   signal = new AbortController().signal,
   putBlob,
+  progress = () => {},
 }: Setup): Promise<EventData<'tool.done'>> {
   const tool: Tool = {
     name: 'work',
@@ -53,7 +55,7 @@ async function execute({
       conversationId: null,
       idempotencyKey: 'key-1',
       signal,
-      progress: () => {},
+      progress,
       putBlob: putBlob ?? (() => Promise.resolve()),
     },
   )
@@ -93,6 +95,20 @@ describe('running a tool', () => {
       [seen?.owner, seen?.runId, seen?.callId, seen?.idempotencyKey],
       ['ada', 'run-1', 'call-1', 'key-1'],
     )
+  })
+
+  it('shows a bounded number of lines of progress, and says that there were more', async () => {
+    const shown: string[] = []
+    await execute({
+      progress: (message) => shown.push(message),
+      run: (input, context) => {
+        for (let line = 1; line <= 5000; line += 1) context.progress(`line ${line}`)
+        return says({})(input, context)
+      },
+    })
+
+    assert.equal(shown.length, 2000)
+    assert.deepEqual(shown.slice(-2), ['line 1999', 'More progress of this call is not shown.'])
   })
 
   it('that throws gives an outcome, not an exception, however it throws', async () => {

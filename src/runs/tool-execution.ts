@@ -26,6 +26,8 @@ export type ExecutionParts = {
 type Done = EventData<'tool.done'>
 
 const summaryCharsMax = 500
+/** Each is an event that every reader gets. A command that prints more than this is read in its output. */
+const progressMax = 2000
 /** A journal event holds at most 1 MiB; larger outputs are kept beside it. */
 const inlineCharsMax = 256 * 1024
 
@@ -75,7 +77,7 @@ async function withinLimits(tool: Tool, input: JsonValue, call: CallState, parts
     idempotencyKey: parts.idempotencyKey,
     signal: limit.signal,
     now: () => parts.clock.now(),
-    progress: parts.progress,
+    progress: boundedProgress(parts.progress),
     ...(parts.workspace === undefined ? {} : { workspace: parts.workspace }),
   }
   let forget = () => {}
@@ -97,6 +99,15 @@ async function withinLimits(tool: Tool, input: JsonValue, call: CallState, parts
     })
   } finally {
     forget()
+  }
+}
+
+function boundedProgress(progress: ExecutionParts['progress']): ExecutionParts['progress'] {
+  let count = 0
+  return (message) => {
+    count += 1
+    if (count < progressMax) progress(message)
+    else if (count === progressMax) progress('More progress of this call is not shown.')
   }
 }
 
