@@ -136,7 +136,8 @@ function addUsage(trace: Trace, { usage }: EventData<'step.done'>, timestamp: st
 function endTrace(fold: TraceFold, ended: EventData<'run.ended'>, at: number): void {
   const { trace } = fold
   trace.completed_at = isoTime(at)
-  trace.total_duration_ms = Math.max(0, at - fold.acceptedAt)
+  // Without its first row nobody knows here when the run began.
+  if (trace.created_at !== null) trace.total_duration_ms = Math.max(0, at - fold.acceptedAt)
   switch (ended.status) {
     case 'succeeded':
       trace.status = 'completed'

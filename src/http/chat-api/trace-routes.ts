@@ -4,6 +4,8 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { AppError } from '../../errors/app-error.ts'
+import type { Trace } from '../../dialects/chunks/trace.ts'
+import { isoTime } from '../../kit/clock.ts'
 import { shownConversationIdOrNull } from '../../kit/conversation-id.ts'
 import { conversationFilter, ownConversation } from '../../runs/conversation-names.ts'
 import type { RunRow } from '../../stores/store.ts'
@@ -167,7 +169,33 @@ export function traceRoutes(server: Server, services: Services): void {
     const { after } = request.query
     const { trace, more, last } = await readTrace(store, run.id, { undecided, after })
     if (more) linkNext(request, reply, { after: last })
-    return { success: true, trace }
+    return { success: true, trace: withRow(trace, run, undecided) }
+  }
+}
+
+const statusOfRow: Readonly<Partial<Record<RunRow['status'], Trace['status']>>> = {
+  succeeded: 'completed',
+  failed: 'error',
+  canceled: 'cancelled',
+}
+
+/** What the first and the last event would have told, if one of them can no longer be read: the run's row knows it too. */
+function withRow(trace: Trace, run: RunRow, undecided: boolean): Trace {
+  const { endedAt } = run
+  const startLost = trace.created_at === null
+  const endLost = endedAt !== null && trace.completed_at === null
+  if (!startLost && !endLost) return trace
+  const failed = run.error ?? { code: 'internal_error', message: 'The run failed.' }
+  return {
+    ...trace,
+    conversation_id: trace.conversation_id ?? shownConversationIdOrNull(run.conversationId),
+    pipeline_name: trace.pipeline_name ?? run.agentId,
+    started_at: trace.started_at ?? isoTime(run.createdAt),
+    created_at: trace.created_at ?? isoTime(run.createdAt),
+    completed_at: endedAt === null ? null : isoTime(endedAt),
+    status: statusOfRow[run.status] ?? trace.status,
+    total_duration_ms: endedAt === null || undecided ? null : Math.max(0, endedAt - run.createdAt),
+    error: run.status === 'failed' ? { code: failed.code, message: failed.message } : null,
   }
 }
 

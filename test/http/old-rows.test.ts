@@ -1,0 +1,77 @@
+// Runs of which a stored row can no longer be read: damage on disk, an old version, a
+// foreign tool. The row is skipped and counted; every route tells the rest.
+
+import assert from 'node:assert/strict'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { after, before, test } from 'node:test'
+import { endOf, type House, runIdOf, says, someone, startHouse } from '../support/house.ts'
+import { openStream } from '../support/sse.ts'
+
+let house: House
+
+before(async () => {
+  house = await startHouse()
+})
+after(() => house.close())
+
+/** Makes one stored event of a run unreadable. */
+function damage(dataDir: string, runId: string, line: (lines: string[]) => number): void {
+  const db = new DatabaseSync(join(dataDir, 'polylog.db'))
+  const row = db.prepare('SELECT position, body FROM journal WHERE run_id = ? ORDER BY first_seq').get(runId)
+  const lines = String(row?.body).split('\n')
+  lines[line(lines)] = '{"seq":1,"type":"run.accepted","data":{"from":"an older version"}}'
+  db.prepare('UPDATE journal SET body = ? WHERE position = ?').run(lines.join('\n'), Number(row?.position))
+  db.close()
+}
+
+test('a run with a damaged row, its first or its last, is read by every route, and none answers 500', async () => {
+  const user = someone()
+  const runs: { id: string; conversationId: string; lost: 'first' | 'last' }[] = []
+  for (const lost of ['first', 'last'] as const) {
+    const marker = `${lost} ${user}`
+    await house.provider.script([says('All is well.')], marker)
+    const conversationId = `${lost}-${user}`
+    const stream = await house.chat(user, { input: marker, conversationId })
+    await stream.ended()
+    assert.equal(endOf(stream.frames).status, 'succeeded')
+    runs.push({ id: runIdOf(stream), conversationId, lost })
+  }
+  await house.polylog.stop()
+  for (const { id, lost } of runs)
+    damage(house.polylog.dataDir, id, (lines) => (lost === 'first' ? 0 : lines.length - 1))
+  house = await house.restart()
+
+  for (const { id, conversationId, lost } of runs) {
+    for (const path of [
+      `/v1/agent/runs/${id}`,
+      '/v1/agent/runs',
+      `/v1/agent/runs/${id}/timeline`,
+      `/v1/agent/runs/${id}/invariants`,
+      `/v1/conversations/${conversationId}`,
+      `/v1/conversations/${conversationId}/messages`,
+      `/v1/agent/messages?conversationId=${conversationId}`,
+      `/api/trace/${id}?client_id=${user}`,
+    ]) {
+      const answer = await house.call('GET', path, { user })
+      assert.equal(answer.status, 200, `${lost} ${path}: ${answer.text}`)
+    }
+    const { trace } = (await house.call('GET', `/api/trace/${id}?client_id=${user}`, { user })).body
+    assert.ok(JSON.stringify(trace.events).includes('All is well.'))
+    assert.deepEqual([trace.status, trace.conversation_id, trace.error], ['completed', conversationId, null])
+    assert.equal(trace.total_duration_ms, Date.parse(trace.completed_at) - Date.parse(trace.started_at))
+    const { skipped } = (await house.call('GET', `/v1/agent/runs/${id}/timeline`, { user })).body
+    assert.equal(skipped, 1)
+    for (const format of ['sse', 'vercel-ai']) {
+      const url = `${house.polylog.baseUrl}/v1/agent/runs/${id}/stream?format=${format}&userId=${user}`
+      const stream = await openStream(url)
+      await stream.ended()
+      assert.ok(stream.text().includes('All is well.'), `${lost} ${format}`)
+    }
+    // The conversation goes on.
+    const next = `next in ${lost} ${user}`
+    await house.provider.script([says('Still here.')], next)
+    const frames = await house.chatToEnd(user, { input: next, conversationId })
+    assert.equal(endOf(frames).status, 'succeeded')
+  }
+})
