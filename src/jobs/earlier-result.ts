@@ -2,10 +2,10 @@
 // into the new job, so that each job keeps its own result for as long as it exists.
 
 import type { EventData } from '../journal/event.ts'
+import { readRunState } from '../journal/event-pages.ts'
 import { artifactBlob } from '../runs/job-files.ts'
 import type { Store } from '../stores/store.ts'
 import { artifactsOf } from './job-artifacts.ts'
-import { readState } from './job-state.ts'
 
 type Reused = NonNullable<EventData<'run.prepared'>['reused']>
 
@@ -24,7 +24,7 @@ export async function findEarlierResult(
 ): Promise<{ reused: Reused; blobs: { id: string; body: string }[] } | undefined> {
   const runId = await store.findCached(owner, cacheKey)
   if (runId === undefined) return undefined
-  const state = await readState(store, { id: runId })
+  const state = await readRunState(store, runId)
   const output = state.ended?.output
   if (state.ended?.status !== 'succeeded' || output === undefined || output.length > outputCharsMax) return undefined
   const artifacts = artifactsOf(state)

@@ -5,8 +5,8 @@
 // would block its conversation.
 
 import { AppError, toAppError } from '../errors/app-error.ts'
-import type { RunEvent } from '../journal/event.ts'
-import { foldRun, newRunState, type RunState } from '../journal/run-state.ts'
+import { readRunState } from '../journal/event-pages.ts'
+import { newRunState, type RunState } from '../journal/run-state.ts'
 import { workingOn } from '../kit/activity.ts'
 import type { CancelRequest, RunRow } from '../stores/store.ts'
 import { endingEvents } from './run-ending.ts'
@@ -17,7 +17,6 @@ import { RunWriter } from './run-writer.ts'
 /** After a store failure a run is taken up again in place; the first wait, doubled up to half a minute. */
 const retryMs = 500
 const retryMaxMs = 30_000
-const eventsAPage = 1000
 
 export class RunDriver {
   readonly runId: string
@@ -133,7 +132,7 @@ export class RunDriver {
 
   /** The claimed run as it is stored; undefined if it is no longer ours. Throws when the store does. */
   private async load(): Promise<RunState | undefined> {
-    const state = await this.readState()
+    const state = await readRunState(this.parts.store, this.runId)
     // Last, since a cancel may have been recorded meanwhile; from here on the loop is known and hears of it.
     if (!(await this.stillOurs())) return undefined
     // The row was written with the events. If an event can no longer be read, the row knows better where the run stands.
@@ -148,21 +147,6 @@ export class RunDriver {
       return false
     this.claimed = row
     return true
-  }
-
-  private async readState(): Promise<RunState> {
-    const events: RunEvent[] = []
-    let after = 0
-    for (;;) {
-      const page = await this.parts.store.readEvents(this.runId, after, eventsAPage)
-      events.push(...page.events)
-      after = page.nextAfter
-      if (page.atHead) break
-    }
-    const state = foldRun(events)
-    // Dirty rows at the very end would otherwise be numbered again.
-    state.lastSeq = after
-    return state
   }
 
   /**

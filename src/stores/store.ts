@@ -13,6 +13,7 @@
 // is not listed becomes `store_unavailable`, or `store_damaged` if the file is corrupt.
 
 import type { JsonValue, RunEvent, RunStatus } from '../journal/event.ts'
+import type { EventReader } from '../journal/event-pages.ts'
 import type { ErrorValue } from '../errors/app-error.ts'
 
 export type RunRow = {
@@ -234,16 +235,6 @@ export type RunWrite = {
 /** One page of a list. `more`: there are rows beyond it, left out because of the limit or because the page has enough text. */
 export type RowPage<Row> = { rows: Row[]; more: boolean }
 
-export type EventPage = {
-  events: RunEvent[]
-  /** Stored rows in this page that no longer parse or fit; they are left out of `events`. */
-  skipped: number
-  /** The seq to go on after; also moves past skipped rows. */
-  nextAfter: number
-  /** Nothing was stored after `nextAfter` when this page was read. */
-  atHead: boolean
-}
-
 export type ClaimRequest = {
   node: string
   /** What `wakeAt` is compared with. */
@@ -349,7 +340,7 @@ export type TodoItem = {
 
 export type NoteRow = { id: string; owner: string; text: string; createdAt: number }
 
-export interface Store {
+export interface Store extends EventReader {
   // Runs
   accept(input: AcceptInput): Promise<AcceptResult>
   /** Several accepts in their order, all or none; a later one may join the turn of an earlier one. */
@@ -382,8 +373,6 @@ export interface Store {
   findIdempotent(owner: string, route: string, key: string): Promise<{ runId: string; fingerprint: string } | undefined>
   /** The newest run of the owner that succeeded under this cache key. */
   findCached(owner: string, cacheKey: string): Promise<string | undefined>
-  /** Events after `afterSeq`, at most `limit` and at most about 1 MiB of them (always at least one where there is one). */
-  readEvents(runId: string, afterSeq: number, limit: number): Promise<EventPage>
   /** The earliest `wakeAt` of a parked or held run. */
   nextWakeAt(): Promise<number | null>
   countRuns(): Promise<Partial<Record<RunStatus, number>>>

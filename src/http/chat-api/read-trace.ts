@@ -4,7 +4,7 @@
 import { addToTrace, openTrace, type Trace, type TraceEvent } from '../../dialects/chunks/trace.ts'
 import { withoutIdentity } from '../../dialects/undecided-arm.ts'
 import type { Store } from '../../stores/store.ts'
-import { eventPages } from '../event-pages.ts'
+import { eventPages } from '../../journal/event-pages.ts'
 import { PageWindow } from '../page-window.ts'
 
 /** As many as entries of a timeline. */

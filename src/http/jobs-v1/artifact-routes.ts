@@ -3,7 +3,7 @@
 import { z } from 'zod'
 import { AppError } from '../../errors/app-error.ts'
 import { artifactsOf } from '../../jobs/job-artifacts.ts'
-import { readState } from '../../jobs/job-state.ts'
+import { readRunState } from '../../journal/event-pages.ts'
 import { writeZip } from '../../kit/zip-writer.ts'
 import { artifactBlob } from '../../runs/job-files.ts'
 import { isTerminal } from '../../journal/event.ts'
@@ -20,7 +20,7 @@ export function artifactRoutes(server: Server, { store }: Services, prefix: stri
   const resultOf = async (run: RunRow) => {
     if (!isTerminal(run.status))
       throw new AppError('job_result_not_found', `The job has no result yet: it is ${run.status}.`)
-    return toResult(run, await readState(store, run))
+    return toResult(run, await readRunState(store, run.id))
   }
   // Text and archives go out as they are: only errors have a schema on those routes.
   const textOf = async (run: RunRow, path: string) =>
@@ -56,7 +56,7 @@ export function artifactRoutes(server: Server, { store }: Services, prefix: stri
     },
     async (request) => {
       const run = await runOf(request)
-      return { request_id: run.id, artifacts: artifactsOf(await readState(store, run)) }
+      return { request_id: run.id, artifacts: artifactsOf(await readRunState(store, run.id)) }
     },
   )
 

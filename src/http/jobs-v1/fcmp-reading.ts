@@ -9,7 +9,7 @@ import { AppError } from '../../errors/app-error.ts'
 import { checkInvariants, type Verdict } from '../../journal/check-invariants.ts'
 import type { RunEvent } from '../../journal/event.ts'
 import type { RunRow, Store } from '../../stores/store.ts'
-import { eventPages } from '../event-pages.ts'
+import { eventPages } from '../../journal/event-pages.ts'
 import { PageWindow } from '../page-window.ts'
 
 type Reader = Pick<Store, 'readEvents'>

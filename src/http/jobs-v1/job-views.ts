@@ -6,7 +6,7 @@ import { type JsonValue, type RunSpec, type RunStatus, isTerminal } from '../../
 import type { RunState } from '../../journal/run-state.ts'
 import { isoTime } from '../../kit/clock.ts'
 import { artifactsOf } from '../../jobs/job-artifacts.ts'
-import { readState } from '../../jobs/job-state.ts'
+import { readRunState } from '../../journal/event-pages.ts'
 import { outputData, repairLevelOf } from '../../runs/output-check.ts'
 import type { InteractionRow, RunRow, Store } from '../../stores/store.ts'
 import type { ToolRegistry } from '../../tools/tool.ts'
@@ -192,5 +192,5 @@ export function toResult(run: RunRow, state: RunState): z.infer<typeof resultVie
 }
 
 export async function endedState(store: Pick<Store, 'readEvents'>, run: RunRow): Promise<RunState | undefined> {
-  return isTerminal(run.status) ? await readState(store, run) : undefined
+  return isTerminal(run.status) ? await readRunState(store, run.id) : undefined
 }

@@ -5,7 +5,7 @@
 import type { DatabaseSync } from 'node:sqlite'
 import type { RunEvent } from '../../journal/event.ts'
 import { decodeEvent } from '../../journal/event-codec.ts'
-import type { EventPage } from '../store.ts'
+import type { EventPage } from '../../journal/event-pages.ts'
 import type { JournalTails } from './journal-tails.ts'
 
 /** In UTF-16 units, which is near enough to bytes. */
