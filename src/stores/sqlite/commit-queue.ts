@@ -6,7 +6,6 @@
 // A durable command goes as soon as the writer is free. Deltas wait until
 // `gatherMs` after the last batch went, so that those of many runs share a commit.
 
-import { extname } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import { AppError } from '../../errors/app-error.ts'
 import type { Clock, Timer } from '../../kit/clock.ts'
@@ -45,9 +44,10 @@ export type QueueOptions = {
 }
 
 export function startWriter(file: string): Worker {
-  // The same ending as this file: the published package holds JavaScript.
-  const code = new URL(`./writer-worker${extname(import.meta.url)}`, import.meta.url)
-  return new Worker(code, { workerData: { file }, name: 'polylog-sqlite-writer' })
+  return new Worker(new URL('./writer-worker.ts', import.meta.url), {
+    workerData: { file },
+    name: 'polylog-sqlite-writer',
+  })
 }
 
 export class CommitQueue {

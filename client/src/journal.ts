@@ -1,0 +1,243 @@
+// The journal of a run: one list of events, numbered 1, 2, 3… without a gap. Everything that a wire shows
+// is made from this list. Plain types, with no dependency; a test of the server compares them with the
+// schemas that it checks its events against.
+
+import type { JsonValue } from './json.ts'
+
+export type RunStatus = 'queued' | 'running' | 'waiting_user' | 'succeeded' | 'failed' | 'canceled'
+
+/** How a tool call ended. `failed`: the tool answered no. `threw`: an exception. `unknown`: it may have happened. */
+export type ToolOutcome = 'succeeded' | 'failed' | 'threw' | 'denied' | 'cancelled' | 'unknown'
+
+/** What it means to run a tool a second time. */
+export type ToolEffect = 'read' | 'idempotent' | 'unsafe'
+
+export type ErrorValue = {
+  /** Stable; the table is docs/errors.md of the server. */
+  code: string
+  message: string
+  retryable?: boolean
+  details?: Record<string, unknown>
+}
+
+export type Usage = { inputTokens?: number; outputTokens?: number; reasoningTokens?: number }
+
+/** A file of a job or of a skill. `size` is in bytes. */
+export type StoredFile = { path: string; size: number }
+
+/** What a job was asked to do. */
+export type JobSpec = {
+  source: 'installed' | 'temp_upload'
+  mode: 'auto' | 'interactive'
+  /** False: after `replyTimeoutMs` without a reply the agent goes on alone. */
+  requireReply: boolean
+  replyTimeoutMs: number
+  input: Record<string, JsonValue>
+  parameter: Record<string, JsonValue>
+  /** As the caller sent them. */
+  options: Record<string, JsonValue>
+  /** The job waits for an upload until then (epoch ms). */
+  uploadUntil?: number
+  /** Equal requests have equal keys. Absent if the result may not be given to another request. */
+  cacheKey?: string
+}
+
+export type SkillSpec = {
+  id: string
+  name: string
+  version?: string
+  /** The instructions of SKILL.md. */
+  text: string
+  /** JSON Schema of the final answer; absent: any text. */
+  outputSchema?: Record<string, JsonValue>
+  /** Further files of its package, which the model may read. */
+  files?: (StoredFile & { sha256: string })[]
+}
+
+/** Everything that is needed to execute the run; fixed at acceptance. */
+export type RunSpec = {
+  agentId: string
+  engine: string
+  /** `provider/model`. */
+  model: string
+  temperature?: number
+  maxTokens?: number
+  /** The context that the caller sent. */
+  context?: Record<string, unknown>
+  /** What the caller tells the model about how to answer. */
+  instructions?: string
+  /** Names of the tools that the run may use; absent: all that its agent allows. */
+  tools?: string[]
+  onDisconnect?: 'continue' | 'cancel'
+  /** The named set that the settings above came from. */
+  configName?: string
+  /** Replaces the instructions of the agent. */
+  systemPrompt?: string
+  /** `shadow`: the second answer to a question. Its messages are superseded until the vote makes them active. */
+  variant?: 'shadow'
+  /** Written by older versions for arms of a comparison. */
+  blind?: boolean
+  /** When the client sent the question, by its own clock (epoch ms). */
+  sentAt?: number
+  /** The run that answers the same question, if the client sent it twice to compare the answers. */
+  secondOf?: string
+  /** The messages that this run replaces when it succeeds. */
+  supersedes?: string[]
+  job?: JobSpec
+  /** The skill that a job runs. If it is uploaded, `run.prepared` brings it. */
+  skill?: SkillSpec
+  /** The directory that the run may work in, relative to the configured workspace. `ask`: only tools that read. */
+  workspace?: { dir: string; mode: 'edit' | 'ask' }
+  /** `refuse`: a call that needs consent is answered as not allowed. Absent: the run waits for a person. */
+  consent?: 'refuse'
+}
+
+/** The `data` of each event, by its `type`. */
+export type EventBodies = {
+  'run.accepted': {
+    owner: string
+    /** The API family that accepted the run. */
+    family: string
+    conversationId: string | null
+    /** True if the conversation was created together with this run. */
+    newConversation?: boolean
+    sessionId?: string
+    /** The user message of this run; null for runs without one. */
+    userMessageId: string | null
+    input: string
+    /** True if the model goes on from the tool results that the history ends with; `input` is empty. */
+    continuesHistory?: boolean
+    spec: RunSpec
+  }
+  /** An upload brought what an accepted run was waiting for. The run can start from here on. */
+  'run.prepared': {
+    /** Replaces the input of `run.accepted`. */
+    input: string
+    skill?: SkillSpec
+    files: StoredFile[]
+    cacheKey?: string
+    /** The result of an equal earlier request; no model is asked. */
+    reused?: { runId: string; output: string; artifacts: StoredFile[] }
+  }
+  'run.state': {
+    from: RunStatus
+    to: RunStatus
+    trigger: string
+    /** When a run is parked: how long it worked since it became running. */
+    activeMs?: number
+  }
+  /** The model is about to be asked. `messageId` is the message that its text will belong to. */
+  'step.started': { step: number; messageId: string; model: string }
+  'text.delta': { messageId: string; text: string }
+  'reasoning.delta': { reasoningId: string; text: string }
+  'message.done': {
+    messageId: string
+    role: 'assistant' | 'user' | 'system' | 'tool'
+    text: string
+    step: number
+    /** `superseded`: after a restart the model said something else. `abandoned`: the run ended in mid-sentence. */
+    state: 'active' | 'superseded' | 'abandoned'
+  }
+  /** The answer of the model to one request is complete, with its tool calls. */
+  'step.done': {
+    step: number
+    messageId: string
+    finishReason: string
+    /** How many. */
+    toolCalls: number
+    usage?: Usage
+    durationMs: number
+  }
+  'tool.called': {
+    callId: string
+    name: string
+    step: number
+    index: number
+    input: JsonValue
+    /** A sentence for people: what this call is about to do. */
+    note: string
+    effect: ToolEffect
+    /** `built-in`, or `mcp:` and the name of the server. */
+    source?: string
+    /** The raw text, if the arguments of the model were not valid JSON. */
+    invalidInput?: string
+  }
+  'tool.started': {
+    callId: string
+    /** The arguments that are really used: a person may have edited them. */
+    input: JsonValue
+    /** Stays the same over retries of an idempotent call. */
+    idempotencyKey: string
+  }
+  'tool.progress': { callId: string; message: string }
+  'tool.done': {
+    callId: string
+    /** The message with role `tool` that holds the result. */
+    messageId: string
+    outcome: ToolOutcome
+    output?: JsonValue
+    /** One line for people. */
+    summary: string
+    error?: ErrorValue
+    durationMs: number
+    /** Length of the whole output as text. */
+    fullLength: number
+    /** True if `output` is cut; the whole is stored under `outputRef`. */
+    truncated: boolean
+    outputRef?: string
+    modified?: boolean
+    paths?: string[]
+  }
+  'input.required': {
+    interactionId: string
+    /** 1, 2, 3… within the run. */
+    number: number
+    kind: 'confirmation' | 'question' | 'client_tool'
+    prompt: string
+    callId?: string
+    /** `unknown`: the call may have happened already; confirming runs it again. */
+    outcome?: 'unknown'
+    input?: JsonValue
+    /** For questions: choose_one, confirm, fill_fields, open_text, risk_ack. */
+    style?: string
+    options?: JsonValue[]
+    fields?: string[]
+    /** Epoch ms. */
+    deadlineAt?: number
+    /** `expire`: the call is closed. `auto_decide`: the agent goes on alone. */
+    atDeadline?: 'expire' | 'auto_decide'
+  }
+  'input.resolved': {
+    interactionId: string
+    number: number
+    resolution: 'confirmed' | 'rejected' | 'replied' | 'auto_decided' | 'expired' | 'closed'
+    by: string
+    /** The arguments to run with, if a person edited them while confirming. */
+    input?: JsonValue
+    response?: JsonValue
+    reason?: string
+  }
+  /** The final answer does not fit the output schema of the run. The model is asked once more, with these errors. */
+  'output.rejected': { step: number; messageId: string; errors: string[] }
+  'context.patch': { layer: 'global' | 'session' | 'request'; patch: Record<string, JsonValue> }
+  diagnostic: { code: string; message: string; details?: Record<string, JsonValue> }
+  /** The last event of every run. */
+  'run.ended': {
+    status: 'succeeded' | 'failed' | 'canceled'
+    error?: ErrorValue
+    /** Absent on success if the answer is long: then it is the text of `messageId`. */
+    output?: string
+    messageId?: string
+    by?: string
+    reason?: string
+  }
+}
+
+export type EventType = keyof EventBodies
+
+/** One event of the journal. `at` is in epoch ms; `attempt` grows each time the run is taken up. */
+export type RunEvent = {
+  [Type in EventType]: { seq: number; at: number; attempt: number; type: Type; data: EventBodies[Type] }
+}[EventType]
+
+export type EventOf<Type extends EventType> = Extract<RunEvent, { type: Type }>

@@ -1,0 +1,76 @@
+// `npm run build`: what the published packages hold. The server becomes JavaScript in dist/, with the same
+// folders as src/, so that paths relative to a file are the same in both; the client becomes declaration
+// files and JavaScript in client/dist/. A clone needs none of it: Node runs the TypeScript as it is.
+//
+// An argument names one of the two (`server`, `client`). A second one is the folder to write to.
+
+import { spawnSync } from 'node:child_process'
+import { copyFileSync, existsSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
+
+const root = join(import.meta.dirname, '..')
+
+/** Files that the server reads at run time and that the compiler does not copy: it copies the JSON that is imported. */
+const assets = ['stores/sqlite/migrations/*.sql']
+
+const [only, folder] = process.argv.slice(2)
+if (only !== undefined && only !== 'server' && only !== 'client') {
+  throw new Error(`There is no package ${only}: name server or client, or nothing for both.`)
+}
+if (only !== 'client') buildServer(resolve(folder ?? join(root, 'dist')))
+if (only !== 'server') buildClient(resolve(folder ?? join(root, 'client/dist')))
+
+function buildServer(out: string): void {
+  compile('tsconfig.build.json', out)
+  for (const file of globSync('**/*.js', { cwd: out })) {
+    const path = join(out, file)
+    writeFileSync(path, withBuiltWorkers(readFileSync(path, 'utf8')))
+  }
+  for (const file of globSync(assets, { cwd: join(root, 'src') })) {
+    mkdirSync(dirname(join(out, file)), { recursive: true })
+    copyFileSync(join(root, 'src', file), join(out, file))
+  }
+  refuseMissingFiles(out)
+}
+
+function buildClient(out: string): void {
+  compile('client/tsconfig.build.json', out)
+  for (const file of globSync('**/*.d.ts', { cwd: out })) {
+    const path = join(out, file)
+    // The compiler rewrites the paths of imports in JavaScript and leaves those in declarations alone.
+    writeFileSync(path, readFileSync(path, 'utf8').replace(/(from '\.[^']*)\.ts'/g, "$1.js'"))
+  }
+}
+
+function compile(project: string, out: string): void {
+  rmSync(out, { recursive: true, force: true })
+  const compiler = join(root, 'node_modules/typescript-native/bin/tsc')
+  const { status } = spawnSync(process.execPath, [compiler, '-p', join(root, project), '--outDir', out], {
+    stdio: ['ignore', 2, 2],
+  })
+  if (status !== 0) process.exit(1)
+}
+
+/** The compiler rewrites the paths of imports; the file of a worker thread is named by a URL. */
+function withBuiltWorkers(code: string): string {
+  return code.replace(/(new URL\('\.[^']*)\.ts(', import\.meta\.url\))/g, '$1.js$2')
+}
+
+/** Every file that built code names by a relative path has to be there. Found here, and not at somebody's first request. */
+function refuseMissingFiles(out: string): void {
+  const named = /(?:\bfrom |\bimport |\bimport\(|new URL\()'(\.{1,2}\/[^']*)'/g
+  const missing: string[] = []
+  for (const file of globSync('**/*.js', { cwd: out })) {
+    for (const [, path = ''] of readFileSync(join(out, file), 'utf8').matchAll(named)) {
+      // Paths that leave dist/ name package.json, agents/ and skills/ of the package.
+      const target = resolve(dirname(join(out, file)), path)
+      const inside = target.startsWith(out)
+      if (inside ? !existsSync(target) : !existsSync(resolve(root, 'dist', dirname(file), path))) {
+        missing.push(`${file} names ${path}`)
+      }
+    }
+  }
+  if (missing.length === 0) return
+  process.stderr.write(`The build is not complete:\n${missing.map((line) => `  ${line}\n`).join('')}`)
+  process.exit(1)
+}
