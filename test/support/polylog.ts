@@ -10,6 +10,11 @@ import { setTimeout as wait } from 'node:timers/promises'
 
 const main = new URL('../../src/app/main.ts', import.meta.url).pathname
 
+/** What is executed, and in which folder. */
+export type ServerCommand = { readonly file: string; readonly args: readonly string[]; readonly cwd?: string }
+
+const fromSources: ServerCommand = { file: process.execPath, args: [main] }
+
 export type Polylog = {
   readonly baseUrl: string
   readonly dataDir: string
@@ -28,9 +33,13 @@ export type Polylog = {
   dispose(): Promise<void>
 }
 
-export async function startPolylog(environment: Record<string, string> = {}, dataDir?: string): Promise<Polylog> {
+export async function startPolylog(
+  environment: Record<string, string> = {},
+  dataDir?: string,
+  command: ServerCommand = fromSources,
+): Promise<Polylog> {
   const data = dataDir ?? mkdtempSync(join(tmpdir(), 'polylog-test-'))
-  const child = spawnServer(environment, data)
+  const child = spawnServer(command, environment, data)
   let output = ''
   const exited = new Promise<number | null>((resolve) => child.once('exit', (code) => resolve(code)))
   const baseUrl = await new Promise<string>((resolve, reject) => {
@@ -56,9 +65,9 @@ export async function startPolylog(environment: Record<string, string> = {}, dat
     async kill() {
       await end('SIGKILL')
     },
-    restart: (changes = {}) => startPolylog({ ...environment, ...changes }, data),
+    restart: (changes = {}) => startPolylog({ ...environment, ...changes }, data, command),
     async restartAndKill(changes, afterMs) {
-      const doomed = spawnServer({ ...environment, ...changes }, data)
+      const doomed = spawnServer(command, { ...environment, ...changes }, data)
       doomed.stdout.resume()
       doomed.stderr.resume()
       const gone = once(doomed, 'exit')
@@ -73,8 +82,9 @@ export async function startPolylog(environment: Record<string, string> = {}, dat
   }
 }
 
-function spawnServer(environment: Record<string, string>, data: string) {
-  return spawn(process.execPath, [main], {
+function spawnServer({ file, args, cwd }: ServerCommand, environment: Record<string, string>, data: string) {
+  return spawn(file, args, {
+    cwd,
     // Nothing of the developer's own environment: a real key must never be used by a test.
     env: {
       PATH: process.env.PATH ?? '',

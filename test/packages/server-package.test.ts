@@ -1,0 +1,182 @@
+// The package that `npm pack` makes, as somebody has it who installs it: JavaScript, a command, and nothing of the
+// clone. It is unpacked into an empty folder beside the production dependencies, which are links to those of this
+// clone, so that no network is needed.
+
+import assert from 'node:assert/strict'
+import { execFileSync, spawnSync } from 'node:child_process'
+import {
+  globSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { delimiter, dirname, join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { callServer, named, runIdOf } from '../support/house.ts'
+import { type Polylog, startPolylog } from '../support/polylog.ts'
+import { openStream } from '../support/sse.ts'
+
+const root = join(import.meta.dirname, '../..')
+/** Several times what is packed today. */
+const packedBytesMax = 2 * 1024 * 1024
+
+let folder: string
+let tarball: string
+let installed: string
+let files: string[]
+
+before(() => {
+  folder = mkdtempSync(join(tmpdir(), 'polylog-package-'))
+  installed = join(folder, 'node_modules/polylog')
+  tarball = pack(folder)
+  mkdirSync(installed, { recursive: true })
+  execFileSync('tar', ['-xzf', tarball, '-C', installed, '--strip-components=1'])
+  files = globSync('**/*', { cwd: installed, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) =>
+      join(entry.parentPath, entry.name)
+        .slice(installed.length + 1)
+        .replaceAll('\\', '/'),
+    )
+  linkDependencies(join(folder, 'node_modules'))
+})
+
+after(() => rmSync(folder, { recursive: true, force: true }))
+
+function pack(into: string): string {
+  const npm = process.env.npm_execpath
+  const command = npm === undefined ? 'npm' : process.execPath
+  execFileSync(command, [...(npm === undefined ? [] : [npm]), 'pack', '--pack-destination', into, '--loglevel=error'], {
+    cwd: root,
+    // `prepack` runs `node`: this one.
+    env: { ...process.env, PATH: `${dirname(process.execPath)}${delimiter}${process.env.PATH ?? ''}` },
+    stdio: 'pipe',
+  })
+  const [name] = globSync('*.tgz', { cwd: into })
+  return join(into, name as string)
+}
+
+/** Only those that an install without development dependencies has at the top. */
+function linkDependencies(modules: string): void {
+  type Lock = { packages: Record<string, { dev?: boolean; link?: boolean }> }
+  const { packages } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as Lock
+  for (const [path, { dev, link }] of Object.entries(packages)) {
+    const name = /^node_modules\/((?:@[^/]+\/)?[^/]+)$/.exec(path)?.[1]
+    if (name === undefined || dev === true || link === true) continue
+    const found = join(root, path)
+    if (statSync(found, { throwIfNoEntry: false }) === undefined) continue
+    mkdirSync(dirname(join(modules, name)), { recursive: true })
+    symlinkSync(realpathSync(found), join(modules, name), 'junction')
+  }
+}
+
+/** As npm links the command of an installed package. */
+function command(): string {
+  const link = join(folder, 'node_modules/.bin/polylog')
+  mkdirSync(dirname(link), { recursive: true })
+  const { bin } = JSON.parse(readFileSync(join(installed, 'package.json'), 'utf8')) as { bin: { polylog: string } }
+  rmSync(link, { force: true })
+  symlinkSync(join('../polylog', bin.polylog), link)
+  return link
+}
+
+async function start(data: string): Promise<Polylog> {
+  const path = `${dirname(process.execPath)}${delimiter}${process.env.PATH ?? ''}`
+  return await startPolylog({ PATH: path }, data, { file: command(), args: [], cwd: folder })
+}
+
+describe('the packed server', () => {
+  test('holds what it needs to run, and nothing else', () => {
+    const allowed = /^(package\.json|README\.md|LICENSE|bin\/polylog\.js|dist\/.+\.(js|json|sql)|(agents|skills)\/.+)$/
+    assert.deepEqual(
+      files.filter((file) => !allowed.test(file)),
+      [],
+    )
+    assert.deepEqual(
+      files.filter((file) => /\.test\.|\.ts$|\.env|\.npmrc|\.pem$|\.key$|\.db$|\.log$|(^|\/)data\//.test(file)),
+      [],
+    )
+    assert.ok(statSync(tarball).size < packedBytesMax, `${statSync(tarball).size} bytes`)
+  })
+
+  test('has a built file for each source file, and every file that is read at run time', () => {
+    const sources = globSync('src/**/*.{ts,json,sql}', { cwd: root })
+      .map((file) => file.replaceAll('\\', '/'))
+      .filter((file) => !file.endsWith('.test.ts'))
+      .map((file) => file.replace(/^src/, 'dist').replace(/\.ts$/, '.js'))
+    const built = files.filter((file) => file.startsWith('dist/'))
+
+    assert.ok(sources.length > 200)
+    assert.deepEqual(built.toSorted(), sources.toSorted())
+  })
+
+  test('names no folder of the machine it was built on', () => {
+    for (const file of files) assert.ok(!readFileSync(join(installed, file), 'utf8').includes(root), file)
+  })
+
+  test('answers a chat, is killed in the middle of its life, and has the run after the next start', async () => {
+    const data = join(folder, 'data')
+    const first = await start(data)
+    let runId: string
+    try {
+      const stream = await openStream(`${first.baseUrl}/v1/agent/chat?userId=ada`, {
+        method: 'POST',
+        body: { messages: [{ role: 'user', content: 'What time is it?' }] },
+      })
+      runId = runIdOf(stream)
+      await stream.waitFor(named('agent.end'))
+      assert.ok(stream.frames.some(named('tool.state')))
+    } finally {
+      await first.kill()
+    }
+
+    const second = await start(data)
+    try {
+      const run = await callServer(second.baseUrl, 'GET', `/v1/agent/runs/${runId}`, { user: 'ada' })
+      assert.deepEqual([run.status, run.body.status], [200, 'succeeded'])
+      const again = await openStream(`${second.baseUrl}/v1/agent/runs/${runId}/stream?userId=ada`)
+      await again.waitFor(named('agent.end'))
+    } finally {
+      assert.equal(await second.stop(), 0)
+    }
+  })
+
+  test('finds its threads, agents, skills and pages where they are', async () => {
+    const data = join(folder, 'data-of-tools')
+    mkdirSync(join(data, 'workspace/project'), { recursive: true })
+    writeFileSync(join(data, 'workspace/project/list.txt'), 'pears\napples\n')
+    const server = await start(data)
+    try {
+      const stream = await openStream(`${server.baseUrl}/api/chat/stream`, {
+        method: 'POST',
+        body: {
+          message: 'use the tool fs_grep with {"pattern": "app?les", "path": "."}',
+          context: { userId: 'ada', workingDir: 'project' },
+        },
+      })
+      await stream.ended()
+      assert.match(stream.text(), /"type":"tool_result".*"status":"success"/)
+      const skills = await callServer(server.baseUrl, 'GET', '/v1/skills')
+      assert.match(skills.text, /text-digest/)
+      const page = await callServer(server.baseUrl, 'GET', '/docs/')
+      assert.equal(page.status, 200)
+      assert.doesNotMatch(server.log(), /watchdog stopped|Cannot find module|ERR_/)
+    } finally {
+      await server.dispose()
+    }
+  })
+
+  test('says in a sentence that a Node is too old', () => {
+    const old = `data:text/javascript,Object.defineProperty(process,'versions',{value:{...process.versions,node:'20.1.0'}})`
+    const { status, stderr } = spawnSync(process.execPath, ['--import', old, command()], { encoding: 'utf8' })
+
+    assert.equal(status, 1)
+    assert.equal(stderr, 'Polylog cannot start. It needs Node 24 or later, and this is Node 20.1.0.\n')
+  })
+})
