@@ -80,7 +80,7 @@ const ladder: Record<string, string[]> = {
   'src/conversations/': [...ground, ...interfaces, 'src/runs/'],
   'src/comparisons/': [...ground, ...interfaces, 'src/runs/', 'src/conversations/'],
   // A job is a run of a skill.
-  'src/jobs/': [...ground, ...interfaces, 'src/runs/', 'src/skills/'],
+  'src/jobs/': [...ground, ...interfaces, 'src/runs/', 'src/skills/', 'src/agents/catalogue.ts'],
   'src/feedback/': [...ground, ...interfaces],
   'src/contacts/': [...ground, ...interfaces],
   'src/http/': [...ground, ...interfaces, ...services, 'src/bus/', 'src/dialects/'],

@@ -5,6 +5,7 @@ import { readFileSync } from 'node:fs'
 import { readCatalogue } from '../agents/catalogue.ts'
 import { createProcessBus } from '../bus/live-bus.ts'
 import { ComparisonService } from '../comparisons/comparison-service.ts'
+import { jobFilesOf } from '../jobs/job-files.ts'
 import { JobService } from '../jobs/job-service.ts'
 import { createLocalEngine } from '../engines/local/local-engine.ts'
 import { AppError } from '../errors/app-error.ts'
@@ -24,7 +25,6 @@ import { startRetention } from '../runs/retention.ts'
 import { readSkills, type SkillRegistry } from '../skills/skill-registry.ts'
 import { openSqliteStore } from '../stores/sqlite/sqlite-store.ts'
 import type { Store } from '../stores/store.ts'
-import { jobFilesOf } from '../runs/job-files.ts'
 import { createBuiltInTools } from '../tools/built-in.ts'
 import { connectMcpServers } from '../tools/mcp.ts'
 import { readMcpConfig } from '../tools/mcp-config.ts'
@@ -38,6 +38,7 @@ import { prepareDataFolder, prepareWorkspaceRoot } from './data-folder.ts'
 import { type App, createLifecycle } from './lifecycle.ts'
 import { listenError } from './listen-error.ts'
 import type { Log } from './log.ts'
+import { kindOf } from './run-kinds.ts'
 import { startWatchdog } from './watchdog.ts'
 
 export type ComposedApp = App & { readonly defaultModel: string }
@@ -139,6 +140,7 @@ async function composeParts(
     engineName: engine.name,
     tools,
     catalogue,
+    kindOf,
     limits: config.limits,
     log,
     countEvents: (count) => metrics.eventsStored(count),
@@ -151,7 +153,16 @@ async function composeParts(
   }
   const scheduler = new Scheduler(parts, ids())
   const runs = new RunService(parts, scheduler)
-  const jobs = new JobService({ store, runs, skills, clock, engineName: engine.name })
+  const jobs = new JobService({
+    store,
+    runs,
+    skills,
+    clock,
+    models,
+    catalogue,
+    engineName: engine.name,
+    uploadTtlMs: config.limits.uploadTtlMs,
+  })
   const comparisons = new ComparisonService({ store, runs, configs, clock, ids, random: Math.random, log })
   const streams = new Streams({ store, bus, clock, metrics, isUndecided: (runId) => comparisons.isUndecided(runId) })
   const retention = startRetention({ store, clock, log, retentionMs: config.limits.retentionMs })

@@ -3,9 +3,9 @@
 
 import type { EventData } from '../journal/event.ts'
 import { readRunState } from '../journal/event-pages.ts'
-import { artifactBlob } from '../runs/job-files.ts'
 import type { Store } from '../stores/store.ts'
 import { artifactsOf } from './job-artifacts.ts'
+import { artifactBlob } from './job-files.ts'
 
 type Reused = NonNullable<EventData<'run.prepared'>['reused']>
 

@@ -11,8 +11,9 @@ import type { StepRequest } from '../engines/engine.ts'
 import type { JsonValue } from '../journal/event.ts'
 import type { Skill } from '../skills/skill.ts'
 import { createJobTools, type JobFiles } from '../tools/job-tools.ts'
-import { jobFilesOf } from '../runs/job-files.ts'
 import type { RunRow } from '../stores/store.ts'
+import { JobAcceptance } from './job-acceptance.ts'
+import { jobFilesOf } from './job-files.ts'
 import { JobService } from './job-service.ts'
 
 const skill: Skill = {
@@ -29,6 +30,7 @@ const skill: Skill = {
   files: [],
 }
 const timeoutMs = 60_000
+const uploadTtlMs = 50_000
 
 /** Asks once, then says what it was told. */
 function asksOnce(request: StepRequest) {
@@ -36,7 +38,10 @@ function asksOnce(request: StepRequest) {
   return told === undefined ? calls({ callId: 'c1', name: 'ask_user', input: { question: 'Go?' } }) : says(told.content)
 }
 
-async function rigged(context: TestContext, options: RigOptions = {}): Promise<{ rig: Rig; jobs: JobService }> {
+async function rigged(
+  context: TestContext,
+  options: RigOptions = {},
+): Promise<{ rig: Rig; jobs: JobService; acceptance: JobAcceptance }> {
   const lateStore: { store?: Rig['store'] } = {}
   const files = () => jobFilesOf(lateStore.store!, () => Promise.resolve(undefined))
   const jobFiles: JobFiles = {
@@ -57,9 +62,12 @@ async function rigged(context: TestContext, options: RigOptions = {}): Promise<{
     runs: rig.service,
     skills: { list: () => [], get: () => skill, readFile: () => Promise.resolve(undefined) },
     clock: rig.clock,
+    models: rig.parts.models,
+    catalogue: rig.parts.catalogue,
     engineName: 'scripted',
+    uploadTtlMs,
   })
-  return { rig, jobs }
+  return { rig, jobs, acceptance: new JobAcceptance({ ...rig.parts, runs: rig.service, uploadTtlMs }) }
 }
 
 const body = {
@@ -208,8 +216,6 @@ test('a question that must be answered waits for ever', async (context) => {
 })
 
 describe('a job that waits for its upload', () => {
-  const ttlMs = 50_000
-  const limits = { uploadTtlMs: ttlMs }
   const held = async (jobs: JobService) => (await jobs.create('ada', 'temp-skill-runs', body, null)).run
   const endOf = async (rig: Rig, runId: string) =>
     (await rig.events(runId)).flatMap((event) =>
@@ -217,10 +223,10 @@ describe('a job that waits for its upload', () => {
     )
 
   test('is given up when its time is over, and not before; the journal says why', async (context) => {
-    const { rig, jobs } = await rigged(context, { limits })
+    const { rig, jobs } = await rigged(context)
     const { id } = await held(jobs)
 
-    await rig.clock.advance(ttlMs - 1)
+    await rig.clock.advance(uploadTtlMs - 1)
     const before = await rig.store.readRun(id)
     await rig.clock.advance(1)
     await endsSoon(rig, id)
@@ -234,11 +240,11 @@ describe('a job that waits for its upload', () => {
     const folder = mkdtempSync(join(tmpdir(), 'polylog-job-'))
     context.after(() => rmSync(folder, { recursive: true, force: true }))
     const file = join(folder, 'first.db')
-    const first = await rigged(context, { file, limits })
+    const first = await rigged(context, { file })
     const { id } = await held(first.jobs)
     await first.rig.scheduler.drain()
     crashImage(file, join(folder, 'second.db'))
-    await first.rig.clock.advance(ttlMs)
+    await first.rig.clock.advance(uploadTtlMs)
 
     const second = await rigged(context, { file: join(folder, 'second.db'), clock: first.rig.clock, node: 'node-2' })
     second.rig.scheduler.start()
@@ -248,13 +254,13 @@ describe('a job that waits for its upload', () => {
   })
 
   test('whose upload came in time runs, and its deadline is over', async (context) => {
-    const { rig, jobs } = await rigged(context, { limits, answer: () => says('Done.') })
+    const { rig, jobs, acceptance } = await rigged(context, { answer: () => says('Done.') })
     const run = await held(jobs)
     const prepared = { input: 'x', files: [], skill: { id: 'errand', name: 'Errand', text: 'Run.' } }
 
-    await rig.service.startJob(run, prepared, [])
+    await acceptance.startHeld(run, prepared, [])
     await rig.until(run.id, ended)
-    await rig.clock.advance(ttlMs * 2)
+    await rig.clock.advance(uploadTtlMs * 2)
 
     assert.deepEqual(await endOf(rig, run.id), ['turn.started', 'turn.succeeded', undefined])
   })
@@ -263,12 +269,12 @@ describe('a job that waits for its upload', () => {
     const folder = mkdtempSync(join(tmpdir(), 'polylog-job-'))
     context.after(() => rmSync(folder, { recursive: true, force: true }))
     const file = join(folder, 'first.db')
-    const first = await rigged(context, { file, limits })
+    const first = await rigged(context, { file })
     const run = await held(first.jobs)
     await first.rig.scheduler.drain()
     const reused = { runId: 'earlier', output: 'As before.', artifacts: [{ path: 'artifacts/a.md', size: 4 }] }
     const skill = { id: 'errand', name: 'Errand', text: 'Run.' }
-    await first.rig.service.startJob(run, { input: 'x', files: [], skill, reused }, [
+    await first.acceptance.startHeld(run, { input: 'x', files: [], skill, reused }, [
       { id: `${run.id}:artifact:a.md`, body: 'kept' },
     ])
     crashImage(file, join(folder, 'second.db'))
@@ -289,11 +295,14 @@ describe('a job that waits for its upload', () => {
   })
 
   test('takes the upload or gives up, never both, when they come at the same instant', async (context) => {
-    const { rig, jobs } = await rigged(context, { limits, answer: () => says('Done.') })
+    const { rig, jobs, acceptance } = await rigged(context, { answer: () => says('Done.') })
     const run = await held(jobs)
     const prepared = { input: 'x', files: [], skill: { id: 'errand', name: 'Errand', text: 'Run.' } }
 
-    const [, upload] = await Promise.allSettled([rig.clock.advance(ttlMs), rig.service.startJob(run, prepared, [])])
+    const [, upload] = await Promise.allSettled([
+      rig.clock.advance(uploadTtlMs),
+      acceptance.startHeld(run, prepared, []),
+    ])
     await endsSoon(rig, run.id)
 
     const row = await rig.store.readRun(run.id)

@@ -4,20 +4,19 @@
 
 import { AppError } from '../errors/app-error.ts'
 import type { JobSpec, JsonValue, RunSpec, RunStatus, SkillSpec } from '../journal/event.ts'
-import type { Clock } from '../kit/clock.ts'
 import { readZip } from '../kit/zip-reader.ts'
-import { cacheKeyOf, mayReuse, sha256 } from '../runs/job-cache.ts'
-import { inputBlob, packageBlobs } from '../runs/job-files.ts'
-import { jobInput } from '../runs/job-prompt.ts'
 import { fingerprint, type Started } from '../runs/run-acceptance.ts'
-import type { RunService } from '../runs/run-service.ts'
 import { openSkillPackage } from '../skills/skill-package.ts'
 import type { SkillRegistry } from '../skills/skill-registry.ts'
 import type { Skill } from '../skills/skill.ts'
 import type { InteractionRow, RowPage, RunRow, Store } from '../stores/store.ts'
 import { agrees } from './consent-words.ts'
 import { findEarlierResult } from './earlier-result.ts'
+import { JobAcceptance, type JobAcceptanceParts } from './job-acceptance.ts'
 import { checkEngine, checkInlineInput, checkParameter, checkSupport, type Values, withFiles } from './job-inputs.ts'
+import { inputBlob, packageBlobs } from './job-files.ts'
+import { jobInput } from './job-prompt.ts'
+import { cacheKeyOf, mayReuse, sha256 } from './result-reuse.ts'
 import { readRuntimeOptions } from './runtime-options.ts'
 
 export const jobFamilies: JobFamily[] = ['jobs', 'temp-skill-runs']
@@ -38,22 +37,24 @@ export type JobBody = {
 
 export type Reply = { interactionId: number; response: JsonValue; key: string | undefined }
 
-export type JobParts = { store: Store; runs: RunService; skills: SkillRegistry; clock: Clock; engineName: string }
+export type JobParts = JobAcceptanceParts & { store: Store; skills: SkillRegistry }
 
 export class JobService {
   private readonly parts: JobParts
+  private readonly acceptance: JobAcceptance
 
   constructor(parts: JobParts) {
     this.parts = parts
+    this.acceptance = new JobAcceptance(parts)
   }
 
-  /** `waits`: it starts with an upload. */
+  /** `held`: it starts with an upload. */
   async create(
     owner: string,
     family: JobFamily,
     body: JobBody,
     idempotency: { key: string; route: string; body: unknown } | null,
-  ): Promise<Started & { waits: boolean }> {
+  ): Promise<Started & { held: boolean }> {
     const options = readRuntimeOptions(body.runtimeOptions)
     const { engine, input, parameter, model } = body
     let skill: Skill | undefined
@@ -63,7 +64,7 @@ export class JobService {
       checkParameter(skill, parameter)
       checkInlineInput(skill, input)
     } else checkEngine(engine, this.parts.engineName)
-    const waits = skill === undefined || skill.fileInputs.some(({ required }) => required)
+    const held = skill === undefined || skill.fileInputs.some(({ required }) => required)
     const job: JobSpec = {
       source: family === 'jobs' ? 'installed' : 'temp_upload',
       mode: options.mode,
@@ -73,17 +74,17 @@ export class JobService {
       parameter,
       options: options.given,
     }
-    const started = await this.parts.runs.acceptJob({
+    const started = await this.acceptance.accept({
       owner,
       family,
       input: jobInput(input, parameter, []),
       model,
       job,
       skill: skill === undefined ? undefined : toSpec(skill),
-      hold: waits,
+      held,
       idempotency,
     })
-    return { ...started, waits }
+    return { ...started, held }
   }
 
   /** A page of jobs, newest first. `before`: the id of the last job of the page before. */
@@ -162,7 +163,7 @@ export class JobService {
       ...(cacheKey === undefined ? {} : { cacheKey }),
       ...(earlier === undefined ? {} : { reused: earlier.reused }),
     }
-    const started = await this.parts.runs.startJob(run, prepared, [...blobs, ...(earlier?.blobs ?? [])])
+    const started = await this.acceptance.startHeld(run, prepared, [...blobs, ...(earlier?.blobs ?? [])])
     return { run: started, files: paths, reused: earlier !== undefined }
   }
 

@@ -64,8 +64,8 @@ export type RunState = {
   ended: EventData<'run.ended'> | undefined
   /** Files that were uploaded for the run. */
   files: EventData<'run.prepared'>['files']
-  /** What an upload brought has come, or none is needed. */
-  uploadCame: boolean
+  /** The upload that the run needs has not come yet. */
+  held: boolean
   /** Names the request among equal ones; undefined if its result may not be reused. */
   cacheKey: string | undefined
   /** The result of an earlier run that this run ends with. */
@@ -97,7 +97,7 @@ export function newRunState(): RunState {
     endedAt: undefined,
     ended: undefined,
     files: [],
-    uploadCame: true,
+    held: false,
     cacheKey: undefined,
     reused: undefined,
     steps: [],
@@ -148,12 +148,12 @@ export function applyEvent(state: RunState, event: RunEvent): void {
     case 'run.accepted':
       state.accepted = event.data
       state.acceptedAt = event.at
-      state.uploadCame = event.data.spec.job?.uploadUntil === undefined
+      state.held = event.data.spec.job?.uploadUntil !== undefined
       state.cacheKey = event.data.spec.job?.cacheKey
       return
     case 'run.prepared': {
       const { accepted } = state
-      state.uploadCame = true
+      state.held = false
       state.cacheKey = event.data.cacheKey
       state.reused = event.data.reused
       if (accepted === undefined) return

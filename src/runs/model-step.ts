@@ -58,7 +58,7 @@ export async function runStep(
     data: { step: number, messageId: torn?.messageId || parts.ids(), model: specOf(state).model },
   })
 
-  const shower = new Shower(writer.state, number, torn?.text ?? '', torn?.reasoning ?? '', parts.ids)
+  const emitter = new DeltaEmitter(writer.state, number, torn?.text ?? '', torn?.reasoning ?? '', parts.ids)
   const watch = new StallWatch(parts.clock, parts.stallMs, parts.signal)
   const calls: ToolCallPart[] = []
   let answerChars = 0
@@ -71,10 +71,10 @@ export async function runStep(
       for (const part of batch) {
         if (part.type === 'text') {
           answerChars += part.text.length
-          shower.text(part.text, events)
+          emitter.text(part.text, events)
         } else if (part.type === 'reasoning') {
           answerChars += part.text.length
-          shower.reasoning(part.text, events)
+          emitter.reasoning(part.text, events)
         } else if (part.type === 'tool-call') {
           answerChars += part.rawInput.length
           calls.push(part)
@@ -100,7 +100,7 @@ export async function runStep(
     })
   }
   const end: NewEvent[] = []
-  shower.end(end)
+  emitter.end(end)
   if (end.length > 0) writer.push(...end)
   if (finish.reason === 'content-filter') {
     throw new AppError(
@@ -109,7 +109,7 @@ export async function runStep(
     )
   }
   await writer.write(
-    ...closingEvents(writer.state, number, shower.messageId, calls, finish, parts, elapsedMs(parts.clock, startedAt)),
+    ...closingEvents(writer.state, number, emitter.messageId, calls, finish, parts, elapsedMs(parts.clock, startedAt)),
   )
   return finish.reason
 }
@@ -185,7 +185,7 @@ function calledData(
 }
 
 /** Turns the model's text into deltas, and knows what of it was shown before a crash. */
-class Shower {
+class DeltaEmitter {
   /** The message that fresh text belongs to. */
   messageId: string
   private readonly step: number

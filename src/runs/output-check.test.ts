@@ -1,13 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { newRunState, type RunState, type StepState } from '../journal/run-state.ts'
-import { judgeAnswer, outputData, outputRuleOf, repairLevelOf, repairRequest } from './output-check.ts'
+import { AppError } from '../errors/app-error.ts'
+import { judgeAnswer, type OutputRule, repairRequest } from './output-check.ts'
 
 const schema = { type: 'object', properties: { a: { type: 'number' } }, required: ['a'], additionalProperties: false }
-const skill = { id: 's', name: 'S', text: 'x', outputSchema: schema }
-const free = { id: 's', name: 'S', text: 'x' }
-const alone = outputRuleOf({ skill })
-const asking = alone === undefined ? undefined : { ...alone, mayAsk: true }
+const alone: OutputRule = { schema, mayAsk: false, invalid: () => new AppError('internal_error', '') }
+const asking: OutputRule = { ...alone, mayAsk: true }
 
 test('an answer is the JSON that fits, without what stands around it', () => {
   const answers: [text: string, output: string][] = [
@@ -56,23 +54,6 @@ test('errors that a model is told are few and short', () => {
   assert.ok(verdict.errors.every((error) => error.length <= 300))
 })
 
-test('without a schema any text is the answer, and the data of a result is that text', () => {
-  assert.equal(outputRuleOf({ skill: free }), undefined)
+test('without a rule any text is the answer', () => {
   assert.deepEqual(judgeAnswer(undefined, 'anything', false), { is: 'answer', output: 'anything' })
-  assert.deepEqual([outputData(skill, '{"a":1}'), outputData(free, '{"a":1}')], [{ a: 1 }, { text: '{"a":1}' }])
-})
-
-test('how an answer became the output of its run is told', () => {
-  const run = (said: string, output: string, changes: Partial<RunState> = {}): RunState => ({
-    ...newRunState(),
-    steps: [{ finished: true, text: said } as StepState, { finished: false, text: 'torn' } as StepState],
-    ended: { status: 'succeeded', output },
-    ...changes,
-  })
-  assert.equal(repairLevelOf(run(' {"a":1}\n', '{"a":1}')), 'none')
-  assert.equal(repairLevelOf(run('Here: {"a":1}', '{"a":1}')), 'deterministic_generic')
-  assert.equal(repairLevelOf(run('{"a":1}', '{"a":1}', { rejectedOutputs: new Map([[1, ['wrong']]]) })), 'model_round')
-  assert.equal(repairLevelOf(run('no', 'x', { ended: { status: 'failed' } })), 'none')
-  const reused = { runId: 'r', output: 'x', artifacts: [] }
-  assert.equal(repairLevelOf(run('', 'x', { steps: [], reused })), 'none')
 })

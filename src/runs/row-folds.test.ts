@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import { kindOf } from '../app/run-kinds.ts'
 import { JournalBuilder } from '../../test/scenarios/journal-builder.ts'
 import type { RunEvent } from '../journal/event.ts'
 import { applyEvent, newRunState } from '../journal/run-state.ts'
@@ -14,7 +15,7 @@ function changesOf(journal: JournalBuilder, edit: (event: RunEvent) => RunEvent 
     const event = edit(original)
     const changes: RowChanges = {}
     applyEvent(state, event)
-    foldRows('run-1', state, event, changes)
+    foldRows('run-1', state, event, changes, kindOf)
     return changes
   })
 }

@@ -5,8 +5,7 @@
 import type { RunEvent } from '../journal/event.ts'
 import { openInteractions, type RunState } from '../journal/run-state.ts'
 import type { InteractionRow, MessageRow, RunWrite } from '../stores/store.ts'
-import { isReusable } from './job-cache.ts'
-import { packageBlobs } from './job-files.ts'
+import type { KindOf } from './run-kind.ts'
 import { resultForModel } from './tool-outcome.ts'
 
 export type RowChanges = Pick<
@@ -15,7 +14,7 @@ export type RowChanges = Pick<
 >
 
 /** Adds the changes of `event` to `changes`. `state` already holds the event. */
-export function foldRows(runId: string, state: RunState, event: RunEvent, changes: RowChanges): void {
+export function foldRows(runId: string, state: RunState, event: RunEvent, changes: RowChanges, kindOf: KindOf): void {
   switch (event.type) {
     case 'run.state': {
       const run: NonNullable<RunWrite['run']> = {
@@ -109,12 +108,12 @@ export function foldRows(runId: string, state: RunState, event: RunEvent, change
         release: true,
       }
       changes.touchConversationAt = event.at
-      if (event.data.status === 'succeeded') {
-        replaceAnswer(changes, state)
-        if (state.cacheKey !== undefined && isReusable(state)) changes.run.cacheKey = state.cacheKey
+      if (event.data.status === 'succeeded') replaceAnswer(changes, state)
+      if (state.accepted !== undefined) {
+        const { cacheKey, dropBlobs } = kindOf(state.accepted.spec).changesAtEnd(runId, state)
+        if (cacheKey !== undefined) changes.run.cacheKey = cacheKey
+        if (dropBlobs !== undefined) changes.dropBlobs = dropBlobs
       }
-      // The package of a temporary skill is removed in the commit that ends its run.
-      if (hasTemporaryPackage(state)) changes.dropBlobs = packageBlobs(runId)
       return
     case 'input.resolved':
       if (event.data.resolution === 'closed') {
@@ -135,11 +134,6 @@ export function foldRows(runId: string, state: RunState, event: RunEvent, change
     case 'diagnostic':
       return
   }
-}
-
-function hasTemporaryPackage(state: RunState): boolean {
-  const job = state.accepted?.spec.job
-  return job?.source === 'temp_upload' && job.options['debug_keep_temp'] !== true
 }
 
 export function nextDeadline(state: RunState): number | null {

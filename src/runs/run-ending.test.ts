@@ -3,6 +3,7 @@
 
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import { kindOf } from '../app/run-kinds.ts'
 import { scenarios } from '../../test/scenarios/scenarios.ts'
 import { checkEvent } from '../journal/event-codec.ts'
 import type { NewEvent, RunEvent } from '../journal/event.ts'
@@ -30,7 +31,7 @@ function end(events: readonly RunEvent[], ending: Ending): { state: RunState; wr
     checkTransition(state, event)
     const numbered: RunEvent = { seq: state.lastSeq + 1, at: 1, attempt: state.attempt, ...event }
     applyEvent(state, numbered)
-    foldRows('run-1', state, numbered, rows)
+    foldRows('run-1', state, numbered, rows, kindOf)
   }
   return { state, written, rows }
 }

@@ -27,12 +27,12 @@ import { atPlace } from '../kit/activity.ts'
 import { elapsedMs, type Timer } from '../kit/clock.ts'
 import type { MessageRow, RunRow } from '../stores/store.ts'
 import { workspaceRules } from './consent.ts'
-import { jobInstructions } from './job-prompt.ts'
 import { runStep } from './model-step.ts'
 import { buildPrompt } from './prompt.ts'
-import { judgeAnswer, outputInvalid, outputRuleOf } from './output-check.ts'
+import { judgeAnswer } from './output-check.ts'
 import { nextDeadline } from './row-folds.ts'
 import { type Ending, endingEvents } from './run-ending.ts'
+import type { RunKind } from './run-kind.ts'
 import type { RunParts } from './run-parts.ts'
 import { toolOfCall, toolsOf } from './run-tools.ts'
 import { RunWriter } from './run-writer.ts'
@@ -107,18 +107,22 @@ export class RunLoop {
     let timer: Timer | undefined
     try {
       if (this.cancelled !== undefined) return await this.end({ status: 'canceled', ...this.cancelled })
-      // A held run is claimed only when nothing came in time, and the claim keeps a late upload out.
-      if (!this.writer.state.uploadCame) return await this.giveUpUpload()
+      // A held run is claimed only after its upload did not come in time; the claim makes a late upload fail.
+      if (this.writer.state.held) return await this.giveUpUpload()
       if (!(await this.resume())) return 'parked'
       this.runningSince = this.parts.clock.monotonic()
       const leftMs = this.parts.limits.runMaxMs - this.writer.state.activeMs
       timer = this.parts.clock.after(leftMs, () => this.stop(this.timedOut()))
       return await this.advance()
     } catch (error) {
-      return await this.leave(error)
+      return await this.finishAfterError(error)
     } finally {
       timer?.cancel()
     }
+  }
+
+  private kind(): RunKind {
+    return this.parts.kindOf(specOf(this.writer.state))
   }
 
   private stop(reason: unknown): void {
@@ -127,10 +131,7 @@ export class RunLoop {
   }
 
   private async giveUpUpload(): Promise<LoopResult> {
-    const error = new AppError(
-      'job_upload_expired',
-      'The upload that this job needs did not come in time. Create the job again and send its files sooner.',
-    )
+    const error = this.kind().uploadExpired()
     return await this.end({ status: 'failed', error: error.toValue(), trigger: 'upload.expired' })
   }
 
@@ -224,7 +225,7 @@ export class RunLoop {
     const { writer, parts } = this
     const { state } = writer
     if (state.rejectedOutputs.has(step)) return undefined
-    const rule = outputRuleOf(specOf(state))
+    const rule = this.kind().outputRule(specOf(state))
     const repaired = state.rejectedOutputs.size > 0
     const verdict = judgeAnswer(rule, text, repaired)
     if (verdict.is === 'answer') return await this.end({ status: 'succeeded', output: verdict.output })
@@ -234,7 +235,7 @@ export class RunLoop {
       return asked?.resolved === undefined ? await this.parkForPerson() : undefined
     }
     const stepsLeft = state.steps.filter(({ finished }) => finished).length < parts.limits.stepsMax
-    if (rule !== undefined && (repaired || !stepsLeft)) throw outputInvalid(rule, verdict.errors, repaired)
+    if (rule !== undefined && (repaired || !stepsLeft)) throw rule.invalid(verdict.errors, repaired)
     // On disk before the model is asked again, so that a restart does not grant a second repair round.
     await writer.write({ type: 'output.rejected', data: { step, messageId, errors: verdict.errors } })
     return undefined
@@ -248,7 +249,7 @@ export class RunLoop {
     const spec = specOf(writer.state)
     const messages = buildPrompt({
       definition: parts.catalogue.get(spec.agentId),
-      systemPrompt: spec.skill === undefined ? spec.systemPrompt : jobInstructions(spec.skill, spec.job),
+      systemPrompt: this.kind().systemPrompt(spec),
       history: await this.readHistory(),
       instructions: spec.instructions,
       input: accepted?.continuesHistory === true ? null : (accepted?.input ?? ''),
@@ -293,7 +294,7 @@ export class RunLoop {
     return 'parked'
   }
 
-  private async leave(error: unknown): Promise<LoopResult> {
+  private async finishAfterError(error: unknown): Promise<LoopResult> {
     if (this.writer.lost !== undefined) return 'lost'
     if (this.cancelled !== undefined) return await this.end({ status: 'canceled', ...this.cancelled })
     if (error instanceof DrainInterrupt || (this.draining && this.modelAbort.signal.reason instanceof DrainInterrupt)) {

@@ -9,6 +9,7 @@ import type { Ids } from '../kit/ids.ts'
 import type { ModelConfigs, Models } from '../models/model.ts'
 import type { Store } from '../stores/store.ts'
 import type { ToolRegistry } from '../tools/tool.ts'
+import type { KindOf } from './run-kind.ts'
 
 export type RunLimits = {
   stepsMax: number
@@ -19,7 +20,6 @@ export type RunLimits = {
   confirmationTtlMs: number
   /** How many tools of one run work at the same time. */
   toolsAtOnce: number
-  uploadTtlMs: number
 }
 
 export interface RunLog {
@@ -56,6 +56,7 @@ export type RunParts = {
   engineName: string
   tools: ToolRegistry
   catalogue: Catalogue
+  kindOf: KindOf
   limits: RunLimits
   log: RunLog
   countEvents?: (count: number) => void

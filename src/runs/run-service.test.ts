@@ -124,22 +124,20 @@ describe('a server that goes down', () => {
       await rig.until(run.id, running)
       rig.service.refuseNewRuns()
 
-      const job = { source: 'installed' as const, mode: 'auto' as const, requireReply: false, replyTimeoutMs: 1 }
       await assert.rejects(rig.start(), { code: 'shutting_down' })
       await assert.rejects(
-        rig.service.acceptJob({
+        rig.service.startStandalone({
           owner: 'ada',
           family: 'job',
           input: 'x',
-          model: undefined,
-          job: { ...job, input: {}, parameter: {}, options: {} },
-          skill: undefined,
-          hold: false,
+          spec: { agentId: 'a', engine: 'scripted', model: 'm/m' },
+          held: null,
+          createdAt: 1,
           idempotency: null,
         }),
         { code: 'shutting_down' },
       )
-      await assert.rejects(rig.service.startJob(run, { input: 'x', files: [] }, []), { code: 'shutting_down' })
+      await assert.rejects(rig.service.startHeld(run, { input: 'x', files: [] }, []), { code: 'shutting_down' })
       assert.equal((await rig.service.get('ada', run.id)).id, run.id)
       assert.equal((await rig.service.cancel('ada', run.id, null)).accepted, true)
     })

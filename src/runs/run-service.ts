@@ -6,10 +6,10 @@ import { Follower } from '../bus/follower.ts'
 import { AppError } from '../errors/app-error.ts'
 import type { EventData, JsonValue } from '../journal/event.ts'
 import type { AcceptBeside, Decision, InteractionRow, RunRow } from '../stores/store.ts'
-import { JobAcceptance, type JobRequest } from './job-acceptance.ts'
 import { type PlannedTurn, RunAcceptance, type Started } from './run-acceptance.ts'
 import type { RunParts } from './run-parts.ts'
 import type { Scheduler } from './scheduler.ts'
+import { StandaloneAcceptance, type StandaloneRequest } from './standalone-acceptance.ts'
 import type { StartRequest } from './start-request.ts'
 
 /** How long a cancel waits for the end of the run: a tool that does not stop, or a store that hangs, must not hang the caller. */
@@ -19,13 +19,13 @@ export class RunService {
   private readonly parts: RunParts
   private readonly scheduler: Scheduler
   private readonly acceptance: RunAcceptance
-  private readonly jobs: JobAcceptance
+  private readonly standalone: StandaloneAcceptance
   private stopped = false
 
   constructor(parts: RunParts, scheduler: Scheduler) {
     this.parts = parts
     this.scheduler = scheduler
-    this.jobs = new JobAcceptance(parts, scheduler)
+    this.standalone = new StandaloneAcceptance(parts, scheduler)
     this.acceptance = new RunAcceptance(parts, scheduler)
   }
 
@@ -48,20 +48,20 @@ export class RunService {
     return await this.acceptance.startTogether(requests, beside)
   }
 
-  /** A job: a run without a conversation, which may have to wait for an upload. */
-  async acceptJob(request: JobRequest): Promise<Started> {
+  /** A run without a conversation, which may be held until its upload comes. */
+  async startStandalone(request: StandaloneRequest): Promise<Started> {
     this.refuseWhenStopped()
-    return await this.jobs.accept(request)
+    return await this.standalone.accept(request)
   }
 
-  /** An upload brought what a job was waiting for. */
-  async startJob(
+  /** The upload that a held run needs has come. */
+  async startHeld(
     run: RunRow,
     prepared: EventData<'run.prepared'>,
     blobs: { id: string; body: string }[],
   ): Promise<RunRow> {
     this.refuseWhenStopped()
-    return await this.jobs.start(run, prepared, blobs)
+    return await this.standalone.startHeld(run, prepared, blobs)
   }
 
   private refuseWhenStopped(): void {

@@ -3,6 +3,7 @@
 
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import { kindOf } from '../app/run-kinds.ts'
 import fc from 'fast-check'
 import { manualClock } from '../../test/support/manual-clock.ts'
 import { AppError } from '../errors/app-error.ts'
@@ -38,6 +39,7 @@ function rig() {
   let most = 0
   const writer = new RunWriter('run-1', 7, foldRun([accepted]), {
     clock,
+    kindOf,
     store: {
       append(write) {
         writes.push(write)
@@ -200,6 +202,7 @@ describe('the writer of a run', () => {
           store: { append: () => Promise.resolve() },
           bus: { publish: () => {} },
           clock: manualClock(),
+          kindOf,
         }).push(running),
       { code: 'transition_refused' },
     )

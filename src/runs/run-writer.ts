@@ -16,11 +16,13 @@ import { PairCheck } from '../journal/pairs.ts'
 import { phaseAfter } from '../journal/transitions.ts'
 import type { RunWrite, Store } from '../stores/store.ts'
 import { foldRows, type RowChanges } from './row-folds.ts'
+import type { KindOf } from './run-kind.ts'
 
 export type WriterParts = {
   store: Pick<Store, 'append'>
   bus: Pick<LiveBus, 'publish'>
   clock: Clock
+  kindOf: KindOf
   countEvents?: (count: number) => void
 }
 
@@ -138,7 +140,7 @@ export class RunWriter {
         throw new AppError('event_too_large', 'One delta holds at most 1 MiB of text.')
     }
     applyEvent(this.state, numbered)
-    foldRows(this.runId, this.state, numbered, this.pendingRows)
+    foldRows(this.runId, this.state, numbered, this.pendingRows, this.parts.kindOf)
     this.pending.push(numbered)
     if (isBarrier(numbered.type)) this.pendingBarrier = true
   }

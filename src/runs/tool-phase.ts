@@ -12,7 +12,6 @@ import { type CallState, openCalls, openInteractions, type RunState, specOf } fr
 import type { Decision, InteractionRow } from '../stores/store.ts'
 import type { Tool } from '../tools/tool.ts'
 import { workingOn } from '../kit/activity.ts'
-import type { Clock } from '../kit/clock.ts'
 import type { CallPlan } from './call-plan.ts'
 import { answerWithoutConsent } from './consent.ts'
 import { planCall } from './plan-call.ts'
@@ -175,7 +174,7 @@ export class ToolPhase {
   ): EventData<'input.required'> {
     const { clock, ids, limits } = this.parts
     // Consent to a call is never invented: it expires.
-    const aloneAt = aloneFrom(this.writer.state, clock)
+    const aloneAt = aloneFrom(this.writer.state, this.parts)
     const common = { interactionId: ids(), number, callId: call.callId, prompt: plan.prompt, input: call.input }
     if (plan.question === undefined) {
       return {
@@ -216,10 +215,11 @@ function needsTool(call: CallState): boolean {
   return call.interactionId === undefined || call.decision === 'confirmed'
 }
 
-/** A job that does not insist on a reply goes on alone after a while. */
-function aloneFrom(state: RunState, clock: Clock): number | undefined {
-  const { job } = specOf(state)
-  return job?.requireReply === false ? clock.now() + job.replyTimeoutMs : undefined
+/** When a run that gets no reply decides by itself. Undefined: it waits. */
+function aloneFrom(state: RunState, { clock, kindOf }: Pick<RunParts, 'clock' | 'kindOf'>): number | undefined {
+  const spec = specOf(state)
+  const timeoutMs = kindOf(spec).replyTimeoutMs(spec)
+  return timeoutMs === undefined ? undefined : clock.now() + timeoutMs
 }
 
 const promptCharsMax = 8000
@@ -228,11 +228,11 @@ const promptCharsMax = 8000
 export function wordsAsQuestion(
   state: RunState,
   text: string,
-  { clock, ids }: Pick<RunParts, 'clock' | 'ids'>,
+  parts: Pick<RunParts, 'clock' | 'ids' | 'kindOf'>,
 ): EventData<'input.required'> {
-  const aloneAt = aloneFrom(state, clock)
+  const aloneAt = aloneFrom(state, parts)
   return {
-    interactionId: ids(),
+    interactionId: parts.ids(),
     number: state.interactions.size + 1,
     kind: 'question',
     style: 'open_text',

@@ -7,6 +7,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
+import { kindOf } from '../../src/app/run-kinds.ts'
 import fc from 'fast-check'
 import { type FollowedStore, Follower } from '../../src/bus/follower.ts'
 import { createProcessBus, type LiveBus } from '../../src/bus/live-bus.ts'
@@ -57,7 +58,7 @@ async function newRun(bus: LiveBus, over: Pick<Store, 'append'> = store): Promis
     queueMax: 10,
     claim: { node: 'n', leaseUntil: Number.MAX_SAFE_INTEGER },
   })
-  const writer = new RunWriter(id, run.epoch, foldRun([accepted]), { store: over, bus, clock: manualClock() })
+  const writer = new RunWriter(id, run.epoch, foldRun([accepted]), { store: over, bus, clock: manualClock(), kindOf })
   writer.push({ type: 'run.state', data: { from: 'queued', to: 'running', trigger: 'turn.started' } })
   writer.push({ type: 'step.started', data: { step: 1, messageId: 'm', model: 'm/m' } })
   return writer

@@ -6,6 +6,7 @@ import { copyFileSync, existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { AgentDefinition } from '../../src/agents/agent-definition.ts'
+import { kindOf } from '../../src/app/run-kinds.ts'
 import { createProcessBus, type LiveBus } from '../../src/bus/live-bus.ts'
 import type { Engine, StepRequest } from '../../src/engines/engine.ts'
 import type { RunEvent } from '../../src/journal/event.ts'
@@ -80,6 +81,7 @@ export async function openRig(options: RigOptions = {}): Promise<Rig> {
     engineName: 'scripted',
     tools: registryOf(options.tools ?? []),
     catalogue: { get: () => agent, list: () => [] },
+    kindOf,
     limits: {
       stepsMax: 10,
       runMaxMs: 600_000,
@@ -88,7 +90,6 @@ export async function openRig(options: RigOptions = {}): Promise<Rig> {
       queueMax: 100,
       confirmationTtlMs: 3_600_000,
       toolsAtOnce: 16,
-      uploadTtlMs: 3_600_000,
       ...options.limits,
     },
     log: { info: () => {}, warn: complain, error: complain },

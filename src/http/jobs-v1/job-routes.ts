@@ -67,7 +67,7 @@ function createRoute(server: Server, services: Services, family: JobFamily): voi
     const owner = callerOf(request, services).userId
     const {
       run,
-      waits,
+      held,
       outcome,
       reused = false,
     } = await services.jobs.create(owner, family, toJobBody(body), idempotency)
@@ -75,7 +75,7 @@ function createRoute(server: Server, services: Services, family: JobFamily): voi
     return {
       request_id: run.id,
       cache_hit: reused,
-      status: family === 'jobs' && waits && status === 'queued' ? null : status,
+      status: family === 'jobs' && held && status === 'queued' ? null : status,
     }
   }
   if (family === 'jobs')

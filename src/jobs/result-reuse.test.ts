@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { type CallState, newRunState } from '../journal/run-state.ts'
-import { cacheKeyOf, type CachedRequest, isReusable, mayReuse } from './job-cache.ts'
+import { cacheKeyOf, type CachedRequest, isReusable, mayReuse } from './result-reuse.ts'
 
 const request: CachedRequest = {
   skill: { id: 's', name: 'S', version: '1', text: 'Run.', outputSchema: { type: 'object' } },

@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { describe, test, type TestContext } from 'node:test'
 import { type Answer, calls, crashImage, openRig, type Rig, type RigOptions, says } from '../../test/support/run-rig.ts'
 import type { StepRequest } from '../engines/engine.ts'
+import { JobAcceptance } from './job-acceptance.ts'
 import type { EventOf, EventType } from '../journal/event.ts'
 
 const outputSchema = { type: 'object', properties: { done: { type: 'boolean' } }, required: ['done'] }
@@ -21,14 +22,14 @@ async function rigged(context: TestContext, options: RigOptions): Promise<Rig> {
 }
 
 async function startJob(rig: Rig, mode: 'auto' | 'interactive' = 'auto'): Promise<string> {
-  const { run } = await rig.service.acceptJob({
+  const { run } = await new JobAcceptance({ ...rig.parts, runs: rig.service, uploadTtlMs: 1000 }).accept({
     owner: 'ada',
     family: 'jobs',
     input: 'Run it.',
     model: undefined,
     job: { source: 'installed', mode, requireReply: true, replyTimeoutMs: 1000, input: {}, parameter: {}, options: {} },
     skill: { id: 'errand', name: 'Errand', text: 'Run the errand.', outputSchema },
-    hold: false,
+    held: false,
     idempotency: null,
   })
   return run.id

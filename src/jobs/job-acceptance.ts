@@ -1,0 +1,92 @@
+// Accepting jobs: a request becomes the spec of a run, with the key under which its result
+// may be reused. A job that needs an upload is held until that has come.
+
+import { type Catalogue, chatAgentId } from '../agents/catalogue.ts'
+import { AppError } from '../errors/app-error.ts'
+import type { EventData, JobSpec, RunSpec, SkillSpec } from '../journal/event.ts'
+import type { Clock } from '../kit/clock.ts'
+import type { Models } from '../models/model.ts'
+import type { Started } from '../runs/run-acceptance.ts'
+import type { RunService } from '../runs/run-service.ts'
+import type { RunRow } from '../stores/store.ts'
+import { cacheKeyOf, mayReuse } from './result-reuse.ts'
+
+export type JobRequest = {
+  owner: string
+  family: string
+  input: string
+  model: string | undefined
+  job: JobSpec
+  /** Absent if it is still to be uploaded. */
+  skill: SkillSpec | undefined
+  /** It cannot start before something was uploaded. */
+  held: boolean
+  idempotency: { key: string; route: string; body: unknown } | null
+}
+
+export type JobAcceptanceParts = {
+  runs: RunService
+  clock: Clock
+  models: Models
+  catalogue: Catalogue
+  engineName: string
+  uploadTtlMs: number
+}
+
+/** A held job costs a row and a journal, and its upload may never come. */
+const heldMax = { owner: 256, all: 2048 }
+
+export class JobAcceptance {
+  private readonly parts: JobAcceptanceParts
+
+  constructor(parts: JobAcceptanceParts) {
+    this.parts = parts
+  }
+
+  /** The job is on disk when this resolves. If the queue is full, nothing has changed. */
+  async accept({ owner, family, input, model, job, skill, held, idempotency }: JobRequest): Promise<Started> {
+    const createdAt = this.parts.clock.now()
+    const uploadUntil = createdAt + this.parts.uploadTtlMs
+    const engine = this.parts.engineName
+    const resolved = this.parts.models.resolve(model ?? this.parts.catalogue.get(chatAgentId).card.model)
+    const cacheKey =
+      skill === undefined || held || !mayReuse(job)
+        ? undefined
+        : cacheKeyOf({ skill, engine, model: resolved, job, files: [] })
+    const spec: RunSpec = {
+      agentId: chatAgentId,
+      engine,
+      model: resolved,
+      job: { ...job, ...(held ? { uploadUntil } : {}), ...(cacheKey === undefined ? {} : { cacheKey }) },
+      ...(skill === undefined ? {} : { skill }),
+    }
+    return await this.parts.runs.startStandalone({
+      owner,
+      family,
+      input,
+      spec,
+      held: held ? { until: uploadUntil, max: heldMax } : null,
+      ...(cacheKey === undefined ? {} : { reuse: { cacheKey } }),
+      createdAt,
+      idempotency,
+    })
+  }
+
+  /** Lets a held job start with what was uploaded. Throws `job_already_started`, and `queue_full` without changing anything. */
+  async startHeld(
+    run: RunRow,
+    prepared: EventData<'run.prepared'>,
+    blobs: { id: string; body: string }[],
+  ): Promise<RunRow> {
+    try {
+      return await this.parts.runs.startHeld(run, prepared, blobs)
+    } catch (error) {
+      if (!(error instanceof AppError) || error.code !== 'run_fenced') throw error
+      throw new AppError(
+        'job_already_started',
+        'This job was started, was cancelled, or waited too long for its upload. Create a new one.',
+        { cause: error },
+      )
+    }
+  }
+}
