@@ -79,6 +79,7 @@ async function main(): Promise<void> {
   const worker = async (): Promise<void> => {
     const copy = copyTree()
     try {
+      if (!(await typeChecks(copy))) throw new Error('The copy has type errors before any defect is planted.')
       for (let mutant = queue.shift(); mutant !== undefined; mutant = queue.shift()) {
         const by = await noticedBy(mutant, copy)
         if (by === undefined) survivors.push(mutant)
@@ -100,6 +101,8 @@ function copyTree(): string {
   const copy = mkdtempSync(join(tmpdir(), 'polylog-mutants-'))
   for (const entry of [
     'src',
+    'client',
+    'bin',
     'test',
     'scripts',
     'agents',
@@ -108,7 +111,9 @@ function copyTree(): string {
     'docs',
     'bench',
     'package.json',
+    'package-lock.json',
     'tsconfig.json',
+    'tsconfig.build.json',
     'README.md',
   ])
     cpSync(join(root, entry), join(copy, entry), { recursive: true })

@@ -116,8 +116,13 @@ describe('the packed server', () => {
     assert.deepEqual(built.toSorted(), sources.toSorted())
   })
 
-  test('names no folder of the machine it was built on', () => {
-    for (const file of files) assert.ok(!readFileSync(join(installed, file), 'utf8').includes(root), file)
+  test('names no folder of the machine it was built on, and holds no key', () => {
+    const key = /-----BEGIN [A-Z ]*PRIVATE KEY|\bsk-[\w-]{20,}|\bAKIA[A-Z0-9]{16}\b|\bgh[pos]_\w{36}/
+    for (const file of files) {
+      const text = readFileSync(join(installed, file), 'utf8')
+      assert.ok(!text.includes(root), file)
+      assert.doesNotMatch(text, key, file)
+    }
   })
 
   test('answers a chat, is killed in the middle of its life, and has the run after the next start', async () => {
