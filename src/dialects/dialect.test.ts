@@ -6,7 +6,8 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { dialectContract, framesOf } from '../../test/contracts/dialect-contract.ts'
 import { scenarios } from '../../test/scenarios/scenarios.ts'
-import { beginning, type Dialect, emit, encodeEvents, parseCursor, silent } from './dialect.ts'
+import { beginning, parseCursor } from './cursor.ts'
+import { type Dialect, emit, encodeEvents, silent } from './dialect.ts'
 
 /** Counts its frames. A question has two of them, and the run that parks for it ends the stream. */
 const parked: Dialect<number> = {

@@ -3,8 +3,8 @@
 // are one code path, and a frame has an address: the `seq` of its event, or
 // `seq.index` (from 1) where one event gives several frames.
 
-import { AppError } from '../errors/app-error.ts'
 import type { EventOf, RunEvent } from '../journal/event.ts'
+import { addressOf, type Cursor, hasFrame } from './cursor.ts'
 
 export type Frame = {
   /** The name by which the wire, timelines and tests know the frame. */
@@ -51,32 +51,6 @@ export function emit<State>(state: State, ...frames: Frame[]): Projection<State>
   return { state, frames }
 }
 
-/** Where a reader stands: everything up to here was seen. `index` is null for "the whole event". */
-export type Cursor = { readonly seq: number; readonly index: number | null }
-
-export const beginning: Cursor = { seq: 0, index: null }
-
-export function addressOf(seq: number, index: number, count: number): string {
-  return count === 1 ? String(seq) : `${seq}.${index + 1}`
-}
-
-/** `12` or `12.2`; anything else is `unknown_cursor`. */
-export function parseCursor(text: string): Cursor {
-  const match = /^(\d{1,15})(?:\.([1-9]\d{0,5}))?$/.exec(text.trim())
-  if (match === null) {
-    throw new AppError(
-      'unknown_cursor',
-      `The cursor ${JSON.stringify(text.slice(0, 60))} cannot be read: send the id of the last frame you got, or 0.`,
-    )
-  }
-  return { seq: Number(match[1]), index: match[2] === undefined ? null : Number(match[2]) }
-}
-
-export function compareCursors(left: Cursor, right: Cursor): number {
-  if (left.seq !== right.seq) return left.seq - right.seq
-  return (left.index ?? Number.POSITIVE_INFINITY) - (right.index ?? Number.POSITIVE_INFINITY) || 0
-}
-
 export type Encoded<State> = { readonly text: string; readonly state: State; readonly over: boolean }
 
 /**
@@ -104,7 +78,7 @@ export function encodeEvents<State>(
     if (seen) continue
     const count = projection.frames.length
     for (let index = 0; index < count; index++) {
-      if (event.seq === cursor.seq && index < (cursor.index ?? 0)) continue
+      if (hasFrame(cursor, event.seq, index)) continue
       text += dialect.encode(projection.frames[index] as Frame, addressOf(event.seq, index, count))
     }
     const seenToTheEnd = event.seq === cursor.seq && count > 0 && count <= (cursor.index ?? 0)

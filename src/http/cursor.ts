@@ -1,14 +1,23 @@
 // Where a reader wants to go on. An EventSource that reconnects keeps its old URL
 // and adds Last-Event-ID, so of the two the larger counts.
 
+import { type Cursor, type CursorSpelling, compareCursors, cursorText } from '../dialects/cursor.ts'
+import type { Dialect } from '../dialects/dialect.ts'
 import { AppError } from '../errors/app-error.ts'
-import { beginning, compareCursors, type Cursor, type Dialect, parseCursor } from '../dialects/dialect.ts'
-import type { RunRow, Store } from '../stores/store.ts'
+import type { EventReader } from '../journal/event-pages.ts'
+import type { RunRow } from '../stores/store.ts'
+import { foldStoredFrames, type StoredFrame } from './stored-frames.ts'
 
-export function cursorOf(lastEventId: string | string[] | undefined, query: string | undefined): Cursor {
+export function requestedCursor<Place>(
+  spelling: CursorSpelling<Place>,
+  lastEventId: string | string[] | undefined,
+  query?: string,
+): Place {
   const header = Array.isArray(lastEventId) ? lastEventId.at(-1) : lastEventId
-  const given = [header, query].filter((text): text is string => text !== undefined && text !== '').map(parseCursor)
-  return given.reduce((largest, cursor) => (compareCursors(cursor, largest) > 0 ? cursor : largest), beginning)
+  return [header, query]
+    .filter((text): text is string => text !== undefined && text !== '')
+    .map((text) => spelling.parse(text))
+    .reduce((furthest, place) => spelling.furthest(furthest, place), spelling.beginning)
 }
 
 /** A cursor that this run never gave out is an error, never a silent restart. True when nothing can follow it. */
@@ -16,34 +25,24 @@ export async function checkCursor(
   cursor: Cursor,
   run: RunRow,
   dialect: Dialect,
-  store: Pick<Store, 'readEvents'>,
+  reader: EventReader,
 ): Promise<boolean> {
   if (cursor.seq > run.lastSeq) throw unknownCursor(cursor, run)
-  const last = run.endedAt !== null && cursor.seq === run.lastSeq
-  if (cursor.index === null) return last
+  const isLastEvent = run.endedAt !== null && cursor.seq === run.lastSeq
+  if (cursor.index === null) return isLastEvent
   // Which frames an event has depends on what came before it, so the fold has to be asked.
-  let state = dialect.open({ runId: run.id })
-  let after = 0
-  while (after < cursor.seq) {
-    const page = await store.readEvents(run.id, after, 1000)
-    for (const event of page.events) {
-      const projection = dialect.step(state, event)
-      state = projection.state
-      if (event.seq !== cursor.seq) continue
-      const { length } = projection.frames
-      if (length < 2 || cursor.index > length) throw unknownCursor(cursor, run)
-      return last && cursor.index === length
-    }
-    if (page.atHead) break
-    after = page.nextAfter
+  let found: StoredFrame | undefined
+  const frame = (stored: StoredFrame) => {
+    if (compareCursors(stored.cursor, cursor) === 0) found = stored
   }
-  throw unknownCursor(cursor, run)
+  await foldStoredFrames(reader, run.id, dialect, { frame }, cursor.seq)
+  if (found === undefined) throw unknownCursor(cursor, run)
+  return isLastEvent && found.isLastOfEvent
 }
 
 function unknownCursor(cursor: Cursor, run: RunRow): AppError {
-  const text = cursor.index === null ? String(cursor.seq) : `${cursor.seq}.${cursor.index}`
   return new AppError(
     'unknown_cursor',
-    `The run has no event ${text}; it stands at ${run.lastSeq}. Send the id of the last frame you got, or 0.`,
+    `The run has no event ${cursorText(cursor)}; it stands at ${run.lastSeq}. Send the id of the last frame you got, or 0.`,
   )
 }

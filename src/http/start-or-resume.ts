@@ -4,12 +4,13 @@
 
 import type { IncomingHttpHeaders } from 'node:http'
 import { z } from 'zod'
-import { beginning, type Cursor, type Dialect } from '../dialects/dialect.ts'
+import { addressSpelling, beginning, type Cursor } from '../dialects/cursor.ts'
+import type { Dialect } from '../dialects/dialect.ts'
 import { AppError } from '../errors/app-error.ts'
 import { fingerprint } from '../runs/run-acceptance.ts'
 import type { StartRequest } from '../runs/start-request.ts'
 import type { RunRow } from '../stores/store.ts'
-import { checkCursor, cursorOf } from './cursor.ts'
+import { checkCursor, requestedCursor } from './cursor.ts'
 import type { Services } from './routes.ts'
 
 export const startHeaders = z
@@ -44,6 +45,6 @@ export async function startOrResume(
       'run_not_found',
       'No run was started with this Idempotency-Key; send the request without Last-Event-ID to start one.',
     )
-  const cursor = cursorOf(lastEventId, undefined)
+  const cursor = requestedCursor(addressSpelling, lastEventId)
   return (await checkCursor(cursor, run, dialect, services.store)) ? null : { run, cursor, started: false }
 }

@@ -7,16 +7,8 @@
 
 import assert from 'node:assert/strict'
 import { describe, it, type TestContext } from 'node:test'
-import {
-  addressOf,
-  beginning,
-  compareCursors,
-  type Cursor,
-  type Dialect,
-  encodeEvents,
-  type Frame,
-  parseCursor,
-} from '../../src/dialects/dialect.ts'
+import { addressOf, beginning, compareCursors, type Cursor, parseCursor } from '../../src/dialects/cursor.ts'
+import { type Dialect, encodeEvents, type Frame } from '../../src/dialects/dialect.ts'
 import type { Scenario } from '../scenarios/journal-builder.ts'
 import { scenarios } from '../scenarios/scenarios.ts'
 

@@ -4,7 +4,7 @@
 
 import { isoTime } from '../../kit/clock.ts'
 import type { RunEvent } from '../../journal/event.ts'
-import { addressOf } from '../dialect.ts'
+import { addressOf } from '../cursor.ts'
 import { agentDialect, type AgentState } from './agent.ts'
 
 export type TimelineEntry = {

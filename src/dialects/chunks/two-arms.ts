@@ -8,7 +8,17 @@
 
 import { AppError } from '../../errors/app-error.ts'
 import type { RunEvent } from '../../journal/event.ts'
-import { addressOf, beginning, compareCursors, type Cursor, type Dialect, type Frame, parseCursor } from '../dialect.ts'
+import {
+  addressOf,
+  addressSpelling,
+  beginning,
+  type Cursor,
+  type CursorSpelling,
+  cursorText,
+  hasFrame,
+  parseCursor,
+} from '../cursor.ts'
+import type { Dialect, Frame } from '../dialect.ts'
 
 export type Arm = 'a' | 'b'
 
@@ -31,8 +41,14 @@ export function parseArmCursors(text: string): ArmCursors {
 
 /** In each arm the further one. */
 export function furthestArms(left: ArmCursors, right: ArmCursors): ArmCursors {
-  const further = (arm: Arm) => (compareCursors(left[arm], right[arm]) >= 0 ? left[arm] : right[arm])
-  return { a: further('a'), b: further('b') }
+  const { furthest } = addressSpelling
+  return { a: furthest(left.a, right.a), b: furthest(left.b, right.b) }
+}
+
+export const armSpelling: CursorSpelling<ArmCursors> = {
+  beginning: armsBeginning,
+  parse: parseArmCursors,
+  furthest: furthestArms,
 }
 
 type Held = { readonly address: string; readonly frame: Frame; readonly seen: boolean; readonly done: boolean }
@@ -56,7 +72,7 @@ export class TwoArms<State> {
     const { dialect, runs, cursor } = options
     this.options = options
     this.states = { a: dialect.open({ runId: runs.a }), b: dialect.open({ runId: runs.b }) }
-    this.at = { a: textOf(cursor.a), b: textOf(cursor.b) }
+    this.at = { a: cursorText(cursor.a), b: cursorText(cursor.b) }
   }
 
   /** The next events of one arm, in their order. `over`: both arms have told everything. */
@@ -69,7 +85,7 @@ export class TwoArms<State> {
       const last = dialect.endsAfter(event)
       const count = projection.frames.length
       for (const [index, frame] of projection.frames.entries()) {
-        const seen = isSeen(event.seq, index, cursor[arm])
+        const seen = hasFrame(cursor[arm], event.seq, index)
         const address = addressOf(event.seq, index, count)
         if (last && index === count - 1)
           this.held[arm] = {
@@ -104,13 +120,4 @@ export class TwoArms<State> {
       (b.seen ? '' : this.tell('b', b.address, b.frame, more))
     )
   }
-}
-
-function isSeen(seq: number, index: number, cursor: Cursor): boolean {
-  if (seq !== cursor.seq) return seq < cursor.seq
-  return cursor.index === null || index < cursor.index
-}
-
-function textOf({ seq, index }: Cursor): string {
-  return index === null ? String(seq) : `${seq}.${index}`
 }

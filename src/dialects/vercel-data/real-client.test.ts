@@ -9,7 +9,8 @@ import { textOf } from '../../../test/contracts/dialect-contract.ts'
 import type { Scenario } from '../../../test/scenarios/journal-builder.ts'
 import { type ScenarioName, scenarioNamed, scenarios } from '../../../test/scenarios/scenarios.ts'
 import { type Chat, chat, type Pieces, ReplayServer } from '../../../test/support/vercel-chat.ts'
-import { beginning, encodeEvents } from '../dialect.ts'
+import { beginning } from '../cursor.ts'
+import { encodeEvents } from '../dialect.ts'
 import { vercelDataDialect } from './vercel-data.ts'
 
 type Seen = {

@@ -2,6 +2,7 @@
 
 import { z } from 'zod'
 import { openTimeline, type TimelineEntry, timelineEntries } from '../../dialects/agent/timeline.ts'
+import { addressSpelling } from '../../dialects/cursor.ts'
 import { withoutIdentity } from '../../dialects/undecided-arm.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { isoTime } from '../../kit/clock.ts'
@@ -9,7 +10,7 @@ import { shownConversationIdOrNull } from '../../kit/conversation-id.ts'
 import type { RunStatus } from '../../journal/event.ts'
 import { conversationFilter } from '../../runs/conversation-names.ts'
 import type { RunRow } from '../../stores/store.ts'
-import { checkCursor, cursorOf } from '../cursor.ts'
+import { checkCursor, requestedCursor } from '../cursor.ts'
 import { eventPages } from '../../journal/event-pages.ts'
 import { dialectNamed, keepAliveMsOf } from '../formats.ts'
 import { neverAPage } from '../never-a-page.ts'
@@ -167,7 +168,7 @@ export function runRoutes(server: Server, services: Services): void {
     },
     async (request, reply) => {
       const dialect = dialectNamed(request.query.format)
-      const cursor = cursorOf(request.headers['last-event-id'], request.query.after)
+      const cursor = requestedCursor(addressSpelling, request.headers['last-event-id'], request.query.after)
       const run = await ownRun(request, services, request.params.runId)
       if (await checkCursor(cursor, run, dialect, store)) return reply.code(204).send(null)
       await streams.reply(reply, { run, dialect, cursor, keepAliveMs: keepAliveMsOf(dialect, settings) })

@@ -4,11 +4,12 @@
 import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { parsePreference, preferences } from '../../comparisons/comparison.ts'
-import { armsBeginning, furthestArms, parseArmCursors } from '../../dialects/chunks/two-arms.ts'
+import { armsBeginning, armSpelling } from '../../dialects/chunks/two-arms.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { fingerprint } from '../../runs/run-acceptance.ts'
 import type { ComparisonRow } from '../../stores/store.ts'
 import { actsAs } from '../caller.ts'
+import { requestedCursor } from '../cursor.ts'
 import { callerOf, type Server, type Services } from '../routes.ts'
 import { cancelsOnDisconnect } from '../disconnect.ts'
 import { startHeaders } from '../start-or-resume.ts'
@@ -79,7 +80,11 @@ export function comparisonRoutes(server: Server, services: Services): void {
       const lastEventId = request.headers['last-event-id']
       if (lastEventId !== undefined && lastEventId !== '') {
         const row = await toResume(owner, key, request.body)
-        return await attachArms(services, request, reply, { row, dialect, cursor: parseArmCursors(lastEventId) })
+        return await attachArms(services, request, reply, {
+          row,
+          dialect,
+          cursor: requestedCursor(armSpelling, lastEventId),
+        })
       }
       const { config_a, config_b, ...question } = request.body
       const start = toStart(
@@ -116,13 +121,9 @@ export function comparisonRoutes(server: Server, services: Services): void {
     },
     async (request, reply) => {
       const row = await ownComparison(request, request.params.comparison_id)
-      const header = request.headers['last-event-id']
-      const cursors = [Array.isArray(header) ? header.at(-1) : header, request.query.after]
-        .filter((text) => text !== undefined && text !== '')
-        .map((text) => parseArmCursors(text as string))
+      const cursor = requestedCursor(armSpelling, request.headers['last-event-id'], request.query.after)
       const { include_agent_steps, include_tool_steps } = request.query
       const dialect = dialectFor({ include_agent_steps, include_tool_steps }, request.headers.accept)
-      const cursor = cursors.reduce(furthestArms, armsBeginning)
       return await attachArms(services, request, reply, { row, dialect, cursor })
     },
   )

@@ -6,12 +6,14 @@ import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { fcmpDialect, snapshotFrame } from '../../dialects/fcmp/fcmp.ts'
 import { AppError } from '../../errors/app-error.ts'
+import { eventPages } from '../../journal/event-pages.ts'
 import type { RunRow } from '../../stores/store.ts'
+import { requestedCursor } from '../cursor.ts'
 import { invariantsView, toInvariants } from '../invariants-view.ts'
 import { linkNext } from '../next-link.ts'
 import { idParam, type Server, type Services, userIdQuery } from '../routes.ts'
 import { errorView, jobStatus } from './job-views.ts'
-import { eachPage, fcmpCursorOf, judge, locate, readHistory } from './fcmp-reading.ts'
+import { fcmpSpelling, judge, locate, readHistory } from './fcmp-reading.ts'
 import { logStreams, RunLogFold } from './run-log.ts'
 
 export type RunOf = (request: FastifyRequest) => Promise<RunRow>
@@ -70,7 +72,10 @@ export function eventRoutes(server: Server, services: Services, prefix: string, 
     },
     async (request, reply) => {
       const run = await runOf(request)
-      const { seq, reconnects } = fcmpCursorOf(request.headers['last-event-id'], request.query.cursor)
+      const lastEventId = request.headers['last-event-id']
+      const seq = requestedCursor(fcmpSpelling, lastEventId, request.query.cursor)
+      // An EventSource reconnects by itself, and stops when it gets 204.
+      const reconnects = seq > 0 && seq === requestedCursor(fcmpSpelling, lastEventId)
       const dialect = dialectFor(request)
       const { cursor, complete } = await locate(store, run, dialect, seq)
       if (complete && reconnects) return reply.code(204).send(null)
@@ -220,9 +225,7 @@ export function eventRoutes(server: Server, services: Services, prefix: string, 
 
   async function readLog(run: RunRow, from: number, to: number): Promise<RunLogFold> {
     const log = new RunLogFold(from, to)
-    await eachPage(store, run.id, (events) => {
-      for (const event of events) log.add(event)
-    })
+    for await (const page of eventPages(store, run.id)) for (const event of page.events) log.add(event)
     return log
   }
 }

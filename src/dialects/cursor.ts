@@ -1,0 +1,62 @@
+// Where a reader stands in a run: everything up to here was seen. There is one cursor, and
+// each family spells it in its own way: as the address of a frame (`12`, `12.2`), as the
+// addresses in both arms of a comparison (`a:12,b:7`), or as a number that the wire counts
+// itself. A spelling is turned into a cursor at the edge, and nothing below knows of it.
+
+import { AppError } from '../errors/app-error.ts'
+
+/** `index` counts the frames of one event from 1; null means the whole event. */
+export type Cursor = { readonly seq: number; readonly index: number | null }
+
+/** How a family writes where a reader stands. */
+export type CursorSpelling<Place> = {
+  readonly beginning: Place
+  /** Throws `unknown_cursor` if the text cannot be read. */
+  parse(text: string): Place
+  furthest(left: Place, right: Place): Place
+}
+
+export const beginning: Cursor = { seq: 0, index: null }
+
+/** The cursor of a reader whose last frame is number `index` (from 0) of the `count` frames of event `seq`. */
+export function frameCursor(seq: number, index: number, count: number): Cursor {
+  return { seq, index: count === 1 ? null : index + 1 }
+}
+
+export function cursorText({ seq, index }: Cursor): string {
+  return index === null ? String(seq) : `${seq}.${index}`
+}
+
+/** The address of a frame: the cursor of a reader that has it, as text. */
+export function addressOf(seq: number, index: number, count: number): string {
+  return count === 1 ? String(seq) : `${seq}.${index + 1}`
+}
+
+/** True if a reader at `cursor` has frame `index` (from 0) of event `seq`. */
+export function hasFrame(cursor: Cursor, seq: number, index: number): boolean {
+  if (seq !== cursor.seq) return seq < cursor.seq
+  return cursor.index === null || index < cursor.index
+}
+
+/** `12` or `12.2`; anything else is `unknown_cursor`. */
+export function parseCursor(text: string): Cursor {
+  const match = /^(\d{1,15})(?:\.([1-9]\d{0,5}))?$/.exec(text.trim())
+  if (match === null) {
+    throw new AppError(
+      'unknown_cursor',
+      `The cursor ${JSON.stringify(text.slice(0, 60))} cannot be read: send the id of the last frame you got, or 0.`,
+    )
+  }
+  return { seq: Number(match[1]), index: match[2] === undefined ? null : Number(match[2]) }
+}
+
+export function compareCursors(left: Cursor, right: Cursor): number {
+  if (left.seq !== right.seq) return left.seq - right.seq
+  return (left.index ?? Number.POSITIVE_INFINITY) - (right.index ?? Number.POSITIVE_INFINITY) || 0
+}
+
+export const addressSpelling: CursorSpelling<Cursor> = {
+  beginning,
+  parse: parseCursor,
+  furthest: (left, right) => (compareCursors(left, right) >= 0 ? left : right),
+}
