@@ -9,6 +9,8 @@ import { delimiter, join, relative, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
 
 const root = join(import.meta.dirname, '..')
+/** Compiled modules are kept between processes: a test run starts hundreds of servers, and most of a start is compiling. */
+const compileCache = join(root, 'node_modules', '.cache', 'polylog-compile')
 const everything = ['src/**/*.test.ts', 'test/**/*.test.ts']
 /** A test that hangs must fail; the slowest ones kill and restart servers for a while. */
 const timeoutMs = 300_000
@@ -33,7 +35,17 @@ async function main(args: string[]): Promise<number> {
   }
   if (checks.some(({ passed }) => !passed)) return 1
 
+  await fillCompileCache()
   return runTests(files, options)
+}
+
+/** A server that a test kills does not write its cache; this process ends by itself. */
+async function fillCompileCache(): Promise<void> {
+  const load = "await import('./src/app/compose.ts'); process.exit(0)"
+  const child = start(['--input-type=module', '--eval', load])
+  child.stdout.resume()
+  child.stderr.resume()
+  await ended(child)
 }
 
 function matching(patterns: string[]): string[] {
@@ -91,7 +103,7 @@ function start(args: string[]) {
   const colour = process.stdout.isTTY ? { FORCE_COLOR: '1' } : {}
   return spawn(process.execPath, args, {
     cwd: root,
-    env: { ...process.env, ...colour, PATH: path },
+    env: { ...process.env, ...colour, PATH: path, NODE_COMPILE_CACHE: compileCache },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
 }

@@ -88,6 +88,7 @@ function spawnServer({ file, args, cwd }: ServerCommand, environment: Record<str
     // Nothing of the developer's own environment: a real key must never be used by a test.
     env: {
       PATH: process.env.PATH ?? '',
+      ...(process.env.NODE_COMPILE_CACHE === undefined ? {} : { NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE }),
       HOST: '127.0.0.1',
       PORT: '0',
       POLYLOG_DATA: data,

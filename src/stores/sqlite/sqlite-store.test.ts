@@ -77,7 +77,7 @@ describe('the SQLite file', () => {
 
     await assert.rejects(openSqliteStore({ clock: systemClock, file }), {
       code: 'config_invalid',
-      message: /[Aa]nother server uses this data folder/,
+      message: /[Aa]nother server uses the data folder/,
     })
 
     await store.check()
