@@ -35,9 +35,12 @@ function importsOf(file: string, text: string): string[] {
   return names.filter((name) => name.startsWith('.')).map((name) => posix.join(posix.dirname(file), name))
 }
 
+/** The store and its parts: what any store promises. */
+const storeInterfaces = [...graph.keys()].filter((file) => /^src\/stores\/[^/]+\.ts$/.test(file))
+
 /** The promises of a folder, which those above it may know; what keeps them is handed in by `app`. */
 const interfaces = [
-  'src/stores/store.ts',
+  ...storeInterfaces,
   'src/bus/live-bus.ts',
   'src/engines/engine.ts',
   'src/models/model.ts',
@@ -66,8 +69,8 @@ const ladder: Record<string, string[]> = {
   'src/journal/': ['src/errors/', 'src/kit/'],
   'src/dialects/': ground,
   'src/stores/': ground,
-  'src/stores/sqlite/': [...ground, 'src/stores/store.ts'],
-  'src/stores/postgres/': [...ground, 'src/stores/store.ts'],
+  'src/stores/sqlite/': [...ground, ...storeInterfaces],
+  'src/stores/postgres/': [...ground, ...storeInterfaces],
   'src/bus/': [...ground, ...interfaces],
   'src/models/': [...ground, ...interfaces],
   'src/tools/': [...ground, ...interfaces],

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { openRig, type Rig, says, silence } from '../../test/support/run-rig.ts'
 import { modelConfigsOf } from '../models/model-configs.ts'
-import type { ComparisonRow } from '../stores/store.ts'
+import type { ComparisonRow } from '../stores/comparison-store.ts'
 import { ComparisonService } from './comparison-service.ts'
 
 let rig: Rig

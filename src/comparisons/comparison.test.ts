@@ -2,7 +2,8 @@
 
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import type { ComparisonRow, MessageRow } from '../stores/store.ts'
+import type { ComparisonRow } from '../stores/comparison-store.ts'
+import type { MessageRow } from '../stores/message-store.ts'
 import {
   type ArmStatus,
   configOf,

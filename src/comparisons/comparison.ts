@@ -6,7 +6,8 @@
 
 import { AppError } from '../errors/app-error.ts'
 import type { RunStatus } from '../journal/event.ts'
-import type { ComparisonRow, MessageRow, MessageState, Preference } from '../stores/store.ts'
+import type { ComparisonRow, Preference } from '../stores/comparison-store.ts'
+import type { MessageRow, MessageState } from '../stores/message-store.ts'
 
 export type Side = 'a' | 'b'
 

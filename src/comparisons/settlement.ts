@@ -2,7 +2,9 @@
 // and the one write that follows when both have ended. Whoever notices first writes
 // it: the end of a run, a reader, or the next start of the server.
 
-import type { ComparisonRow, MessageRow, Store } from '../stores/store.ts'
+import type { ComparisonRow } from '../stores/comparison-store.ts'
+import type { MessageRow } from '../stores/message-store.ts'
+import type { Store } from '../stores/store.ts'
 import {
   type ArmMessages,
   type ArmStatus,

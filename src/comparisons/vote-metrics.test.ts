@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import type { Preference, VoteCount } from '../stores/store.ts'
+import type { Preference, VoteCount } from '../stores/comparison-store.ts'
 import { voteMetrics } from './vote-metrics.ts'
 
 const votes = (

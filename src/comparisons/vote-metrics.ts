@@ -4,7 +4,7 @@
 // comparison of a configuration with itself says nothing about it, and everything
 // about the position: it counts there and not in the ratings.
 
-import type { Preference, VoteCount } from '../stores/store.ts'
+import type { Preference, VoteCount } from '../stores/comparison-store.ts'
 import {
   type Interval,
   meanRating,

@@ -5,7 +5,7 @@ import { type Cursor, type CursorSpelling, compareCursors, cursorText } from '..
 import type { Dialect } from '../dialects/dialect.ts'
 import { AppError } from '../errors/app-error.ts'
 import type { EventReader } from '../journal/event-pages.ts'
-import type { RunRow } from '../stores/store.ts'
+import type { RunRow } from '../stores/run-store.ts'
 import { foldStoredFrames, type StoredFrame } from './stored-frames.ts'
 
 export function requestedCursor<Place>(

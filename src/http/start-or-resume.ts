@@ -9,7 +9,7 @@ import type { Dialect } from '../dialects/dialect.ts'
 import { AppError } from '../errors/app-error.ts'
 import { fingerprint } from '../runs/run-acceptance.ts'
 import type { StartRequest } from '../runs/start-request.ts'
-import type { RunRow } from '../stores/store.ts'
+import type { RunRow } from '../stores/run-store.ts'
 import { checkCursor, requestedCursor } from './cursor.ts'
 import type { Services } from './routes.ts'
 

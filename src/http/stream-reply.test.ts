@@ -10,7 +10,7 @@ import { agentDialect } from '../dialects/agent/agent.ts'
 import type { Dialect } from '../dialects/dialect.ts'
 import type { RunEvent } from '../journal/event.ts'
 import type { EventPage } from '../journal/event-pages.ts'
-import type { RunRow } from '../stores/store.ts'
+import type { RunRow } from '../stores/run-store.ts'
 import { type ByteSource, type StreamOptions, Streams } from './stream-reply.ts'
 
 const keepAliveMs = 15_000

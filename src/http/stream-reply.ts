@@ -12,7 +12,8 @@ import type { Cursor } from '../dialects/cursor.ts'
 import { type Dialect, type Encoded, encodeEvents } from '../dialects/dialect.ts'
 import { undecidedArm } from '../dialects/undecided-arm.ts'
 import type { Clock, Timer } from '../kit/clock.ts'
-import type { RunRow, Store } from '../stores/store.ts'
+import type { RunRow } from '../stores/run-store.ts'
+import type { Store } from '../stores/store.ts'
 import type { Metrics } from './metrics.ts'
 
 export type StreamParts = {

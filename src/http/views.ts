@@ -4,7 +4,10 @@
 import { z } from 'zod'
 import { isoTime } from '../kit/clock.ts'
 import { shownConversationId, shownConversationIdOrNull } from '../kit/conversation-id.ts'
-import type { InteractionRow, MessageRow, NewConversation, RunRow } from '../stores/store.ts'
+import type { NewConversation } from '../stores/conversation-store.ts'
+import type { InteractionRow } from '../stores/interaction-store.ts'
+import type { MessageRow } from '../stores/message-store.ts'
+import type { RunRow } from '../stores/run-store.ts'
 
 const time = z.string().describe('ISO 8601, UTC')
 const ms = z.number().describe('epoch milliseconds')

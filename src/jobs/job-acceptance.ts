@@ -8,7 +8,7 @@ import type { Clock } from '../kit/clock.ts'
 import type { Models } from '../models/model.ts'
 import type { Started } from '../runs/run-acceptance.ts'
 import type { RunService } from '../runs/run-service.ts'
-import type { RunRow } from '../stores/store.ts'
+import type { RunRow } from '../stores/run-store.ts'
 import { cacheKeyOf, mayReuse } from './result-reuse.ts'
 
 export type JobRequest = {

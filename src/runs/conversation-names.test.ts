@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { ConversationRow } from '../stores/store.ts'
+import type { ConversationRow } from '../stores/conversation-store.ts'
 import { conversationFilter, lookUpConversation, ownConversation } from './conversation-names.ts'
 
 /** Conversations by id, and names as `owner/name` → id. */

@@ -2,7 +2,8 @@
 // minted are global. `conversationId` and `sessionId` are one name space, and every API family asks here.
 
 import { AppError } from '../errors/app-error.ts'
-import type { ConversationRow, Store } from '../stores/store.ts'
+import type { ConversationRow } from '../stores/conversation-store.ts'
+import type { Store } from '../stores/store.ts'
 
 type NameStore = Pick<Store, 'findConversationByName' | 'readConversation'>
 

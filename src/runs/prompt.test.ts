@@ -8,7 +8,7 @@ import { JournalBuilder } from '../../test/scenarios/journal-builder.ts'
 import type { AgentDefinition } from '../agents/agent-definition.ts'
 import { foldRun } from '../journal/run-state.ts'
 import type { ModelMessage } from '../models/model.ts'
-import type { MessageRow } from '../stores/store.ts'
+import type { MessageRow } from '../stores/message-store.ts'
 import { buildPrompt, estimateTokens } from './prompt.ts'
 
 function agentWith(maxTokens: number): AgentDefinition {

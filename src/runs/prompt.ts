@@ -10,7 +10,7 @@ import type { JsonValue } from '../journal/event.ts'
 import { questionOf, type RunState } from '../journal/run-state.ts'
 import { sortedJson } from '../kit/sorted-json.ts'
 import type { ModelMessage } from '../models/model.ts'
-import type { MessageRow } from '../stores/store.ts'
+import type { MessageRow } from '../stores/message-store.ts'
 import { repairRequest } from './output-check.ts'
 import { resultForModel } from './tool-outcome.ts'
 

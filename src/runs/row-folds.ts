@@ -4,7 +4,9 @@
 
 import type { RunEvent } from '../journal/event.ts'
 import { openInteractions, type RunState } from '../journal/run-state.ts'
-import type { InteractionRow, MessageRow, RunWrite } from '../stores/store.ts'
+import type { InteractionRow } from '../stores/interaction-store.ts'
+import type { MessageRow } from '../stores/message-store.ts'
+import type { RunWrite } from '../stores/run-store.ts'
 import type { KindOf } from './run-kind.ts'
 import { resultForModel } from './tool-outcome.ts'
 

@@ -7,7 +7,7 @@ import { type Answer, calls, openRig, type Rig, says, silence, toolOf } from '..
 import type { RunSpec } from '../journal/event.ts'
 import type { ModelMessage } from '../models/model.ts'
 import { modelConfigsOf } from '../models/model-configs.ts'
-import type { MessageRow } from '../stores/store.ts'
+import type { MessageRow } from '../stores/message-store.ts'
 
 const ended = ({ endedAt }: { endedAt: number | null }) => endedAt !== null
 const short = (rows: MessageRow[]) => rows.map((row) => `${row.role}: ${row.content} (${row.state})`)

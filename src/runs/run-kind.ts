@@ -5,7 +5,7 @@
 import type { AppError } from '../errors/app-error.ts'
 import type { RunSpec } from '../journal/event.ts'
 import type { RunState } from '../journal/run-state.ts'
-import type { RunWrite } from '../stores/store.ts'
+import type { RunWrite } from '../stores/run-store.ts'
 import type { Audience } from '../tools/tool.ts'
 import type { OutputRule } from './output-check.ts'
 

@@ -9,7 +9,7 @@ import { manualClock } from '../../test/support/manual-clock.ts'
 import { AppError } from '../errors/app-error.ts'
 import type { NewEvent, RunEvent } from '../journal/event.ts'
 import { foldRun, newRunState } from '../journal/run-state.ts'
-import type { RunWrite } from '../stores/store.ts'
+import type { RunWrite } from '../stores/run-store.ts'
 import { RunWriter } from './run-writer.ts'
 
 const accepted: RunEvent = {

@@ -6,7 +6,7 @@ import { foldRun } from '../journal/run-state.ts'
 import type { RunEvent } from '../journal/event.ts'
 import { onNobodysBehalf } from '../kit/activity.ts'
 import type { Timer } from '../kit/clock.ts'
-import type { RunRow } from '../stores/store.ts'
+import type { RunRow } from '../stores/run-store.ts'
 import { isDamage, RunDriver } from './run-driver.ts'
 import type { RunParts } from './run-parts.ts'
 

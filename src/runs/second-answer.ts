@@ -7,7 +7,9 @@
 
 import type { EventData, RunSpec } from '../journal/event.ts'
 import type { Ids } from '../kit/ids.ts'
-import type { ComparisonRow, RunFilter, RunRow, Store } from '../stores/store.ts'
+import type { ComparisonRow } from '../stores/comparison-store.ts'
+import type { RunFilter, RunRow } from '../stores/run-store.ts'
+import type { Store } from '../stores/store.ts'
 import type { StartRequest } from './start-request.ts'
 
 export type FirstAnswer = { run: RunRow; conversationId: string; userMessageId: string; configName: string }

@@ -3,7 +3,7 @@
 // the upload brings lets it start, in one commit or not at all.
 
 import type { EventData, RunEvent, RunSpec } from '../journal/event.ts'
-import type { AcceptInput, RunRow } from '../stores/store.ts'
+import type { AcceptInput, RunRow } from '../stores/run-store.ts'
 import { fingerprint, type Started } from './run-acceptance.ts'
 import type { RunParts } from './run-parts.ts'
 import type { Scheduler } from './scheduler.ts'

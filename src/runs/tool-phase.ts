@@ -9,7 +9,7 @@
 
 import type { EventData, JsonValue, NewEvent } from '../journal/event.ts'
 import { type CallState, openCalls, openInteractions, type RunState, specOf } from '../journal/run-state.ts'
-import type { Decision, InteractionRow } from '../stores/store.ts'
+import type { Decision, InteractionRow } from '../stores/interaction-store.ts'
 import type { Tool } from '../tools/tool.ts'
 import { workingOn } from '../kit/activity.ts'
 import type { CallPlan } from './call-plan.ts'

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { ConversationRow } from '../stores/store.ts'
+import type { ConversationRow } from '../stores/conversation-store.ts'
 import type { StartRequest } from './start-request.ts'
 import { findPlace, namesOf } from './turn-place.ts'
 

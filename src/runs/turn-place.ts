@@ -3,7 +3,8 @@
 
 import { namedConversationId } from '../kit/conversation-id.ts'
 import type { Ids } from '../kit/ids.ts'
-import type { AcceptInput, Store } from '../stores/store.ts'
+import type { AcceptInput } from '../stores/run-store.ts'
+import type { Store } from '../stores/store.ts'
 import { conversationNotFound, lookUpConversation } from './conversation-names.ts'
 import type { StartRequest } from './start-request.ts'
 

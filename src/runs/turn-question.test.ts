@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import type { MessageRow } from '../stores/store.ts'
+import type { MessageRow } from '../stores/message-store.ts'
 import type { EarlierMessage, StartRequest } from './start-request.ts'
 import { questionFor } from './turn-question.ts'
 

@@ -4,7 +4,8 @@
 import { AppError } from '../errors/app-error.ts'
 import { shownConversationId } from '../kit/conversation-id.ts'
 import type { Ids } from '../kit/ids.ts'
-import type { MessageRow, Store } from '../stores/store.ts'
+import type { MessageRow } from '../stores/message-store.ts'
+import type { Store } from '../stores/store.ts'
 import { conversationNotFound } from './conversation-names.ts'
 import type { EarlierMessage, StartRequest } from './start-request.ts'
 

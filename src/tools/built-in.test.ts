@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { manualClock } from '../../test/support/manual-clock.ts'
 import { toolContext } from '../../test/support/tool-context.ts'
-import type { NoteRow } from '../stores/store.ts'
+import type { NoteRow } from '../stores/note-store.ts'
 import { createBuiltInTools } from './built-in.ts'
 import { createToolRegistry } from './tool-registry.ts'
 

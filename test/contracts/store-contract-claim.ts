@@ -2,7 +2,8 @@
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import type { ClaimRequest, RunRow, Store } from '../../src/stores/store.ts'
+import type { ClaimRequest, RunRow } from '../../src/stores/run-store.ts'
+import type { Store } from '../../src/stores/store.ts'
 import type { OpenStore } from './store-contract.ts'
 import {
   acceptInput,

@@ -3,7 +3,8 @@
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import type { ComparisonRow, Store } from '../../src/stores/store.ts'
+import type { ComparisonRow } from '../../src/stores/comparison-store.ts'
+import type { Store } from '../../src/stores/store.ts'
 import type { OpenStore } from './store-contract.ts'
 import { beforeAndAfter, claimNow, endRun, inConversation, message, owner, start, withStore } from './store-fixtures.ts'
 

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import type { MessageRow } from '../../src/stores/store.ts'
+import type { MessageRow } from '../../src/stores/message-store.ts'
 import type { OpenStore } from './store-contract.ts'
 import {
   claimNow,

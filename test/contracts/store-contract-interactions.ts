@@ -2,7 +2,8 @@
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import type { Decision, Store } from '../../src/stores/store.ts'
+import type { Decision } from '../../src/stores/interaction-store.ts'
+import type { Store } from '../../src/stores/store.ts'
 import type { OpenStore } from './store-contract.ts'
 import { claimedRun, farAway, interaction, owner, start, withStore, write } from './store-fixtures.ts'
 

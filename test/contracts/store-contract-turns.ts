@@ -3,7 +3,8 @@
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import type { FeedbackRow, Store } from '../../src/stores/store.ts'
+import type { FeedbackRow } from '../../src/stores/feedback-store.ts'
+import type { Store } from '../../src/stores/store.ts'
 import type { OpenStore } from './store-contract.ts'
 import {
   beforeAndAfter,

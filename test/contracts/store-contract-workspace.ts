@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import type { FileVersionRow, TodoItem } from '../../src/stores/store.ts'
+import type { FileVersionRow, TodoItem } from '../../src/stores/workspace-store.ts'
 import type { OpenStore } from './store-contract.ts'
 import { acceptInput, beforeAndAfter, claimNow, endRun, owner, start, withStore } from './store-fixtures.ts'
 

@@ -3,7 +3,10 @@
 
 import type { RunEvent } from '../../src/journal/event.ts'
 import type { OpenedStore, OpenStore } from './store-contract.ts'
-import type { AcceptInput, InteractionRow, MessageRow, RunRow, RunWrite, Store } from '../../src/stores/store.ts'
+import type { InteractionRow } from '../../src/stores/interaction-store.ts'
+import type { MessageRow } from '../../src/stores/message-store.ts'
+import type { AcceptInput, RunRow, RunWrite } from '../../src/stores/run-store.ts'
+import type { Store } from '../../src/stores/store.ts'
 
 export const owner = 'alice'
 export const start = 1_790_000_000_000

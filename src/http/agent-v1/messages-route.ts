@@ -3,7 +3,7 @@
 
 import { z } from 'zod'
 import { findConversation } from '../../runs/conversation-names.ts'
-import type { ConversationRow } from '../../stores/store.ts'
+import type { ConversationRow } from '../../stores/conversation-store.ts'
 import { linkNext } from '../next-link.ts'
 import { callerOf, errorBody, optionalFilter, type Server, type Services, userIdQuery } from '../routes.ts'
 import { messageView, toMessages } from '../views.ts'

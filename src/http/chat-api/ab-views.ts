@@ -7,7 +7,7 @@ import type { Interval } from '../../comparisons/rating.ts'
 import type { PositionMetrics, Tally, VoteMetrics } from '../../comparisons/vote-metrics.ts'
 import { isoTime } from '../../kit/clock.ts'
 import { shownConversationId } from '../../kit/conversation-id.ts'
-import type { ComparisonRow } from '../../stores/store.ts'
+import type { ComparisonRow } from '../../stores/comparison-store.ts'
 
 const preference = z.enum(['a', 'b', 'tie', 'both_bad'])
 

@@ -4,7 +4,7 @@
 // that `done` gives. Pure.
 
 import { joinMessages } from '../../dialects/message-text.ts'
-import type { MessageRow } from '../../stores/store.ts'
+import type { MessageRow } from '../../stores/message-store.ts'
 
 export type Entry = Pick<MessageRow, 'id' | 'runId' | 'role' | 'content' | 'createdAt'> & {
   /** Of all the messages that it is made of. */

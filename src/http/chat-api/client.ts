@@ -4,7 +4,8 @@
 import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { AppError } from '../../errors/app-error.ts'
-import type { MessageRow, Store } from '../../stores/store.ts'
+import type { MessageRow } from '../../stores/message-store.ts'
+import type { Store } from '../../stores/store.ts'
 import { type Caller, owns } from '../caller.ts'
 import { callerOf, type Services } from '../routes.ts'
 

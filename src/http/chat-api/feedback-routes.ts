@@ -4,7 +4,7 @@
 import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { AppError } from '../../errors/app-error.ts'
-import type { FeedbackRow, Reaction } from '../../stores/store.ts'
+import type { FeedbackRow, Reaction } from '../../stores/feedback-store.ts'
 import { callerOf, type Server, type Services } from '../routes.ts'
 import { clientFields, clientQuery, optionalFlag, optionalIdField, ownMessage, sentenceBody } from './client.ts'
 

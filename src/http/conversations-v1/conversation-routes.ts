@@ -4,7 +4,7 @@
 import { z } from 'zod'
 import { AppError } from '../../errors/app-error.ts'
 import { conversationNotFound, ownConversation } from '../../runs/conversation-names.ts'
-import type { NewConversation } from '../../stores/store.ts'
+import type { NewConversation } from '../../stores/conversation-store.ts'
 import { linkNext } from '../next-link.ts'
 import { callerOf, errorBody, idParam, optionalFilter, type Server, type Services, userIdQuery } from '../routes.ts'
 import { conversationView, messageView, runStatusWord, toConversation, toMessages } from '../views.ts'

@@ -10,7 +10,7 @@ import { AppError } from '../../errors/app-error.ts'
 import { checkInvariants, type Verdict } from '../../journal/check-invariants.ts'
 import type { RunEvent } from '../../journal/event.ts'
 import type { EventReader } from '../../journal/event-pages.ts'
-import type { RunRow } from '../../stores/store.ts'
+import type { RunRow } from '../../stores/run-store.ts'
 import { PageWindow } from '../page-window.ts'
 import { foldStoredFrames, type StoredFrame } from '../stored-frames.ts'
 

@@ -4,7 +4,7 @@
 
 import type { DatabaseSync } from 'node:sqlite'
 import { AppError } from '../../errors/app-error.ts'
-import type { AcceptResult, RunRow } from '../store.ts'
+import type { AcceptResult, RunRow } from '../run-store.ts'
 import type { Commands } from './commands.ts'
 import type { ConversationWriter } from './conversation-queries.ts'
 import type { JournalWriter } from './journal-queries.ts'

@@ -4,28 +4,23 @@
 
 import { AppError, type ErrorExtras } from '../../errors/app-error.ts'
 import type { ErrorCode } from '../../errors/codes.ts'
+import type { ComparisonRow, ComparisonVote } from '../comparison-store.ts'
+import type { ConversationRow, NewConversation } from '../conversation-store.ts'
+import type { FeedbackRow, Reaction } from '../feedback-store.ts'
+import type { Decision, InteractionRow } from '../interaction-store.ts'
+import type { MessageState } from '../message-store.ts'
+import type { NoteRow } from '../note-store.ts'
 import type {
   AcceptBeside,
   AcceptInput,
   AcceptResult,
   CancelRequest,
   ClaimRequest,
-  ComparisonRow,
-  ComparisonVote,
-  ConversationRow,
-  Decision,
-  FeedbackRow,
   HeldStart,
-  FileVersionRow,
-  InteractionRow,
-  MessageState,
-  NewConversation,
-  NoteRow,
-  Reaction,
   RunRow,
   RunWrite,
-  TodoItem,
-} from '../store.ts'
+} from '../run-store.ts'
+import type { FileVersionRow, TodoItem } from '../workspace-store.ts'
 
 /** The events of one append, encoded on the main thread. `id` is that of the row in the tail, and grows. */
 export type JournalPart = { id: number; lastSeq: number; body: string }

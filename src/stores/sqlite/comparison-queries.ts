@@ -2,7 +2,7 @@
 // by cascade; runs may be gone before them.
 
 import type { DatabaseSync } from 'node:sqlite'
-import type { ComparisonRow, ComparisonVote, Preference, Store, VoteCount } from '../store.ts'
+import type { ComparisonFilter, ComparisonRow, ComparisonVote, Preference, VoteCount } from '../comparison-store.ts'
 import type { Commands } from './commands.ts'
 import { type Row, statementCache, type Value } from './connection.ts'
 import { fromJson } from './run-rows.ts'
@@ -41,7 +41,7 @@ export function comparisonReader(db: DatabaseSync) {
     read: (id: string) => one(byId.get(id)),
     byRun: (runId: string) => one(byRun.get(runId)),
     pending: (limit: number): ComparisonRow[] => pending.all(limit).map(toComparison),
-    list(filter: Parameters<Store['listComparisons']>[0]): ComparisonRow[] {
+    list(filter: ComparisonFilter): ComparisonRow[] {
       const conditions = ['owner = ?', 'offered = 1']
       const values: Value[] = [filter.owner]
       if (filter.conversationId !== undefined) {

@@ -2,7 +2,7 @@
 
 import type { DatabaseSync } from 'node:sqlite'
 import { AppError } from '../../errors/app-error.ts'
-import type { ConversationRow, NewConversation } from '../store.ts'
+import type { ConversationRow, NewConversation } from '../conversation-store.ts'
 import type { Row } from './connection.ts'
 import { readPage } from './row-page.ts'
 import { unfinished } from './run-rows.ts'

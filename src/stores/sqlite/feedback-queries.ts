@@ -2,7 +2,7 @@
 // comments. Goes with its message, by cascade.
 
 import type { DatabaseSync } from 'node:sqlite'
-import type { FeedbackRow, FeedbackSummary, Reaction } from '../store.ts'
+import type { FeedbackRow, FeedbackSummary, Reaction } from '../feedback-store.ts'
 import type { Row } from './connection.ts'
 
 /** Word for word as in the partial index. */

@@ -3,7 +3,8 @@
 import type { DatabaseSync } from 'node:sqlite'
 import type { ErrorValue } from '../../errors/app-error.ts'
 import type { JsonValue } from '../../journal/event.ts'
-import type { Decision, InteractionRow, RowPage, RunWrite, Store } from '../store.ts'
+import type { Decision, InteractionFilter, InteractionRow, InteractionUpdate } from '../interaction-store.ts'
+import type { RowPage } from '../row-page.ts'
 import { type Row, statementCache, type Value } from './connection.ts'
 import { readPage } from './row-page.ts'
 import { fromJson, toJson } from './run-rows.ts'
@@ -51,7 +52,7 @@ export function interactionReader(db: DatabaseSync) {
     ofRun(runId: string): InteractionRow[] {
       return byRun.all(runId).map(toInteraction)
     },
-    list(filter: Parameters<Store['listInteractions']>[0]): RowPage<InteractionRow> {
+    list(filter: InteractionFilter): RowPage<InteractionRow> {
       const conditions = ['owner = ?']
       const values: Value[] = [filter.owner]
       for (const [column, value] of [
@@ -176,7 +177,7 @@ export function interactionWriter(db: DatabaseSync) {
       })
       return changes > 0
     },
-    update(change: NonNullable<RunWrite['interactionUpdates']>[number]): void {
+    update(change: InteractionUpdate): void {
       if (change.closePending === true) close.run(change.at, change.id)
       if (change.result === undefined && change.error === undefined && change.executedAt === undefined) return
       finish.run({

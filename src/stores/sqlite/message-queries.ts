@@ -3,7 +3,8 @@
 
 import type { DatabaseSync } from 'node:sqlite'
 import type { JsonValue } from '../../journal/event.ts'
-import type { MessageRow, MessageState, RowPage } from '../store.ts'
+import type { MessageRow, MessageState } from '../message-store.ts'
+import type { RowPage } from '../row-page.ts'
 import type { Row } from './connection.ts'
 import { readPage } from './row-page.ts'
 import { fromJson } from './run-rows.ts'

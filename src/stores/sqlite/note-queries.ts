@@ -2,7 +2,7 @@
 // words here and reaches the full-text index only as quoted phrases.
 
 import type { DatabaseSync } from 'node:sqlite'
-import type { NoteRow } from '../store.ts'
+import type { NoteRow } from '../note-store.ts'
 import { type Row, statementCache, type Value } from './connection.ts'
 
 /** A trigram index cannot answer for less. */

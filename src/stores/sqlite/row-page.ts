@@ -2,7 +2,7 @@
 // them. The statement is stopped there, so that nothing beyond the page is read.
 
 import type { StatementSync } from 'node:sqlite'
-import type { RowPage } from '../store.ts'
+import type { RowPage } from '../row-page.ts'
 import type { Row as StoredRow, Value } from './connection.ts'
 
 /**

@@ -4,7 +4,7 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { AppError } from '../../errors/app-error.ts'
 import type { RunStatus } from '../../journal/event.ts'
-import type { ClaimRequest, RunRow } from '../store.ts'
+import type { ClaimRequest, RunRow } from '../run-store.ts'
 import type { Commands } from './commands.ts'
 import type { Row } from './connection.ts'
 import type { JournalWriter } from './journal-queries.ts'

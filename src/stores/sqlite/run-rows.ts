@@ -3,7 +3,8 @@
 import type { DatabaseSync } from 'node:sqlite'
 import type { ErrorValue } from '../../errors/app-error.ts'
 import type { RunStatus } from '../../journal/event.ts'
-import type { RowPage, RunFilter, RunRow } from '../store.ts'
+import type { RowPage } from '../row-page.ts'
+import type { RunFilter, RunRow } from '../run-store.ts'
 import { type Row, statementCache, type Value } from './connection.ts'
 import { readPage } from './row-page.ts'
 

@@ -2,7 +2,7 @@
 // can be read counts as absent: a session then reads its file again.
 
 import type { DatabaseSync } from 'node:sqlite'
-import type { FileVersionRow, TodoItem } from '../store.ts'
+import type { FileVersionRow, TodoItem } from '../workspace-store.ts'
 import type { Row } from './connection.ts'
 
 function toFile(row: Row): FileVersionRow {

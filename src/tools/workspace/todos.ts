@@ -3,7 +3,8 @@
 
 import { AppError } from '../../errors/app-error.ts'
 import type { JsonValue } from '../../journal/event.ts'
-import type { Store, TodoItem } from '../../stores/store.ts'
+import type { Store } from '../../stores/store.ts'
+import type { TodoItem } from '../../stores/workspace-store.ts'
 import type { Tool } from '../tool.ts'
 import { counted, field } from './arguments.ts'
 import { scopeOf } from './session-files.ts'

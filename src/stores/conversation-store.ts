@@ -1,0 +1,40 @@
+// Conversations, and the names that clients chose for them. A conversation usually
+// comes into being with its first run (see `AcceptInput.conversation`).
+
+import type { RowPage } from './row-page.ts'
+
+export type ConversationRow = {
+  id: string
+  owner: string
+  title: string | null
+  createdAt: number
+  updatedAt: number
+  /** When the last question or answer was written, not counting answers that broke off; null if there is none. */
+  lastMessageAt: number | null
+}
+
+export type NewConversation = Omit<ConversationRow, 'lastMessageAt'>
+
+export interface ConversationStore {
+  createConversation(row: NewConversation): Promise<void>
+  readConversation(id: string): Promise<ConversationRow | undefined>
+  /** By a name that this owner's clients chose; see `AcceptInput.conversation`. */
+  findConversationByName(owner: string, name: string): Promise<ConversationRow | undefined>
+  /** The conversation that was created last as `unnamed`. */
+  newestUnnamedConversation(owner: string): Promise<ConversationRow | undefined>
+  /** Last used first: in the order of the writes, not of `updatedAt`, because the clock may be set. */
+  listConversations(owner: string, page: { limit: number; before?: { id: string } }): Promise<RowPage<ConversationRow>>
+  /** The conversation with the newest message first. One without messages is placed by its `createdAt`. */
+  listConversationsByLastMessage(
+    owner: string,
+    page: { limit: number; before?: { id: string } },
+  ): Promise<RowPage<ConversationRow>>
+  /** Of the conversations whose id begins with `prefix`: how many there are, and how many of them have an unfinished run. */
+  countConversations(prefix: string): Promise<{ total: number; active: number }>
+  renameConversation(id: string, title: string | null, at: number): Promise<ConversationRow | undefined>
+  /**
+   * With its messages, their feedback, its comparisons, runs, events, interactions and blobs. Refused with `conversation_busy`
+   * while one of its runs has not ended.
+   */
+  deleteConversation(id: string): Promise<boolean>
+}

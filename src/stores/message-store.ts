@@ -1,0 +1,46 @@
+// Messages of conversations. Runs write them together with their events (see
+// `RunWrite`); this part reads them and changes their state.
+
+import type { JsonValue } from '../journal/event.ts'
+import type { RowPage } from './row-page.ts'
+
+export type MessageState = 'active' | 'superseded' | 'abandoned'
+
+export type MessageRow = {
+  id: string
+  conversationId: string
+  runId: string | null
+  parentId: string | null
+  role: 'system' | 'user' | 'assistant' | 'tool'
+  content: string
+  state: MessageState
+  toolCallId: string | null
+  metadata: Record<string, JsonValue>
+  createdAt: number
+}
+
+export type MessageStateChange = { id: string; state: MessageState }
+
+export interface MessageStore {
+  readMessage(id: string): Promise<MessageRow | undefined>
+  /**
+   * The newest `limit` messages before the cursor, ascending: in the order of their turns and, within a turn, of writing (not of
+   * `createdAt`, because the clock may be set). Only `active` ones, and no assistant rows without text (those are for the model only).
+   */
+  listMessages(
+    conversationId: string,
+    page: { limit: number; before?: { id: string } | { createdAt: number } },
+  ): Promise<RowPage<MessageRow>>
+  /** Messages in any state, also assistant rows without text, in the order of their turns; the newest `limit` of them, ascending. */
+  allMessages(conversationId: string, filter: { limit: number; runId?: string }): Promise<MessageRow[]>
+  /** As `allMessages`, a page at a time: the newest ones before the message `before`, ascending. */
+  pageOfAllMessages(conversationId: string, page: { limit: number; before?: string }): Promise<RowPage<MessageRow>>
+  /** All of them or none; unknown ids are skipped. */
+  setMessageStates(states: MessageStateChange[]): Promise<void>
+  /**
+   * What a model may be told of earlier turns: active messages of turns before that of `beforeRunId` (and messages without a run),
+   * in the order of their turns, the newest `limit` of them. A run that did not succeed contributes its user message and its
+   * finished messages.
+   */
+  historyBefore(conversationId: string, beforeRunId: string, limit: number): Promise<MessageRow[]>
+}

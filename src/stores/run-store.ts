@@ -1,0 +1,225 @@
+// Runs and their journals: acceptance, claims and leases, appends, reads, and what
+// belongs to a run (idempotency keys, cache keys, blobs). The rows of other parts that
+// are folds of a journal (messages, interactions) are written by the same append as
+// their events, so `AcceptInput` and `RunWrite` carry them.
+
+import type { ErrorValue } from '../errors/app-error.ts'
+import type { RunEvent, RunStatus } from '../journal/event.ts'
+import type { EventReader } from '../journal/event-pages.ts'
+import type { ComparisonRow } from './comparison-store.ts'
+import type { InteractionRow, InteractionUpdate } from './interaction-store.ts'
+import type { MessageRow, MessageStateChange } from './message-store.ts'
+import type { RowPage } from './row-page.ts'
+
+export type RunRow = {
+  id: string
+  owner: string
+  family: string
+  agentId: string
+  conversationId: string | null
+  /** The skill of a job; null for other runs, and until an upload has brought the skill. */
+  skillId: string | null
+  status: RunStatus
+  attempt: number
+  /** The fencing token: grows with every claim. Every append carries it and is refused if it is stale. */
+  epoch: number
+  /** The node that works on the run, or null. */
+  leaseOwner: string | null
+  leaseUntil: number | null
+  /** When a parked or held run becomes claimable: its next deadline, or 0 (at once) after a decision or a cancel request. */
+  wakeAt: number | null
+  lastSeq: number
+  cancel: CancelRequest | null
+  createdAt: number
+  startedAt: number | null
+  endedAt: number | null
+  error: ErrorValue | null
+}
+
+export type CancelRequest = { by: string; reason: string | null; at: number }
+
+/** The lease with which a run is claimed. */
+type ClaimedBy = { node: string; leaseUntil: number }
+
+export type AcceptInput = {
+  run: {
+    id: string
+    owner: string
+    family: string
+    agentId: string
+    conversationId: string | null
+    skillId?: string
+    createdAt: number
+  }
+  /**
+   * `absent`: inserts the conversation. `present`: it must exist and belong to the run's owner.
+   * If that is not so, `accept_stale`: read again.
+   */
+  conversation: {
+    expect: 'absent' | 'present'
+    title: string | null
+    /** The owner's name for it, bound to it; `accept_stale` if it names another conversation of the owner. */
+    name: string | null
+    /** A second name: bound if the owner uses it for no conversation yet. */
+    alias?: string
+    /** The request that creates it named no conversation. */
+    unnamed?: true
+  } | null
+  /**
+   * The newest unfinished run of the conversation when the caller looked; `accept_stale` if another has come or this one has ended.
+   * With `joinTurnOf`, only runs of turns before the joined one count.
+   */
+  expectBehind: string | null
+  /**
+   * An unfinished run of the same conversation and owner (else `accept_stale`): this run takes part in its turn. It does not
+   * wait for that run, sees the same history, and later runs wait for both.
+   */
+  joinTurnOf?: string
+  /** Inserted in this order. */
+  messages: MessageRow[]
+  /** The first events, numbered from 1. */
+  events: RunEvent[]
+  /** Unique per owner and route. A key that is taken gives outcome `existing`, or `idempotency_key_reused` with another fingerprint. */
+  idempotency: { key: string; route: string; fingerprint: string } | null
+  /** How many runs may be queued and unclaimed (a run waiting for a person does not count); one more is `queue_full`. */
+  queueMax: number
+  /** Claims the run at once if no unfinished run stands before it in its conversation. */
+  claim: ClaimedBy | null
+  /** Requests the cancel of the conversation's unfinished runs of earlier turns, as `requestCancel` would, with this accept or not at all. */
+  cancelEarlier?: CancelRequest
+  /** Holds the run until `startHeld`, because something that it needs has not come yet: it is not queued and never `queue_full`. */
+  hold?: true
+  /** How many runs may be held, of this owner and of all; one more is `jobs_awaiting_upload`. Without it there is no bound. */
+  heldMax?: { owner: number; all: number }
+  /** A held run that has not started by then becomes claimable, so that its owner can end it. Absent: no deadline. */
+  holdUntil?: number
+  /** If a run of the owner succeeded with this key, that run is the answer (`reused`), and nothing is accepted. */
+  reuse?: { cacheKey: string }
+}
+
+/** Lets a held run start. */
+export type HeldStart = {
+  runId: string
+  /** `run_fenced` unless it is the run's last seq. */
+  afterSeq: number
+  events: RunEvent[]
+  /** The skill that was uploaded. */
+  skillId?: string
+  /** The files that were uploaded. */
+  blobs: { id: string; body: string }[]
+  queueMax: number
+  claim: ClaimedBy | null
+}
+
+/** Rows that are created together with the runs of an `acceptAll`. */
+export type AcceptBeside = { comparison?: ComparisonRow }
+
+/** `reused`: the run answered an equal request before; it was found by `reuse`, or by the key of a request that was. */
+export type AcceptResult = { outcome: 'accepted' | 'existing'; run: RunRow; reused?: true }
+
+export type RunWrite = {
+  runId: string
+  /** `run_fenced` unless it is the row's epoch. */
+  epoch: number
+  /** `run_fenced` unless it is the run's last seq. */
+  afterSeq: number
+  /** Numbered afterSeq+1, afterSeq+2, … May be empty: then only rows change. */
+  events: RunEvent[]
+  /** Synced to disk before the promise resolves. */
+  durable: boolean
+  /** Fields of the run row that change with these events. `release` gives up the lease. */
+  run?: {
+    status?: RunStatus
+    attempt?: number
+    startedAt?: number
+    endedAt?: number
+    error?: ErrorValue | null
+    wakeAt?: number | null
+    release?: boolean
+    /** The key under which later equal requests find this run. */
+    cacheKey?: string
+  }
+  messages?: MessageRow[]
+  messageStates?: MessageStateChange[]
+  newInteractions?: InteractionRow[]
+  interactionUpdates?: InteractionUpdate[]
+  /** Sets updated_at of the run's conversation. */
+  touchConversationAt?: number
+  /** Removes the run's blobs whose ids begin like this. */
+  dropBlobs?: string
+}
+
+export type ClaimRequest = {
+  node: string
+  /** What `wakeAt` is compared with. */
+  now: number
+  /** What `leaseUntil` of others is compared with; `now` if absent. Leases are measured with a clock that never steps. */
+  leaseNow?: number
+  leaseUntil: number
+  /** How many runs that need a slot may be taken. Runs whose cancel was requested are taken beyond it. */
+  limit: number
+}
+
+export type RunFilter = {
+  owner: string
+  conversationId?: string
+  status?: RunStatus[]
+  family?: string
+  skillId?: string
+  /** Only runs accepted before this one. */
+  before?: string
+  limit: number
+}
+
+export interface RunStore extends EventReader {
+  accept(input: AcceptInput): Promise<AcceptResult>
+  /** Several accepts in their order, all or none; a later one may join the turn of an earlier one. */
+  acceptAll(inputs: AcceptInput[], beside?: AcceptBeside): Promise<AcceptResult[]>
+  /**
+   * Lets a held run start, once: `run_fenced` if it was started, cancelled, claimed or ended before, `queue_full` as for an accept; then
+   * nothing has changed.
+   */
+  startHeld(start: HeldStart): Promise<RunRow>
+  /** One run's next events, with the rows that are folds of them. */
+  append(write: RunWrite): Promise<void>
+  /**
+   * Takes runs without a live lease: queued ones whose turn it is in their conversation (no run of an earlier turn in it
+   * is unfinished), interrupted ones (running), parked and held ones whose `wakeAt` has come, and all unfinished ones whose
+   * cancel was requested. Oldest first. Each gets a new epoch.
+   */
+  claim(request: ClaimRequest): Promise<RunRow[]>
+  /**
+   * Extends those leases of these runs that `node` still holds. Returns the rows of the runs that it holds, so that it learns of
+   * cancel requests and, by what is missing, of lost leases.
+   */
+  renewLeases(node: string, leaseUntil: number, runIds: readonly string[]): Promise<RunRow[]>
+  /** Records the request, once (the first counts), and wakes the run. Undefined if there is no such run; an ended run is returned as it is. */
+  requestCancel(runId: string, cancel: CancelRequest): Promise<RunRow | undefined>
+
+  readRun(runId: string): Promise<RunRow | undefined>
+  /** Newest first. */
+  listRuns(filter: RunFilter): Promise<RowPage<RunRow>>
+  /** Unfinished runs of a conversation, oldest first. */
+  openRuns(conversationId: string): Promise<RunRow[]>
+  findIdempotent(owner: string, route: string, key: string): Promise<{ runId: string; fingerprint: string } | undefined>
+  /** The newest run of the owner that succeeded under this cache key. */
+  findCached(owner: string, cacheKey: string): Promise<string | undefined>
+  /** The earliest `wakeAt` of a parked or held run. */
+  nextWakeAt(): Promise<number | null>
+  countRuns(): Promise<Partial<Record<RunStatus, number>>>
+
+  /** Blobs are large texts beside the journal: tool outputs, uploaded files. They are removed together with their run. */
+  putBlob(id: string, runId: string, body: string): Promise<void>
+  /** How many blobs of a run have ids that begin with `prefix`. */
+  countBlobs(runId: string, prefix: string): Promise<number>
+  readBlob(id: string): Promise<{ runId: string; body: string } | undefined>
+
+  /** Removes runs that ended before `endedBefore` (events, interactions, blobs, idempotency keys); messages stay. Returns how many. */
+  expireRuns(endedBefore: number, limit: number): Promise<number>
+  /** Removes at most `limit` ended runs of an owner in these families, oldest first; `cached` of them had a cache key. */
+  removeEndedRuns(request: {
+    owner: string
+    families: string[]
+    limit: number
+  }): Promise<{ removed: number; cached: number }>
+}
