@@ -27,7 +27,7 @@ export class FailedLogins {
   refuseTooMany(ip: string): void {
     const known = this.counts.get(addressKey(ip))
     if (known === undefined || known.failures < this.perMinute) return
-    const leftMs = known.since + windowMs - this.clock.now()
+    const leftMs = known.since + windowMs - this.clock.monotonic()
     if (leftMs <= 0) return
     const seconds = Math.ceil(leftMs / 1000)
     throw new AppError(
@@ -40,7 +40,7 @@ export class FailedLogins {
   count(ip: string): void {
     if (this.perMinute === 0) return
     const key = addressKey(ip)
-    const now = this.clock.now()
+    const now = this.clock.monotonic()
     const known = this.counts.get(key)
     if (known !== undefined && now < known.since + windowMs) {
       known.failures++

@@ -34,6 +34,7 @@ import { addressKey, FailedLogins } from './failed-logins.ts'
 import { answerClientError, createHttpServer, type SocketLimits } from './http-server.ts'
 import { acceptJson } from './json-body.ts'
 import { jobRoutes } from './jobs-v1/job-routes.ts'
+import { rateWindows } from './rate-windows.ts'
 import { type ApiDocument, describeApi } from './openapi/describe-api.ts'
 import { referencePage } from './openapi/reference-page.ts'
 import { operationRoutes } from './operations/operation-routes.ts'
@@ -156,6 +157,7 @@ export async function buildServer(options: ServerOptions): Promise<Server> {
   if (options.rateLimitPerMinute > 0) {
     await server.register(rateLimit, {
       max: options.rateLimitPerMinute,
+      store: rateWindows(services.clock),
       timeWindow: 60_000,
       hook: 'preValidation',
       allowList: (request) => publicPaths.has(request.routeOptions.url ?? ''),
