@@ -84,7 +84,7 @@ const ladder: Record<string, string[]> = {
   'src/comparisons/': [...ground, ...interfaces, 'src/runs/', 'src/conversations/'],
   // A job is a run of a skill.
   'src/jobs/': [...ground, ...interfaces, 'src/runs/', 'src/skills/', 'src/agents/catalogue.ts'],
-  'src/feedback/': [...ground, ...interfaces],
+  'src/feedback/': [...ground, ...interfaces, 'src/conversations/'],
   'src/contacts/': [...ground, ...interfaces],
   'src/http/': [...ground, ...interfaces, ...services, 'src/bus/', 'src/dialects/'],
   'src/cli/': [...ground, ...interfaces, ...services, 'src/http/'],

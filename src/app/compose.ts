@@ -5,6 +5,8 @@ import { readFileSync } from 'node:fs'
 import { readCatalogue } from '../agents/catalogue.ts'
 import { createProcessBus } from '../bus/live-bus.ts'
 import { ComparisonService } from '../comparisons/comparison-service.ts'
+import { ConversationService } from '../conversations/conversation-service.ts'
+import { FeedbackService } from '../feedback/feedback-service.ts'
 import { jobFilesOf } from '../jobs/job-files.ts'
 import { JobService } from '../jobs/job-service.ts'
 import { createLocalEngine } from '../engines/local/local-engine.ts'
@@ -145,7 +147,6 @@ async function composeParts(
     log,
     countEvents: (count) => metrics.eventsStored(count),
     deaths: watchdog.deaths,
-    conversationDeletes: (id) => workspaces.remove(`${sessionDirectories}/${id}`),
     async runEnded(family, status, runId) {
       metrics.runEnded(family, status)
       await comparisons.runEnded(family, runId)
@@ -153,6 +154,14 @@ async function composeParts(
   }
   const scheduler = new Scheduler(parts, ids())
   const runs = new RunService(parts, scheduler)
+  const conversations = new ConversationService({
+    store,
+    runs,
+    clock,
+    ids,
+    beforeDelete: (id) => workspaces.remove(`${sessionDirectories}/${id}`),
+  })
+  const feedback = new FeedbackService({ store, conversations, clock })
   const jobs = new JobService({
     store,
     runs,
@@ -170,6 +179,8 @@ async function composeParts(
     services: {
       store,
       runs,
+      conversations,
+      feedback,
       jobs,
       skills,
       comparisons,

@@ -6,7 +6,7 @@ import { after, before, test } from 'node:test'
 import { exportJWK, generateKeyPair, SignJWT, type CryptoKey, type JWK } from 'jose'
 import { AppError } from '../errors/app-error.ts'
 import { manualClock } from '../../test/support/manual-clock.ts'
-import { actsAs, type AuthSettings, claimsOf, createAuthenticator, owns, resolveCaller } from './caller.ts'
+import { type AuthSettings, claimsOf, createAuthenticator, resolveCaller } from './caller.ts'
 
 const secret = 'a shared secret for these tests only'
 const nothing: AuthSettings = {
@@ -348,23 +348,4 @@ test('claims come from the body, else from the query; a blank one is none', () =
   assert.equal(claimsOf({ userId: ' ' }, { userId: 'q' }).userId, 'q')
   assert.equal(claimsOf({ context: { userId: 'c' } }, null).userId, undefined)
   assert.equal(claimsOf('text', null).userId, undefined)
-})
-
-test('a thing is its owner’s; a caller without a name acts as the owner of any one thing', () => {
-  const caller = (userId: string, isNamed: boolean) => ({ userId, loggedIn: false, named: isNamed })
-  const thing = { owner: 'ann' }
-
-  assert.deepEqual(
-    [caller('ann', true), caller('bob', true), caller('anonymous', true), caller('anonymous', false)].map((one) => [
-      owns(one, thing),
-      actsAs(one, thing),
-      actsAs(one, undefined),
-    ]),
-    [
-      [true, 'ann', 'ann'],
-      [false, 'bob', 'bob'],
-      [false, 'anonymous', 'anonymous'],
-      [true, 'ann', 'anonymous'],
-    ],
-  )
 })

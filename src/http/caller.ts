@@ -7,6 +7,7 @@ import { createHash, timingSafeEqual } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import { createRemoteJWKSet, decodeProtectedHeader, errors, jwtVerify, type JWTVerifyOptions } from 'jose'
 import { AppError } from '../errors/app-error.ts'
+import type { Caller } from '../kit/caller.ts'
 import type { Clock } from '../kit/clock.ts'
 
 export type AuthMode = 'open' | 'required'
@@ -27,9 +28,6 @@ export type AuthSettings = {
 
 /** A proven identity. */
 export type Login = { userId: string; by: 'jwt' | 'api_key' }
-
-/** `named` is false if the request names no user, which is possible in open mode only. */
-export type Caller = { userId: string; loggedIn: boolean; named: boolean }
 
 export interface Authenticator {
   /**
@@ -224,17 +222,4 @@ export function resolveCaller(request: { login: Login | null; mode: AuthMode; cl
     throw new AppError('invalid_request', `${name}: must be a text of at most ${userCharsMax} characters.`)
   }
   return { userId: claim.trim(), loggedIn: false, named: true }
-}
-
-/**
- * The user that a request acts as on one thing that it addresses by its id. In open mode a request that names no user
- * acts as the thing's owner: it could claim that name anyway. Not for lists, and not for names that clients choose.
- */
-export function actsAs(caller: Caller, thing: { owner: string } | undefined): string {
-  return caller.named || thing === undefined ? caller.userId : thing.owner
-}
-
-/** Whether a thing that the request addresses by its id is the caller's. If not, it does not exist for them (404). */
-export function owns(caller: Caller, thing: { owner: string }): boolean {
-  return thing.owner === actsAs(caller, thing)
 }

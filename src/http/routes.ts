@@ -5,8 +5,11 @@ import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { z } from 'zod'
 import type { Catalogue } from '../agents/catalogue.ts'
-import { actsAs, type Caller, type Claimed, type Login, resolveCaller } from './caller.ts'
+import { type Claimed, type Login, resolveCaller } from './caller.ts'
 import type { ComparisonService } from '../comparisons/comparison-service.ts'
+import type { ConversationService } from '../conversations/conversation-service.ts'
+import type { FeedbackService } from '../feedback/feedback-service.ts'
+import { actsAs, type Caller } from '../kit/caller.ts'
 import type { Clock } from '../kit/clock.ts'
 import type { Ids } from '../kit/ids.ts'
 import type { JobService } from '../jobs/job-service.ts'
@@ -22,6 +25,8 @@ import type { Streams } from './stream-reply.ts'
 export type Services = {
   store: Store
   runs: RunService
+  conversations: ConversationService
+  feedback: FeedbackService
   jobs: JobService
   skills: SkillRegistry
   comparisons: ComparisonService

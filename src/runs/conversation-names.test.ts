@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { ConversationRow } from '../stores/conversation-store.ts'
-import { conversationFilter, lookUpConversation, ownConversation } from './conversation-names.ts'
+import { lookUpConversation, ownConversation } from './conversation-names.ts'
 
 /** Conversations by id, and names as `owner/name` → id. */
 function storeOf(conversations: Record<string, string>, names: Record<string, string>) {
@@ -38,7 +38,4 @@ test('somebody else’s conversation and one that does not exist are refused wit
       code: 'conversation_not_found',
       message: `There is no conversation ${JSON.stringify(name)}.`,
     })
-  assert.equal(await conversationFilter(store, 'bob', 'theirs'), null)
-  assert.equal(await conversationFilter(store, 'bob', undefined), undefined)
-  assert.equal(await conversationFilter(store, 'ann', 'theirs'), 'theirs')
 })

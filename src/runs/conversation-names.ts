@@ -40,16 +40,6 @@ export async function ownConversation(store: NameStore, owner: string, name: str
   return row
 }
 
-/** For lists: the id to filter by, undefined if no name is given, null if nothing can match. */
-export async function conversationFilter(
-  store: NameStore,
-  owner: string,
-  name: string | undefined,
-): Promise<string | null | undefined> {
-  if (name === undefined) return undefined
-  return (await findConversation(store, owner, name))?.id ?? null
-}
-
 export function conversationNotFound(name: string): AppError {
   return new AppError('conversation_not_found', `There is no conversation ${JSON.stringify(name)}.`)
 }

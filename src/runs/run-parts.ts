@@ -61,8 +61,6 @@ export type RunParts = {
   log: RunLog
   countEvents?: (count: number) => void
   deaths?: ProcessDeaths
-  /** Called before a conversation is deleted, when none of its runs is under way: what lies beside the database goes first. */
-  conversationDeletes?: (id: string) => Promise<void>
   /** Called when the end is on disk, and waited for: what follows from it is done before the next run of the conversation. */
   runEnded?: (family: string, status: RunStatus, runId: string) => void | Promise<void>
 }

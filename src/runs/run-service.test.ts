@@ -200,17 +200,3 @@ describe('a decision', () => {
     })
   })
 })
-
-describe('deleting a conversation', () => {
-  it('cancels what is under way in it first', async () => {
-    await withRig({ answer: (_request, signal) => silence(signal) }, async (rig) => {
-      const { run } = await rig.start({ conversationId: 'c' })
-      await rig.until(run.id, running)
-
-      await rig.service.deleteConversation('ada', run.conversationId as string)
-
-      assert.equal(await rig.store.readConversation(run.conversationId as string), undefined)
-      assert.equal(await rig.store.readRun(run.id), undefined)
-    })
-  })
-})

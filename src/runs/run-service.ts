@@ -106,15 +106,6 @@ export class RunService {
     if (row !== undefined && row.endedAt === null) this.scheduler.cancel(row)
   }
 
-  /** With everything in it; runs that are under way are cancelled first. */
-  async deleteConversation(owner: string, id: string): Promise<void> {
-    const { store } = this.parts
-    const open = await store.openRuns(id)
-    await Promise.all(open.map((run) => this.cancel(owner, run.id, 'the conversation was deleted')))
-    await this.parts.conversationDeletes?.(id)
-    await store.deleteConversation(id)
-  }
-
   async confirmation(owner: string, id: string): Promise<InteractionRow> {
     const row = await this.parts.store.readInteraction(id)
     if (row === undefined || row.owner !== owner || row.kind !== 'confirmation') {

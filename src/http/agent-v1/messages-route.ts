@@ -2,15 +2,12 @@
 // its names; without a name those of the newest conversation that the caller started without one.
 
 import { z } from 'zod'
-import { findConversation } from '../../runs/conversation-names.ts'
 import type { ConversationRow } from '../../stores/conversation-store.ts'
 import { linkNext } from '../next-link.ts'
 import { callerOf, errorBody, optionalFilter, type Server, type Services, userIdQuery } from '../routes.ts'
 import { messageView, toMessages } from '../views.ts'
 
 const newestMessages = 200
-/** The name that stands for "no name" if the caller never started a conversation without one. */
-const defaultName = 'default'
 
 const keyQuery = userIdQuery.extend({
   conversationId: optionalFilter().describe('The name of the conversation; goes before sessionId.'),
@@ -18,7 +15,7 @@ const keyQuery = userIdQuery.extend({
 })
 
 export function messagesRoute(server: Server, services: Services): void {
-  const { store, runs } = services
+  const { conversations } = services
   server.get(
     '/v1/agent/messages',
     {
@@ -36,9 +33,9 @@ export function messagesRoute(server: Server, services: Services): void {
       reply.header('cache-control', 'no-store')
       if (row === undefined) return []
       const { before } = request.query
-      const { rows, more } = await store.listMessages(row.id, {
+      const { rows, more } = await conversations.messages(row, {
         limit: newestMessages,
-        ...(before === undefined ? {} : { before: { id: before } }),
+        before: before === undefined ? undefined : { id: before },
       })
       if (more) linkNext(request, reply, { before: rows[0]?.id ?? '' })
       return toMessages(rows, await services.comparisons.undecidedRuns(row.owner, row.id))
@@ -60,7 +57,7 @@ export function messagesRoute(server: Server, services: Services): void {
     async (request, reply) => {
       const { userId } = callerOf(request, services)
       const row = await conversationOf(userId, request.query)
-      if (row !== undefined) await runs.deleteConversation(userId, row.id)
+      if (row !== undefined) await conversations.delete(row)
       return reply.code(204).send(null)
     },
   )
@@ -70,7 +67,6 @@ export function messagesRoute(server: Server, services: Services): void {
     { conversationId, sessionId }: z.infer<typeof keyQuery>,
   ): Promise<ConversationRow | undefined> {
     const name = conversationId ?? sessionId
-    if (name !== undefined) return await findConversation(store, owner, name)
-    return (await store.newestUnnamedConversation(owner)) ?? (await findConversation(store, owner, defaultName))
+    return name === undefined ? await conversations.findUnnamed(owner) : await conversations.find(owner, name)
   }
 }

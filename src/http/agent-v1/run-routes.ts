@@ -8,7 +8,6 @@ import { AppError } from '../../errors/app-error.ts'
 import { isoTime } from '../../kit/clock.ts'
 import { shownConversationIdOrNull } from '../../kit/conversation-id.ts'
 import type { RunStatus } from '../../journal/event.ts'
-import { conversationFilter } from '../../runs/conversation-names.ts'
 import type { RunRow } from '../../stores/run-store.ts'
 import { checkCursor, requestedCursor } from '../cursor.ts'
 import { eventPages } from '../../journal/event-pages.ts'
@@ -16,7 +15,7 @@ import { dialectNamed, keepAliveMsOf } from '../formats.ts'
 import { neverAPage } from '../never-a-page.ts'
 import { linkNext } from '../next-link.ts'
 import { PageWindow } from '../page-window.ts'
-import { type Caller, owns } from '../caller.ts'
+import { type Caller, owns } from '../../kit/caller.ts'
 import {
   callerOf,
   errorBody,
@@ -95,7 +94,7 @@ export function runRoutes(server: Server, services: Services): void {
     async (request, reply) => {
       const { userId } = callerOf(request, services)
       const { status, limit, before } = request.query
-      const conversationId = await conversationFilter(store, userId, request.query.conversationId)
+      const conversationId = await services.conversations.idFilter(userId, request.query.conversationId)
       if (conversationId === null) return []
       const { rows, more } = await store.listRuns({
         owner: userId,

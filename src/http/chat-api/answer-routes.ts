@@ -144,10 +144,7 @@ export function answerRoutes(server: Server, services: Services): void {
     switch (run.status) {
       case 'succeeded': {
         const { message_id } = (await readTrace(store, run.id)).trace
-        const rows =
-          run.conversationId === null
-            ? []
-            : await store.allMessages(run.conversationId, { runId: run.id, limit: messagesMax })
+        const rows = await services.conversations.messagesOfRun(run, messagesMax)
         return reply.send({
           response: textOf(rows),
           ...ids,

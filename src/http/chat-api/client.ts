@@ -1,12 +1,9 @@
-// What the routes of the chat API share: whose request it is, ids as its clients
-// write them, and the one check of ownership: what is not yours does not exist.
+// What the routes of the chat API share: whose request it is, and ids as its clients
+// write them.
 
 import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { AppError } from '../../errors/app-error.ts'
-import type { MessageRow } from '../../stores/message-store.ts'
-import type { Store } from '../../stores/store.ts'
-import { type Caller, owns } from '../caller.ts'
 import { callerOf, type Services } from '../routes.ts'
 
 const clientIdMissing = 'client_id missing: send client_id in the body or the query, to say whose it is.'
@@ -50,17 +47,3 @@ export const optionalFlag = z
 export const sentenceBody = z
   .object({ error: z.string(), code: z.string() })
   .meta({ id: 'ChatError', description: 'What went wrong: a sentence for people, and a stable code.' })
-
-/** The message that a request addresses by its id, with the owner of its conversation. */
-export async function ownMessage(
-  store: Pick<Store, 'readConversation' | 'readMessage'>,
-  caller: Caller,
-  id: string,
-): Promise<MessageRow & { owner: string }> {
-  const row = await store.readMessage(id)
-  const conversation = row === undefined ? undefined : await store.readConversation(row.conversationId)
-  if (row === undefined || conversation === undefined || !owns(caller, conversation)) {
-    throw new AppError('message_not_found', `There is no message ${JSON.stringify(id)}.`)
-  }
-  return { ...row, owner: conversation.owner }
-}

@@ -5,7 +5,6 @@ import { z } from 'zod'
 import type { Trace } from '../../dialects/chunks/trace.ts'
 import { isoTime } from '../../kit/clock.ts'
 import { shownConversationId } from '../../kit/conversation-id.ts'
-import { ownConversation } from '../../runs/conversation-names.ts'
 import type { ConversationRow } from '../../stores/conversation-store.ts'
 import type { FeedbackSummary } from '../../stores/feedback-store.ts'
 import { linkNext } from '../next-link.ts'
@@ -60,7 +59,7 @@ const pageField = optionalIdField.describe('The id of the last conversation of t
 const listView = z.object({ conversations: z.array(conversationView) })
 
 export function chatConversationRoutes(server: Server, services: Services): void {
-  const { store, runs } = services
+  const { store, conversations } = services
 
   server.post(
     '/api/load_conversation',
@@ -87,11 +86,11 @@ export function chatConversationRoutes(server: Server, services: Services): void
     },
     async (request, reply) => {
       const owner = clientOf(request, services)
-      const row = await ownConversation(store, owner, request.body.conversation_id)
+      const row = await conversations.get(owner, request.body.conversation_id)
       const { before } = request.body
       const [page, feedback] = await Promise.all([
-        store.pageOfAllMessages(row.id, { limit: messagesPageMax, ...(before === undefined ? {} : { before }) }),
-        store.feedbackIn(row.id, owner),
+        conversations.allMessages(row, { limit: messagesPageMax, before }),
+        services.feedback.inConversation(row),
       ])
       const first = page.rows[0]?.id ?? ''
       // A client of this API posts again with `before`; one that follows links finds the same messages there.
@@ -179,8 +178,8 @@ export function chatConversationRoutes(server: Server, services: Services): void
     },
     async (request) => {
       const owner = clientOf(request, services)
-      const row = await ownConversation(store, owner, request.body.conversation_id)
-      await runs.deleteConversation(owner, row.id)
+      const row = await conversations.get(owner, request.body.conversation_id)
+      await conversations.delete(row)
       return { success: true as const, deleted_conversation_id: shownConversationId(row.id) }
     },
   )
@@ -191,16 +190,12 @@ export function chatConversationRoutes(server: Server, services: Services): void
     page: { limit: number; before: string | undefined },
   ): Promise<z.infer<typeof listView>> {
     const owner = clientOf(request, services)
-    const last = page.before === undefined ? undefined : await ownConversation(store, owner, page.before)
-    const { rows, more } = await store.listConversationsByLastMessage(owner, {
-      limit: page.limit,
-      ...(last === undefined ? {} : { before: { id: last.id } }),
-    })
-    const conversations = rows.map(toConversation)
+    const { rows, more } = await conversations.listByLastMessage(owner, page)
+    const shown = rows.map(toConversation)
     // Also after a POST: the address is that of the GET with the same name.
-    const next = { limit: page.limit, before: conversations.at(-1)?.conversation_id ?? '' }
+    const next = { limit: page.limit, before: shown.at(-1)?.conversation_id ?? '' }
     if (more) linkNext(request, reply, { client_id: owner, ...next })
-    return { conversations }
+    return { conversations: shown }
   }
 
   /** By the message that they are shown with: the last of their run. */

@@ -4,9 +4,10 @@
 import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { AppError } from '../../errors/app-error.ts'
-import type { FeedbackRow, Reaction } from '../../stores/feedback-store.ts'
+import type { Answer } from '../../feedback/feedback-service.ts'
+import type { Reaction } from '../../stores/feedback-store.ts'
 import { callerOf, type Server, type Services } from '../routes.ts'
-import { clientFields, clientQuery, optionalFlag, optionalIdField, ownMessage, sentenceBody } from './client.ts'
+import { clientFields, clientQuery, optionalFlag, optionalIdField, sentenceBody } from './client.ts'
 
 const commentChars = 20_000
 const comment = z.string().max(commentChars).nullish()
@@ -23,7 +24,7 @@ const reactionBody = z.object({
 const sentences: Readonly<Record<Reaction, string>> = { like: 'Liked', dislike: 'Disliked' }
 
 export function feedbackRoutes(server: Server, services: Services): void {
-  const { store, clock } = services
+  const { feedback } = services
 
   for (const kind of ['like', 'dislike'] as const) {
     server.post(
@@ -42,13 +43,14 @@ export function feedbackRoutes(server: Server, services: Services): void {
         },
       },
       async (request) => {
-        const row = await feedbackOf(request, request.body, kind)
-        const result = await store.react({ ...row, kind })
-        if (result === undefined) throw new AppError('message_not_found', 'The message is gone.')
-        return {
-          message: result.reaction === null ? 'Reaction removed' : sentences[result.reaction],
-          state: result.reaction,
-        }
+        const { message_id, feedback_msg, incorrect, unhelpful, inappropriate } = request.body
+        const state = await feedback.react(await answerOf(request, message_id), kind, {
+          text: feedback_msg ?? null,
+          incorrect: incorrect ?? false,
+          unhelpful: unhelpful ?? false,
+          inappropriate: inappropriate ?? false,
+        })
+        return { message: state === null ? 'Reaction removed' : sentences[state], state }
       },
     )
   }
@@ -65,33 +67,17 @@ export function feedbackRoutes(server: Server, services: Services): void {
       },
     },
     async (request) => {
-      const { feedback_msg } = request.body
-      const row = await feedbackOf(request, request.body, 'comment')
+      const { message_id, feedback_msg } = request.body
+      const answer = await answerOf(request, message_id)
       if (feedback_msg == null) throw new AppError('invalid_request', 'feedback_msg missing')
       if (feedback_msg.trim() === '') throw new AppError('invalid_request', 'feedback_msg is empty')
-      if (!(await store.addComment({ ...row, kind: 'comment' })))
-        throw new AppError('message_not_found', 'The message is gone.')
+      await feedback.comment(answer, feedback_msg)
       return { message: 'Feedback submitted' }
     },
   )
 
-  async function feedbackOf(
-    request: FastifyRequest,
-    body: Partial<z.infer<typeof reactionBody>>,
-    kind: FeedbackRow['kind'],
-  ): Promise<FeedbackRow> {
-    if (body.message_id === undefined) throw new AppError('invalid_request', 'message_id missing')
-    const message = await ownMessage(store, callerOf(request, services), body.message_id)
-    if (message.role !== 'assistant') throw new AppError('invalid_request', 'message_id: only answers can be judged.')
-    return {
-      messageId: message.id,
-      owner: message.owner,
-      kind,
-      text: body.feedback_msg ?? null,
-      incorrect: body.incorrect ?? false,
-      unhelpful: body.unhelpful ?? false,
-      inappropriate: body.inappropriate ?? false,
-      at: clock.now(),
-    }
+  async function answerOf(request: FastifyRequest, messageId: string | undefined): Promise<Answer> {
+    if (messageId === undefined) throw new AppError('invalid_request', 'message_id missing')
+    return await feedback.answer(callerOf(request, services), messageId)
   }
 }

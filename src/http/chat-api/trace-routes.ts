@@ -7,12 +7,11 @@ import { AppError } from '../../errors/app-error.ts'
 import type { Trace } from '../../dialects/chunks/trace.ts'
 import { isoTime } from '../../kit/clock.ts'
 import { shownConversationIdOrNull } from '../../kit/conversation-id.ts'
-import { conversationFilter, ownConversation } from '../../runs/conversation-names.ts'
 import type { RunRow } from '../../stores/run-store.ts'
-import { owns } from '../caller.ts'
+import { owns } from '../../kit/caller.ts'
 import { linkNext } from '../next-link.ts'
 import { callerOf, idParam, type Server, type Services } from '../routes.ts'
-import { clientFields, clientOf, clientQuery, optionalIdField, ownMessage, sentenceBody } from './client.ts'
+import { clientFields, clientOf, clientQuery, optionalIdField, sentenceBody } from './client.ts'
 import { readTrace } from './read-trace.ts'
 
 const traceView = z
@@ -55,7 +54,7 @@ const traceQuery = clientQuery.extend({
 const cancelReasonDefault = 'cancelled by the client'
 
 export function traceRoutes(server: Server, services: Services): void {
-  const { store, runs } = services
+  const { store, runs, conversations } = services
   const response = { 200: traceView, 400: sentenceBody, 404: sentenceBody }
 
   server.get(
@@ -91,7 +90,7 @@ export function traceRoutes(server: Server, services: Services): void {
       },
       async (request, reply) => {
         const { message_id } = request.params
-        const message = await ownMessage(store, callerOf(request, services), message_id)
+        const message = await conversations.message(callerOf(request, services), message_id)
         const run = message.runId === null ? undefined : await store.readRun(message.runId)
         if (run === undefined || run.owner !== message.owner) throw traceNotFound(message_id)
         return await viewOf(request, reply, run)
@@ -150,14 +149,13 @@ export function traceRoutes(server: Server, services: Services): void {
     if (traceId !== undefined) {
       const run = await store.readRun(traceId)
       if (run === undefined || !owns(callerOf(request, services), run)) throw traceNotFound(traceId)
-      const conversationId = await conversationFilter(store, run.owner, conversationName)
+      const conversationId = await conversations.idFilter(run.owner, conversationName)
       if (conversationId !== undefined && run.conversationId !== conversationId) throw traceNotFound(traceId)
       return [run]
     }
     if (conversationName === undefined)
       throw new AppError('invalid_request', 'conversation_id missing: send conversation_id or trace_id.')
-    const { id } = await ownConversation(store, clientOf(request, services), conversationName)
-    return await store.openRuns(id)
+    return await conversations.openRuns(await conversations.get(clientOf(request, services), conversationName))
   }
 
   async function viewOf(

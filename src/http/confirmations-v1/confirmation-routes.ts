@@ -7,11 +7,10 @@ import { z } from 'zod'
 import { AppError, toAppError } from '../../errors/app-error.ts'
 import type { JsonValue } from '../../journal/event.ts'
 import type { InteractionRow, InteractionStatus } from '../../stores/interaction-store.ts'
-import { actsAs } from '../caller.ts'
+import { actsAs } from '../../kit/caller.ts'
 import { linkNext } from '../next-link.ts'
 import { callerOf, errorBody, idParam, optionalFilter, type Server, type Services, userIdQuery } from '../routes.ts'
 import { type ConfirmationStatus, confirmationStatus, confirmationView, toConfirmation } from '../views.ts'
-import { conversationFilter } from '../../runs/conversation-names.ts'
 import { jsonValue } from '../json-value.ts'
 
 const params = z.object({ id: idParam })
@@ -73,7 +72,7 @@ export function confirmationRoutes(server: Server, services: Services): void {
     async (request, reply) => {
       const { status, runId, limit, before } = request.query
       const owner = callerOf(request, services).userId
-      const conversationId = await conversationFilter(store, owner, request.query.conversationId)
+      const conversationId = await services.conversations.idFilter(owner, request.query.conversationId)
       if (conversationId === null) return []
       if (before !== undefined) await runs.confirmation(owner, before)
       const { rows, more } = await store.listInteractions({

@@ -3,8 +3,7 @@
 
 import { z } from 'zod'
 import { AppError } from '../../errors/app-error.ts'
-import { conversationNotFound, ownConversation } from '../../runs/conversation-names.ts'
-import type { NewConversation } from '../../stores/conversation-store.ts'
+import type { ConversationRow } from '../../stores/conversation-store.ts'
 import { linkNext } from '../next-link.ts'
 import { callerOf, errorBody, idParam, optionalFilter, type Server, type Services, userIdQuery } from '../routes.ts'
 import { conversationView, messageView, runStatusWord, toConversation, toMessages } from '../views.ts'
@@ -14,7 +13,7 @@ const title = z.string().max(500).nullish()
 const noStore = 'no-store'
 
 export function conversationRoutes(server: Server, services: Services): void {
-  const { store, clock, ids } = services
+  const { conversations } = services
 
   server.post(
     '/v1/conversations',
@@ -31,16 +30,8 @@ export function conversationRoutes(server: Server, services: Services): void {
       },
     },
     async (request) => {
-      const now = clock.now()
-      const row: NewConversation = {
-        id: ids(),
-        owner: callerOf(request, services).userId,
-        title: titleOf(request.body?.title),
-        createdAt: now,
-        updatedAt: now,
-      }
-      await store.createConversation(row)
-      return toConversation(row)
+      const { userId } = callerOf(request, services)
+      return toConversation(await conversations.create(userId, titleOf(request.body?.title)))
     },
   )
 
@@ -59,12 +50,8 @@ export function conversationRoutes(server: Server, services: Services): void {
     },
     async (request, reply) => {
       const { userId } = callerOf(request, services)
-      const last =
-        request.query.before === undefined ? undefined : await ownConversation(store, userId, request.query.before)
-      const { rows, more } = await store.listConversations(userId, {
-        limit: request.query.limit,
-        ...(last === undefined ? {} : { before: { id: last.id } }),
-      })
+      const { limit, before } = request.query
+      const { rows, more } = await conversations.list(userId, { limit, before })
       const shown = rows.map(toConversation)
       if (more) linkNext(request, reply, { before: shown.at(-1)?.id ?? '' })
       return shown
@@ -83,8 +70,8 @@ export function conversationRoutes(server: Server, services: Services): void {
       },
     },
     async (request) => {
-      const row = await ownConversation(store, callerOf(request, services).userId, request.params.conversationId)
-      const [active] = await store.openRuns(row.id)
+      const row = await conversations.get(callerOf(request, services).userId, request.params.conversationId)
+      const [active] = await conversations.openRuns(row)
       return {
         ...toConversation(row),
         activeRun:
@@ -108,10 +95,9 @@ export function conversationRoutes(server: Server, services: Services): void {
       },
     },
     async (request) => {
-      const row = await ownConversation(store, callerOf(request, services).userId, request.params.conversationId)
-      const renamed = await store.renameConversation(row.id, titleOf(request.body.title), clock.now())
-      if (renamed === undefined) throw conversationNotFound(request.params.conversationId)
-      return toConversation(renamed)
+      const { userId } = callerOf(request, services)
+      const { conversationId } = request.params
+      return toConversation(await conversations.rename(userId, conversationId, titleOf(request.body.title)))
     },
   )
 
@@ -129,8 +115,7 @@ export function conversationRoutes(server: Server, services: Services): void {
     },
     async (request, reply) => {
       const { userId } = callerOf(request, services)
-      const row = await ownConversation(store, userId, request.params.conversationId)
-      await services.runs.deleteConversation(userId, row.id)
+      await conversations.delete(await conversations.get(userId, request.params.conversationId))
       return reply.code(204).send(null)
     },
   )
@@ -150,12 +135,10 @@ export function conversationRoutes(server: Server, services: Services): void {
       },
     },
     async (request, reply) => {
-      const row = await ownConversation(store, callerOf(request, services).userId, request.params.conversationId)
-      const before = request.query.before === undefined ? undefined : await beforeOf(row.id, request.query.before)
-      const { rows, more } = await store.listMessages(row.id, {
-        limit: request.query.limit,
-        ...(before === undefined ? {} : { before }),
-      })
+      const row = await conversations.get(callerOf(request, services).userId, request.params.conversationId)
+      const { limit } = request.query
+      const before = request.query.before === undefined ? undefined : await beforeOf(row, request.query.before)
+      const { rows, more } = await conversations.messages(row, { limit, before })
       if (more) linkNext(request, reply, { before: rows[0]?.id ?? '' })
       reply.header('cache-control', noStore)
       return toMessages(rows, await services.comparisons.undecidedRuns(row.owner, row.id))
@@ -163,9 +146,8 @@ export function conversationRoutes(server: Server, services: Services): void {
   )
 
   /** A time, or a message. */
-  async function beforeOf(conversationId: string, text: string): Promise<{ createdAt: number } | { id: string }> {
-    const message = await store.readMessage(text)
-    if (message?.conversationId === conversationId) return { id: message.id }
+  async function beforeOf(row: ConversationRow, text: string): Promise<{ createdAt: number } | { id: string }> {
+    if (await conversations.hasMessage(row, text)) return { id: text }
     const at = /^\d{4}-\d{2}-\d{2}/.test(text) ? Date.parse(text) : Number.NaN
     if (Number.isNaN(at)) {
       throw new AppError(

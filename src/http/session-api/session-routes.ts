@@ -6,7 +6,7 @@ import { z } from 'zod'
 import { sessionDialect } from '../../dialects/session/session.ts'
 import { fingerprint } from '../../runs/run-acceptance.ts'
 import type { StartRequest } from '../../runs/start-request.ts'
-import type { Caller } from '../caller.ts'
+import type { Caller } from '../../kit/caller.ts'
 import { cancelsOnDisconnect, goneOption } from '../disconnect.ts'
 import { keepAliveMsOf } from '../formats.ts'
 import { callerOf, type Server, type Services, userIdQuery } from '../routes.ts'
@@ -106,7 +106,7 @@ export function sessionRoutes(server: Server, services: Services): void {
     },
     async () => {
       await store.check()
-      const conversations = await store.countConversations('agt-')
+      const conversations = await services.conversations.count('agt-')
       return { status: 'ok' as const, service: 'polylog', timestamp: clock.now(), conversations }
     },
   )

@@ -7,10 +7,10 @@ import { createHash } from 'node:crypto'
 import { join, relative, resolve, sep } from 'node:path'
 import { AppError } from '../../errors/app-error.ts'
 import type { Ids } from '../../kit/ids.ts'
-import { findConversation } from '../../runs/conversation-names.ts'
+import type { ConversationService } from '../../conversations/conversation-service.ts'
 import type { Store } from '../../stores/store.ts'
 import { ownerDirectories, sessionDirectories, type Workspaces } from '../../tools/tool.ts'
-import type { Caller } from '../caller.ts'
+import type { Caller } from '../../kit/caller.ts'
 import type { SessionBody } from './session-body.ts'
 
 export const sessionFamily = 'session'
@@ -26,7 +26,8 @@ export type Session = {
 }
 
 export type SessionParts = {
-  store: Pick<Store, 'readConversation' | 'findConversationByName' | 'listRuns' | 'readEvents'>
+  store: Pick<Store, 'listRuns' | 'readEvents'>
+  conversations: Pick<ConversationService, 'find'>
   workspaces: Workspaces
   ids: Ids
   settings: { workspaceDir: string; sharedDirs: readonly string[]; authMode: 'open' | 'required' }
@@ -55,9 +56,13 @@ function modeOf(asked: string | null | undefined): 'edit' | 'ask' | undefined {
 type Found = { agentId: string; conversationId: string; workspace: Session['workspace'] | undefined; files: string[] }
 
 /** Undefined if there is no such session, and if it is another user's: a caller cannot tell the two apart. */
-async function findSession(agentId: string, owner: string, { store }: SessionParts): Promise<Found | undefined> {
+async function findSession(
+  agentId: string,
+  owner: string,
+  { store, conversations }: SessionParts,
+): Promise<Found | undefined> {
   if (!/^agt-[\w-]{1,100}$/.test(agentId)) return undefined
-  const conversation = await findConversation(store, owner, agentId)
+  const conversation = await conversations.find(owner, agentId)
   if (conversation === undefined) return undefined
   const found = { agentId, conversationId: conversation.id }
   const [run] = (await store.listRuns({ owner, conversationId: conversation.id, family: sessionFamily, limit: 1 })).rows

@@ -1,0 +1,60 @@
+// What people say about answers: a reaction, which the same one takes back, and comments.
+
+import type { ConversationService } from '../conversations/conversation-service.ts'
+import { AppError } from '../errors/app-error.ts'
+import type { Caller } from '../kit/caller.ts'
+import type { Clock } from '../kit/clock.ts'
+import type { ConversationRow } from '../stores/conversation-store.ts'
+import type { FeedbackRow, FeedbackStore, FeedbackSummary, Reaction } from '../stores/feedback-store.ts'
+import type { MessageRow } from '../stores/message-store.ts'
+
+export type FeedbackParts = {
+  store: FeedbackStore
+  conversations: Pick<ConversationService, 'message'>
+  clock: Clock
+}
+
+/** An answer of the caller, as `FeedbackService.answer` gives it. */
+export type Answer = MessageRow & { owner: string }
+
+export type Reasons = Pick<FeedbackRow, 'text' | 'incorrect' | 'unhelpful' | 'inappropriate'>
+
+export class FeedbackService {
+  private readonly parts: FeedbackParts
+
+  constructor(parts: FeedbackParts) {
+    this.parts = parts
+  }
+
+  /** The answer that a caller wants to judge. Throws `message_not_found`, and `invalid_request` if it is not an answer. */
+  async answer(caller: Caller, messageId: string): Promise<Answer> {
+    const message = await this.parts.conversations.message(caller, messageId)
+    if (message.role !== 'assistant') throw new AppError('invalid_request', 'message_id: only answers can be judged.')
+    return message
+  }
+
+  /** The same reaction again takes it back. Returns the one that stands afterwards. */
+  async react(answer: Answer, kind: Reaction, reasons: Reasons): Promise<Reaction | null> {
+    const result = await this.parts.store.react({ ...this.about(answer), ...reasons, kind })
+    if (result === undefined) throw messageGone()
+    return result.reaction
+  }
+
+  async comment(answer: Answer, text: string): Promise<void> {
+    const row = { ...this.about(answer), text, incorrect: false, unhelpful: false, inappropriate: false }
+    if (!(await this.parts.store.addComment({ ...row, kind: 'comment' }))) throw messageGone()
+  }
+
+  /** What the owner of a conversation said about its messages, by message. */
+  async inConversation({ id, owner }: ConversationRow): Promise<ReadonlyMap<string, FeedbackSummary>> {
+    return await this.parts.store.feedbackIn(id, owner)
+  }
+
+  private about({ id, owner }: Answer): Pick<FeedbackRow, 'messageId' | 'owner' | 'at'> {
+    return { messageId: id, owner, at: this.parts.clock.now() }
+  }
+}
+
+function messageGone(): AppError {
+  return new AppError('message_not_found', 'The message is gone.')
+}
