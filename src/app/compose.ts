@@ -173,7 +173,14 @@ async function composeParts(
     uploadTtlMs: config.limits.uploadTtlMs,
   })
   const comparisons = new ComparisonService({ store, runs, configs, clock, ids, random: Math.random, log })
-  const streams = new Streams({ store, bus, clock, metrics, isUndecided: (runId) => comparisons.isUndecided(runId) })
+  const streams = new Streams({
+    store,
+    bus,
+    clock,
+    metrics,
+    isUndecided: (runId) => comparisons.isUndecided(runId),
+    keepAliveIntervals: config,
+  })
   const retention = startRetention({ store, clock, log, retentionMs: config.limits.retentionMs })
   const server = await buildServer({
     services: {
@@ -195,11 +202,8 @@ async function composeParts(
       ids,
       settings: {
         authMode: config.auth.mode,
-        pingMs: config.pingMs,
         onDisconnect: config.onDisconnect,
         uploadBytes: config.limits.uploadBytes,
-        fcmpHeartbeatMs: config.fcmpHeartbeatMs,
-        sessionHeartbeatMs: config.sessionHeartbeatMs,
         clientTimeoutMs: config.clientTimeoutMs,
         workspaceDir: config.workspaceDir,
         sharedDirs: config.sharedDirs,

@@ -7,7 +7,7 @@ import { describe, it } from 'node:test'
 import { dialectContract, framesOf } from '../../test/contracts/dialect-contract.ts'
 import { scenarios } from '../../test/scenarios/scenarios.ts'
 import { beginning, parseCursor } from './cursor.ts'
-import { type Dialect, emit, encodeEvents, silent } from './dialect.ts'
+import { type Dialect, emit, encodeEvents, pingTiming, silent } from './dialect.ts'
 
 /** Counts its frames. A question has two of them, and the run that parks for it ends the stream. */
 const parked: Dialect<number> = {
@@ -26,7 +26,8 @@ const parked: Dialect<number> = {
   encode: ({ name, data }, address) => `${address} ${name} ${JSON.stringify(data)}\n`,
   encodeDelta: (_count, event) => `${event.seq} text ${JSON.stringify(event.data.text)}\n`,
   keepAlive: () => null,
-  endsAfter: (event) => event.type === 'run.ended' || (event.type === 'run.state' && event.data.to === 'waiting_user'),
+  keepAliveTiming: pingTiming,
+  atDecision: 'parks',
 }
 
 dialectContract(parked)

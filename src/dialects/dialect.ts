@@ -34,11 +34,30 @@ export interface Dialect<State = unknown> {
   encodeDelta(state: State, event: EventOf<'text.delta'>): string | null
   /** Bytes that keep an idle connection alive; they belong to the connection and carry no id. Null: this wire has none. */
   keepAlive(nowMs: number, count: number): string | null
+  readonly keepAliveTiming: KeepAliveTiming
   /**
-   * The stream is over after this event, though the run may go on: a wire that is parked ends where a person is needed. A
-   * reader that comes back with the cursor of that event gets what follows. Never true of a text delta.
+   * What the stream does when the run parks until a person decides. `holds`: it stays open. `parks`: it ends there, and a
+   * reader that comes back with the cursor of that event gets what follows.
    */
-  endsAfter(event: RunEvent): boolean
+  readonly atDecision: 'holds' | 'parks'
+}
+
+/** The settings that a keep-alive interval can come from. */
+export type KeepAliveInterval = 'pingMs' | 'fcmpHeartbeatMs' | 'sessionHeartbeatMs'
+
+export type KeepAliveTiming = {
+  readonly interval: KeepAliveInterval
+  /** True: the time runs from the last byte that was sent, so that only an idle stream is kept alive. */
+  readonly whenIdle: boolean
+}
+
+/** The timing of a wire that asks for nothing special. */
+export const pingTiming: KeepAliveTiming = { interval: 'pingMs', whenIdle: false }
+
+/** The stream is over after this event, though the run may go on. Never true of a text delta. */
+export function endsStream({ atDecision }: Pick<Dialect, 'atDecision'>, event: RunEvent): boolean {
+  if (event.type === 'run.ended') return true
+  return atDecision === 'parks' && event.type === 'run.state' && event.data.to === 'waiting_user'
 }
 
 const nothing: readonly Frame[] = []
@@ -82,7 +101,7 @@ export function encodeEvents<State>(
       text += dialect.encode(projection.frames[index] as Frame, addressOf(event.seq, index, count))
     }
     const seenToTheEnd = event.seq === cursor.seq && count > 0 && count <= (cursor.index ?? 0)
-    if (!seenToTheEnd && dialect.endsAfter(event)) return { text, state, over: true }
+    if (!seenToTheEnd && endsStream(dialect, event)) return { text, state, over: true }
   }
   return { text, state, over: false }
 }

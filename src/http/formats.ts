@@ -17,6 +17,11 @@ const dialects: Readonly<Record<string, Dialect>> = {
   session: sessionDialect,
 }
 
+const [defaultName, ...otherNames] = Object.keys(dialects)
+
+/** For descriptions: `a (default), b or c`. */
+export const formatNames = `${defaultName} (default), ${otherNames.slice(0, -1).join(', ')} or ${otherNames.at(-1)}`
+
 export function dialectNamed(format: string | undefined): Dialect {
   if (format === undefined || format === '') return agentDialect
   // Old clients glue their own query to ours: `format=sse?chatId=1`.
@@ -29,12 +34,4 @@ export function dialectNamed(format: string | undefined): Dialect {
     )
   }
   return dialect
-}
-
-/** How often an idle stream is kept alive: some wires say it themselves. */
-export function keepAliveMsOf(
-  dialect: Pick<Dialect, 'name'>,
-  settings: { pingMs: number; sessionHeartbeatMs: number },
-): number {
-  return dialect.name === sessionDialect.name ? settings.sessionHeartbeatMs : settings.pingMs
 }

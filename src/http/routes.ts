@@ -41,12 +41,9 @@ export type Services = {
   ids: Ids
   settings: {
     authMode: 'open' | 'required'
-    pingMs: number
     /** What a closed connection means if the request does not say. */
     onDisconnect: 'continue' | 'cancel'
     uploadBytes: number
-    fcmpHeartbeatMs: number
-    sessionHeartbeatMs: number
     clientTimeoutMs: number
     workspaceDir: string
     sharedDirs: readonly string[]

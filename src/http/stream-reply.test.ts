@@ -84,6 +84,7 @@ async function rig(
     clock,
     metrics: { streamOpened: () => () => undefined },
     isUndecided: () => Promise.resolve(false),
+    keepAliveIntervals: { pingMs: keepAliveMs, fcmpHeartbeatMs: keepAliveMs, sessionHeartbeatMs: keepAliveMs },
   })
   let raw: ServerResponse | undefined
   const server = Fastify()
@@ -114,9 +115,9 @@ async function rig(
 }
 
 const sending =
-  (source: ByteSource, options: Partial<StreamOptions> = {}) =>
+  (source: ByteSource, options: StreamOptions = {}, dialect: Dialect = agentDialect) =>
   (streams: Streams, reply: Reply) =>
-    streams.send(reply, source, agentDialect, { keepAliveMs, ...options })
+    streams.send(reply, source, dialect, options)
 
 async function textOf(response: IncomingMessage): Promise<string> {
   let text = ''
@@ -206,7 +207,7 @@ test('a reader that does not take the end of a stream is cut off, too', async (c
   const source = new Script()
   let done = false
   const { open, clock, raw } = await rig(context, async (streams, reply) => {
-    await streams.send(reply, source, agentDialect, { keepAliveMs })
+    await streams.send(reply, source, agentDialect, {})
     done = true
   })
   const response = await open()
@@ -252,7 +253,9 @@ test('pings come at their interval from the first bytes on, numbered', async (co
 
 test('where only an idle stream is kept alive, every byte starts the time again', async (context) => {
   const source = new Script()
-  const { open, clock } = await rig(context, sending(source, { keepAliveWhenIdle: true, opening: 'open' }))
+  const native: Dialect = agentDialect
+  const idleOnly: Dialect = { ...native, keepAliveTiming: { interval: 'pingMs', whenIdle: true } }
+  const { open, clock } = await rig(context, sending(source, { opening: 'open' }, idleOnly))
   const response = await open()
   const text = textOf(response)
   await eventually('the opening', () => clock.pending === 1)
@@ -364,7 +367,7 @@ test('readers at one place share the bytes, a resumed one gets only what follows
     const run = { id: 'r', conversationId: null } as RunRow
     const { open, bus } = await rig(context, async (streams, reply) => {
       const seq = cursors[at++] ?? 0
-      await streams.reply(reply, { run, dialect: counting, cursor: { seq, index: null }, keepAliveMs })
+      await streams.reply(reply, { run, dialect: counting, cursor: { seq, index: null } })
     })
     const readers: { response: IncomingMessage; text: string }[] = []
     for (const _ of cursors) {

@@ -9,7 +9,7 @@ import type { FastifyReply } from 'fastify'
 import { Follower } from '../bus/follower.ts'
 import type { Batch, LiveBus } from '../bus/live-bus.ts'
 import type { Cursor } from '../dialects/cursor.ts'
-import { type Dialect, type Encoded, encodeEvents } from '../dialects/dialect.ts'
+import { type Dialect, type Encoded, encodeEvents, type KeepAliveInterval } from '../dialects/dialect.ts'
 import { undecidedArm } from '../dialects/undecided-arm.ts'
 import type { Clock, Timer } from '../kit/clock.ts'
 import type { RunRow } from '../stores/run-store.ts'
@@ -23,15 +23,14 @@ export type StreamParts = {
   metrics: Pick<Metrics, 'streamOpened'>
   /** True if the run waits for a vote: what identifies its configuration is hidden on every wire. */
   isUndecided(runId: string): Promise<boolean>
+  /** The settings that the keep-alive timing of a dialect names. */
+  keepAliveIntervals: Readonly<Record<KeepAliveInterval, number>>
 }
 
 export type StreamOptions = {
-  keepAliveMs: number
   headers?: Record<string, string>
   /** The first bytes, which belong to the connection and not to the run. */
   opening?: string
-  /** True: the time runs from the last byte that was sent, so that only an idle stream is kept alive. */
-  keepAliveWhenIdle?: boolean
   /** The client left before the stream was over. */
   onGone?: () => void
 }
@@ -77,7 +76,7 @@ export class Streams {
   async send(reply: FastifyReply, source: ByteSource, dialect: Dialect, options: StreamOptions): Promise<void> {
     const headers = { ...reply.getHeaders(), ...dialect.headers, ...options.headers }
     reply.hijack()
-    const stream = new SocketStream(reply.raw, source, dialect, options, this.parts.clock)
+    const stream = new SocketStream(reply.raw, source, dialect, options, this.parts)
     this.open.add(stream)
     if (this.stopping.signal.aborted) stream.stop()
     const closed = this.parts.metrics.streamOpened(dialect.name)
@@ -158,17 +157,25 @@ class SocketStream {
   private readonly dialect: Dialect
   private readonly options: StreamOptions
   private readonly clock: Clock
+  private readonly keepAliveMs: number
   private over = false
   private keepAlives = 0
   private lastSentAt = 0
   private timer: Timer | undefined
 
-  constructor(raw: ServerResponse, source: ByteSource, dialect: Dialect, options: StreamOptions, clock: Clock) {
+  constructor(
+    raw: ServerResponse,
+    source: ByteSource,
+    dialect: Dialect,
+    options: StreamOptions,
+    { clock, keepAliveIntervals }: Pick<StreamParts, 'clock' | 'keepAliveIntervals'>,
+  ) {
     this.raw = raw
     this.source = source
     this.dialect = dialect
     this.options = options
     this.clock = clock
+    this.keepAliveMs = keepAliveIntervals[dialect.keepAliveTiming.interval]
     raw.on('close', () => source.close())
   }
 
@@ -182,7 +189,7 @@ class SocketStream {
     this.lastSentAt = this.clock.monotonic()
     if (this.options.opening !== undefined) {
       raw.write(this.options.opening)
-      this.armKeepAlive(this.options.keepAliveMs)
+      this.armKeepAlive(this.keepAliveMs)
     }
     try {
       while (!raw.destroyed) {
@@ -195,7 +202,7 @@ class SocketStream {
           full = !raw.write(part.text)
         }
         // Not before the first bytes: what opens a stream is its first message on every wire.
-        if (this.timer === undefined && !this.over) this.armKeepAlive(this.options.keepAliveMs)
+        if (this.timer === undefined && !this.over) this.armKeepAlive(this.keepAliveMs)
         if (full) await this.taken('drain')
         if (this.over) break
       }
@@ -212,12 +219,13 @@ class SocketStream {
   }
 
   private armKeepAlive(delayMs: number): void {
-    const { keepAliveMs, keepAliveWhenIdle = false } = this.options
+    const { keepAliveMs } = this
+    const { whenIdle } = this.dialect.keepAliveTiming
     this.timer = this.clock.after(delayMs, () => {
       if (this.raw.destroyed) return
       // Not re-armed for every write: there are many of those, and few idle moments.
       const idleMs = this.clock.monotonic() - this.lastSentAt
-      if (keepAliveWhenIdle && idleMs < keepAliveMs) {
+      if (whenIdle && idleMs < keepAliveMs) {
         this.armKeepAlive(keepAliveMs - idleMs)
         return
       }

@@ -8,7 +8,7 @@
 import assert from 'node:assert/strict'
 import { describe, it, type TestContext } from 'node:test'
 import { addressOf, beginning, compareCursors, type Cursor, parseCursor } from '../../src/dialects/cursor.ts'
-import { type Dialect, encodeEvents, type Frame } from '../../src/dialects/dialect.ts'
+import { type Dialect, encodeEvents, endsStream, type Frame } from '../../src/dialects/dialect.ts'
 import type { Scenario } from '../scenarios/journal-builder.ts'
 import { scenarios } from '../scenarios/scenarios.ts'
 
@@ -41,7 +41,7 @@ export function textOf<State>(dialect: Dialect<State>, scenario: Scenario, curso
 
 /** The first event after `seq` that ends the stream; the last of the run if there is none. */
 function endAfter<State>(dialect: Dialect<State>, { events }: Scenario, seq: number): number {
-  return events.find((event) => event.seq > seq && dialect.endsAfter(event))?.seq ?? events.length
+  return events.find((event) => event.seq > seq && endsStream(dialect, event))?.seq ?? events.length
 }
 
 export function dialectContract<State>(dialect: Dialect<State>): void {
@@ -144,7 +144,7 @@ function resumesAnywhere<State>(dialect: Dialect<State>, scenario: Scenario): vo
 /** A client that comes back with its last address whenever its stream ends gets every frame once, in order. */
 function comesBackUntilTheEnd<State>(dialect: Dialect<State>, scenario: Scenario): void {
   const frames = framesOf(dialect, scenario)
-  const ends = scenario.events.filter((event) => dialect.endsAfter(event)).map(({ seq }) => seq)
+  const ends = scenario.events.filter((event) => endsStream(dialect, event)).map(({ seq }) => seq)
   let got = ''
   let seen = 0
   for (const end of ends) {

@@ -28,8 +28,13 @@ type Edge = {
 const heartbeatMs = 5000
 
 async function serve(context: TestContext, parts: Pick<Rig, 'store' | 'bus' | 'clock'>): Promise<Edge> {
-  const streams = new Streams({ ...parts, metrics: { streamOpened: () => () => {} }, isUndecided: async () => false })
-  const services = { store: parts.store, streams, settings: { fcmpHeartbeatMs: heartbeatMs } } as unknown as Services
+  const streams = new Streams({
+    ...parts,
+    metrics: { streamOpened: () => () => {} },
+    isUndecided: async () => false,
+    keepAliveIntervals: { pingMs: 3 * heartbeatMs, fcmpHeartbeatMs: heartbeatMs, sessionHeartbeatMs: 2 * heartbeatMs },
+  })
+  const services = { store: parts.store, streams } as unknown as Services
   const server: Server = Fastify({
     forceCloseConnections: true,
   }).withTypeProvider<ZodTypeProvider>()

@@ -6,7 +6,7 @@
 
 import { isoTime } from '../../kit/clock.ts'
 import { type EventData, type EventOf, outputCharsMax, type RunEvent, type ToolOutcome } from '../../journal/event.ts'
-import { type Dialect, emit, type Frame, type Projection, silent } from '../dialect.ts'
+import { type Dialect, emit, type Frame, pingTiming, type Projection, silent } from '../dialect.ts'
 import { sseFrame, sseHeaders } from '../sse-encoding.ts'
 import { shownConversationIdOrNull } from '../../kit/conversation-id.ts'
 
@@ -104,8 +104,9 @@ export const agentDialect: Dialect<AgentState> = {
   keepAlive(nowMs) {
     return sseFrame(null, 'ping', JSON.stringify({ event: 'ping', data: { at: isoTime(nowMs) } }))
   },
+  keepAliveTiming: pingTiming,
 
-  endsAfter: (event) => event.type === 'run.ended',
+  atDecision: 'holds',
 }
 
 function startOf(state: AgentState, event: EventOf<'run.accepted'>): object {

@@ -9,7 +9,7 @@ import { cancelledStatus, statusOfErrorCode } from '../../errors/status.ts'
 import type { EventData, EventOf, JsonValue, ToolOutcome } from '../../journal/event.ts'
 import { isoTime } from '../../kit/clock.ts'
 import { sortedJson } from '../../kit/sorted-json.ts'
-import { type Dialect, emit, type Frame, type Projection, silent } from '../dialect.ts'
+import { type Dialect, emit, type Frame, pingTiming, type Projection, silent } from '../dialect.ts'
 import { blankLine, startsNewMessage } from '../message-text.ts'
 import { sseFrame, sseHeaders } from '../sse-encoding.ts'
 import { shownConversationIdOrNull } from '../../kit/conversation-id.ts'
@@ -128,8 +128,9 @@ export function chunksDialect(options: ChunksOptions = {}): Dialect<ChunksState>
     },
 
     keepAlive: () => (framing === 'sse' ? ': keep-alive\n\n' : '\n'),
+    keepAliveTiming: pingTiming,
 
-    endsAfter: (event) => event.type === 'run.ended',
+    atDecision: 'holds',
   }
 }
 

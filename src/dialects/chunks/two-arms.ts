@@ -18,7 +18,7 @@ import {
   hasFrame,
   parseCursor,
 } from '../cursor.ts'
-import type { Dialect, Frame } from '../dialect.ts'
+import { type Dialect, endsStream, type Frame } from '../dialect.ts'
 
 export type Arm = 'a' | 'b'
 
@@ -82,7 +82,7 @@ export class TwoArms<State> {
     for (const event of events) {
       const projection = dialect.step(this.states[arm], event)
       this.states[arm] = projection.state
-      const last = dialect.endsAfter(event)
+      const last = endsStream(dialect, event)
       const count = projection.frames.length
       for (const [index, frame] of projection.frames.entries()) {
         const seen = hasFrame(cursor[arm], event.seq, index)

@@ -8,7 +8,7 @@
 
 import type { EventData, EventOf, RunEvent, RunStatus } from '../../journal/event.ts'
 import { isoTime } from '../../kit/clock.ts'
-import { type Dialect, type Frame, type Projection, silent } from '../dialect.ts'
+import { type Dialect, type Frame, pingTiming, type Projection, silent } from '../dialect.ts'
 import { sseFrame, sseHeaders } from '../sse-encoding.ts'
 import { type FcmpEnvelope, type FcmpType, type Violation, violationOf } from './envelope.ts'
 import { pendingKind, policyOf } from './pending-kind.ts'
@@ -122,8 +122,9 @@ export function fcmpDialect(options: FcmpOptions = {}): Dialect<FcmpState> {
     encodeDelta: () => null,
 
     keepAlive: (nowMs) => sseFrame(null, 'heartbeat', JSON.stringify({ ts: isoTime(nowMs) })),
+    keepAliveTiming: ids === 'journal' ? pingTiming : { interval: 'fcmpHeartbeatMs', whenIdle: true },
 
-    endsAfter: (event) => event.type === 'run.ended',
+    atDecision: 'holds',
   }
 }
 

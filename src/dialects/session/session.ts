@@ -101,8 +101,9 @@ export const sessionDialect: Dialect<SessionState> = {
 
   keepAlive: (nowMs, count) =>
     sseFrame(null, null, JSON.stringify(frameOf('heartbeat', { message: 'processing', count }, nowMs).data)),
+  keepAliveTiming: { interval: 'sessionHeartbeatMs', whenIdle: false },
 
-  endsAfter: (event) => event.type === 'run.ended',
+  atDecision: 'holds',
 }
 
 function frameOf(type: string, fields: Record<string, unknown>, at: number): Frame {

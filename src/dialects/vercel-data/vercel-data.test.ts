@@ -7,6 +7,7 @@ import { dialectContract, framesOf, textOf } from '../../../test/contracts/diale
 import { scenario } from '../../../test/scenarios/journal-builder.ts'
 import { type ScenarioName, scenarioNamed, scenarios } from '../../../test/scenarios/scenarios.ts'
 import type { EventData, EventType } from '../../journal/event.ts'
+import { endsStream } from '../dialect.ts'
 import { vercelDataDialect } from './vercel-data.ts'
 
 dialectContract(vercelDataDialect)
@@ -108,7 +109,7 @@ describe('the lines of format=vercel-ai', () => {
     const { events } = scenarioNamed('tool confirmed')
 
     assert.deepEqual(
-      events.filter((event) => vercelDataDialect.endsAfter(event)).map(({ type }) => type),
+      events.filter((event) => endsStream(vercelDataDialect, event)).map(({ type }) => type),
       ['run.ended'],
     )
     assert.equal(vercelDataDialect.keepAlive(0, 1), '\n')

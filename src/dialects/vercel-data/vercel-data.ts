@@ -7,7 +7,7 @@
 // tool calls that wait for an answer, since the client would then post again.
 
 import type { EventOf, JsonValue } from '../../journal/event.ts'
-import { type Dialect, emit, type Frame, type Projection, silent } from '../dialect.ts'
+import { type Dialect, emit, type Frame, pingTiming, type Projection, silent } from '../dialect.ts'
 import { blankLine, startsNewMessage } from '../message-text.ts'
 import {
   argsOf,
@@ -115,8 +115,9 @@ export const vercelDataDialect: Dialect<VercelDataState> = {
 
   /** A bare newline is the only thing that the client skips; a comment or an unknown code makes it throw. */
   keepAlive: () => '\n',
+  keepAliveTiming: pingTiming,
 
-  endsAfter: (event) => event.type === 'run.ended',
+  atDecision: 'holds',
 }
 
 function frame(name: PartName, data: unknown): Frame {

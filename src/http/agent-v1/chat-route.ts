@@ -1,15 +1,15 @@
 // POST /v1/agent/chat: starts a run and streams it (CHAT-030).
 
 import { z } from 'zod'
-import { cancelsOnDisconnect, goneOption } from '../disconnect.ts'
-import { dialectNamed, keepAliveMsOf } from '../formats.ts'
+import type { RunRow } from '../../stores/run-store.ts'
+import { dialectNamed, formatNames } from '../formats.ts'
 import { callerOf, errorBody, type Server, type Services, userIdQuery } from '../routes.ts'
-import { startHeaders, startOrResume } from '../start-or-resume.ts'
+import { startHeaders } from '../start-or-resume.ts'
+import { startAndStreamRun } from '../stream-run.ts'
 import { conversationHeader } from '../views.ts'
 import { chatBody, toStartRequest } from './chat-request.ts'
 
 export function chatRoute(server: Server, services: Services): void {
-  const { streams, settings } = services
   server.post(
     '/v1/agent/chat',
     {
@@ -19,7 +19,7 @@ export function chatRoute(server: Server, services: Services): void {
         description:
           'Starts a run and streams it. The run and its input are stored before the first byte. Closing the connection does not stop the run: come back with GET /v1/agent/runs/{runId}/stream.',
         querystring: userIdQuery.extend({
-          format: z.string().optional().describe('sse (default), vercel-ai, chunks, chunks-ndjson, fcmp or session'),
+          format: z.string().optional().describe(formatNames),
         }),
         headers: startHeaders,
         body: chatBody,
@@ -38,18 +38,8 @@ export function chatRoute(server: Server, services: Services): void {
       const dialect = dialectNamed(request.query.format)
       const { userId } = callerOf(request, services)
       const start = toStartRequest(request.body, userId, request.headers['idempotency-key'], request.body)
-      const found = await startOrResume(services, request.headers, start, dialect)
-      if (found === null) return reply.code(204).send(null)
-      const { run, cursor, started } = found
-      await streams.reply(reply, {
-        run,
-        dialect,
-        cursor,
-        keepAliveMs: keepAliveMsOf(dialect, settings),
-        headers: conversationHeader(run.conversationId),
-        ...goneOption(services, request.log, cancelsOnDisconnect(services, start, started), [run]),
-      })
-      return reply
+      const headersOf = (run: RunRow) => conversationHeader(run.conversationId)
+      return await startAndStreamRun(services, request, reply, { start, dialect, headersOf })
     },
   )
 }

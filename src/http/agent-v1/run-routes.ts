@@ -11,7 +11,7 @@ import type { RunStatus } from '../../journal/event.ts'
 import type { RunRow } from '../../stores/run-store.ts'
 import { checkCursor, requestedCursor } from '../cursor.ts'
 import { eventPages } from '../../journal/event-pages.ts'
-import { dialectNamed, keepAliveMsOf } from '../formats.ts'
+import { dialectNamed } from '../formats.ts'
 import { neverAPage } from '../never-a-page.ts'
 import { linkNext } from '../next-link.ts'
 import { PageWindow } from '../page-window.ts'
@@ -26,6 +26,7 @@ import {
   type Services,
   userIdQuery,
 } from '../routes.ts'
+import { streamRun } from '../stream-run.ts'
 import { runStatusWord, runView, toRun } from '../views.ts'
 
 const runParams = z.object({ runId: idParam })
@@ -72,7 +73,7 @@ const timelineView = z
   .meta({ id: 'Timeline' })
 
 export function runRoutes(server: Server, services: Services): void {
-  const { store, runs, streams, settings } = services
+  const { store, runs } = services
 
   server.get(
     '/v1/agent/runs',
@@ -170,8 +171,7 @@ export function runRoutes(server: Server, services: Services): void {
       const cursor = requestedCursor(addressSpelling, request.headers['last-event-id'], request.query.after)
       const run = await ownRun(request, services, request.params.runId)
       if (await checkCursor(cursor, run, dialect, store)) return reply.code(204).send(null)
-      await streams.reply(reply, { run, dialect, cursor, keepAliveMs: keepAliveMsOf(dialect, settings) })
-      return reply
+      return await streamRun(services, request, reply, { run, dialect, cursor })
     },
   )
 

@@ -27,7 +27,7 @@ export async function attachArms(
   reply: FastifyReply,
   { row, dialect, cursor, cancels = false }: Attachment,
 ): Promise<FastifyReply> {
-  const { comparisons, store, streams, settings } = services
+  const { comparisons, store, streams } = services
   const { runA, runB } = await comparisons.arms(row)
   const hasAllOfA = await checkCursor(cursor.a, runA, dialect, store)
   const hasAllOfB = await checkCursor(cursor.b, runB, dialect, store)
@@ -35,7 +35,6 @@ export async function attachArms(
   const fold = new TwoArms({ dialect, runs: { a: runA.id, b: runB.id }, comparisonId: row.id, cursor })
   const source = new TwoArmSource(fold, { a: streams.follow(runA.id), b: streams.follow(runB.id) })
   await streams.send(reply, source, dialect, {
-    keepAliveMs: settings.pingMs,
     headers: {
       'x-comparison-id': row.id,
       ...conversationHeader(row.conversationId),

@@ -9,9 +9,10 @@ import { cancelledStatus, statusOfErrorCode } from '../../errors/status.ts'
 import { shownConversationIdOrNull } from '../../kit/conversation-id.ts'
 import type { StartRequest } from '../../runs/start-request.ts'
 import type { RunRow } from '../../stores/run-store.ts'
-import { cancelsOnDisconnect, goneOption } from '../disconnect.ts'
+import { cancelsOnDisconnect } from '../disconnect.ts'
 import type { Server, Services } from '../routes.ts'
-import { startHeaders, startOrResume } from '../start-or-resume.ts'
+import { startHeaders } from '../start-or-resume.ts'
+import { startAndStreamRun } from '../stream-run.ts'
 import { conversationHeader } from '../views.ts'
 import { messagesMax, textOf } from './answers.ts'
 import { type ChatBody, chatBody, dialectFor, toStart } from './chat-body.ts'
@@ -53,7 +54,7 @@ const waitingView = z.object({
 })
 
 export function answerRoutes(server: Server, services: Services): void {
-  const { runs, streams, store, clock, settings } = services
+  const { runs, streams, store, clock } = services
 
   server.post(
     '/api/get_chat_response_stream',
@@ -78,18 +79,7 @@ export function answerRoutes(server: Server, services: Services): void {
         request.body,
         'POST /api/get_chat_response_stream',
       )
-      const found = await startOrResume(services, request.headers, start, dialect)
-      if (found === null) return reply.code(204).send(null)
-      const { run, cursor, started } = found
-      await streams.reply(reply, {
-        run,
-        dialect,
-        cursor,
-        keepAliveMs: settings.pingMs,
-        headers: idHeaders(run),
-        ...goneOption(services, request.log, cancelsOnDisconnect(services, start, started), [run]),
-      })
-      return reply
+      return await startAndStreamRun(services, request, reply, { start, dialect, headersOf: idHeaders })
     },
   )
 

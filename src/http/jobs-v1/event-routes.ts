@@ -12,6 +12,7 @@ import { requestedCursor } from '../cursor.ts'
 import { invariantsView, toInvariants } from '../invariants-view.ts'
 import { linkNext } from '../next-link.ts'
 import { idParam, type Server, type Services, userIdQuery } from '../routes.ts'
+import { streamRun } from '../stream-run.ts'
 import { errorView, jobStatus } from './job-views.ts'
 import { fcmpSpelling, judge, locate, readHistory } from './fcmp-reading.ts'
 import { logStreams, RunLogFold } from './run-log.ts'
@@ -41,7 +42,7 @@ const seqQuery = z.coerce.number().int().min(0).optional()
 const byteQuery = z.coerce.number().int().min(0).max(Number.MAX_SAFE_INTEGER).default(0)
 
 export function eventRoutes(server: Server, services: Services, prefix: string, runOf: RunOf): void {
-  const { store, streams, settings } = services
+  const { store } = services
   const tags = ['Jobs']
 
   /** Says in the log what the schema kept from going out: it is a fault of ours, or a row that is not from us. */
@@ -79,15 +80,7 @@ export function eventRoutes(server: Server, services: Services, prefix: string, 
       const dialect = dialectFor(request)
       const { cursor, complete } = await locate(store, run, dialect, seq)
       if (complete && reconnects) return reply.code(204).send(null)
-      await streams.reply(reply, {
-        run,
-        dialect,
-        cursor,
-        opening: await snapshotOf(run, seq),
-        keepAliveMs: settings.fcmpHeartbeatMs,
-        keepAliveWhenIdle: true,
-      })
-      return reply
+      return await streamRun(services, request, reply, { run, dialect, cursor, opening: await snapshotOf(run, seq) })
     },
   )
 

@@ -7,10 +7,10 @@ import { sessionDialect } from '../../dialects/session/session.ts'
 import { fingerprint } from '../../runs/run-acceptance.ts'
 import type { StartRequest } from '../../runs/start-request.ts'
 import type { Caller } from '../../kit/caller.ts'
-import { cancelsOnDisconnect, goneOption } from '../disconnect.ts'
-import { keepAliveMsOf } from '../formats.ts'
+import type { RunRow } from '../../stores/run-store.ts'
 import { callerOf, type Server, type Services, userIdQuery } from '../routes.ts'
-import { startHeaders, startOrResume } from '../start-or-resume.ts'
+import { startHeaders } from '../start-or-resume.ts'
+import { startAndStreamRun } from '../stream-run.ts'
 import { conversationHeader } from '../views.ts'
 import { type SessionBody, sessionBody } from './session-body.ts'
 import { type Session, sessionFamily, sessionOf } from './sessions.ts'
@@ -21,7 +21,7 @@ const failure = z
 const route = 'POST /api/chat/stream'
 
 export function sessionRoutes(server: Server, services: Services): void {
-  const { runs, streams, store, clock, settings } = services
+  const { runs, store, clock } = services
 
   server.post(
     '/api/chat/stream',
@@ -70,18 +70,8 @@ export function sessionRoutes(server: Server, services: Services): void {
               whenBusy: 'queue',
               idempotency,
             }
-      const found = await startOrResume(services, request.headers, start, sessionDialect)
-      if (found === null) return reply.code(204).send(null)
-      const { run, cursor, started } = found
-      await streams.reply(reply, {
-        run,
-        dialect: sessionDialect,
-        cursor,
-        keepAliveMs: keepAliveMsOf(sessionDialect, settings),
-        headers: conversationHeader(run.conversationId),
-        ...goneOption(services, request.log, cancelsOnDisconnect(services, start, started), [run]),
-      })
-      return reply
+      const headersOf = (run: RunRow) => conversationHeader(run.conversationId)
+      return await startAndStreamRun(services, request, reply, { start, dialect: sessionDialect, headersOf })
     },
   )
 

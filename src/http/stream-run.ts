@@ -1,0 +1,49 @@
+// From a request to the stream of a run, for every API family: start or resume, 204 if the
+// client has everything, and what a client that hangs up means for the run it started. A
+// family adds its own dialect, headers and cursor spelling.
+
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { Dialect } from '../dialects/dialect.ts'
+import type { StartRequest } from '../runs/start-request.ts'
+import type { RunRow } from '../stores/run-store.ts'
+import { cancelsOnDisconnect, goneOption } from './disconnect.ts'
+import type { Services } from './routes.ts'
+import { startOrResume } from './start-or-resume.ts'
+import type { StreamRequest } from './stream-reply.ts'
+
+type StreamServices = Pick<Services, 'runs' | 'store' | 'streams' | 'settings'>
+
+export type RunStream = Omit<StreamRequest, 'onGone'> & {
+  /** The run is cancelled when the client hangs up. */
+  cancels?: boolean
+}
+
+export async function streamRun(
+  services: Pick<Services, 'runs' | 'streams'>,
+  request: Pick<FastifyRequest, 'log'>,
+  reply: FastifyReply,
+  { cancels = false, ...stream }: RunStream,
+): Promise<FastifyReply> {
+  await services.streams.reply(reply, { ...stream, ...goneOption(services, request.log, cancels, [stream.run]) })
+  return reply
+}
+
+export type StartedStream = {
+  start: StartRequest
+  dialect: Dialect
+  headersOf: (run: RunRow) => Record<string, string>
+}
+
+/** Starts the run, or goes on with the one that the request started before. */
+export async function startAndStreamRun(
+  services: StreamServices,
+  request: Pick<FastifyRequest, 'headers' | 'log'>,
+  reply: FastifyReply,
+  { start, dialect, headersOf }: StartedStream,
+): Promise<FastifyReply> {
+  const found = await startOrResume(services, request.headers, start, dialect)
+  if (found === null) return reply.code(204).send(null)
+  const { run, cursor, started } = found
+  const cancels = cancelsOnDisconnect(services, start, started)
+  return await streamRun(services, request, reply, { run, dialect, cursor, headers: headersOf(run), cancels })
+}
