@@ -237,15 +237,18 @@ describe('addresses', () => {
     assert.equal(answer.body.code, 'invalid_request')
   })
 
-  test('the API describes itself, and every error it describes has code and message', async () => {
+  test('the API describes itself, its errors have code and message, and a page shows it', async () => {
     const { status, body } = await house.call('GET', '/openapi.json')
     const docs = await house.call('GET', '/docs')
 
     assert.equal(status, 200)
     assert.ok(Object.keys(body.paths).includes('/v1/agent/chat'))
+    const { required } = body.components.schemas.Error
+    assert.ok(required.includes('code') && required.includes('message'))
+    // The page is drawn by its script from this description.
     assert.equal(docs.status, 200)
     assert.match(docs.headers.get('content-type') ?? '', /text\/html/)
-    assert.match(docs.text, /\/v1\/agent\/chat/)
+    assert.match(docs.text, /"\/openapi\.json"/)
   })
 })
 
