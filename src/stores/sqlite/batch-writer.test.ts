@@ -11,7 +11,7 @@ import { acceptInput, claimNow } from '../../../test/contracts/store-fixtures.ts
 import { type BatchWriter, batchWriter } from './batch-writer.ts'
 import type { Batch, BatchReply } from './commands.ts'
 import { openWriter } from './connection.ts'
-import { recoverJournal } from './journal-queries.ts'
+import { recoverJournal } from './journal-writer.ts'
 import { migrate } from './migrate.ts'
 
 let db: DatabaseSync

@@ -3,28 +3,27 @@
 // with it everything that is remembered about it. Knows nothing of threads.
 
 import type { DatabaseSync } from 'node:sqlite'
-import { acceptWriter } from './accept-queries.ts'
 import {
   type Batch,
   type BatchReply,
   type CommandName,
-  type Commands,
   deltaMark,
   type Handlers,
   toFailure,
   unpackCommand,
 } from './commands.ts'
-import { comparisonWriter } from './comparison-queries.ts'
-import { conversationWriter } from './conversation-queries.ts'
-import { feedbackWriter } from './feedback-queries.ts'
-import { interactionWriter } from './interaction-queries.ts'
-import { journalWriter, recoverJournal } from './journal-queries.ts'
-import { messageWriter } from './message-queries.ts'
-import { noteWriter } from './note-queries.ts'
-import { workspaceWriter } from './workspace-queries.ts'
+import { comparisonWriter } from './comparison-store.ts'
+import { conversationWriter } from './conversation-store.ts'
+import { feedbackHandlers } from './feedback-store.ts'
+import { interactionWriter } from './interaction-store.ts'
+import { journalWriter, recoverJournal } from './journal-writer.ts'
+import { messageWriter } from './message-store.ts'
+import { noteHandlers } from './note-store.ts'
 import { RunCache } from './run-cache.ts'
-import { givesUp, runWriter } from './run-queries.ts'
+import { runHandlers } from './run-commands.ts'
+import { runTable } from './run-table.ts'
 import { spoilsOnlyItsCommand, toStoreError } from './sqlite-errors.ts'
+import { workspaceHandlers } from './workspace-store.ts'
 
 export type BatchWriter = ReturnType<typeof batchWriter>
 
@@ -33,7 +32,7 @@ export function batchWriter(db: DatabaseSync) {
   const file = db.location() ?? ''
   let synced: boolean | undefined
   setSynced(true)
-  // The lock says that no other process lives, so whoever held a lease is gone.
+  // We hold the process lock, so every lease in the file belongs to a dead process.
   inTransaction(() => {
     recoverJournal(db)
     db.exec('UPDATE runs SET lease_owner = NULL, lease_until = NULL WHERE lease_owner IS NOT NULL')
@@ -42,15 +41,11 @@ export function batchWriter(db: DatabaseSync) {
   const cache = new RunCache()
   const folded: [runId: string, lastSeq: number][] = []
   const journal = journalWriter(db, cache, folded)
-  const runs = runWriter(db, cache, journal)
-  const conversations = conversationWriter(db)
+  const runs = runTable(db, cache, journal)
+  const conversations = conversationWriter(db, runs)
   const messages = messageWriter(db)
-  const interactions = interactionWriter(db)
-  const notes = noteWriter(db)
-  const workspace = workspaceWriter(db)
-  const feedback = feedbackWriter(db)
-  const comparisons = comparisonWriter(db)
-  const { accept, startHeld } = acceptWriter(db, cache, { runs, conversations, messages, journal })
+  const interactions = interactionWriter(db, runs)
+  const comparisons = comparisonWriter(db, messages)
   const writeCheck = db.prepare("UPDATE store_state SET value = 1 - value WHERE name = 'write_check'")
   const savepoint = db.prepare('SAVEPOINT command')
   const keep = db.prepare('RELEASE command')
@@ -58,82 +53,18 @@ export function batchWriter(db: DatabaseSync) {
   const commit = db.prepare('COMMIT')
 
   const handlers: Handlers = {
-    accept,
-    acceptAll({ inputs, beside }) {
-      const results = inputs.map(accept)
-      // A repeated request finds what came with its runs the first time.
-      if (beside.comparison !== undefined && results.every((result) => result.outcome === 'accepted')) {
-        comparisons.insert(beside.comparison)
-      }
-      return results
+    ...runHandlers(db, cache, { runs, journal, conversations, messages, interactions, comparisons }),
+    ...conversations.handlers,
+    ...messages.handlers,
+    ...interactions.handlers,
+    ...feedbackHandlers(db),
+    ...comparisons.handlers,
+    ...workspaceHandlers(db),
+    ...noteHandlers(db),
+    check() {
+      writeCheck.run()
+      return null
     },
-    startHeld,
-    append,
-    claim: (request) => runs.claim(request),
-    renewLeases: (request) => runs.renewLeases(request),
-    requestCancel: (input) => runs.requestCancel(input),
-    decide({ id, decision }) {
-      const decided = interactions.decide(id, decision)
-      const row = interactions.reader.read(id)
-      if (row === undefined) return null
-      if (decided) runs.wake(row.runId)
-      return { decided, row }
-    },
-    createConversation: (row) => nothing(conversations.create(row)),
-    renameConversation: ({ id, title, at }) => conversations.rename(id, title, at),
-    deleteConversation: ({ id }) => conversations.remove(id, (runId) => runs.remove(runId)),
-    setMessageStates: (states) => nothing(setStates(states)),
-    react: (row) => feedback.react(row),
-    addComment: (row) => feedback.comment(row),
-    createComparison({ row, messageStates }) {
-      comparisons.removePair(row)
-      const existing = comparisons.onSameAnswers(row)
-      if (existing !== undefined) return existing
-      comparisons.insert(row)
-      setStates(messageStates)
-      return row
-    },
-    settleComparison(outcome) {
-      const settled = comparisons.settle(outcome)
-      if (settled) setStates(outcome.messageStates)
-      return settled
-    },
-    voteComparison({ id, vote }) {
-      const result = comparisons.vote(id, vote)
-      if (result?.voted === true) setStates(vote.messageStates)
-      return result
-    },
-    putBlob: (input) => nothing(runs.putBlob(input)),
-    saveFileVersion: (row) => nothing(workspace.saveFile(row)),
-    saveTodos: (list) => nothing(workspace.saveTodos(list)),
-    addNote: (note) => nothing(notes.add(note)),
-    expireRuns: (input) => runs.expire(input),
-    removeEndedRuns: (input) => runs.removeEnded(input),
-    check: () => nothing(writeCheck.run()),
-  }
-
-  function setStates(states: Commands['setMessageStates']['takes']): void {
-    for (const { id, state } of states) messages.setState(id, state)
-  }
-
-  function append(write: Commands['append']['takes']): null {
-    const { runId } = write
-    const entry = runs.fenced(runId, write.epoch, write.afterSeq)
-    if (write.journal !== null) journal.insert(runId, entry, write.journal, givesUp(write.run) ? 'fold' : 'tail')
-    if (write.messages !== undefined && write.messages.length > 0) {
-      const turn = runs.turnOf(runId)
-      for (const message of write.messages) messages.insert(message, turn)
-    }
-    for (const { id, state } of write.messageStates ?? []) messages.setState(id, state)
-    for (const row of write.newInteractions ?? []) interactions.insert(row)
-    for (const change of write.interactionUpdates ?? []) interactions.update(change)
-    if (write.touchConversationAt !== undefined) {
-      const conversationId = runs.conversationOf(runId)
-      if (conversationId !== null) conversations.touch(conversationId, write.touchConversationAt)
-    }
-    if (write.dropBlobs !== undefined) runs.dropBlobs(runId, write.dropBlobs)
-    if (write.run !== undefined) runs.patch(runId, entry, write.run)
-    return null
   }
 
   /** Throws when the whole batch was rolled back. */
@@ -231,8 +162,4 @@ export function batchWriter(db: DatabaseSync) {
       db.close()
     },
   }
-}
-
-function nothing(_result: unknown): null {
-  return null
 }

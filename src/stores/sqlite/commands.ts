@@ -4,11 +4,11 @@
 
 import { AppError, type ErrorExtras } from '../../errors/app-error.ts'
 import type { ErrorCode } from '../../errors/codes.ts'
-import type { ComparisonRow, ComparisonVote } from '../comparison-store.ts'
+import type { ComparisonOutcome, ComparisonRow, ComparisonVote } from '../comparison-store.ts'
 import type { ConversationRow, NewConversation } from '../conversation-store.ts'
 import type { FeedbackRow, Reaction } from '../feedback-store.ts'
 import type { Decision, InteractionRow } from '../interaction-store.ts'
-import type { MessageState } from '../message-store.ts'
+import type { MessageStateChange } from '../message-store.ts'
 import type { NoteRow } from '../note-store.ts'
 import type {
   AcceptBeside,
@@ -25,12 +25,12 @@ import type { FileVersionRow, TodoItem } from '../workspace-store.ts'
 /** The events of one append, encoded on the main thread. `id` is that of the row in the tail, and grows. */
 export type JournalPart = { id: number; lastSeq: number; body: string }
 
+/** What each command takes, and what it gives. */
+type CommandTable = Record<string, { takes: unknown; gives: unknown }>
+
 type AcceptCommand = Omit<AcceptInput, 'events'> & { attempt: number; journal: JournalPart | null }
 
-type MessageStates = { id: string; state: MessageState }[]
-
-/** Each command of the writer: what it takes, what it gives. */
-export type Commands = {
+export type RunCommands = {
   accept: { takes: AcceptCommand; gives: AcceptResult }
   acceptAll: { takes: { inputs: AcceptCommand[]; beside: AcceptBeside }; gives: AcceptResult[] }
   startHeld: { takes: Omit<HeldStart, 'events'> & { journal: JournalPart | null }; gives: RunRow }
@@ -38,40 +38,64 @@ export type Commands = {
   claim: { takes: ClaimRequest; gives: RunRow[] }
   renewLeases: { takes: { node: string; leaseUntil: number; runIds: string[] }; gives: RunRow[] }
   requestCancel: { takes: { runId: string; cancel: CancelRequest }; gives: RunRow | null }
-  decide: { takes: { id: string; decision: Decision }; gives: { decided: boolean; row: InteractionRow } | null }
-  createConversation: { takes: NewConversation; gives: null }
-  renameConversation: { takes: { id: string; title: string | null; at: number }; gives: ConversationRow | null }
-  deleteConversation: { takes: { id: string }; gives: boolean }
-  setMessageStates: { takes: { id: string; state: MessageState }[]; gives: null }
-  react: { takes: FeedbackRow & { kind: Reaction }; gives: { reaction: Reaction | null } | null }
-  addComment: { takes: FeedbackRow; gives: boolean }
-  createComparison: { takes: { row: ComparisonRow; messageStates: MessageStates }; gives: ComparisonRow }
-  settleComparison: {
-    takes: {
-      id: string
-      state: 'ready' | 'failed'
-      messageA: string | null
-      messageB: string | null
-      messageStates: MessageStates
-    }
-    gives: boolean
-  }
-  voteComparison: { takes: { id: string; vote: ComparisonVote }; gives: { voted: boolean; row: ComparisonRow } | null }
   putBlob: { takes: { id: string; runId: string; body: string }; gives: null }
-  saveFileVersion: { takes: FileVersionRow; gives: null }
-  saveTodos: { takes: { scope: string; todos: TodoItem[]; at: number }; gives: null }
-  addNote: { takes: NoteRow; gives: null }
+  expireRuns: { takes: { endedBefore: number; limit: number }; gives: number }
   removeEndedRuns: {
     takes: { owner: string; families: string[]; limit: number }
     gives: { removed: number; cached: number }
   }
-  expireRuns: { takes: { endedBefore: number; limit: number }; gives: number }
-  check: { takes: null; gives: null }
 }
+
+export type ConversationCommands = {
+  createConversation: { takes: NewConversation; gives: null }
+  renameConversation: { takes: { id: string; title: string | null; at: number }; gives: ConversationRow | null }
+  deleteConversation: { takes: { id: string }; gives: boolean }
+}
+
+export type MessageCommands = {
+  setMessageStates: { takes: MessageStateChange[]; gives: null }
+}
+
+export type InteractionCommands = {
+  decide: { takes: { id: string; decision: Decision }; gives: { decided: boolean; row: InteractionRow } | null }
+}
+
+export type FeedbackCommands = {
+  react: { takes: FeedbackRow & { kind: Reaction }; gives: { reaction: Reaction | null } | null }
+  addComment: { takes: FeedbackRow; gives: boolean }
+}
+
+export type ComparisonCommands = {
+  createComparison: { takes: { row: ComparisonRow; messageStates: MessageStateChange[] }; gives: ComparisonRow }
+  settleComparison: { takes: { id: string } & ComparisonOutcome; gives: boolean }
+  voteComparison: { takes: { id: string; vote: ComparisonVote }; gives: { voted: boolean; row: ComparisonRow } | null }
+}
+
+export type WorkspaceCommands = {
+  saveFileVersion: { takes: FileVersionRow; gives: null }
+  saveTodos: { takes: { scope: string; todos: TodoItem[]; at: number }; gives: null }
+}
+
+export type NoteCommands = {
+  addNote: { takes: NoteRow; gives: null }
+}
+
+/** Every command of the writer, by the part of the store that it belongs to. */
+export type Commands = RunCommands &
+  ConversationCommands &
+  MessageCommands &
+  InteractionCommands &
+  FeedbackCommands &
+  ComparisonCommands &
+  WorkspaceCommands &
+  NoteCommands & { check: { takes: null; gives: null } }
 
 export type CommandName = keyof Commands
 
-export type Handlers = { [Name in CommandName]: (input: Commands[Name]['takes']) => Commands[Name]['gives'] }
+/** One function for each command of a table. They run in the writer thread, inside the transaction of the batch. */
+export type Handlers<Table extends CommandTable = Commands> = {
+  [Name in keyof Table]: (input: Table[Name]['takes']) => Table[Name]['gives']
+}
 
 /**
  * Marks an append that changes no row: the path of every delta. It is followed by

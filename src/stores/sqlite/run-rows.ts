@@ -6,6 +6,7 @@ import type { RunStatus } from '../../journal/event.ts'
 import type { RowPage } from '../row-page.ts'
 import type { RunFilter, RunRow } from '../run-store.ts'
 import { type Row, statementCache, type Value } from './connection.ts'
+import { fromJson } from './json-column.ts'
 import { readPage } from './row-page.ts'
 
 /** Word for word as in the partial indexes. */
@@ -37,22 +38,7 @@ export function toRun(row: Row): RunRow {
   }
 }
 
-/** Null where the column is NULL, and where its text no longer parses. */
-export function fromJson<T>(stored: unknown): T | null {
-  if (typeof stored !== 'string') return null
-  try {
-    return JSON.parse(stored) as T
-  } catch {
-    return null
-  }
-}
-
-/** NULL for null and undefined. */
-export function toJson(value: unknown): string | null {
-  return value === null || value === undefined ? null : JSON.stringify(value)
-}
-
-/** Rows as they are on disk: `lastSeq` may lie behind the journal, and whoever knows better corrects it. */
+/** Rows as they are on disk: `lastSeq` may lie behind the journal. The callers correct it from what they keep in memory. */
 export function runReader(db: DatabaseSync) {
   const statement = statementCache(db)
   const byId = db.prepare('SELECT * FROM runs WHERE id = ?')

@@ -5,25 +5,22 @@
 import { existsSync, mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { AppError } from '../../errors/app-error.ts'
-import type { RunEvent } from '../../journal/event.ts'
-import { encodeEvent } from '../../journal/event-codec.ts'
 import type { Clock } from '../../kit/clock.ts'
-import type { AcceptInput, RunRow, RunWrite } from '../run-store.ts'
 import type { Store } from '../store.ts'
-import { CommitQueue, type Place, startWriter } from './commit-queue.ts'
+import { CommitQueue, startWriter } from './commit-queue.ts'
+import { comparisonStore } from './comparison-store.ts'
 import { openReader } from './connection.ts'
-import { comparisonReader } from './comparison-queries.ts'
-import { conversationReader } from './conversation-queries.ts'
-import { feedbackReader } from './feedback-queries.ts'
-import { interactionReader } from './interaction-queries.ts'
-import { journalReader } from './journal-reader.ts'
+import { conversationStore } from './conversation-store.ts'
+import { feedbackStore } from './feedback-store.ts'
+import { interactionStore } from './interaction-store.ts'
 import { JournalTails } from './journal-tails.ts'
-import { messageReader } from './message-queries.ts'
-import { noteReader } from './note-queries.ts'
-import { workspaceReader } from './workspace-queries.ts'
+import { messageStore } from './message-store.ts'
+import { noteStore } from './note-store.ts'
+import type { PartAccess } from './part-access.ts'
 import { lockFile, type ProcessLock } from './process-lock.ts'
-import { runReader } from './run-rows.ts'
+import { runStore } from './run-store.ts'
 import { toStoreError } from './sqlite-errors.ts'
+import { workspaceStore } from './workspace-store.ts'
 
 /** Long enough for the deltas of many runs to meet, short beside the time between two tokens. */
 const commitGatherMsDefault = 4
@@ -73,141 +70,30 @@ function locked({ file, lockWaitMs = 0 }: SqliteOptions): ProcessLock {
 
 function storeOf(file: string, queue: CommitQueue, tails: JournalTails, unlock: () => void): Store {
   const db = openReader(file)
-  const runs = runReader(db)
-  const journal = journalReader(db, tails)
-  const conversations = conversationReader(db)
-  const messages = messageReader(db)
-  const interactions = interactionReader(db)
-  const notes = noteReader(db)
-  const workspace = workspaceReader(db)
-  const feedback = feedbackReader(db)
-  const comparisons = comparisonReader(db)
   let closing: Promise<void> | undefined
 
-  function reading<T>(question: () => T): T {
+  async function read<T>(query: () => T): Promise<T> {
     if (closing !== undefined) throw new AppError('store_unavailable', 'The store is closed. Start the server again.')
     try {
-      return question()
+      return query()
     } catch (error) {
       throw toStoreError(error, file)
     }
   }
 
-  /** Deltas do not touch the run's row; their seq is known here. */
-  function current(run: RunRow): RunRow {
-    const lastSeq = tails.lastSeq(run.id)
-    return lastSeq > run.lastSeq ? { ...run, lastSeq } : run
-  }
-
+  const access: PartAccess = { db, read, write: async (name, input) => queue.run(name, input) }
   return {
-    async accept(input) {
-      const { command, place } = acceptCommand(input)
-      return queue.run('accept', command, true, place)
-    },
-
-    async acceptAll(inputs, beside = {}) {
-      const parts = inputs.map(acceptCommand)
-      const commands = { inputs: parts.map((part) => part.command), beside }
-      return queue.run('acceptAll', commands, true, ...parts.map((part) => part.place))
-    },
-
-    async startHeld({ events, ...start }) {
-      const place = placeOf(start.runId, start.afterSeq, events)
-      const journalPart = place === undefined ? null : { id: place.id, lastSeq: place.lastSeq, body: bodyOf(events) }
-      return queue.run('startHeld', { ...start, journal: journalPart }, true, place)
-    },
-
-    async append(write) {
-      const { events, durable, ...rest } = write
-      const place = placeOf(write.runId, write.afterSeq, events)
-      if (place !== undefined && changesNoRow(write)) {
-        await queue.appendDelta(place, write.epoch, bodyOf(events), durable)
-        return
-      }
-      const journalPart = place === undefined ? null : { id: place.id, lastSeq: place.lastSeq, body: bodyOf(events) }
-      await queue.run('append', { ...rest, journal: journalPart }, durable, place)
-    },
-
-    claim: async (request) => queue.run('claim', request),
-    renewLeases: async (node, leaseUntil, runIds) =>
-      queue.run('renewLeases', { node, leaseUntil, runIds: [...runIds] }),
-    requestCancel: async (runId, cancel) => (await queue.run('requestCancel', { runId, cancel })) ?? undefined,
-
-    readRun: async (runId) =>
-      reading(() => {
-        const run = runs.read(runId)
-        return run === undefined ? undefined : current(run)
-      }),
-    listRuns: async (filter) =>
-      reading(() => {
-        const { rows, more } = runs.list(filter)
-        return { rows: rows.map(current), more }
-      }),
-    openRuns: async (conversationId) => reading(() => runs.open(conversationId).map(current)),
-    findIdempotent: async (owner, route, key) =>
-      reading(() => {
-        const found = runs.idempotent(owner, route, key)
-        return found === undefined ? undefined : { runId: found.runId, fingerprint: found.fingerprint }
-      }),
-    findCached: async (owner, cacheKey) => reading(() => runs.cached(owner, cacheKey)),
-    readEvents: async (runId, afterSeq, limit) => reading(() => journal.read(runId, afterSeq, limit)),
-    nextWakeAt: async () => reading(() => runs.nextWakeAt()),
-    countRuns: async () => reading(() => runs.counts()),
-
-    readInteraction: async (id) => reading(() => interactions.read(id)),
-    listInteractions: async (filter) => reading(() => interactions.list(filter)),
-    interactionsOf: async (runId) => reading(() => interactions.ofRun(runId)),
-    decide: async (id, decision) => (await queue.run('decide', { id, decision })) ?? undefined,
-
-    createConversation: async (row) => void (await queue.run('createConversation', row)),
-    readConversation: async (id) => reading(() => conversations.read(id)),
-    findConversationByName: async (owner, name) => reading(() => conversations.byName(owner, name)),
-    newestUnnamedConversation: async (owner) => reading(() => conversations.newestUnnamed(owner)),
-    listConversations: async (owner, page) => reading(() => conversations.list(owner, page)),
-    listConversationsByLastMessage: async (owner, page) => reading(() => conversations.listByLastMessage(owner, page)),
-    countConversations: async (prefix) => reading(() => conversations.count(prefix)),
-    renameConversation: async (id, title, at) =>
-      (await queue.run('renameConversation', { id, title, at })) ?? undefined,
-    deleteConversation: async (id) => queue.run('deleteConversation', { id }),
-    listMessages: async (conversationId, page) => reading(() => messages.list(conversationId, page)),
-    pageOfAllMessages: async (conversationId, page) => reading(() => messages.pageOfAll(conversationId, page)),
-    readMessage: async (id) => reading(() => messages.read(id)),
-    allMessages: async (conversationId, filter) => reading(() => messages.all(conversationId, filter)),
-    setMessageStates: async (states) => void (await queue.run('setMessageStates', states)),
-    historyBefore: async (conversationId, beforeRunId, limit) =>
-      reading(() => messages.historyBefore(conversationId, beforeRunId, limit)),
-
-    react: async (row) => (await queue.run('react', row)) ?? undefined,
-    addComment: async (row) => queue.run('addComment', row),
-    feedbackOn: async (messageId, owner) => reading(() => feedback.on(messageId, owner)),
-    feedbackIn: async (conversationId, owner) => reading(() => feedback.inConversation(conversationId, owner)),
-
-    createComparison: async (row, messageStates) => queue.run('createComparison', { row, messageStates }),
-    readComparison: async (id) => reading(() => comparisons.read(id)),
-    findComparisonByRun: async (runId) => reading(() => comparisons.byRun(runId)),
-    listComparisons: async (filter) => reading(() => comparisons.list(filter)),
-    pendingComparisons: async (limit) => reading(() => comparisons.pending(limit)),
-    settleComparison: async (id, outcome) => queue.run('settleComparison', { id, ...outcome }),
-    voteComparison: async (id, vote) => (await queue.run('voteComparison', { id, vote })) ?? undefined,
-    countVotes: async (owner) => reading(() => comparisons.votes(owner)),
-
-    putBlob: async (id, runId, body) => void (await queue.run('putBlob', { id, runId, body })),
-    countBlobs: async (runId, prefix) => reading(() => runs.countBlobs(runId, prefix)),
-    readBlob: async (id) => reading(() => runs.blob(id)),
-
-    readFileVersion: async (scope, path) => reading(() => workspace.file(scope, path)),
-    saveFileVersion: async (row) => void (await queue.run('saveFileVersion', row)),
-    readTodos: async (scope) => reading(() => workspace.todos(scope)),
-    saveTodos: async (scope, todos, at) => void (await queue.run('saveTodos', { scope, todos, at })),
-
-    addNote: async (note) => void (await queue.run('addNote', note)),
-    searchNotes: async (owner, query, limit) => reading(() => notes.search(owner, query, limit)),
-
-    removeEndedRuns: async (request) => queue.run('removeEndedRuns', request),
-    expireRuns: async (endedBefore, limit) => queue.run('expireRuns', { endedBefore, limit }),
+    ...runStore(access, queue, tails),
+    ...conversationStore(access),
+    ...messageStore(access),
+    ...interactionStore(access),
+    ...feedbackStore(access),
+    ...comparisonStore(access),
+    ...workspaceStore(access),
+    ...noteStore(access),
 
     async check() {
-      // SQLite goes on writing into a file that was deleted; nobody would find that again.
+      // SQLite goes on writing to a deleted file, and those writes would be lost.
       if (!existsSync(file)) {
         throw new AppError('store_unavailable', 'The database file is gone. Put it back, then start the server again.')
       }
@@ -222,41 +108,4 @@ function storeOf(file: string, queue: CommitQueue, tails: JournalTails, unlock: 
       return closing
     },
   }
-
-  function acceptCommand({ events, ...input }: AcceptInput) {
-    const place = placeOf(input.run.id, 0, events)
-    const attempt = events.at(-1)?.attempt ?? 1
-    const journalPart = place === undefined ? null : { id: place.id, lastSeq: place.lastSeq, body: bodyOf(events) }
-    return { place, command: { ...input, attempt, journal: journalPart } }
-  }
-
-  function placeOf(runId: string, afterSeq: number, events: RunEvent[]): Place | undefined {
-    if (events.length === 0) return undefined
-    for (const [index, event] of events.entries()) {
-      if (event.seq === afterSeq + 1 + index) continue
-      throw new AppError('event_invalid', `The events are not numbered from ${afterSeq + 1} on.`, {
-        details: { runId, afterSeq, found: event.seq },
-      })
-    }
-    return { runId, id: queue.tailId(), firstSeq: afterSeq + 1, lastSeq: afterSeq + events.length }
-  }
-}
-
-function bodyOf(events: RunEvent[]): string {
-  // Not joined from a list: a long event would be copied while all its pieces are still held.
-  let body = ''
-  for (const event of events) body += body === '' ? encodeEvent(event) : `\n${encodeEvent(event)}`
-  return body
-}
-
-function changesNoRow(write: RunWrite): boolean {
-  return (
-    write.run === undefined &&
-    write.messages === undefined &&
-    write.messageStates === undefined &&
-    write.newInteractions === undefined &&
-    write.interactionUpdates === undefined &&
-    write.touchConversationAt === undefined &&
-    write.dropBlobs === undefined
-  )
 }

@@ -1,4 +1,4 @@
-// The runs table, written: claims, leases, cancel wishes, what an append changes in
+// Writes the runs table: claims, leases, cancel requests, what an append changes in
 // the row, and removal. Runs in the writer thread, inside the batch's transaction.
 
 import type { DatabaseSync } from 'node:sqlite'
@@ -7,25 +7,26 @@ import type { RunStatus } from '../../journal/event.ts'
 import type { ClaimRequest, RunRow } from '../run-store.ts'
 import type { Commands } from './commands.ts'
 import type { Row } from './connection.ts'
-import type { JournalWriter } from './journal-queries.ts'
+import type { JournalWriter } from './journal-writer.ts'
+import { toJson } from './json-column.ts'
 import type { CachedRun, RunCache } from './run-cache.ts'
-import { runReader, toJson, toRun, unfinished } from './run-rows.ts'
+import { runReader, toRun, unfinished } from './run-rows.ts'
 
 type RunChange = NonNullable<Commands['append']['takes']['run']>
 
 /** As `isTerminal` of the journal, which would bring the whole schema library into the writer thread: 50 ms and 10 MB. */
 const terminal: ReadonlySet<RunStatus> = new Set<RunStatus>(['succeeded', 'failed', 'canceled'])
 
-/** After this nobody writes the run until it is claimed again, if ever. */
-export function givesUp(change: RunChange | undefined): boolean {
+/** The change releases the lease or ends the run: the next writer, if any, has to claim it first. */
+export function releasesRun(change: RunChange | undefined): boolean {
   return (
     change !== undefined && (change.release === true || (change.status !== undefined && terminal.has(change.status)))
   )
 }
 
-export type RunWriter = ReturnType<typeof runWriter>
+export type RunTable = ReturnType<typeof runTable>
 
-export function runWriter(db: DatabaseSync, cache: RunCache, journal: JournalWriter) {
+export function runTable(db: DatabaseSync, cache: RunCache, journal: JournalWriter) {
   const reader = runReader(db)
   const fence = db.prepare('SELECT epoch, last_seq FROM runs WHERE id = ?')
   const free = `${unfinished} AND (lease_owner IS NULL OR lease_until <= :leaseNow)`
@@ -57,7 +58,7 @@ export function runWriter(db: DatabaseSync, cache: RunCache, journal: JournalWri
   )
   // 0 is due at any time. The time of the decision would not be, if the clock is set back after it.
   const wake = db.prepare(`UPDATE runs SET woken_at = 0, wake_at = 0 WHERE id = ? AND ${unfinished}`)
-  // A wish of the owner for a later wake-up does not undo a wake-up that came while it worked.
+  // If the owner asks for a later wake-up, that does not undo a wake-up that came while it worked.
   const patch = db.prepare(`
     UPDATE runs SET
       status = coalesce(:status, status),
@@ -136,7 +137,7 @@ export function runWriter(db: DatabaseSync, cache: RunCache, journal: JournalWri
 
     patch(runId: string, entry: CachedRun, change: RunChange): void {
       const ended = change.status !== undefined && terminal.has(change.status)
-      const done = givesUp(change)
+      const done = releasesRun(change)
       if (done) journal.fold(runId, entry)
       patch.run({
         id: runId,
@@ -180,8 +181,8 @@ export function runWriter(db: DatabaseSync, cache: RunCache, journal: JournalWri
       return renew.all(leaseUntil, JSON.stringify(runIds), node).map(current)
     },
 
-    requestCancel({ runId, cancel: wish }: Commands['requestCancel']['takes']): RunRow | null {
-      const recorded = cancel.run(wish.by, wish.reason, wish.at, runId).changes
+    requestCancel({ runId, cancel: request }: Commands['requestCancel']['takes']): RunRow | null {
+      const recorded = cancel.run(request.by, request.reason, request.at, runId).changes
       if (recorded > 0) wake.run(runId)
       return read(runId) ?? null
     },

@@ -1,9 +1,11 @@
-// Feedback on messages: one reaction a person and message, and any number of
-// comments. Goes with its message, by cascade.
+// Feedback on messages: at most one reaction per person and message, and any number
+// of comments. Deleting a message deletes its feedback by cascade.
 
 import type { DatabaseSync } from 'node:sqlite'
-import type { FeedbackRow, FeedbackSummary, Reaction } from '../feedback-store.ts'
+import type { FeedbackRow, FeedbackStore, FeedbackSummary, Reaction } from '../feedback-store.ts'
+import type { FeedbackCommands, Handlers } from './commands.ts'
 import type { Row } from './connection.ts'
+import type { PartAccess } from './part-access.ts'
 
 /** Word for word as in the partial index. */
 const isReaction = "kind IN ('like', 'dislike')"
@@ -21,7 +23,17 @@ function toFeedback(row: Row): FeedbackRow {
   }
 }
 
-export function feedbackReader(db: DatabaseSync) {
+export function feedbackStore({ db, read, write }: PartAccess): FeedbackStore {
+  const reader = feedbackReader(db)
+  return {
+    react: async (row) => (await write('react', row)) ?? undefined,
+    addComment: (row) => write('addComment', row),
+    feedbackOn: (messageId, owner) => read(() => reader.on(messageId, owner)),
+    feedbackIn: (conversationId, owner) => read(() => reader.inConversation(conversationId, owner)),
+  }
+}
+
+function feedbackReader(db: DatabaseSync) {
   const ofMessage = db.prepare('SELECT * FROM feedback WHERE message_id = ? AND owner = ? ORDER BY position')
   const summaries = db.prepare(
     `SELECT message_id, max(CASE WHEN ${isReaction} THEN kind END) AS reaction, sum(kind = 'comment') AS comments
@@ -44,7 +56,7 @@ export function feedbackReader(db: DatabaseSync) {
   }
 }
 
-export function feedbackWriter(db: DatabaseSync) {
+export function feedbackHandlers(db: DatabaseSync): Handlers<FeedbackCommands> {
   const message = db.prepare('SELECT 1 FROM messages WHERE id = ?')
   const take = db.prepare(`DELETE FROM feedback WHERE message_id = ? AND owner = ? AND ${isReaction} RETURNING kind`)
   const insert = db.prepare(
@@ -67,14 +79,14 @@ export function feedbackWriter(db: DatabaseSync) {
   }
 
   return {
-    react(row: FeedbackRow & { kind: Reaction }): { reaction: Reaction | null } | null {
+    react(row) {
       if (message.get(row.messageId) === undefined) return null
       const before = take.get(row.messageId, row.owner)?.kind
       if (before === row.kind) return { reaction: null }
       add(row)
       return { reaction: row.kind }
     },
-    comment(row: FeedbackRow): boolean {
+    addComment(row) {
       if (message.get(row.messageId) === undefined) return false
       add(row)
       return true

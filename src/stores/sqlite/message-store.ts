@@ -3,11 +3,13 @@
 
 import type { DatabaseSync } from 'node:sqlite'
 import type { JsonValue } from '../../journal/event.ts'
-import type { MessageRow, MessageState } from '../message-store.ts'
+import type { MessageRow, MessageState, MessageStateChange, MessageStore } from '../message-store.ts'
 import type { RowPage } from '../row-page.ts'
+import type { Handlers, MessageCommands } from './commands.ts'
 import type { Row } from './connection.ts'
+import { fromJson } from './json-column.ts'
+import type { PartAccess } from './part-access.ts'
 import { readPage } from './row-page.ts'
-import { fromJson } from './run-rows.ts'
 
 function toMessage(row: Row): MessageRow {
   return {
@@ -28,7 +30,20 @@ function ascending<Row>({ rows, more }: RowPage<Row>): RowPage<Row> {
   return { rows: rows.reverse(), more }
 }
 
-export function messageReader(db: DatabaseSync) {
+export function messageStore({ db, read, write }: PartAccess): MessageStore {
+  const reader = messageReader(db)
+  return {
+    readMessage: (id) => read(() => reader.read(id)),
+    listMessages: (conversationId, page) => read(() => reader.list(conversationId, page)),
+    allMessages: (conversationId, filter) => read(() => reader.all(conversationId, filter)),
+    pageOfAllMessages: (conversationId, page) => read(() => reader.pageOfAll(conversationId, page)),
+    setMessageStates: async (states) => void (await write('setMessageStates', states)),
+    historyBefore: (conversationId, beforeRunId, limit) =>
+      read(() => reader.historyBefore(conversationId, beforeRunId, limit)),
+  }
+}
+
+function messageReader(db: DatabaseSync) {
   const shown = "conversation_id = ? AND state = 'active' AND NOT (role = 'assistant' AND content = '')"
   const inTurns = 'ORDER BY turn DESC, position DESC LIMIT ?'
   const newest = db.prepare(`SELECT * FROM messages WHERE ${shown} ${inTurns}`)
@@ -91,7 +106,20 @@ export function messageWriter(db: DatabaseSync) {
   )
   const setState = db.prepare('UPDATE messages SET state = ? WHERE id = ?')
 
+  function setStates(states: readonly MessageStateChange[]): void {
+    for (const { id, state } of states) setState.run(state, id)
+  }
+
+  const handlers: Handlers<MessageCommands> = {
+    setMessageStates(states) {
+      setStates(states)
+      return null
+    },
+  }
+
   return {
+    handlers,
+    setStates,
     /** `turn` is the position of the run with which the message comes, or of the one whose turn that run joined. */
     insert(row: MessageRow, turn: number): void {
       insert.run(
@@ -107,9 +135,6 @@ export function messageWriter(db: DatabaseSync) {
         JSON.stringify(row.metadata),
         row.createdAt,
       )
-    },
-    setState(id: string, state: MessageState): void {
-      setState.run(state, id)
     },
   }
 }

@@ -1,9 +1,11 @@
-// What sessions know of their files, and their to-do lists. A row that no longer
-// can be read counts as absent: a session then reads its file again.
+// What sessions know of their files, and their to-do lists. A row that
+// cannot be read any more counts as absent: the session then reads its file again.
 
 import type { DatabaseSync } from 'node:sqlite'
-import type { FileVersionRow, TodoItem } from '../workspace-store.ts'
+import type { FileVersionRow, TodoItem, WorkspaceStore } from '../workspace-store.ts'
+import type { Handlers, WorkspaceCommands } from './commands.ts'
 import type { Row } from './connection.ts'
+import type { PartAccess } from './part-access.ts'
 
 function toFile(row: Row): FileVersionRow {
   const key = row.write_key as string | null
@@ -17,7 +19,17 @@ function toFile(row: Row): FileVersionRow {
   }
 }
 
-export function workspaceReader(db: DatabaseSync) {
+export function workspaceStore({ db, read, write }: PartAccess): WorkspaceStore {
+  const reader = workspaceReader(db)
+  return {
+    readFileVersion: (scope, path) => read(() => reader.file(scope, path)),
+    saveFileVersion: async (row) => void (await write('saveFileVersion', row)),
+    readTodos: (scope) => read(() => reader.todos(scope)),
+    saveTodos: async (scope, todos, at) => void (await write('saveTodos', { scope, todos, at })),
+  }
+}
+
+function workspaceReader(db: DatabaseSync) {
   const file = db.prepare('SELECT * FROM file_versions WHERE scope = ? AND path = ?')
   const todos = db.prepare('SELECT todos FROM todo_lists WHERE scope = ?')
   return {
@@ -38,7 +50,7 @@ export function workspaceReader(db: DatabaseSync) {
   }
 }
 
-export function workspaceWriter(db: DatabaseSync) {
+export function workspaceHandlers(db: DatabaseSync): Handlers<WorkspaceCommands> {
   const saveFile = db.prepare(
     `INSERT INTO file_versions (scope, path, hash, write_key, hash_before, replacements, at) VALUES (?, ?, ?, ?, ?, ?, ?)
      ON CONFLICT (scope, path) DO UPDATE SET hash = excluded.hash, write_key = excluded.write_key,
@@ -49,11 +61,13 @@ export function workspaceWriter(db: DatabaseSync) {
      ON CONFLICT (scope) DO UPDATE SET todos = excluded.todos, at = excluded.at`,
   )
   return {
-    saveFile({ scope, path, hash, write, at }: FileVersionRow): void {
+    saveFileVersion({ scope, path, hash, write, at }) {
       saveFile.run(scope, path, hash, write?.key ?? null, write?.before ?? null, write?.replacements ?? null, at)
+      return null
     },
-    saveTodos({ scope, todos, at }: { scope: string; todos: TodoItem[]; at: number }): void {
+    saveTodos({ scope, todos, at }) {
       saveTodos.run(scope, JSON.stringify(todos), at)
+      return null
     },
   }
 }

@@ -3,11 +3,20 @@
 import type { DatabaseSync } from 'node:sqlite'
 import type { ErrorValue } from '../../errors/app-error.ts'
 import type { JsonValue } from '../../journal/event.ts'
-import type { Decision, InteractionFilter, InteractionRow, InteractionUpdate } from '../interaction-store.ts'
+import type {
+  Decision,
+  InteractionFilter,
+  InteractionRow,
+  InteractionStore,
+  InteractionUpdate,
+} from '../interaction-store.ts'
 import type { RowPage } from '../row-page.ts'
+import type { Handlers, InteractionCommands } from './commands.ts'
 import { type Row, statementCache, type Value } from './connection.ts'
+import { fromJson, toJson } from './json-column.ts'
+import type { PartAccess } from './part-access.ts'
 import { readPage } from './row-page.ts'
-import { fromJson, toJson } from './run-rows.ts'
+import type { RunTable } from './run-table.ts'
 
 function toInteraction(row: Row): InteractionRow {
   return {
@@ -39,7 +48,17 @@ function toInteraction(row: Row): InteractionRow {
   }
 }
 
-export function interactionReader(db: DatabaseSync) {
+export function interactionStore({ db, read, write }: PartAccess): InteractionStore {
+  const reader = interactionReader(db)
+  return {
+    readInteraction: (id) => read(() => reader.read(id)),
+    listInteractions: (filter) => read(() => reader.list(filter)),
+    interactionsOf: (runId) => read(() => reader.ofRun(runId)),
+    decide: async (id, decision) => (await write('decide', { id, decision })) ?? undefined,
+  }
+}
+
+function interactionReader(db: DatabaseSync) {
   const statement = statementCache(db)
   const byId = db.prepare('SELECT * FROM interactions WHERE id = ?')
   const byRun = db.prepare('SELECT * FROM interactions WHERE run_id = ? ORDER BY number')
@@ -81,7 +100,7 @@ export function interactionReader(db: DatabaseSync) {
 
 export type InteractionWriter = ReturnType<typeof interactionWriter>
 
-export function interactionWriter(db: DatabaseSync) {
+export function interactionWriter(db: DatabaseSync, runs: Pick<RunTable, 'wake'>) {
   const reader = interactionReader(db)
   const columns = [
     'id',
@@ -131,8 +150,34 @@ export function interactionWriter(db: DatabaseSync) {
       updated_at = :at
     WHERE id = :id`)
 
+  /** Whether this call decided it. */
+  function decidePending(id: string, decision: Decision): boolean {
+    const { changes } = decide.run({
+      id,
+      status: decision.status,
+      response: toJson(decision.response),
+      reason: decision.reason ?? null,
+      by: decision.by,
+      replyKey: decision.reply?.key ?? null,
+      replyFingerprint: decision.reply?.fingerprint ?? null,
+      at: decision.at,
+      atDeadline: decision.status === 'expired' || decision.status === 'auto_decided' ? 1 : 0,
+    })
+    return changes > 0
+  }
+
+  const handlers: Handlers<InteractionCommands> = {
+    decide({ id, decision }) {
+      const decided = decidePending(id, decision)
+      const row = reader.read(id)
+      if (row === undefined) return null
+      if (decided) runs.wake(row.runId)
+      return { decided, row }
+    },
+  }
+
   return {
-    reader,
+    handlers,
     insert(row: InteractionRow): void {
       insert.run(
         row.id,
@@ -161,21 +206,6 @@ export function interactionWriter(db: DatabaseSync) {
         row.createdAt,
         row.updatedAt,
       )
-    },
-    /** Whether this call decided it. */
-    decide(id: string, decision: Decision): boolean {
-      const { changes } = decide.run({
-        id,
-        status: decision.status,
-        response: toJson(decision.response),
-        reason: decision.reason ?? null,
-        by: decision.by,
-        replyKey: decision.reply?.key ?? null,
-        replyFingerprint: decision.reply?.fingerprint ?? null,
-        at: decision.at,
-        atDeadline: decision.status === 'expired' || decision.status === 'auto_decided' ? 1 : 0,
-      })
-      return changes > 0
     },
     update(change: InteractionUpdate): void {
       if (change.closePending === true) close.run(change.at, change.id)

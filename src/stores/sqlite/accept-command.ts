@@ -6,20 +6,20 @@ import type { DatabaseSync } from 'node:sqlite'
 import { AppError } from '../../errors/app-error.ts'
 import type { AcceptResult, RunRow } from '../run-store.ts'
 import type { Commands } from './commands.ts'
-import type { ConversationWriter } from './conversation-queries.ts'
-import type { JournalWriter } from './journal-queries.ts'
-import type { MessageWriter } from './message-queries.ts'
+import type { ConversationWriter } from './conversation-store.ts'
+import type { JournalWriter } from './journal-writer.ts'
+import type { MessageWriter } from './message-store.ts'
 import type { RunCache } from './run-cache.ts'
-import type { RunWriter } from './run-queries.ts'
 import { unfinished } from './run-rows.ts'
+import type { RunTable } from './run-table.ts'
 
 type AcceptCommand = Commands['accept']['takes']
 type HeldCommand = Commands['startHeld']['takes']
 
-export function acceptWriter(
+export function acceptHandlers(
   db: DatabaseSync,
   cache: RunCache,
-  parts: { runs: RunWriter; conversations: ConversationWriter; messages: MessageWriter; journal: JournalWriter },
+  parts: { runs: RunTable; conversations: ConversationWriter; messages: MessageWriter; journal: JournalWriter },
 ) {
   const { runs, conversations, messages, journal } = parts
   const newestOpen = db.prepare(

@@ -1,11 +1,20 @@
-// Comparisons: two answers to one question, and a vote. Go with their conversation,
-// by cascade; runs may be gone before them.
+// Comparisons: two answers to one question, and the votes on them. Deleting a
+// conversation deletes its comparisons by cascade; removing a run does not.
 
 import type { DatabaseSync } from 'node:sqlite'
-import type { ComparisonFilter, ComparisonRow, ComparisonVote, Preference, VoteCount } from '../comparison-store.ts'
-import type { Commands } from './commands.ts'
+import type {
+  ComparisonFilter,
+  ComparisonRow,
+  ComparisonStore,
+  ComparisonVote,
+  Preference,
+  VoteCount,
+} from '../comparison-store.ts'
+import type { ComparisonCommands, Handlers } from './commands.ts'
 import { type Row, statementCache, type Value } from './connection.ts'
-import { fromJson } from './run-rows.ts'
+import { fromJson } from './json-column.ts'
+import type { MessageWriter } from './message-store.ts'
+import type { PartAccess } from './part-access.ts'
 
 function toComparison(row: Row): ComparisonRow {
   return {
@@ -29,7 +38,21 @@ function toComparison(row: Row): ComparisonRow {
   }
 }
 
-export function comparisonReader(db: DatabaseSync) {
+export function comparisonStore({ db, read, write }: PartAccess): ComparisonStore {
+  const reader = comparisonReader(db)
+  return {
+    createComparison: (row, messageStates) => write('createComparison', { row, messageStates }),
+    readComparison: (id) => read(() => reader.read(id)),
+    findComparisonByRun: (runId) => read(() => reader.byRun(runId)),
+    listComparisons: (filter) => read(() => reader.list(filter)),
+    pendingComparisons: (limit) => read(() => reader.pending(limit)),
+    settleComparison: (id, outcome) => write('settleComparison', { id, ...outcome }),
+    voteComparison: async (id, vote) => (await write('voteComparison', { id, vote })) ?? undefined,
+    countVotes: (owner) => read(() => reader.votes(owner)),
+  }
+}
+
+function comparisonReader(db: DatabaseSync) {
   const statement = statementCache(db)
   const byId = db.prepare('SELECT * FROM comparisons WHERE id = ?')
   const byRun = db.prepare('SELECT * FROM comparisons WHERE run_a = ?1 OR run_b = ?1 ORDER BY position DESC LIMIT 1')
@@ -75,9 +98,11 @@ export function comparisonReader(db: DatabaseSync) {
   }
 }
 
-export function comparisonWriter(db: DatabaseSync) {
+export type ComparisonWriter = ReturnType<typeof comparisonWriter>
+
+export function comparisonWriter(db: DatabaseSync, messages: Pick<MessageWriter, 'setStates'>) {
   const reader = comparisonReader(db)
-  const insert = db.prepare(
+  const insertRow = db.prepare(
     `INSERT INTO comparisons (id, conversation_id, owner, user_message_id, run_a, run_b, message_a, message_b, config_a, config_b,
        first_side_is_config_a, offered, state, preference, preference_at, revisions, created_at)
      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
@@ -97,52 +122,70 @@ export function comparisonWriter(db: DatabaseSync) {
      WHERE id = ? AND state = 'ready' RETURNING *`,
   )
 
-  return {
-    reader,
-    insert(row: ComparisonRow): void {
-      insert.run(
-        row.id,
-        row.conversationId,
-        row.owner,
-        row.userMessageId,
-        row.runA,
-        row.runB,
-        row.messageA,
-        row.messageB,
-        row.configA,
-        row.configB,
-        row.firstSideIsConfigA ? 1 : 0,
-        row.offered ? 1 : 0,
-        row.state,
-        row.preference,
-        row.preferenceAt,
-        JSON.stringify(row.revisions),
-        row.createdAt,
-      )
+  function insert(row: ComparisonRow): void {
+    insertRow.run(
+      row.id,
+      row.conversationId,
+      row.owner,
+      row.userMessageId,
+      row.runA,
+      row.runB,
+      row.messageA,
+      row.messageB,
+      row.configA,
+      row.configB,
+      row.firstSideIsConfigA ? 1 : 0,
+      row.offered ? 1 : 0,
+      row.state,
+      row.preference,
+      row.preferenceAt,
+      JSON.stringify(row.revisions),
+      row.createdAt,
+    )
+  }
+
+  /** The comparison of the same two answers, in either order. */
+  function onSameAnswers({ conversationId, owner, messageA, messageB }: ComparisonRow): ComparisonRow | undefined {
+    const row = sameAnswers.get(conversationId, owner, messageA, messageB)
+    return row === undefined ? undefined : toComparison(row)
+  }
+
+  function addVote(
+    id: string,
+    { preference, at, expectVotes }: ComparisonVote,
+  ): { voted: boolean; row: ComparisonRow } | null {
+    const before = reader.read(id)
+    if (before === undefined) return null
+    const votes = before.preference === null ? 0 : before.revisions.length + 1
+    if (votes !== expectVotes) return { voted: false, row: before }
+    const revisions =
+      before.preference === null
+        ? []
+        : [...before.revisions, { preference: before.preference, at: before.preferenceAt ?? before.createdAt }]
+    const row = vote.get(preference, at, JSON.stringify(revisions), id)
+    return row === undefined ? { voted: false, row: before } : { voted: true, row: toComparison(row) }
+  }
+
+  const handlers: Handlers<ComparisonCommands> = {
+    createComparison({ row, messageStates }) {
+      removePair.run(row.runA, row.runB)
+      const existing = onSameAnswers(row)
+      if (existing !== undefined) return existing
+      insert(row)
+      messages.setStates(messageStates)
+      return row
     },
-    /** The one on the same two answers, whichever is called a. */
-    onSameAnswers({ conversationId, owner, messageA, messageB }: ComparisonRow): ComparisonRow | undefined {
-      const row = sameAnswers.get(conversationId, owner, messageA, messageB)
-      return row === undefined ? undefined : toComparison(row)
+    settleComparison({ id, state, messageA, messageB, messageStates }) {
+      const settled = settle.run(state, messageA, messageB, id).changes > 0
+      if (settled) messages.setStates(messageStates)
+      return settled
     },
-    /** A pair that was only noticed. */
-    removePair({ runA, runB }: ComparisonRow): void {
-      removePair.run(runA, runB)
-    },
-    settle({ id, state, messageA, messageB }: Commands['settleComparison']['takes']): boolean {
-      return settle.run(state, messageA, messageB, id).changes > 0
-    },
-    vote(id: string, { preference, at, expectVotes }: ComparisonVote): { voted: boolean; row: ComparisonRow } | null {
-      const before = reader.read(id)
-      if (before === undefined) return null
-      const votes = before.preference === null ? 0 : before.revisions.length + 1
-      if (votes !== expectVotes) return { voted: false, row: before }
-      const revisions =
-        before.preference === null
-          ? []
-          : [...before.revisions, { preference: before.preference, at: before.preferenceAt ?? before.createdAt }]
-      const row = vote.get(preference, at, JSON.stringify(revisions), id)
-      return row === undefined ? { voted: false, row: before } : { voted: true, row: toComparison(row) }
+    voteComparison({ id, vote: given }) {
+      const result = addVote(id, given)
+      if (result?.voted === true) messages.setStates(given.messageStates)
+      return result
     },
   }
+
+  return { handlers, insert }
 }

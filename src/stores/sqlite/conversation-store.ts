@@ -2,10 +2,13 @@
 
 import type { DatabaseSync } from 'node:sqlite'
 import { AppError } from '../../errors/app-error.ts'
-import type { ConversationRow, NewConversation } from '../conversation-store.ts'
+import type { ConversationRow, ConversationStore, NewConversation } from '../conversation-store.ts'
+import type { ConversationCommands, Handlers } from './commands.ts'
 import type { Row } from './connection.ts'
+import type { PartAccess } from './part-access.ts'
 import { readPage } from './row-page.ts'
 import { unfinished } from './run-rows.ts'
+import type { RunTable } from './run-table.ts'
 
 /** Word for word as in the index. */
 const newestMessage = 'coalesce(last_message_at, created_at)'
@@ -26,7 +29,22 @@ function toConversation(row: Row): ConversationRow {
   }
 }
 
-export function conversationReader(db: DatabaseSync) {
+export function conversationStore({ db, read, write }: PartAccess): ConversationStore {
+  const reader = conversationReader(db)
+  return {
+    createConversation: async (row) => void (await write('createConversation', row)),
+    readConversation: (id) => read(() => reader.read(id)),
+    findConversationByName: (owner, name) => read(() => reader.byName(owner, name)),
+    newestUnnamedConversation: (owner) => read(() => reader.newestUnnamed(owner)),
+    listConversations: (owner, page) => read(() => reader.list(owner, page)),
+    listConversationsByLastMessage: (owner, page) => read(() => reader.listByLastMessage(owner, page)),
+    countConversations: (prefix) => read(() => reader.count(prefix)),
+    renameConversation: async (id, title, at) => (await write('renameConversation', { id, title, at })) ?? undefined,
+    deleteConversation: (id) => write('deleteConversation', { id }),
+  }
+}
+
+function conversationReader(db: DatabaseSync) {
   const byId = db.prepare(`SELECT * FROM conversations WHERE id = ?`)
   const byName = db.prepare(
     `SELECT conversations.* FROM conversation_names AS names JOIN conversations ON conversations.id = names.conversation_id
@@ -80,7 +98,7 @@ export function conversationReader(db: DatabaseSync) {
 
 export type ConversationWriter = ReturnType<typeof conversationWriter>
 
-export function conversationWriter(db: DatabaseSync) {
+export function conversationWriter(db: DatabaseSync, runs: Pick<RunTable, 'remove'>) {
   const reader = conversationReader(db)
   const insert = db.prepare(
     `INSERT INTO conversations (id, owner, title, created_at, updated_at, activity, unnamed)
@@ -99,31 +117,23 @@ export function conversationWriter(db: DatabaseSync) {
   const runsOf = db.prepare('SELECT id FROM runs WHERE conversation_id = ?')
   const remove = db.prepare('DELETE FROM conversations WHERE id = ?')
 
-  return {
-    reader,
-    create(row: NewConversation, unnamed = false): void {
-      if (reader.read(row.id) !== undefined) {
-        throw new AppError('accept_stale', 'A conversation with this id exists already. Read again, then retry.')
-      }
-      insert.run(row.id, row.owner, row.title, row.createdAt, row.updatedAt, unnamed ? 1 : 0)
+  function create(row: NewConversation, unnamed = false): void {
+    if (reader.read(row.id) !== undefined) {
+      throw new AppError('accept_stale', 'A conversation with this id exists already. Read again, then retry.')
+    }
+    insert.run(row.id, row.owner, row.title, row.createdAt, row.updatedAt, unnamed ? 1 : 0)
+  }
+
+  const handlers: Handlers<ConversationCommands> = {
+    createConversation(row) {
+      create(row)
+      return null
     },
-    /** A title only where there is none yet. */
-    takesTurn(id: string, title: string | null, at: number): void {
-      takesTurn.run(id, title, at)
-    },
-    /** A name that the owner uses already keeps its conversation. */
-    bindName(owner: string, name: string, conversationId: string): void {
-      bind.run(owner, name, conversationId)
-    },
-    rename(id: string, title: string | null, at: number): ConversationRow | null {
+    renameConversation({ id, title, at }) {
       rename.run(id, title, at)
       return reader.read(id) ?? null
     },
-    touch(id: string, at: number): void {
-      touch.run(id, at)
-    },
-    /** `removeRun` takes what no cascade reaches. */
-    remove(id: string, removeRun: (runId: string) => void): boolean {
+    deleteConversation({ id }) {
       if (reader.read(id) === undefined) return false
       if (busy.get(id) !== undefined) {
         throw new AppError(
@@ -131,9 +141,27 @@ export function conversationWriter(db: DatabaseSync) {
           'A run of this conversation has not ended. Cancel it or wait for it, then delete.',
         )
       }
-      for (const row of runsOf.all(id)) removeRun(row.id as string)
+      // One by one: no cascade reaches the journal.
+      for (const row of runsOf.all(id)) runs.remove(row.id as string)
       remove.run(id)
       return true
+    },
+  }
+
+  return {
+    handlers,
+    reader,
+    create,
+    /** Sets the title only if there is none yet. */
+    takesTurn(id: string, title: string | null, at: number): void {
+      takesTurn.run(id, title, at)
+    },
+    /** A name that the owner uses already keeps its conversation. */
+    bindName(owner: string, name: string, conversationId: string): void {
+      bind.run(owner, name, conversationId)
+    },
+    touch(id: string, at: number): void {
+      touch.run(id, at)
     },
   }
 }

@@ -2,8 +2,10 @@
 // words here and reaches the full-text index only as quoted phrases.
 
 import type { DatabaseSync } from 'node:sqlite'
-import type { NoteRow } from '../note-store.ts'
+import type { NoteRow, NoteStore } from '../note-store.ts'
+import type { Handlers, NoteCommands } from './commands.ts'
 import { type Row, statementCache, type Value } from './connection.ts'
+import type { PartAccess } from './part-access.ts'
 
 /** A trigram index cannot answer for less. */
 const indexedCharsMin = 3
@@ -20,12 +22,19 @@ function toNote(row: Row): NoteRow {
   }
 }
 
-export function noteReader(db: DatabaseSync) {
+export function noteStore({ db, read, write }: PartAccess): NoteStore {
+  const reader = noteReader(db)
+  return {
+    addNote: async (note) => void (await write('addNote', note)),
+    searchNotes: (owner, query, limit) => read(() => reader.search(owner, query, limit)),
+  }
+}
+
+function noteReader(db: DatabaseSync) {
   const statement = statementCache(db)
   const newest = db.prepare('SELECT * FROM notes WHERE owner = ? ORDER BY position DESC LIMIT ?')
 
   return {
-    /** Notes that contain any of the words, those with most of them first, then the newest. An empty query gives the newest. */
     search(owner: string, query: string, limit: number): NoteRow[] {
       const words = wordsOf(query)
       if (words.length === 0) return newest.all(owner, limit).map(toNote)
@@ -57,14 +66,14 @@ function wordsOf(query: string): string[] {
   return [...new Set(words)].slice(0, wordsMax).sort((a, b) => b.length - a.length)
 }
 
-export function noteWriter(db: DatabaseSync) {
+export function noteHandlers(db: DatabaseSync): Handlers<NoteCommands> {
   const insert = db.prepare(
     'INSERT INTO notes (id, owner, text, created_at) VALUES (?, ?, ?, ?) ON CONFLICT (id) DO NOTHING',
   )
   return {
-    /** Adding the same note again (a tool that was retried) changes nothing. */
-    add(note: NoteRow): void {
+    addNote(note) {
       insert.run(note.id, note.owner, note.text, note.createdAt)
+      return null
     },
   }
 }

@@ -1,0 +1,13 @@
+// What each part of the store uses on the main thread: the connection that reads,
+// and the way to the writer thread.
+
+import type { DatabaseSync } from 'node:sqlite'
+import type { CommandName, Commands } from './commands.ts'
+
+export type PartAccess = {
+  db: DatabaseSync
+  /** Runs a query. Errors of the database become AppErrors; a closed store is `store_unavailable`. */
+  read<T>(query: () => T): Promise<T>
+  /** Runs a command in the writer thread; its changes are synced to disk when the promise resolves. */
+  write<Name extends CommandName>(name: Name, input: Commands[Name]['takes']): Promise<Commands[Name]['gives']>
+}

@@ -1,0 +1,68 @@
+// The commands of runs and their journals, in the writer thread. An append writes its
+// events and the rows that are folds of them, also those of other parts, together.
+
+import type { DatabaseSync } from 'node:sqlite'
+import { acceptHandlers } from './accept-command.ts'
+import type { Handlers, RunCommands } from './commands.ts'
+import type { ComparisonWriter } from './comparison-store.ts'
+import type { ConversationWriter } from './conversation-store.ts'
+import type { InteractionWriter } from './interaction-store.ts'
+import type { JournalWriter } from './journal-writer.ts'
+import type { MessageWriter } from './message-store.ts'
+import type { RunCache } from './run-cache.ts'
+import { releasesRun, type RunTable } from './run-table.ts'
+
+export type RunCommandParts = {
+  runs: RunTable
+  journal: JournalWriter
+  conversations: ConversationWriter
+  messages: MessageWriter
+  interactions: InteractionWriter
+  comparisons: ComparisonWriter
+}
+
+export function runHandlers(db: DatabaseSync, cache: RunCache, parts: RunCommandParts): Handlers<RunCommands> {
+  const { runs, journal, conversations, messages, interactions, comparisons } = parts
+  const { accept, startHeld } = acceptHandlers(db, cache, parts)
+
+  return {
+    accept,
+    acceptAll({ inputs, beside }) {
+      const results = inputs.map(accept)
+      // A repeated request finds what was created with its runs the first time.
+      if (beside.comparison !== undefined && results.every((result) => result.outcome === 'accepted')) {
+        comparisons.insert(beside.comparison)
+      }
+      return results
+    },
+    startHeld,
+    append(write) {
+      const { runId } = write
+      const entry = runs.fenced(runId, write.epoch, write.afterSeq)
+      if (write.journal !== null) journal.insert(runId, entry, write.journal, releasesRun(write.run) ? 'fold' : 'tail')
+      if (write.messages !== undefined && write.messages.length > 0) {
+        const turn = runs.turnOf(runId)
+        for (const message of write.messages) messages.insert(message, turn)
+      }
+      messages.setStates(write.messageStates ?? [])
+      for (const row of write.newInteractions ?? []) interactions.insert(row)
+      for (const change of write.interactionUpdates ?? []) interactions.update(change)
+      if (write.touchConversationAt !== undefined) {
+        const conversationId = runs.conversationOf(runId)
+        if (conversationId !== null) conversations.touch(conversationId, write.touchConversationAt)
+      }
+      if (write.dropBlobs !== undefined) runs.dropBlobs(runId, write.dropBlobs)
+      if (write.run !== undefined) runs.patch(runId, entry, write.run)
+      return null
+    },
+    claim: (request) => runs.claim(request),
+    renewLeases: (request) => runs.renewLeases(request),
+    requestCancel: (input) => runs.requestCancel(input),
+    putBlob(input) {
+      runs.putBlob(input)
+      return null
+    },
+    expireRuns: (input) => runs.expire(input),
+    removeEndedRuns: (input) => runs.removeEnded(input),
+  }
+}

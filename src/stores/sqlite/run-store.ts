@@ -1,0 +1,121 @@
+// Runs and their journals, on the main thread: encodes events, sends commands, and
+// reads. The writer thread does not load this file (the schemas that it needs would cost
+// that thread 50 ms and 10 MB); its half is in run-commands.ts.
+
+import { AppError } from '../../errors/app-error.ts'
+import type { RunEvent } from '../../journal/event.ts'
+import { encodeEvent } from '../../journal/event-codec.ts'
+import type { AcceptInput, RunRow, RunStore, RunWrite } from '../run-store.ts'
+import type { JournalPart } from './commands.ts'
+import type { CommitQueue, Place } from './commit-queue.ts'
+import { journalReader } from './journal-reader.ts'
+import type { JournalTails } from './journal-tails.ts'
+import type { PartAccess } from './part-access.ts'
+import { runReader } from './run-rows.ts'
+
+export function runStore({ db, read, write }: PartAccess, queue: CommitQueue, tails: JournalTails): RunStore {
+  const runs = runReader(db)
+  const journal = journalReader(db, tails)
+
+  /** Deltas do not change the run's row; this thread knows their seq. */
+  function current(run: RunRow): RunRow {
+    const lastSeq = tails.lastSeq(run.id)
+    return lastSeq > run.lastSeq ? { ...run, lastSeq } : run
+  }
+
+  function placeOf(runId: string, afterSeq: number, events: RunEvent[]): Place | undefined {
+    if (events.length === 0) return undefined
+    for (const [index, event] of events.entries()) {
+      if (event.seq === afterSeq + 1 + index) continue
+      throw new AppError('event_invalid', `The events are not numbered from ${afterSeq + 1} on.`, {
+        details: { runId, afterSeq, found: event.seq },
+      })
+    }
+    return { runId, id: queue.tailId(), firstSeq: afterSeq + 1, lastSeq: afterSeq + events.length }
+  }
+
+  function acceptCommand({ events, ...input }: AcceptInput) {
+    const place = placeOf(input.run.id, 0, events)
+    const attempt = events.at(-1)?.attempt ?? 1
+    return { place, command: { ...input, attempt, journal: journalPart(place, events) } }
+  }
+
+  return {
+    async accept(input) {
+      const { command, place } = acceptCommand(input)
+      return queue.run('accept', command, true, place)
+    },
+    async acceptAll(inputs, beside = {}) {
+      const parts = inputs.map(acceptCommand)
+      const commands = { inputs: parts.map((part) => part.command), beside }
+      return queue.run('acceptAll', commands, true, ...parts.map((part) => part.place))
+    },
+    async startHeld({ events, ...start }) {
+      const place = placeOf(start.runId, start.afterSeq, events)
+      return queue.run('startHeld', { ...start, journal: journalPart(place, events) }, true, place)
+    },
+    async append(input) {
+      const { events, durable, ...rest } = input
+      const place = placeOf(input.runId, input.afterSeq, events)
+      if (place !== undefined && changesNoRow(input)) {
+        await queue.appendDelta(place, input.epoch, bodyOf(events), durable)
+        return
+      }
+      await queue.run('append', { ...rest, journal: journalPart(place, events) }, durable, place)
+    },
+    claim: (request) => write('claim', request),
+    renewLeases: (node, leaseUntil, runIds) => write('renewLeases', { node, leaseUntil, runIds: [...runIds] }),
+    requestCancel: async (runId, cancel) => (await write('requestCancel', { runId, cancel })) ?? undefined,
+
+    readEvents: (runId, afterSeq, limit) => read(() => journal.read(runId, afterSeq, limit)),
+    readRun: (runId) =>
+      read(() => {
+        const run = runs.read(runId)
+        return run === undefined ? undefined : current(run)
+      }),
+    listRuns: (filter) =>
+      read(() => {
+        const { rows, more } = runs.list(filter)
+        return { rows: rows.map(current), more }
+      }),
+    openRuns: (conversationId) => read(() => runs.open(conversationId).map(current)),
+    findIdempotent: (owner, route, key) =>
+      read(() => {
+        const found = runs.idempotent(owner, route, key)
+        return found === undefined ? undefined : { runId: found.runId, fingerprint: found.fingerprint }
+      }),
+    findCached: (owner, cacheKey) => read(() => runs.cached(owner, cacheKey)),
+    nextWakeAt: () => read(() => runs.nextWakeAt()),
+    countRuns: () => read(() => runs.counts()),
+
+    putBlob: async (id, runId, body) => void (await write('putBlob', { id, runId, body })),
+    countBlobs: (runId, prefix) => read(() => runs.countBlobs(runId, prefix)),
+    readBlob: (id) => read(() => runs.blob(id)),
+
+    expireRuns: (endedBefore, limit) => write('expireRuns', { endedBefore, limit }),
+    removeEndedRuns: (request) => write('removeEndedRuns', request),
+  }
+}
+
+function journalPart(place: Place | undefined, events: RunEvent[]): JournalPart | null {
+  return place === undefined ? null : { id: place.id, lastSeq: place.lastSeq, body: bodyOf(events) }
+}
+
+function bodyOf(events: RunEvent[]): string {
+  // Not joined from a list: a long event would be copied while all its pieces are still held.
+  let body = ''
+  for (const event of events) body += body === '' ? encodeEvent(event) : `\n${encodeEvent(event)}`
+  return body
+}
+
+function changesNoRow(write: RunWrite): boolean {
+  return (
+    write.run === undefined &&
+    write.messages === undefined &&
+    write.messageStates === undefined &&
+    write.newInteractions === undefined &&
+    write.interactionUpdates === undefined &&
+    write.touchConversationAt === undefined &&
+    write.dropBlobs === undefined
+  )
+}
