@@ -4,12 +4,20 @@
 
 export const blankLine = '\n\n'
 
-/**
- * True if `delta` is the first text of another message than the text before it, so that a blank line comes first.
- * `lastMessageId` is the message of the last text that was not empty; null before the first.
- */
-export function startsNewMessage(lastMessageId: string | null, delta: { messageId: string; text: string }): boolean {
-  return lastMessageId !== null && lastMessageId !== delta.messageId && delta.text !== ''
+/** The part of a dialect's state that a wire without message ids needs. */
+export type TextState = {
+  /** The message of the last text that was not empty; null before the first. */
+  readonly textMessageId: string | null
+}
+
+/** The state after a text delta, and what has to stand before its text: a blank line if it begins another message. */
+export function addText<State extends TextState>(
+  state: State,
+  { messageId, text }: { messageId: string; text: string },
+): { state: State; separator: '' | typeof blankLine } {
+  if (text === '' || messageId === state.textMessageId) return { state, separator: '' }
+  const separator = state.textMessageId === null ? '' : blankLine
+  return { state: { ...state, textMessageId: messageId }, separator }
 }
 
 /** Messages without text (steps that only called tools) leave no blank line. */

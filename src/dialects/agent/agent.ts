@@ -6,6 +6,7 @@
 
 import { isoTime } from '../../kit/clock.ts'
 import { type EventData, type EventOf, outputCharsMax, type RunEvent, type ToolOutcome } from '../../journal/event.ts'
+import { withCall } from '../calls.ts'
 import { type Dialect, emit, type Frame, pingTiming, type Projection, silent } from '../dialect.ts'
 import { sseFrame, sseHeaders } from '../sse-encoding.ts'
 import { shownConversationIdOrNull } from '../../kit/conversation-id.ts'
@@ -171,10 +172,7 @@ function toolFrames(state: AgentState, event: RunEvent, callId: string, change: 
     input: change.input === undefined ? before?.input : change.input,
     confirmationId: change.confirmationId ?? before?.confirmationId,
   }
-  return emit(
-    { ...state, calls: new Map(state.calls).set(callId, call) },
-    toolFrame(callId, call, before?.status, change, event.at),
-  )
+  return emit(withCall(state, callId, call), toolFrame(callId, call, before?.status, change, event.at))
 }
 
 function toolFrame(

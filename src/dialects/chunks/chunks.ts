@@ -6,11 +6,13 @@
 // options has another name, since readers of one name share their bytes.
 
 import { cancelledStatus, statusOfErrorCode } from '../../errors/status.ts'
-import type { EventData, EventOf, JsonValue, ToolOutcome } from '../../journal/event.ts'
+import type { EventData, EventOf, ToolOutcome } from '../../journal/event.ts'
 import { isoTime } from '../../kit/clock.ts'
 import { sortedJson } from '../../kit/sorted-json.ts'
+import { type Call, calledCall, type Calls, latestInput, startedCall, withCall } from '../calls.ts'
 import { type Dialect, emit, type Frame, pingTiming, type Projection, silent } from '../dialect.ts'
-import { blankLine, startsNewMessage } from '../message-text.ts'
+import { askedCall, valueText } from '../interactions.ts'
+import { addText, type TextState } from '../message-text.ts'
 import { sseFrame, sseHeaders } from '../sse-encoding.ts'
 import { shownConversationIdOrNull } from '../../kit/conversation-id.ts'
 
@@ -24,20 +26,11 @@ export type ChunksOptions = {
   framing?: 'sse' | 'ndjson'
 }
 
-type Call = {
-  readonly name: string
-  readonly input: JsonValue
-  readonly startedAt: number | undefined
-  /** A `tool_start` went out. */
-  readonly shown: boolean
-}
-
-export type ChunksState = {
+/** A call is announced with its `tool_start`. */
+export type ChunksState = TextState & {
   readonly runId: string
   readonly conversationId: string | null
-  /** The message of the last text; see `message-text.ts`. */
-  readonly textMessageId: string | null
-  readonly calls: ReadonlyMap<string, Call>
+  readonly calls: Calls
 }
 
 export const outputCharsDefault = 800
@@ -50,9 +43,6 @@ export const statusOfOutcome: Readonly<Record<ToolOutcome, string>> = {
   cancelled: 'cancelled',
   unknown: 'unknown',
 }
-
-/** Questions that belong to no call are told as a call of this name. */
-export const questionTool = 'ask_user'
 
 export function chunksDialect(options: ChunksOptions = {}): Dialect<ChunksState> {
   const { agentSteps = true, toolSteps = true, outputChars = outputCharsDefault, framing = 'sse' } = options
@@ -75,21 +65,12 @@ export function chunksDialect(options: ChunksOptions = {}): Dialect<ChunksState>
           return silent({ ...state, conversationId: shownConversationIdOrNull(event.data.conversationId) })
         case 'text.delta': {
           if (!agentSteps) return silent(state)
-          const { messageId, text } = event.data
-          const content = startsNewMessage(state.textMessageId, event.data) ? `${blankLine}${text}` : text
-          const same = messageId === state.textMessageId || text === ''
-          const next = same ? state : { ...state, textMessageId: messageId }
+          const { state: next, separator } = addText(state, event.data)
+          const content = separator + event.data.text
           return emit(next, frameOf('chunk', { content, conversation_id: state.conversationId }))
         }
         case 'tool.called':
-          return silent(
-            withCall(state, event.data.callId, {
-              name: event.data.name,
-              input: event.data.input,
-              startedAt: undefined,
-              shown: false,
-            }),
-          )
+          return silent(withCall(state, event.data.callId, calledCall(event.data)))
         case 'tool.started':
           return started(state, event, tell)
         case 'input.required':
@@ -140,10 +121,6 @@ function frameOf(type: string, fields: Record<string, unknown>): Frame {
   return { name: type, data: { type, ...fields } }
 }
 
-function withCall(state: ChunksState, callId: string, call: Call): ChunksState {
-  return { ...state, calls: new Map(state.calls).set(callId, call) }
-}
-
 /** Once for each call, with the first thing that happens to it. */
 function startFrame(callId: string, call: Call, at: number): Frame {
   return frameOf('tool_start', {
@@ -159,10 +136,10 @@ function started(state: ChunksState, event: EventOf<'tool.started'>, tell: Telli
   const { callId, input } = event.data
   const before = state.calls.get(callId)
   if (before === undefined) return silent(state)
-  const call: Call = { ...before, input, startedAt: event.at, shown: before.shown || tell.toolSteps }
+  const call = { ...startedCall(before, event), announced: before.announced || tell.toolSteps }
   const next = withCall(state, callId, call)
-  if (before.shown) {
-    if (sortedJson(input) === sortedJson(before.input)) return silent(next)
+  if (before.announced) {
+    if (sortedJson(input) === sortedJson(latestInput(before))) return silent(next)
     const sentence = `Runs with changed arguments: ${JSON.stringify(input)}`
     return emit(next, outputFrame(callId, sentence, sentence.length, tell.outputChars))
   }
@@ -171,22 +148,11 @@ function started(state: ChunksState, event: EventOf<'tool.started'>, tell: Telli
 
 /** The card of a call that waits for a person is its first output; the decision is made at the address in it. */
 function asked(state: ChunksState, event: EventOf<'input.required'>, tell: Telling): Projection<ChunksState> {
-  const { callId = event.data.interactionId, interactionId, prompt, input } = event.data
-  const question = event.data.callId === undefined
-  const before = state.calls.get(callId)
-  const call: Call = {
-    name: before?.name ?? questionTool,
-    input: input ?? before?.input ?? { prompt, options: event.data.options ?? [], fields: event.data.fields ?? [] },
-    startedAt: question ? event.at : before?.startedAt,
-    shown: true,
-  }
-  const sentence = question
-    ? `Waiting for an answer (${interactionId}): ${prompt}`
-    : `Waiting for a decision at /v1/tool-confirmations/${interactionId} (POST …/confirm or …/reject): ${prompt}`
+  const { callId, call, wasAnnounced } = askedCall(state.calls, event)
   return emit(
     withCall(state, callId, call),
-    ...(before?.shown === true ? [] : [startFrame(callId, call, event.at)]),
-    outputFrame(callId, sentence, sentence.length, tell.outputChars),
+    ...(wasAnnounced ? [] : [startFrame(callId, call, event.at)]),
+    outputFrame(callId, call.note, call.note.length, tell.outputChars),
   )
 }
 
@@ -195,7 +161,7 @@ function resolved(state: ChunksState, event: EventOf<'input.resolved'>, tell: Te
   const { interactionId, resolution, response } = event.data
   const call = state.calls.get(interactionId)
   if (call === undefined) return silent(state)
-  const text = textOf(response) ?? resolution
+  const text = valueText(response) ?? resolution
   const status =
     resolution === 'closed' ? 'cancelled' : resolution === 'rejected' || resolution === 'expired' ? 'denied' : 'success'
   return emit(
@@ -208,11 +174,11 @@ function resolved(state: ChunksState, event: EventOf<'input.resolved'>, tell: Te
 function finished(state: ChunksState, event: EventOf<'tool.done'>, tell: Telling): Projection<ChunksState> {
   const { callId, outcome, truncated, fullLength } = event.data
   const call = state.calls.get(callId)
-  if (call === undefined || (!tell.toolSteps && !call.shown)) return silent(state)
-  const text = textOf(event.data.output) ?? event.data.error?.message ?? event.data.summary
+  if (call === undefined || (!tell.toolSteps && !call.announced)) return silent(state)
+  const text = valueText(event.data.output) ?? event.data.error?.message ?? event.data.summary
   return emit(
-    withCall(state, callId, { ...call, shown: true }),
-    ...(call.shown ? [] : [startFrame(callId, call, event.at)]),
+    withCall(state, callId, { ...call, announced: true }),
+    ...(call.announced ? [] : [startFrame(callId, call, event.at)]),
     outputFrame(callId, text, truncated ? fullLength : text.length, tell.outputChars),
     endFrame(callId, statusOfOutcome[outcome], durationOf(event, call)),
   )
@@ -244,10 +210,6 @@ function durationOf(event: EventOf<'tool.done'>, call: Call): number {
   return stopped && event.data.durationMs === 0 && call.startedAt !== undefined
     ? Math.max(0, event.at - call.startedAt)
     : event.data.durationMs
-}
-
-function textOf(value: JsonValue | undefined): string | undefined {
-  return value === undefined || typeof value === 'string' ? value : JSON.stringify(value)
 }
 
 function endOf(state: ChunksState, ended: EventData<'run.ended'>): Frame {

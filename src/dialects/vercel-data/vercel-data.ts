@@ -7,8 +7,9 @@
 // tool calls that wait for an answer, since the client would then post again.
 
 import type { EventOf, JsonValue } from '../../journal/event.ts'
+import { type Call, type Calls, latestInput, startedCall, unannouncedCall, withCall } from '../calls.ts'
 import { type Dialect, emit, type Frame, pingTiming, type Projection, silent } from '../dialect.ts'
-import { blankLine, startsNewMessage } from '../message-text.ts'
+import { addText, type TextState } from '../message-text.ts'
 import {
   argsOf,
   codes,
@@ -21,7 +22,8 @@ import {
   tokensOf,
 } from './line-values.ts'
 
-type Call = { readonly name: string; readonly args: object; readonly ranWith: object; readonly done: boolean }
+/** A call is announced with its `9:`. */
+type DataStreamCall = Call & { readonly done: boolean }
 
 type OpenStep = {
   /** A step that had calls is followed by another `f:` at once; see `closeStep`. */
@@ -32,14 +34,12 @@ type OpenStep = {
   readonly finish: { readonly reason: string; readonly tokens: Tokens | null } | null
 }
 
-type VercelDataState = {
+type VercelDataState = TextState & {
   readonly runId: string
   /** Of every `f:`: the first message of the run. Null before the first step. */
   readonly messageId: string | null
   readonly step: OpenStep | null
-  readonly calls: ReadonlyMap<string, Call>
-  /** The message of the last text; see `message-text.ts`. */
-  readonly textMessageId: string | null
+  readonly calls: Calls<DataStreamCall>
   readonly finishReason: string
   readonly tokens: Tokens | null
 }
@@ -166,11 +166,8 @@ function contextFrames(state: VercelDataState, event: EventOf<'context.patch'>):
 /** The client's `message.content` is the text of all steps in a row, so a blank line keeps them apart. */
 function textFrames(state: VercelDataState, event: EventOf<'text.delta'>): Projection<VercelDataState> {
   return then(openStep(state, event.data.messageId), (opened) => {
-    const { messageId, text } = event.data
-    const same = messageId === opened.textMessageId || text === ''
-    const next = same ? opened : { ...opened, textMessageId: messageId }
-    const separator = startsNewMessage(opened.textMessageId, event.data) ? [frame('text', blankLine)] : []
-    return emit(next, ...separator, frame('text', text))
+    const { state: next, separator } = addText(opened, event.data)
+    return emit(next, ...(separator === '' ? [] : [frame('text', separator)]), frame('text', event.data.text))
   })
 }
 
@@ -196,15 +193,11 @@ function callFrames(
 ): Projection<VercelDataState> {
   if (state.calls.has(callId)) return silent(state)
   return then(openStep(state, state.runId), (opened) => {
-    const args = argsOf(input)
     const step = opened.step ?? freshStep
+    const call = { ...unannouncedCall(name, input), announced: true, done: false }
     return emit(
-      {
-        ...opened,
-        calls: new Map(opened.calls).set(callId, { name, args, ranWith: args, done: false }),
-        step: { ...step, hadCalls: true, openCalls: step.openCalls + 1 },
-      },
-      frame('tool_call', { toolCallId: callId, toolName: name, args }),
+      { ...withCall(opened, callId, call), step: { ...step, hadCalls: true, openCalls: step.openCalls + 1 } },
+      frame('tool_call', { toolCallId: callId, toolName: name, args: argsOf(input) }),
     )
   })
 }
@@ -238,7 +231,7 @@ function awaitingFrames(state: VercelDataState, event: EventOf<'input.required'>
       toolCallId: callId,
       toolName: call?.name,
       confirmationId: interactionId,
-      input: input ?? call?.args,
+      input: input ?? (call === undefined ? undefined : argsOf(call.input)),
       message: prompt,
       ...(outcome === undefined ? {} : { outcome }),
     })
@@ -254,8 +247,7 @@ function startedFrames(state: VercelDataState, event: EventOf<'tool.started'>): 
   const { callId, input } = event.data
   return then(announced(state, callId, input), (known) => {
     const call = known.calls.get(callId)
-    if (call === undefined) return silent(known)
-    return silent({ ...known, calls: new Map(known.calls).set(callId, { ...call, ranWith: argsOf(input) }) })
+    return silent(call === undefined ? known : withCall(known, callId, startedCall(call, event)))
   })
 }
 
@@ -267,14 +259,13 @@ function resultFrames(state: VercelDataState, event: EventOf<'tool.done'>): Proj
     const { step } = known
     return emit(
       {
-        ...known,
-        calls: new Map(known.calls).set(callId, { ...call, done: true }),
+        ...withCall(known, callId, { ...call, done: true }),
         step: step === null ? null : { ...step, openCalls: Math.max(0, step.openCalls - 1) },
       },
       frame('tool_result', {
         toolCallId: callId,
         // The client lays these over the arguments of the `9:`, so an edited call shows what really ran.
-        ...(sameJson(call.args, call.ranWith) ? {} : { args: call.ranWith }),
+        ...(sameJson(argsOf(call.input), argsOf(latestInput(call))) ? {} : { args: argsOf(latestInput(call)) }),
         result: resultOf(event.data),
       }),
     )
