@@ -37,7 +37,7 @@ export interface Dialect<State = unknown> {
   readonly keepAliveTiming: KeepAliveTiming
   /**
    * What the stream does when the run parks until a person decides. `holds`: it stays open. `parks`: it ends there, and a
-   * reader that comes back with the cursor of that event gets what follows.
+   * reader that comes back with the cursor of that event gets what follows. The event therefore has to have a frame.
    */
   readonly atDecision: 'holds' | 'parks'
 }
