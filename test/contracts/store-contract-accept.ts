@@ -2,11 +2,13 @@
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import type { AcceptInput } from '../../src/stores/run-store.ts'
-import type { Store } from '../../src/stores/store.ts'
-import type { OpenStore } from './store-contract.ts'
+import type { AcceptInput, RunStore } from '../../src/stores/run-store.ts'
+import type { ConversationStore } from '../../src/stores/conversation-store.ts'
+import type { MessageStore } from '../../src/stores/message-store.ts'
+import type { OpenStore } from './open-store.ts'
 import {
   acceptInput,
+  beforeAndAfter,
   claimedRun,
   claimNow,
   delta,
@@ -16,15 +18,14 @@ import {
   owner,
   seqs,
   start,
-  beforeAndAfter,
   withStore,
   write,
 } from './store-fixtures.ts'
 
-export function acceptContract(open: OpenStore): void {
+export function acceptContract(open: OpenStore<RunStore & ConversationStore & MessageStore>): void {
   const opened = withStore(open)
 
-  async function refused(store: Store, input: AcceptInput, code: string): Promise<void> {
+  async function refused(store: RunStore & MessageStore, input: AcceptInput, code: string): Promise<void> {
     const counts = await store.countRuns()
     await assert.rejects(store.accept(input), { code })
     assert.deepEqual(await store.countRuns(), counts)

@@ -1,10 +1,10 @@
-// Contract: who works on which run, cancel wishes, and the lists of runs.
+// Contract: claims, leases, cancel requests, and the lists of runs.
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import type { ClaimRequest, RunRow } from '../../src/stores/run-store.ts'
-import type { Store } from '../../src/stores/store.ts'
-import type { OpenStore } from './store-contract.ts'
+import type { ClaimRequest, RunRow, RunStore } from '../../src/stores/run-store.ts'
+import type { InteractionStore } from '../../src/stores/interaction-store.ts'
+import type { OpenStore } from './open-store.ts'
 import {
   acceptInput,
   claimedRun,
@@ -20,9 +20,9 @@ import {
   write,
 } from './store-fixtures.ts'
 
-export function claimContract(open: OpenStore): void {
+export function claimContract(open: OpenStore<RunStore & InteractionStore>): void {
   const opened = withStore(open)
-  const claim = (store: Store, changes: Partial<ClaimRequest> = {}) =>
+  const claim = (store: RunStore, changes: Partial<ClaimRequest> = {}) =>
     store.claim({ node: 'node-b', now: start, leaseUntil: farAway, limit: 100, ...changes })
   const ids = (runs: RunRow[]) => runs.map((run) => run.id)
 

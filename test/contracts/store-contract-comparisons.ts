@@ -1,11 +1,13 @@
-// Contract: comparisons come with their runs, are settled once, and are voted on
-// only by whoever saw what stood there.
+// Contract: comparisons come with their runs, are settled once, and take a vote only
+// from a caller who saw the votes before it.
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import type { ComparisonRow } from '../../src/stores/comparison-store.ts'
-import type { Store } from '../../src/stores/store.ts'
-import type { OpenStore } from './store-contract.ts'
+import type { ComparisonFilter, ComparisonRow, ComparisonStore } from '../../src/stores/comparison-store.ts'
+import type { ConversationStore } from '../../src/stores/conversation-store.ts'
+import type { MessageStore } from '../../src/stores/message-store.ts'
+import type { RunStore } from '../../src/stores/run-store.ts'
+import type { OpenStore } from './open-store.ts'
 import { beforeAndAfter, claimNow, endRun, inConversation, message, owner, start, withStore } from './store-fixtures.ts'
 
 function comparison(id: string, changes: Partial<ComparisonRow> = {}): ComparisonRow {
@@ -31,7 +33,9 @@ function comparison(id: string, changes: Partial<ComparisonRow> = {}): Compariso
   }
 }
 
-export function comparisonContract(open: OpenStore): void {
+export function comparisonContract(
+  open: OpenStore<ComparisonStore & RunStore & ConversationStore & MessageStore>,
+): void {
   const opened = withStore(open)
 
   const arms = () => [
@@ -40,7 +44,10 @@ export function comparisonContract(open: OpenStore): void {
   ]
 
   /** A conversation with two answers, the first of them in force. */
-  async function answered(store: Store, changes: Partial<ComparisonRow> = {}): Promise<void> {
+  async function answered(
+    store: ComparisonStore & ConversationStore & RunStore,
+    changes: Partial<ComparisonRow> = {},
+  ): Promise<void> {
     await store.createConversation({ id: 'c', owner, title: null, createdAt: start, updatedAt: start })
     const messages = [
       message('question', 'c'),
@@ -52,7 +59,7 @@ export function comparisonContract(open: OpenStore): void {
     await store.createComparison(comparison('x', { state: 'ready', messageA: 'ma', messageB: 'mb', ...changes }), [])
   }
 
-  const active = async (store: Store) =>
+  const active = async (store: MessageStore) =>
     (await store.listMessages('c', { limit: 10 })).rows.map((row) => row.id).toSorted()
 
   describe('comparisons', () => {
@@ -274,7 +281,7 @@ export function comparisonContract(open: OpenStore): void {
           [],
         )
 
-        const ids = async (filter: Partial<Parameters<Store['listComparisons']>[0]>) =>
+        const ids = async (filter: Partial<ComparisonFilter>) =>
           (await store.listComparisons({ owner, limit: 10, ...filter })).map((row) => row.id)
         assert.deepEqual(await ids({}), ['z', 'y', 'x'])
         assert.deepEqual(await ids({ limit: 1 }), ['z'])

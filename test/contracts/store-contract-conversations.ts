@@ -1,10 +1,14 @@
-// Contract: conversations, pages of messages, what a model is told, notes.
+// Contract: conversations, their lists, and their removal with everything in them.
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import type { MessageRow } from '../../src/stores/message-store.ts'
-import type { OpenStore } from './store-contract.ts'
+import type { ConversationStore } from '../../src/stores/conversation-store.ts'
+import type { InteractionStore } from '../../src/stores/interaction-store.ts'
+import type { MessageStore } from '../../src/stores/message-store.ts'
+import type { RunStore } from '../../src/stores/run-store.ts'
+import type { OpenStore } from './open-store.ts'
 import {
+  beforeAndAfter,
   claimNow,
   delta,
   endRun,
@@ -13,12 +17,13 @@ import {
   message,
   owner,
   start,
-  beforeAndAfter,
   withStore,
   write,
 } from './store-fixtures.ts'
 
-export function conversationContract(open: OpenStore): void {
+export function conversationContract(
+  open: OpenStore<ConversationStore & RunStore & MessageStore & InteractionStore>,
+): void {
   const opened = withStore(open)
   const ids = (rows: { id: string }[]) => rows.map((row) => row.id)
 
@@ -229,214 +234,6 @@ export function conversationContract(open: OpenStore): void {
           assert.equal(await left('c'), 0)
           assert.equal(await left('d'), 8)
         }
-      }),
-    )
-  })
-
-  describe('pages of messages', () => {
-    test(
-      'are the newest before the cursor, in the order of writing, whatever the clock said',
-      opened(async ({ store }) => {
-        const rows = [
-          ['m1', 1],
-          ['m3', 2],
-          ['m2', 2],
-          ['m5', 3],
-          ['m4', 2],
-        ] as const
-        await store.accept(
-          inConversation('r', 'c', 'absent', {
-            messages: rows.map(([id, at]) => message(id, 'c', { createdAt: start + at })),
-          }),
-        )
-        const page = async (limit: number, before?: { createdAt: number } | { id: string }) =>
-          ids((await store.listMessages('c', before === undefined ? { limit } : { limit, before })).rows)
-
-        assert.deepEqual(await page(2), ['m5', 'm4'])
-        assert.deepEqual(await page(100), ['m1', 'm3', 'm2', 'm5', 'm4'])
-        assert.deepEqual(await page(2, { id: 'm4' }), ['m2', 'm5'])
-        assert.deepEqual(await page(2, { id: 'm5' }), ['m3', 'm2'])
-        assert.deepEqual(await page(2, { id: 'm3' }), ['m1'])
-        assert.deepEqual(await page(2, { createdAt: start + 2 }), ['m1'])
-        assert.deepEqual(await page(2, { createdAt: start + 3 }), ['m2', 'm4'])
-        assert.deepEqual(await page(2, { createdAt: start + 1 }), [])
-        assert.deepEqual((await store.listMessages('nowhere', { limit: 2 })).rows, [])
-      }),
-    )
-
-    test(
-      'end where they have text enough, hold one message at least, and together hold every message once',
-      opened(async ({ store }) => {
-        const megabyte = 'x'.repeat(1024 * 1024)
-        const rows = Array.from({ length: 12 }, (_, at) => message(`m${at}`, 'c', { content: megabyte }))
-        rows.push(message('huge', 'c', { content: megabyte.repeat(6) }), message('last', 'c'))
-        await store.accept(inConversation('r', 'c', 'absent', { messages: rows }))
-        for (const read of [
-          (before?: string) =>
-            store.listMessages('c', { limit: 100, ...(before === undefined ? {} : { before: { id: before } }) }),
-          (before?: string) =>
-            store.pageOfAllMessages('c', { limit: 100, ...(before === undefined ? {} : { before }) }),
-        ]) {
-          const pages: string[][] = []
-          let before: string | undefined
-          for (;;) {
-            const page = await read(before)
-            pages.unshift(ids(page.rows))
-            before = page.rows[0]?.id
-            if (!page.more) break
-          }
-
-          assert.deepEqual(pages.flat(), ids(rows))
-          assert.deepEqual(pages.at(-1), ['last'])
-          assert.deepEqual(pages.at(-2), ['huge'])
-          assert.ok(pages.every((page) => page.length <= 4))
-        }
-      }),
-    )
-
-    test(
-      'say whether there are more',
-      opened(async ({ store }) => {
-        const rows = ['m1', 'm2', 'm3'].map((id) => message(id, 'c'))
-        await store.accept(inConversation('r', 'c', 'absent', { messages: rows }))
-        const more = async (limit: number) => (await store.listMessages('c', { limit })).more
-
-        assert.deepEqual([await more(2), await more(3), await more(4)], [true, false, false])
-        assert.deepEqual(await store.listMessages('nowhere', { limit: 1 }), { rows: [], more: false })
-      }),
-    )
-
-    test(
-      'hold only active messages, and no assistant rows without text',
-      opened(async ({ store }) => {
-        await store.accept(
-          inConversation('r', 'c', 'absent', {
-            messages: [
-              message('superseded', 'c', { state: 'superseded' }),
-              message('abandoned', 'c', { state: 'abandoned' }),
-              message('silent', 'c', { role: 'assistant', content: '' }),
-              message('shown', 'c', { role: 'assistant' }),
-              message('user', 'c', { content: '' }),
-            ],
-          }),
-        )
-
-        assert.deepEqual(ids((await store.listMessages('c', { limit: 10 })).rows), ['shown', 'user'])
-      }),
-    )
-  })
-
-  describe('the history before a run', () => {
-    const said = (id: string, runId: string | null, at: number, changes: Partial<MessageRow> = {}) =>
-      message(id, 'c', { runId, createdAt: start + at, ...changes })
-
-    test(
-      'is in the order of turns, also when runs overlapped',
-      opened(async ({ store }) => {
-        const first = await store.accept(
-          inConversation('r1', 'c', 'absent', { claim: claimNow, messages: [said('u1', 'r1', 1)] }),
-        )
-        await store.accept(
-          inConversation('r2', 'c', 'present', { expectBehind: 'r1', messages: [said('u2', 'r2', 2)] }),
-        )
-        await store.append(
-          write(first.run, 1, {
-            messages: [said('a1', 'r1', 3, { role: 'assistant', content: '' }), said('t1', 'r1', 3, { role: 'tool' })],
-          }),
-        )
-        await endRun(store, first.run, 1)
-        const [second] = await store.claim({ node: 'n', now: start, leaseUntil: claimNow.leaseUntil, limit: 1 })
-        await store.append(write(second!, 1, { messages: [said('a2', 'r2', 4, { role: 'assistant' })] }))
-        await store.accept(
-          inConversation('r3', 'c', 'present', { expectBehind: 'r2', messages: [said('u3', 'r3', 5)] }),
-        )
-
-        assert.deepEqual(ids(await store.historyBefore('c', 'r3', 100)), ['u1', 'a1', 't1', 'u2', 'a2'])
-        assert.deepEqual(ids(await store.historyBefore('c', 'r3', 2)), ['u2', 'a2'])
-        assert.deepEqual(ids(await store.historyBefore('c', 'r2', 100)), ['u1', 'a1', 't1'])
-        assert.deepEqual(await store.historyBefore('c', 'r1', 100), [])
-      }),
-    )
-
-    test(
-      'holds messages without a run, hides inactive ones, and outlives expired runs',
-      opened(async ({ store }) => {
-        const first = await store.accept(
-          inConversation('r1', 'c', 'absent', {
-            claim: claimNow,
-            messages: [said('given', null, 9), said('u1', 'r1', 1)],
-          }),
-        )
-        await store.append(
-          write(first.run, 1, {
-            messages: [
-              said('torn', 'r1', 2, { role: 'assistant', state: 'superseded' }),
-              said('cut', 'r1', 2, { role: 'assistant', state: 'abandoned' }),
-            ],
-            run: { status: 'failed', endedAt: start + 3, release: true },
-          }),
-        )
-        assert.deepEqual(ids(await store.historyBefore('c', 'r1', 10)), ['given'])
-        assert.equal(await store.expireRuns(start + 100, 10), 1)
-        await store.accept(inConversation('r2', 'c', 'present', { messages: [said('u2', 'r2', 4)] }))
-
-        assert.deepEqual(ids(await store.historyBefore('c', 'r2', 10)), ['given', 'u1'])
-      }),
-    )
-  })
-
-  describe('notes', () => {
-    test(
-      'are found by words, parts of words and Chinese text, for their owner only',
-      opened(async ({ store, reopen }) => {
-        const texts = {
-          n1: 'My favourite colour is green',
-          n2: '今天天气很好,适合散步',
-          n3: 'Buy milk, and 100% juice',
-          n4: 'green tea',
-        }
-        for (const [id, text] of Object.entries(texts)) await store.addNote({ id, owner, text, createdAt: start })
-        await store.addNote({ id: 'theirs', owner: 'bob', text: 'green and 天气', createdAt: start })
-        await store.addNote({ id: 'n1', owner, text: 'again', createdAt: start })
-
-        for await (const from of beforeAndAfter(store, reopen)) {
-          const find = async (query: string, limit = 10) => ids(await from.searchNotes(owner, query, limit))
-          assert.deepEqual(await find('GREEN'), ['n4', 'n1'])
-          assert.deepEqual(await find('green colour'), ['n1', 'n4'])
-          assert.deepEqual(await find('天气'), ['n2'])
-          assert.deepEqual(await find('适合散步'), ['n2'])
-          assert.deepEqual(await find('milk?'), ['n3'])
-          assert.deepEqual(await find('%'), ['n3'])
-          assert.deepEqual(await find('purple'), [])
-          assert.deepEqual(await find('', 2), ['n4', 'n3'])
-          assert.deepEqual(await from.searchNotes('carol', 'green', 10), [])
-        }
-      }),
-    )
-
-    test(
-      'can be searched for any text at all',
-      opened(async ({ store }) => {
-        await store.addNote({ id: 'n', owner, text: 'a "quoted" note', createdAt: start })
-        for (const query of [
-          '"',
-          "'; DROP TABLE notes; --",
-          'AND OR NOT',
-          'a*',
-          'NEAR(',
-          '^x',
-          '{text}:',
-          '\\',
-          '_',
-          '\u0000',
-          '😀',
-          'x'.repeat(10_000),
-          '- - -',
-          'a b c d e f g h i j k l m n o p q r s t',
-        ]) {
-          await store.searchNotes(owner, query, 5)
-        }
-        assert.deepEqual(ids(await store.searchNotes(owner, '"quoted"', 5)), ['n'])
       }),
     )
   })

@@ -1,13 +1,13 @@
-// Contract: people decide, each thing once.
+// Contract: interactions are decided once, and found again.
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import type { Decision } from '../../src/stores/interaction-store.ts'
-import type { Store } from '../../src/stores/store.ts'
-import type { OpenStore } from './store-contract.ts'
+import type { Decision, InteractionFilter, InteractionStore } from '../../src/stores/interaction-store.ts'
+import type { RunStore } from '../../src/stores/run-store.ts'
+import type { OpenStore } from './open-store.ts'
 import { claimedRun, farAway, interaction, owner, start, withStore, write } from './store-fixtures.ts'
 
-export function interactionContract(open: OpenStore): void {
+export function interactionContract(open: OpenStore<InteractionStore & RunStore>): void {
   const opened = withStore(open)
   const confirm = (changes: Partial<Decision> = {}): Decision => ({
     status: 'confirmed',
@@ -16,7 +16,7 @@ export function interactionContract(open: OpenStore): void {
     ...changes,
   })
 
-  async function parked(store: Store, ...rows: Parameters<typeof interaction>[2][]): Promise<void> {
+  async function parked(store: RunStore, ...rows: Parameters<typeof interaction>[2][]): Promise<void> {
     const run = await claimedRun(store, 'r')
     const newInteractions = rows.map((changes, index) =>
       interaction(`i${index + 1}`, 'r', { number: index + 1, ...changes }),
@@ -129,7 +129,7 @@ export function interactionContract(open: OpenStore): void {
       'are listed newest first, for their owner only, and filtered',
       opened(async ({ store }) => {
         await parked(store, {}, { kind: 'question' }, { owner: 'bob' }, { status: 'rejected', conversationId: 'c' })
-        const list = async (filter: Partial<Parameters<Store['listInteractions']>[0]> = {}) =>
+        const list = async (filter: Partial<InteractionFilter> = {}) =>
           (await store.listInteractions({ owner, limit: 10, ...filter })).rows.map((row) => row.id)
 
         assert.deepEqual(await list(), ['i4', 'i2', 'i1'])
@@ -178,6 +178,33 @@ export function interactionContract(open: OpenStore): void {
           ['i6', 'i5'],
           ['i3', 'i2'],
         ])
+      }),
+    )
+  })
+
+  describe('the key of a reply', () => {
+    test(
+      'is stored with the decision that it came with, and with no other',
+      opened(async ({ store, reopen }) => {
+        const run = await claimedRun(store, 'r')
+        await store.append(
+          write(run, 1, { newInteractions: [interaction('i1', 'r')], run: { status: 'waiting_user', release: true } }),
+        )
+        const decide = (key: string) =>
+          store.decide('i1', {
+            status: 'replied',
+            by: owner,
+            at: start,
+            response: key,
+            reply: { key, fingerprint: `print of ${key}` },
+          })
+
+        await decide('first')
+        const second = await decide('second')
+
+        assert.equal(second?.decided, false)
+        const row = await (await reopen()).readInteraction('i1')
+        assert.deepEqual([row?.response, row?.reply], ['first', { key: 'first', fingerprint: 'print of first' }])
       }),
     )
   })

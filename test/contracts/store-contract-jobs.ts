@@ -1,18 +1,16 @@
-// Contract: runs that wait for what they need, replies that are known again, and files
-// that go with their run.
+// Contract: held runs, runs that answer equal requests, and files that belong to a run.
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import type { HeldStart } from '../../src/stores/run-store.ts'
-import type { Store } from '../../src/stores/store.ts'
-import type { OpenStore } from './store-contract.ts'
+import type { HeldStart, RunStore } from '../../src/stores/run-store.ts'
+import type { InteractionStore } from '../../src/stores/interaction-store.ts'
+import type { OpenStore } from './open-store.ts'
 import {
   acceptInput,
   claimedRun,
   claimNow,
   delta,
   farAway,
-  interaction,
   owner,
   seqs,
   start,
@@ -20,9 +18,9 @@ import {
   write,
 } from './store-fixtures.ts'
 
-export function jobContract(open: OpenStore): void {
+export function jobContract(open: OpenStore<RunStore & InteractionStore>): void {
   const opened = withStore(open)
-  const claimAll = (store: Store) => store.claim({ node: 'n', now: start + 10, leaseUntil: farAway, limit: 10 })
+  const claimAll = (store: RunStore) => store.claim({ node: 'n', now: start + 10, leaseUntil: farAway, limit: 10 })
   const starting = (changes: Partial<HeldStart> = {}): HeldStart => ({
     runId: 'r',
     afterSeq: 1,
@@ -32,7 +30,7 @@ export function jobContract(open: OpenStore): void {
     claim: null,
     ...changes,
   })
-  const hold = (store: Store, id = 'r') =>
+  const hold = (store: RunStore, id = 'r') =>
     store.accept(acceptInput(id, { hold: true, claim: claimNow, events: [delta(1)] }))
 
   describe('a held run', () => {
@@ -145,9 +143,9 @@ export function jobContract(open: OpenStore): void {
 
   describe('a held run with a deadline', () => {
     const holdUntil = start + 100
-    const holds = (store: Store, id = 'r') =>
+    const holds = (store: RunStore, id = 'r') =>
       store.accept(acceptInput(id, { hold: true, holdUntil, events: [delta(1)] }))
-    const claimAt = (store: Store, now: number) => store.claim({ node: 'n', now, leaseUntil: farAway, limit: 10 })
+    const claimAt = (store: RunStore, now: number) => store.claim({ node: 'n', now, leaseUntil: farAway, limit: 10 })
 
     test(
       'is claimable from then on and not before, also after a restart, and names the time to wake up',
@@ -186,7 +184,7 @@ export function jobContract(open: OpenStore): void {
   })
 
   describe('an equal request', () => {
-    const succeed = async (store: Store, id: string, cacheKey: string, runOwner = owner) => {
+    const succeed = async (store: RunStore, id: string, cacheKey: string, runOwner = owner) => {
       const { run } = await store.accept(acceptInput(id, { runOwner, claim: claimNow }))
       await store.append(
         write(run, 1, { events: [delta(2)], run: { status: 'succeeded', endedAt: start, release: true, cacheKey } }),
@@ -314,33 +312,6 @@ export function jobContract(open: OpenStore): void {
           ['d', 'e', 'open'],
         )
         assert.deepEqual([await again.readBlob('a:x'), (await again.readBlob('e:x'))?.body], [undefined, 'x'])
-      }),
-    )
-  })
-
-  describe('the key of a reply', () => {
-    test(
-      'is stored with the decision that it came with, and with no other',
-      opened(async ({ store, reopen }) => {
-        const run = await claimedRun(store, 'r')
-        await store.append(
-          write(run, 1, { newInteractions: [interaction('i1', 'r')], run: { status: 'waiting_user', release: true } }),
-        )
-        const decide = (key: string) =>
-          store.decide('i1', {
-            status: 'replied',
-            by: owner,
-            at: start,
-            response: key,
-            reply: { key, fingerprint: `print of ${key}` },
-          })
-
-        await decide('first')
-        const second = await decide('second')
-
-        assert.equal(second?.decided, false)
-        const row = await (await reopen()).readInteraction('i1')
-        assert.deepEqual([row?.response, row?.reply], ['first', { key: 'first', fingerprint: 'print of first' }])
       }),
     )
   })

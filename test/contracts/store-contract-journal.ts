@@ -4,7 +4,11 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { eventBytesMax, type RunEvent } from '../../src/journal/event.ts'
-import type { OpenStore } from './store-contract.ts'
+import type { ConversationStore } from '../../src/stores/conversation-store.ts'
+import type { InteractionStore } from '../../src/stores/interaction-store.ts'
+import type { MessageStore } from '../../src/stores/message-store.ts'
+import type { RunStore } from '../../src/stores/run-store.ts'
+import type { OpenStore } from './open-store.ts'
 import {
   acceptInput,
   beforeAndAfter,
@@ -22,7 +26,7 @@ import {
   write,
 } from './store-fixtures.ts'
 
-export function journalContract(open: OpenStore): void {
+export function journalContract(open: OpenStore<RunStore & ConversationStore & MessageStore & InteractionStore>): void {
   const opened = withStore(open)
 
   describe('events', () => {

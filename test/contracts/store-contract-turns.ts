@@ -1,11 +1,11 @@
-// Contract: turns that several runs share, accepts that belong together, messages in
-// every state, and feedback on them.
+// Contract: turns that several runs share, and accepts that belong together.
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import type { FeedbackRow } from '../../src/stores/feedback-store.ts'
-import type { Store } from '../../src/stores/store.ts'
-import type { OpenStore } from './store-contract.ts'
+import type { ConversationStore } from '../../src/stores/conversation-store.ts'
+import type { MessageStore } from '../../src/stores/message-store.ts'
+import type { RunStore } from '../../src/stores/run-store.ts'
+import type { OpenStore } from './open-store.ts'
 import {
   beforeAndAfter,
   claimNow,
@@ -14,7 +14,6 @@ import {
   farAway,
   inConversation,
   message,
-  owner,
   seqs,
   start,
   withStore,
@@ -24,15 +23,15 @@ import {
 const ids = (rows: { id: string }[]) => rows.map((row) => row.id)
 
 /** Two runs in one turn of a new conversation, both at work. */
-const bothArms = (store: Store) =>
+const bothArms = (store: RunStore) =>
   store.acceptAll([
     inConversation('a', 'c', 'absent', { claim: claimNow, messages: [message('question', 'c', { runId: 'a' })] }),
     inConversation('b', 'c', 'present', { claim: claimNow, joinTurnOf: 'a' }),
   ])
 
-const claim = (store: Store) => store.claim({ node: 'node-a', now: start, leaseUntil: farAway, limit: 10 })
+const claim = (store: RunStore) => store.claim({ node: 'node-a', now: start, leaseUntil: farAway, limit: 10 })
 
-export function turnContract(open: OpenStore): void {
+export function turnContract(open: OpenStore<RunStore & ConversationStore & MessageStore>): void {
   const opened = withStore(open)
 
   describe('a turn of two runs', () => {
@@ -214,128 +213,6 @@ export function turnContract(open: OpenStore): void {
             ['existing', 'b'],
           ],
         )
-      }),
-    )
-  })
-
-  describe('messages in every state', () => {
-    test(
-      'are all there, in the order of their turns, of one run where that is asked for',
-      opened(async ({ store, reopen }) => {
-        const { run } = await store.accept(
-          inConversation('r', 'c', 'absent', { claim: claimNow, messages: [message('m1', 'c', { runId: 'r' })] }),
-        )
-        await store.append(
-          write(run, 1, {
-            messages: [
-              message('m2', 'c', { runId: 'r', role: 'assistant', content: '', createdAt: start + 9 }),
-              message('m3', 'c', { runId: 'r', role: 'assistant', state: 'superseded' }),
-              message('m4', 'c', { runId: 'r', role: 'assistant', state: 'abandoned' }),
-            ],
-          }),
-        )
-        await endRun(store, run, 1)
-        await store.accept(
-          inConversation('s', 'c', 'present', { messages: [message('m5', 'c', { runId: 's', createdAt: start - 5 })] }),
-        )
-
-        for await (const found of beforeAndAfter(store, reopen)) {
-          assert.deepEqual(ids(await found.allMessages('c', { limit: 100 })), ['m1', 'm2', 'm3', 'm4', 'm5'])
-          assert.deepEqual(ids(await found.allMessages('c', { limit: 2 })), ['m4', 'm5'])
-          assert.deepEqual(ids(await found.allMessages('c', { limit: 100, runId: 's' })), ['m5'])
-        }
-      }),
-    )
-
-    test(
-      'change their state together; unknown ids are left out',
-      opened(async ({ store, reopen }) => {
-        await store.accept(
-          inConversation('r', 'c', 'absent', {
-            messages: [message('m1', 'c'), message('m2', 'c', { state: 'superseded' })],
-          }),
-        )
-
-        await store.setMessageStates([
-          { id: 'm1', state: 'superseded' },
-          { id: 'nobody', state: 'active' },
-          { id: 'm2', state: 'active' },
-        ])
-
-        for await (const found of beforeAndAfter(store, reopen))
-          assert.deepEqual(ids((await found.listMessages('c', { limit: 10 })).rows), ['m2'])
-      }),
-    )
-  })
-
-  describe('feedback', () => {
-    const feedback = <Kind extends FeedbackRow['kind']>(kind: Kind, changes: Partial<FeedbackRow> = {}) => ({
-      messageId: 'm',
-      owner,
-      text: null,
-      incorrect: false,
-      unhelpful: false,
-      inappropriate: false,
-      at: start,
-      ...changes,
-      kind,
-    })
-    const withMessage = (store: Store) =>
-      store.accept(inConversation('r', 'c', 'absent', { messages: [message('m', 'c'), message('n', 'c')] }))
-
-    test(
-      'is one reaction: the same again takes it back, another replaces it',
-      opened(async ({ store, reopen }) => {
-        await withMessage(store)
-
-        assert.deepEqual(await store.react(feedback('like')), { reaction: 'like' })
-        assert.deepEqual(await store.react(feedback('like')), { reaction: null })
-        assert.deepEqual(await store.react(feedback('like')), { reaction: 'like' })
-        assert.deepEqual(
-          await store.react(feedback('dislike', { incorrect: true, text: 'Rome is in Italy.', at: start + 1 })),
-          { reaction: 'dislike' },
-        )
-
-        for await (const found of beforeAndAfter(store, reopen)) {
-          assert.deepEqual(await found.feedbackOn('m', owner), [
-            feedback('dislike', { incorrect: true, text: 'Rome is in Italy.', at: start + 1 }),
-          ])
-          assert.deepEqual([...(await found.feedbackIn('c', owner))], [['m', { reaction: 'dislike', comments: 0 }]])
-        }
-      }),
-    )
-
-    test(
-      'holds any number of comments beside the reaction, each person’s for themselves',
-      opened(async ({ store }) => {
-        await withMessage(store)
-        await store.react(feedback('like'))
-        for (const text of ['one', 'two']) assert.equal(await store.addComment(feedback('comment', { text })), true)
-        await store.addComment(feedback('comment', { owner: 'bob', messageId: 'n', text: 'mine' }))
-
-        assert.deepEqual([...(await store.feedbackIn('c', owner))], [['m', { reaction: 'like', comments: 2 }]])
-        assert.deepEqual(
-          (await store.feedbackOn('m', owner)).map((row) => row.text),
-          [null, 'one', 'two'],
-        )
-        assert.deepEqual(await store.feedbackOn('m', 'bob'), [])
-      }),
-    )
-
-    test(
-      'on a message that is not there is not taken, and goes with its conversation',
-      opened(async ({ store }) => {
-        const { run } = await store.accept(
-          inConversation('r', 'c', 'absent', { claim: claimNow, messages: [message('m', 'c')] }),
-        )
-        await store.react(feedback('like'))
-        await endRun(store, run, 1)
-
-        assert.equal(await store.react(feedback('like', { messageId: 'nobody' })), undefined)
-        assert.equal(await store.addComment(feedback('comment', { messageId: 'nobody', text: 'x' })), false)
-        await store.deleteConversation('c')
-        assert.deepEqual(await store.feedbackOn('m', owner), [])
-        assert.deepEqual((await store.feedbackIn('c', owner)).size, 0)
       }),
     )
   })

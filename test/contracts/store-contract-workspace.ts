@@ -2,8 +2,10 @@
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import type { FileVersionRow, TodoItem } from '../../src/stores/workspace-store.ts'
-import type { OpenStore } from './store-contract.ts'
+import type { FileVersionRow, TodoItem, WorkspaceStore } from '../../src/stores/workspace-store.ts'
+import type { ConversationStore } from '../../src/stores/conversation-store.ts'
+import type { RunStore } from '../../src/stores/run-store.ts'
+import type { OpenStore } from './open-store.ts'
 import { acceptInput, beforeAndAfter, claimNow, endRun, owner, start, withStore } from './store-fixtures.ts'
 
 const read = (scope: string, path: string, hash: string): FileVersionRow => ({
@@ -19,7 +21,7 @@ const todos: TodoItem[] = [
   { id: '2', title: '写报告', status: 'in_progress', assignee: 'ana', notes: 'with "quotes"\nand lines' },
 ]
 
-export function workspaceContract(open: OpenStore): void {
+export function workspaceContract(open: OpenStore<WorkspaceStore & RunStore & ConversationStore>): void {
   const opened = withStore(open)
 
   describe('files that a session knows', () => {

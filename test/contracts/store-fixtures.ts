@@ -2,11 +2,11 @@
 // what a test is about.
 
 import type { RunEvent } from '../../src/journal/event.ts'
-import type { OpenedStore, OpenStore } from './store-contract.ts'
+import type { EventReader } from '../../src/journal/event-pages.ts'
+import type { OpenedStore, OpenStore } from './open-store.ts'
 import type { InteractionRow } from '../../src/stores/interaction-store.ts'
 import type { MessageRow } from '../../src/stores/message-store.ts'
-import type { AcceptInput, RunRow, RunWrite } from '../../src/stores/run-store.ts'
-import type { Store } from '../../src/stores/store.ts'
+import type { AcceptInput, RunRow, RunStore, RunWrite } from '../../src/stores/run-store.ts'
 
 export const owner = 'alice'
 export const start = 1_790_000_000_000
@@ -63,7 +63,7 @@ export function inConversation(
 export const claimNow = { node: 'node-a', leaseUntil: farAway }
 
 /** An accepted and claimed run without a conversation. */
-export async function claimedRun(store: Store, id: string): Promise<RunRow> {
+export async function claimedRun(store: Pick<RunStore, 'accept'>, id: string): Promise<RunRow> {
   return (await store.accept(acceptInput(id, { claim: claimNow }))).run
 }
 
@@ -71,7 +71,12 @@ export function write(run: RunRow, afterSeq: number, changes: Partial<RunWrite> 
   return { runId: run.id, epoch: run.epoch, afterSeq, events: [], durable: false, ...changes }
 }
 
-export async function endRun(store: Store, run: RunRow, afterSeq: number, endedAt = start + 1000): Promise<void> {
+export async function endRun(
+  store: Pick<RunStore, 'append'>,
+  run: RunRow,
+  afterSeq: number,
+  endedAt = start + 1000,
+): Promise<void> {
   await store.append(write(run, afterSeq, { durable: true, run: { status: 'succeeded', endedAt, release: true } }))
 }
 
@@ -123,7 +128,7 @@ export function interaction(id: string, runId: string, changes: Partial<Interact
 
 /** Every event of a run, read in pages of `limit`. */
 export async function readAll(
-  store: Store,
+  store: EventReader,
   runId: string,
   limit = 100,
 ): Promise<{ events: RunEvent[]; skipped: number }> {
@@ -139,13 +144,13 @@ export async function readAll(
   }
 }
 
-export async function seqs(store: Store, runId: string): Promise<number[]> {
+export async function seqs(store: EventReader, runId: string): Promise<number[]> {
   return (await readAll(store, runId)).events.map((event) => event.seq)
 }
 
 /** A test body with an empty store, which is cleaned up whatever happens. */
-export function withStore(open: OpenStore) {
-  return (body: (opened: OpenedStore) => Promise<void>) => async (): Promise<void> => {
+export function withStore<Part>(open: OpenStore<Part>) {
+  return (body: (opened: OpenedStore<Part>) => Promise<void>) => async (): Promise<void> => {
     const opened = await open()
     try {
       await body(opened)
@@ -156,7 +161,7 @@ export function withStore(open: OpenStore) {
 }
 
 /** The same questions to the store as it is, and to what is found after reopening it. */
-export async function* beforeAndAfter(store: Store, reopen: OpenedStore['reopen']): AsyncGenerator<Store> {
+export async function* beforeAndAfter<Part>(store: Part, reopen: OpenedStore<Part>['reopen']): AsyncGenerator<Part> {
   yield store
   yield await reopen()
 }

@@ -10,7 +10,8 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { DatabaseSync } from 'node:sqlite'
 import { describe, test } from 'node:test'
-import { type OpenedStore, storeContract } from '../../../test/contracts/store-contract.ts'
+import type { OpenedStore } from '../../../test/contracts/open-store.ts'
+import { storeContract } from '../../../test/contracts/store-contract.ts'
 import {
   acceptInput,
   claimedRun,
