@@ -46,7 +46,10 @@ export function startWatchdog(options: WatchdogOptions): Watchdog {
   const worker = new Worker(new URL('./watchdog-worker.ts', import.meta.url), { workerData })
   worker.unref()
   worker.on('error', (error) => log.error({ err: error }, 'the watchdog stopped; the server goes on without it'))
-  worker.on('message', ({ ms, activity, code }: WatchdogMessage) => {
+  worker.on('message', (message: WatchdogMessage | object) => {
+    // Under `node --watch` Node itself sends messages from every thread.
+    if (!('ms' in message)) return
+    const { ms, activity, code } = message
     log.warn({ ms, ...activity, code }, `a request or run blocked the event loop for ${ms} ms`)
     options.onBlock?.(activity, ms)
   })

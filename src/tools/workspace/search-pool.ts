@@ -103,7 +103,9 @@ export class SearchPool {
   #start(): Worker {
     const thread = new Worker(new URL('./search-thread.ts', import.meta.url), { env: {} })
     thread.unref()
-    thread.on('message', (reply: SearchReply) => {
+    thread.on('message', (reply: SearchReply | object) => {
+      // Under `node --watch` Node itself sends messages from every thread.
+      if (!('ok' in reply)) return
       const job = this.#busy.get(thread)
       if (job === undefined) return
       this.#busy.delete(thread)
