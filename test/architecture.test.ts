@@ -139,6 +139,21 @@ test('only app names a concrete store or engine', () => {
   }
 })
 
+test('http knows the rows of the store but none of its methods: services ask it, and check whose a thing is', () => {
+  const found = [...graph.keys()].filter((file) => {
+    if (!file.startsWith('src/http/')) return false
+    const imports = readFileSync(join(root, file), 'utf8').matchAll(
+      /^import (type )?\{([^}]*)\} from '[^']*\/stores\/[^']*'/gm,
+    )
+    return [...imports].some(([, isType, names]) => isType === undefined || /\bStore|Store\b/.test(names ?? ''))
+  })
+
+  assert.deepEqual(
+    found.filter((file) => !isTest(file)),
+    [],
+  )
+})
+
 test('nothing but app reads the system clock, sets timers or mints ids by itself', () => {
   // The one place that wraps each of them.
   const wrappers = ['src/kit/clock.ts', 'src/kit/ids.ts']

@@ -21,6 +21,7 @@ import { type Ids, ulidIds } from '../kit/ids.ts'
 import { readModelConfigs } from '../models/model-configs.ts'
 import { createModels } from '../models/providers.ts'
 import type { RunParts } from '../runs/run-parts.ts'
+import { ConfirmationService } from '../runs/confirmation-service.ts'
 import { RunService } from '../runs/run-service.ts'
 import { Scheduler } from '../runs/scheduler.ts'
 import { startRetention } from '../runs/retention.ts'
@@ -154,6 +155,7 @@ async function composeParts(
   }
   const scheduler = new Scheduler(parts, ids())
   const runs = new RunService(parts, scheduler)
+  const confirmations = new ConfirmationService(parts, scheduler)
   const conversations = new ConversationService({
     store,
     runs,
@@ -184,8 +186,10 @@ async function composeParts(
   const retention = startRetention({ store, clock, log, retentionMs: config.limits.retentionMs })
   const server = await buildServer({
     services: {
-      store,
+      journal: store,
+      health: store,
       runs,
+      confirmations,
       conversations,
       feedback,
       jobs,

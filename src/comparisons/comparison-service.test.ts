@@ -3,6 +3,7 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
+import { asUser } from '../kit/caller.ts'
 import { openRig, type Rig, says, silence } from '../../test/support/run-rig.ts'
 import { modelConfigsOf } from '../models/model-configs.ts'
 import type { ComparisonRow } from '../stores/comparison-store.ts'
@@ -65,12 +66,14 @@ describe('votes that come at once', () => {
     const row = await compared()
 
     const votes = await Promise.allSettled(
-      (['b', 'a', 'tie', 'both_bad'] as const).map((preference) => service.vote('ada', row.id, preference, false)),
+      (['b', 'a', 'tie', 'both_bad'] as const).map((preference) =>
+        service.vote(asUser('ada'), row.id, preference, false),
+      ),
     )
 
     assert.equal(votes.filter((vote) => vote.status === 'fulfilled').length, 1)
     for (const vote of votes) if (vote.status === 'rejected') assert.equal(vote.reason.code, 'comparison_voted')
-    const stored = await service.get('ada', row.id)
+    const stored = await service.get(asUser('ada'), row.id)
     assert.deepEqual([stored.preference, stored.revisions], ['b', []])
     assert.deepEqual(await texts(row), ['Which?', 'With wild.'])
   })
@@ -79,10 +82,12 @@ describe('votes that come at once', () => {
     const row = await compared()
 
     await Promise.all(
-      (['b', 'a', 'tie', 'both_bad'] as const).map((preference) => service.vote('ada', row.id, preference, true)),
+      (['b', 'a', 'tie', 'both_bad'] as const).map((preference) =>
+        service.vote(asUser('ada'), row.id, preference, true),
+      ),
     )
 
-    const stored = await service.get('ada', row.id)
+    const stored = await service.get(asUser('ada'), row.id)
     const all = [...stored.revisions.map((vote) => vote.preference), stored.preference]
     assert.deepEqual(
       all.toSorted((left, right) => ((left ?? '') < (right ?? '') ? -1 : 1)),
@@ -97,7 +102,7 @@ describe('an end that nobody noticed', () => {
     const row = await compared()
     assert.equal((await rig.store.readComparison(row.id))?.state, 'pending', 'nobody was told')
 
-    assert.equal((await service.get('ada', row.id)).state, 'ready')
+    assert.equal((await service.get(asUser('ada'), row.id)).state, 'ready')
     assert.equal((await service.pending('ada', row.conversationId))?.id, row.id)
   })
 
@@ -112,13 +117,13 @@ describe('an end that nobody noticed', () => {
 
   it('is a failure where the runs are no longer kept, and what was settled before stays', async () => {
     const settled = await compared()
-    await service.get('ada', settled.id)
+    await service.get(asUser('ada'), settled.id)
     const missed = await compared()
     await rig.store.expireRuns(Number.MAX_SAFE_INTEGER, 1000)
 
-    assert.equal((await service.get('ada', missed.id)).state, 'failed')
+    assert.equal((await service.get(asUser('ada'), missed.id)).state, 'failed')
     await assert.rejects(service.arms(settled), { code: 'run_not_found' })
-    await service.vote('ada', settled.id, 'b', false)
+    await service.vote(asUser('ada'), settled.id, 'b', false)
     assert.deepEqual(await texts(settled), ['Which?', 'With wild.'])
   })
 })
@@ -127,15 +132,15 @@ describe('somebody else', () => {
   it('finds nothing', async () => {
     const row = await compared()
 
-    await assert.rejects(service.get('eve', row.id), { code: 'comparison_not_found' })
-    await assert.rejects(service.vote('eve', row.id, 'a', false), { code: 'comparison_not_found' })
+    await assert.rejects(service.get(asUser('eve'), row.id), { code: 'comparison_not_found' })
+    await assert.rejects(service.vote(asUser('eve'), row.id, 'a', false), { code: 'comparison_not_found' })
     await assert.rejects(service.pending('eve', row.conversationId), { code: 'conversation_not_found' })
     assert.equal((await service.metrics('eve')).votes, 0)
   })
 })
 
 describe('a comparison of answers that are there already', () => {
-  const answersOf = async (row: ComparisonRow) => await service.get('ada', row.id)
+  const answersOf = async (row: ComparisonRow) => await service.get(asUser('ada'), row.id)
 
   it('needs two different ones, of the conversation and of the right kind', async () => {
     const row = await answersOf(await compared())
@@ -178,7 +183,7 @@ describe('undecided runs', () => {
     assert.equal(await service.isUndecided('no-such-run'), false)
     assert.deepEqual([...(await service.undecidedRuns('eve', row.conversationId))], [])
 
-    await service.vote('ada', row.id, 'b', false)
+    await service.vote(asUser('ada'), row.id, 'b', false)
 
     assert.deepEqual(await undecided(row), [])
     assert.equal(await service.isUndecided(row.runA ?? ''), false)
@@ -188,7 +193,7 @@ describe('undecided runs', () => {
     const { comparison, runA, runB } = await service.compare({ start, configA: 'calm', configB: 'slow' })
     const [quick, slow] = comparison.firstSideIsConfigA ? [runA, runB] : [runB, runA]
     await rig.until(quick.id, (row) => row.endedAt !== null)
-    assert.equal((await service.get('ada', comparison.id)).state, 'pending')
+    assert.equal((await service.get(asUser('ada'), comparison.id)).state, 'pending')
     assert.equal(await service.pending('ada', comparison.conversationId), null)
     assert.equal((await undecided(comparison)).length, 2)
 
@@ -228,7 +233,7 @@ describe('answers that a client brought along', () => {
     assert.deepEqual([row.state, row.runA, row.runB], ['ready', null, null])
     await assert.rejects(service.arms(row), { code: 'run_not_found' })
     assert.equal((await texts(row))[1], 'This.')
-    await service.vote('ada', row.id, 'b', false)
+    await service.vote(asUser('ada'), row.id, 'b', false)
     assert.deepEqual((await texts(row)).slice(0, 3), ['Which?', 'That.', 'And now?'])
   })
 })

@@ -6,6 +6,7 @@
 // of its two runs, and a restart between the answers and the vote changes nothing.
 
 import { AppError } from '../errors/app-error.ts'
+import { asUser, type Caller, owns } from '../kit/caller.ts'
 import type { Clock } from '../kit/clock.ts'
 import type { Ids } from '../kit/ids.ts'
 import type { ModelConfigs } from '../models/model.ts'
@@ -121,9 +122,9 @@ export class ComparisonService {
     return run === undefined ? undefined : await this.parts.store.findComparisonByRun(run.id)
   }
 
-  async get(owner: string, id: string): Promise<ComparisonRow> {
+  async get(caller: Caller, id: string): Promise<ComparisonRow> {
     const row = await this.parts.store.readComparison(id)
-    if (row === undefined || row.owner !== owner) throw notFound(id)
+    if (row === undefined || !owns(caller, row)) throw notFound(id)
     return await this.settlement.settled(row)
   }
 
@@ -136,7 +137,8 @@ export class ComparisonService {
         'The answers of this comparison came without runs, so there is nothing to follow.',
       )
     }
-    return { runA: await runs.get(row.owner, row.runA), runB: await runs.get(row.owner, row.runB) }
+    const owner = asUser(row.owner)
+    return { runA: await runs.get(owner, row.runA), runB: await runs.get(owner, row.runB) }
   }
 
   /** The newest one that waits for a vote. */
@@ -181,14 +183,14 @@ export class ComparisonService {
 
   /** One vote each; another only with `revise`, and the one before it stays on record. */
   async vote(
-    owner: string,
+    caller: Caller,
     id: string,
     preference: Preference,
     revise: boolean,
   ): Promise<{ row: ComparisonRow; changed: boolean }> {
     const { store, clock } = this.parts
     for (let attempt = 1; attempt <= voteTriesMax; attempt++) {
-      const row = await this.get(owner, id)
+      const row = await this.get(caller, id)
       if (!voteCounts(row, preference, revise)) return { row, changed: false }
       const result = await store.voteComparison(id, {
         preference,

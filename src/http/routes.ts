@@ -9,22 +9,26 @@ import { type Claimed, type Login, resolveCaller } from './caller.ts'
 import type { ComparisonService } from '../comparisons/comparison-service.ts'
 import type { ConversationService } from '../conversations/conversation-service.ts'
 import type { FeedbackService } from '../feedback/feedback-service.ts'
-import { actsAs, type Caller } from '../kit/caller.ts'
+import type { Caller } from '../kit/caller.ts'
 import type { Clock } from '../kit/clock.ts'
 import type { Ids } from '../kit/ids.ts'
+import type { EventReader } from '../journal/event-pages.ts'
 import type { JobService } from '../jobs/job-service.ts'
 import type { SkillRegistry } from '../skills/skill-registry.ts'
+import type { ConfirmationService } from '../runs/confirmation-service.ts'
 import type { RunService } from '../runs/run-service.ts'
 import type { RunRow } from '../stores/run-store.ts'
-import type { Store } from '../stores/store.ts'
 import type { ToolRegistry, Workspaces } from '../tools/tool.ts'
 import type { ModelConfigs, Models } from '../models/model.ts'
 import type { Metrics } from './metrics.ts'
 import type { Streams } from './stream-reply.ts'
 
 export type Services = {
-  store: Store
+  /** The stored events of runs. A route reads only those of a run that a service gave it. */
+  journal: EventReader
+  health: { check(): Promise<void> }
   runs: RunService
+  confirmations: ConfirmationService
   conversations: ConversationService
   feedback: FeedbackService
   jobs: JobService
@@ -77,11 +81,10 @@ export function callerOf(
 /** The run that a request addresses by its id; `run_not_found` if it is not the caller's. */
 export async function ownRun(
   request: FastifyRequest,
-  services: Pick<Services, 'settings' | 'store' | 'runs'>,
+  services: Pick<Services, 'settings' | 'runs'>,
   runId: string,
 ): Promise<RunRow> {
-  const owner = actsAs(callerOf(request, services), await services.store.readRun(runId))
-  return await services.runs.get(owner, runId)
+  return await services.runs.get(callerOf(request, services), runId)
 }
 
 /** Ids are opaque: anything printable that is not absurdly long. */

@@ -22,7 +22,7 @@ export const startHeaders = z
 
 /** `started` is false where the run was there before. Null: the client has all of it already. */
 export async function startOrResume(
-  services: Pick<Services, 'runs' | 'store'>,
+  services: Pick<Services, 'runs' | 'journal'>,
   headers: IncomingHttpHeaders,
   start: StartRequest,
   dialect: Dialect,
@@ -46,5 +46,5 @@ export async function startOrResume(
       'No run was started with this Idempotency-Key; send the request without Last-Event-ID to start one.',
     )
   const cursor = requestedCursor(addressSpelling, lastEventId)
-  return (await checkCursor(cursor, run, dialect, services.store)) ? null : { run, cursor, started: false }
+  return (await checkCursor(cursor, run, dialect, services.journal)) ? null : { run, cursor, started: false }
 }

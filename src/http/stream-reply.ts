@@ -6,18 +6,17 @@
 
 import type { ServerResponse } from 'node:http'
 import type { FastifyReply } from 'fastify'
-import { Follower } from '../bus/follower.ts'
+import { type FollowedStore, Follower } from '../bus/follower.ts'
 import type { Batch, LiveBus } from '../bus/live-bus.ts'
 import type { Cursor } from '../dialects/cursor.ts'
 import { type Dialect, type Encoded, encodeEvents, type KeepAliveInterval } from '../dialects/dialect.ts'
 import { undecidedArm } from '../dialects/undecided-arm.ts'
 import type { Clock, Timer } from '../kit/clock.ts'
 import type { RunRow } from '../stores/run-store.ts'
-import type { Store } from '../stores/store.ts'
 import type { Metrics } from './metrics.ts'
 
 export type StreamParts = {
-  store: Pick<Store, 'readEvents' | 'readRun'>
+  store: FollowedStore
   bus: LiveBus
   clock: Clock
   metrics: Pick<Metrics, 'streamOpened'>

@@ -11,7 +11,7 @@ import type { Services } from './routes.ts'
 import { startOrResume } from './start-or-resume.ts'
 import type { StreamRequest } from './stream-reply.ts'
 
-type StreamServices = Pick<Services, 'runs' | 'store' | 'streams' | 'settings'>
+type StreamServices = Pick<Services, 'runs' | 'journal' | 'streams' | 'settings'>
 
 export type RunStream = Omit<StreamRequest, 'onGone'> & {
   /** The run is cancelled when the client hangs up. */

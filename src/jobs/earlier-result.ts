@@ -5,15 +5,13 @@ import type { EventData } from '../journal/event.ts'
 import { readRunState } from '../journal/event-pages.ts'
 import type { Store } from '../stores/store.ts'
 import { artifactsOf } from './job-artifacts.ts'
-import { artifactBlob } from './job-files.ts'
+import { artifactBlob, artifactsFolder } from './job-files.ts'
 
 type Reused = NonNullable<EventData<'run.prepared'>['reused']>
 
 /** A copy travels in one event and one commit; larger results are made again. */
 const outputCharsMax = 256 * 1024
 const artifactCharsMax = 4 * 1024 * 1024
-
-const artifactsFolder = 'artifacts/'
 
 /** Undefined if there is none, or if it can no longer be read whole. */
 export async function findEarlierResult(

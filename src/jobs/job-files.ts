@@ -14,7 +14,10 @@ export function packageBlobs(runId: string): string {
   return `${runId}:package:`
 }
 
-/** What the job made, as text. */
+/** Paths of files that a job made begin so. */
+export const artifactsFolder = 'artifacts/'
+
+/** What the job made, as text; `path` is without the folder. */
 export function artifactBlob(runId: string, path: string): string {
   return `${runId}:artifact:${path}`
 }

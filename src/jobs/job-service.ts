@@ -3,7 +3,8 @@
 // skill comes from.
 
 import { AppError } from '../errors/app-error.ts'
-import type { JobSpec, JsonValue, RunSpec, RunStatus, SkillSpec } from '../journal/event.ts'
+import type { JobSpec, JsonValue, RunStatus, SkillSpec } from '../journal/event.ts'
+import type { Caller } from '../kit/caller.ts'
 import { readZip } from '../kit/zip-reader.ts'
 import { fingerprint, type Started } from '../runs/run-acceptance.ts'
 import { openSkillPackage } from '../skills/skill-package.ts'
@@ -17,7 +18,7 @@ import { agrees } from './consent-words.ts'
 import { findEarlierResult } from './earlier-result.ts'
 import { JobAcceptance, type JobAcceptanceParts } from './job-acceptance.ts'
 import { checkEngine, checkInlineInput, checkParameter, checkSupport, type Values, withFiles } from './job-inputs.ts'
-import { inputBlob, packageBlobs } from './job-files.ts'
+import { artifactBlob, artifactsFolder, inputBlob, packageBlobs } from './job-files.ts'
 import { jobInput } from './job-prompt.ts'
 import { cacheKeyOf, mayReuse, sha256 } from './result-reuse.ts'
 import { readRuntimeOptions } from './runtime-options.ts'
@@ -96,7 +97,7 @@ export class JobService {
     family: JobFamily,
     page: { status?: RunStatus[]; skillId?: string; before?: string; limit: number },
   ): Promise<RowPage<RunRow>> {
-    return await this.parts.store.listRuns({ owner, family, ...page })
+    return await this.parts.runs.list({ owner, family, ...page })
   }
 
   /** Removes the ended jobs of an owner, a bounded number in each commit. Jobs that go on are left alone. */
@@ -110,9 +111,15 @@ export class JobService {
     }
   }
 
-  async get(owner: string, family: JobFamily, runId: string): Promise<RunRow> {
-    const run = await this.parts.store.readRun(runId)
-    if (run === undefined || run.owner !== owner || run.family !== family) {
+  /** Undefined if it is not the caller's, or of the other family. */
+  async find(caller: Caller, family: JobFamily, runId: string): Promise<RunRow | undefined> {
+    const run = await this.parts.runs.find(caller, runId)
+    return run?.family === family ? run : undefined
+  }
+
+  async get(caller: Caller, family: JobFamily, runId: string): Promise<RunRow> {
+    const run = await this.find(caller, family, runId)
+    if (run === undefined) {
       throw new AppError('job_not_found', `There is no job ${JSON.stringify(runId)} here.`)
     }
     return run
@@ -129,7 +136,7 @@ export class JobService {
     archives: { skill?: Buffer; file?: Buffer },
   ): Promise<{ run: RunRow; files: string[]; reused: boolean }> {
     this.refuseUnlessQueued(run)
-    const spec = await this.specOf(run)
+    const spec = await this.parts.runs.specOf(run)
     const job = spec?.job
     if (spec === undefined || job === undefined) {
       throw new AppError('job_unreadable', 'The request of this job can no longer be read. Create the job again.')
@@ -170,28 +177,28 @@ export class JobService {
     return { run: started, files: paths, reused: earlier !== undefined }
   }
 
-  /** What the job was asked to do, with its uploaded skill. Undefined if its first row can no longer be read. */
-  async specOf(run: RunRow): Promise<RunSpec | undefined> {
-    const { events } = await this.parts.store.readEvents(run.id, 0, 2)
-    const accepted = events.find((event) => event.type === 'run.accepted')
-    if (accepted === undefined) return undefined
-    const prepared = events.find((event) => event.type === 'run.prepared')
-    const skill = prepared?.data.skill ?? accepted.data.spec.skill
-    return { ...accepted.data.spec, ...(skill === undefined ? {} : { skill }) }
+  /** What the job asked so far, in order. */
+  async interactions(run: RunRow): Promise<InteractionRow[]> {
+    return await this.parts.store.interactionsOf(run.id)
+  }
+
+  /** The text of a file that the job made; `path` begins with its folder. Undefined if there is none. */
+  async artifact(run: RunRow, path: string): Promise<string | undefined> {
+    return (await this.parts.store.readBlob(artifactBlob(run.id, path.slice(artifactsFolder.length))))?.body
   }
 
   /** The one that is answered next: the lowest that nobody decided. */
   async pending(run: RunRow): Promise<InteractionRow | undefined> {
     if (run.status !== 'waiting_user') return undefined
-    return (await this.parts.store.interactionsOf(run.id)).find((row) => row.status === 'pending')
+    return (await this.interactions(run)).find((row) => row.status === 'pending')
   }
 
   async refuseUnlessInteractive(run: RunRow): Promise<void> {
-    const spec = await this.specOf(run)
+    const spec = await this.parts.runs.specOf(run)
     // A job whose request is unreadable may have been interactive; its questions stay answerable.
     if (spec === undefined || spec.job?.mode === 'interactive') return
     // A tool that needs consent waits for a person in any mode.
-    if ((await this.parts.store.interactionsOf(run.id)).length > 0) return
+    if ((await this.interactions(run)).length > 0) return
     throw new AppError('job_not_interactive', 'This job does not ask anybody anything: it runs in the mode auto.')
   }
 
@@ -201,7 +208,7 @@ export class JobService {
     const print = fingerprint([reply.interactionId, reply.response])
     let current = run
     for (;;) {
-      const rows = await this.parts.store.interactionsOf(run.id)
+      const rows = await this.interactions(run)
       const known = reply.key === undefined ? undefined : rows.find((row) => row.reply?.key === reply.key)
       if (known !== undefined) {
         if (known.reply?.fingerprint === print) return { replayed: true }

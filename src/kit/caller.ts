@@ -16,3 +16,8 @@ export function actsAs(caller: Caller, thing: { owner: string } | undefined): st
 export function owns(caller: Caller, thing: { owner: string }): boolean {
   return thing.owner === actsAs(caller, thing)
 }
+
+/** A caller who is known to be this user. */
+export function asUser(userId: string): Caller {
+  return { userId, loggedIn: true, named: true }
+}

@@ -256,7 +256,7 @@ describe('a drain', () => {
       await rig.until(id, ({ status }) => status === 'waiting_user')
       const [question] = await rig.store.interactionsOf(id)
       failing.add('interactionsOf')
-      await rig.service.confirm('ada', question?.id ?? '', undefined)
+      await rig.confirm('ada', question?.id ?? '', undefined)
       await reached(() => entered)
       await rig.scheduler.drain()
       failing.clear()

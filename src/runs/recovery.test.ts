@@ -79,8 +79,8 @@ async function seeThrough(rig: Rig, runId: string, unknown: 'confirm' | 'reject'
       if (row.status !== 'pending') continue
       if (row.outcome === 'unknown') unknownAsked += 1
       await (row.outcome === 'unknown' && unknown === 'reject'
-        ? rig.service.reject('ada', row.id, undefined)
-        : rig.service.confirm('ada', row.id, undefined))
+        ? rig.reject('ada', row.id, undefined)
+        : rig.confirm('ada', row.id, undefined))
     }
     await rig.until(runId, ({ status }) => status !== 'waiting_user')
   }

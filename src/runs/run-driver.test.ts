@@ -53,7 +53,7 @@ describe('a run whose store fails', () => {
         const [question] = await rig.store.interactionsOf(id)
         report('half way')
         readFails = true
-        await rig.service.reject('ada', question?.id ?? '', undefined)
+        await rig.reject('ada', question?.id ?? '', undefined)
         await quiet()
         await rig.clock.advance(500)
         await quiet()

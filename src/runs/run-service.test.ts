@@ -3,6 +3,7 @@
 
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import { asUser } from '../kit/caller.ts'
 import { calls, openRig, type Rig, type RigOptions, says, silence, toolOf } from '../../test/support/run-rig.ts'
 import type { Store } from '../stores/store.ts'
 
@@ -73,7 +74,7 @@ describe('a cancel', () => {
       const { run } = await rig.start()
 
       await assert.rejects(rig.service.cancel('eve', run.id, null), { code: 'run_not_found' })
-      await assert.rejects(rig.service.get('eve', run.id), { code: 'run_not_found' })
+      await assert.rejects(rig.service.get(asUser('eve'), run.id), { code: 'run_not_found' })
       assert.equal((await rig.store.readRun(run.id))?.cancel, null)
     })
   })
@@ -138,7 +139,7 @@ describe('a server that goes down', () => {
         { code: 'shutting_down' },
       )
       await assert.rejects(rig.service.startHeld(run, { input: 'x', files: [] }, []), { code: 'shutting_down' })
-      assert.equal((await rig.service.get('ada', run.id)).id, run.id)
+      assert.equal((await rig.service.get(asUser('ada'), run.id)).id, run.id)
       assert.equal((await rig.service.cancel('ada', run.id, null)).accepted, true)
     })
   })
@@ -178,7 +179,7 @@ describe('a decision', () => {
       await rig.service.cancel('ada', run.id, null)
 
       assert.equal((await rig.store.readInteraction(row.id))?.status, 'closed')
-      await assert.rejects(rig.service.confirm('ada', row.id, undefined), { code: 'tool_confirmation_resolved' })
+      await assert.rejects(rig.confirm('ada', row.id, undefined), { code: 'tool_confirmation_resolved' })
     })
   })
 
@@ -186,9 +187,9 @@ describe('a decision', () => {
     await withRig({ answer, tools: [send] }, async (rig) => {
       const { run, row } = await waiting(rig)
 
-      await assert.rejects(rig.service.confirm('eve', row.id, undefined), { code: 'tool_confirmation_not_found' })
-      const decided = await rig.service.confirm('ada', row.id, { to: 'eve' })
-      await assert.rejects(rig.service.reject('ada', row.id, 'no'), {
+      await assert.rejects(rig.confirm('eve', row.id, undefined), { code: 'tool_confirmation_not_found' })
+      const decided = await rig.confirm('ada', row.id, { to: 'eve' })
+      await assert.rejects(rig.reject('ada', row.id, 'no'), {
         code: 'tool_confirmation_resolved',
         details: { confirmationId: row.id, status: 'confirmed' },
       })

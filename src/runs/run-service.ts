@@ -1,12 +1,14 @@
-// What callers may do with runs: start, find, cancel, decide. Every id is checked
+// What callers may do with runs: start, find, list, cancel, answer. Every id is checked
 // against its owner here, once for all wires: what belongs to somebody else does
 // not exist.
 
 import { Follower } from '../bus/follower.ts'
 import { AppError } from '../errors/app-error.ts'
-import type { EventData, JsonValue } from '../journal/event.ts'
+import type { EventData, RunSpec } from '../journal/event.ts'
+import { asUser, type Caller, owns } from '../kit/caller.ts'
 import type { Decision, InteractionRow } from '../stores/interaction-store.ts'
-import type { AcceptBeside, RunRow } from '../stores/run-store.ts'
+import type { RowPage } from '../stores/row-page.ts'
+import type { AcceptBeside, RunRow, RunFilter } from '../stores/run-store.ts'
 import { type PlannedTurn, RunAcceptance, type Started } from './run-acceptance.ts'
 import type { RunParts } from './run-parts.ts'
 import type { Scheduler } from './scheduler.ts'
@@ -77,11 +79,38 @@ export class RunService {
     return await this.acceptance.findStarted(owner, wanted)
   }
 
-  async get(owner: string, runId: string): Promise<RunRow> {
+  /** The run that a caller addresses by its id. Undefined if it is not theirs. */
+  async find(caller: Caller, runId: string): Promise<RunRow | undefined> {
     const run = await this.parts.store.readRun(runId)
-    if (run === undefined || run.owner !== owner)
-      throw new AppError('run_not_found', `There is no run ${JSON.stringify(runId)}.`)
+    return run !== undefined && owns(caller, run) ? run : undefined
+  }
+
+  /** The same; throws `run_not_found`. */
+  async get(caller: Caller, runId: string): Promise<RunRow> {
+    const run = await this.find(caller, runId)
+    if (run === undefined) throw new AppError('run_not_found', `There is no run ${JSON.stringify(runId)}.`)
     return run
+  }
+
+  /** Newest first. */
+  async list(filter: RunFilter): Promise<RowPage<RunRow>> {
+    return await this.parts.store.listRuns(filter)
+  }
+
+  /** What the run was asked to do, with its uploaded skill. Undefined if its first event can no longer be read. */
+  async specOf(run: RunRow): Promise<RunSpec | undefined> {
+    const { events } = await this.parts.store.readEvents(run.id, 0, 2)
+    const accepted = events.find((event) => event.type === 'run.accepted')
+    if (accepted === undefined) return undefined
+    const prepared = events.find((event) => event.type === 'run.prepared')
+    const skill = prepared?.data.skill ?? accepted.data.spec.skill
+    return { ...accepted.data.spec, ...(skill === undefined ? {} : { skill }) }
+  }
+
+  /** The whole text of a tool output that was too long for the journal. Undefined if the run has no such output. */
+  async outputOf(run: RunRow, outputId: string): Promise<string | undefined> {
+    const blob = await this.parts.store.readBlob(outputId)
+    return blob?.runId === run.id ? blob.body : undefined
   }
 
   /**
@@ -89,7 +118,7 @@ export class RunService {
    * model or tool work starts. `accepted` is false if the run had ended, or ends, in another way.
    */
   async cancel(owner: string, runId: string, reason: string | null): Promise<{ run: RunRow; accepted: boolean }> {
-    const run = await this.get(owner, runId)
+    const run = await this.get(asUser(owner), runId)
     if (run.endedAt !== null) return { run, accepted: false }
     await this.requestCancel(runId, owner, reason)
     const ended = await this.waitForEnd(run)
@@ -106,63 +135,11 @@ export class RunService {
     if (row !== undefined && row.endedAt === null) this.scheduler.cancel(row)
   }
 
-  async confirmation(owner: string, id: string): Promise<InteractionRow> {
-    const row = await this.parts.store.readInteraction(id)
-    if (row === undefined || row.owner !== owner || row.kind !== 'confirmation') {
-      throw new AppError('tool_confirmation_not_found', `There is no confirmation ${JSON.stringify(id)}.`)
-    }
-    return row
-  }
-
-  /** `changes` are merged over the arguments that were shown; the result must still fit the tool. */
-  async confirm(owner: string, id: string, changes: Record<string, JsonValue> | undefined): Promise<InteractionRow> {
-    const row = await this.confirmation(owner, id)
-    let response: JsonValue | undefined
-    if (changes !== undefined && Object.keys(changes).length > 0) {
-      response = { ...(row.input as Record<string, JsonValue>), ...changes }
-      const tool = row.toolName === null ? undefined : this.parts.tools.get(row.toolName)
-      const wrong = tool === undefined ? null : this.parts.tools.check(tool, response)
-      if (wrong !== null)
-        throw new AppError(
-          'confirmation_payload_invalid',
-          `The changed arguments do not fit ${row.toolName}: ${wrong}.`,
-        )
-    }
-    return await this.decide(row, { status: 'confirmed', ...(response === undefined ? {} : { response }) }, owner)
-  }
-
-  async reject(owner: string, id: string, reason: string | undefined): Promise<InteractionRow> {
-    const row = await this.confirmation(owner, id)
-    return await this.decide(row, { status: 'rejected', ...(reason === undefined ? {} : { reason }) }, owner)
-  }
-
   /** A decision on any interaction, by whoever may make it. Says whether this one counted. */
   async answer(row: InteractionRow, decision: Decision): Promise<boolean> {
     const result = await this.parts.store.decide(row.id, decision)
     if (result?.decided === true) this.scheduler.poke(row.runId)
     return result?.decided ?? false
-  }
-
-  private async decide(
-    row: InteractionRow,
-    decision: { status: 'confirmed' | 'rejected'; response?: JsonValue; reason?: string },
-    by: string,
-  ): Promise<InteractionRow> {
-    const result = await this.parts.store.decide(row.id, { ...decision, by, at: this.parts.clock.now() })
-    if (result === undefined)
-      throw new AppError('tool_confirmation_not_found', `There is no confirmation ${JSON.stringify(row.id)}.`)
-    if (!result.decided) {
-      const expired = result.row.status === 'pending' || result.row.status === 'expired'
-      throw new AppError(
-        expired ? 'tool_confirmation_expired' : 'tool_confirmation_resolved',
-        expired
-          ? 'This confirmation has expired; ask the agent again.'
-          : `This confirmation was decided before: ${result.row.status}.`,
-        { details: { confirmationId: row.id, status: expired ? 'expired' : result.row.status } },
-      )
-    }
-    this.scheduler.poke(row.runId)
-    return result.row
   }
 
   private async waitForEnd(run: RunRow): Promise<RunRow> {

@@ -117,7 +117,7 @@ it('a command waits for a person, and runs when they agree', async () => {
   assert.equal(bench.has('b.txt'), false)
   const [question] = await rig.store.interactionsOf(runId)
   assert.equal(question?.prompt, 'Run Bash: echo hi | tee b.txt')
-  await rig.service.confirm('ada', question?.id ?? '', undefined)
+  await rig.confirm('ada', question?.id ?? '', undefined)
   await rig.until(runId, (row) => row.status === 'succeeded')
   assert.equal(bench.read('b.txt'), 'hi\n')
 })

@@ -80,7 +80,7 @@ describe('the scheduler', () => {
       await reached(() => rig.scheduler.hasFreeSlot())
       const [question] = await rig.store.interactionsOf(first)
 
-      await rig.service.confirm('ada', question?.id ?? '', undefined)
+      await rig.confirm('ada', question?.id ?? '', undefined)
       await rig.until(first, ended)
 
       assert.deepEqual(done, [first])
@@ -248,12 +248,12 @@ describe('the scheduler', () => {
       await rig.until(id, ({ status }) => status === 'waiting_user')
       const [first, second] = await rig.store.interactionsOf(id)
 
-      await rig.service.confirm('ada', first?.id ?? '', undefined)
+      await rig.confirm('ada', first?.id ?? '', undefined)
       await reached(() => once && rig.complaints.length > 0)
       await rig.clock.advance(500)
       await quiet()
       assert.equal((await rig.store.readRun(id))?.status, 'waiting_user')
-      await rig.service.confirm('ada', second?.id ?? '', undefined)
+      await rig.confirm('ada', second?.id ?? '', undefined)
       await rig.until(id, ended)
 
       assert.equal((await rig.store.readRun(id))?.status, 'succeeded')

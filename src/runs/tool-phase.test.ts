@@ -189,7 +189,7 @@ describe('the calls of one step', () => {
       const [question] = await rig.store.interactionsOf(id)
       await reached(async () => foldRun(await rig.events(id)).calls.get('slow')?.started === true)
 
-      await rig.service.confirm('ada', question?.id ?? '', undefined)
+      await rig.confirm('ada', question?.id ?? '', undefined)
       await reached(async () => foldRun(await rig.events(id)).calls.get('send')?.done !== undefined)
       assert.equal(foldRun(await rig.events(id)).calls.get('slow')?.done, undefined)
       finish()

@@ -34,7 +34,8 @@ async function serve(context: TestContext, parts: Pick<Rig, 'store' | 'bus' | 'c
     isUndecided: async () => false,
     keepAliveIntervals: { pingMs: 3 * heartbeatMs, fcmpHeartbeatMs: heartbeatMs, sessionHeartbeatMs: 2 * heartbeatMs },
   })
-  const services = { store: parts.store, streams } as unknown as Services
+  const jobs = { interactions: ({ id }: { id: string }) => parts.store.interactionsOf(id) }
+  const services = { journal: parts.store, jobs, streams } as unknown as Services
   const server: Server = Fastify({
     forceCloseConnections: true,
   }).withTypeProvider<ZodTypeProvider>()
@@ -194,7 +195,7 @@ test('a stream stays open while a person is awaited, and goes on after the decis
   await late.waitFor(({ event }) => event === 'snapshot')
 
   const [row] = await rig.store.interactionsOf(run.id)
-  await rig.service.confirm('ada', row?.id ?? '', undefined)
+  await rig.confirm('ada', row?.id ?? '', undefined)
   await stream.ended()
   await late.ended()
 

@@ -82,7 +82,7 @@ async function play(file: string, clock: ManualClock, setClock: () => void): Pro
     rig = await openRig(options)
     rig.scheduler.start()
     const [question] = await rig.store.interactionsOf(run.id)
-    await rig.service.confirm('ada', question!.id, undefined)
+    await rig.confirm('ada', question!.id, undefined)
     stepOn()
     await rig.until(run.id, (row) => row.endedAt !== null)
     const { run: second } = await rig.start({ conversationId: 'c', input: 'And now?' })

@@ -9,17 +9,20 @@ import type { AgentDefinition } from '../../src/agents/agent-definition.ts'
 import { kindOf } from '../../src/app/run-kinds.ts'
 import { createProcessBus, type LiveBus } from '../../src/bus/live-bus.ts'
 import type { Engine, StepRequest } from '../../src/engines/engine.ts'
-import type { RunEvent } from '../../src/journal/event.ts'
+import type { JsonValue, RunEvent } from '../../src/journal/event.ts'
+import { asUser } from '../../src/kit/caller.ts'
 import { systemClock } from '../../src/kit/clock.ts'
 import type { Ids } from '../../src/kit/ids.ts'
 import type { ModelPart } from '../../src/models/model.ts'
 import { modelConfigsOf } from '../../src/models/model-configs.ts'
 import type { RunParts } from '../../src/runs/run-parts.ts'
 import type { Started } from '../../src/runs/run-acceptance.ts'
+import { ConfirmationService } from '../../src/runs/confirmation-service.ts'
 import { RunService } from '../../src/runs/run-service.ts'
 import { Scheduler } from '../../src/runs/scheduler.ts'
 import type { StartRequest } from '../../src/runs/start-request.ts'
 import { openSqliteStore } from '../../src/stores/sqlite/sqlite-store.ts'
+import type { InteractionRow } from '../../src/stores/interaction-store.ts'
 import type { Store } from '../../src/stores/store.ts'
 import type { Tool, ToolRegistry } from '../../src/tools/tool.ts'
 import { type ManualClock, manualClock } from './manual-clock.ts'
@@ -31,6 +34,9 @@ export type Rig = {
   parts: RunParts
   scheduler: Scheduler
   service: RunService
+  /** Decisions of a user on a confirmation. */
+  confirm(owner: string, id: string, changes: Record<string, JsonValue> | undefined): Promise<InteractionRow>
+  reject(owner: string, id: string, reason: string | undefined): Promise<InteractionRow>
   /** Messages of warnings and errors so far. */
   complaints: string[]
   start(request?: Partial<StartRequest>): Promise<Started>
@@ -96,6 +102,7 @@ export async function openRig(options: RigOptions = {}): Promise<Rig> {
   }
   const scheduler = new Scheduler(parts, options.node ?? 'node-1')
   const service = new RunService(parts, scheduler)
+  const confirmations = new ConfirmationService(parts, scheduler)
   let closed = false
   return {
     store,
@@ -104,6 +111,8 @@ export async function openRig(options: RigOptions = {}): Promise<Rig> {
     parts,
     scheduler,
     service,
+    confirm: (owner, id, changes) => confirmations.confirm(asUser(owner), id, changes),
+    reject: (owner, id, reason) => confirmations.reject(asUser(owner), id, reason),
     complaints,
     start: (request = {}) =>
       service.start({

@@ -8,7 +8,7 @@ import { judge } from '../jobs-v1/fcmp-reading.ts'
 import { errorBody, idParam, ownRun, type Server, type Services, userIdQuery } from '../routes.ts'
 
 export function invariantsRoute(server: Server, services: Services): void {
-  const { store } = services
+  const { journal } = services
   server.get(
     '/v1/agent/runs/:runId/invariants',
     {
@@ -23,7 +23,7 @@ export function invariantsRoute(server: Server, services: Services): void {
     },
     async (request) => {
       const run = await ownRun(request, services, request.params.runId)
-      return { runId: run.id, ...toInvariants(await judge(store, run.id, fcmpDialect())) }
+      return { runId: run.id, ...toInvariants(await judge(journal, run.id, fcmpDialect())) }
     },
   )
 }

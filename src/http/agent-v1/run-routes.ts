@@ -15,7 +15,7 @@ import { dialectNamed } from '../formats.ts'
 import { neverAPage } from '../never-a-page.ts'
 import { linkNext } from '../next-link.ts'
 import { PageWindow } from '../page-window.ts'
-import { type Caller, owns } from '../../kit/caller.ts'
+import type { Caller } from '../../kit/caller.ts'
 import {
   callerOf,
   errorBody,
@@ -73,7 +73,7 @@ const timelineView = z
   .meta({ id: 'Timeline' })
 
 export function runRoutes(server: Server, services: Services): void {
-  const { store, runs } = services
+  const { journal, runs } = services
 
   server.get(
     '/v1/agent/runs',
@@ -97,7 +97,7 @@ export function runRoutes(server: Server, services: Services): void {
       const { status, limit, before } = request.query
       const conversationId = await services.conversations.idFilter(userId, request.query.conversationId)
       if (conversationId === null) return []
-      const { rows, more } = await store.listRuns({
+      const { rows, more } = await runs.list({
         owner: userId,
         limit,
         ...(conversationId === undefined ? {} : { conversationId }),
@@ -170,7 +170,7 @@ export function runRoutes(server: Server, services: Services): void {
       const dialect = dialectNamed(request.query.format)
       const cursor = requestedCursor(addressSpelling, request.headers['last-event-id'], request.query.after)
       const run = await ownRun(request, services, request.params.runId)
-      if (await checkCursor(cursor, run, dialect, store)) return reply.code(204).send(null)
+      if (await checkCursor(cursor, run, dialect, journal)) return reply.code(204).send(null)
       return await streamRun(services, request, reply, { run, dialect, cursor })
     },
   )
@@ -188,15 +188,15 @@ export function runRoutes(server: Server, services: Services): void {
     },
     async (request, reply) => {
       const run = await ownRun(request, services, request.params.runId)
-      const blob = await store.readBlob(request.params.outputId)
-      if (blob === undefined || blob.runId !== run.id) {
+      const output = await runs.outputOf(run, request.params.outputId)
+      if (output === undefined) {
         throw new AppError('run_output_not_found', `The run has no output ${JSON.stringify(request.params.outputId)}.`)
       }
       return reply
         .header('content-type', 'text/plain; charset=utf-8')
         .header('content-security-policy', neverAPage)
         .serializer((body: string) => body)
-        .send(blob.body)
+        .send(output)
     },
   )
 
@@ -222,8 +222,8 @@ export function runRoutes(server: Server, services: Services): void {
   )
 
   async function timelineRun(caller: Caller, runId: string): Promise<RunRow> {
-    const run = await store.readRun(runId)
-    if (run === undefined || !owns(caller, run)) {
+    const run = await runs.find(caller, runId)
+    if (run === undefined) {
       throw new AppError(
         'run_timeline_not_found',
         `There is no timeline for run ${JSON.stringify(runId)}: it does not exist, or is no longer kept.`,
@@ -237,7 +237,7 @@ export function runRoutes(server: Server, services: Services): void {
     const fold = openTimeline(run.id)
     const shown = new PageWindow<TimelineEntry>({ after, limit })
     let skipped = 0
-    for await (const page of eventPages(store, run.id)) {
+    for await (const page of eventPages(journal, run.id)) {
       const entries: TimelineEntry[] = []
       for (const event of page.events) {
         const told = undecided ? withoutIdentity(event) : event

@@ -8,7 +8,6 @@ import { armsBeginning, armSpelling } from '../../dialects/chunks/two-arms.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { fingerprint } from '../../runs/run-acceptance.ts'
 import type { ComparisonRow } from '../../stores/comparison-store.ts'
-import { actsAs } from '../../kit/caller.ts'
 import { requestedCursor } from '../cursor.ts'
 import { callerOf, type Server, type Services } from '../routes.ts'
 import { cancelsOnDisconnect } from '../disconnect.ts'
@@ -184,7 +183,7 @@ export function comparisonRoutes(server: Server, services: Services): void {
         )
       }
       const { row, changed } = await comparisons.vote(
-        await ownerFor(request, comparison_id),
+        callerOf(request, services),
         comparison_id,
         preference,
         revise === true,
@@ -246,13 +245,8 @@ export function comparisonRoutes(server: Server, services: Services): void {
     },
   )
 
-  /** The user to act as on this comparison. */
-  async function ownerFor(request: FastifyRequest, id: string): Promise<string> {
-    return actsAs(callerOf(request, services), await services.store.readComparison(id))
-  }
-
   async function ownComparison(request: FastifyRequest, id: string): Promise<ComparisonRow> {
-    return await comparisons.get(await ownerFor(request, id), id)
+    return await comparisons.get(callerOf(request, services), id)
   }
 
   /** A POST that says where it stopped never starts anything. */

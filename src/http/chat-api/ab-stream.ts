@@ -27,10 +27,10 @@ export async function attachArms(
   reply: FastifyReply,
   { row, dialect, cursor, cancels = false }: Attachment,
 ): Promise<FastifyReply> {
-  const { comparisons, store, streams } = services
+  const { comparisons, journal, streams } = services
   const { runA, runB } = await comparisons.arms(row)
-  const hasAllOfA = await checkCursor(cursor.a, runA, dialect, store)
-  const hasAllOfB = await checkCursor(cursor.b, runB, dialect, store)
+  const hasAllOfA = await checkCursor(cursor.a, runA, dialect, journal)
+  const hasAllOfB = await checkCursor(cursor.b, runB, dialect, journal)
   if (hasAllOfA && hasAllOfB) return reply.code(204).send(null)
   const fold = new TwoArms({ dialect, runs: { a: runA.id, b: runB.id }, comparisonId: row.id, cursor })
   const source = new TwoArmSource(fold, { a: streams.follow(runA.id), b: streams.follow(runB.id) })

@@ -54,7 +54,7 @@ const waitingView = z.object({
 })
 
 export function answerRoutes(server: Server, services: Services): void {
-  const { runs, streams, store, clock } = services
+  const { runs, streams, journal, clock } = services
 
   server.post(
     '/api/get_chat_response_stream',
@@ -125,15 +125,15 @@ export function answerRoutes(server: Server, services: Services): void {
       if (gone.signal.aborted && cancelsOnDisconnect(services, start, outcome === 'accepted'))
         await runs.clientLeft(run.id, owner)
       for (const [name, value] of Object.entries(idHeaders(run))) reply.header(name, value)
-      return await sendWhole(reply, owner, settled)
+      return await sendWhole(reply, settled)
     },
   )
 
-  async function sendWhole(reply: FastifyReply, owner: string, run: RunRow): Promise<FastifyReply> {
+  async function sendWhole(reply: FastifyReply, run: RunRow): Promise<FastifyReply> {
     const ids = { conversation_id: shownConversationIdOrNull(run.conversationId), trace_id: run.id }
     switch (run.status) {
       case 'succeeded': {
-        const { message_id } = (await readTrace(store, run.id)).trace
+        const { message_id } = (await readTrace(journal, run.id)).trace
         const rows = await services.conversations.messagesOfRun(run, messagesMax)
         return reply.send({
           response: textOf(rows),
@@ -150,15 +150,7 @@ export function answerRoutes(server: Server, services: Services): void {
       case 'canceled':
         return reply.code(cancelledStatus).send({ error: 'The answer was cancelled.', code: 'cancelled', ...ids })
       case 'waiting_user': {
-        const open = (
-          await store.listInteractions({
-            owner,
-            runId: run.id,
-            status: ['pending'],
-            kind: 'confirmation',
-            limit: 100,
-          })
-        ).rows
+        const open = await services.confirmations.openOf(run)
         const confirmations = open.map((row) => ({
           confirmation_id: row.id,
           tool_name: row.toolName,

@@ -4,7 +4,7 @@ import { z } from 'zod'
 import type { Server, Services } from '../routes.ts'
 
 export function configRoutes(server: Server, services: Services): void {
-  const { configs, store, settings } = services
+  const { configs, health, settings } = services
 
   server.get(
     '/api/get_configs',
@@ -38,7 +38,7 @@ export function configRoutes(server: Server, services: Services): void {
       },
     },
     async () => {
-      await store.check()
+      await health.check()
       return { status: 'OK' as const }
     },
   )

@@ -59,7 +59,7 @@ const pageField = optionalIdField.describe('The id of the last conversation of t
 const listView = z.object({ conversations: z.array(conversationView) })
 
 export function chatConversationRoutes(server: Server, services: Services): void {
-  const { store, conversations } = services
+  const { journal, conversations } = services
 
   server.post(
     '/api/load_conversation',
@@ -208,7 +208,7 @@ export function chatConversationRoutes(server: Server, services: Services): void
     const traces = new Map<string, z.infer<typeof messageTrace>>()
     let chars = 0
     for (const [runId, messageId] of [...lastOfRun].slice(-tracesMax).toReversed()) {
-      const page = await readTrace(store, runId, {
+      const page = await readTrace(journal, runId, {
         undecided: undecided.has(runId),
         charsMax: tracesCharsMax,
         shows: (event) => event.type !== 'text',

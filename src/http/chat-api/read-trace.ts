@@ -3,8 +3,7 @@
 
 import { addToTrace, openTrace, type Trace, type TraceEvent } from '../../dialects/chunks/trace.ts'
 import { withoutIdentity } from '../../dialects/undecided-arm.ts'
-import type { Store } from '../../stores/store.ts'
-import { eventPages } from '../../journal/event-pages.ts'
+import { type EventReader, eventPages } from '../../journal/event-pages.ts'
 import { PageWindow } from '../page-window.ts'
 
 /** As many as entries of a timeline. */
@@ -25,7 +24,7 @@ export type TracePage = { trace: Trace; more: boolean; last: number; chars: numb
 
 /** Rows that can no longer be read are left out and never break the trace. */
 export async function readTrace(
-  store: Pick<Store, 'readEvents'>,
+  journal: EventReader,
   runId: string,
   { undecided = false, after = 0, charsMax, shows = () => true }: TraceReading = {},
 ): Promise<TracePage> {
@@ -35,7 +34,7 @@ export async function readTrace(
     limit: traceEventsMax,
     ...(charsMax === undefined ? {} : { charsMax }),
   })
-  for await (const page of eventPages(store, runId)) {
+  for await (const page of eventPages(journal, runId)) {
     for (const event of page.events) {
       const told = undecided ? withoutIdentity(event) : event
       if (told !== null) addToTrace(fold, told)

@@ -8,7 +8,7 @@ import type { Trace } from '../../dialects/chunks/trace.ts'
 import { isoTime } from '../../kit/clock.ts'
 import { shownConversationIdOrNull } from '../../kit/conversation-id.ts'
 import type { RunRow } from '../../stores/run-store.ts'
-import { owns } from '../../kit/caller.ts'
+import { asUser } from '../../kit/caller.ts'
 import { linkNext } from '../next-link.ts'
 import { callerOf, idParam, type Server, type Services } from '../routes.ts'
 import { clientFields, clientOf, clientQuery, optionalIdField, sentenceBody } from './client.ts'
@@ -54,7 +54,7 @@ const traceQuery = clientQuery.extend({
 const cancelReasonDefault = 'cancelled by the client'
 
 export function traceRoutes(server: Server, services: Services): void {
-  const { store, runs, conversations } = services
+  const { journal, runs, conversations } = services
   const response = { 200: traceView, 400: sentenceBody, 404: sentenceBody }
 
   server.get(
@@ -69,9 +69,8 @@ export function traceRoutes(server: Server, services: Services): void {
       },
     },
     async (request, reply) => {
-      const caller = callerOf(request, services)
-      const run = await store.readRun(request.params.trace_id)
-      if (run === undefined || !owns(caller, run)) throw traceNotFound(request.params.trace_id)
+      const run = await runs.find(callerOf(request, services), request.params.trace_id)
+      if (run === undefined) throw traceNotFound(request.params.trace_id)
       return await viewOf(request, reply, run)
     },
   )
@@ -91,8 +90,8 @@ export function traceRoutes(server: Server, services: Services): void {
       async (request, reply) => {
         const { message_id } = request.params
         const message = await conversations.message(callerOf(request, services), message_id)
-        const run = message.runId === null ? undefined : await store.readRun(message.runId)
-        if (run === undefined || run.owner !== message.owner) throw traceNotFound(message_id)
+        const run = message.runId === null ? undefined : await runs.find(asUser(message.owner), message.runId)
+        if (run === undefined) throw traceNotFound(message_id)
         return await viewOf(request, reply, run)
       },
     )
@@ -147,8 +146,8 @@ export function traceRoutes(server: Server, services: Services): void {
     traceId: string | undefined,
   ): Promise<RunRow[]> {
     if (traceId !== undefined) {
-      const run = await store.readRun(traceId)
-      if (run === undefined || !owns(callerOf(request, services), run)) throw traceNotFound(traceId)
+      const run = await runs.find(callerOf(request, services), traceId)
+      if (run === undefined) throw traceNotFound(traceId)
       const conversationId = await conversations.idFilter(run.owner, conversationName)
       if (conversationId !== undefined && run.conversationId !== conversationId) throw traceNotFound(traceId)
       return [run]
@@ -165,7 +164,7 @@ export function traceRoutes(server: Server, services: Services): void {
   ): Promise<z.infer<typeof traceView>> {
     const undecided = await services.comparisons.isUndecided(run.id)
     const { after } = request.query
-    const { trace, more, last } = await readTrace(store, run.id, { undecided, after })
+    const { trace, more, last } = await readTrace(journal, run.id, { undecided, after })
     if (more) linkNext(request, reply, { after: last })
     return { success: true, trace: withRow(trace, run, undecided) }
   }

@@ -2,12 +2,11 @@
 // (CHAT-050). A decision is answered as soon as it is stored; the tool runs
 // afterwards, and the row is filled in then.
 
-import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { AppError, toAppError } from '../../errors/app-error.ts'
 import type { JsonValue } from '../../journal/event.ts'
 import type { InteractionRow, InteractionStatus } from '../../stores/interaction-store.ts'
-import { actsAs } from '../../kit/caller.ts'
+import type { Caller } from '../../kit/caller.ts'
 import { linkNext } from '../next-link.ts'
 import { callerOf, errorBody, idParam, optionalFilter, type Server, type Services, userIdQuery } from '../routes.ts'
 import { type ConfirmationStatus, confirmationStatus, confirmationView, toConfirmation } from '../views.ts'
@@ -49,7 +48,7 @@ const batchView = z.object({
 })
 
 export function confirmationRoutes(server: Server, services: Services): void {
-  const { store, runs } = services
+  const { confirmations } = services
 
   server.get(
     '/v1/tool-confirmations',
@@ -74,10 +73,7 @@ export function confirmationRoutes(server: Server, services: Services): void {
       const owner = callerOf(request, services).userId
       const conversationId = await services.conversations.idFilter(owner, request.query.conversationId)
       if (conversationId === null) return []
-      if (before !== undefined) await runs.confirmation(owner, before)
-      const { rows, more } = await store.listInteractions({
-        owner,
-        kind: 'confirmation',
+      const { rows, more } = await confirmations.list(owner, {
         limit,
         ...(status === undefined ? {} : storedAs[status]),
         ...(conversationId === undefined ? {} : { conversationId }),
@@ -101,8 +97,7 @@ export function confirmationRoutes(server: Server, services: Services): void {
       },
     },
     async (request) => {
-      const { id } = request.params
-      return toConfirmation(await runs.confirmation(await ownerFor(request, id), id))
+      return toConfirmation(await confirmations.get(callerOf(request, services), request.params.id))
     },
   )
 
@@ -124,10 +119,10 @@ export function confirmationRoutes(server: Server, services: Services): void {
       },
     },
     async (request) => {
-      const owner = await ownerFor(request, request.params.id)
+      const caller = callerOf(request, services)
       return toConfirmation(
-        await decided(owner, request.params.id, () =>
-          runs.confirm(owner, request.params.id, changesOf(request.body?.payload)),
+        await decided(caller, request.params.id, () =>
+          confirmations.confirm(caller, request.params.id, changesOf(request.body?.payload)),
         ),
       )
     },
@@ -150,10 +145,10 @@ export function confirmationRoutes(server: Server, services: Services): void {
       },
     },
     async (request) => {
-      const owner = await ownerFor(request, request.params.id)
+      const caller = callerOf(request, services)
       const reason = request.body?.reason ?? undefined
       return toConfirmation(
-        await decided(owner, request.params.id, () => runs.reject(owner, request.params.id, reason)),
+        await decided(caller, request.params.id, () => confirmations.reject(caller, request.params.id, reason)),
       )
     },
   )
@@ -170,8 +165,9 @@ export function confirmationRoutes(server: Server, services: Services): void {
       },
     },
     async (request) => {
+      const caller = callerOf(request, services)
       return await batch(request.body.items, async (item) =>
-        runs.confirm(await ownerFor(request, item.id), item.id, changesOf(item.payload)),
+        confirmations.confirm(caller, item.id, changesOf(item.payload)),
       )
     },
   )
@@ -193,24 +189,20 @@ export function confirmationRoutes(server: Server, services: Services): void {
     },
     async (request) => {
       const { items, templateReason } = request.body
+      const caller = callerOf(request, services)
       return await batch(items, async (item) =>
-        runs.reject(await ownerFor(request, item.id), item.id, item.reason ?? templateReason ?? undefined),
+        confirmations.reject(caller, item.id, item.reason ?? templateReason ?? undefined),
       )
     },
   )
 
-  /** The user to act as on this confirmation. */
-  async function ownerFor(request: FastifyRequest, id: string): Promise<string> {
-    return actsAs(callerOf(request, services), await store.readInteraction(id))
-  }
-
   /** A decision that came too late is answered with the row as it is now. */
-  async function decided(owner: string, id: string, decide: () => Promise<InteractionRow>): Promise<InteractionRow> {
+  async function decided(caller: Caller, id: string, decide: () => Promise<InteractionRow>): Promise<InteractionRow> {
     try {
       return await decide()
     } catch (error) {
       if (!(error instanceof AppError) || error.kind !== 'conflict') throw error
-      const current = toConfirmation(await runs.confirmation(owner, id))
+      const current = toConfirmation(await confirmations.get(caller, id))
       throw new AppError(error.code, error.message, { details: { ...error.details, confirmation: current } })
     }
   }

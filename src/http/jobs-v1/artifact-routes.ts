@@ -3,9 +3,9 @@
 import { z } from 'zod'
 import { AppError } from '../../errors/app-error.ts'
 import { artifactsOf } from '../../jobs/job-artifacts.ts'
+import { artifactsFolder } from '../../jobs/job-files.ts'
 import { readRunState } from '../../journal/event-pages.ts'
 import { writeZip } from '../../kit/zip-writer.ts'
-import { artifactBlob } from '../../jobs/job-files.ts'
 import { isTerminal } from '../../journal/event.ts'
 import type { RunRow } from '../../stores/run-store.ts'
 import { neverAPage } from '../never-a-page.ts'
@@ -14,17 +14,14 @@ import type { RunOf } from './event-routes.ts'
 import { artifactView, errorView, resultView, toResult } from './job-views.ts'
 
 const params = z.object({ request_id: idParam })
-const folder = 'artifacts/'
 
-export function artifactRoutes(server: Server, { store }: Services, prefix: string, runOf: RunOf): void {
+export function artifactRoutes(server: Server, { journal, jobs }: Services, prefix: string, runOf: RunOf): void {
   const resultOf = async (run: RunRow) => {
     if (!isTerminal(run.status))
       throw new AppError('job_result_not_found', `The job has no result yet: it is ${run.status}.`)
-    return toResult(run, await readRunState(store, run.id))
+    return toResult(run, await readRunState(journal, run.id))
   }
   // Text and archives go out as they are: only errors have a schema on those routes.
-  const textOf = async (run: RunRow, path: string) =>
-    (await store.readBlob(artifactBlob(run.id, path.slice(folder.length))))?.body
 
   server.get(
     `${prefix}/:request_id/result`,
@@ -56,7 +53,7 @@ export function artifactRoutes(server: Server, { store }: Services, prefix: stri
     },
     async (request) => {
       const run = await runOf(request)
-      return { request_id: run.id, artifacts: artifactsOf(await readRunState(store, run.id)) }
+      return { request_id: run.id, artifacts: artifactsOf(await readRunState(journal, run.id)) }
     },
   )
 
@@ -74,11 +71,11 @@ export function artifactRoutes(server: Server, { store }: Services, prefix: stri
     async (request, reply) => {
       const run = await runOf(request)
       const given = request.params['*']
-      const path = given.startsWith(folder) ? given : folder + given
+      const path = given.startsWith(artifactsFolder) ? given : artifactsFolder + given
       if (/[\\\0]/.test(path) || path.split('/').some((part) => part === '' || part === '.' || part === '..')) {
         throw new AppError('artifact_path_invalid', 'An artifact has a plain path under artifacts/.')
       }
-      const text = await textOf(run, path)
+      const text = await jobs.artifact(run, path)
       if (text === undefined) throw new AppError('artifact_not_found', `The job has no ${path}.`)
       // Text of a model: never shown as a page of ours.
       return await reply
@@ -104,7 +101,8 @@ export function artifactRoutes(server: Server, { store }: Services, prefix: stri
       const run = await runOf(request)
       const result = await resultOf(run)
       const files = [{ path: 'result.json', body: Buffer.from(`${JSON.stringify(result, null, 2)}\n`) }]
-      for (const path of result.artifacts) files.push({ path, body: Buffer.from((await textOf(run, path)) ?? '') })
+      for (const path of result.artifacts)
+        files.push({ path, body: Buffer.from((await jobs.artifact(run, path)) ?? '') })
       return await reply
         .header('content-disposition', `attachment; filename="${run.id}.zip"`)
         .header('content-security-policy', neverAPage)

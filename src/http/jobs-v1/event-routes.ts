@@ -42,7 +42,7 @@ const seqQuery = z.coerce.number().int().min(0).optional()
 const byteQuery = z.coerce.number().int().min(0).max(Number.MAX_SAFE_INTEGER).default(0)
 
 export function eventRoutes(server: Server, services: Services, prefix: string, runOf: RunOf): void {
-  const { store } = services
+  const { journal, jobs } = services
   const tags = ['Jobs']
 
   /** Says in the log what the schema kept from going out: it is a fault of ours, or a row that is not from us. */
@@ -78,7 +78,7 @@ export function eventRoutes(server: Server, services: Services, prefix: string, 
       // An EventSource reconnects by itself, and stops when it gets 204.
       const reconnects = seq > 0 && seq === requestedCursor(fcmpSpelling, lastEventId)
       const dialect = dialectFor(request)
-      const { cursor, complete } = await locate(store, run, dialect, seq)
+      const { cursor, complete } = await locate(journal, run, dialect, seq)
       if (complete && reconnects) return reply.code(204).send(null)
       return await streamRun(services, request, reply, { run, dialect, cursor, opening: await snapshotOf(run, seq) })
     },
@@ -106,7 +106,7 @@ export function eventRoutes(server: Server, services: Services, prefix: string, 
       const run = await runOf(request)
       const { from_seq: fromSeq, to_seq: toSeq, from_ts, to_ts } = request.query
       const bounds = { fromSeq, toSeq, fromMs: instantOf('from_ts', from_ts), toMs: instantOf('to_ts', to_ts) }
-      const { events, more, diagnostics } = await readHistory(store, run.id, dialectFor(request), bounds)
+      const { events, more, diagnostics } = await readHistory(journal, run.id, dialectFor(request), bounds)
       if (more) linkNext(request, reply, { from_seq: Number(events.at(-1)?.seq) + 1 })
       return {
         request_id: run.id,
@@ -131,7 +131,7 @@ export function eventRoutes(server: Server, services: Services, prefix: string, 
     },
     async (request) => {
       const run = await runOf(request)
-      return { request_id: run.id, ...toInvariants(await judge(store, run.id, dialectFor(request))) }
+      return { request_id: run.id, ...toInvariants(await judge(journal, run.id, dialectFor(request))) }
     },
   )
 
@@ -211,14 +211,14 @@ export function eventRoutes(server: Server, services: Services, prefix: string, 
 
   /** The same words as the status of the job: the lowest question that nobody has answered, and queued where all are. */
   async function snapshotOf(run: RunRow, cursor: number): Promise<string> {
-    const rows = run.status === 'waiting_user' ? await store.interactionsOf(run.id) : []
+    const rows = run.status === 'waiting_user' ? await jobs.interactions(run) : []
     const open = rows.filter(({ status }) => status === 'pending').map(({ number }) => number)
     return snapshotFrame(jobStatus(run, rows), cursor, open.length === 0 ? undefined : Math.min(...open))
   }
 
   async function readLog(run: RunRow, from: number, to: number): Promise<RunLogFold> {
     const log = new RunLogFold(from, to)
-    for await (const page of eventPages(store, run.id)) for (const event of page.events) log.add(event)
+    for await (const page of eventPages(journal, run.id)) for (const event of page.events) log.add(event)
     return log
   }
 }

@@ -2,6 +2,7 @@
 // removes those that have ended.
 
 import { z } from 'zod'
+import { asUser } from '../../kit/caller.ts'
 import { AppError } from '../../errors/app-error.ts'
 import type { JobFamily } from '../../jobs/job-service.ts'
 import { type RunStatus, runStatuses } from '../../journal/event.ts'
@@ -12,7 +13,7 @@ import { errorView, jobSummary, toSummary } from './job-views.ts'
 const pageMax = 100
 
 export function jobListRoute(server: Server, services: Services, family: JobFamily): void {
-  const { jobs, store } = services
+  const { jobs } = services
   server.get(
     `/v1/${family}`,
     {
@@ -46,7 +47,7 @@ export function jobListRoute(server: Server, services: Services, family: JobFami
       })
       const shown = []
       for (const run of rows) {
-        const questions = run.status === 'waiting_user' ? await store.interactionsOf(run.id) : []
+        const questions = run.status === 'waiting_user' ? await jobs.interactions(run) : []
         shown.push(toSummary(run, questions))
       }
       const next = more ? (rows.at(-1)?.id ?? null) : null
@@ -56,8 +57,7 @@ export function jobListRoute(server: Server, services: Services, family: JobFami
   )
 
   async function refuseUnknownPage(owner: string, before: string): Promise<void> {
-    const run = await store.readRun(before)
-    if (run?.owner === owner && run.family === family) return
+    if ((await jobs.find(asUser(owner), family, before)) !== undefined) return
     throw new AppError(
       'unknown_cursor',
       'before: there is no such job of yours; send next_before of the page before, or start without it.',

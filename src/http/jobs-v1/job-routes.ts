@@ -6,7 +6,6 @@ import { z } from 'zod'
 import { AppError } from '../../errors/app-error.ts'
 import type { JobFamily } from '../../jobs/job-service.ts'
 import type { RunRow } from '../../stores/run-store.ts'
-import { actsAs } from '../../kit/caller.ts'
 import { callerOf, idParam, type Server, type Services, userIdQuery } from '../routes.ts'
 import { readFiles, UploadBudget, uploadBodyBytes, withUploads } from '../uploads.ts'
 import { artifactRoutes } from './artifact-routes.ts'
@@ -36,8 +35,7 @@ export async function jobRoutes(server: Server, services: Services): Promise<voi
     const prefix = `/v1/${family}`
     const runOf = async (request: FastifyRequest): Promise<RunRow> => {
       const id = (request.params as { request_id: string }).request_id
-      const owner = actsAs(callerOf(request, services), await services.store.readRun(id))
-      return await services.jobs.get(owner, family, id)
+      return await services.jobs.get(callerOf(request, services), family, id)
     }
     createRoute(server, services, family)
     jobListRoute(server, services, family)
@@ -144,7 +142,7 @@ async function uploadRoute(
 }
 
 function statusRoutes(server: Server, services: Services, prefix: string, runOf: RunOf): void {
-  const { store, jobs, runs } = services
+  const { journal, jobs, runs } = services
 
   server.get(
     `${prefix}/:request_id`,
@@ -159,7 +157,7 @@ function statusRoutes(server: Server, services: Services, prefix: string, runOf:
     },
     async (request) => {
       const run = await runOf(request)
-      return toStatus(run, await store.interactionsOf(run.id), await jobs.specOf(run), await endedState(store, run))
+      return toStatus(run, await jobs.interactions(run), await runs.specOf(run), await endedState(journal, run))
     },
   )
 
@@ -194,7 +192,7 @@ function statusRoutes(server: Server, services: Services, prefix: string, runOf:
 }
 
 function interactionRoutes(server: Server, services: Services, prefix: string, runOf: RunOf): void {
-  const { store, jobs, tools } = services
+  const { jobs, tools } = services
 
   server.get(
     `${prefix}/:request_id/interaction/pending`,
@@ -215,7 +213,7 @@ function interactionRoutes(server: Server, services: Services, prefix: string, r
       const run = await runOf(request)
       await jobs.refuseUnlessInteractive(run)
       const pending = await jobs.pending(run)
-      const status = jobStatus(run, await store.interactionsOf(run.id))
+      const status = jobStatus(run, await jobs.interactions(run))
       return { request_id: run.id, status, pending: pending === undefined ? null : toPending(pending, tools) }
     },
   )
@@ -241,7 +239,7 @@ function interactionRoutes(server: Server, services: Services, prefix: string, r
       const run = await runOf(request)
       const { interaction_id: interactionId, response, idempotency_key: key } = request.body
       const { replayed } = await jobs.reply(run, run.owner, { interactionId, response, key: key ?? undefined })
-      const [now, rows] = [await runOf(request), await store.interactionsOf(run.id)]
+      const [now, rows] = [await runOf(request), await jobs.interactions(run)]
       // What this reply did, not what the run made of it since; a repeated one is told how the run stands.
       const open = rows.some(
         (row) =>

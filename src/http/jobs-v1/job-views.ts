@@ -7,10 +7,9 @@ import type { RunState } from '../../journal/run-state.ts'
 import { isoTime } from '../../kit/clock.ts'
 import { artifactsOf } from '../../jobs/job-artifacts.ts'
 import { outputData, repairLevelOf } from '../../jobs/job-output.ts'
-import { readRunState } from '../../journal/event-pages.ts'
+import { type EventReader, readRunState } from '../../journal/event-pages.ts'
 import type { InteractionRow } from '../../stores/interaction-store.ts'
 import type { RunRow } from '../../stores/run-store.ts'
-import type { Store } from '../../stores/store.ts'
 import type { ToolRegistry } from '../../tools/tool.ts'
 import { jsonValue } from '../json-value.ts'
 
@@ -193,6 +192,6 @@ export function toResult(run: RunRow, state: RunState): z.infer<typeof resultVie
   }
 }
 
-export async function endedState(store: Pick<Store, 'readEvents'>, run: RunRow): Promise<RunState | undefined> {
-  return isTerminal(run.status) ? await readRunState(store, run.id) : undefined
+export async function endedState(journal: EventReader, run: RunRow): Promise<RunState | undefined> {
+  return isTerminal(run.status) ? await readRunState(journal, run.id) : undefined
 }

@@ -5,7 +5,7 @@ import { isoTime } from '../../kit/clock.ts'
 import type { Server, Services } from '../routes.ts'
 
 export function operationRoutes(server: Server, services: Services, version: string): void {
-  const { store, tools, models, metrics, clock } = services
+  const { health, tools, models, metrics, clock } = services
 
   server.get(
     '/v1/health',
@@ -25,7 +25,7 @@ export function operationRoutes(server: Server, services: Services, version: str
       },
     },
     async () => {
-      await store.check()
+      await health.check()
       const now = clock.now()
       return { status: 'ok', timestamp: isoTime(now), timestampMs: now, version, model: models.defaultModel }
     },

@@ -21,7 +21,7 @@ const failure = z
 const route = 'POST /api/chat/stream'
 
 export function sessionRoutes(server: Server, services: Services): void {
-  const { runs, store, clock } = services
+  const { runs, health, clock } = services
 
   server.post(
     '/api/chat/stream',
@@ -95,7 +95,7 @@ export function sessionRoutes(server: Server, services: Services): void {
       },
     },
     async () => {
-      await store.check()
+      await health.check()
       const conversations = await services.conversations.count('agt-')
       return { status: 'ok' as const, service: 'polylog', timestamp: clock.now(), conversations }
     },

@@ -8,7 +8,7 @@ import { join, relative, resolve, sep } from 'node:path'
 import { AppError } from '../../errors/app-error.ts'
 import type { Ids } from '../../kit/ids.ts'
 import type { ConversationService } from '../../conversations/conversation-service.ts'
-import type { Store } from '../../stores/store.ts'
+import type { RunService } from '../../runs/run-service.ts'
 import { ownerDirectories, sessionDirectories, type Workspaces } from '../../tools/tool.ts'
 import type { Caller } from '../../kit/caller.ts'
 import type { SessionBody } from './session-body.ts'
@@ -26,7 +26,7 @@ export type Session = {
 }
 
 export type SessionParts = {
-  store: Pick<Store, 'listRuns' | 'readEvents'>
+  runs: Pick<RunService, 'list' | 'specOf'>
   conversations: Pick<ConversationService, 'find'>
   workspaces: Workspaces
   ids: Ids
@@ -59,17 +59,17 @@ type Found = { agentId: string; conversationId: string; workspace: Session['work
 async function findSession(
   agentId: string,
   owner: string,
-  { store, conversations }: SessionParts,
+  { runs, conversations }: SessionParts,
 ): Promise<Found | undefined> {
   if (!/^agt-[\w-]{1,100}$/.test(agentId)) return undefined
   const conversation = await conversations.find(owner, agentId)
   if (conversation === undefined) return undefined
   const found = { agentId, conversationId: conversation.id }
-  const [run] = (await store.listRuns({ owner, conversationId: conversation.id, family: sessionFamily, limit: 1 })).rows
-  const first = run === undefined ? undefined : (await store.readEvents(run.id, 0, 1)).events[0]
+  const [run] = (await runs.list({ owner, conversationId: conversation.id, family: sessionFamily, limit: 1 })).rows
+  const spec = run === undefined ? undefined : await runs.specOf(run)
   // No run is kept any more, or none came over this API: the conversation goes on, and this request says how.
-  if (first?.type !== 'run.accepted') return { ...found, workspace: undefined, files: [] }
-  const { workspace, context } = first.data.spec
+  if (spec === undefined) return { ...found, workspace: undefined, files: [] }
+  const { workspace, context } = spec
   return { ...found, workspace, files: Array.isArray(context?.files) ? (context.files as string[]) : [] }
 }
 

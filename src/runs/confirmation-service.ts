@@ -1,0 +1,94 @@
+// Confirmations of tool calls: listing them, and the decision of the person they belong to.
+// A decision is a row; the owner of the run writes it into the journal.
+
+import { AppError } from '../errors/app-error.ts'
+import type { JsonValue } from '../journal/event.ts'
+import { type Caller, owns } from '../kit/caller.ts'
+import type { Clock } from '../kit/clock.ts'
+import type { InteractionFilter, InteractionRow, InteractionStore } from '../stores/interaction-store.ts'
+import type { RowPage } from '../stores/row-page.ts'
+import type { RunRow } from '../stores/run-store.ts'
+import type { ToolRegistry } from '../tools/tool.ts'
+import type { Scheduler } from './scheduler.ts'
+
+export type ConfirmationParts = { store: InteractionStore; tools: ToolRegistry; clock: Clock }
+
+/** More confirmations than one run has open at once. */
+const openOfRunMax = 100
+
+export class ConfirmationService {
+  private readonly parts: ConfirmationParts
+  private readonly scheduler: Pick<Scheduler, 'poke'>
+
+  constructor(parts: ConfirmationParts, scheduler: Pick<Scheduler, 'poke'>) {
+    this.parts = parts
+    this.scheduler = scheduler
+  }
+
+  /** Newest first. `before`: the id of the last one of the page before; throws if the owner has none of this id. */
+  async list(owner: string, filter: Omit<InteractionFilter, 'owner' | 'kind'>): Promise<RowPage<InteractionRow>> {
+    if (filter.before !== undefined) {
+      const last = await this.parts.store.readInteraction(filter.before)
+      if (last?.owner !== owner || last.kind !== 'confirmation') throw notFound(filter.before)
+    }
+    return await this.parts.store.listInteractions({ ...filter, owner, kind: 'confirmation' })
+  }
+
+  /** Those of a run that wait for a decision. */
+  async openOf({ id, owner }: RunRow): Promise<InteractionRow[]> {
+    return (await this.list(owner, { runId: id, status: ['pending'], limit: openOfRunMax })).rows
+  }
+
+  /** Throws `tool_confirmation_not_found` if it is not the caller's. */
+  async get(caller: Caller, id: string): Promise<InteractionRow> {
+    const row = await this.parts.store.readInteraction(id)
+    if (row === undefined || !owns(caller, row) || row.kind !== 'confirmation') throw notFound(id)
+    return row
+  }
+
+  /** `changes` are merged over the arguments that were shown; the result must still fit the tool. */
+  async confirm(caller: Caller, id: string, changes: Record<string, JsonValue> | undefined): Promise<InteractionRow> {
+    const row = await this.get(caller, id)
+    let response: JsonValue | undefined
+    if (changes !== undefined && Object.keys(changes).length > 0) {
+      response = { ...(row.input as Record<string, JsonValue>), ...changes }
+      const tool = row.toolName === null ? undefined : this.parts.tools.get(row.toolName)
+      const wrong = tool === undefined ? null : this.parts.tools.check(tool, response)
+      if (wrong !== null)
+        throw new AppError(
+          'confirmation_payload_invalid',
+          `The changed arguments do not fit ${row.toolName}: ${wrong}.`,
+        )
+    }
+    return await this.decide(row, { status: 'confirmed', ...(response === undefined ? {} : { response }) })
+  }
+
+  async reject(caller: Caller, id: string, reason: string | undefined): Promise<InteractionRow> {
+    const row = await this.get(caller, id)
+    return await this.decide(row, { status: 'rejected', ...(reason === undefined ? {} : { reason }) })
+  }
+
+  private async decide(
+    { id, owner, runId }: InteractionRow,
+    decision: { status: 'confirmed' | 'rejected'; response?: JsonValue; reason?: string },
+  ): Promise<InteractionRow> {
+    const result = await this.parts.store.decide(id, { ...decision, by: owner, at: this.parts.clock.now() })
+    if (result === undefined) throw notFound(id)
+    if (!result.decided) {
+      const expired = result.row.status === 'pending' || result.row.status === 'expired'
+      throw new AppError(
+        expired ? 'tool_confirmation_expired' : 'tool_confirmation_resolved',
+        expired
+          ? 'This confirmation has expired; ask the agent again.'
+          : `This confirmation was decided before: ${result.row.status}.`,
+        { details: { confirmationId: id, status: expired ? 'expired' : result.row.status } },
+      )
+    }
+    this.scheduler.poke(runId)
+    return result.row
+  }
+}
+
+function notFound(id: string): AppError {
+  return new AppError('tool_confirmation_not_found', `There is no confirmation ${JSON.stringify(id)}.`)
+}
