@@ -100,7 +100,7 @@ describe('a database file that is damaged', () => {
   })
 
   test('is not tried again for ever: a run that it hits stops, and nobody asks for more work', async () => {
-    const seen = { damage: false, claims: 0 }
+    const seen = { damage: false, claims: 0, refused: 0 }
     const broken = Object.assign(new Error('database disk image is malformed'), { errcode: 11 })
     const rig = await openRig({
       answer: async function* () {
@@ -113,20 +113,26 @@ describe('a database file that is damaged', () => {
         append: (write) => (seen.damage ? Promise.reject(toStoreError(broken, file)) : store.append(write)),
         claim: (request) => {
           seen.claims += 1
+          if (seen.damage) seen.refused += 1
           return seen.damage ? Promise.reject(toStoreError(broken, file)) : store.claim(request)
         },
       }),
     })
     rig.scheduler.start()
     await rig.start()
-    while (!seen.damage || seen.claims === 0) await new Promise((resolve) => setImmediate(resolve))
-    await rig.clock.advance(5)
-    const asked = seen.claims
+    try {
+      // The run stops, its end asks for more work, and the damage is the answer.
+      while (seen.refused === 0) {
+        await rig.clock.advance(5)
+        await new Promise((resolve) => setImmediate(resolve))
+      }
 
-    await rig.clock.advance(3_600_000)
+      await rig.clock.advance(3_600_000)
 
-    assert.equal(seen.claims, asked)
-    assert.ok(rig.complaints.length < 5, rig.complaints.join('; '))
-    await rig.close()
+      assert.ok(seen.refused < 5, `asked ${seen.refused} times`)
+      assert.ok(rig.complaints.length < 5, rig.complaints.join('; '))
+    } finally {
+      await rig.close()
+    }
   })
 })
