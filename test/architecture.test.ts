@@ -129,6 +129,15 @@ test('dialects see events and errors only: no store, no clock, no ids, and runs 
   }
 })
 
+test('the ground names no wire that has a name of its own', () => {
+  const named = /\bfcmp\b|\bvercel|\bconversation\.(?:state|started|completed|failed)\b/i
+  const found = [...graph.keys()].filter(
+    (file) => ground.some((folder) => file.startsWith(folder)) && named.test(readFileSync(join(root, file), 'utf8')),
+  )
+
+  assert.deepEqual(found, [])
+})
+
 test('only app names a concrete store or engine', () => {
   for (const [file, imports] of graph) {
     if (file.startsWith('src/app/')) continue

@@ -1,7 +1,7 @@
 // What the rules say about a run → JSON, for every family that can be asked.
 
 import { z } from 'zod'
-import type { Verdict } from '../journal/check-invariants.ts'
+import type { RunVerdict } from '../dialects/fcmp/check-invariants.ts'
 
 export const invariantsView = z
   .object({
@@ -21,7 +21,10 @@ export const invariantsView = z
   })
   .meta({ id: 'Invariants' })
 
-export function toInvariants(found: { verdicts: readonly Verdict[]; skipped: number }): z.infer<typeof invariantsView> {
+export function toInvariants(found: {
+  verdicts: readonly RunVerdict[]
+  skipped: number
+}): z.infer<typeof invariantsView> {
   const rules = found.verdicts.map((verdict) => ({ ...verdict, broken: [...verdict.broken] }))
   return { kept: rules.every(({ kept }) => kept), skipped: found.skipped, rules }
 }

@@ -8,8 +8,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { checkInvariants } from '../../src/dialects/fcmp/check-invariants.ts'
 import { fcmpDialect } from '../../src/dialects/fcmp/fcmp.ts'
-import { checkInvariants, type WireEvent } from '../../src/journal/check-invariants.ts'
+import type { JudgedEvent } from '../../src/journal/check-rules.ts'
 import type { RunEvent } from '../../src/journal/event.ts'
 import type { ModelPart } from '../../src/models/model.ts'
 import { type ManualClock, manualClock } from '../support/manual-clock.ts'
@@ -115,11 +116,11 @@ function shapeOf(events: readonly RunEvent[]): string[] {
 function brokenRules(events: readonly RunEvent[]): string[] {
   const dialect = fcmpDialect()
   let state = dialect.open({ runId: 'r' })
-  const wire: WireEvent[] = []
+  const wire: JudgedEvent[] = []
   for (const event of events) {
     const projection = dialect.step(state, event)
     state = projection.state
-    wire.push(...projection.frames.map((frame) => frame.data as WireEvent))
+    wire.push(...projection.frames.map((frame) => frame.data as JudgedEvent))
   }
   return checkInvariants(events, wire).flatMap(({ id, kept }) => (kept ? [] : [id]))
 }

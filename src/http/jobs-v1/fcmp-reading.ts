@@ -4,10 +4,10 @@
 
 import { beginning, type Cursor, type CursorSpelling } from '../../dialects/cursor.ts'
 import type { Dialect } from '../../dialects/dialect.ts'
+import { checkInvariants, type RunVerdict } from '../../dialects/fcmp/check-invariants.ts'
 import type { FcmpEnvelope } from '../../dialects/fcmp/envelope.ts'
 import type { FcmpState } from '../../dialects/fcmp/fcmp.ts'
 import { AppError } from '../../errors/app-error.ts'
-import { checkInvariants, type Verdict } from '../../journal/check-invariants.ts'
 import type { RunEvent } from '../../journal/event.ts'
 import type { EventReader } from '../../journal/event-pages.ts'
 import type { RunRow } from '../../stores/run-store.ts'
@@ -93,7 +93,7 @@ export async function judge(
   reader: EventReader,
   runId: string,
   dialect: Dialect<FcmpState>,
-): Promise<{ verdicts: Verdict[]; skipped: number }> {
+): Promise<{ verdicts: RunVerdict[]; skipped: number }> {
   const events: RunEvent[] = []
   const envelopes: FcmpEnvelope[] = []
   const { skipped } = await foldStoredFrames(reader, runId, dialect, {

@@ -1,15 +1,15 @@
-// A whole run against every rule of invariants.json: kept or broken, and where.
-// Pure. Rules about edges and calls look at the journal; rules about what a client
-// may rely on look at the envelopes of the wire fcmp, as they really went out.
+// Checks the events of a whole run against rules that are data (invariants.json): kept
+// or broken, and where. Pure. The same code judges a journal and what a wire made of it;
+// a wire brings the checks that name its messages.
 //
-// A run that goes on is judged by what has happened: what must still come is not
-// missing before the run has ended.
+// A run that goes on is judged by what has happened: an event that may still come is
+// not missing before the run has ended.
 
-import type { RunEvent, RunStatus } from './event.ts'
-import invariants from './invariants.json' with { type: 'json' }
+import type { RunEvent } from './event.ts'
 import { type Phase, phaseAfter, refusal } from './transitions.ts'
 
-export type WireEvent = {
+/** An event of the journal, or one that a wire sent. */
+export type JudgedEvent = {
   readonly seq: number
   readonly type: string
   readonly data: Readonly<Record<string, unknown>>
@@ -17,11 +17,11 @@ export type WireEvent = {
 
 export type Offence = { readonly seq: number; readonly message: string }
 
-export type Verdict = {
+export type Verdict<On extends string = string> = {
   readonly id: string
   readonly kind: 'transition' | 'mapping' | 'pairing' | 'ordering'
-  /** Whose `seq` an offence names. */
-  readonly on: 'journal' | 'fcmp'
+  /** Whose `seq` an offence names: the journal's, or that of the wire with this name. */
+  readonly on: On
   readonly rule: string
   /** How often the run came to what the rule is about. */
   readonly seen: number
@@ -30,7 +30,7 @@ export type Verdict = {
 }
 
 type Pattern = { type: string; data?: Record<string, unknown> }
-type Rule = {
+export type Rule = {
   id: string
   on: string
   text: string
@@ -43,34 +43,23 @@ type Rule = {
   key?: string
   check?: string
 }
-type Findings = { seen: number; broken: Offence[] }
+export type Findings = { seen: number; broken: Offence[] }
 type Edge = { id: string; from: string; to: string; trigger: string }
 
-const stateChanged = 'conversation.state.changed'
-
-export function checkInvariants(events: readonly RunEvent[], wire: readonly WireEvent[]): Verdict[] {
-  const ended = events.some(({ type }) => type === 'run.ended')
-  const changes = events.filter(({ type }) => type === 'run.state')
-  const told = wire.filter(({ type }) => type === stateChanged)
-  return [
-    ...edgeVerdicts('transition', 'journal', invariants.transitions, changes),
-    ...edgeVerdicts('mapping', 'fcmp', invariants.mapping, told),
-    ...(invariants.pairing as Rule[]).map((rule) => verdictOf('pairing', rule, events, wire, ended)),
-    ...(invariants.ordering as Rule[]).map((rule) => verdictOf('ordering', rule, events, wire, ended)),
-  ]
-}
+/** The checks that a rule can name instead of a pattern. */
+export type Checks = Readonly<Record<string, (list: readonly JudgedEvent[]) => Findings>>
 
 /**
- * Which edges the run took. An edge that is in no table belongs to no rule either, so it is told by the rules that leave the
- * same state: each of them might have been meant.
+ * Which edges the run took. An edge that is in no table belongs to no rule, so all rules that leave the same state report it:
+ * each of them might have been meant.
  */
-function edgeVerdicts(
+export function edgeVerdicts<On extends string>(
   kind: 'transition' | 'mapping',
-  on: 'journal' | 'fcmp',
+  on: On,
   edges: readonly Edge[],
-  changes: readonly WireEvent[],
-): Verdict[] {
-  const matches = (edge: Edge, { data }: WireEvent) =>
+  changes: readonly JudgedEvent[],
+): Verdict<On>[] {
+  const matches = (edge: Edge, { data }: JudgedEvent) =>
     edge.from === data.from && edge.to === data.to && edge.trigger === data.trigger
   const strays = changes.filter((change) => !edges.some((edge) => matches(edge, change)))
   return edges.map((edge) => {
@@ -86,20 +75,19 @@ function edgeVerdicts(
   })
 }
 
-function verdictOf(
+/** `list` holds the events of the journal or wire that the rule is about. */
+export function ruleVerdict<On extends string>(
   kind: 'pairing' | 'ordering',
+  on: On,
   rule: Rule,
-  events: readonly RunEvent[],
-  wire: readonly WireEvent[],
-  ended: boolean,
-): Verdict {
-  const on = rule.on === 'fcmp' ? 'fcmp' : 'journal'
-  const list: readonly WireEvent[] = on === 'fcmp' ? wire : events
-  const { seen, broken } = findingsOf(rule, list, ended)
+  list: readonly JudgedEvent[],
+  { checks, ended }: { checks: Checks; ended: boolean },
+): Verdict<On> {
+  const { seen, broken } = findingsOf(rule, list, checks, ended)
   return { id: rule.id, kind, on, rule: rule.text, seen, kept: broken.length === 0, broken }
 }
 
-function findingsOf(rule: Rule, list: readonly WireEvent[], ended: boolean): Findings {
+function findingsOf(rule: Rule, list: readonly JudgedEvent[], checks: Checks, ended: boolean): Findings {
   if (rule.check !== undefined) {
     const check = Object.hasOwn(checks, rule.check) ? checks[rule.check] : undefined
     if (check === undefined) throw new Error(`invariants.json names a check that does not exist: ${rule.check}`)
@@ -110,12 +98,12 @@ function findingsOf(rule: Rule, list: readonly WireEvent[], ended: boolean): Fin
 }
 
 /** `when` needs that the next (or the previous) event of certain types `is` a certain one. */
-function neighbours(rule: Rule, list: readonly WireEvent[], ended: boolean): Findings {
+function neighbours(rule: Rule, list: readonly JudgedEvent[], ended: boolean): Findings {
   const findings: Findings = { seen: 0, broken: [] }
   const { when, is } = rule
   if (when === undefined || is === undefined) throw new Error(`invariants.json: ${rule.id} says nothing`)
   const types = rule.next ?? rule.previous ?? []
-  const counts = ({ type }: WireEvent) => types.includes('*') || types.includes(type)
+  const counts = ({ type }: JudgedEvent) => types.includes('*') || types.includes(type)
   for (const [index, event] of list.entries()) {
     if (!fits(when, event)) continue
     findings.seen += 1
@@ -134,7 +122,7 @@ function neighbours(rule: Rule, list: readonly WireEvent[], ended: boolean): Fin
 }
 
 /** What is opened is closed once, under its key, and before the end. */
-function closings(rule: Rule, list: readonly WireEvent[], ended: boolean): Findings {
+function closings(rule: Rule, list: readonly JudgedEvent[], ended: boolean): Findings {
   const findings: Findings = { seen: 0, broken: [] }
   const open = new Map<unknown, number>()
   for (const { seq, type, data } of list) {
@@ -151,17 +139,18 @@ function closings(rule: Rule, list: readonly WireEvent[], ended: boolean): Findi
   return findings
 }
 
-const checks: Readonly<Record<string, (list: readonly WireEvent[]) => Findings>> = {
-  one_terminal_state: (list) => {
-    const terminal = list.filter(({ type, data }) => type === stateChanged && isTerminal(data.to))
-    return offences(terminal.length, terminal.slice(1), () => 'The run had ended before.')
-  },
-  seq_without_hole: (list) =>
-    offences(
-      list.length,
-      list.filter(({ seq }, index) => seq !== (list[index - 1]?.seq ?? 0) + 1),
-      ({ seq }) => `What stands before ${seq} is missing.`,
-    ),
+const seqWithoutHole: Checks[string] = (list) =>
+  offences(
+    list.length,
+    list.filter(({ seq }, index) => seq !== (list[index - 1]?.seq ?? 0) + 1),
+    ({ seq }) => `What stands before ${seq} is missing.`,
+  )
+
+/** Checks that fit any numbered list of events. */
+export const commonChecks: Checks = { seq_without_hole: seqWithoutHole }
+
+export const journalChecks: Checks = {
+  ...commonChecks,
   accepted_first: (list) => {
     const first = list[0]
     const again = list.slice(1).filter(({ type }) => type === 'run.accepted')
@@ -193,25 +182,13 @@ const checks: Readonly<Record<string, (list: readonly WireEvent[]) => Findings>>
     }
     return { seen: taken, broken }
   },
-  states_connect: (list) => {
-    const changes = list.filter(({ type }) => type === stateChanged)
-    return offences(
-      changes.length,
-      changes.filter(({ data }, index) => data.from !== (changes[index - 1]?.data.to ?? invariants.initial)),
-      ({ data }) => `The run was not ${String(data.from)}.`,
-    )
-  },
 }
 
-function offences(seen: number, list: readonly WireEvent[], say: (event: WireEvent) => string): Findings {
+export function offences(seen: number, list: readonly JudgedEvent[], say: (event: JudgedEvent) => string): Findings {
   return { seen, broken: list.map((event) => ({ seq: event.seq, message: say(event) })) }
 }
 
-function isTerminal(status: unknown): boolean {
-  return invariants.terminal.includes(status as RunStatus)
-}
-
-function fits(pattern: Pattern, event: WireEvent): boolean {
+function fits(pattern: Pattern, event: JudgedEvent): boolean {
   return pattern.type === event.type && (pattern.data === undefined || includes(event.data, pattern.data))
 }
 

@@ -1,0 +1,67 @@
+// Checks a whole run against every rule of invariants.json. Rules about edges and calls
+// look at the journal; rules about what a client may rely on look at the envelopes as
+// they were sent.
+
+import {
+  type Checks,
+  commonChecks,
+  edgeVerdicts,
+  type JudgedEvent,
+  journalChecks,
+  offences,
+  type Rule,
+  ruleVerdict,
+  type Verdict,
+} from '../../journal/check-rules.ts'
+import type { RunEvent, RunStatus } from '../../journal/event.ts'
+import invariants from '../../journal/invariants.json' with { type: 'json' }
+import type { FcmpType } from './envelope.ts'
+
+const stateChanged: FcmpType = 'conversation.state.changed'
+
+/** What one rule says about a run. */
+export type RunVerdict = Verdict<'journal' | 'fcmp'>
+
+export function checkInvariants(events: readonly RunEvent[], envelopes: readonly JudgedEvent[]): RunVerdict[] {
+  const ended = events.some(({ type }) => type === 'run.ended')
+  const judge = (kind: 'pairing' | 'ordering', rule: Rule) =>
+    rule.on === 'fcmp'
+      ? ruleVerdict(kind, 'fcmp', rule, envelopes, { checks: fcmpChecks, ended })
+      : ruleVerdict(kind, 'journal', rule, events, { checks: journalChecks, ended })
+  return [
+    ...edgeVerdicts(
+      'transition',
+      'journal',
+      invariants.transitions,
+      events.filter(({ type }) => type === 'run.state'),
+    ),
+    ...edgeVerdicts(
+      'mapping',
+      'fcmp',
+      invariants.mapping,
+      envelopes.filter(({ type }) => type === stateChanged),
+    ),
+    ...(invariants.pairing as Rule[]).map((rule) => judge('pairing', rule)),
+    ...(invariants.ordering as Rule[]).map((rule) => judge('ordering', rule)),
+  ]
+}
+
+const fcmpChecks: Checks = {
+  ...commonChecks,
+  one_terminal_state: (list) => {
+    const terminal = list.filter(({ type, data }) => type === stateChanged && isTerminal(data.to))
+    return offences(terminal.length, terminal.slice(1), () => 'The run had ended before.')
+  },
+  states_connect: (list) => {
+    const changes = list.filter(({ type }) => type === stateChanged)
+    return offences(
+      changes.length,
+      changes.filter(({ data }, index) => data.from !== (changes[index - 1]?.data.to ?? invariants.initial)),
+      ({ data }) => `The run was not ${String(data.from)}.`,
+    )
+  },
+}
+
+function isTerminal(status: unknown): boolean {
+  return invariants.terminal.includes(status as RunStatus)
+}
