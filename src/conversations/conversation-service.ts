@@ -106,7 +106,7 @@ export class ConversationService {
   }
 
   /** The newest messages in any state, ascending; `before` is the id of a message. */
-  async allMessages(
+  async messagesInAnyState(
     { id }: Pick<ConversationRow, 'id'>,
     { limit, before }: { limit: number; before: string | undefined },
   ): Promise<RowPage<MessageRow>> {

@@ -15,7 +15,7 @@ export type FeedbackParts = {
 }
 
 /** An answer of the caller, as `FeedbackService.answer` gives it. */
-export type Answer = MessageRow & { owner: string }
+export type JudgedAnswer = MessageRow & { owner: string }
 
 export type Reasons = Pick<FeedbackRow, 'text' | 'incorrect' | 'unhelpful' | 'inappropriate'>
 
@@ -27,20 +27,20 @@ export class FeedbackService {
   }
 
   /** The answer that a caller wants to judge. Throws `message_not_found`, and `invalid_request` if it is not an answer. */
-  async answer(caller: Caller, messageId: string): Promise<Answer> {
+  async answer(caller: Caller, messageId: string): Promise<JudgedAnswer> {
     const message = await this.parts.conversations.message(caller, messageId)
     if (message.role !== 'assistant') throw new AppError('invalid_request', 'message_id: only answers can be judged.')
     return message
   }
 
   /** The same reaction again takes it back. Returns the one that stands afterwards. */
-  async react(answer: Answer, kind: Reaction, reasons: Reasons): Promise<Reaction | null> {
+  async react(answer: JudgedAnswer, kind: Reaction, reasons: Reasons): Promise<Reaction | null> {
     const result = await this.parts.store.react({ ...this.about(answer), ...reasons, kind })
     if (result === undefined) throw messageGone()
     return result.reaction
   }
 
-  async comment(answer: Answer, text: string): Promise<void> {
+  async comment(answer: JudgedAnswer, text: string): Promise<void> {
     const row = { ...this.about(answer), text, incorrect: false, unhelpful: false, inappropriate: false }
     if (!(await this.parts.store.addComment({ ...row, kind: 'comment' }))) throw messageGone()
   }
@@ -50,7 +50,7 @@ export class FeedbackService {
     return await this.parts.store.feedbackIn(id, owner)
   }
 
-  private about({ id, owner }: Answer): Pick<FeedbackRow, 'messageId' | 'owner' | 'at'> {
+  private about({ id, owner }: JudgedAnswer): Pick<FeedbackRow, 'messageId' | 'owner' | 'at'> {
     return { messageId: id, owner, at: this.parts.clock.now() }
   }
 }

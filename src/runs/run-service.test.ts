@@ -3,8 +3,8 @@
 
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import { openRig, type Rig, type RigOptions, says, silence } from '../../test/support/run-rig.ts'
 import { asUser } from '../kit/caller.ts'
-import { calls, openRig, type Rig, type RigOptions, says, silence, toolOf } from '../../test/support/run-rig.ts'
 import type { Store } from '../stores/store.ts'
 
 async function withRig(options: RigOptions, body: (rig: Rig) => Promise<void>): Promise<void> {
@@ -141,63 +141,6 @@ describe('a server that goes down', () => {
       await assert.rejects(rig.service.startHeld(run, { input: 'x', files: [] }, []), { code: 'shutting_down' })
       assert.equal((await rig.service.get(asUser('ada'), run.id)).id, run.id)
       assert.equal((await rig.service.cancel('ada', run.id, null)).accepted, true)
-    })
-  })
-})
-
-describe('a decision', () => {
-  const send = toolOf({
-    name: 'send',
-    effect: 'unsafe',
-    confirm: 'always',
-    run: async () => ({ ok: true, output: 'sent', summary: 'sent' }),
-  })
-  const answer: RigOptions['answer'] = ({ messages }) =>
-    messages.at(-1)?.role === 'tool' ? says('Sent.') : calls({ callId: 'k', name: 'send', input: { to: 'bob' } })
-
-  const waiting = async (rig: Rig) => {
-    const { run } = await rig.start()
-    await rig.until(run.id, ({ status }) => status === 'waiting_user')
-    const [row] = await rig.store.interactionsOf(run.id)
-    return { run, row: row ?? assert.fail('no question') }
-  }
-
-  it('stays as it was made when the run is cancelled before the call ran', async () => {
-    await withRig({ answer, tools: [send] }, async (rig) => {
-      const { run, row } = await waiting(rig)
-      await rig.store.decide(row.id, { status: 'rejected', by: 'ada', at: rig.clock.now(), reason: 'not now' })
-      await rig.service.cancel('ada', run.id, null)
-
-      const after = await rig.store.readInteraction(row.id)
-      assert.deepEqual([after?.status, after?.reason, after?.decidedBy], ['rejected', 'not now', 'ada'])
-    })
-  })
-
-  it('that nobody made is closed with its run', async () => {
-    await withRig({ answer, tools: [send] }, async (rig) => {
-      const { run, row } = await waiting(rig)
-      await rig.service.cancel('ada', run.id, null)
-
-      assert.equal((await rig.store.readInteraction(row.id))?.status, 'closed')
-      await assert.rejects(rig.confirm('ada', row.id, undefined), { code: 'tool_confirmation_resolved' })
-    })
-  })
-
-  it('counts once, can be made by its owner only, and keeps both what was shown and what was changed', async () => {
-    await withRig({ answer, tools: [send] }, async (rig) => {
-      const { run, row } = await waiting(rig)
-
-      await assert.rejects(rig.confirm('eve', row.id, undefined), { code: 'tool_confirmation_not_found' })
-      const decided = await rig.confirm('ada', row.id, { to: 'eve' })
-      await assert.rejects(rig.reject('ada', row.id, 'no'), {
-        code: 'tool_confirmation_resolved',
-        details: { confirmationId: row.id, status: 'confirmed' },
-      })
-      await rig.until(run.id, ended)
-
-      assert.deepEqual(decided.response, { to: 'eve' })
-      const after = await rig.store.readInteraction(row.id)
-      assert.deepEqual([after?.status, after?.input, after?.response], ['confirmed', { to: 'bob' }, { to: 'eve' }])
     })
   })
 })

@@ -89,7 +89,7 @@ export function chatConversationRoutes(server: Server, services: Services): void
       const row = await conversations.get(owner, request.body.conversation_id)
       const { before } = request.body
       const [page, feedback] = await Promise.all([
-        conversations.allMessages(row, { limit: messagesPageMax, before }),
+        conversations.messagesInAnyState(row, { limit: messagesPageMax, before }),
         services.feedback.inConversation(row),
       ])
       const first = page.rows[0]?.id ?? ''

@@ -4,7 +4,7 @@
 import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { AppError } from '../../errors/app-error.ts'
-import type { Answer } from '../../feedback/feedback-service.ts'
+import type { JudgedAnswer } from '../../feedback/feedback-service.ts'
 import type { Reaction } from '../../stores/feedback-store.ts'
 import { callerOf, type Server, type Services } from '../routes.ts'
 import { clientFields, clientQuery, optionalFlag, optionalIdField, sentenceBody } from './client.ts'
@@ -76,7 +76,7 @@ export function feedbackRoutes(server: Server, services: Services): void {
     },
   )
 
-  async function answerOf(request: FastifyRequest, messageId: string | undefined): Promise<Answer> {
+  async function answerOf(request: FastifyRequest, messageId: string | undefined): Promise<JudgedAnswer> {
     if (messageId === undefined) throw new AppError('invalid_request', 'message_id missing')
     return await feedback.answer(callerOf(request, services), messageId)
   }
