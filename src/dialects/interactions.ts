@@ -5,7 +5,7 @@ import type { EventData, EventOf, JsonValue } from '../journal/event.ts'
 import type { Call, Calls } from './calls.ts'
 
 /** Questions that belong to no call are told as a call of this name. */
-export const questionTool = 'ask_user'
+const questionTool = 'ask_user'
 
 export type AskedCall = {
   /** The call, or the interaction itself if it is a question without a call. */

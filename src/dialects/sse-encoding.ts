@@ -5,7 +5,7 @@ export function sseFrame(id: string | null, event: string | null, json: string):
   return `${id === null ? '' : `id: ${id}\n`}${event === null ? '' : `event: ${event}\n`}data: ${json}\n\n`
 }
 
-/** What every stream sends, so that no proxy on the way holds it back (seed 002). */
+/** What every stream sends, so that no proxy on the way holds it back. */
 export const sseHeaders = {
   'content-type': 'text/event-stream; charset=utf-8',
   'cache-control': 'no-cache, no-transform',

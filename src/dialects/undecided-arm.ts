@@ -14,7 +14,7 @@ export const hiddenModel = 'hidden until the vote'
 const settingsOfConfig = ['configName', 'systemPrompt', 'temperature', 'maxTokens', 'tools', 'blind'] as const
 
 /** The event as a voter may see it; null if nothing of it may be seen. */
-export function withoutIdentity(event: RunEvent): RunEvent | null {
+function withoutIdentity(event: RunEvent): RunEvent | null {
   switch (event.type) {
     case 'run.accepted': {
       const spec = { ...event.data.spec, model: hiddenModel }
@@ -33,6 +33,11 @@ export function withoutIdentity(event: RunEvent): RunEvent | null {
     default:
       return event
   }
+}
+
+/** The events of a run as its readers may see them now. */
+export function visibleEvents(events: readonly RunEvent[], undecided: boolean): readonly RunEvent[] {
+  return undecided ? events.map(withoutIdentity).filter((event) => event !== null) : events
 }
 
 const wrapped = new WeakMap<object, unknown>()

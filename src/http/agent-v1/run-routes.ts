@@ -3,7 +3,7 @@
 import { z } from 'zod'
 import { openTimeline, type TimelineEntry, timelineEntries } from '../../dialects/agent/timeline.ts'
 import { addressSpelling } from '../../dialects/cursor.ts'
-import { withoutIdentity } from '../../dialects/undecided-arm.ts'
+import { visibleEvents } from '../../dialects/undecided-arm.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { isoTime } from '../../kit/clock.ts'
 import { shownConversationIdOrNull } from '../../kit/conversation-id.ts'
@@ -239,10 +239,7 @@ export function runRoutes(server: Server, services: Services): void {
     let skipped = 0
     for await (const page of eventPages(journal, run.id)) {
       const entries: TimelineEntry[] = []
-      for (const event of page.events) {
-        const told = undecided ? withoutIdentity(event) : event
-        if (told !== null) timelineEntries(fold, told, entries)
-      }
+      for (const event of visibleEvents(page.events, undecided)) timelineEntries(fold, event, entries)
       for (const entry of entries) shown.add(entry)
       skipped += page.skipped
       if (shown.more) break

@@ -2,7 +2,7 @@
 // trace's events. Everything else in a trace (status, times, totals) is of the whole run.
 
 import { addToTrace, openTrace, type Trace, type TraceEvent } from '../../dialects/chunks/trace.ts'
-import { withoutIdentity } from '../../dialects/undecided-arm.ts'
+import { visibleEvents } from '../../dialects/undecided-arm.ts'
 import { type EventReader, eventPages } from '../../journal/event-pages.ts'
 import { PageWindow } from '../page-window.ts'
 
@@ -35,10 +35,7 @@ export async function readTrace(
     ...(charsMax === undefined ? {} : { charsMax }),
   })
   for await (const page of eventPages(journal, runId)) {
-    for (const event of page.events) {
-      const told = undecided ? withoutIdentity(event) : event
-      if (told !== null) addToTrace(fold, told)
-    }
+    for (const event of visibleEvents(page.events, undecided)) addToTrace(fold, event)
     // What the window does not want is not kept by the fold either.
     for (const event of fold.trace.events.splice(0)) if (shows(event)) shown.add(event)
   }
