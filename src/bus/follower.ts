@@ -7,7 +7,7 @@
 // event loop. Why there is no repeat: a batch that overlaps the cursor is cut.
 
 import type { RunEvent } from '../journal/event.ts'
-import type { Store } from '../stores/store.ts'
+import type { RunStore } from '../stores/run-store.ts'
 import type { Clock, Timer } from '../kit/clock.ts'
 import { type Batch, batchOf, type Channel, type ChannelFollower, type LiveBus } from './live-bus.ts'
 
@@ -18,7 +18,7 @@ const pageEvents = 512
 const rereadMs = 10
 const rereadMaxMs = 1000
 
-export type FollowedStore = Pick<Store, 'readEvents' | 'readRun'>
+export type FollowedStore = Pick<RunStore, 'readEvents' | 'readRun'>
 
 export class Follower implements ChannelFollower {
   cursor: number

@@ -2,9 +2,9 @@
 // and the one write that follows when both have ended. Whoever notices first writes
 // it: the end of a run, a reader, or the next start of the server.
 
-import type { ComparisonRow } from '../stores/comparison-store.ts'
-import type { MessageRow } from '../stores/message-store.ts'
-import type { Store } from '../stores/store.ts'
+import type { ComparisonRow, ComparisonStore } from '../stores/comparison-store.ts'
+import type { MessageRow, MessageStore } from '../stores/message-store.ts'
+import type { RunStore } from '../stores/run-store.ts'
 import {
   type ArmMessages,
   type ArmStatus,
@@ -15,13 +15,15 @@ import {
   stateOf,
 } from './comparison.ts'
 
+type SettlementStore = ComparisonStore & MessageStore & RunStore
+
 /** More messages than one answer can have. */
 const armRowsMax = 10_000
 
 export class Settlement {
-  private readonly store: Store
+  private readonly store: SettlementStore
 
-  constructor(store: Store) {
+  constructor(store: SettlementStore) {
     this.store = store
   }
 

@@ -3,7 +3,7 @@
 
 import type { EventData } from '../journal/event.ts'
 import { readRunState } from '../journal/event-pages.ts'
-import type { Store } from '../stores/store.ts'
+import type { RunStore } from '../stores/run-store.ts'
 import { artifactsOf } from './job-artifacts.ts'
 import { artifactBlob, artifactsFolder } from './job-files.ts'
 
@@ -15,7 +15,7 @@ const artifactCharsMax = 4 * 1024 * 1024
 
 /** Undefined if there is none, or if it can no longer be read whole. */
 export async function findEarlierResult(
-  store: Pick<Store, 'findCached' | 'readEvents' | 'readBlob'>,
+  store: Pick<RunStore, 'findCached' | 'readEvents' | 'readBlob'>,
   owner: string,
   cacheKey: string,
   forRun: string,

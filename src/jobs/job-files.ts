@@ -2,7 +2,7 @@
 // upload is ever written to a folder, so no path of a stranger's archive can lead
 // anywhere, and what belongs to a run goes with it.
 
-import type { Store } from '../stores/store.ts'
+import type { RunStore } from '../stores/run-store.ts'
 
 /** Files that a caller sent along as input, in base64. */
 export function inputBlob(runId: string, path: string): string {
@@ -24,7 +24,7 @@ export function artifactBlob(runId: string, path: string): string {
 
 /** The files of jobs for the tools that read and write them. */
 export function jobFilesOf(
-  store: Pick<Store, 'readBlob' | 'putBlob' | 'readEvents'>,
+  store: Pick<RunStore, 'readBlob' | 'putBlob' | 'readEvents'>,
   /** A file of an installed skill. */
   readInstalled: (skillId: string, path: string) => Promise<Uint8Array | undefined>,
 ) {

@@ -2,10 +2,9 @@
 // minted are global. `conversationId` and `sessionId` are one name space, and every API family asks here.
 
 import { AppError } from '../errors/app-error.ts'
-import type { ConversationRow } from '../stores/conversation-store.ts'
-import type { Store } from '../stores/store.ts'
+import type { ConversationRow, ConversationStore } from '../stores/conversation-store.ts'
 
-type NameStore = Pick<Store, 'findConversationByName' | 'readConversation'>
+type NameStore = Pick<ConversationStore, 'findConversationByName' | 'readConversation'>
 
 /** `free`: the owner may create a conversation under this name. `foreign`: the server minted this id for another user. */
 export async function lookUpConversation(

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { quiet, reached, withRig } from '../../test/support/run-helpers.ts'
 import { type Answer, calls, type Rig, says, toolOf } from '../../test/support/run-rig.ts'
-import type { Store } from '../stores/store.ts'
+import type { RunStore } from '../stores/run-store.ts'
 import { startRetention } from './retention.ts'
 
 const ended = ({ endedAt }: { endedAt: number | null }) => endedAt !== null
@@ -75,7 +75,7 @@ describe('retention', () => {
     const asked: number[] = []
     let due = 450
     let fails = true
-    const expireRuns: Store['expireRuns'] = async (_before, limit) => {
+    const expireRuns: RunStore['expireRuns'] = async (_before, limit) => {
       if (fails) throw new Error('the disk is full')
       asked.push(limit)
       const removed = Math.min(limit, due)

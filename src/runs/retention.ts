@@ -2,7 +2,7 @@
 // bounded number at a time. Messages stay: they belong to their conversation.
 
 import type { Clock, Timer } from '../kit/clock.ts'
-import type { Store } from '../stores/store.ts'
+import type { RunStore } from '../stores/run-store.ts'
 import type { RunLog } from './run-parts.ts'
 
 const sweepMs = 60_000
@@ -11,7 +11,7 @@ const runsASweep = 200
 export type Retention = { stop(): void; sweep(): Promise<number> }
 
 export function startRetention(parts: {
-  store: Store
+  store: Pick<RunStore, 'expireRuns'>
   clock: Clock
   log: RunLog
   retentionMs: number | null

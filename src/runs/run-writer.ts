@@ -14,13 +14,12 @@ import { checkEvent } from '../journal/event-codec.ts'
 import { applyEvent, checkTransition, type RunState } from '../journal/run-state.ts'
 import { PairCheck } from '../journal/pairs.ts'
 import { phaseAfter } from '../journal/transitions.ts'
-import type { RunWrite } from '../stores/run-store.ts'
-import type { Store } from '../stores/store.ts'
+import type { RunStore, RunWrite } from '../stores/run-store.ts'
 import { foldRows, type RowChanges } from './row-folds.ts'
 import type { KindOf } from './run-kind.ts'
 
 export type WriterParts = {
-  store: Pick<Store, 'append'>
+  store: Pick<RunStore, 'append'>
   bus: Pick<LiveBus, 'publish'>
   clock: Clock
   kindOf: KindOf

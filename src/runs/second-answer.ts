@@ -8,8 +8,7 @@
 import type { EventData, RunSpec } from '../journal/event.ts'
 import type { Ids } from '../kit/ids.ts'
 import type { ComparisonRow } from '../stores/comparison-store.ts'
-import type { RunFilter, RunRow } from '../stores/run-store.ts'
-import type { Store } from '../stores/store.ts'
+import type { RunFilter, RunRow, RunStore } from '../stores/run-store.ts'
 import type { StartRequest } from './start-request.ts'
 
 export type FirstAnswer = { run: RunRow; conversationId: string; userMessageId: string; configName: string }
@@ -28,7 +27,7 @@ export async function findFirstAnswer(
   request: StartRequest,
   /** Undefined if the request names no conversation. Then the first one has made it. */
   conversationId: string | undefined,
-  { store, nowMs }: { store: Pick<Store, 'listRuns' | 'readEvents'>; nowMs: number },
+  { store, nowMs }: { store: Pick<RunStore, 'listRuns' | 'readEvents'>; nowMs: number },
 ): Promise<FirstAnswer | undefined> {
   const { owner, sentAt } = request
   if (sentAt === undefined || request.regenerate === true) return undefined

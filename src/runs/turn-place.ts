@@ -4,7 +4,7 @@
 import { namedConversationId } from '../kit/conversation-id.ts'
 import type { Ids } from '../kit/ids.ts'
 import type { AcceptInput } from '../stores/run-store.ts'
-import type { Store } from '../stores/store.ts'
+import type { ConversationStore } from '../stores/conversation-store.ts'
 import { conversationNotFound, lookUpConversation } from './conversation-names.ts'
 import type { StartRequest } from './start-request.ts'
 
@@ -20,7 +20,7 @@ export type Place = {
   unnamed?: true
 }
 
-type PlaceParts = { store: Pick<Store, 'findConversationByName' | 'readConversation'>; ids: Ids }
+type PlaceParts = { store: Pick<ConversationStore, 'findConversationByName' | 'readConversation'>; ids: Ids }
 
 export async function findPlace(request: StartRequest, { store, ids }: PlaceParts): Promise<Place> {
   const { owner, conversationId, sessionId, newConversationId } = request

@@ -4,8 +4,7 @@
 import { AppError } from '../errors/app-error.ts'
 import { shownConversationId } from '../kit/conversation-id.ts'
 import type { Ids } from '../kit/ids.ts'
-import type { MessageRow } from '../stores/message-store.ts'
-import type { Store } from '../stores/store.ts'
+import type { MessageRow, MessageStore } from '../stores/message-store.ts'
 import { conversationNotFound } from './conversation-names.ts'
 import type { EarlierMessage, StartRequest } from './start-request.ts'
 
@@ -21,7 +20,7 @@ export type TurnQuestion = {
 }
 
 type Conversation = { id: string; exists: boolean }
-type QuestionParts = { store: Pick<Store, 'listMessages' | 'allMessages'>; ids: Ids }
+type QuestionParts = { store: Pick<MessageStore, 'listMessages' | 'allMessages'>; ids: Ids }
 
 /** How far back the last question of a conversation is looked for: one answer has at most a few hundred messages. */
 const lookBackRowsMax = 2000

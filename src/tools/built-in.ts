@@ -1,15 +1,16 @@
 // The tools that come with the server, in the order in which models are shown them.
 
 import type { Clock } from '../kit/clock.ts'
+import type { NoteStore } from '../stores/note-store.ts'
 import { createCurrentTimeTool } from './current-time.ts'
 import { createJobTools, type JobFiles } from './job-tools.ts'
-import { createNoteTools, type NoteKeeper } from './notes.ts'
+import { createNoteTools } from './notes.ts'
 import { createFeishuTool, type FeishuOptions } from './send-feishu-message.ts'
 import type { ToolEntry } from './tool-registry.ts'
 
 export type BuiltInOptions = {
   clock: Clock
-  notes: NoteKeeper
+  notes: NoteStore
   jobFiles: JobFiles
   feishu: Omit<FeishuOptions, 'clock'>
 }

@@ -6,21 +6,19 @@
 
 import { createHash } from 'node:crypto'
 import { isoTime } from '../kit/clock.ts'
-import type { Store } from '../stores/store.ts'
+import type { NoteStore } from '../stores/note-store.ts'
 import { quoted, textField } from './excerpt.ts'
 import type { Tool } from './tool.ts'
-
-export type NoteKeeper = Pick<Store, 'addNote' | 'searchNotes'>
 
 const limitDefault = 10
 const limitMax = 50
 const noteCharsMax = 10_000
 
-export function createNoteTools(notes: NoteKeeper): Tool[] {
+export function createNoteTools(notes: NoteStore): Tool[] {
   return [rememberNote(notes), searchNotes(notes)]
 }
 
-function rememberNote(notes: NoteKeeper): Tool {
+function rememberNote(notes: NoteStore): Tool {
   return {
     name: 'remember_note',
     description: 'Saves a short note for the user, to be found again in later conversations.',
@@ -43,7 +41,7 @@ function rememberNote(notes: NoteKeeper): Tool {
   }
 }
 
-function searchNotes(notes: NoteKeeper): Tool {
+function searchNotes(notes: NoteStore): Tool {
   return {
     name: 'search_notes',
     description: 'Searches the notes that the user has saved, newest first.',

@@ -16,6 +16,7 @@ import { foldRun } from '../../src/journal/run-state.ts'
 import { systemClock } from '../../src/kit/clock.ts'
 import { RunWriter } from '../../src/runs/run-writer.ts'
 import { openSqliteStore } from '../../src/stores/sqlite/sqlite-store.ts'
+import type { RunStore } from '../../src/stores/run-store.ts'
 import type { Store } from '../../src/stores/store.ts'
 import { manualClock } from '../support/manual-clock.ts'
 import { allEvents } from '../support/run-rig.ts'
@@ -32,7 +33,7 @@ after(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-async function newRun(bus: LiveBus, over: Pick<Store, 'append'> = store): Promise<RunWriter> {
+async function newRun(bus: LiveBus, over: Pick<RunStore, 'append'> = store): Promise<RunWriter> {
   const id = `run-${++runs}`
   const accepted: RunEvent = {
     seq: 1,
@@ -221,7 +222,7 @@ describe('followers of a run', () => {
     const bus = createProcessBus()
     let stored = 0
     // The store says when it is done; nothing may be shown before that.
-    const watched: Pick<Store, 'append'> = {
+    const watched: Pick<RunStore, 'append'> = {
       async append(write) {
         await store.append(write)
         await turn()

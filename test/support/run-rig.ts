@@ -23,6 +23,7 @@ import { Scheduler } from '../../src/runs/scheduler.ts'
 import type { StartRequest } from '../../src/runs/start-request.ts'
 import { openSqliteStore } from '../../src/stores/sqlite/sqlite-store.ts'
 import type { InteractionRow } from '../../src/stores/interaction-store.ts'
+import type { RunStore } from '../../src/stores/run-store.ts'
 import type { Store } from '../../src/stores/store.ts'
 import type { Tool, ToolRegistry } from '../../src/tools/tool.ts'
 import { type ManualClock, manualClock } from './manual-clock.ts'
@@ -145,7 +146,7 @@ export async function openRig(options: RigOptions = {}): Promise<Rig> {
   }
 }
 
-export async function allEvents(store: Pick<Store, 'readEvents'>, runId: string): Promise<RunEvent[]> {
+export async function allEvents(store: Pick<RunStore, 'readEvents'>, runId: string): Promise<RunEvent[]> {
   const events: RunEvent[] = []
   for (let after = 0; ;) {
     const page = await store.readEvents(runId, after, 1000)

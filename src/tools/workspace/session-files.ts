@@ -7,13 +7,13 @@
 // in between (it is refused); that is what makes these tools idempotent.
 
 import { createHash } from 'node:crypto'
-import type { Store } from '../../stores/store.ts'
+import type { WorkspaceStore } from '../../stores/workspace-store.ts'
 import type { ToolContext } from '../tool.ts'
 import { refused } from './refusal.ts'
 import type { Place, Workspace } from './workspace.ts'
 import type { WorkspaceFolders } from './workspaces.ts'
 
-export type FileVersions = Pick<Store, 'readFileVersion' | 'saveFileVersion'>
+export type FileVersions = Pick<WorkspaceStore, 'readFileVersion' | 'saveFileVersion'>
 
 export type Change = { content: string; replacements: number }
 

@@ -3,13 +3,12 @@
 
 import { AppError } from '../../errors/app-error.ts'
 import type { JsonValue } from '../../journal/event.ts'
-import type { Store } from '../../stores/store.ts'
-import type { TodoItem } from '../../stores/workspace-store.ts'
+import type { TodoItem, WorkspaceStore } from '../../stores/workspace-store.ts'
 import type { Tool } from '../tool.ts'
 import { counted, field } from './arguments.ts'
 import { scopeOf } from './session-files.ts'
 
-export type TodoKeeper = Pick<Store, 'readTodos' | 'saveTodos'>
+export type TodoKeeper = Pick<WorkspaceStore, 'readTodos' | 'saveTodos'>
 
 const statuses = ['pending', 'in_progress', 'completed'] as const
 const itemsMax = 200
