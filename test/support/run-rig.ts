@@ -10,6 +10,7 @@ import { kindOf } from '../../src/app/run-kinds.ts'
 import { createProcessBus, type LiveBus } from '../../src/bus/live-bus.ts'
 import type { Engine, StepRequest } from '../../src/engines/engine.ts'
 import type { JsonValue, RunEvent } from '../../src/journal/event.ts'
+import { type EventReader, eventPages } from '../../src/journal/event-pages.ts'
 import { asUser } from '../../src/kit/caller.ts'
 import { systemClock } from '../../src/kit/clock.ts'
 import type { Ids } from '../../src/kit/ids.ts'
@@ -23,7 +24,6 @@ import { Scheduler } from '../../src/runs/scheduler.ts'
 import type { StartRequest } from '../../src/runs/start-request.ts'
 import { openSqliteStore } from '../../src/stores/sqlite/sqlite-store.ts'
 import type { InteractionRow } from '../../src/stores/interaction-store.ts'
-import type { RunStore } from '../../src/stores/run-store.ts'
 import type { Store } from '../../src/stores/store.ts'
 import type { Tool, ToolRegistry } from '../../src/tools/tool.ts'
 import { type ManualClock, manualClock } from './manual-clock.ts'
@@ -146,14 +146,10 @@ export async function openRig(options: RigOptions = {}): Promise<Rig> {
   }
 }
 
-export async function allEvents(store: Pick<RunStore, 'readEvents'>, runId: string): Promise<RunEvent[]> {
+export async function allEvents(reader: EventReader, runId: string): Promise<RunEvent[]> {
   const events: RunEvent[] = []
-  for (let after = 0; ;) {
-    const page = await store.readEvents(runId, after, 1000)
-    events.push(...page.events)
-    after = page.nextAfter
-    if (page.atHead) return events
-  }
+  for await (const page of eventPages(reader, runId)) events.push(...page.events)
+  return events
 }
 
 /** The files as a `kill -9` at this instant would leave them. Only while no commit is under way. */
