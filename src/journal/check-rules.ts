@@ -15,7 +15,7 @@ export type JudgedEvent = {
   readonly data: Readonly<Record<string, unknown>>
 }
 
-export type Offence = { readonly seq: number; readonly message: string }
+type Offence = { readonly seq: number; readonly message: string }
 
 export type Verdict<On extends string = string> = {
   readonly id: string

@@ -39,7 +39,7 @@ export type InteractionRow = {
   updatedAt: number
 }
 
-export type ReplyKey = { key: string; fingerprint: string }
+type ReplyKey = { key: string; fingerprint: string }
 
 export type Decision = {
   status: 'confirmed' | 'rejected' | 'replied' | 'auto_decided' | 'expired'

@@ -255,16 +255,16 @@ export function acceptContract(open: OpenStore<RunStore & ConversationStore & Me
         await store.accept(inConversation('r1', 'c', 'absent', { claim: claimNow }))
         await store.accept(inConversation('r2', 'c', 'present', { expectBehind: 'r1' }))
         await store.accept(inConversation('other', 'd', 'absent'))
-        const wishOf = async (id: string) => (await store.readRun(id))?.cancel
+        const cancelOf = async (id: string) => (await store.readRun(id))?.cancel
 
         const refused = inConversation('r3', 'c', 'present', { expectBehind: 'r2', queueMax: 0, cancelEarlier })
         await assert.rejects(store.accept(refused), { code: 'queue_full' })
-        assert.deepEqual([await wishOf('r1'), await wishOf('r2')], [null, null])
+        assert.deepEqual([await cancelOf('r1'), await cancelOf('r2')], [null, null])
         await store.accept(inConversation('r3', 'c', 'present', { expectBehind: 'r2', cancelEarlier }))
 
-        assert.deepEqual(await wishOf('r1'), cancelEarlier)
-        assert.deepEqual(await wishOf('r2'), cancelEarlier)
-        assert.deepEqual([await wishOf('r3'), await wishOf('other')], [null, null])
+        assert.deepEqual(await cancelOf('r1'), cancelEarlier)
+        assert.deepEqual(await cancelOf('r2'), cancelEarlier)
+        assert.deepEqual([await cancelOf('r3'), await cancelOf('other')], [null, null])
       }),
     )
 

@@ -177,7 +177,7 @@ export function claimContract(open: OpenStore<RunStore & InteractionStore>): voi
     )
   })
 
-  describe('a cancel wish', () => {
+  describe('a cancel request', () => {
     test(
       'is recorded once, the first counts, and it wakes the run',
       opened(async ({ store }) => {
