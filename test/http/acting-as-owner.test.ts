@@ -5,22 +5,32 @@ import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
 import { ask, post } from '../support/chat-api.ts'
-import { calls, type House, type Json, named, runIdOf, says, someone, startHouse, toolState } from '../support/house.ts'
+import {
+  calls,
+  type TestServer,
+  type Json,
+  named,
+  runIdOf,
+  says,
+  someone,
+  startTestServer,
+  toolState,
+} from '../support/test-server.ts'
 import { openStream } from '../support/sse.ts'
 
 const apiKeys = `ann=${createHash('sha256').update('ann-key').digest('hex')},bob=${createHash('sha256').update('bob-key').digest('hex')}`
 
-let house: House
-let required: House
+let server: TestServer
+let required: TestServer
 
 before(async () => {
-  house = await startHouse()
-  required = await startHouse({ POLYLOG_AUTH: 'required', POLYLOG_API_KEYS: apiKeys }, house.provider)
+  server = await startTestServer()
+  required = await startTestServer({ POLYLOG_AUTH: 'required', POLYLOG_API_KEYS: apiKeys }, server.provider)
 })
 
 after(async () => {
   await required.close()
-  await house.close()
+  await server.close()
 })
 
 type Things = {
@@ -38,19 +48,19 @@ type Things = {
 async function makeThings(): Promise<Things> {
   const user = someone('owner')
   const conversationId = `conv-${user}`
-  await house.provider.script([calls(['remember_note', { text: 'x' }])], user)
-  const stream = await house.chat(user, { input: user, conversationId })
+  await server.provider.script([calls(['remember_note', { text: 'x' }])], user)
+  const stream = await server.chat(user, { input: user, conversationId })
   const { json } = await stream.waitFor(toolState('awaiting_input'))
-  await house.reaches(user, runIdOf(stream), 'awaiting_input')
+  await server.reaches(user, runIdOf(stream), 'awaiting_input')
 
-  const answer = await ask(house, user, 'hello')
+  const answer = await ask(server, user, 'hello')
   const done = (await answer.toEnd()).at(-1)
-  const compared = await openStream(`${house.polylog.baseUrl}/api/ab/compare`, {
+  const compared = await openStream(`${server.polylog.baseUrl}/api/ab/compare`, {
     method: 'POST',
     body: { client_id: user, message: 'which one?', config_a: 'default', config_b: 'default' },
   })
   await compared.ended()
-  const job = await house.call('POST', '/v1/jobs', { user, body: { skill_id: 'action-items' } })
+  const job = await server.call('POST', '/v1/jobs', { user, body: { skill_id: 'action-items' } })
   return {
     user,
     conversationId,
@@ -93,14 +103,14 @@ describe('in open mode', () => {
   test('a request that names no user acts as the owner of the one thing that it addresses by its id', async () => {
     const things = await makeThings()
     for (const [method, path, body] of byId) {
-      const answer = await house.call(method, path(things), body === undefined ? {} : { body: body(things) })
+      const answer = await server.call(method, path(things), body === undefined ? {} : { body: body(things) })
       assert.equal(answer.status, 200, `${method} ${path(things)} answered ${answer.status} ${answer.text}`)
     }
 
-    const row = await house.call('GET', `/v1/tool-confirmations/${things.confirmationId}`, { user: things.user })
+    const row = await server.call('GET', `/v1/tool-confirmations/${things.confirmationId}`, { user: things.user })
     assert.equal(row.body.status, 'rejected')
-    const loaded = await post(house, 'load_conversation', things.user, {
-      conversation_id: (await house.call('GET', `/api/trace/${things.traceId}`)).body.trace.conversation_id,
+    const loaded = await post(server, 'load_conversation', things.user, {
+      conversation_id: (await server.call('GET', `/api/trace/${things.traceId}`)).body.trace.conversation_id,
     })
     assert.equal(loaded.body.messages.at(-1).feedback, 'dislike', 'the reaction is stored as the owner’s')
   })
@@ -108,7 +118,7 @@ describe('in open mode', () => {
   test('a batch of decisions acts as the owner of each confirmation', async () => {
     const things = await makeThings()
 
-    const answer = await house.call('POST', '/v1/tool-confirmations/batch/confirm', {
+    const answer = await server.call('POST', '/v1/tool-confirmations/batch/confirm', {
       body: { items: [{ id: things.confirmationId }, { id: 'invented' }] },
     })
 
@@ -126,11 +136,11 @@ describe('in open mode', () => {
     const stranger = someone('stranger')
     for (const [method, path, body] of byId) {
       const where = path(things)
-      const answers = [await house.call(method, where, { user: stranger, ...(body && { body: body(things) }) })]
-      answers.push(await house.call(method, `${where}?client_id=${stranger}`, body && { body: body(things) }))
+      const answers = [await server.call(method, where, { user: stranger, ...(body && { body: body(things) }) })]
+      answers.push(await server.call(method, `${where}?client_id=${stranger}`, body && { body: body(things) }))
       // Also in a field that the schema of the route does not list.
       for (const name of body === undefined ? [] : ['userId', 'client_id'])
-        answers.push(await house.call(method, where, { body: { ...body?.(things), [name]: stranger } }))
+        answers.push(await server.call(method, where, { body: { ...body?.(things), [name]: stranger } }))
       for (const answer of answers) assert.equal(answer.status, 404, `${method} ${where} answered ${answer.text}`)
     }
   })
@@ -139,16 +149,16 @@ describe('in open mode', () => {
     const { runId } = await makeThings()
 
     for (const body of [{ userId: 7 }, { client_id: 'x'.repeat(201) }, { client_id: ['a'] }]) {
-      const answer = await house.call('POST', `/v1/agent/runs/${runId}/cancel`, { body })
+      const answer = await server.call('POST', `/v1/agent/runs/${runId}/cancel`, { body })
       assert.deepEqual([answer.status, answer.body.code], [400, 'invalid_request'], JSON.stringify(body))
     }
-    assert.equal((await house.call('GET', `/v1/agent/runs/${runId}?userId=a&userId=b`)).status, 400)
+    assert.equal((await server.call('GET', `/v1/agent/runs/${runId}?userId=a&userId=b`)).status, 400)
   })
 
   test('an id that does not exist is 404 for a request that names no user', async () => {
     const nothing = Object.fromEntries(Object.keys(await makeThings()).map((key) => [key, 'invented'])) as Things
     for (const [method, path, body] of byId) {
-      const answer = await house.call(method, path(nothing), body === undefined ? {} : { body: body(nothing) })
+      const answer = await server.call(method, path(nothing), body === undefined ? {} : { body: body(nothing) })
       assert.equal(answer.status, 404, `${method} ${path(nothing)} answered ${answer.text}`)
     }
   })
@@ -161,12 +171,12 @@ describe('in open mode', () => {
       `/v1/tool-confirmations?runId=${runId}`,
       `/v1/agent/messages?conversationId=${conversationId}`,
     ]) {
-      assert.deepEqual((await house.call('GET', path)).body, [], path)
+      assert.deepEqual((await server.call('GET', path)).body, [], path)
     }
-    const forgotten = await house.call('GET', `/v1/conversations/${conversationId}`)
+    const forgotten = await server.call('GET', `/v1/conversations/${conversationId}`)
     assert.deepEqual([forgotten.status, forgotten.body.code], [404, 'conversation_not_found'])
     assert.match(forgotten.body.message, /The request names no user: add \?userId=/)
-    const stranger = await house.call('GET', `/v1/conversations/${conversationId}`, { user: someone('stranger') })
+    const stranger = await server.call('GET', `/v1/conversations/${conversationId}`, { user: someone('stranger') })
     assert.doesNotMatch(stranger.body.message, /names no user/)
   })
 })
@@ -175,10 +185,10 @@ describe('context.userId', () => {
   test('names the user of a session', async () => {
     const user = someone()
     const body = { message: 'hello', context: { userId: user } }
-    const stream = await openStream(`${house.polylog.baseUrl}/api/chat/stream`, { method: 'POST', body })
+    const stream = await openStream(`${server.polylog.baseUrl}/api/chat/stream`, { method: 'POST', body })
     await stream.ended()
 
-    const mine = await house.call('GET', '/v1/agent/runs', { user })
+    const mine = await server.call('GET', '/v1/agent/runs', { user })
 
     assert.deepEqual(
       (mine.body as unknown as Json[]).map(({ runId }) => runId),
@@ -188,12 +198,12 @@ describe('context.userId', () => {
 
   test('is business data in a chat: it names nobody', async () => {
     const user = someone()
-    const started = await openStream(`${house.polylog.baseUrl}/v1/agent/chat`, {
+    const started = await openStream(`${server.polylog.baseUrl}/v1/agent/chat`, {
       method: 'POST',
       body: { input: 'hello', context: { userId: user } },
     })
     await started.ended()
-    const run = await house.call('GET', '/v1/agent/runs', { user })
+    const run = await server.call('GET', '/v1/agent/runs', { user })
 
     assert.equal(started.status, 200)
     assert.deepEqual(run.body, [])
@@ -215,7 +225,7 @@ describe('in required mode', () => {
 })
 
 test('every route that belongs to a user accepts ?userId=', async () => {
-  const { body } = await house.call('GET', '/openapi.json')
+  const { body } = await server.call('GET', '/openapi.json')
   const withoutUser = ['/v1/health', '/api/health', '/health', '/v1/tools', '/v1/providers', '/metrics']
   const missing: string[] = []
   for (const [path, methods] of Object.entries(body.paths as Record<string, Json>)) {

@@ -5,17 +5,17 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { collect, dialServer, write } from '../support/raw-socket.ts'
-import { type House, type Json, someone, startHouse } from '../support/house.ts'
+import { type TestServer, type Json, someone, startTestServer } from '../support/test-server.ts'
 
-let house: House
+let server: TestServer
 
 before(async () => {
-  house = await startHouse()
+  server = await startTestServer()
 })
 
-after(() => house.close())
+after(() => server.close())
 
-const post = (path: string, raw: string) => house.call('POST', path, { raw, user: someone() })
+const post = (path: string, raw: string) => server.call('POST', path, { raw, user: someone() })
 
 describe('the shape of a body', () => {
   const routes = ['/v1/agent/chat', '/api/get_chat_response', '/api/chat/stream', '/v1/jobs', '/v1/conversations']
@@ -72,7 +72,7 @@ describe('the shape of a body', () => {
 
   test('a query with hundreds of parameters is 400', async () => {
     const query = Array.from({ length: 300 }, (_, at) => `p${at}=1`).join('&')
-    const answer = await house.call('GET', `/v1/conversations?${query}`)
+    const answer = await server.call('GET', `/v1/conversations?${query}`)
 
     assert.deepEqual([answer.status, answer.body.code], [400, 'invalid_request'])
   })
@@ -97,7 +97,7 @@ describe('a body that is too large is answered', () => {
 
   test('to fetch, with a length', async () => {
     for (let round = 0; round < 5; round++) {
-      const answer = await fetch(`${house.polylog.baseUrl}/v1/agent/chat`, {
+      const answer = await fetch(`${server.polylog.baseUrl}/v1/agent/chat`, {
         method: 'POST',
         headers: { 'content-type': 'application/json' },
         body: Buffer.alloc(20 * megabyte.length, 0x20),
@@ -118,7 +118,7 @@ describe('a body that is too large is answered', () => {
           else controller.enqueue(megabyte)
         },
       })
-      const answer = await fetch(`${house.polylog.baseUrl}/v1/agent/chat`, {
+      const answer = await fetch(`${server.polylog.baseUrl}/v1/agent/chat`, {
         method: 'POST',
         headers: { 'content-type': 'application/json' },
         body,
@@ -191,11 +191,11 @@ describe('a body that is too large is answered', () => {
 
     assert.match(received.text(), /^HTTP\/1\.1 413 /)
     assert.ok(sent > 60 && sent < 200, `${sent} MiB were taken`)
-    assert.equal((await house.call('GET', '/v1/health')).status, 200)
+    assert.equal((await server.call('GET', '/v1/health')).status, 200)
   })
 })
 
-const dial = () => dialServer(house.polylog.baseUrl)
+const dial = () => dialServer(server.polylog.baseUrl)
 
 /** Sends bytes as they are, and reads until the server closes. */
 async function raw(bytes: string): Promise<string> {

@@ -6,20 +6,29 @@ import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { connect } from 'node:net'
 import { after, before, describe, test } from 'node:test'
-import { calls, type House, type Json, runIdOf, says, someone, startHouse, toolState } from '../support/house.ts'
+import {
+  calls,
+  type TestServer,
+  type Json,
+  runIdOf,
+  says,
+  someone,
+  startTestServer,
+  toolState,
+} from '../support/test-server.ts'
 import type { Polylog } from '../support/polylog.ts'
 
 const apiKeys = `ann=${createHash('sha256').update('ann-key').digest('hex')}`
 
-let open: House
-let required: House
+let open: TestServer
+let required: TestServer
 
 before(async () => {
-  open = await startHouse({
+  open = await startTestServer({
     POLYLOG_ALLOWED_HOSTS: 'agent.example.com',
     POLYLOG_CORS_ORIGINS: 'https://app.example.com',
   })
-  required = await startHouse({ POLYLOG_AUTH: 'required', POLYLOG_API_KEYS: apiKeys }, open.provider)
+  required = await startTestServer({ POLYLOG_AUTH: 'required', POLYLOG_API_KEYS: apiKeys }, open.provider)
 })
 
 after(async () => {
@@ -88,8 +97,8 @@ describe('Origin', () => {
   const evil = { origin: 'http://evil.example' }
 
   test('of a foreign page is refused on every route that changes something, in both modes', async () => {
-    for (const house of [open, required]) {
-      const { body } = await house.call('GET', '/openapi.json')
+    for (const server of [open, required]) {
+      const { body } = await server.call('GET', '/openapi.json')
       const routes = Object.entries(body.paths as Record<string, Json>).flatMap(([path, methods]) =>
         Object.keys(methods)
           .filter((method) => method !== 'get')
@@ -97,7 +106,7 @@ describe('Origin', () => {
       )
       assert.ok(routes.length > 15)
       for (const [method, path] of routes) {
-        const answer = await house.call(method, path, { body: {}, headers: { ...evil, 'x-api-key': 'ann-key' } })
+        const answer = await server.call(method, path, { body: {}, headers: { ...evil, 'x-api-key': 'ann-key' } })
         assert.equal(answer.status, 403, `${method} ${path} answered ${answer.text}`)
         assert.match(answer.text, /evil\.example.*POLYLOG_CORS_ORIGINS/)
       }

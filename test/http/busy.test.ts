@@ -7,24 +7,24 @@ import {
   calls,
   endOf,
   hangsAfter,
-  type House,
+  type TestServer,
   type Json,
   messagesOf,
   named,
   runIdOf,
   says,
   someone,
-  startHouse,
+  startTestServer,
   toolState,
-} from '../support/house.ts'
+} from '../support/test-server.ts'
 import { eventNames } from '../support/sse.ts'
 
-let house: House
-let small: House
+let house: TestServer
+let small: TestServer
 
 before(async () => {
-  house = await startHouse()
-  small = await startHouse({ POLYLOG_CONCURRENCY: '1', POLYLOG_QUEUE_MAX: '1' }, house.provider)
+  house = await startTestServer()
+  small = await startTestServer({ POLYLOG_CONCURRENCY: '1', POLYLOG_QUEUE_MAX: '1' }, house.provider)
 })
 
 after(async () => {
@@ -33,7 +33,7 @@ after(async () => {
 })
 
 /** A run that speaks a word and then hangs, in a conversation of its own. */
-async function busyConversation(server: House = house) {
+async function busyConversation(server: TestServer = house) {
   const user = someone()
   const conversationId = `conv-${user}`
   await house.provider.script(
@@ -45,7 +45,7 @@ async function busyConversation(server: House = house) {
   return { user, conversationId, first }
 }
 
-const statusOf = async (server: House, user: string, runId: string) =>
+const statusOf = async (server: TestServer, user: string, runId: string) =>
   (await server.call('GET', `/v1/agent/runs/${runId}`, { user })).body.status as string
 
 describe('a conversation that is busy', () => {
@@ -266,7 +266,7 @@ describe('admission', () => {
   })
 
   test('with no room to wait at all, a free slot is still taken', async () => {
-    const strict = await startHouse({ POLYLOG_CONCURRENCY: '1', POLYLOG_QUEUE_MAX: '0' }, house.provider)
+    const strict = await startTestServer({ POLYLOG_CONCURRENCY: '1', POLYLOG_QUEUE_MAX: '0' }, house.provider)
     try {
       const user = someone()
       const frames = await strict.chatToEnd(user, 'alone')

@@ -12,43 +12,43 @@ import {
   calls,
   endOf,
   hangsAfter,
-  type House,
+  type TestServer,
   type Json,
   messagesOf,
   named,
   runIdOf,
   someone,
-  startHouse,
+  startTestServer,
   toolState,
   toolStatuses,
   until,
-} from '../support/house.ts'
+} from '../support/test-server.ts'
 import { eventNames, type SseStream } from '../support/sse.ts'
 
-let house: House
+let server: TestServer
 let effects: Effects
 
 before(async () => {
   effects = effectsFile()
   const config = join(effects.file, '..', 'mcp.json')
   writeFileSync(config, JSON.stringify({ mcpServers: { demo: stdioFake({ FAKE_MCP_FILE: effects.file }) } }))
-  house = await startHouse({ POLYLOG_MCP_CONFIG: config })
+  server = await startTestServer({ POLYLOG_MCP_CONFIG: config })
 })
 
 after(async () => {
-  await house.close()
+  await server.close()
   effects.remove()
 })
 
 const cancel = (user: string, stream: SseStream, body?: unknown) =>
-  house.call('POST', `/v1/agent/runs/${runIdOf(stream)}/cancel`, { user, ...(body === undefined ? {} : { body }) })
+  server.call('POST', `/v1/agent/runs/${runIdOf(stream)}/cancel`, { user, ...(body === undefined ? {} : { body }) })
 
 /** The next question in the conversation must be one that a provider accepts. */
 async function nextRequest(user: string, conversationId: string): Promise<Json[]> {
   const marker = `next ${user}`
-  const frames = await house.chatToEnd(user, { input: marker, conversationId })
+  const frames = await server.chatToEnd(user, { input: marker, conversationId })
   assert.equal(endOf(frames).status, 'succeeded')
-  const [asked] = await house.asked(marker)
+  const [asked] = await server.asked(marker)
   const messages = messagesOf(asked)
   assertCallsArePaired(messages)
   return messages
@@ -57,8 +57,8 @@ async function nextRequest(user: string, conversationId: string): Promise<Json[]
 test('in the middle of the text: the provider is left, and the stream ends with agent.end cancelled', async () => {
   const user = someone()
   const conversationId = `conv-${user}`
-  await house.provider.script([hangsAfter('A long ', 'story')], user)
-  const stream = await house.chat(user, { input: user, conversationId })
+  await server.provider.script([hangsAfter('A long ', 'story')], user)
+  const stream = await server.chat(user, { input: user, conversationId })
   await stream.waitFor(({ json }) => json.data.delta === 'story')
 
   const answer = await cancel(user, stream, { reason: 'changed my mind' })
@@ -71,7 +71,7 @@ test('in the middle of the text: the provider is left, and the stream ends with 
   assert.equal(endOf(stream.frames).reason, 'changed my mind')
   assert.ok(!eventNames(stream.frames).includes('error'))
   assert.ok(!eventNames(stream.frames).includes('agent.message'))
-  await until('the provider to be left', async () => (await house.asked(user)).find((request) => request.closedEarly))
+  await until('the provider to be left', async () => (await server.asked(user)).find((request) => request.closedEarly))
   const messages = await nextRequest(user, conversationId)
   assert.deepEqual(
     messages.filter(({ role }) => role !== 'system').map(({ role }) => role),
@@ -81,23 +81,23 @@ test('in the middle of the text: the provider is left, and the stream ends with 
 
 test('before the first token', async () => {
   const user = someone()
-  await house.provider.script([[{ stall: true }]], user)
-  const stream = await house.chat(user, user)
-  await house.askedTimes(user, 1)
+  await server.provider.script([[{ stall: true }]], user)
+  const stream = await server.chat(user, user)
+  await server.askedTimes(user, 1)
 
   const answer = await cancel(user, stream)
   await stream.ended()
 
   assert.equal(answer.body.accepted, true)
   assert.equal(endOf(stream.frames).status, 'cancelled')
-  await until('the provider to be left', async () => (await house.asked(user)).find((request) => request.closedEarly))
+  await until('the provider to be left', async () => (await server.asked(user)).find((request) => request.closedEarly))
 })
 
 test('while a tool runs: the tool is told, its call is closed, and the model is not asked again', async () => {
   const user = someone()
   const conversationId = `conv-${user}`
-  await house.provider.script([calls(['slow', {}])], user)
-  const stream = await house.chat(user, { input: user, conversationId })
+  await server.provider.script([calls(['slow', {}])], user)
+  const stream = await server.chat(user, { input: user, conversationId })
   // Its first word is proof that it runs.
   await stream.waitFor(({ json }) => json.event === 'tool.state' && json.data.message === 'halfway')
 
@@ -108,7 +108,7 @@ test('while a tool runs: the tool is told, its call is closed, and the model is 
   assert.equal(toolStatuses(stream.frames).at(-1), 'cancelled')
   assert.equal(endOf(stream.frames).status, 'cancelled')
   await until('the tool to hear of it', () => (effects.lines().includes('slow cancelled') ? true : undefined))
-  assert.equal((await house.asked(user)).length, 1)
+  assert.equal((await server.asked(user)).length, 1)
   const messages = await nextRequest(user, conversationId)
   assert.match(messages.find(({ role }) => role === 'tool')?.content, /cancelled/)
 })
@@ -116,14 +116,14 @@ test('while a tool runs: the tool is told, its call is closed, and the model is 
 test('while a person is awaited: the question is closed, and confirming it afterwards is 409 and runs nothing', async () => {
   const user = someone()
   const conversationId = `conv-${user}`
-  await house.provider.script([calls(['charge', { amount: 41 }])], user)
-  const stream = await house.chat(user, { input: user, conversationId })
+  await server.provider.script([calls(['charge', { amount: 41 }])], user)
+  const stream = await server.chat(user, { input: user, conversationId })
   const { confirmationId } = (await stream.waitFor(toolState('awaiting_input'))).json.data
-  await house.reaches(user, runIdOf(stream), 'awaiting_input')
+  await server.reaches(user, runIdOf(stream), 'awaiting_input')
 
   const answer = await cancel(user, stream)
   await stream.ended()
-  const late = await house.call('POST', `/v1/tool-confirmations/${confirmationId}/confirm`, { user })
+  const late = await server.call('POST', `/v1/tool-confirmations/${confirmationId}/confirm`, { user })
 
   assert.equal(answer.body.status, 'cancelled')
   assert.equal(toolStatuses(stream.frames).at(-1), 'cancelled')
@@ -139,10 +139,10 @@ test('while a person is awaited: the question is closed, and confirming it after
 test('while it is queued behind another run: it ends without ever asking the model', async () => {
   const user = someone()
   const conversationId = `conv-${user}`
-  await house.provider.script([hangsAfter('First')], `first ${user}`)
-  const first = await house.chat(user, { input: `first ${user}`, conversationId })
+  await server.provider.script([hangsAfter('First')], `first ${user}`)
+  const first = await server.chat(user, { input: `first ${user}`, conversationId })
   await first.waitFor(named('agent.delta'))
-  const second = await house.chat(user, { input: `second ${user}`, conversationId })
+  const second = await server.chat(user, { input: `second ${user}`, conversationId })
   await second.waitFor(named('agent.start'))
 
   const answer = await cancel(user, second)
@@ -151,15 +151,15 @@ test('while it is queued behind another run: it ends without ever asking the mod
   assert.equal(answer.body.status, 'cancelled')
   assert.equal(answer.body.startedAt, null)
   assert.deepEqual(eventNames(second.frames), ['agent.start', 'agent.end'])
-  assert.equal((await house.asked(`second ${user}`)).length, 0)
-  assert.equal((await house.call('GET', `/v1/agent/runs/${runIdOf(first)}`, { user })).body.status, 'running')
+  assert.equal((await server.asked(`second ${user}`)).length, 0)
+  assert.equal((await server.call('GET', `/v1/agent/runs/${runIdOf(first)}`, { user })).body.status, 'running')
   await cancel(user, first)
 })
 
 test('twice, and at once: one end, and both are told that it is cancelled', async () => {
   const user = someone()
-  await house.provider.script([hangsAfter('Hm')], user)
-  const stream = await house.chat(user, user)
+  await server.provider.script([hangsAfter('Hm')], user)
+  const stream = await server.chat(user, user)
   await stream.waitFor(named('agent.delta'))
 
   const answers = await Promise.all([cancel(user, stream), cancel(user, stream), cancel(user, stream)])
@@ -173,7 +173,7 @@ test('twice, and at once: one end, and both are told that it is cancelled', asyn
 
 test('a run that has ended stays as it ended', async () => {
   const user = someone()
-  const stream = await house.chat(user, 'hello')
+  const stream = await server.chat(user, 'hello')
   await stream.ended()
 
   const answer = await cancel(user, stream)
@@ -181,20 +181,20 @@ test('a run that has ended stays as it ended', async () => {
   assert.equal(answer.status, 200)
   assert.equal(answer.body.accepted, false)
   assert.equal(answer.body.status, 'succeeded')
-  assert.equal((await house.call('GET', `/v1/agent/runs/${runIdOf(stream)}`, { user })).body.status, 'succeeded')
+  assert.equal((await server.call('GET', `/v1/agent/runs/${runIdOf(stream)}`, { user })).body.status, 'succeeded')
 })
 
 test('by a stranger: 404, and the run goes on', async () => {
   const user = someone()
-  await house.provider.script([hangsAfter('Hm')], user)
-  const stream = await house.chat(user, user)
+  await server.provider.script([hangsAfter('Hm')], user)
+  const stream = await server.chat(user, user)
   await stream.waitFor(named('agent.delta'))
 
   const answer = await cancel(someone('stranger'), stream)
 
   assert.equal(answer.status, 404)
   assert.equal(answer.body.code, 'run_not_found')
-  const run = (await house.call('GET', `/v1/agent/runs/${runIdOf(stream)}`, { user })).body
+  const run = (await server.call('GET', `/v1/agent/runs/${runIdOf(stream)}`, { user })).body
   assert.deepEqual([run.status, run.cancelRequested], ['running', false])
   await cancel(user, stream)
 })
@@ -202,11 +202,11 @@ test('by a stranger: 404, and the run goes on', async () => {
 test('with parallel calls: the finished one keeps its result, the others are closed', async () => {
   const user = someone()
   const conversationId = `conv-${user}`
-  await house.provider.script(
+  await server.provider.script(
     [calls(['lookup', { word: 'tea' }, 'c_read'], ['slow', {}, 'c_slow'], ['charge', { amount: 42 }, 'c_pay'])],
     user,
   )
-  const stream = await house.chat(user, { input: user, conversationId })
+  const stream = await server.chat(user, { input: user, conversationId })
   await stream.waitFor(toolState('succeeded', 'lookup'))
   await stream.waitFor(toolState('awaiting_input', 'charge'))
   await stream.waitFor(({ json }) => json.data.message === 'halfway')

@@ -10,20 +10,20 @@ import {
   assertCallsArePaired,
   calls,
   endOf,
-  type House,
+  type TestServer,
   type Json,
   messagesOf,
   runIdOf,
   says,
   someone,
-  startHouse,
+  startTestServer,
   toolState,
   toolStatuses,
   until,
-} from '../support/house.ts'
+} from '../support/test-server.ts'
 import type { SseStream } from '../support/sse.ts'
 
-let house: House
+let server: TestServer
 let effects: Effects
 let amount = 0
 
@@ -31,11 +31,11 @@ before(async () => {
   effects = effectsFile()
   const config = join(effects.file, '..', 'mcp.json')
   writeFileSync(config, JSON.stringify({ mcpServers: { demo: stdioFake({ FAKE_MCP_FILE: effects.file }) } }))
-  house = await startHouse({ POLYLOG_MCP_CONFIG: config })
+  server = await startTestServer({ POLYLOG_MCP_CONFIG: config })
 })
 
 after(async () => {
-  await house.close()
+  await server.close()
   effects.remove()
 })
 
@@ -46,18 +46,18 @@ async function askToCharge(): Promise<Asked> {
   amount += 1
   const user = someone()
   const conversationId = `conv-${user}`
-  await house.provider.script([calls(['charge', { amount }]), says('Done.')], user)
-  const stream = await house.chat(user, { input: user, conversationId })
+  await server.provider.script([calls(['charge', { amount }]), says('Done.')], user)
+  const stream = await server.chat(user, { input: user, conversationId })
   const { json } = await stream.waitFor(toolState('awaiting_input'))
   return { user, stream, id: json.data.confirmationId, amount, conversationId }
 }
 
 const charges = (value: number) => effects.lines().filter((line) => line === `charge ${value}`).length
 const decide = (asked: Pick<Asked, 'id'>, user: string, what: 'confirm' | 'reject', body?: unknown) =>
-  house.call('POST', `/v1/tool-confirmations/${asked.id}/${what}`, { user, ...(body === undefined ? {} : { body }) })
-const rowOf = async ({ id, user }: Asked) => (await house.call('GET', `/v1/tool-confirmations/${id}`, { user })).body
+  server.call('POST', `/v1/tool-confirmations/${asked.id}/${what}`, { user, ...(body === undefined ? {} : { body }) })
+const rowOf = async ({ id, user }: Asked) => (await server.call('GET', `/v1/tool-confirmations/${id}`, { user })).body
 const listOf = async (user: string, query = '') =>
-  (await house.call('GET', `/v1/tool-confirmations${query}`, { user })).body as unknown as Json[]
+  (await server.call('GET', `/v1/tool-confirmations${query}`, { user })).body as unknown as Json[]
 
 describe('one decision', () => {
   test('confirm: the tool runs once with the arguments that were shown, and the row is filled in', async () => {
@@ -86,16 +86,16 @@ describe('one decision', () => {
   test('the answer does not wait for the tool', async () => {
     const user = someone()
     // Two calls: the first needs consent and the second never ends, so the run cannot be over.
-    await house.provider.script([calls(['charge', { amount: 9001 }, 'c1'], ['slow', {}, 'c2'])], user)
-    const stream = await house.chat(user, user)
+    await server.provider.script([calls(['charge', { amount: 9001 }, 'c1'], ['slow', {}, 'c2'])], user)
+    const stream = await server.chat(user, user)
     const { json } = await stream.waitFor(toolState('awaiting_input'))
 
     const decided = await decide({ id: json.data.confirmationId }, user, 'confirm')
     await stream.waitFor(toolState('succeeded', 'charge'))
 
     assert.equal(decided.status, 200)
-    assert.equal((await house.call('GET', `/v1/agent/runs/${runIdOf(stream)}`, { user })).body.status, 'running')
-    await house.call('POST', `/v1/agent/runs/${runIdOf(stream)}/cancel`, { user })
+    assert.equal((await server.call('GET', `/v1/agent/runs/${runIdOf(stream)}`, { user })).body.status, 'running')
+    await server.call('POST', `/v1/agent/runs/${runIdOf(stream)}/cancel`, { user })
   })
 
   test('reject: nothing runs, the reason reaches the person’s row, the stream and the model', async () => {
@@ -110,7 +110,7 @@ describe('one decision', () => {
     assert.equal(charges(asked.amount), 0)
     assert.equal(toolStatuses(asked.stream.frames).at(-1), 'cancelled')
     assert.equal(endOf(asked.stream.frames).status, 'succeeded')
-    const messages = messagesOf((await house.asked(asked.user))[1])
+    const messages = messagesOf((await server.asked(asked.user))[1])
     assertCallsArePaired(messages)
     assert.match(messages.at(-1)?.content, /far too expensive/)
   })
@@ -128,8 +128,8 @@ describe('one decision', () => {
     assert.equal(charges(edited), 1)
     assert.deepEqual(asked.stream.frames.find(toolState('succeeded'))?.json.data.input, { amount: edited })
     // In this run and in the next one.
-    await house.chatToEnd(asked.user, { input: `next ${asked.user}`, conversationId: asked.conversationId })
-    for (const request of (await house.asked(asked.user)).slice(1)) {
+    await server.chatToEnd(asked.user, { input: `next ${asked.user}`, conversationId: asked.conversationId })
+    for (const request of (await server.asked(asked.user)).slice(1)) {
       const call = messagesOf(request).find((message) => message.tool_calls !== undefined)
       assert.deepEqual(JSON.parse(call?.tool_calls[0].function.arguments), { amount: edited })
     }
@@ -141,7 +141,7 @@ describe('one decision', () => {
     await decide(asked, asked.user, 'confirm', { payload: { amount: edited } })
     await asked.stream.ended()
     const run = `/v1/agent/runs/${runIdOf(asked.stream)}`
-    const read = async (path: string) => (await house.call('GET', path, { user: asked.user })).text
+    const read = async (path: string) => (await server.call('GET', path, { user: asked.user })).text
 
     assert.deepEqual((await rowOf(asked)).payload, { amount: edited })
     const wires = ['sse', 'vercel-ai', 'chunks', 'session'].map((name) => `${run}/stream?format=${name}`)
@@ -149,7 +149,7 @@ describe('one decision', () => {
     // Some wires quote JSON inside of JSON.
     const shown = new RegExp(String.raw`"amount\\?":${edited}`)
     for (const path of [...wires, ...views]) assert.match(await read(path), shown, path)
-    const trace = (await house.call('GET', `/api/trace/${runIdOf(asked.stream)}`, { user: asked.user })).body.trace
+    const trace = (await server.call('GET', `/api/trace/${runIdOf(asked.stream)}`, { user: asked.user })).body.trace
     const start = (trace.events as Json[]).find(({ type }) => type === 'tool_start')
     assert.deepEqual([start?.tool_args, start?.requested_args], [{ amount: edited }, { amount: asked.amount }])
   })
@@ -210,7 +210,7 @@ describe('whose it is', () => {
     const stranger = someone('stranger')
 
     const answers = [
-      await house.call('GET', `/v1/tool-confirmations/${asked.id}`, { user: stranger }),
+      await server.call('GET', `/v1/tool-confirmations/${asked.id}`, { user: stranger }),
       await decide(asked, stranger, 'confirm'),
       await decide(asked, stranger, 'reject'),
     ]
@@ -233,15 +233,15 @@ describe('whose it is', () => {
 describe('several calls in one step', () => {
   test('a call that needs no consent runs at once; the run goes on when the other is decided', async () => {
     const user = someone()
-    await house.provider.script(
+    await server.provider.script(
       [calls(['lookup', { word: 'tea' }, 'c_read'], ['charge', { amount: 777 }, 'c_pay']), says('Both done.')],
       user,
     )
-    const stream = await house.chat(user, user)
+    const stream = await server.chat(user, user)
     const { json } = await stream.waitFor(toolState('awaiting_input'))
     await stream.waitFor(toolState('succeeded', 'lookup'))
-    await house.reaches(user, runIdOf(stream), 'awaiting_input')
-    const askedBefore = (await house.asked(user)).length
+    await server.reaches(user, runIdOf(stream), 'awaiting_input')
+    const askedBefore = (await server.asked(user)).length
 
     await decide({ id: json.data.confirmationId }, user, 'confirm')
     await stream.ended()
@@ -255,32 +255,32 @@ describe('several calls in one step', () => {
       'succeeded',
     ])
     assert.deepEqual(toolStatuses(stream.frames, 'lookup'), ['queued', 'running', 'succeeded'])
-    const messages = messagesOf((await house.asked(user))[1])
+    const messages = messagesOf((await server.asked(user))[1])
     assertCallsArePaired(messages)
     assert.equal(endOf(stream.frames).output, 'Both done.')
   })
 
   test('the run leaves awaiting_input only when all its questions are decided', async () => {
     const user = someone()
-    await house.provider.script(
+    await server.provider.script(
       [calls(['charge', { amount: 501 }, 'c_1'], ['charge', { amount: 502 }, 'c_2']), says('Ok.')],
       user,
     )
-    const stream = await house.chat(user, user)
+    const stream = await server.chat(user, user)
     await stream.waitFor(() => stream.frames.filter(toolState('awaiting_input')).length === 2)
-    await house.reaches(user, runIdOf(stream), 'awaiting_input')
+    await server.reaches(user, runIdOf(stream), 'awaiting_input')
     const ids = stream.frames.filter(toolState('awaiting_input')).map(({ json }) => json.data.confirmationId as string)
 
     await decide({ id: ids[0] as string }, user, 'reject')
     await until('the first decision to be shown', async () =>
       (await listOf(user, '?status=pending')).length === 1 ? true : undefined,
     )
-    const between = (await house.asked(user)).length
+    const between = (await server.asked(user)).length
     await decide({ id: ids[1] as string }, user, 'confirm')
     await stream.ended()
 
     assert.equal(between, 1)
-    assert.equal((await house.asked(user)).length, 2)
+    assert.equal((await server.asked(user)).length, 2)
     assert.deepEqual([charges(501), charges(502)], [0, 1])
     assert.equal(endOf(stream.frames).status, 'succeeded')
   })
@@ -293,8 +293,8 @@ describe('lists and batches', () => {
     const made: { id: string; stream: SseStream }[] = []
     for (const place of [conversationId, `other-${user}`, `third-${user}`]) {
       const marker = `in ${place}`
-      await house.provider.script([calls(['remember_note', { text: marker }]), says('Ok.')], marker)
-      const stream = await house.chat(user, { input: marker, conversationId: place })
+      await server.provider.script([calls(['remember_note', { text: marker }]), says('Ok.')], marker)
+      const stream = await server.chat(user, { input: marker, conversationId: place })
       made.unshift({ id: (await stream.waitFor(toolState('awaiting_input'))).json.data.confirmationId, stream })
     }
     const [third, second, first] = made as [(typeof made)[0], (typeof made)[0], (typeof made)[0]]
@@ -314,9 +314,9 @@ describe('lists and batches', () => {
     assert.deepEqual(await ids('?limit=1'), [third.id])
     assert.deepEqual(await ids(`?limit=1&before=${third.id}`), [second.id])
     assert.deepEqual(await ids(`?status=pending&limit=1&before=${third.id}`), [first.id])
-    const strange = await house.call('GET', `/v1/tool-confirmations?before=${third.id}`, { user: someone() })
+    const strange = await server.call('GET', `/v1/tool-confirmations?before=${third.id}`, { user: someone() })
     assert.equal(strange.status, 404)
-    assert.equal((await house.call('GET', '/v1/tool-confirmations?status=maybe', { user })).status, 400)
+    assert.equal((await server.call('GET', '/v1/tool-confirmations?status=maybe', { user })).status, 400)
   })
 
   test('a batch decides each on its own: what cannot be decided does not stop the rest', async () => {
@@ -324,7 +324,7 @@ describe('lists and batches', () => {
     const foreign = await askToCharge()
     const items = [{ id: one.id }, { id: foreign.id }, { id: 'nothing' }, { id: one.id }]
 
-    const { status, body } = await house.call('POST', '/v1/tool-confirmations/batch/confirm', {
+    const { status, body } = await server.call('POST', '/v1/tool-confirmations/batch/confirm', {
       user: one.user,
       body: { items },
     })
@@ -349,20 +349,20 @@ describe('lists and batches', () => {
     const user = someone()
     const ids: string[] = []
     for (const place of ['a', 'b']) {
-      await house.provider.script([calls(['remember_note', { text: 'x' }])], `${place} ${user}`)
-      const stream = await house.chat(user, { input: `${place} ${user}`, conversationId: `${place}-${user}` })
+      await server.provider.script([calls(['remember_note', { text: 'x' }])], `${place} ${user}`)
+      const stream = await server.chat(user, { input: `${place} ${user}`, conversationId: `${place}-${user}` })
       ids.push((await stream.waitFor(toolState('awaiting_input'))).json.data.confirmationId)
     }
     const items = [{ id: ids[0] }, { id: ids[1], reason: 'this one is rude' }]
 
-    const { body } = await house.call('POST', '/v1/tool-confirmations/batch/reject', {
+    const { body } = await server.call('POST', '/v1/tool-confirmations/batch/reject', {
       user,
       body: { templateReason: 'not today', items },
     })
 
     assert.equal(body.succeeded, 2)
     const reasons = await Promise.all(
-      ids.map(async (id) => (await house.call('GET', `/v1/tool-confirmations/${id}`, { user })).body.error),
+      ids.map(async (id) => (await server.call('GET', `/v1/tool-confirmations/${id}`, { user })).body.error),
     )
     assert.deepEqual(reasons, ['not today', 'this one is rude'])
   })
@@ -373,9 +373,9 @@ describe('lists and batches', () => {
       const user = someone()
       const many = Array.from({ length: 21 }, (_, index) => ({ id: `id-${index}` }))
 
-      const empty = await house.call('POST', path, { user, body: { items: [] } })
-      const tooMany = await house.call('POST', path, { user, body: { items: many } })
-      const most = await house.call('POST', path, { user, body: { items: many.slice(1) } })
+      const empty = await server.call('POST', path, { user, body: { items: [] } })
+      const tooMany = await server.call('POST', path, { user, body: { items: many } })
+      const most = await server.call('POST', path, { user, body: { items: many.slice(1) } })
 
       assert.deepEqual([empty.status, empty.body.code], [400, 'empty_batch_items'])
       assert.deepEqual([tooMany.status, tooMany.body.code], [400, 'batch_size_exceeded'])
@@ -386,10 +386,10 @@ describe('lists and batches', () => {
 
 describe('expiry', () => {
   test('a question that nobody answers in time closes its call as denied, and the run goes on', async () => {
-    const short = await startHouse({ POLYLOG_CONFIRMATION_TTL_MS: '150' }, house.provider)
+    const short = await startTestServer({ POLYLOG_CONFIRMATION_TTL_MS: '150' }, server.provider)
     try {
       const user = someone()
-      await house.provider.script([calls(['remember_note', { text: 'x' }]), says('Never mind.')], user)
+      await server.provider.script([calls(['remember_note', { text: 'x' }]), says('Never mind.')], user)
       const stream = await short.chat(user, user)
       const { json } = await stream.waitFor(toolState('awaiting_input'))
 
@@ -403,7 +403,7 @@ describe('expiry', () => {
       assert.equal(late.status, 409)
       assert.equal(late.body.code, 'tool_confirmation_expired')
       assert.equal(late.body.details.confirmation.status, 'expired')
-      const messages = messagesOf((await house.asked(user))[1])
+      const messages = messagesOf((await server.asked(user))[1])
       assert.match(messages.at(-1)?.content, /did not allow|in time/)
     } finally {
       await short.close()

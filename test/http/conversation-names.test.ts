@@ -6,24 +6,24 @@ import { after, before, describe, test } from 'node:test'
 import {
   calls,
   endOf,
-  type House,
+  type TestServer,
   type Json,
   messagesOf,
   runIdOf,
   someone,
-  startHouse,
+  startTestServer,
   toolState,
-} from '../support/house.ts'
+} from '../support/test-server.ts'
 
-let house: House
+let server: TestServer
 
 before(async () => {
-  house = await startHouse()
+  server = await startTestServer()
 })
 
-after(() => house.close())
+after(() => server.close())
 
-const get = async (user: string, path: string) => (await house.call('GET', path, { user })).body as unknown as Json[]
+const get = async (user: string, path: string) => (await server.call('GET', path, { user })).body as unknown as Json[]
 const contents = async (user: string, query: string) =>
   (await get(user, `/v1/agent/messages?${query}`)).map(({ content }) => content)
 
@@ -31,12 +31,12 @@ describe('a name that the client chose', () => {
   test('is one conversation for each user, and neither can tell that the other’s exists', async () => {
     const [ann, bob] = [someone(), someone()]
     const conversationId = 'conv_123'
-    await house.chatToEnd(ann, { input: `secret of ${ann}`, conversationId })
+    await server.chatToEnd(ann, { input: `secret of ${ann}`, conversationId })
     const path = `/v1/conversations/${conversationId}`
 
-    const before = await house.call('GET', path, { user: bob })
-    const frames = await house.chatToEnd(bob, { input: `hello from ${bob}`, conversationId })
-    const [asked] = await house.asked(bob)
+    const before = await server.call('GET', path, { user: bob })
+    const frames = await server.chatToEnd(bob, { input: `hello from ${bob}`, conversationId })
+    const [asked] = await server.asked(bob)
 
     assert.deepEqual([before.status, before.body.code], [404, 'conversation_not_found'])
     assert.equal(frames[0]?.json.data.conversationId, conversationId)
@@ -57,14 +57,14 @@ describe('a name that the client chose', () => {
   test('is what every list and every filter says', async () => {
     const [user, stranger] = [someone(), someone()]
     const conversationId = 'plans/2026 ~ 计划'
-    const stream = await house.chat(user, { input: 'go', conversationId })
+    const stream = await server.chat(user, { input: 'go', conversationId })
     await stream.ended()
-    await house.chatToEnd(stranger, { input: 'go', conversationId })
+    await server.chatToEnd(stranger, { input: 'go', conversationId })
     const runId = runIdOf(stream)
     const query = `conversationId=${encodeURIComponent(conversationId)}`
 
     const runs = await get(user, `/v1/agent/runs?${query}`)
-    const timeline = (await house.call('GET', `/v1/agent/runs/${runId}/timeline`, { user })).body
+    const timeline = (await server.call('GET', `/v1/agent/runs/${runId}/timeline`, { user })).body
     const messages = await get(user, `/v1/agent/messages?${query}`)
 
     assert.equal(decodeURIComponent(String(stream.headers['x-conversation-id'])), conversationId)
@@ -84,10 +84,10 @@ describe('a name that the client chose', () => {
 
   test('can be chosen again after its conversation was deleted, and is then another conversation', async () => {
     const user = someone()
-    await house.chatToEnd(user, { input: 'the first', conversationId: 'again' })
-    assert.equal((await house.call('DELETE', '/v1/conversations/again', { user })).status, 204)
+    await server.chatToEnd(user, { input: 'the first', conversationId: 'again' })
+    assert.equal((await server.call('DELETE', '/v1/conversations/again', { user })).status, 204)
 
-    await house.chatToEnd(user, { input: 'the second', conversationId: 'again' })
+    await server.chatToEnd(user, { input: 'the second', conversationId: 'again' })
 
     assert.equal((await contents(user, 'conversationId=again'))[0], 'the second')
     assert.equal((await get(user, '/v1/conversations')).length, 1)
@@ -95,16 +95,16 @@ describe('a name that the client chose', () => {
 
   test('finds the same conversation in every API family', async () => {
     const user = someone()
-    await house.chatToEnd(user, { input: `first ${user}`, conversationId: 'shared' })
+    await server.chatToEnd(user, { input: `first ${user}`, conversationId: 'shared' })
 
-    const answer = await house.call('POST', '/api/get_chat_response', {
+    const answer = await server.call('POST', '/api/get_chat_response', {
       body: { client_id: user, message: `second ${user}`, conversation_id: 'shared' },
     })
-    const loaded = await house.call('POST', '/api/load_conversation', {
+    const loaded = await server.call('POST', '/api/load_conversation', {
       body: { client_id: user, conversation_id: 'shared' },
     })
-    const listed = await house.call('GET', `/api/list_conversations?client_id=${user}`)
-    const trace = await house.call('GET', `/api/trace/${answer.body.trace_id}?client_id=${user}`)
+    const listed = await server.call('GET', `/api/list_conversations?client_id=${user}`)
+    const trace = await server.call('GET', `/api/trace/${answer.body.trace_id}?client_id=${user}`)
 
     assert.deepEqual([answer.status, answer.body.conversation_id], [200, 'shared'])
     assert.equal(loaded.body.conversation_id, 'shared')
@@ -114,7 +114,7 @@ describe('a name that the client chose', () => {
       ['shared'],
     )
     assert.equal(trace.body.trace.conversation_id, 'shared')
-    const foreign = await house.call('POST', '/api/load_conversation', {
+    const foreign = await server.call('POST', '/api/load_conversation', {
       body: { client_id: someone(), conversation_id: 'shared' },
     })
     assert.equal(foreign.status, 404)
@@ -122,8 +122,8 @@ describe('a name that the client chose', () => {
 
   test('is shown with a confirmation, which can be listed by it', async () => {
     const user = someone()
-    await house.provider.script([calls(['remember_note', { text: 'x' }])], user)
-    const stream = await house.chat(user, { input: user, conversationId: 'notes' })
+    await server.provider.script([calls(['remember_note', { text: 'x' }])], user)
+    const stream = await server.chat(user, { input: user, conversationId: 'notes' })
     await stream.waitFor(toolState('awaiting_input'))
 
     const rows = await get(user, '/v1/tool-confirmations?conversationId=notes')
@@ -131,7 +131,7 @@ describe('a name that the client chose', () => {
       rows.map(({ conversationId, runId }) => [conversationId, runId]),
       [['notes', runIdOf(stream)]],
     )
-    await house.call('POST', `/v1/agent/runs/${runIdOf(stream)}/cancel`, { user })
+    await server.call('POST', `/v1/agent/runs/${runIdOf(stream)}/cancel`, { user })
     assert.deepEqual(await get(someone(), '/v1/tool-confirmations?conversationId=notes'), [])
   })
 })
@@ -139,33 +139,33 @@ describe('a name that the client chose', () => {
 describe('conversationId and sessionId are one name space', () => {
   test('either finds what the other stored', async () => {
     const user = someone()
-    await house.chatToEnd(user, { input: 'by session', sessionId: 'a' })
-    await house.chatToEnd(user, { input: 'by conversation', conversationId: 'b' })
+    await server.chatToEnd(user, { input: 'by session', sessionId: 'a' })
+    await server.chatToEnd(user, { input: 'by conversation', conversationId: 'b' })
 
     assert.equal((await contents(user, 'conversationId=a'))[0], 'by session')
     assert.equal((await contents(user, 'sessionId=b'))[0], 'by conversation')
-    const frames = await house.chatToEnd(user, { input: 'goes on', conversationId: 'a' })
+    const frames = await server.chatToEnd(user, { input: 'goes on', conversationId: 'a' })
     assert.equal(frames[0]?.json.data.conversationId, 'a')
     assert.equal((await contents(user, 'sessionId=a')).length, 4)
   })
 
   test('with both, conversationId wins and sessionId becomes a second name', async () => {
     const user = someone()
-    await house.chatToEnd(user, { input: 'both', conversationId: 'c', sessionId: 's' })
+    await server.chatToEnd(user, { input: 'both', conversationId: 'c', sessionId: 's' })
 
     assert.equal((await contents(user, 'sessionId=s'))[0], 'both')
-    const frames = await house.chatToEnd(user, { input: 'by the second name', sessionId: 's' })
+    const frames = await server.chatToEnd(user, { input: 'by the second name', sessionId: 's' })
     assert.equal(frames[0]?.json.data.conversationId, 'c')
     assert.equal((await contents(user, 'conversationId=c')).length, 4)
   })
 
   test('a sessionId that means another conversation keeps that meaning', async () => {
     const user = someone()
-    await house.chatToEnd(user, { input: 'of the session', sessionId: 's' })
-    const minted = (await house.call('POST', '/v1/conversations', { user })).body.id as string
+    await server.chatToEnd(user, { input: 'of the session', sessionId: 's' })
+    const minted = (await server.call('POST', '/v1/conversations', { user })).body.id as string
 
-    await house.chatToEnd(user, { input: 'elsewhere', conversationId: 'c', sessionId: 's' })
-    await house.chatToEnd(user, { input: 'elsewhere', conversationId: 'd', sessionId: minted })
+    await server.chatToEnd(user, { input: 'elsewhere', conversationId: 'c', sessionId: 's' })
+    await server.chatToEnd(user, { input: 'elsewhere', conversationId: 'd', sessionId: minted })
 
     assert.equal((await contents(user, 'sessionId=s'))[0], 'of the session')
     assert.equal((await contents(user, 'conversationId=c'))[0], 'elsewhere')
@@ -176,24 +176,25 @@ describe('conversationId and sessionId are one name space', () => {
 describe('no name', () => {
   test('starts a new conversation each time; messages without a name are those of the newest of them', async () => {
     const user = someone()
-    const first = await house.chatToEnd(user, 'one')
-    const second = await house.chatToEnd(user, 'two')
-    await house.chatToEnd(user, { input: 'named', conversationId: 'n' })
-    await house.call('POST', '/v1/conversations', { user })
+    const first = await server.chatToEnd(user, 'one')
+    const second = await server.chatToEnd(user, 'two')
+    await server.chatToEnd(user, { input: 'named', conversationId: 'n' })
+    await server.call('POST', '/v1/conversations', { user })
 
     assert.notEqual(first[0]?.json.data.conversationId, second[0]?.json.data.conversationId)
     assert.equal((await contents(user, ''))[0], 'two')
-    await house.chatToEnd(user, { input: 'goes on', conversationId: first[0]?.json.data.conversationId })
+    await server.chatToEnd(user, { input: 'goes on', conversationId: first[0]?.json.data.conversationId })
     assert.equal((await contents(user, ''))[0], 'two')
   })
 
   test('DELETE removes what GET shows, and leaves the rest', async () => {
     const user = someone()
-    await house.chatToEnd(user, 'one')
-    await house.chatToEnd(user, 'two')
-    await house.chatToEnd(user, { input: 'kept', conversationId: 'kept' })
-    await house.chatToEnd(user, { input: 'gone', sessionId: 'gone' })
-    const remove = async (query: string) => (await house.call('DELETE', `/v1/agent/messages?${query}`, { user })).status
+    await server.chatToEnd(user, 'one')
+    await server.chatToEnd(user, 'two')
+    await server.chatToEnd(user, { input: 'kept', conversationId: 'kept' })
+    await server.chatToEnd(user, { input: 'gone', sessionId: 'gone' })
+    const remove = async (query: string) =>
+      (await server.call('DELETE', `/v1/agent/messages?${query}`, { user })).status
 
     assert.deepEqual(
       [await remove(''), await remove('conversationId=gone'), await remove('sessionId=never')],
@@ -204,7 +205,7 @@ describe('no name', () => {
     assert.deepEqual(await contents(user, 'sessionId=gone'), [])
     assert.equal((await contents(user, 'conversationId=kept')).length, 2)
     assert.equal(
-      (await house.call('DELETE', '/v1/agent/messages?conversationId=kept', { user: someone() })).status,
+      (await server.call('DELETE', '/v1/agent/messages?conversationId=kept', { user: someone() })).status,
       204,
     )
     assert.equal((await contents(user, 'conversationId=kept')).length, 2, 'somebody else’s name means nothing')
@@ -213,15 +214,15 @@ describe('no name', () => {
 
 test('an id that the server minted is global in every family: it is 404 to other users', async () => {
   const user = someone()
-  const stream = await house.chat(user, 'mine')
+  const stream = await server.chat(user, 'mine')
   await stream.ended()
   const id = stream.frames[0]?.json.data.conversationId as string
 
-  const chat = await house.chat(someone(), { input: 'x', conversationId: id })
-  const bySession = await house.chat(someone(), { input: 'x', sessionId: id })
+  const chat = await server.chat(someone(), { input: 'x', conversationId: id })
+  const bySession = await server.chat(someone(), { input: 'x', sessionId: id })
   await Promise.all([chat.ended(), bySession.ended()])
 
   assert.deepEqual([chat.status, bySession.status], [404, 404])
-  assert.equal((await house.call('GET', `/v1/conversations/${id}`, { user: someone() })).status, 404)
+  assert.equal((await server.call('GET', `/v1/conversations/${id}`, { user: someone() })).status, 404)
   assert.equal(endOf(stream.frames).status, 'succeeded')
 })

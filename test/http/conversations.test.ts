@@ -6,25 +6,25 @@ import { after, before, describe, test } from 'node:test'
 import {
   endOf,
   hangsAfter,
-  type House,
+  type TestServer,
   type Json,
   named,
   runIdOf,
   says,
   someone,
-  startHouse,
-} from '../support/house.ts'
+  startTestServer,
+} from '../support/test-server.ts'
 
-let house: House
+let server: TestServer
 
 before(async () => {
-  house = await startHouse()
+  server = await startTestServer()
 })
 
-after(() => house.close())
+after(() => server.close())
 
 const listOf = async (path: string, user: string) => {
-  const { status, body } = await house.call('GET', path, { user })
+  const { status, body } = await server.call('GET', path, { user })
   assert.equal(status, 200)
   return body as unknown as Json[]
 }
@@ -33,12 +33,12 @@ describe('titles', () => {
   test('the first message titles a conversation; a person may rename it, or take the title away', async () => {
     const user = someone()
     const path = `/v1/conversations/conv-${user}`
-    await house.chatToEnd(user, { input: `  Where is\n the tea? ${'x'.repeat(100)}`, conversationId: `conv-${user}` })
-    const first = (await house.call('GET', path, { user })).body
-    await house.chatToEnd(user, { input: 'and the milk?', conversationId: `conv-${user}` })
+    await server.chatToEnd(user, { input: `  Where is\n the tea? ${'x'.repeat(100)}`, conversationId: `conv-${user}` })
+    const first = (await server.call('GET', path, { user })).body
+    await server.chatToEnd(user, { input: 'and the milk?', conversationId: `conv-${user}` })
 
-    const renamed = await house.call('PATCH', path, { user, body: { title: ' Tea ' } })
-    const cleared = await house.call('PATCH', path, { user, body: { title: null } })
+    const renamed = await server.call('PATCH', path, { user, body: { title: ' Tea ' } })
+    const cleared = await server.call('PATCH', path, { user, body: { title: null } })
 
     assert.match(first.title, /^Where is the tea\? x+…$/)
     assert.equal([...first.title].length, 60)
@@ -48,13 +48,13 @@ describe('titles', () => {
 
   test('a title of the wrong type is 400', async () => {
     const user = someone()
-    const { id } = (await house.call('POST', '/v1/conversations', { user })).body
+    const { id } = (await server.call('POST', '/v1/conversations', { user })).body
 
     for (const title of [7, ['a'], {}, 'x'.repeat(501)]) {
-      assert.equal((await house.call('POST', '/v1/conversations', { user, body: { title } })).status, 400)
-      assert.equal((await house.call('PATCH', `/v1/conversations/${id}`, { user, body: { title } })).status, 400)
+      assert.equal((await server.call('POST', '/v1/conversations', { user, body: { title } })).status, 400)
+      assert.equal((await server.call('PATCH', `/v1/conversations/${id}`, { user, body: { title } })).status, 400)
     }
-    assert.equal((await house.call('PATCH', `/v1/conversations/${id}`, { user, body: {} })).status, 400)
+    assert.equal((await server.call('PATCH', `/v1/conversations/${id}`, { user, body: {} })).status, 400)
     assert.equal((await listOf('/v1/conversations', user)).length, 1)
   })
 })
@@ -64,8 +64,8 @@ describe('pages', () => {
     const user = someone()
     const path = `/v1/conversations/conv-${user}/messages`
     for (let turn = 1; turn <= 4; turn++) {
-      await house.provider.script([says(`answer ${turn}`)], user)
-      await house.chatToEnd(user, { input: `question ${turn} ${user}`, conversationId: `conv-${user}` })
+      await server.provider.script([says(`answer ${turn}`)], user)
+      await server.chatToEnd(user, { input: `question ${turn} ${user}`, conversationId: `conv-${user}` })
     }
     const all = await listOf(path, user)
 
@@ -84,22 +84,22 @@ describe('pages', () => {
 
   test('messages are not to be cached, and bounds that are none are 400', async () => {
     const user = someone()
-    const { id } = (await house.call('POST', '/v1/conversations', { user })).body
+    const { id } = (await server.call('POST', '/v1/conversations', { user })).body
     const path = `/v1/conversations/${id}/messages`
 
-    const fine = await house.call('GET', path, { user })
+    const fine = await server.call('GET', path, { user })
 
     assert.equal(fine.headers.get('cache-control'), 'no-store')
     assert.deepEqual(fine.body, [])
     for (const query of ['?limit=0', '?limit=201', '?limit=x', '?before=yesterday', '?before=2026-99-99']) {
-      const answer = await house.call('GET', path + query, { user })
+      const answer = await server.call('GET', path + query, { user })
       assert.deepEqual([answer.status, answer.body.code], [400, 'invalid_request'], query)
     }
   })
 
   test('conversations come page by page too, each once', async () => {
     const user = someone()
-    for (let index = 0; index < 5; index++) await house.call('POST', '/v1/conversations', { user })
+    for (let index = 0; index < 5; index++) await server.call('POST', '/v1/conversations', { user })
     const all = await listOf('/v1/conversations', user)
 
     const first = await listOf('/v1/conversations?limit=2', user)
@@ -115,7 +115,7 @@ describe('at the same time', () => {
     const user = someone()
 
     const streams = await Promise.all(
-      Array.from({ length: 10 }, (_, index) => house.chat(user, { input: `${index} ${user}`, sessionId: 'new' })),
+      Array.from({ length: 10 }, (_, index) => server.chat(user, { input: `${index} ${user}`, sessionId: 'new' })),
     )
     await Promise.all(streams.map((stream) => stream.ended()))
 
@@ -129,7 +129,7 @@ describe('at the same time', () => {
     const conversationId = `wanted-${someone()}`
     const users = Array.from({ length: 5 }, () => someone())
 
-    const streams = await Promise.all(users.map((user) => house.chat(user, { input: `${user}!`, conversationId })))
+    const streams = await Promise.all(users.map((user) => server.chat(user, { input: `${user}!`, conversationId })))
     await Promise.all(streams.map((stream) => stream.ended()))
 
     for (const stream of streams) assert.equal(endOf(stream.frames).status, 'succeeded')
@@ -141,16 +141,16 @@ describe('at the same time', () => {
 
   test('of five chats that do not want to wait one is taken, and the others are 409', async () => {
     const user = someone()
-    await house.provider.script([hangsAfter('Hm')], user)
+    await server.provider.script([hangsAfter('Hm')], user)
     const body = { input: user, conversationId: `conv-${user}`, whenBusy: 'reject' }
 
-    const streams = await Promise.all(Array.from({ length: 5 }, () => house.chat(user, body)))
+    const streams = await Promise.all(Array.from({ length: 5 }, () => server.chat(user, body)))
 
     const taken = streams.filter(({ status }) => status === 200)
     assert.equal(taken.length, 1)
     assert.equal(streams.filter(({ status }) => status === 409).length, 4)
     const [stream] = taken
     assert.ok(stream)
-    await house.call('POST', `/v1/agent/runs/${runIdOf(stream)}/cancel`, { user })
+    await server.call('POST', `/v1/agent/runs/${runIdOf(stream)}/cancel`, { user })
   })
 })

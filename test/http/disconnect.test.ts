@@ -6,23 +6,23 @@ import { connect } from 'node:net'
 import { after, before, describe, test } from 'node:test'
 import {
   hangsAfter,
-  type House,
+  type TestServer,
   type Json,
   named,
   runIdOf,
   says,
   someone,
-  startHouse,
+  startTestServer,
   until,
-} from '../support/house.ts'
+} from '../support/test-server.ts'
 import { openStream } from '../support/sse.ts'
 
-let house: House
-let cancelling: House
+let house: TestServer
+let cancelling: TestServer
 
 before(async () => {
-  house = await startHouse()
-  cancelling = await startHouse({ POLYLOG_ON_DISCONNECT: 'cancel' }, house.provider)
+  house = await startTestServer()
+  cancelling = await startTestServer({ POLYLOG_ON_DISCONNECT: 'cancel' }, house.provider)
 })
 
 after(async () => {
@@ -41,7 +41,7 @@ const families: [path: string, body: (user: string) => Json, field: string][] = 
 ]
 
 /** Sends a whole request and closes the connection in the same moment, before anything can have been answered. */
-async function sendAndHangUp(server: House, path: string, body: Json): Promise<void> {
+async function sendAndHangUp(server: TestServer, path: string, body: Json): Promise<void> {
   const url = new URL(server.polylog.baseUrl)
   const text = JSON.stringify(body)
   const head = `POST ${path} HTTP/1.1\r\nhost: ${url.host}\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(text)}\r\n\r\n`
@@ -55,7 +55,7 @@ async function sendAndHangUp(server: House, path: string, body: Json): Promise<v
   })
 }
 
-async function runsOf(server: House, user: string): Promise<Json[]> {
+async function runsOf(server: TestServer, user: string): Promise<Json[]> {
   return await until('the run to be accepted', async () => {
     const runs = (await server.call('GET', '/v1/agent/runs', { user })).body as unknown as Json[]
     return runs.length > 0 ? runs : undefined
@@ -120,7 +120,7 @@ describe('POLYLOG_ON_DISCONNECT=cancel', () => {
   })
 
   test('a server that goes down cancels nothing: the runs of open connections go on at the next start', async () => {
-    const server = await startHouse({ POLYLOG_ON_DISCONNECT: 'cancel' }, house.provider)
+    const server = await startTestServer({ POLYLOG_ON_DISCONNECT: 'cancel' }, house.provider)
     const [streams, waits] = [someone(), someone()]
     for (const user of [streams, waits]) await house.provider.script([hangsAfter('Hm'), says('Done.')], user)
     const stream = await server.chat(streams, streams)

@@ -9,16 +9,16 @@ import {
   calls,
   endOf,
   hangsAfter,
-  type House,
+  type TestServer,
   type Json,
   named,
   runIdOf,
   says,
   someone,
-  startHouse,
+  startTestServer,
   toolState,
   until,
-} from '../support/house.ts'
+} from '../support/test-server.ts'
 import { errand, upload, zipped } from '../support/jobs.ts'
 import { journaled, openStream } from '../support/sse.ts'
 
@@ -30,27 +30,27 @@ before(async () => {
 
 after(() => provider.stop())
 
-const attach = (house: House, user: string, runId: string, after = '0') =>
-  openStream(`${house.polylog.baseUrl}/v1/agent/runs/${runId}/stream?userId=${user}&after=${after}`)
+const attach = (server: TestServer, user: string, runId: string, after = '0') =>
+  openStream(`${server.polylog.baseUrl}/v1/agent/runs/${runId}/stream?userId=${user}&after=${after}`)
 
 test('SIGTERM ends streams cleanly, and each kind of unfinished run goes on at the next start', async () => {
-  const house = await startHouse({}, provider)
+  const server = await startTestServer({}, provider)
   const user = someone()
   const mark = (name: string) => `${name} ${user}`
 
   await provider.script([hangsAfter('So far '), says('So far ', 'so good.')], mark('speaking'))
-  const speaking = await house.chat(user, { input: mark('speaking'), conversationId: mark('conversation') })
+  const speaking = await server.chat(user, { input: mark('speaking'), conversationId: mark('conversation') })
   await speaking.waitFor(named('agent.delta'))
 
-  const queued = await house.chat(user, { input: mark('queued'), conversationId: mark('conversation') })
+  const queued = await server.chat(user, { input: mark('queued'), conversationId: mark('conversation') })
   await queued.waitFor(named('agent.start'))
 
   await provider.script([calls(['remember_note', { text: 'x' }]), says('Saved.')], mark('asking'))
-  const asking = await house.chat(user, mark('asking'))
+  const asking = await server.chat(user, mark('asking'))
   const { json } = await asking.waitFor(toolState('awaiting_input'))
-  await house.reaches(user, runIdOf(asking), 'awaiting_input')
+  await server.reaches(user, runIdOf(asking), 'awaiting_input')
 
-  const exitCode = await house.polylog.stop()
+  const exitCode = await server.polylog.stop()
   const streams = [speaking, queued, asking]
   const cuts = await Promise.all(streams.map(async (stream) => (await stream.ended()).cut))
 
@@ -58,7 +58,7 @@ test('SIGTERM ends streams cleanly, and each kind of unfinished run goes on at t
   assert.deepEqual(cuts, [false, false, false])
   for (const stream of streams) assert.equal(stream.frames.some(named('agent.end')), false)
 
-  const again = await house.restart()
+  const again = await server.restart()
   try {
     const lastId = journaled(speaking.frames).at(-1)?.id as string
     const resumed = await attach(again, user, runIdOf(speaking), lastId)
@@ -106,26 +106,26 @@ describe('while a tool sends something', () => {
   /** A run whose confirmed message is on its way; Feishu takes its time for each of its two answers. */
   async function sending(delayMs: number) {
     await feishu.behave({})
-    const house = await startHouse(
+    const server = await startTestServer(
       { FEISHU_APP_ID: feishu.appId, FEISHU_APP_SECRET: feishu.appSecret, FEISHU_BASE_URL: feishu.baseUrl },
       provider,
     )
     const user = someone()
     await provider.script([calls(['send_feishu_message', { recipientId: 'ou_1', message: user }]), says('Sent.')], user)
-    const stream = await house.chat(user, user)
+    const stream = await server.chat(user, user)
     const { json } = await stream.waitFor(toolState('awaiting_input'))
     await feishu.behave({ delayMs })
-    await house.call('POST', `/v1/tool-confirmations/${json.data.confirmationId}/confirm`, { user })
+    await server.call('POST', `/v1/tool-confirmations/${json.data.confirmationId}/confirm`, { user })
     await stream.waitFor(() => stream.frames.filter(toolState('running')).length === 2)
-    return { house, user, stream, runId: runIdOf(stream) }
+    return { server, user, stream, runId: runIdOf(stream) }
   }
 
   test('SIGTERM lets it finish, takes no new run meanwhile, and the next start does not send it again', async () => {
-    const { house, user, stream, runId } = await sending(400)
+    const { server, user, stream, runId } = await sending(400)
 
-    const stopped = house.polylog.stop()
-    await until('the stop to begin', () => (house.polylog.log().includes('stopping') ? true : undefined))
-    const refused = await house.call('POST', '/v1/agent/chat', { user, body: { input: 'one more' } })
+    const stopped = server.polylog.stop()
+    await until('the stop to begin', () => (server.polylog.log().includes('stopping') ? true : undefined))
+    const refused = await server.call('POST', '/v1/agent/chat', { user, body: { input: 'one more' } })
     const others = await Promise.all(
       [
         ['/v1/jobs', { skill_id: 'action-items' }],
@@ -134,7 +134,7 @@ describe('while a tool sends something', () => {
         ['/api/get_chat_response', { message: 'one more' }],
         ['/api/ab/compare', { message: 'one more', config_a: 'default', config_b: 'default' }],
         ['/api/chat/stream', { message: 'one more' }],
-      ].map(async ([path, body]) => (await house.call('POST', String(path), { user, body })).status),
+      ].map(async ([path, body]) => (await server.call('POST', String(path), { user, body })).status),
     )
     const exitCode = await stopped
     const { cut } = await stream.ended()
@@ -145,7 +145,7 @@ describe('while a tool sends something', () => {
     assert.deepEqual([exitCode, cut], [0, false])
     assert.equal(stream.frames.at(-1)?.json.data.status, 'succeeded')
     await feishu.behave({})
-    const again = await house.restart()
+    const again = await server.restart()
     try {
       await again.reaches(user, runId, 'succeeded')
       assert.deepEqual(
@@ -153,7 +153,7 @@ describe('while a tool sends something', () => {
         [1],
       )
       assert.equal(
-        (await house.provider.requests()).filter(({ body }) => JSON.stringify(body).includes(user)).length,
+        (await server.provider.requests()).filter(({ body }) => JSON.stringify(body).includes(user)).length,
         2,
       )
     } finally {
@@ -162,18 +162,18 @@ describe('while a tool sends something', () => {
   })
 
   test('a server that goes down takes no job and no upload, and a job that waits for its upload takes it after the restart', async () => {
-    const { house, user } = await sending(1500)
-    const create = (family: string, body: Json) => house.call('POST', `/v1/${family}`, { user, body })
+    const { server, user } = await sending(1500)
+    const create = (family: string, body: Json) => server.call('POST', `/v1/${family}`, { user, body })
     const held = String((await create('temp-skill-runs', { input: { what: user } })).body.request_id)
     const path = `/v1/temp-skill-runs/${held}`
-    const send = (where: House) => upload(where, path, user, { skill_package: zipped(errand()) })
+    const send = (where: TestServer) => upload(where, path, user, { skill_package: zipped(errand()) })
 
-    const stopped = house.polylog.stop()
-    await until('the stop to begin', () => (house.polylog.log().includes('stopping') ? true : undefined))
+    const stopped = server.polylog.stop()
+    await until('the stop to begin', () => (server.polylog.log().includes('stopping') ? true : undefined))
     const refused = await Promise.all([
       create('jobs', { skill_id: 'text-digest', input: { text: 'x' } }),
       create('temp-skill-runs', {}),
-      send(house),
+      send(server),
     ])
     await stopped
 
@@ -182,7 +182,7 @@ describe('while a tool sends something', () => {
       assert.ok(Number(headers.get('retry-after')) >= 1)
     }
     await feishu.behave({})
-    const again = await house.restart()
+    const again = await server.restart()
     try {
       const runs = (await again.call('GET', '/v1/agent/runs', { user })).body as unknown as Json[]
       assert.equal(runs.length, 2)
@@ -195,22 +195,22 @@ describe('while a tool sends something', () => {
   })
 
   test('a later second SIGTERM stops at once; what may have been sent is put to a person, and not sent again', async () => {
-    const { house, user, runId } = await sending(5_000)
+    const { server, user, runId } = await sending(5_000)
 
-    const stopped = house.polylog.stop()
-    await until('the stop to begin', () => (house.polylog.log().includes('stopping') ? true : undefined))
+    const stopped = server.polylog.stop()
+    await until('the stop to begin', () => (server.polylog.log().includes('stopping') ? true : undefined))
     let exitCode: number | null | undefined
     void stopped.then((code) => (exitCode = code))
     // Those of the first second are the same signal; the first one after it ends the process.
     await until('the process to end', () => {
-      if (exitCode === undefined) process.kill(house.polylog.pid, 'SIGTERM')
+      if (exitCode === undefined) process.kill(server.polylog.pid, 'SIGTERM')
       return exitCode !== undefined ? true : undefined
     })
     await feishu.behave({})
 
     assert.equal(exitCode, 1)
-    assert.match(house.polylog.log(), /a second signal: ending at once/)
-    const again = await house.restart()
+    assert.match(server.polylog.log(), /a second signal: ending at once/)
+    const again = await server.restart()
     try {
       await again.reaches(user, runId, 'awaiting_input')
       const [asked] = (await again.call('GET', `/v1/tool-confirmations?status=pending&runId=${runId}`, { user }))
@@ -226,7 +226,7 @@ describe('while a tool sends something', () => {
 })
 
 test('SIGTERM with nothing to do ends the process, in order', async () => {
-  const idle = await startHouse({}, provider)
+  const idle = await startTestServer({}, provider)
   assert.equal((await idle.call('GET', '/v1/health')).status, 200)
 
   assert.equal(await idle.polylog.stop(), 0)

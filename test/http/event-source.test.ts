@@ -4,25 +4,25 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { EventSource } from 'eventsource'
-import { type House, runIdOf, says, someone, startHouse } from '../support/house.ts'
+import { type TestServer, runIdOf, says, someone, startTestServer } from '../support/test-server.ts'
 
 describe('an EventSource on /v1/agent/runs/:runId/stream', () => {
-  let house: House
+  let server: TestServer
   before(async () => {
-    house = await startHouse()
+    server = await startTestServer()
   })
-  after(() => house.close())
+  after(() => server.close())
 
   it('gets every frame once, although the server ends the stream, and then stops asking', async () => {
     const user = someone()
-    await house.provider.script([says('One ', 'two ', 'three.')], user)
-    const stream = await house.chat(user, `count, ${user}`)
+    await server.provider.script([says('One ', 'two ', 'three.')], user)
+    const stream = await server.chat(user, `count, ${user}`)
     const runId = runIdOf(stream)
     await stream.ended()
 
     const seen: { id: string; event: string }[] = []
     const statuses: number[] = []
-    const source = new EventSource(`${house.polylog.baseUrl}/v1/agent/runs/${runId}/stream?userId=${user}&after=0`, {
+    const source = new EventSource(`${server.polylog.baseUrl}/v1/agent/runs/${runId}/stream?userId=${user}&after=0`, {
       fetch: async (input, init) => {
         const response = await fetch(input, init)
         statuses.push(response.status)

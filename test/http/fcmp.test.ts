@@ -15,7 +15,7 @@ import type { RunEvent } from '../../src/journal/event.ts'
 import type { RunRow } from '../../src/stores/run-store.ts'
 import type { ToolResult } from '../../src/tools/tool.ts'
 import { scenarios } from '../scenarios/scenarios.ts'
-import { callServer, type Json } from '../support/house.ts'
+import { callServer, type Json } from '../support/test-server.ts'
 import { calls, openRig, type Rig, type RigOptions, says, toolOf } from '../support/run-rig.ts'
 import { openStream, type SseFrame, type SseStream } from '../support/sse.ts'
 

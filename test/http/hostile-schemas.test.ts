@@ -8,10 +8,10 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { calls, endOf, type House, says, someone, startHouse } from '../support/house.ts'
+import { calls, endOf, type TestServer, says, someone, startTestServer } from '../support/test-server.ts'
 import { errand, jobOf, upload, zipped } from '../support/jobs.ts'
 
-let house: House
+let server: TestServer
 const folder = mkdtempSync(join(tmpdir(), 'polylog-hostile-'))
 const mcp = createServer((request, response) => {
   const pieces: Buffer[] = []
@@ -47,23 +47,23 @@ before(async () => {
   const url = `http://127.0.0.1:${(mcp.address() as AddressInfo).port}/mcp`
   const config = join(folder, 'mcp.json')
   writeFileSync(config, JSON.stringify({ mcpServers: { hostile: { url } } }))
-  house = await startHouse({ POLYLOG_MCP_CONFIG: config })
+  server = await startTestServer({ POLYLOG_MCP_CONFIG: config })
 })
 after(async () => {
-  await house.close()
+  await server.close()
   mcp.closeAllConnections()
   mcp.close()
   rmSync(folder, { recursive: true })
 })
 
 async function temporaryJob(user: string) {
-  const { body } = await house.call('POST', '/v1/temp-skill-runs', { user, body: { input: { what: user } } })
-  return jobOf(house, 'temp-skill-runs', user, String(body.request_id))
+  const { body } = await server.call('POST', '/v1/temp-skill-runs', { user, body: { input: { what: user } } })
+  return jobOf(server, 'temp-skill-runs', user, String(body.request_id))
 }
 
 /** Asked while the server is at work on something else. */
 async function othersAreAnswered(): Promise<void> {
-  assert.equal((await house.call('GET', '/v1/health')).status, 200)
+  assert.equal((await server.call('GET', '/v1/health')).status, 200)
 }
 
 describe('a skill package', () => {
@@ -81,7 +81,7 @@ describe('a skill package', () => {
       const job = await temporaryJob(user)
 
       const [refused] = await Promise.all([
-        upload(house, job.path, user, {
+        upload(server, job.path, user, {
           skill_package: zipped(errand({ 'assets/output.json': JSON.stringify(schema) })),
         }),
         othersAreAnswered(),
@@ -100,10 +100,10 @@ describe('a skill package', () => {
     ]
     const schema = { $defs: { two: { anyOf: two } }, properties: { list: { $ref: '#/$defs/two' } } }
     const answer = `{"list":${'['.repeat(60)}${']'.repeat(60)}}`
-    await house.provider.script([says(answer), says(answer), says(answer)], user)
+    await server.provider.script([says(answer), says(answer), says(answer)], user)
     const job = await temporaryJob(user)
     const skill = zipped(errand({ 'assets/output.json': JSON.stringify(schema) }))
-    assert.equal((await upload(house, job.path, user, { skill_package: skill })).status, 200)
+    assert.equal((await upload(server, job.path, user, { skill_package: skill })).status, 200)
 
     const [state] = await Promise.all([job.reaches('failed', 'succeeded'), othersAreAnswered()])
 
@@ -114,10 +114,10 @@ describe('a skill package', () => {
 
 test('a pattern of an MCP server that takes a backtracking engine for ever is checked at once', async () => {
   const user = someone('picky')
-  await house.provider.script([calls(['picky', { text: `${'a'.repeat(60)}!` }]), says('I see.')], user)
+  await server.provider.script([calls(['picky', { text: `${'a'.repeat(60)}!` }]), says('I see.')], user)
 
-  const [frames] = await Promise.all([house.chatToEnd(user, user), othersAreAnswered()])
+  const [frames] = await Promise.all([server.chatToEnd(user, user), othersAreAnswered()])
 
   assert.equal(endOf(frames).status, 'succeeded')
-  assert.match(JSON.stringify(await house.asked(user)), /must match pattern/)
+  assert.match(JSON.stringify(await server.asked(user)), /must match pattern/)
 })

@@ -3,30 +3,39 @@
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { hangsAfter, type House, type Json, named, runIdOf, says, someone, startHouse } from '../support/house.ts'
+import {
+  hangsAfter,
+  type TestServer,
+  type Json,
+  named,
+  runIdOf,
+  says,
+  someone,
+  startTestServer,
+} from '../support/test-server.ts'
 
-let house: House
+let server: TestServer
 
 before(async () => {
-  house = await startHouse()
+  server = await startTestServer()
 })
 
-after(() => house.close())
+after(() => server.close())
 
 const keyOf = (user: string) => ({ 'idempotency-key': `key-${user}` })
 
 test('the same key and body attach to the first run and replay it from its start', async () => {
   const user = someone()
-  await house.provider.script([says('only ', 'once')], user)
-  const first = await house.chat(user, user, keyOf(user))
+  await server.provider.script([says('only ', 'once')], user)
+  const first = await server.chat(user, user, keyOf(user))
   await first.ended()
 
-  const second = await house.chat(user, user, keyOf(user))
+  const second = await server.chat(user, user, keyOf(user))
   await second.ended()
 
   assert.equal(runIdOf(second), runIdOf(first))
   assert.equal(second.text(), first.text())
-  assert.equal((await house.asked(user)).length, 1)
+  assert.equal((await server.asked(user)).length, 1)
 })
 
 test('the order of the body’s fields does not make it another body', async () => {
@@ -34,9 +43,9 @@ test('the order of the body’s fields does not make it another body', async () 
   const body = { input: user, context: { a: 1, b: { c: 2, d: 3 } } }
   const turned = { context: { b: { d: 3, c: 2 }, a: 1 }, input: user }
 
-  const first = await house.chat(user, body, keyOf(user))
+  const first = await server.chat(user, body, keyOf(user))
   await first.ended()
-  const second = await house.chat(user, turned, keyOf(user))
+  const second = await server.chat(user, turned, keyOf(user))
   await second.ended()
 
   assert.equal(runIdOf(second), runIdOf(first))
@@ -44,13 +53,13 @@ test('the order of the body’s fields does not make it another body', async () 
 
 test('a run that is still under way is joined', async () => {
   const user = someone()
-  await house.provider.script([hangsAfter('Hm')], user)
-  const first = await house.chat(user, user, keyOf(user))
+  await server.provider.script([hangsAfter('Hm')], user)
+  const first = await server.chat(user, user, keyOf(user))
   await first.waitFor(named('agent.delta'))
 
-  const second = await house.chat(user, user, keyOf(user))
+  const second = await server.chat(user, user, keyOf(user))
   await second.waitFor(named('agent.delta'))
-  await house.call('POST', `/v1/agent/runs/${runIdOf(first)}/cancel`, { user })
+  await server.call('POST', `/v1/agent/runs/${runIdOf(first)}/cancel`, { user })
   await Promise.all([first.ended(), second.ended()])
 
   assert.equal(second.text(), first.text())
@@ -58,22 +67,22 @@ test('a run that is still under way is joined', async () => {
 
 test('another body under the same key is 409 and starts nothing', async () => {
   const user = someone()
-  await house.chatToEnd(user, 'hello', keyOf(user))
+  await server.chatToEnd(user, 'hello', keyOf(user))
 
-  const other = await house.chat(user, user, keyOf(user))
+  const other = await server.chat(user, user, keyOf(user))
   await other.ended()
 
   assert.equal(other.status, 409)
   assert.match(other.text(), /"code":"idempotency_key_reused"/)
-  assert.equal((await house.asked(user)).length, 0)
+  assert.equal((await server.asked(user)).length, 0)
 })
 
 test('a key belongs to its owner: two users may use the same one', async () => {
   const [one, two] = [someone(), someone()]
   const key = keyOf(one)
 
-  const first = await house.chat(one, 'hello', key)
-  const second = await house.chat(two, 'hello', key)
+  const first = await server.chat(one, 'hello', key)
+  const second = await server.chat(two, 'hello', key)
   await Promise.all([first.ended(), second.ended()])
 
   assert.equal(second.status, 200)
@@ -82,49 +91,49 @@ test('a key belongs to its owner: two users may use the same one', async () => {
 
 test('twenty at once are one run: the provider is asked once, and all get the same bytes', async () => {
   const user = someone()
-  await house.provider.script([says('just ', 'one ', 'answer')], user)
+  await server.provider.script([says('just ', 'one ', 'answer')], user)
 
   const streams = await Promise.all(
-    Array.from({ length: 20 }, () => house.chat(user, { input: user, conversationId: `conv-${user}` }, keyOf(user))),
+    Array.from({ length: 20 }, () => server.chat(user, { input: user, conversationId: `conv-${user}` }, keyOf(user))),
   )
   await Promise.all(streams.map((stream) => stream.ended()))
 
   assert.deepEqual([...new Set(streams.map((stream) => stream.status))], [200])
   assert.equal(new Set(streams.map(runIdOf)).size, 1)
   assert.equal(new Set(streams.map((stream) => stream.text())).size, 1)
-  assert.equal((await house.asked(user)).length, 1)
-  const { body } = await house.call('GET', `/v1/conversations/conv-${user}/messages`, { user })
+  assert.equal((await server.asked(user)).length, 1)
+  const { body } = await server.call('GET', `/v1/conversations/conv-${user}/messages`, { user })
   assert.equal((body as unknown as Json[]).length, 2)
-  assert.equal(((await house.call('GET', '/v1/agent/runs', { user })).body as unknown as Json[]).length, 1)
+  assert.equal(((await server.call('GET', '/v1/agent/runs', { user })).body as unknown as Json[]).length, 1)
 })
 
 for (const whenBusy of ['cancel', 'reject']) {
   test(`with whenBusy ${whenBusy} the same request twice at once is one run, which is neither cancelled nor refused`, async () => {
     const user = someone()
-    await house.provider.script([hangsAfter('Hm')], user)
+    await server.provider.script([hangsAfter('Hm')], user)
     const body = { input: user, conversationId: `conv-${user}`, whenBusy }
 
-    const streams = await Promise.all(Array.from({ length: 8 }, () => house.chat(user, body, keyOf(user))))
+    const streams = await Promise.all(Array.from({ length: 8 }, () => server.chat(user, body, keyOf(user))))
     await Promise.all(streams.map((stream) => stream.waitFor(named('agent.delta'))))
-    const late = await house.chat(user, body, keyOf(user))
+    const late = await server.chat(user, body, keyOf(user))
     await late.waitFor(named('agent.delta'))
 
     assert.deepEqual([...new Set([...streams, late].map((stream) => stream.status))], [200])
     assert.equal(new Set([...streams, late].map(runIdOf)).size, 1)
-    const { body: run } = await house.call('GET', `/v1/agent/runs/${runIdOf(late)}`, { user })
+    const { body: run } = await server.call('GET', `/v1/agent/runs/${runIdOf(late)}`, { user })
     assert.deepEqual([run.status, run.cancelRequested], ['running', false])
-    assert.equal((await house.asked(user)).length, 1)
-    await house.call('POST', `/v1/agent/runs/${runIdOf(late)}/cancel`, { user })
+    assert.equal((await server.asked(user)).length, 1)
+    await server.call('POST', `/v1/agent/runs/${runIdOf(late)}/cancel`, { user })
   })
 }
 
 test('a key belongs to its route: the same one on another route is another request', async () => {
   const user = someone()
   const key = keyOf(user)
-  const first = await house.chat(user, 'hello', key)
+  const first = await server.chat(user, 'hello', key)
   await first.ended()
 
-  const other = await house.call('POST', '/api/get_chat_response', {
+  const other = await server.call('POST', '/api/get_chat_response', {
     body: { client_id: user, message: 'hello' },
     headers: key,
   })
@@ -137,17 +146,17 @@ test('twenty at once with ten keys and no conversation are ten runs', async () =
   const user = someone()
 
   const streams = await Promise.all(
-    Array.from({ length: 20 }, (_, index) => house.chat(user, user, { 'idempotency-key': `k${index % 10}-${user}` })),
+    Array.from({ length: 20 }, (_, index) => server.chat(user, user, { 'idempotency-key': `k${index % 10}-${user}` })),
   )
   await Promise.all(streams.map((stream) => stream.ended()))
 
   assert.equal(new Set(streams.map(runIdOf)).size, 10)
-  assert.equal((await house.asked(user)).length, 10)
+  assert.equal((await server.asked(user)).length, 10)
 })
 
 test('a key that is empty or too long is 400', async () => {
   for (const key of ['', 'k'.repeat(201)]) {
-    const answer = await house.call('POST', '/v1/agent/chat', {
+    const answer = await server.call('POST', '/v1/agent/chat', {
       user: someone(),
       body: { input: 'hi' },
       headers: { 'idempotency-key': key },
@@ -160,7 +169,7 @@ test('a key that is empty or too long is 400', async () => {
 
 test('the key holds after a crash: the retry finds the run, and nothing is asked twice', async () => {
   const user = someone()
-  const other = await startHouse({}, house.provider)
+  const other = await startTestServer({}, server.provider)
   const first = await other.chat(user, user, keyOf(user))
   await first.ended()
   await other.polylog.kill()
@@ -171,5 +180,5 @@ test('the key holds after a crash: the retry finds the run, and nothing is asked
   await again.close()
 
   assert.equal(second.text(), first.text())
-  assert.equal((await house.asked(user)).length, 1)
+  assert.equal((await server.asked(user)).length, 1)
 })

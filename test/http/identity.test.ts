@@ -5,7 +5,16 @@ import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
 import { SignJWT, UnsecuredJWT } from 'jose'
-import { calls, endOf, type House, type Json, runIdOf, someone, startHouse, toolState } from '../support/house.ts'
+import {
+  calls,
+  endOf,
+  type TestServer,
+  type Json,
+  runIdOf,
+  someone,
+  startTestServer,
+  toolState,
+} from '../support/test-server.ts'
 
 const secret = 'a secret that is long enough for a test'
 const sha256 = (key: string) => createHash('sha256').update(key).digest('hex')
@@ -20,13 +29,13 @@ async function token(claims: Json, key = secret, expires = 4_000_000_000): Promi
 
 const bearer = (value: string) => ({ authorization: `Bearer ${value}` })
 
-let open: House
-let required: House
+let open: TestServer
+let required: TestServer
 
 before(async () => {
   const environment = { POLYLOG_JWT_SECRET: secret, POLYLOG_API_KEYS: `robot=${sha256('robot-key')}` }
-  open = await startHouse(environment)
-  required = await startHouse({ ...environment, POLYLOG_AUTH: 'required' }, open.provider)
+  open = await startTestServer(environment)
+  required = await startTestServer({ ...environment, POLYLOG_AUTH: 'required' }, open.provider)
 })
 
 after(async () => {
@@ -120,14 +129,14 @@ describe('where a login is required', () => {
 
 describe('a login wins', () => {
   test('over userId in the body and in the query, for chats and for messages', async () => {
-    for (const house of [open, required]) {
+    for (const server of [open, required]) {
       const [me, victim] = [someone('me'), someone('victim')]
       const mine = bearer(await token({ sub: me }))
       const theirs = bearer(await token({ sub: victim }))
-      await house.chat('x', { input: 'secret', sessionId: 's' }, theirs).then((stream) => stream.ended())
-      await house.chat(victim, { input: 'hello', sessionId: 's' }, mine).then((stream) => stream.ended())
+      await server.chat('x', { input: 'secret', sessionId: 's' }, theirs).then((stream) => stream.ended())
+      await server.chat(victim, { input: 'hello', sessionId: 's' }, mine).then((stream) => stream.ended())
 
-      const asVictim = await house.call('GET', '/v1/agent/messages?sessionId=s', { user: victim, headers: mine })
+      const asVictim = await server.call('GET', '/v1/agent/messages?sessionId=s', { user: victim, headers: mine })
 
       assert.deepEqual(
         (asVictim.body as unknown as Json[]).map(({ content }) => content),

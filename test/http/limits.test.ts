@@ -8,25 +8,25 @@ import type { Action } from '../support/fake-provider.ts'
 import {
   calls,
   endOf,
-  type House,
+  type TestServer,
   type Json,
   messagesOf,
   named,
   runIdOf,
   says,
   someone,
-  startHouse,
+  startTestServer,
   toolState,
   until,
-} from '../support/house.ts'
+} from '../support/test-server.ts'
 import { journaled, type SseFrame } from '../support/sse.ts'
 
-let house: House
-let hasty: House
+let house: TestServer
+let hasty: TestServer
 
 before(async () => {
-  house = await startHouse({ POLYLOG_MAX_STEPS: '3', POLYLOG_PROVIDER_RETRIES: '1' })
-  hasty = await startHouse(
+  house = await startTestServer({ POLYLOG_MAX_STEPS: '3', POLYLOG_PROVIDER_RETRIES: '1' })
+  hasty = await startTestServer(
     { POLYLOG_STALL_MS: '500', POLYLOG_RUN_MAX_MS: '1500', POLYLOG_PING_MS: '100' },
     house.provider,
   )
@@ -45,7 +45,10 @@ function failure(frames: SseFrame[]): string {
   return end?.json.data.error.code as string
 }
 
-async function failsWith(server: House, answer: Action[]): Promise<{ code: string; frames: SseFrame[]; user: string }> {
+async function failsWith(
+  server: TestServer,
+  answer: Action[],
+): Promise<{ code: string; frames: SseFrame[]; user: string }> {
   const user = someone()
   await house.provider.script([answer], user)
   const frames = await server.chatToEnd(user, { input: user, conversationId: `conv-${user}` })

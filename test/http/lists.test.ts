@@ -3,17 +3,26 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { type Answer, calls, endOf, type House, type Json, says, someone, startHouse } from '../support/house.ts'
+import {
+  type Answer,
+  calls,
+  endOf,
+  type TestServer,
+  type Json,
+  says,
+  someone,
+  startTestServer,
+} from '../support/test-server.ts'
 import { skillsFolder, startJob } from '../support/jobs.ts'
 
-let house: House
+let server: TestServer
 const folder = skillsFolder()
 
 before(async () => {
-  house = await startHouse({ POLYLOG_SKILLS_DIR: folder })
+  server = await startTestServer({ POLYLOG_SKILLS_DIR: folder })
 })
 
-after(() => house.close())
+after(() => server.close())
 
 /** No reply needs more than this for the bodies below; all of one list is several times as much. */
 const replyBytesMax = 6 * 1024 * 1024
@@ -28,7 +37,7 @@ async function pagesOf(path: string): Promise<Answer[]> {
   const pages: Answer[] = []
   let at: string | undefined = path
   while (at !== undefined) {
-    const page: Answer = await house.call('GET', at)
+    const page: Answer = await server.call('GET', at)
     assert.equal(page.status, 200, `${at}: ${page.text.slice(0, 500)}`)
     assert.ok(page.text.length < replyBytesMax, `${at}: ${page.text.length} bytes`)
     pages.push(page)
@@ -47,7 +56,7 @@ describe('a conversation of large messages', () => {
 
   before(async () => {
     for (let turn = 0; turn < count; turn++) {
-      const frames = await house.chatToEnd(user, { input: `${turn} ${megabyte}`, conversationId })
+      const frames = await server.chatToEnd(user, { input: `${turn} ${megabyte}`, conversationId })
       assert.equal(endOf(frames).status, 'succeeded')
     }
   })
@@ -78,7 +87,7 @@ describe('a conversation of large messages', () => {
     let before: string | undefined
     let loads = 0
     for (;;) {
-      const answer = await house.call('POST', '/api/load_conversation', {
+      const answer = await server.call('POST', '/api/load_conversation', {
         body: { client_id: user, conversation_id: conversationId, ...(before === undefined ? {} : { before }) },
       })
       assert.equal(answer.status, 200, answer.text.slice(0, 300))
@@ -93,7 +102,7 @@ describe('a conversation of large messages', () => {
       before = String(messages[0]?.message_id)
       const next = nextOf(answer)
       if (next === undefined) break
-      const linked = await house.call('GET', next)
+      const linked = await server.call('GET', next)
       assert.equal(linked.status, 200, 'the link leads to older messages')
       assert.ok((linked.body as unknown as Json[]).length > 0)
     }
@@ -103,8 +112,8 @@ describe('a conversation of large messages', () => {
   })
 
   test('a list that ends with its page has no link', async () => {
-    const answer = await house.call('GET', `/v1/conversations/${conversationId}/messages?limit=1`, { user })
-    const other = await house.call('GET', '/v1/agent/messages', { user: someone() })
+    const answer = await server.call('GET', `/v1/conversations/${conversationId}/messages?limit=1`, { user })
+    const other = await server.call('GET', '/v1/agent/messages', { user: someone() })
 
     assert.match(answer.headers.get('link') ?? '', /rel="next"/)
     assert.equal(other.headers.get('link'), null)
@@ -115,12 +124,12 @@ describe('lists by rows', () => {
   test('conversations and runs link to their next page, in both APIs, with their filters', async () => {
     const user = someone()
     for (let turn = 0; turn < 5; turn++)
-      await house.chatToEnd(user, { input: `${turn}`, conversationId: `c${turn}-${user}` })
+      await server.chatToEnd(user, { input: `${turn}`, conversationId: `c${turn}-${user}` })
 
     const conversations = await pagesOf(`/v1/conversations?userId=${user}&limit=2`)
     const runs = await pagesOf(`/v1/agent/runs?userId=${user}&limit=2&status=succeeded,failed`)
     const chat = await pagesOf(`/api/list_conversations?client_id=${user}&limit=2`)
-    const posted = await house.call('POST', '/api/list_conversations', { body: { client_id: user, limit: 2 } })
+    const posted = await server.call('POST', '/api/list_conversations', { body: { client_id: user, limit: 2 } })
 
     const names = [4, 3, 2, 1, 0].map((turn) => `c${turn}-${user}`)
     assert.deepEqual(
@@ -142,12 +151,12 @@ describe('lists by rows', () => {
   test('confirmations link to their next page', async () => {
     const user = someone()
     const wanted = 5
-    await house.provider.script(
+    await server.provider.script(
       [calls(...Array.from({ length: wanted }, (_, at): [string, unknown] => ['remember_note', { text: `n${at}` }]))],
       user,
     )
-    const stream = await house.chat(user, user)
-    await house.reaches(user, String(stream.headers['x-run-id']), 'awaiting_input')
+    const stream = await server.chat(user, user)
+    await server.reaches(user, String(stream.headers['x-run-id']), 'awaiting_input')
     stream.leave()
 
     const pages = await pagesOf(`/v1/tool-confirmations?userId=${user}&limit=2&status=pending`)
@@ -166,11 +175,11 @@ describe('a long run', () => {
 
   test('its timeline and its trace come in pages that together are the whole', async () => {
     const user = someone()
-    await house.provider.script([[{ flood: { count, text: piece } }, { finish: 'stop' }]], user)
-    const first = await house.chat(user, user)
+    await server.provider.script([[{ flood: { count, text: piece } }, { finish: 'stop' }]], user)
+    const first = await server.chat(user, user)
     first.leave()
     const runId = String(first.headers['x-run-id'])
-    await house.reaches(user, runId, 'succeeded')
+    await server.reaches(user, runId, 'succeeded')
 
     const timeline = await pagesOf(`/v1/agent/runs/${runId}/timeline?userId=${user}`)
     const entries = timeline.flatMap(({ body }) => body.events as Json[])
@@ -198,14 +207,14 @@ describe('a long run', () => {
   test('the history and the log of a job do, too', async () => {
     const user = someone()
     const question = '#'.repeat(900_000)
-    await house.provider.script(
+    await server.provider.script(
       [
         ...Array.from({ length: 8 }, () => [{ text: [question] }, ...calls(['current_time', {}])]),
         says('{"done":true}'),
       ],
       user,
     )
-    const job = await startJob(house, 'jobs', user)
+    const job = await startJob(server, 'jobs', user)
     await job.reaches('succeeded')
 
     const history = await pagesOf(`${job.path}/events/history?userId=${user}`)
@@ -221,7 +230,7 @@ describe('a long run', () => {
     assert.ok(ranges.length >= 6)
     assert.equal(whole.match(/#/g)?.length, 8 * question.length)
     assert.ok([log!, ...ranges].every(({ text }) => text.length < 1.2 * 1024 * 1024))
-    const tooMuch = await house.call('GET', `${job.path}/logs/range?stream=pty&byte_from=0&byte_to=99999999`, { user })
+    const tooMuch = await server.call('GET', `${job.path}/logs/range?stream=pty&byte_from=0&byte_to=99999999`, { user })
     assert.deepEqual([tooMuch.body.byte_from, tooMuch.body.byte_to], [0, 1024 * 1024])
     assert.match(nextOf(tooMuch) ?? '', /byte_from=1048576/)
   })

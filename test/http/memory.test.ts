@@ -11,15 +11,15 @@ import {
   assertCallsArePaired,
   calls,
   endOf,
-  type House,
+  type TestServer,
   type Json,
   messagesOf,
   says,
   someone,
-  startHouse,
-} from '../support/house.ts'
+  startTestServer,
+} from '../support/test-server.ts'
 
-let house: House
+let server: TestServer
 let agentsDir: string
 
 before(async () => {
@@ -28,11 +28,11 @@ before(async () => {
   const file = join(agentsDir, 'chat_conversation', 'agent.json')
   const card = JSON.parse(readFileSync(file, 'utf8')) as Json
   writeFileSync(file, JSON.stringify({ ...card, memory: { strategy: 'sliding_window', maxTokens: 400 } }))
-  house = await startHouse({ POLYLOG_AGENTS_DIR: agentsDir })
+  server = await startTestServer({ POLYLOG_AGENTS_DIR: agentsDir })
 })
 
 after(async () => {
-  await house.close()
+  await server.close()
   rmSync(agentsDir, { recursive: true, force: true })
 })
 
@@ -45,19 +45,19 @@ test('a long conversation is told from its newest turns, within the agent’s me
   for (let turn = 1; turn <= turns; turn++) {
     const marker = `turn ${turn}; ${user}`
     const withTool = turn % 2 === 0
-    await house.provider.script(
+    await server.provider.script(
       [
         ...(withTool ? [calls(['current_time', {}, `call_${turn}`])] : []),
         says(`answer ${turn}; ${'word '.repeat(20)}`),
       ],
       marker,
     )
-    assert.equal(endOf(await house.chatToEnd(user, { input: marker, conversationId })).status, 'succeeded')
+    assert.equal(endOf(await server.chatToEnd(user, { input: marker, conversationId })).status, 'succeeded')
   }
 
-  await house.chatToEnd(user, { input: `the last ${user}`, conversationId })
+  await server.chatToEnd(user, { input: `the last ${user}`, conversationId })
 
-  const [asked] = await house.asked(`the last ${user}`)
+  const [asked] = await server.asked(`the last ${user}`)
   const messages = messagesOf(asked)
   const talk = talkOf(messages)
   assertCallsArePaired(messages)
@@ -67,17 +67,17 @@ test('a long conversation is told from its newest turns, within the agent’s me
   assert.doesNotMatch(JSON.stringify(talk), /turn [123]; /)
   // Four characters a token is the usual guess.
   assert.ok(JSON.stringify(talk.map(({ content }) => content)).length < 400 * 4 * 1.2)
-  for (const request of await house.asked(user)) assertCallsArePaired(messagesOf(request))
+  for (const request of await server.asked(user)) assertCallsArePaired(messagesOf(request))
 })
 
 test('a question that is larger than the memory is asked all the same, alone', async () => {
   const user = someone()
   const conversationId = `conv-${user}`
-  await house.chatToEnd(user, { input: 'small', conversationId })
+  await server.chatToEnd(user, { input: 'small', conversationId })
 
-  await house.chatToEnd(user, { input: `${'large '.repeat(2000)} ${user}`, conversationId })
+  await server.chatToEnd(user, { input: `${'large '.repeat(2000)} ${user}`, conversationId })
 
-  const [asked] = await house.asked(user)
+  const [asked] = await server.asked(user)
   assert.deepEqual(
     talkOf(messagesOf(asked)).map(({ role }) => role),
     ['user'],
@@ -87,15 +87,15 @@ test('a question that is larger than the memory is asked all the same, alone', a
 test('within one run too: old steps give way, whole, and the question stays', async () => {
   const user = someone()
   const steps = 12
-  await house.provider.script(
+  await server.provider.script(
     [...Array.from({ length: steps }, (_, step) => calls(['current_time', {}, `c${step}`])), says('Done.')],
     user,
   )
 
-  const frames = await house.chatToEnd(user, user)
+  const frames = await server.chatToEnd(user, user)
 
   assert.equal(endOf(frames).output, 'Done.')
-  const last = messagesOf((await house.asked(user)).at(-1))
+  const last = messagesOf((await server.asked(user)).at(-1))
   assertCallsArePaired(last)
   assert.equal(talkOf(last)[0]?.content, user)
   assert.equal(last.at(-1)?.tool_call_id, `c${steps - 1}`)
@@ -105,12 +105,12 @@ test('within one run too: old steps give way, whole, and the question stays', as
 test('half answers of failed and cancelled runs are not told to the model', async () => {
   const user = someone()
   const conversationId = `conv-${user}`
-  await house.provider.script([[{ text: ['half a secret'] }, { cut: true }]], `first ${user}`)
-  await house.chatToEnd(user, { input: `first ${user}`, conversationId })
+  await server.provider.script([[{ text: ['half a secret'] }, { cut: true }]], `first ${user}`)
+  await server.chatToEnd(user, { input: `first ${user}`, conversationId })
 
-  await house.chatToEnd(user, { input: `second ${user}`, conversationId })
+  await server.chatToEnd(user, { input: `second ${user}`, conversationId })
 
-  const [asked] = await house.asked(`second ${user}`)
+  const [asked] = await server.asked(`second ${user}`)
   assert.deepEqual(
     talkOf(messagesOf(asked)).map(({ content }) => content),
     [`first ${user}`, `second ${user}`],

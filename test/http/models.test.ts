@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { callServer, endOf, someone, startHouse, type House } from '../support/house.ts'
+import { callServer, endOf, someone, startTestServer, type TestServer } from '../support/test-server.ts'
 import { type Polylog, startPolylog } from '../support/polylog.ts'
 import { openStream } from '../support/sse.ts'
 
@@ -25,17 +25,17 @@ describe('a start', () => {
 })
 
 describe('a server with a provider', () => {
-  let house: House
+  let server: TestServer
   before(async () => {
-    house = await startHouse({ GOOGLE_GENERATIVE_AI_API_KEY: 'k' })
+    server = await startTestServer({ GOOGLE_GENERATIVE_AI_API_KEY: 'k' })
   })
-  after(() => house.close())
+  after(() => server.close())
 
   const ask = (model: string) =>
-    house.call('POST', '/v1/agent/chat', { user: 'model-names', body: { input: 'hi', model } })
+    server.call('POST', '/v1/agent/chat', { user: 'model-names', body: { input: 'hi', model } })
 
   test('does not offer the demo model', async () => {
-    const models = await house.call('GET', '/v1/providers')
+    const models = await server.call('GET', '/v1/providers')
     const refused = await ask('demo/demo')
 
     assert.equal(models.status, 200)
@@ -47,12 +47,12 @@ describe('a server with a provider', () => {
 
   test('fails a run whose provider reports an error in the middle of its stream, and keeps what was said', async () => {
     const user = someone('reported')
-    await house.provider.script(
+    await server.provider.script(
       [[{ text: 'So far so good.' }, { error: { message: 'The engine is on fire' } }, { finish: 'stop' }]],
       user,
     )
 
-    const frames = await house.chatToEnd(user, user)
+    const frames = await server.chatToEnd(user, user)
 
     assert.equal(endOf(frames).status, 'failed')
     assert.match(JSON.stringify(endOf(frames)), /model_error/)
@@ -61,13 +61,13 @@ describe('a server with a provider', () => {
 
   test('fails a run whose provider sends it elsewhere, and does not go there', async () => {
     const user = someone('redirected')
-    const headers = { location: `${house.provider.baseUrl}/chat/completions` }
-    await house.provider.script([[{ status: 307, headers }]], user)
+    const headers = { location: `${server.provider.baseUrl}/chat/completions` }
+    await server.provider.script([[{ status: 307, headers }]], user)
 
-    const frames = await house.chatToEnd(user, user)
+    const frames = await server.chatToEnd(user, user)
 
     assert.equal(endOf(frames).status, 'failed')
-    assert.equal((await house.asked(user)).length, 1)
+    assert.equal((await server.asked(user)).length, 1)
   })
 
   test('refuses a provider without its key, and names the variable', async () => {

@@ -5,15 +5,15 @@ import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { after, before, test } from 'node:test'
-import { endOf, type House, runIdOf, says, someone, startHouse } from '../support/house.ts'
+import { endOf, type TestServer, runIdOf, says, someone, startTestServer } from '../support/test-server.ts'
 import { openStream } from '../support/sse.ts'
 
-let house: House
+let server: TestServer
 
 before(async () => {
-  house = await startHouse()
+  server = await startTestServer()
 })
-after(() => house.close())
+after(() => server.close())
 
 /** Makes one stored event of a run unreadable. */
 function damage(dataDir: string, runId: string, line: (lines: string[]) => number): void {
@@ -30,17 +30,17 @@ test('a run with a damaged row, its first or its last, is read by every route, a
   const runs: { id: string; conversationId: string; lost: 'first' | 'last' }[] = []
   for (const lost of ['first', 'last'] as const) {
     const marker = `${lost} ${user}`
-    await house.provider.script([says('All is well.')], marker)
+    await server.provider.script([says('All is well.')], marker)
     const conversationId = `${lost}-${user}`
-    const stream = await house.chat(user, { input: marker, conversationId })
+    const stream = await server.chat(user, { input: marker, conversationId })
     await stream.ended()
     assert.equal(endOf(stream.frames).status, 'succeeded')
     runs.push({ id: runIdOf(stream), conversationId, lost })
   }
-  await house.polylog.stop()
+  await server.polylog.stop()
   for (const { id, lost } of runs)
-    damage(house.polylog.dataDir, id, (lines) => (lost === 'first' ? 0 : lines.length - 1))
-  house = await house.restart()
+    damage(server.polylog.dataDir, id, (lines) => (lost === 'first' ? 0 : lines.length - 1))
+  server = await server.restart()
 
   for (const { id, conversationId, lost } of runs) {
     for (const path of [
@@ -53,25 +53,25 @@ test('a run with a damaged row, its first or its last, is read by every route, a
       `/v1/agent/messages?conversationId=${conversationId}`,
       `/api/trace/${id}?client_id=${user}`,
     ]) {
-      const answer = await house.call('GET', path, { user })
+      const answer = await server.call('GET', path, { user })
       assert.equal(answer.status, 200, `${lost} ${path}: ${answer.text}`)
     }
-    const { trace } = (await house.call('GET', `/api/trace/${id}?client_id=${user}`, { user })).body
+    const { trace } = (await server.call('GET', `/api/trace/${id}?client_id=${user}`, { user })).body
     assert.ok(JSON.stringify(trace.events).includes('All is well.'))
     assert.deepEqual([trace.status, trace.conversation_id, trace.error], ['completed', conversationId, null])
     assert.equal(trace.total_duration_ms, Date.parse(trace.completed_at) - Date.parse(trace.started_at))
-    const { skipped } = (await house.call('GET', `/v1/agent/runs/${id}/timeline`, { user })).body
+    const { skipped } = (await server.call('GET', `/v1/agent/runs/${id}/timeline`, { user })).body
     assert.equal(skipped, 1)
     for (const format of ['sse', 'vercel-ai']) {
-      const url = `${house.polylog.baseUrl}/v1/agent/runs/${id}/stream?format=${format}&userId=${user}`
+      const url = `${server.polylog.baseUrl}/v1/agent/runs/${id}/stream?format=${format}&userId=${user}`
       const stream = await openStream(url)
       await stream.ended()
       assert.ok(stream.text().includes('All is well.'), `${lost} ${format}`)
     }
     // The conversation goes on.
     const next = `next in ${lost} ${user}`
-    await house.provider.script([says('Still here.')], next)
-    const frames = await house.chatToEnd(user, { input: next, conversationId })
+    await server.provider.script([says('Still here.')], next)
+    const frames = await server.chatToEnd(user, { input: next, conversationId })
     assert.equal(endOf(frames).status, 'succeeded')
   }
 })

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { describe, test } from 'node:test'
-import { callServer } from '../support/house.ts'
+import { callServer } from '../support/test-server.ts'
 import { type Polylog, startPolylog } from '../support/polylog.ts'
 
 const apiKeys = `ann=${createHash('sha256').update('ann-key').digest('hex')}`

@@ -8,28 +8,28 @@ import {
   calls,
   endOf,
   hangsAfter,
-  type House,
+  type TestServer,
   named,
   runIdOf,
   says,
   someone,
-  startHouse,
+  startTestServer,
   toolState,
-} from '../support/house.ts'
+} from '../support/test-server.ts'
 import { journaled, openStream, type SseStream } from '../support/sse.ts'
 
-let house: House
+let server: TestServer
 
 before(async () => {
-  house = await startHouse()
+  server = await startTestServer()
 })
 
-after(() => house.close())
+after(() => server.close())
 
 function attach(user: string, runId: string, cursor: { header?: string; query?: string } = {}): Promise<SseStream> {
   const query = cursor.query === undefined ? '' : `&after=${encodeURIComponent(cursor.query)}`
   const headers = cursor.header === undefined ? {} : { 'last-event-id': cursor.header }
-  return openStream(`${house.polylog.baseUrl}/v1/agent/runs/${runId}/stream?userId=${user}${query}`, { headers })
+  return openStream(`${server.polylog.baseUrl}/v1/agent/runs/${runId}/stream?userId=${user}${query}`, { headers })
 }
 
 /** Reads to the end. */
@@ -42,7 +42,7 @@ async function rest(user: string, runId: string, cursor: { header?: string; quer
 /** A run with text, parallel tools, a confirmation (an event with two frames), and a failure (another one). */
 async function eventfulRun(): Promise<{ user: string; runId: string; stream: SseStream }> {
   const user = someone()
-  await house.provider.script(
+  await server.provider.script(
     [
       [
         { text: ['Let me ', 'see. '] },
@@ -52,9 +52,9 @@ async function eventfulRun(): Promise<{ user: string; runId: string; stream: Sse
     ],
     user,
   )
-  const stream = await house.chat(user, user)
+  const stream = await server.chat(user, user)
   const { json } = await stream.waitFor(toolState('awaiting_input'))
-  await house.call('POST', `/v1/tool-confirmations/${json.data.confirmationId}/confirm`, { user })
+  await server.call('POST', `/v1/tool-confirmations/${json.data.confirmationId}/confirm`, { user })
   await stream.ended()
   return { user, runId: runIdOf(stream), stream }
 }
@@ -114,18 +114,18 @@ describe('after any frame', () => {
 
   test('a run that is under way is caught up with, and then followed live', async () => {
     const user = someone()
-    await house.provider.script(
+    await server.provider.script(
       [[{ text: ['one ', 'two '] }, { stall: true }, { text: ['three ', 'four'] }, { finish: 'stop' }]],
       user,
     )
-    const first = await house.chat(user, user)
+    const first = await server.chat(user, user)
     const two = await first.waitFor(({ json }) => json.data.delta === 'two ')
 
     const late = await attach(user, runIdOf(first))
     const resumed = await attach(user, runIdOf(first), { header: two.id as string })
     await late.waitFor(({ json }) => json.data.delta === 'two ')
     first.leave()
-    await house.provider.release()
+    await server.provider.release()
     await Promise.all([late.ended(), resumed.ended()])
 
     assert.equal(endOf(late.frames).output, 'one two three four')
@@ -136,12 +136,12 @@ describe('after any frame', () => {
 
   test('after the last frame so far of a run under way, only what comes next is sent', async () => {
     const user = someone()
-    await house.provider.script([hangsAfter('Hm')], user)
-    const first = await house.chat(user, user)
+    await server.provider.script([hangsAfter('Hm')], user)
+    const first = await server.chat(user, user)
     const delta = await first.waitFor(named('agent.delta'))
 
     const resumed = await attach(user, runIdOf(first), { header: delta.id as string })
-    await house.call('POST', `/v1/agent/runs/${runIdOf(first)}/cancel`, { user })
+    await server.call('POST', `/v1/agent/runs/${runIdOf(first)}/cancel`, { user })
     await resumed.ended()
 
     assert.deepEqual(
@@ -202,7 +202,7 @@ describe('cursors that are none', () => {
   })
 
   test('a format that nobody knows is 400', async () => {
-    const answer = await house.call('GET', '/v1/agent/runs/any/stream?format=morse', { user: someone() })
+    const answer = await server.call('GET', '/v1/agent/runs/any/stream?format=morse', { user: someone() })
 
     assert.deepEqual([answer.status, answer.body.code], [400, 'unknown_format'])
   })
@@ -212,28 +212,28 @@ describe('POST with Last-Event-ID', () => {
   test('without an Idempotency-Key it is 400, names the re-attach route, and starts nothing', async () => {
     const user = someone()
 
-    const stream = await house.chat(user, user, { 'last-event-id': '3' })
+    const stream = await server.chat(user, user, { 'last-event-id': '3' })
     await stream.ended()
 
     assert.equal(stream.status, 400)
     assert.match(stream.text(), /"code":"resume_by_post"/)
     assert.match(stream.text(), /\/v1\/agent\/runs\/\{runId\}\/stream/)
-    assert.equal((await house.asked(user)).length, 0)
+    assert.equal((await server.asked(user)).length, 0)
   })
 
   test('with the key of a run it goes on with that run, after that frame', async () => {
     const user = someone()
     const key = { 'idempotency-key': `key-${user}` }
-    await house.provider.script([says('one ', 'two')], user)
-    const first = await house.chat(user, user, key)
+    await server.provider.script([says('one ', 'two')], user)
+    const first = await server.chat(user, user, key)
     await first.ended()
     const ids = journaled(first.frames).map(({ id }) => id as string)
 
-    const resumed = await house.chat(user, user, { ...key, 'last-event-id': ids[2] as string })
+    const resumed = await server.chat(user, user, { ...key, 'last-event-id': ids[2] as string })
     await resumed.ended()
-    const atTheEnd = await house.chat(user, user, { ...key, 'last-event-id': ids.at(-1) as string })
+    const atTheEnd = await server.chat(user, user, { ...key, 'last-event-id': ids.at(-1) as string })
     await atTheEnd.ended()
-    const beyond = await house.chat(user, user, { ...key, 'last-event-id': '9999' })
+    const beyond = await server.chat(user, user, { ...key, 'last-event-id': '9999' })
     await beyond.ended()
 
     assert.equal(runIdOf(resumed), runIdOf(first))
@@ -244,21 +244,21 @@ describe('POST with Last-Event-ID', () => {
     )
     assert.equal(atTheEnd.status, 204)
     assert.equal(beyond.status, 400)
-    assert.equal((await house.asked(user)).length, 1)
+    assert.equal((await server.asked(user)).length, 1)
   })
 
   test('with a key that started nothing it is 404, and with another body 409; neither starts a run', async () => {
     const user = someone()
     const key = { 'idempotency-key': `key-${user}` }
 
-    const unknown = await house.chat(user, user, { ...key, 'last-event-id': '1' })
+    const unknown = await server.chat(user, user, { ...key, 'last-event-id': '1' })
     await unknown.ended()
-    await house.chatToEnd(user, 'hello', key)
-    const other = await house.chat(user, user, { ...key, 'last-event-id': '1' })
+    await server.chatToEnd(user, 'hello', key)
+    const other = await server.chat(user, user, { ...key, 'last-event-id': '1' })
     await other.ended()
 
     assert.equal(unknown.status, 404)
     assert.equal(other.status, 409)
-    assert.equal((await house.asked(user)).length, 0)
+    assert.equal((await server.asked(user)).length, 0)
   })
 })

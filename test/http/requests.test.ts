@@ -5,18 +5,18 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { createHash } from 'node:crypto'
-import { callServer, endOf, type House, type Json, someone, startHouse } from '../support/house.ts'
+import { callServer, endOf, type TestServer, type Json, someone, startTestServer } from '../support/test-server.ts'
 import { startPolylog } from '../support/polylog.ts'
 
-let house: House
+let server: TestServer
 
 before(async () => {
-  house = await startHouse({ POLYLOG_BODY_MAX: '4096' })
+  server = await startTestServer({ POLYLOG_BODY_MAX: '4096' })
 })
 
-after(() => house.close())
+after(() => server.close())
 
-const chat = (body: unknown, user = someone()) => house.call('POST', '/v1/agent/chat', { user, body })
+const chat = (body: unknown, user = someone()) => server.call('POST', '/v1/agent/chat', { user, body })
 
 describe('the body', () => {
   test('one that is too large is 413', async () => {
@@ -27,7 +27,7 @@ describe('the body', () => {
 
   test('one of another type is 415', async () => {
     for (const type of ['text/plain', 'application/xml', 'multipart/form-data; boundary=x']) {
-      const answer = await house.call('POST', '/v1/agent/chat', {
+      const answer = await server.call('POST', '/v1/agent/chat', {
         raw: '{"input":"hi"}',
         headers: { 'content-type': type },
       })
@@ -37,7 +37,7 @@ describe('the body', () => {
   })
 
   test('JSON with a charset is JSON', async () => {
-    const answer = await house.call('POST', '/v1/agent/chat', {
+    const answer = await server.call('POST', '/v1/agent/chat', {
       raw: '{"input":"hi"}',
       headers: { 'content-type': 'application/json; charset=utf-8' },
     })
@@ -47,11 +47,11 @@ describe('the body', () => {
 
   test('one that is not JSON, or not an object, is 400', async () => {
     for (const raw of ['{', '{"input":}', 'hello', '{"input":"hi"} trailing']) {
-      const answer = await house.call('POST', '/v1/agent/chat', { raw })
+      const answer = await server.call('POST', '/v1/agent/chat', { raw })
       assert.deepEqual([answer.status, answer.body.code], [400, 'invalid_json'], raw)
     }
     for (const raw of ['[]', '"hi"', '7', 'null', '']) {
-      const answer = await house.call('POST', '/v1/agent/chat', {
+      const answer = await server.call('POST', '/v1/agent/chat', {
         raw,
         headers: { 'content-type': 'application/json' },
       })
@@ -87,14 +87,14 @@ describe('the body', () => {
 
       assert.deepEqual([answer.status, answer.body.code], [400, 'invalid_request'], JSON.stringify(body))
       assert.match(answer.body.message, new RegExp(field))
-      assert.deepEqual((await house.call('GET', '/v1/agent/runs', { user })).body, [])
+      assert.deepEqual((await server.call('GET', '/v1/agent/runs', { user })).body, [])
     }
   })
 
   test('null means "not given"; fields that nobody knows are left alone', async () => {
     const user = someone()
 
-    const frames = await house.chatToEnd(user, {
+    const frames = await server.chatToEnd(user, {
       input: `hi ${user}`,
       messages: null,
       prompt: null,
@@ -128,25 +128,25 @@ describe('the body', () => {
       '{"input":"hi","context":{"constructor":{"prototype":{"polluted":true}}}}',
       '{"input":"hi","context":{"composer":{"__proto__":{"enabledTools":[]}}}}',
     ]) {
-      const answer = await house.call('POST', '/v1/agent/chat', { raw, user: someone() })
+      const answer = await server.call('POST', '/v1/agent/chat', { raw, user: someone() })
       assert.equal(answer.status, 400, raw)
     }
     const user = someone()
-    const frames = await house.chatToEnd(user, {
+    const frames = await server.chatToEnd(user, {
       input: user,
       context: { toString: 'x', hasOwnProperty: 'y', valueOf: 1 },
     })
     assert.equal(endOf(frames).status, 'succeeded')
-    const health = await house.call('GET', '/v1/health')
+    const health = await server.call('GET', '/v1/health')
     assert.equal('polluted' in health.body, false)
   })
 
   test('texts in any script, and odd characters, come back as they were sent', async () => {
     const user = someone()
     const input = `${user} 你好 🎉 \u0000 \u2028 \u2029 "quotes" \\ </script> \r\n\r\n id: 9\nevent: fake\ndata: {}`
-    const frames = await house.chatToEnd(user, { input, conversationId: `conv-${user}` })
+    const frames = await server.chatToEnd(user, { input, conversationId: `conv-${user}` })
 
-    const { body } = await house.call('GET', `/v1/conversations/conv-${user}/messages`, { user })
+    const { body } = await server.call('GET', `/v1/conversations/conv-${user}/messages`, { user })
 
     assert.equal(frames[0]?.json.data.input, input)
     assert.equal((body as unknown as Json[])[0]?.content, input)
@@ -158,7 +158,7 @@ describe('the body', () => {
 
   test('half a surrogate pair is taken without harm to anything', async () => {
     const user = someone()
-    const answer = await house.call('POST', '/v1/agent/chat', { user, raw: `{"input":"half \\ud83d ${user}"}` })
+    const answer = await server.call('POST', '/v1/agent/chat', { user, raw: `{"input":"half \\ud83d ${user}"}` })
 
     assert.equal(answer.status, 200)
     assert.match(answer.text, /"status":"succeeded"/)
@@ -177,7 +177,7 @@ describe('ids', () => {
   test('an absurd id in an address is refused as JSON', async () => {
     for (const length of [201, 600, 5000]) {
       for (const path of ['/v1/agent/runs/', '/v1/conversations/', '/v1/tool-confirmations/']) {
-        const answer = await house.call('GET', `${path}${'i'.repeat(length)}`, { user: someone() })
+        const answer = await server.call('GET', `${path}${'i'.repeat(length)}`, { user: someone() })
 
         assert.ok([400, 404].includes(answer.status), `${path} ${length}: ${answer.status}`)
         assert.equal(typeof answer.body.code, 'string')
@@ -189,9 +189,9 @@ describe('ids', () => {
     for (const id of ['a b', 'a/b', 'ключ', "x'; DROP TABLE runs;--", '%', '../../etc', 'a?b#c']) {
       const user = someone()
       const conversationId = `${id} ${user}`
-      const frames = await house.chatToEnd(user, { input: 'hi', conversationId })
+      const frames = await server.chatToEnd(user, { input: 'hi', conversationId })
 
-      const answer = await house.call('GET', `/v1/conversations/${encodeURIComponent(conversationId)}/messages`, {
+      const answer = await server.call('GET', `/v1/conversations/${encodeURIComponent(conversationId)}/messages`, {
         user,
       })
 
@@ -213,7 +213,7 @@ describe('addresses', () => {
       ['GET', '/v1/agent/chat'],
       ['PUT', '/v1/conversations'],
     ] as const) {
-      const answer = await house.call(method, path)
+      const answer = await server.call(method, path)
 
       assert.equal(answer.status, 404, `${method} ${path}`)
       assert.equal(answer.body.code, 'route_not_found')
@@ -223,7 +223,7 @@ describe('addresses', () => {
   })
 
   test('under /api a 404 has that family’s shape', async () => {
-    const answer = await house.call('GET', '/api/nothing')
+    const answer = await server.call('GET', '/api/nothing')
 
     assert.equal(answer.status, 404)
     assert.equal(answer.body.error, 'NOT_FOUND')
@@ -231,15 +231,15 @@ describe('addresses', () => {
   })
 
   test('an address that cannot be decoded is 400', async () => {
-    const answer = await house.call('GET', '/v1/conversations/%zz')
+    const answer = await server.call('GET', '/v1/conversations/%zz')
 
     assert.equal(answer.status, 400)
     assert.equal(answer.body.code, 'invalid_request')
   })
 
   test('the API describes itself, its errors have code and message, and a page shows it', async () => {
-    const { status, body } = await house.call('GET', '/openapi.json')
-    const docs = await house.call('GET', '/docs')
+    const { status, body } = await server.call('GET', '/openapi.json')
+    const docs = await server.call('GET', '/docs')
 
     assert.equal(status, 200)
     assert.ok(Object.keys(body.paths).includes('/v1/agent/chat'))

@@ -5,36 +5,36 @@ import { after, before, test } from 'node:test'
 import {
   calls,
   hangsAfter,
-  type House,
+  type TestServer,
   type Json,
   named,
   runIdOf,
   someone,
-  startHouse,
+  startTestServer,
   toolState,
-} from '../support/house.ts'
+} from '../support/test-server.ts'
 
-let house: House
+let server: TestServer
 
 before(async () => {
-  house = await startHouse()
+  server = await startTestServer()
 })
 
-after(() => house.close())
+after(() => server.close())
 
 const listOf = async (user: string, query = '') =>
-  (await house.call('GET', `/v1/agent/runs${query}`, { user })).body as unknown as Json[]
+  (await server.call('GET', `/v1/agent/runs${query}`, { user })).body as unknown as Json[]
 const idsOf = async (user: string, query = '') => (await listOf(user, query)).map(({ runId }) => runId as string)
 
 test('the status of a run follows it: running, then succeeded, with its times and its last event', async () => {
   const user = someone()
-  await house.provider.script([hangsAfter('Hm')], user)
-  const stream = await house.chat(user, { input: user, conversationId: `conv-${user}` })
+  await server.provider.script([hangsAfter('Hm')], user)
+  const stream = await server.chat(user, { input: user, conversationId: `conv-${user}` })
   await stream.waitFor(named('agent.delta'))
 
-  const running = (await house.call('GET', `/v1/agent/runs/${runIdOf(stream)}`, { user })).body
-  const frames = await house.chatToEnd(user, 'elsewhere')
-  const done = (await house.call('GET', `/v1/agent/runs/${frames[0]?.json.data.runId}`, { user })).body
+  const running = (await server.call('GET', `/v1/agent/runs/${runIdOf(stream)}`, { user })).body
+  const frames = await server.chatToEnd(user, 'elsewhere')
+  const done = (await server.call('GET', `/v1/agent/runs/${frames[0]?.json.data.runId}`, { user })).body
 
   assert.equal(running.status, 'running')
   assert.equal(running.conversationId, `conv-${user}`)
@@ -47,15 +47,15 @@ test('the status of a run follows it: running, then succeeded, with its times an
   assert.equal(done.status, 'succeeded')
   assert.equal(done.cursor, frames.at(-1)?.id)
   assert.ok(done.endedAtMs >= done.startedAtMs && done.startedAtMs >= done.createdAtMs)
-  await house.call('POST', `/v1/agent/runs/${runIdOf(stream)}/cancel`, { user })
+  await server.call('POST', `/v1/agent/runs/${runIdOf(stream)}/cancel`, { user })
 })
 
 test('a failed run keeps its error in its status', async () => {
   const user = someone()
-  await house.provider.script([[{ status: 401, body: { error: { message: 'wrong key' } } }]], user)
-  const frames = await house.chatToEnd(user, user)
+  await server.provider.script([[{ status: 401, body: { error: { message: 'wrong key' } } }]], user)
+  const frames = await server.chatToEnd(user, user)
 
-  const { body } = await house.call('GET', `/v1/agent/runs/${frames[0]?.json.data.runId}`, { user })
+  const { body } = await server.call('GET', `/v1/agent/runs/${frames[0]?.json.data.runId}`, { user })
 
   assert.equal(body.status, 'failed')
   assert.deepEqual(body.error, frames.at(-1)?.json.data.error)
@@ -65,8 +65,8 @@ test('a failed run keeps its error in its status', async () => {
 test('runs are listed newest first, the own ones only, page by page', async () => {
   const user = someone()
   const made: string[] = []
-  for (let index = 0; index < 5; index++) made.unshift((await house.chatToEnd(user, 'hi'))[0]?.json.data.runId)
-  await house.chatToEnd(someone('stranger'), 'hi')
+  for (let index = 0; index < 5; index++) made.unshift((await server.chatToEnd(user, 'hi'))[0]?.json.data.runId)
+  await server.chatToEnd(someone('stranger'), 'hi')
 
   const all = await idsOf(user)
   const firstPage = await idsOf(user, '?limit=2')
@@ -79,13 +79,13 @@ test('runs are listed newest first, the own ones only, page by page', async () =
 
 test('the list is narrowed by conversation and by status, also by several at once', async () => {
   const user = someone()
-  const [inPlace] = await house.chatToEnd(user, { input: 'hi', conversationId: `place-${user}` })
-  await house.provider.script([[{ status: 401, body: {} }]], `fail ${user}`)
-  const [failed] = await house.chatToEnd(user, `fail ${user}`)
-  await house.provider.script([calls(['remember_note', { text: 'x' }])], `ask ${user}`)
-  const asking = await house.chat(user, `ask ${user}`)
+  const [inPlace] = await server.chatToEnd(user, { input: 'hi', conversationId: `place-${user}` })
+  await server.provider.script([[{ status: 401, body: {} }]], `fail ${user}`)
+  const [failed] = await server.chatToEnd(user, `fail ${user}`)
+  await server.provider.script([calls(['remember_note', { text: 'x' }])], `ask ${user}`)
+  const asking = await server.chat(user, `ask ${user}`)
   await asking.waitFor(toolState('awaiting_input'))
-  await house.reaches(user, runIdOf(asking), 'awaiting_input')
+  await server.reaches(user, runIdOf(asking), 'awaiting_input')
 
   assert.deepEqual(await idsOf(user, `?conversationId=place-${user}`), [inPlace?.json.data.runId])
   assert.deepEqual(await idsOf(user, '?status=succeeded'), [inPlace?.json.data.runId])
@@ -97,7 +97,7 @@ test('the list is narrowed by conversation and by status, also by several at onc
 
 test('a status that is none, and a page size out of bounds, are 400', async () => {
   for (const query of ['?status=happy', '?status=constructor', '?limit=0', '?limit=201', '?limit=many']) {
-    const answer = await house.call('GET', `/v1/agent/runs${query}`, { user: someone() })
+    const answer = await server.call('GET', `/v1/agent/runs${query}`, { user: someone() })
 
     assert.equal(answer.status, 400, query)
     assert.equal(answer.body.code, 'invalid_request')
@@ -106,16 +106,16 @@ test('a status that is none, and a page size out of bounds, are 400', async () =
 
 test('a timeline comes page by page, and says whether there is more', async () => {
   const user = someone()
-  const frames = await house.chatToEnd(user, 'hello')
+  const frames = await server.chatToEnd(user, 'hello')
   const path = `/v1/agent/runs/${frames[0]?.json.data.runId}/timeline`
-  const whole = (await house.call('GET', path, { user })).body
+  const whole = (await server.call('GET', path, { user })).body
 
   const pages: Json[] = []
   for (let after = 0; ; after = pages.at(-1)?.events.at(-1).seq as number) {
-    pages.push((await house.call('GET', `${path}?limit=3&after=${after}`, { user })).body)
+    pages.push((await server.call('GET', `${path}?limit=3&after=${after}`, { user })).body)
     if (pages.at(-1)?.hasMore !== true) break
   }
-  const beyond = (await house.call('GET', `${path}?after=99999`, { user })).body
+  const beyond = (await server.call('GET', `${path}?after=99999`, { user })).body
 
   assert.equal(whole.hasMore, false)
   assert.equal(whole.skipped, 0)
@@ -126,32 +126,32 @@ test('a timeline comes page by page, and says whether there is more', async () =
   assert.ok(pages.slice(0, -1).every(({ events }) => events.length === 3))
   assert.deepEqual([beyond.events, beyond.hasMore], [[], false])
   for (const query of ['?limit=0', '?limit=10001', '?after=-1', '?after=x']) {
-    assert.equal((await house.call('GET', path + query, { user })).status, 400, query)
+    assert.equal((await server.call('GET', path + query, { user })).status, 400, query)
   }
 })
 
 test('a conversation tells which run is under way in it, and where that run stands', async () => {
   const user = someone()
   const conversationId = `conv-${user}`
-  await house.provider.script([hangsAfter('Hm')], user)
-  const stream = await house.chat(user, { input: user, conversationId })
+  await server.provider.script([hangsAfter('Hm')], user)
+  const stream = await server.chat(user, { input: user, conversationId })
   const delta = await stream.waitFor(named('agent.delta'))
 
-  const { body } = await house.call('GET', `/v1/conversations/${conversationId}`, { user })
+  const { body } = await server.call('GET', `/v1/conversations/${conversationId}`, { user })
 
   assert.deepEqual(body.activeRun, { runId: runIdOf(stream), status: 'running', cursor: delta.id })
-  await house.call('POST', `/v1/agent/runs/${runIdOf(stream)}/cancel`, { user })
-  assert.equal((await house.call('GET', `/v1/conversations/${conversationId}`, { user })).body.activeRun, null)
+  await server.call('POST', `/v1/agent/runs/${runIdOf(stream)}/cancel`, { user })
+  assert.equal((await server.call('GET', `/v1/conversations/${conversationId}`, { user })).body.activeRun, null)
 })
 
 test('deleting a conversation cancels its run, and takes its runs and messages along', async () => {
   const user = someone()
   const conversationId = `conv-${user}`
-  await house.provider.script([hangsAfter('Hm')], user)
-  const stream = await house.chat(user, { input: user, conversationId })
+  await server.provider.script([hangsAfter('Hm')], user)
+  const stream = await server.chat(user, { input: user, conversationId })
   await stream.waitFor(named('agent.delta'))
 
-  const deleted = await house.call('DELETE', `/v1/conversations/${conversationId}`, { user })
+  const deleted = await server.call('DELETE', `/v1/conversations/${conversationId}`, { user })
   await stream.ended()
 
   assert.equal(deleted.status, 204)
@@ -162,6 +162,6 @@ test('deleting a conversation cancels its run, and takes its runs and messages a
     `/v1/agent/runs/${runIdOf(stream)}`,
     `/v1/agent/runs/${runIdOf(stream)}/timeline`,
   ]) {
-    assert.equal((await house.call('GET', path, { user })).status, 404, path)
+    assert.equal((await server.call('GET', path, { user })).status, 404, path)
   }
 })

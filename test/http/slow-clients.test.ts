@@ -4,16 +4,16 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { setTimeout as wait } from 'node:timers/promises'
-import { endOf, type House, named, someone, startHouse, until } from '../support/house.ts'
+import { endOf, type TestServer, named, someone, startTestServer, until } from '../support/test-server.ts'
 import { collect, dialServer, write } from '../support/raw-socket.ts'
 
-let house: House
+let server: TestServer
 const headersMs = 300
 const requestMs = 3000
 const idleMs = 1000
 
 before(async () => {
-  house = await startHouse({
+  server = await startTestServer({
     POLYLOG_HEADERS_TIMEOUT_MS: String(headersMs),
     POLYLOG_REQUEST_TIMEOUT_MS: String(requestMs),
     POLYLOG_BODY_IDLE_MS: String(idleMs),
@@ -21,11 +21,11 @@ before(async () => {
   })
 })
 
-after(() => house.close())
+after(() => server.close())
 
 describe('sending', () => {
   test('headers that never end are answered with 408, and the connection is closed', async () => {
-    const socket = dialServer(house.polylog.baseUrl)
+    const socket = dialServer(server.polylog.baseUrl)
     const received = collect(socket)
     socket.write('GET /v1/health HTTP/1.1\r\nhost: localhost\r\nx-slow: ')
     let dripped = 0
@@ -43,7 +43,7 @@ describe('sending', () => {
 
   test('a body that stops coming is answered with 408, and the connection is closed', async () => {
     for (const head of ['content-length: 100', 'transfer-encoding: chunked']) {
-      const socket = dialServer(house.polylog.baseUrl)
+      const socket = dialServer(server.polylog.baseUrl)
       const received = collect(socket)
       socket.write(
         `POST /v1/agent/chat HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n${head}\r\n\r\n`,
@@ -54,12 +54,12 @@ describe('sending', () => {
 
       assert.match(received.text(), /^HTTP\/1\.1 408 [\s\S]*"code":"request_timeout"/, head)
     }
-    assert.doesNotMatch(house.polylog.log(), /"level":"error"/)
+    assert.doesNotMatch(server.polylog.log(), /"level":"error"/)
   })
 
   test('a body that comes slowly and keeps moving is taken', async () => {
     const body = JSON.stringify({ title: 'slow and steady' })
-    const socket = dialServer(house.polylog.baseUrl)
+    const socket = dialServer(server.polylog.baseUrl)
     const received = collect(socket)
     await write(
       socket,
@@ -78,7 +78,7 @@ describe('sending', () => {
   })
 
   test('a body that drips for ever has an end, too', async () => {
-    const socket = dialServer(house.polylog.baseUrl)
+    const socket = dialServer(server.polylog.baseUrl)
     const received = collect(socket)
     socket.write(
       'POST /v1/agent/chat HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 100000\r\n\r\n',
@@ -92,28 +92,28 @@ describe('sending', () => {
   })
 
   test('a client that hangs up in the middle of its body leaves nothing behind, and is no fault of ours', async () => {
-    const socket = dialServer(house.polylog.baseUrl)
+    const socket = dialServer(server.polylog.baseUrl)
     await write(
       socket,
       'POST /v1/agent/chat HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{"inp',
     )
     socket.destroy()
-    for (let round = 0; round < 3; round++) assert.equal((await house.call('GET', '/v1/health')).status, 200)
-    assert.doesNotMatch(house.polylog.log(), /"level":"error"/)
+    for (let round = 0; round < 3; round++) assert.equal((await server.call('GET', '/v1/health')).status, 200)
+    assert.doesNotMatch(server.polylog.log(), /"level":"error"/)
   })
 })
 
 describe('reading', () => {
   test('a stream outlives every bound on requests', async () => {
     const user = someone()
-    await house.provider.script([[{ text: ['one '] }, { stall: true }, { text: ['two'] }, { finish: 'stop' }]], user)
-    const stream = await house.chat(user, user)
+    await server.provider.script([[{ text: ['one '] }, { stall: true }, { text: ['two'] }, { finish: 'stop' }]], user)
+    const stream = await server.chat(user, user)
     await stream.waitFor(named('agent.delta'))
     // More pings than fit into the time that a request may take.
     const pings = Math.ceil((requestMs * 1.5) / 50)
     await stream.waitFor(() => stream.frames.filter(named('ping')).length >= pings)
 
-    await house.provider.release()
+    await server.provider.release()
     const { cut } = await stream.ended()
 
     assert.equal(cut, false)
@@ -122,7 +122,7 @@ describe('reading', () => {
 })
 
 test('connections beyond the bound are closed, and room is made when others leave', async () => {
-  const small = await startHouse({ POLYLOG_MAX_CONNECTIONS: '5' }, house.provider)
+  const small = await startTestServer({ POLYLOG_MAX_CONNECTIONS: '5' }, server.provider)
   try {
     const held = Array.from({ length: 5 }, () => dialServer(small.polylog.baseUrl))
     const answers = held.map((socket) => collect(socket))

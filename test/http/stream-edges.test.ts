@@ -9,29 +9,29 @@ import {
   calls,
   endOf,
   hangsAfter,
-  type House,
+  type TestServer,
   named,
   runIdOf,
   says,
   someone,
-  startHouse,
+  startTestServer,
   until,
-} from '../support/house.ts'
+} from '../support/test-server.ts'
 import { skillsFolder, startJob } from '../support/jobs.ts'
 import { journaled, openStream } from '../support/sse.ts'
 
-let house: House
+let house: TestServer
 const folder = skillsFolder()
 
 before(async () => {
-  house = await startHouse({ POLYLOG_SKILLS_DIR: folder })
+  house = await startTestServer({ POLYLOG_SKILLS_DIR: folder })
 })
 
 after(() => house.close())
 
 describe('a server that goes down', () => {
   test('cancels no run, not even one that is to be cancelled when its client leaves', async () => {
-    const server = await startHouse({}, house.provider)
+    const server = await startTestServer({}, house.provider)
     const user = someone()
     await house.provider.script([hangsAfter('So far '), says('So far ', 'so good.')], user)
     const stream = await server.chat(user, { input: user, onDisconnect: 'cancel' })
@@ -50,7 +50,7 @@ describe('a server that goes down', () => {
   })
 
   test('does not wait for a reader that has stopped reading, and does not cancel its run', async () => {
-    const server = await startHouse({}, house.provider)
+    const server = await startTestServer({}, house.provider)
     const user = someone()
     await house.provider.script(
       [[{ flood: { count: 400, text: 'x'.repeat(64 * 1024) } }, { stall: true }], says('done')],

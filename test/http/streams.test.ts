@@ -5,31 +5,41 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { after, before, test } from 'node:test'
-import { endOf, hangsAfter, type House, named, runIdOf, says, someone, startHouse, until } from '../support/house.ts'
+import {
+  endOf,
+  hangsAfter,
+  type TestServer,
+  named,
+  runIdOf,
+  says,
+  someone,
+  startTestServer,
+  until,
+} from '../support/test-server.ts'
 import { openStream } from '../support/sse.ts'
 
-let house: House
+let server: TestServer
 
 before(async () => {
-  house = await startHouse()
+  server = await startTestServer()
 })
 
-after(() => house.close())
+after(() => server.close())
 
 test('a client that leaves does not stop the run', async () => {
   for (const body of [{}, { onDisconnect: 'continue' }]) {
     const user = someone()
-    await house.provider.script([[{ text: ['one '] }, { stall: true }, { text: ['two'] }, { finish: 'stop' }]], user)
-    const stream = await house.chat(user, { input: user, ...body })
+    await server.provider.script([[{ text: ['one '] }, { stall: true }, { text: ['two'] }, { finish: 'stop' }]], user)
+    const stream = await server.chat(user, { input: user, ...body })
     await stream.waitFor(named('agent.delta'))
 
     stream.leave()
     await stream.ended()
-    await house.provider.release()
-    await house.reaches(user, runIdOf(stream), 'succeeded')
+    await server.provider.release()
+    await server.reaches(user, runIdOf(stream), 'succeeded')
 
-    assert.equal((await house.asked(user))[0]?.closedEarly, false)
-    const again = await openStream(`${house.polylog.baseUrl}/v1/agent/runs/${runIdOf(stream)}/stream?userId=${user}`)
+    assert.equal((await server.asked(user))[0]?.closedEarly, false)
+    const again = await openStream(`${server.polylog.baseUrl}/v1/agent/runs/${runIdOf(stream)}/stream?userId=${user}`)
     await again.ended()
     assert.equal(endOf(again.frames).output, 'one two')
   }
@@ -37,27 +47,27 @@ test('a client that leaves does not stop the run', async () => {
 
 test('with onDisconnect "cancel" leaving is a cancel', async () => {
   const user = someone()
-  await house.provider.script([hangsAfter('one ')], user)
-  const stream = await house.chat(user, { input: user, onDisconnect: 'cancel' })
+  await server.provider.script([hangsAfter('one ')], user)
+  const stream = await server.chat(user, { input: user, onDisconnect: 'cancel' })
   await stream.waitFor(named('agent.delta'))
 
   stream.leave()
 
-  await house.reaches(user, runIdOf(stream), 'cancelled')
-  await until('the provider to be left', async () => (await house.asked(user)).find((request) => request.closedEarly))
+  await server.reaches(user, runIdOf(stream), 'cancelled')
+  await until('the provider to be left', async () => (await server.asked(user)).find((request) => request.closedEarly))
 })
 
 test('with onDisconnect "cancel" only the client that started the run counts', async () => {
   const user = someone()
-  await house.provider.script([[{ text: ['one '] }, { stall: true }, { text: ['two'] }, { finish: 'stop' }]], user)
-  const first = await house.chat(user, { input: user, onDisconnect: 'cancel' })
+  await server.provider.script([[{ text: ['one '] }, { stall: true }, { text: ['two'] }, { finish: 'stop' }]], user)
+  const first = await server.chat(user, { input: user, onDisconnect: 'cancel' })
   await first.waitFor(named('agent.delta'))
-  const watcher = await openStream(`${house.polylog.baseUrl}/v1/agent/runs/${runIdOf(first)}/stream?userId=${user}`)
+  const watcher = await openStream(`${server.polylog.baseUrl}/v1/agent/runs/${runIdOf(first)}/stream?userId=${user}`)
   await watcher.waitFor(named('agent.delta'))
 
   watcher.leave()
   await watcher.ended()
-  await house.provider.release()
+  await server.provider.release()
   await first.ended()
 
   assert.equal(endOf(first.frames).status, 'succeeded')
@@ -65,11 +75,11 @@ test('with onDisconnect "cancel" only the client that started the run counts', a
 
 test('with onDisconnect "cancel" a stream that was read to its end is no disconnect', async () => {
   const user = someone()
-  await house.provider.script([says('done')], user)
+  await server.provider.script([says('done')], user)
 
-  const frames = await house.chatToEnd(user, { input: user, onDisconnect: 'cancel' })
+  const frames = await server.chatToEnd(user, { input: user, onDisconnect: 'cancel' })
 
-  const { body } = await house.call('GET', `/v1/agent/runs/${frames[0]?.json.data.runId}`, { user })
+  const { body } = await server.call('GET', `/v1/agent/runs/${frames[0]?.json.data.runId}`, { user })
   assert.deepEqual([body.status, body.cancelRequested], ['succeeded', false])
 })
 
@@ -78,8 +88,8 @@ test('a client that stops reading does not delay the run, and gets the rest when
   // Far more than sockets and kernels hold on the way.
   const chunks = 400
   const text = 'x'.repeat(64 * 1024)
-  await house.provider.script([[{ flood: { count: chunks, text } }, { finish: 'stop' }]], user)
-  const request = httpRequest(`${house.polylog.baseUrl}/v1/agent/chat`, {
+  await server.provider.script([[{ flood: { count: chunks, text } }, { finish: 'stop' }]], user)
+  const request = httpRequest(`${server.polylog.baseUrl}/v1/agent/chat`, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
     agent: false,
@@ -88,8 +98,8 @@ test('a client that stops reading does not delay the run, and gets the rest when
   const [response] = (await once(request, 'response')) as [IncomingMessage]
 
   // Nothing has been read of the body so far.
-  const run = await house.reaches(user, response.headers['x-run-id'] as string, 'succeeded', 'failed')
-  const meanwhile = await house.chatToEnd(user, 'and others are served')
+  const run = await server.reaches(user, response.headers['x-run-id'] as string, 'succeeded', 'failed')
+  const meanwhile = await server.chatToEnd(user, 'and others are served')
   const names: Record<string, number> = {}
   let received = 0
   let tail = ''
@@ -102,7 +112,7 @@ test('a client that stops reading does not delay the run, and gets the rest when
   }
 
   assert.equal(run.status, 'succeeded')
-  assert.equal((await house.asked(user))[0]?.flooded, chunks)
+  assert.equal((await server.asked(user))[0]?.flooded, chunks)
   assert.equal(endOf(meanwhile).status, 'succeeded')
   assert.ok(received > chunks * text.length)
   assert.deepEqual(names, {
@@ -116,10 +126,10 @@ test('a client that stops reading does not delay the run, and gets the rest when
 
 test('readers that stop reading cost a bounded number of bytes each', async () => {
   // A heap in which what is held back for them, nearly a gigabyte if it were all of it, would find no room.
-  const small = await startHouse({ NODE_OPTIONS: '--max-old-space-size=256' }, house.provider)
+  const small = await startTestServer({ NODE_OPTIONS: '--max-old-space-size=256' }, server.provider)
   try {
     const user = someone()
-    await house.provider.script([[{ flood: { count: 256, text: 'x'.repeat(64 * 1024) } }, { finish: 'stop' }]], user)
+    await server.provider.script([[{ flood: { count: 256, text: 'x'.repeat(64 * 1024) } }, { finish: 'stop' }]], user)
     const first = await small.chat(user, user)
     first.leave()
     await small.reaches(user, runIdOf(first), 'succeeded')
@@ -144,13 +154,16 @@ test('readers that stop reading cost a bounded number of bytes each', async () =
 
 test('many readers of one run all get the same bytes', async () => {
   const user = someone()
-  await house.provider.script([[{ text: ['a', 'b'] }, { stall: true }, { text: ['c', 'd'] }, { finish: 'stop' }]], user)
-  const first = await house.chat(user, user)
+  await server.provider.script(
+    [[{ text: ['a', 'b'] }, { stall: true }, { text: ['c', 'd'] }, { finish: 'stop' }]],
+    user,
+  )
+  const first = await server.chat(user, user)
   await first.waitFor(({ json }) => json.data.delta === 'b')
-  const url = `${house.polylog.baseUrl}/v1/agent/runs/${runIdOf(first)}/stream?userId=${user}`
+  const url = `${server.polylog.baseUrl}/v1/agent/runs/${runIdOf(first)}/stream?userId=${user}`
 
   const others = await Promise.all(Array.from({ length: 20 }, () => openStream(url)))
-  await house.provider.release()
+  await server.provider.release()
   await Promise.all([first, ...others].map((stream) => stream.ended()))
 
   assert.deepEqual([...new Set(others.map((stream) => stream.text()))], [first.text()])

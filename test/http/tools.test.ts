@@ -10,20 +10,20 @@ import {
   callServer,
   calls,
   endOf,
-  type House,
+  type TestServer,
   type Json,
   messagesOf,
   says,
   someone,
-  startHouse,
+  startTestServer,
   toolState,
   toolStatuses,
-} from '../support/house.ts'
+} from '../support/test-server.ts'
 import { type Polylog, startPolylog } from '../support/polylog.ts'
 import { eventNames, openStream, type SseStream } from '../support/sse.ts'
 
 describe('MCP and missing tools', () => {
-  let house: House
+  let server: TestServer
   let effects: Effects
 
   before(async () => {
@@ -34,35 +34,35 @@ describe('MCP and missing tools', () => {
       lame: stdioFake({ FAKE_MCP_MODE: 'fail' }),
     }
     writeFileSync(config, JSON.stringify({ mcpServers }))
-    house = await startHouse({ POLYLOG_MCP_CONFIG: config })
+    server = await startTestServer({ POLYLOG_MCP_CONFIG: config })
   })
 
   after(async () => {
-    await house.close()
+    await server.close()
     effects.remove()
   })
 
-  const listed = async () => (await house.call('GET', '/v1/tools')).body as unknown as Json[]
+  const listed = async () => (await server.call('GET', '/v1/tools')).body as unknown as Json[]
 
   test('a tool that only reads runs without asking, and its output reaches stream and model', async () => {
     const user = someone()
-    await house.provider.script([calls(['lookup', { word: 'tea' }]), says('Tea it is.')], user)
+    await server.provider.script([calls(['lookup', { word: 'tea' }]), says('Tea it is.')], user)
 
-    const frames = await house.chatToEnd(user, user)
+    const frames = await server.chatToEnd(user, user)
 
     assert.deepEqual(toolStatuses(frames), ['queued', 'running', 'succeeded'])
     assert.match(JSON.stringify(frames.find(toolState('succeeded'))?.json.data.output), /about tea/)
-    assert.match(JSON.stringify((await house.asked(user))[1]?.body.messages), /about tea/)
+    assert.match(JSON.stringify((await server.asked(user))[1]?.body.messages), /about tea/)
   })
 
   test('a tool that changes something asks first, and then runs once', async () => {
     const user = someone()
-    await house.provider.script([calls(['charge', { amount: 5 }]), says('Paid.')], user)
-    const stream = await house.chat(user, user)
+    await server.provider.script([calls(['charge', { amount: 5 }]), says('Paid.')], user)
+    const stream = await server.chat(user, user)
     const { json } = await stream.waitFor(toolState('awaiting_input'))
     const before = effects.lines().length
 
-    await house.call('POST', `/v1/tool-confirmations/${json.data.confirmationId}/confirm`, { user })
+    await server.call('POST', `/v1/tool-confirmations/${json.data.confirmationId}/confirm`, { user })
     await stream.ended()
 
     assert.equal(before, 0)
@@ -72,10 +72,10 @@ describe('MCP and missing tools', () => {
 
   test('a tool that reports an error fails with it, and the run goes on', async () => {
     const user = someone()
-    await house.provider.script([calls(['broken', {}]), says('Oh well.')], user)
-    const stream = await house.chat(user, user)
+    await server.provider.script([calls(['broken', {}]), says('Oh well.')], user)
+    const stream = await server.chat(user, user)
     const { json } = await stream.waitFor(toolState('awaiting_input'))
-    await house.call('POST', `/v1/tool-confirmations/${json.data.confirmationId}/confirm`, { user })
+    await server.call('POST', `/v1/tool-confirmations/${json.data.confirmationId}/confirm`, { user })
     await stream.ended()
 
     assert.match(JSON.stringify(stream.frames.find(toolState('failed'))?.json.data.error), /shelf is empty/)
@@ -84,10 +84,10 @@ describe('MCP and missing tools', () => {
 
   test('a tool whose server dies in the middle of an unsafe call is never called again: its outcome is unknown', async () => {
     const user = someone()
-    await house.provider.script([calls(['charge', { amount: 66, die: true }]), says('I do not know.')], user)
-    const stream = await house.chat(user, user)
+    await server.provider.script([calls(['charge', { amount: 66, die: true }]), says('I do not know.')], user)
+    const stream = await server.chat(user, user)
     const { json } = await stream.waitFor(toolState('awaiting_input'))
-    await house.call('POST', `/v1/tool-confirmations/${json.data.confirmationId}/confirm`, { user })
+    await server.call('POST', `/v1/tool-confirmations/${json.data.confirmationId}/confirm`, { user })
     await stream.ended()
 
     const last = stream.frames.filter(toolState('failed')).at(-1)?.json.data
@@ -96,21 +96,21 @@ describe('MCP and missing tools', () => {
       effects.lines().filter((line) => line === 'charge 66'),
       ['charge 66'],
     )
-    assert.match(messagesOf((await house.asked(user))[1]).at(-1)?.content, /unknown/)
+    assert.match(messagesOf((await server.asked(user))[1]).at(-1)?.content, /unknown/)
     assert.equal(endOf(stream.frames).output, 'I do not know.')
   })
 
   test('an output that is too long is cut in the stream, and whole for its owner under its ref', async () => {
     const user = someone()
-    await house.provider.script([calls(['environment', {}]), says('Long.')], user)
-    const frames = await house.chatToEnd(user, user)
+    await server.provider.script([calls(['environment', {}]), says('Long.')], user)
+    const frames = await server.chatToEnd(user, user)
     const runId = frames[0]?.json.data.runId as string
-    const otherRun = (await house.chatToEnd(user, 'hello'))[0]?.json.data.runId as string
+    const otherRun = (await server.chatToEnd(user, 'hello'))[0]?.json.data.runId as string
     const output = frames.find(toolState('succeeded'))?.json.data.output as Json
 
-    const mine = await house.call('GET', `/v1/agent/runs/${runId}/outputs/${output.ref}`, { user })
-    const foreign = await house.call('GET', `/v1/agent/runs/${runId}/outputs/${output.ref}`, { user: someone() })
-    const elsewhere = await house.call('GET', `/v1/agent/runs/${otherRun}/outputs/${output.ref}`, { user })
+    const mine = await server.call('GET', `/v1/agent/runs/${runId}/outputs/${output.ref}`, { user })
+    const foreign = await server.call('GET', `/v1/agent/runs/${runId}/outputs/${output.ref}`, { user: someone() })
+    const elsewhere = await server.call('GET', `/v1/agent/runs/${otherRun}/outputs/${output.ref}`, { user })
 
     assert.equal(output.truncated, true)
     assert.ok(output.fullLength > 110_000 && output.preview.length < output.fullLength)
@@ -122,8 +122,8 @@ describe('MCP and missing tools', () => {
 
   test('what a tool says while it works is shown as it works', async () => {
     const user = someone()
-    await house.provider.script([calls(['slow', {}])], user)
-    const stream = await house.chat(user, { input: user, onDisconnect: 'cancel' })
+    await server.provider.script([calls(['slow', {}])], user)
+    const stream = await server.chat(user, { input: user, onDisconnect: 'cancel' })
 
     const { json } = await stream.waitFor(({ json }) => json.data.message === 'halfway')
 
@@ -148,9 +148,9 @@ describe('MCP and missing tools', () => {
   test('what cannot be used, or needs a working directory, is not offered to the provider; everything else is', async () => {
     const user = someone()
 
-    await house.chatToEnd(user, user)
+    await server.chatToEnd(user, user)
 
-    const [asked] = await house.asked(user)
+    const [asked] = await server.asked(user)
     const offered = ((asked?.body.tools ?? []) as Json[]).map((tool) => tool.function.name as string)
     // Those of jobs are offered to jobs, those of a workspace to runs that have one.
     const forAll = (await listed()).filter((tool) => tool.audience === undefined)

@@ -4,16 +4,16 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { type AbHouse, armFrames, calm, conversationOf, startAbHouse, wild } from '../support/comparisons.ts'
+import { type AbTestServer, armFrames, calm, conversationOf, startAbTestServer, wild } from '../support/comparisons.ts'
 import type { Action } from '../support/fake-provider.ts'
-import { hangsAfter, type Json, someone, until } from '../support/house.ts'
+import { hangsAfter, type Json, someone, until } from '../support/test-server.ts'
 
-let house: AbHouse
+let server: AbTestServer
 before(async () => {
-  house = await startAbHouse()
+  server = await startAbTestServer()
 })
 after(async () => {
-  await house.close()
+  await server.close()
 })
 
 const tokens = { calm: [731_001, 731_002], wild: [842_003, 842_004] } as const
@@ -33,8 +33,8 @@ function answer(text: string, [prompt, completion]: readonly [number, number]): 
 
 /** Every GET path of the server, for one arm. */
 async function pathsOf(arm: { run: string; message: string }, comparison: Json, id: string): Promise<string[]> {
-  const { body } = await house.call('GET', '/openapi.json')
-  const unknown = await house.call('GET', `/v1/agent/runs/${arm.run}/stream?format=none`)
+  const { body } = await server.call('GET', '/openapi.json')
+  const unknown = await server.call('GET', `/v1/agent/runs/${arm.run}/stream?format=none`)
   const formats = /known are ([^.]+)/.exec(unknown.text)?.[1]?.split(', ') ?? []
   assert.ok(formats.length >= 6, unknown.text)
   const values: Record<string, string> = {
@@ -62,7 +62,7 @@ async function walk(user: string, comparison: Json, id: string): Promise<Map<str
     { run: comparison.trace_b, message: comparison.response_b_mid },
   ]) {
     for (const path of await pathsOf(arm, comparison, id)) {
-      const url = new URL(path, house.polylog.baseUrl)
+      const url = new URL(path, server.polylog.baseUrl)
       url.searchParams.set('userId', user)
       const response = await fetch(url)
       const { status, headers } = response
@@ -71,7 +71,7 @@ async function walk(user: string, comparison: Json, id: string): Promise<Map<str
       else assert.ok(status === 404 || status === 400, `${path} answered ${status}`)
     }
   }
-  const loaded = await house.call('POST', '/api/load_conversation', {
+  const loaded = await server.call('POST', '/api/load_conversation', {
     body: { client_id: user, conversation_id: comparison.conversation_id },
   })
   seen.set('load_conversation', loaded.text)
@@ -81,9 +81,9 @@ async function walk(user: string, comparison: Json, id: string): Promise<Map<str
 describe('the arms of a comparison', () => {
   it('cannot be told apart on any GET route before the vote, and can on the same routes after it', async () => {
     const user = someone()
-    await house.script(user, answer('Calm.', tokens.calm), answer('Wild!', tokens.wild))
-    const { stream, id } = await house.compareToEnd(user, `Who is who? ${user}`)
-    const comparison = await house.comparison(user, id)
+    await server.script(user, answer('Calm.', tokens.calm), answer('Wild!', tokens.wild))
+    const { stream, id } = await server.compareToEnd(user, `Who is who? ${user}`)
+    const comparison = await server.comparison(user, id)
 
     const before = await walk(user, comparison, id)
     before.set('the stream of both', `${JSON.stringify(stream.headers)}${stream.text()}`)
@@ -92,17 +92,17 @@ describe('the arms of a comparison', () => {
     for (const [path, text] of before) assert.doesNotMatch(text, identity, path)
     const arms = [String(comparison.trace_a), String(comparison.trace_b)]
     for (const run of arms) {
-      const { trace } = JSON.parse((await house.call('GET', `/api/trace/${run}`, { user })).text)
+      const { trace } = JSON.parse((await server.call('GET', `/api/trace/${run}`, { user })).text)
       assert.deepEqual(
         [trace.config_id, trace.total_tokens_used, trace.total_duration_ms, trace.status],
         [null, null, null, 'completed'],
       )
-      const timeline = (await house.call('GET', `/v1/agent/runs/${run}/timeline`, { user })).body
+      const timeline = (await server.call('GET', `/v1/agent/runs/${run}/timeline`, { user })).body
       const done = timeline.events.find((entry: Json) => entry.event === 'step.done').payload
       assert.deepEqual(['usage' in done, 'durationMs' in done], [false, false])
     }
 
-    await house.vote(user, id, 'a')
+    await server.vote(user, id, 'a')
 
     const open = await walk(user, comparison, id)
     for (const path of [
@@ -117,16 +117,16 @@ describe('the arms of a comparison', () => {
     ]) {
       assert.match(open.get(path) ?? '', identity, path)
     }
-    const sideOfCalm = (await house.comparison(user, id)).side_a_config === calm.name ? 0 : 1
-    const calmTrace = JSON.parse((await house.call('GET', `/api/trace/${arms[sideOfCalm]}`, { user })).text).trace
+    const sideOfCalm = (await server.comparison(user, id)).side_a_config === calm.name ? 0 : 1
+    const calmTrace = JSON.parse((await server.call('GET', `/api/trace/${arms[sideOfCalm]}`, { user })).text).trace
     assert.deepEqual([calmTrace.config_id, calmTrace.total_tokens_used], [calm.name, 1_462_003])
     assert.match(open.get(`/v1/agent/runs/${arms[1 - sideOfCalm]}/stream`) ?? '', new RegExp(wild.model))
   })
 
   it('are hidden while they are under way, and shown as soon as one has failed', async () => {
     const user = someone()
-    await house.script(user, hangsAfter('Calm…'), hangsAfter('Wild…'))
-    const stream = await house.compare(user, `Under way. ${user}`)
+    await server.script(user, hangsAfter('Calm…'), hangsAfter('Wild…'))
+    const stream = await server.compare(user, `Under way. ${user}`)
     await until('both arms to speak', () =>
       armFrames(stream.frames).filter(({ json }) => json.type === 'chunk').length === 2 ? true : undefined,
     )
@@ -135,7 +135,7 @@ describe('the arms of a comparison', () => {
       const texts = await Promise.all(
         runs.flatMap((run) =>
           [`/api/trace/${run}`, `/v1/agent/runs/${run}/timeline`, `/v1/agent/runs/${run}`].map((path) =>
-            house.call('GET', path, { user }),
+            server.call('GET', path, { user }),
           ),
         ),
       )
@@ -143,7 +143,7 @@ describe('the arms of a comparison', () => {
     }
 
     assert.doesNotMatch(await shown(), identity)
-    await house.call('POST', '/api/cancel_stream', {
+    await server.call('POST', '/api/cancel_stream', {
       body: { client_id: user, conversation_id: conversationOf(stream) },
     })
     await stream.ended()
@@ -154,11 +154,11 @@ describe('the arms of a comparison', () => {
 
   it('give a reader that comes back before the vote the same bytes after any frame', async () => {
     const user = someone()
-    await house.script(user, answer('Calm.', tokens.calm), answer('Wild!', tokens.wild))
-    const { id } = await house.compareToEnd(user, `Come back. ${user}`)
-    const { trace_a: run } = await house.comparison(user, id)
+    await server.script(user, answer('Calm.', tokens.calm), answer('Wild!', tokens.wild))
+    const { id } = await server.compareToEnd(user, `Come back. ${user}`)
+    const { trace_a: run } = await server.comparison(user, id)
     const read = async (after: string) =>
-      (await house.call('GET', `/v1/agent/runs/${run}/stream?after=${after}`, { user })).text
+      (await server.call('GET', `/v1/agent/runs/${run}/stream?after=${after}`, { user })).text
     const whole = await read('0')
 
     for (const match of whole.matchAll(/^id: (\S+)$/gm)) {

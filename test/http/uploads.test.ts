@@ -5,25 +5,25 @@ import assert from 'node:assert/strict'
 import { rmSync } from 'node:fs'
 import type { Socket } from 'node:net'
 import { after, before, describe, test } from 'node:test'
-import { type House, type Json, someone, startHouse, until } from '../support/house.ts'
+import { type TestServer, type Json, someone, startTestServer, until } from '../support/test-server.ts'
 import { errand, jobOf, skillsFolder, upload, zipped } from '../support/jobs.ts'
 import { collect, dialServer, type Received, write } from '../support/raw-socket.ts'
 
-let house: House
+let server: TestServer
 const folder = skillsFolder()
 const fileBytes = 1024 * 1024
 
 before(async () => {
-  house = await startHouse({ POLYLOG_SKILLS_DIR: folder, POLYLOG_UPLOAD_MAX: String(fileBytes) })
+  server = await startTestServer({ POLYLOG_SKILLS_DIR: folder, POLYLOG_UPLOAD_MAX: String(fileBytes) })
 })
 
 after(async () => {
-  await house.close()
+  await server.close()
   rmSync(folder, { recursive: true, force: true })
 })
 
 async function waitingJob(user = someone()): Promise<{ user: string; path: string }> {
-  const { body } = await house.call('POST', '/v1/temp-skill-runs', { user, body: {} })
+  const { body } = await server.call('POST', '/v1/temp-skill-runs', { user, body: {} })
   return { user, path: `/v1/temp-skill-runs/${String(body.request_id)}` }
 }
 
@@ -31,7 +31,7 @@ type Sending = { socket: Socket; received: Received }
 
 /** The headers of an upload, with `headers` that say how long it is; the body is the caller's to send. */
 function begin(path: string, user: string, ...headers: string[]): Sending {
-  const socket = dialServer(house.polylog.baseUrl)
+  const socket = dialServer(server.polylog.baseUrl)
   const received = collect(socket)
   const lines = [
     `POST ${path}/upload?userId=${user} HTTP/1.1`,
@@ -50,7 +50,7 @@ describe('an upload that nobody wants', () => {
   test('is refused before its body is read: of an unknown job, of somebody else’s, of one that has started', async () => {
     const { path } = await waitingJob()
     const started = await waitingJob()
-    const sent = await upload(house, started.path, started.user, { skill_package: zipped(errand()) })
+    const sent = await upload(server, started.path, started.user, { skill_package: zipped(errand()) })
     assert.equal(sent.status, 200)
     for (const [at, user, status, code] of [
       ['/v1/temp-skill-runs/nothing', someone(), 404, 'job_not_found'],
@@ -106,12 +106,12 @@ describe('an upload that is too large', () => {
     socket.destroy()
 
     assert.match(received.text(), /^HTTP\/1\.1 413 [\s\S]*"code":"body_too_large"/)
-    assert.equal((await upload(house, path, user, { skill_package: zipped(errand()) })).status, 200)
+    assert.equal((await upload(server, path, user, { skill_package: zipped(errand()) })).status, 200)
   })
 
   test('is 413 for a client that sends all of it', async () => {
     const { path, user } = await waitingJob()
-    const answer = await upload(house, path, user, { skill_package: Buffer.alloc(20 * fileBytes) })
+    const answer = await upload(server, path, user, { skill_package: Buffer.alloc(20 * fileBytes) })
 
     assert.deepEqual([answer.status, answer.body.code], [413, 'body_too_large'])
   })
@@ -122,7 +122,7 @@ describe('the form', () => {
     const { path, user } = await waitingJob()
     const form = new FormData()
     fill(form)
-    const response = await fetch(`${house.polylog.baseUrl}${path}/upload?userId=${user}`, {
+    const response = await fetch(`${server.polylog.baseUrl}${path}/upload?userId=${user}`, {
       method: 'POST',
       body: form,
     })
@@ -166,7 +166,7 @@ describe('the form', () => {
       socket.destroy()
       assert.match(received.text(), /^HTTP\/1\.1 400 [\s\S]*"code":"upload_(invalid|part_missing)"/, body)
     }
-    assert.equal((await upload(house, path, user, { skill_package: zipped(errand()) })).status, 200)
+    assert.equal((await upload(server, path, user, { skill_package: zipped(errand()) })).status, 200)
   })
 
   test('that its client breaks off frees what it held', async () => {
@@ -174,18 +174,18 @@ describe('the form', () => {
       const { path, user } = await waitingJob()
       const { socket } = begin(path, user, `content-length: ${fileBytes}`)
       await write(socket, partHead('skill_package'))
-      await house.call('GET', '/v1/health')
-      await house.call('GET', '/v1/health')
+      await server.call('GET', '/v1/health')
+      await server.call('GET', '/v1/health')
       socket.destroy()
     }
     const { path, user } = await waitingJob()
     const large = Buffer.alloc(fileBytes - 1024)
     const answer = await until('room', async () => {
-      const sent = await upload(house, path, user, { skill_package: large, file: large })
+      const sent = await upload(server, path, user, { skill_package: large, file: large })
       return sent.status === 503 ? undefined : sent
     })
     assert.deepEqual([answer.status, answer.body.code], [400, 'archive_invalid'])
-    assert.doesNotMatch(house.polylog.log(), /"level":"error"/)
+    assert.doesNotMatch(server.polylog.log(), /"level":"error"/)
   })
 })
 
@@ -198,8 +198,8 @@ test('uploads at the same time share a bound in bytes: one more is 503 with Retr
     const sending = begin(path, user, `content-length: ${fileBytes}`)
     await write(sending.socket, partHead('skill_package'))
     // A request of the same connection would wait for its answer; one of another tells that the first was read.
-    await house.call('GET', '/v1/health')
-    await house.call('GET', '/v1/health')
+    await server.call('GET', '/v1/health')
+    await server.call('GET', '/v1/health')
     if (sending.received.text() === '') open.push(sending)
     else refused = sending
   }
@@ -212,20 +212,20 @@ test('uploads at the same time share a bound in bytes: one more is 503 with Retr
   for (const { socket } of open) socket.destroy()
   const { path, user } = await waitingJob()
   await until('room', async () => {
-    const answer = await upload(house, path, user, { skill_package: zipped(errand()) })
+    const answer = await upload(server, path, user, { skill_package: zipped(errand()) })
     return answer.status === 200 ? answer : undefined
   })
 })
 
 test('jobs that wait for their upload count against a bound for each user; one that is cancelled makes room', async () => {
   const user = someone()
-  const create = (who: string) => house.call('POST', '/v1/temp-skill-runs', { user: who, body: {} })
+  const create = (who: string) => server.call('POST', '/v1/temp-skill-runs', { user: who, body: {} })
   const ids: string[] = []
   for (let count = 0; count < 256; count++) ids.push(String((await create(user)).body.request_id))
 
   const refused = await create(user)
   const other = await create(someone())
-  await jobOf(house, 'temp-skill-runs', user, ids[0] ?? '').post('/cancel')
+  await jobOf(server, 'temp-skill-runs', user, ids[0] ?? '').post('/cancel')
   const again = await create(user)
 
   assert.deepEqual([refused.status, refused.body.code], [429, 'jobs_awaiting_upload'])

@@ -18,7 +18,7 @@ import {
 import { tmpdir } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { callServer, named, runIdOf } from '../support/house.ts'
+import { callServer, named, runIdOf } from '../support/test-server.ts'
 import { type Polylog, startPolylog } from '../support/polylog.ts'
 import { openStream } from '../support/sse.ts'
 

@@ -9,7 +9,7 @@ import { createServer, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { callServer } from '../support/house.ts'
+import { callServer } from '../support/test-server.ts'
 import { startPolylog } from '../support/polylog.ts'
 
 const main = new URL('../../src/app/main.ts', import.meta.url).pathname

@@ -8,7 +8,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
-import { until } from '../support/house.ts'
+import { until } from '../support/test-server.ts'
 import { openStream } from '../support/sse.ts'
 
 const root = join(import.meta.dirname, '../..')

@@ -9,17 +9,17 @@ import {
   calls,
   endOf,
   hangsAfter,
-  type House,
+  type TestServer,
   type Json,
   named,
   runIdOf,
   says,
   someone,
-  startHouse,
+  startTestServer,
   toolState,
   toolStatuses,
   until,
-} from '../support/house.ts'
+} from '../support/test-server.ts'
 import { eventNames, journaled, type SseFrame } from '../support/sse.ts'
 
 for (const client of ['lean', 'ai-sdk']) {
@@ -27,7 +27,7 @@ for (const client of ['lean', 'ai-sdk']) {
 }
 
 function scenarios(client: string): void {
-  let house: House
+  let server: TestServer
   let provider: FakeProvider
   let feishu: FakeFeishu
 
@@ -40,11 +40,11 @@ function scenarios(client: string): void {
       FEISHU_APP_SECRET: feishu.appSecret,
       FEISHU_BASE_URL: feishu.baseUrl,
     }
-    house = await startHouse(environment, provider)
+    server = await startTestServer(environment, provider)
   })
 
   after(async () => {
-    await house.close()
+    await server.close()
     await Promise.all([provider.stop(), feishu.stop()])
   })
 
@@ -52,9 +52,9 @@ function scenarios(client: string): void {
     test('CHAT-010 POST /v1/conversations answers 200 with id, title, createdAt and updatedAt', async () => {
       const user = someone()
 
-      const titled = await house.call('POST', '/v1/conversations', { user, body: { title: 'Plans' } })
-      const empty = await house.call('POST', '/v1/conversations', { user, body: {} })
-      const without = await house.call('POST', '/v1/conversations', { user })
+      const titled = await server.call('POST', '/v1/conversations', { user, body: { title: 'Plans' } })
+      const empty = await server.call('POST', '/v1/conversations', { user, body: {} })
+      const without = await server.call('POST', '/v1/conversations', { user })
 
       for (const { status, body } of [titled, empty, without]) {
         assert.equal(status, 200)
@@ -72,13 +72,13 @@ function scenarios(client: string): void {
       const user = someone()
       const ids: string[] = []
       for (const title of ['a', 'b', 'c']) {
-        ids.push((await house.call('POST', '/v1/conversations', { user, body: { title } })).body.id)
+        ids.push((await server.call('POST', '/v1/conversations', { user, body: { title } })).body.id)
       }
-      await house.call('POST', '/v1/conversations', { user: someone('stranger') })
+      await server.call('POST', '/v1/conversations', { user: someone('stranger') })
       // Using the oldest one makes it the newest.
-      await house.chatToEnd(user, { input: 'hello', conversationId: ids[0] })
+      await server.chatToEnd(user, { input: 'hello', conversationId: ids[0] })
 
-      const { status, body } = await house.call('GET', '/v1/conversations', { user })
+      const { status, body } = await server.call('GET', '/v1/conversations', { user })
 
       assert.equal(status, 200)
       const listed = body as unknown as Json[]
@@ -95,12 +95,12 @@ function scenarios(client: string): void {
   describe('CHAT-020 User can fetch message history', () => {
     test('CHAT-020 GET /v1/conversations/:id/messages gives the messages by createdAt, oldest first', async () => {
       const user = someone()
-      const { id } = (await house.call('POST', '/v1/conversations', { user })).body
+      const { id } = (await server.call('POST', '/v1/conversations', { user })).body
       await provider.script([says('First answer.'), says('Second answer.')], user)
-      await house.chatToEnd(user, { input: `first ${user}`, conversationId: id })
-      await house.chatToEnd(user, { input: `second ${user}`, conversationId: id })
+      await server.chatToEnd(user, { input: `first ${user}`, conversationId: id })
+      await server.chatToEnd(user, { input: `second ${user}`, conversationId: id })
 
-      const { status, body } = await house.call('GET', `/v1/conversations/${id}/messages`, { user })
+      const { status, body } = await server.call('GET', `/v1/conversations/${id}/messages`, { user })
 
       assert.equal(status, 200)
       const messages = body as unknown as Json[]
@@ -121,10 +121,10 @@ function scenarios(client: string): void {
     })
 
     test('CHAT-020 the history of an unknown conversation, or of somebody else’s, is 404', async () => {
-      const { id } = (await house.call('POST', '/v1/conversations', { user: someone() })).body
+      const { id } = (await server.call('POST', '/v1/conversations', { user: someone() })).body
 
       for (const foreign of [id, 'no-such-conversation']) {
-        const answer = await house.call('GET', `/v1/conversations/${foreign}/messages`, { user: someone() })
+        const answer = await server.call('GET', `/v1/conversations/${foreign}/messages`, { user: someone() })
 
         assert.equal(answer.status, 404)
         assert.equal(answer.body.code, 'conversation_not_found')
@@ -137,7 +137,7 @@ function scenarios(client: string): void {
       const user = someone()
       await provider.script([says('Hel', 'lo, ', '世界')], user)
 
-      const stream = await house.chat(user, { input: `hi ${user}` })
+      const stream = await server.chat(user, { input: `hi ${user}` })
       await stream.ended()
 
       assert.equal(stream.status, 200)
@@ -175,7 +175,7 @@ function scenarios(client: string): void {
       const user = someone()
       await provider.script([calls(['current_time', {}]), says('It is late.')], user)
 
-      const frames = await house.chatToEnd(user, `time? ${user}`)
+      const frames = await server.chatToEnd(user, `time? ${user}`)
 
       for (const frame of frames) {
         assert.deepEqual(Object.keys(frame.json), ['event', 'data'])
@@ -193,7 +193,7 @@ function scenarios(client: string): void {
       const user = someone()
       await provider.script([[{ status: 500, body: { error: { message: 'boom' } } }]], user)
 
-      const frames = await house.chatToEnd(user, `hi ${user}`)
+      const frames = await server.chatToEnd(user, `hi ${user}`)
 
       assertFailed(frames)
     })
@@ -202,7 +202,7 @@ function scenarios(client: string): void {
       const user = someone()
       await provider.script([[{ text: ['half an ans'] }, { cut: true }]], user)
 
-      const frames = await house.chatToEnd(user, `hi ${user}`)
+      const frames = await server.chatToEnd(user, `hi ${user}`)
 
       assertFailed(frames)
       assert.equal(frames.filter(named('agent.message')).length, 0)
@@ -215,26 +215,26 @@ function scenarios(client: string): void {
       const user = someone()
       const conversationId = `conv-${user}`
       await provider.script([hangsAfter('Let me')], user)
-      const stream = await house.chat(user, { input: `tell me ${user}`, conversationId })
+      const stream = await server.chat(user, { input: `tell me ${user}`, conversationId })
       await stream.waitFor(named('agent.delta'))
 
-      const { body } = await house.call('GET', `/v1/conversations/${conversationId}/messages`, { user })
+      const { body } = await server.call('GET', `/v1/conversations/${conversationId}/messages`, { user })
 
       const messages = body as unknown as Json[]
       assert.deepEqual(
         messages.map(({ role, content }) => [role, content]),
         [['user', `tell me ${user}`]],
       )
-      await house.call('POST', `/v1/agent/runs/${runIdOf(stream)}/cancel`, { user })
+      await server.call('POST', `/v1/agent/runs/${runIdOf(stream)}/cancel`, { user })
     })
 
     test('CHAT-040 the assistant’s final output is in the history, under the id that its deltas had', async () => {
       const user = someone()
       const conversationId = `conv-${user}`
       await provider.script([says('Once ', 'upon a time.')], user)
-      const frames = await house.chatToEnd(user, { input: `a story ${user}`, conversationId })
+      const frames = await server.chatToEnd(user, { input: `a story ${user}`, conversationId })
 
-      const { body } = await house.call('GET', `/v1/conversations/${conversationId}/messages`, { user })
+      const { body } = await server.call('GET', `/v1/conversations/${conversationId}/messages`, { user })
 
       const stored = (body as unknown as Json[]).filter(({ role }) => role === 'assistant')
       const delta = frames.find(named('agent.delta'))?.json.data
@@ -247,9 +247,9 @@ function scenarios(client: string): void {
       const user = someone()
       const conversationId = `conv-${user}`
       await provider.script([[{ text: ['half'] }, { cut: true }]], user)
-      await house.chatToEnd(user, { input: `a story ${user}`, conversationId })
+      await server.chatToEnd(user, { input: `a story ${user}`, conversationId })
 
-      const { body } = await house.call('GET', `/v1/conversations/${conversationId}/messages`, { user })
+      const { body } = await server.call('GET', `/v1/conversations/${conversationId}/messages`, { user })
 
       assert.deepEqual(
         (body as unknown as Json[]).map(({ role }) => role),
@@ -261,9 +261,9 @@ function scenarios(client: string): void {
       const user = someone()
       const conversationId = `conv-${user}`
       await provider.script([calls(['current_time', {}, 'call_clock']), says('Late.')], user)
-      await house.chatToEnd(user, { input: `time? ${user}`, conversationId })
+      await server.chatToEnd(user, { input: `time? ${user}`, conversationId })
 
-      const { body } = await house.call('GET', `/v1/conversations/${conversationId}/messages`, { user })
+      const { body } = await server.call('GET', `/v1/conversations/${conversationId}/messages`, { user })
 
       const tool = (body as unknown as Json[]).find(({ role }) => role === 'tool')
       assert.equal(tool?.toolCallId, 'call_clock')
@@ -276,7 +276,7 @@ function scenarios(client: string): void {
 
     async function askToSend(user: string) {
       await provider.script([calls(['send_feishu_message', message(user), 'call_send']), says('All done.')], user)
-      const stream = await house.chat(user, { input: `send it ${user}`, conversationId: `conv-${user}` })
+      const stream = await server.chat(user, { input: `send it ${user}`, conversationId: `conv-${user}` })
       const { json } = await stream.waitFor(toolState('awaiting_input'))
       return { stream, asked: json.data }
     }
@@ -296,9 +296,9 @@ function scenarios(client: string): void {
       assert.match(asked.message, /Feishu message to ou_1/)
       assert.deepEqual(toolStatuses(stream.frames), ['queued', 'running', 'awaiting_input'])
       assert.deepEqual(await sentBy(user), [])
-      const run = await house.reaches(user, runIdOf(stream), 'awaiting_input')
+      const run = await server.reaches(user, runIdOf(stream), 'awaiting_input')
       assert.equal(run.endedAt, null)
-      await house.call('POST', `/v1/tool-confirmations/${asked.confirmationId}/reject`, { user })
+      await server.call('POST', `/v1/tool-confirmations/${asked.confirmationId}/reject`, { user })
       await stream.ended()
     })
 
@@ -306,7 +306,7 @@ function scenarios(client: string): void {
       const user = someone()
       const { stream, asked } = await askToSend(user)
 
-      const decided = await house.call('POST', `/v1/tool-confirmations/${asked.confirmationId}/confirm`, { user })
+      const decided = await server.call('POST', `/v1/tool-confirmations/${asked.confirmationId}/confirm`, { user })
       await stream.ended()
 
       assert.equal(decided.status, 200)
@@ -327,7 +327,7 @@ function scenarios(client: string): void {
       const { stream, asked } = await askToSend(user)
       await feishu.behave({ sendCode: 230002, sendMessage: 'the bot is not in the group' })
 
-      await house.call('POST', `/v1/tool-confirmations/${asked.confirmationId}/confirm`, { user })
+      await server.call('POST', `/v1/tool-confirmations/${asked.confirmationId}/confirm`, { user })
       await stream.ended()
       await feishu.behave({})
 
@@ -335,7 +335,7 @@ function scenarios(client: string): void {
       const failed = stream.frames.find(toolState('failed'))?.json.data
       assert.match(failed?.error.message, /not in the group/)
       assert.equal(endOf(stream.frames).status, 'succeeded')
-      const { body } = await house.call('GET', `/v1/tool-confirmations/${asked.confirmationId}`, { user })
+      const { body } = await server.call('GET', `/v1/tool-confirmations/${asked.confirmationId}`, { user })
       assert.equal(body.status, 'failed')
       assert.match(body.error.message, /not in the group/)
     })
@@ -345,10 +345,10 @@ function scenarios(client: string): void {
       const { stream, asked } = await askToSend(user)
       stream.leave()
 
-      await house.call('POST', `/v1/tool-confirmations/${asked.confirmationId}/confirm`, { user })
-      await house.reaches(user, runIdOf(stream), 'succeeded')
+      await server.call('POST', `/v1/tool-confirmations/${asked.confirmationId}/confirm`, { user })
+      await server.reaches(user, runIdOf(stream), 'succeeded')
 
-      const { body } = await house.call('GET', `/v1/agent/runs/${runIdOf(stream)}/timeline`, { user })
+      const { body } = await server.call('GET', `/v1/agent/runs/${runIdOf(stream)}/timeline`, { user })
       const statuses = (body.events as Json[])
         .filter(({ event }) => event === 'tool.state')
         .map(({ payload }) => payload.status)
@@ -360,7 +360,7 @@ function scenarios(client: string): void {
     test('CHAT-060 pings come periodically while a run takes its time, and carry no id', async () => {
       const user = someone()
       await provider.script([hangsAfter('Thinking')], user)
-      const stream = await house.chat(user, `slowly ${user}`)
+      const stream = await server.chat(user, `slowly ${user}`)
 
       await stream.waitFor(() => stream.frames.filter(named('ping')).length >= 3)
 
@@ -372,7 +372,7 @@ function scenarios(client: string): void {
         assert.equal(ping.id, undefined)
         assert.equal(new Date(ping.json.data.at).toISOString(), ping.json.data.at)
       }
-      await house.call('POST', `/v1/agent/runs/${runIdOf(stream)}/cancel`, { user })
+      await server.call('POST', `/v1/agent/runs/${runIdOf(stream)}/cancel`, { user })
     })
   })
 
@@ -381,16 +381,16 @@ function scenarios(client: string): void {
       const user = someone()
       await provider.script([calls(['remember_note', { text: user }, 'call_note']), says('Noted.')], user)
 
-      const stream = await house.chat(user, `note ${user}`, {}, '?format=vercel-ai')
+      const stream = await server.chat(user, `note ${user}`, {}, '?format=vercel-ai')
       const waiting = await lineItem(stream, 'tool.awaiting_input')
       const created = await lineItem(stream, 'conversation.created')
-      await house.call('POST', `/v1/tool-confirmations/${waiting.confirmationId}/confirm`, { user })
+      await server.call('POST', `/v1/tool-confirmations/${waiting.confirmationId}/confirm`, { user })
       await stream.ended()
 
       assert.equal(stream.headers['content-type'], 'text/plain; charset=utf-8')
       assert.equal(stream.headers['x-vercel-ai-data-stream'], 'v1')
       assert.equal(typeof created.conversationId, 'string')
-      const messages = await house.call('GET', `/v1/conversations/${created.conversationId}/messages`, { user })
+      const messages = await server.call('GET', `/v1/conversations/${created.conversationId}/messages`, { user })
       assert.equal(messages.status, 200)
       assert.equal(waiting.toolCallId, 'call_note')
       assert.equal(waiting.toolName, 'remember_note')
@@ -411,7 +411,7 @@ function scenarios(client: string): void {
     })
 
     test('CHAT-070 the native stream tells the new conversation and the engine that serves it', async () => {
-      const frames = await house.chatToEnd(someone(), 'hello')
+      const frames = await server.chatToEnd(someone(), 'hello')
 
       const start = frames.find(named('agent.start'))?.json.data
       const patch = frames.find(named('context.patch'))?.json.data
@@ -424,10 +424,10 @@ function scenarios(client: string): void {
     test('CHAT-080 the timeline of a run holds every frame of its stream, numbered and in order', async () => {
       const user = someone()
       await provider.script([calls(['current_time', {}]), says('It is ', 'late.')], user)
-      const frames = await house.chatToEnd(user, `time? ${user}`)
+      const frames = await server.chatToEnd(user, `time? ${user}`)
       const runId = frames[0]?.json.data.runId as string
 
-      const { status, body } = await house.call('GET', `/v1/agent/runs/${runId}/timeline`, { user })
+      const { status, body } = await server.call('GET', `/v1/agent/runs/${runId}/timeline`, { user })
 
       assert.equal(status, 200)
       assert.equal(body.runId, runId)
@@ -455,9 +455,9 @@ function scenarios(client: string): void {
     test('CHAT-080 the model’s reasoning is shown as it comes, and stands in the timeline', async () => {
       const user = someone()
       await provider.script([[{ reasoning: ['First, ', 'tea. '] }, { text: ['Tea.'] }, { finish: 'stop' }]], user)
-      const frames = await house.chatToEnd(user, `think ${user}`)
+      const frames = await server.chatToEnd(user, `think ${user}`)
 
-      const { body } = await house.call('GET', `/v1/agent/runs/${frames[0]?.json.data.runId}/timeline`, { user })
+      const { body } = await server.call('GET', `/v1/agent/runs/${frames[0]?.json.data.runId}/timeline`, { user })
 
       const thoughts = frames.filter(named('agent.reasoning')).map(({ json }) => json.data)
       assert.equal(thoughts.map(({ delta }) => delta as string).join(''), 'First, tea. ')
@@ -474,18 +474,18 @@ function scenarios(client: string): void {
     test('CHAT-080 the timeline of a run that is under way has no end yet, and that of a failed one has its error', async () => {
       const user = someone()
       await provider.script([hangsAfter('Well')], user)
-      const stream = await house.chat(user, `hm ${user}`)
+      const stream = await server.chat(user, `hm ${user}`)
       await stream.waitFor(named('agent.delta'))
 
-      const running = await house.call('GET', `/v1/agent/runs/${runIdOf(stream)}/timeline`, { user })
+      const running = await server.call('GET', `/v1/agent/runs/${runIdOf(stream)}/timeline`, { user })
 
       assert.equal(running.body.status, 'running')
       assert.equal('endedAt' in running.body, false)
-      await house.call('POST', `/v1/agent/runs/${runIdOf(stream)}/cancel`, { user })
+      await server.call('POST', `/v1/agent/runs/${runIdOf(stream)}/cancel`, { user })
 
       await provider.script([[{ status: 401, body: { error: { message: 'no' } } }]], user)
-      const failed = await house.chatToEnd(user, `again ${user}`)
-      const { body } = await house.call('GET', `/v1/agent/runs/${failed[0]?.json.data.runId}/timeline`, { user })
+      const failed = await server.chatToEnd(user, `again ${user}`)
+      const { body } = await server.call('GET', `/v1/agent/runs/${failed[0]?.json.data.runId}/timeline`, { user })
       assert.equal(body.status, 'failed')
       assert.deepEqual(
         (body.events as Json[]).slice(-2).map(({ event }) => event),
@@ -494,10 +494,10 @@ function scenarios(client: string): void {
     })
 
     test('CHAT-080 an unknown runId, and somebody else’s, is 404 with run_timeline_not_found', async () => {
-      const frames = await house.chatToEnd(someone(), 'hello')
+      const frames = await server.chatToEnd(someone(), 'hello')
 
       for (const runId of ['no-such-run', frames[0]?.json.data.runId]) {
-        const answer = await house.call('GET', `/v1/agent/runs/${runId}/timeline`, { user: someone() })
+        const answer = await server.call('GET', `/v1/agent/runs/${runId}/timeline`, { user: someone() })
 
         assert.equal(answer.status, 404)
         assert.equal(answer.body.code, 'run_timeline_not_found')
@@ -511,7 +511,7 @@ function scenarios(client: string): void {
     test('CHAT-030 a provider that cannot be reached ends with error, then agent.end failed', async () => {
       await provider.stop()
 
-      const frames = await house.chatToEnd(someone(), 'hi')
+      const frames = await server.chatToEnd(someone(), 'hi')
 
       assertFailed(frames)
       assert.equal(endOf(frames).error.code, 'model_unavailable')

@@ -8,24 +8,24 @@ import { promisify } from 'node:util'
 import {
   endOf,
   hangsAfter,
-  type House,
+  type TestServer,
   type Json,
   messagesOf,
   named,
   says,
   someone,
-  startHouse,
-} from '../support/house.ts'
+  startTestServer,
+} from '../support/test-server.ts'
 import type { SeenRequest } from '../support/fake-provider.ts'
 import { eventNames, journaled } from '../support/sse.ts'
 
-let house: House
+let server: TestServer
 
 before(async () => {
-  house = await startHouse({ POLYLOG_PING_MS: '40' })
+  server = await startTestServer({ POLYLOG_PING_MS: '40' })
 })
 
-after(() => house.close())
+after(() => server.close())
 
 const noCurl = spawnSync('curl', ['--version']).error === undefined ? false : 'there is no curl on this machine'
 
@@ -45,7 +45,7 @@ describe('the examples of the seed', () => {
       'Accept: text/event-stream',
       '-X',
       'POST',
-      `${house.polylog.baseUrl}/v1/agent/chat`,
+      `${server.polylog.baseUrl}/v1/agent/chat`,
       '-d',
       `{
     "messages": [
@@ -62,7 +62,7 @@ describe('the examples of the seed', () => {
   })
 
   test('the Node example runs as it is written, and the same conversation goes on', async () => {
-    const res = await fetch(`${house.polylog.baseUrl}/v1/agent/chat`, {
+    const res = await fetch(`${server.polylog.baseUrl}/v1/agent/chat`, {
       method: 'POST',
       headers: { 'Content-Type': 'application/json', Accept: 'text/event-stream' },
       body: JSON.stringify({
@@ -83,7 +83,7 @@ describe('the examples of the seed', () => {
   })
 
   test('the example of GET /v1/agent/messages shows what was said before', async () => {
-    const { body } = await house.call('GET', '/v1/agent/messages?userId=user_123&conversationId=conv_123')
+    const { body } = await server.call('GET', '/v1/agent/messages?userId=user_123&conversationId=conv_123')
 
     const messages = body as unknown as Json[]
     assert.deepEqual(
@@ -102,7 +102,7 @@ describe('the examples of the seed', () => {
 describe('the stream', () => {
   test('the response has exactly the headers of the seed', async () => {
     for (const query of ['', '?format=sse', '?format=']) {
-      const stream = await house.chat(someone(), 'hello', {}, query)
+      const stream = await server.chat(someone(), 'hello', {}, query)
       await stream.ended()
 
       assert.equal(stream.status, 200)
@@ -117,20 +117,20 @@ describe('the stream', () => {
   test('a format that nobody knows is 400 and starts nothing', async () => {
     const user = someone()
 
-    const stream = await house.chat(user, 'hello', {}, '?format=morse')
+    const stream = await server.chat(user, 'hello', {}, '?format=morse')
     await stream.ended()
 
     assert.equal(stream.status, 400)
     assert.match(stream.text(), /"code":"unknown_format"/)
-    assert.deepEqual((await house.call('GET', '/v1/agent/runs', { user })).body, [])
+    assert.deepEqual((await server.call('GET', '/v1/agent/runs', { user })).body, [])
   })
 
   test('each provider chunk is one agent.delta, in order', async () => {
     const user = someone()
     const words = Array.from({ length: 200 }, (_, index) => `w${index} `)
-    await house.provider.script([says(...words)], user)
+    await server.provider.script([says(...words)], user)
 
-    const frames = await house.chatToEnd(user, `many ${user}`)
+    const frames = await server.chatToEnd(user, `many ${user}`)
 
     assert.deepEqual(
       frames.filter(named('agent.delta')).map(({ json }) => json.data.delta),
@@ -141,8 +141,8 @@ describe('the stream', () => {
 
   test('ping has {at} and comes again and again', async () => {
     const user = someone()
-    await house.provider.script([hangsAfter('…')], user)
-    const stream = await house.chat(user, { input: user, onDisconnect: 'cancel' })
+    await server.provider.script([hangsAfter('…')], user)
+    const stream = await server.chat(user, { input: user, onDisconnect: 'cancel' })
 
     await stream.waitFor(() => stream.frames.filter(named('ping')).length >= 2)
 
@@ -165,23 +165,23 @@ describe('messages and prompt', () => {
       { messages: [{ role: 'user', content: '  ' }] },
     ]
     for (const body of bodies) {
-      const answer = await house.call('POST', '/v1/agent/chat', { user, body })
+      const answer = await server.call('POST', '/v1/agent/chat', { user, body })
 
       assert.equal(answer.status, 400, JSON.stringify(body))
       assert.equal(answer.body.code, 'messages_or_prompt_required')
       assert.match(answer.body.message, /messages|prompt|text/)
     }
-    assert.deepEqual((await house.call('GET', '/v1/agent/runs', { user })).body, [])
-    assert.deepEqual((await house.call('GET', '/v1/conversations', { user })).body, [])
+    assert.deepEqual((await server.call('GET', '/v1/agent/runs', { user })).body, [])
+    assert.deepEqual((await server.call('GET', '/v1/conversations', { user })).body, [])
   })
 
   test('prompt and input become one user message each', async () => {
     for (const field of ['prompt', 'input']) {
       const user = someone()
 
-      await house.chatToEnd(user, { [field]: `just this ${user}` })
+      await server.chatToEnd(user, { [field]: `just this ${user}` })
 
-      const [asked] = await house.asked(user)
+      const [asked] = await server.asked(user)
       assert.deepEqual(talkOf(asked), [['user', `just this ${user}`]])
     }
   })
@@ -189,7 +189,7 @@ describe('messages and prompt', () => {
   test('messages are given to the model in order, the last user message last', async () => {
     const user = someone()
 
-    await house.chatToEnd(user, {
+    await server.chatToEnd(user, {
       messages: [
         { role: 'user', content: 'one' },
         { role: 'assistant', content: 'two' },
@@ -203,7 +203,7 @@ describe('messages and prompt', () => {
       ],
     })
 
-    const [asked] = await house.asked(user)
+    const [asked] = await server.asked(user)
     assert.deepEqual(talkOf(asked), [
       ['user', 'one'],
       ['assistant', 'two'],
@@ -216,7 +216,7 @@ describe('messages and prompt', () => {
       { role: 'user', content: [{ type: 'image_url', image_url: { url: 'https://example.com/a.png' } }] },
     ]
 
-    const answer = await house.call('POST', '/v1/agent/chat', { user: someone(), body: { messages } })
+    const answer = await server.call('POST', '/v1/agent/chat', { user: someone(), body: { messages } })
 
     assert.equal(answer.status, 400)
     assert.equal(answer.body.code, 'unsupported_content')
@@ -226,10 +226,10 @@ describe('messages and prompt', () => {
   test('with a conversation the stored history wins, and only the last user message is new', async () => {
     const user = someone()
     const conversationId = `conv-${user}`
-    await house.provider.script([says('Stored answer.')], user)
-    await house.chatToEnd(user, { input: `stored question ${user}`, conversationId })
+    await server.provider.script([says('Stored answer.')], user)
+    await server.chatToEnd(user, { input: `stored question ${user}`, conversationId })
 
-    await house.chatToEnd(user, {
+    await server.chatToEnd(user, {
       conversationId,
       messages: [
         { role: 'user', content: 'a history of my own' },
@@ -238,13 +238,13 @@ describe('messages and prompt', () => {
       ],
     })
 
-    const [, second] = await house.asked(user)
+    const [, second] = await server.asked(user)
     assert.deepEqual(talkOf(second), [
       ['user', `stored question ${user}`],
       ['assistant', 'Stored answer.'],
       ['user', `new question ${user}`],
     ])
-    const { body } = await house.call('GET', `/v1/conversations/${conversationId}/messages`, { user })
+    const { body } = await server.call('GET', `/v1/conversations/${conversationId}/messages`, { user })
     assert.equal((body as unknown as Json[]).length, 4)
   })
 })
@@ -253,9 +253,9 @@ describe('settings reach the provider', () => {
   test('temperature, maxTokens and model', async () => {
     const user = someone()
 
-    await house.chatToEnd(user, { input: user, temperature: 0.7, maxTokens: 1024, model: 'special-1' })
+    await server.chatToEnd(user, { input: user, temperature: 0.7, maxTokens: 1024, model: 'special-1' })
 
-    const [asked] = await house.asked(user)
+    const [asked] = await server.asked(user)
     assert.equal(asked?.body.temperature, 0.7)
     assert.equal(asked?.body.max_tokens ?? asked?.body.max_completion_tokens, 1024)
     assert.equal(asked?.body.model, 'special-1')
@@ -266,11 +266,11 @@ describe('settings reach the provider', () => {
     const one = someone()
     const both = someone()
 
-    await house.chatToEnd(one, { input: one, max_tokens: 33 })
-    await house.chatToEnd(both, { input: both, max_tokens: 33, maxTokens: 44 })
+    await server.chatToEnd(one, { input: one, max_tokens: 33 })
+    await server.chatToEnd(both, { input: both, max_tokens: 33, maxTokens: 44 })
 
     const tokens = async (marker: string) => {
-      const [asked] = await house.asked(marker)
+      const [asked] = await server.asked(marker)
       return asked?.body.max_tokens ?? asked?.body.max_completion_tokens
     }
     assert.equal(await tokens(one), 33)
@@ -280,16 +280,16 @@ describe('settings reach the provider', () => {
   test('without them the provider decides: nothing is sent', async () => {
     const user = someone()
 
-    await house.chatToEnd(user, { input: user, temperature: null, maxTokens: null, model: null })
+    await server.chatToEnd(user, { input: user, temperature: null, maxTokens: null, model: null })
 
-    const [asked] = await house.asked(user)
+    const [asked] = await server.asked(user)
     assert.equal('temperature' in (asked?.body ?? {}), false)
     assert.equal('max_tokens' in (asked?.body ?? {}), false)
     assert.equal(asked?.body.model, 'fake')
   })
 
   test('a model of a provider that is not set up is 400', async () => {
-    const answer = await house.call('POST', '/v1/agent/chat', {
+    const answer = await server.call('POST', '/v1/agent/chat', {
       user: someone(),
       body: { input: 'hi', model: 'anthropic/claude-1' },
     })
@@ -301,7 +301,7 @@ describe('settings reach the provider', () => {
   test('context reaches the model as a second system message, with sorted keys and in bounds', async () => {
     const user = someone()
 
-    await house.chatToEnd(user, {
+    await server.chatToEnd(user, {
       input: user,
       context: {
         zebra: 'last',
@@ -311,7 +311,7 @@ describe('settings reach the provider', () => {
       },
     })
 
-    const [asked] = await house.asked(user)
+    const [asked] = await server.asked(user)
     const system = systemOf(asked)
     assert.equal(system.length, 2)
     const content = system[1]?.content as string
@@ -325,9 +325,9 @@ describe('settings reach the provider', () => {
     for (const context of [undefined, null, {}]) {
       const user = someone()
 
-      await house.chatToEnd(user, { input: user, context })
+      await server.chatToEnd(user, { input: user, context })
 
-      const [asked] = await house.asked(user)
+      const [asked] = await server.asked(user)
       assert.equal(systemOf(asked).length, 1)
     }
   })
@@ -336,11 +336,11 @@ describe('settings reach the provider', () => {
     const one = someone()
     const none = someone()
 
-    await house.chatToEnd(one, { input: one, context: { composer: { enabledTools: ['current_time'] } } })
-    await house.chatToEnd(none, { input: none, context: { composer: { enabledTools: ['nothing'] } } })
+    await server.chatToEnd(one, { input: one, context: { composer: { enabledTools: ['current_time'] } } })
+    await server.chatToEnd(none, { input: none, context: { composer: { enabledTools: ['nothing'] } } })
 
     const offered = async (marker: string) =>
-      (((await house.asked(marker))[0]?.body.tools ?? []) as Json[]).map((tool) => tool.function.name)
+      (((await server.asked(marker))[0]?.body.tools ?? []) as Json[]).map((tool) => tool.function.name)
     assert.deepEqual(await offered(one), ['current_time'])
     assert.deepEqual(await offered(none), [])
   })
@@ -352,29 +352,29 @@ describe('keys: user, conversation and session', () => {
     const stranger = someone()
     const sessionId = `session-${user}`
 
-    const first = await house.chatToEnd(user, { input: `one ${user}`, sessionId })
-    const second = await house.chatToEnd(user, { input: `two ${user}`, sessionId })
-    const other = await house.chatToEnd(stranger, { input: `three ${stranger}`, sessionId })
+    const first = await server.chatToEnd(user, { input: `one ${user}`, sessionId })
+    const second = await server.chatToEnd(user, { input: `two ${user}`, sessionId })
+    const other = await server.chatToEnd(stranger, { input: `three ${stranger}`, sessionId })
 
     // Each client sees the name that it chose; the stranger's conversation is another one with the same name.
     for (const frames of [first, second, other]) assert.equal(frames[0]?.json.data.conversationId, sessionId)
-    const [askedByStranger] = await house.asked(stranger)
+    const [askedByStranger] = await server.asked(stranger)
     assert.equal(talkOf(askedByStranger).length, 1)
     // Told once, to whom it is news.
     assert.ok(eventNames(first).includes('context.patch'))
     assert.ok(!eventNames(second).includes('context.patch'))
-    const [, asked] = await house.asked(user)
+    const [, asked] = await server.asked(user)
     assert.equal(talkOf(asked).length, 3)
   })
 
   test('/v1/agent/messages finds them by conversationId or sessionId; conversationId wins', async () => {
     const user = someone()
     const sessionId = `session-${user}`
-    const frames = await house.chatToEnd(user, { input: `in the session ${user}`, sessionId })
+    const frames = await server.chatToEnd(user, { input: `in the session ${user}`, sessionId })
     const conversationId = frames[0]?.json.data.conversationId as string
-    await house.chatToEnd(user, { input: 'elsewhere', conversationId: `other-${user}` })
+    await server.chatToEnd(user, { input: 'elsewhere', conversationId: `other-${user}` })
     const contents = async (query: string) =>
-      ((await house.call('GET', `/v1/agent/messages?${query}`, { user })).body as unknown as Json[]).map(
+      ((await server.call('GET', `/v1/agent/messages?${query}`, { user })).body as unknown as Json[]).map(
         ({ content }) => content,
       )
 
@@ -390,10 +390,10 @@ describe('keys: user, conversation and session', () => {
   test('/v1/agent/messages of an unknown key, of somebody else’s, or without a key is an empty list', async () => {
     const user = someone()
     const stranger = someone()
-    await house.chatToEnd(user, { input: 'mine', conversationId: `conv-${user}` })
+    await server.chatToEnd(user, { input: 'mine', conversationId: `conv-${user}` })
 
     for (const query of [`conversationId=conv-${user}`, 'conversationId=never', 'sessionId=never', '']) {
-      const answer = await house.call('GET', `/v1/agent/messages?${query}`, { user: stranger })
+      const answer = await server.call('GET', `/v1/agent/messages?${query}`, { user: stranger })
 
       assert.equal(answer.status, 200)
       assert.deepEqual(answer.body, [])
@@ -402,21 +402,23 @@ describe('keys: user, conversation and session', () => {
 
   test('a key without conversation and session is the session "default"', async () => {
     const user = someone()
-    await house.chatToEnd(user, { input: 'in the default session', sessionId: 'default' })
+    await server.chatToEnd(user, { input: 'in the default session', sessionId: 'default' })
 
-    const { body } = await house.call('GET', '/v1/agent/messages', { user })
+    const { body } = await server.call('GET', '/v1/agent/messages', { user })
 
     assert.equal((body as unknown as Json[])[0]?.content, 'in the default session')
   })
 
   test('without a userId the user is anonymous, who owns conversations like anyone', async () => {
     const conversationId = `conv-${someone()}`
-    const answer = await house.call('POST', '/v1/agent/chat', { body: { input: 'who am I?', conversationId } })
+    const answer = await server.call('POST', '/v1/agent/chat', { body: { input: 'who am I?', conversationId } })
     assert.equal(answer.status, 200)
 
-    const asAnonymous = await house.call('GET', `/v1/agent/messages?conversationId=${conversationId}`)
-    const byName = await house.call('GET', `/v1/agent/messages?conversationId=${conversationId}`, { user: 'anonymous' })
-    const asSomeone = await house.call('GET', `/v1/agent/messages?conversationId=${conversationId}`, {
+    const asAnonymous = await server.call('GET', `/v1/agent/messages?conversationId=${conversationId}`)
+    const byName = await server.call('GET', `/v1/agent/messages?conversationId=${conversationId}`, {
+      user: 'anonymous',
+    })
+    const asSomeone = await server.call('GET', `/v1/agent/messages?conversationId=${conversationId}`, {
       user: someone(),
     })
 
@@ -427,21 +429,21 @@ describe('keys: user, conversation and session', () => {
 
   test('an id that the server minted is global: another user’s is 404 and stays untouched', async () => {
     const user = someone()
-    const frames = await house.chatToEnd(user, 'mine')
+    const frames = await server.chatToEnd(user, 'mine')
     const conversationId = frames[0]?.json.data.conversationId as string
 
-    const foreign = await house.chat(someone(), { input: 'let me in', conversationId })
+    const foreign = await server.chat(someone(), { input: 'let me in', conversationId })
     await foreign.ended()
 
     assert.equal(foreign.status, 404)
     assert.match(foreign.text(), /"code":"conversation_not_found"/)
-    const { body } = await house.call('GET', `/v1/conversations/${conversationId}/messages`, { user })
+    const { body } = await server.call('GET', `/v1/conversations/${conversationId}/messages`, { user })
     assert.equal((body as unknown as Json[]).length, 2)
   })
 
   test('the history survives a restart: nothing lives only in memory', async () => {
     const user = someone()
-    const other = await startHouse({}, house.provider)
+    const other = await startTestServer({}, server.provider)
     await other.chatToEnd(user, { input: 'remember me', sessionId: 's' })
     const before = await other.call('GET', '/v1/agent/messages?sessionId=s', { user })
     await other.polylog.kill()
@@ -458,7 +460,7 @@ describe('keys: user, conversation and session', () => {
 test('the body of the seed with all its fields is accepted', async () => {
   const user = someone()
 
-  const frames = await house.chatToEnd(user, {
+  const frames = await server.chatToEnd(user, {
     messages: [{ role: 'user', content: '今天天气怎么样？' }],
     prompt: '可选，直接给模型的一段提示',
     context: { any: '自定义上下文' },

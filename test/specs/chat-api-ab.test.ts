@@ -5,24 +5,24 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import {
   type ArmFrame,
-  type AbHouse,
+  type AbTestServer,
   armFrames,
   calm,
   conversationOf,
   idOf,
-  startAbHouse,
+  startAbTestServer,
   textOfArm,
   wild,
 } from '../support/comparisons.ts'
 import type { Action } from '../support/fake-provider.ts'
-import { calls, hangsAfter, type Json, says, someone, until } from '../support/house.ts'
+import { calls, hangsAfter, type Json, says, someone, until } from '../support/test-server.ts'
 
-let house: AbHouse
+let server: AbTestServer
 before(async () => {
-  house = await startAbHouse()
+  server = await startAbTestServer()
 })
 after(async () => {
-  await house.close()
+  await server.close()
 })
 
 const arms = ['a', 'b'] as const
@@ -34,7 +34,7 @@ async function load(
   user: string,
   conversationId: string,
 ): Promise<{ sender: string; content: string; message_id: string }[]> {
-  const { status, body, text } = await house.call('POST', '/api/load_conversation', {
+  const { status, body, text } = await server.call('POST', '/api/load_conversation', {
     body: { client_id: user, conversation_id: conversationId },
   })
   assert.equal(status, 200, text)
@@ -45,7 +45,7 @@ const contents = async (user: string, conversationId: string) =>
   (await load(user, conversationId)).map((message) => message.content)
 
 async function pending(user: string, conversationId: string): Promise<Json | null> {
-  const { status, body, text } = await house.call(
+  const { status, body, text } = await server.call(
     'GET',
     `/api/ab/pending?client_id=${user}&conversation_id=${conversationId}`,
   )
@@ -62,9 +62,9 @@ describe('Requirement: A/B Comparison Management', () => {
   describe('Scenario: Create A/B comparison', () => {
     it('runs both configurations on one question, in one conversation, and returns the comparison_id', async () => {
       const user = someone()
-      await house.script(user, says('Calm ', 'answer.'), says('Wild ', 'answer!'))
+      await server.script(user, says('Calm ', 'answer.'), says('Wild ', 'answer!'))
 
-      const { stream, frames, id, conversationId } = await house.compareToEnd(user, `Which one? ${user}`)
+      const { stream, frames, id, conversationId } = await server.compareToEnd(user, `Which one? ${user}`)
 
       assert.match(stream.headers['content-type'] ?? '', /^text\/event-stream/)
       for (const { json } of frames) assert.ok(json.arm === 'a' || json.arm === 'b')
@@ -79,7 +79,7 @@ describe('Requirement: A/B Comparison Management', () => {
       )
       assert.deepEqual(frames.filter(({ json }) => json.type !== 'chunk').length, 2)
 
-      const comparison = await house.comparison(user, id)
+      const comparison = await server.comparison(user, id)
       assert.deepEqual(
         [comparison.response_a_mid, comparison.response_b_mid],
         ends.map(({ json }) => json.message_id),
@@ -91,7 +91,7 @@ describe('Requirement: A/B Comparison Management', () => {
       assert.equal(comparison.conversation_id, conversationId)
       assert.equal(comparison.state, 'ready')
 
-      const { body } = await house.call('GET', `/api/list_conversations?client_id=${user}`)
+      const { body } = await server.call('GET', `/api/list_conversations?client_id=${user}`)
       assert.equal(body.conversations.length, 1)
       const messages = await load(user, conversationId)
       assert.deepEqual(
@@ -103,12 +103,12 @@ describe('Requirement: A/B Comparison Management', () => {
 
     it('asks both with the same context', async () => {
       const user = someone()
-      const first = await house.compareToEnd(user, `One. ${user}`)
-      await house.vote(user, first.id, 'tie')
+      const first = await server.compareToEnd(user, `One. ${user}`)
+      await server.vote(user, first.id, 'tie')
 
-      await house.compareToEnd(user, { message: `Two. ${user}`, conversation_id: first.conversationId })
+      await server.compareToEnd(user, { message: `Two. ${user}`, conversation_id: first.conversationId })
 
-      const asked = (await house.asked(`Two. ${user}`)).map(({ body }) =>
+      const asked = (await server.asked(`Two. ${user}`)).map(({ body }) =>
         body.messages?.filter((message) => message.role !== 'system'),
       )
       assert.equal(asked.length, 2)
@@ -118,7 +118,7 @@ describe('Requirement: A/B Comparison Management', () => {
         ['user', 'assistant', 'user'],
       )
       assert.deepEqual(
-        new Set((await house.asked(`Two. ${user}`)).map(({ body }) => body.model)),
+        new Set((await server.asked(`Two. ${user}`)).map(({ body }) => body.model)),
         new Set([calm.model, wild.model]),
       )
     })
@@ -126,10 +126,10 @@ describe('Requirement: A/B Comparison Management', () => {
     it('compares two answers that are there already, as a client with two streams does', async () => {
       const user = someone()
       const ask = async (more: Json) =>
-        await house.call('POST', '/api/get_chat_response', {
+        await server.call('POST', '/api/get_chat_response', {
           body: { client_id: user, message: `Client side. ${user}`, ...more },
         })
-      await house.script(user, says('From calm.'), says('From wild.'))
+      await server.script(user, says('From calm.'), says('From wild.'))
       const first = await ask({ config_name: calm.name })
       assert.equal(first.status, 200, first.text)
       const conversationId = String(first.body.conversation_id)
@@ -148,7 +148,7 @@ describe('Requirement: A/B Comparison Management', () => {
         config_b_id: wild.name,
         is_config_a_first: true,
       }
-      const created = await house.call('POST', '/api/ab/create', { body })
+      const created = await server.call('POST', '/api/ab/create', { body })
       assert.equal(created.status, 200, created.text)
       assert.equal(created.body.success, true)
       const id = String(created.body.comparison_id)
@@ -159,16 +159,16 @@ describe('Requirement: A/B Comparison Management', () => {
       )
 
       assert.equal((await pending(user, conversationId))?.comparison_id, id)
-      assert.equal((await house.vote(user, id, 'B')).status, 200)
+      assert.equal((await server.vote(user, id, 'B')).status, 200)
       assert.deepEqual(await contents(user, conversationId), [`Client side. ${user}`, 'From wild.'])
-      assert.equal((await house.comparison(user, id)).side_b_config, wild.name)
+      assert.equal((await server.comparison(user, id)).side_b_config, wild.name)
 
-      const again = await house.call('POST', '/api/ab/create', { body })
+      const again = await server.call('POST', '/api/ab/create', { body })
       assert.equal(again.body.comparison_id, id, 'the same two answers are one comparison')
     })
 
     it('names every field that is missing', async () => {
-      const { status, body } = await house.call('POST', '/api/ab/create', { body: { client_id: someone() } })
+      const { status, body } = await server.call('POST', '/api/ab/create', { body: { client_id: someone() } })
 
       assert.equal(status, 400)
       for (const field of [
@@ -193,13 +193,13 @@ describe('Requirement: A/B Comparison Management', () => {
     ] as const) {
       it(`records ${said} with its time and confirms it`, async () => {
         const user = someone()
-        const { id } = await house.compareToEnd(user, 'Vote.')
+        const { id } = await server.compareToEnd(user, 'Vote.')
 
-        const { status, body, text } = await house.vote(user, id, said)
+        const { status, body, text } = await server.vote(user, id, said)
 
         assert.equal(status, 200, text)
         assert.deepEqual([body.success, body.comparison_id, body.preference], [true, id, stored])
-        const comparison = await house.comparison(user, id)
+        const comparison = await server.comparison(user, id)
         assert.equal(comparison.preference, stored)
         assert.ok(Number.isFinite(Date.parse(comparison.preference_ts)))
       })
@@ -207,47 +207,47 @@ describe('Requirement: A/B Comparison Management', () => {
 
     it('refuses anything else', async () => {
       const user = someone()
-      const { id } = await house.compareToEnd(user, 'Vote.')
+      const { id } = await server.compareToEnd(user, 'Vote.')
 
-      assert.equal((await house.vote(user, id, 'c')).status, 400)
+      assert.equal((await server.vote(user, id, 'c')).status, 400)
       assert.equal(
-        (await house.call('POST', '/api/ab/preference', { body: { client_id: user, comparison_id: id } })).status,
+        (await server.call('POST', '/api/ab/preference', { body: { client_id: user, comparison_id: id } })).status,
         400,
       )
-      assert.equal((await house.vote(user, 'no-such-id', 'a')).status, 404)
-      assert.equal((await house.comparison(user, id)).preference, null)
+      assert.equal((await server.vote(user, 'no-such-id', 'a')).status, 404)
+      assert.equal((await server.comparison(user, id)).preference, null)
     })
 
     it('makes the preferred answer the history, and keeps the other', async () => {
       const user = someone()
-      await house.script(user, says('Calm.'), says('Wild!'))
-      const { id, conversationId, frames } = await house.compareToEnd(user, `First. ${user}`)
+      await server.script(user, says('Calm.'), says('Wild!'))
+      const { id, conversationId, frames } = await server.compareToEnd(user, `First. ${user}`)
       assert.deepEqual(
         await contents(user, conversationId),
         [`First. ${user}`, textOfArm(frames, 'a')],
         'before the vote it is the first',
       )
 
-      await house.vote(user, id, 'b')
+      await server.vote(user, id, 'b')
 
       const chosen = textOfArm(frames, 'b')
       assert.deepEqual(await contents(user, conversationId), [`First. ${user}`, chosen])
       const next = someone('next')
-      await house.call('POST', '/api/get_chat_response', {
+      await server.call('POST', '/api/get_chat_response', {
         body: { client_id: user, conversation_id: conversationId, message: next },
       })
-      const [asked] = await house.asked(next)
+      const [asked] = await server.asked(next)
       assert.deepEqual(
         asked?.body.messages?.filter(({ role }) => role !== 'system').map(({ content }) => content),
         [`First. ${user}`, chosen, next],
       )
 
-      const comparison = await house.comparison(user, id)
+      const comparison = await server.comparison(user, id)
       for (const [arm, messageId] of [
         ['a', comparison.response_a_mid],
         ['b', comparison.response_b_mid],
       ] as const) {
-        const { body } = await house.call('GET', `/api/trace/by_message/${messageId}?client_id=${user}`)
+        const { body } = await server.call('GET', `/api/trace/by_message/${messageId}?client_id=${user}`)
         const told = body.trace.events
           .filter((event: Json) => event.type === 'text')
           .map((event: Json) => event.content)
@@ -259,10 +259,10 @@ describe('Requirement: A/B Comparison Management', () => {
     it('keeps the first answer after tie and both_bad', async () => {
       for (const preference of ['tie', 'both_bad']) {
         const user = someone()
-        await house.script(user, says('Calm.'), says('Wild!'))
-        const { id, conversationId, frames } = await house.compareToEnd(user, `First. ${user}`)
+        await server.script(user, says('Calm.'), says('Wild!'))
+        const { id, conversationId, frames } = await server.compareToEnd(user, `First. ${user}`)
 
-        await house.vote(user, id, preference)
+        await server.vote(user, id, preference)
 
         assert.deepEqual(await contents(user, conversationId), [`First. ${user}`, textOfArm(frames, 'a')])
       }
@@ -270,18 +270,18 @@ describe('Requirement: A/B Comparison Management', () => {
 
     it('takes one vote; another only as a revision, which is recorded', async () => {
       const user = someone()
-      await house.script(user, says('Calm.'), says('Wild!'))
-      const { id, conversationId, frames } = await house.compareToEnd(user, `First. ${user}`)
-      await house.vote(user, id, 'b')
+      await server.script(user, says('Calm.'), says('Wild!'))
+      const { id, conversationId, frames } = await server.compareToEnd(user, `First. ${user}`)
+      await server.vote(user, id, 'b')
 
-      const refused = await house.vote(user, id, 'a')
+      const refused = await server.vote(user, id, 'a')
       assert.equal(refused.status, 409)
       assert.equal(refused.body.code, 'comparison_voted')
-      assert.equal((await house.vote(user, id, 'b')).status, 409)
+      assert.equal((await server.vote(user, id, 'b')).status, 409)
 
-      const revised = await house.vote(user, id, 'a', { revise: true })
+      const revised = await server.vote(user, id, 'a', { revise: true })
       assert.equal(revised.status, 200, revised.text)
-      const comparison = await house.comparison(user, id)
+      const comparison = await server.comparison(user, id)
       assert.equal(comparison.preference, 'a')
       assert.deepEqual(
         comparison.revisions.map((vote: Json) => vote.preference),
@@ -289,24 +289,24 @@ describe('Requirement: A/B Comparison Management', () => {
       )
       assert.deepEqual(await contents(user, conversationId), [`First. ${user}`, textOfArm(frames, 'a')])
 
-      const same = await house.vote(user, id, 'a', { revise: true })
+      const same = await server.vote(user, id, 'a', { revise: true })
       assert.deepEqual([same.status, same.body.changed, same.body.revisions.length], [200, false, 1])
     })
 
     it('counts exactly one of many votes that come at once', async () => {
       const user = someone()
-      const { id } = await house.compareToEnd(user, 'Race.')
+      const { id } = await server.compareToEnd(user, 'Race.')
 
       const votes = await Promise.all(
         ['a', 'b', 'tie', 'both_bad', 'a', 'b', 'tie', 'both_bad'].map((preference) =>
-          house.vote(user, id, preference),
+          server.vote(user, id, preference),
         ),
       )
 
       const counted = votes.filter(({ status }) => status === 200)
       assert.equal(counted.length, 1)
       assert.deepEqual(votes.filter(({ status }) => status === 409).length, 7)
-      const comparison = await house.comparison(user, id)
+      const comparison = await server.comparison(user, id)
       assert.equal(comparison.preference, counted[0]?.body.preference)
       assert.deepEqual(comparison.revisions, [])
     })
@@ -316,9 +316,9 @@ describe('Requirement: A/B Comparison Management', () => {
 describe('a comparison is blind', () => {
   it('until the vote no byte that the client can get names a configuration or its model', async () => {
     const user = someone()
-    const { stream, id, conversationId, frames } = await house.compareToEnd(user, 'Who is who?')
+    const { stream, id, conversationId, frames } = await server.compareToEnd(user, 'Who is who?')
     const seen = [stream.text(), JSON.stringify(stream.headers)]
-    const comparison = await house.comparison(user, id)
+    const comparison = await server.comparison(user, id)
     const paths = [
       `/api/ab/comparison/${id}`,
       `/api/ab/pending?conversation_id=${conversationId}`,
@@ -336,7 +336,7 @@ describe('a comparison is blind', () => {
       '/v1/agent/runs',
     ]
     for (const path of paths) {
-      const { status, text } = await house.call('GET', path, { user })
+      const { status, text } = await server.call('GET', path, { user })
       assert.equal(status, 200, path)
       seen.push(text)
     }
@@ -346,12 +346,12 @@ describe('a comparison is blind', () => {
     assert.equal(comparison.is_config_a_first, null)
     assert.ok(frames.length > 2)
 
-    await house.vote(user, id, 'a')
-    const open = await house.comparison(user, id)
+    await server.vote(user, id, 'a')
+    const open = await server.comparison(user, id)
     assert.deepEqual(new Set([open.side_a_config, open.side_b_config]), new Set([calm.name, wild.name]))
     assert.deepEqual([open.config_a_id, open.config_b_id], [calm.name, wild.name])
     assert.equal(open.is_config_a_first, sideOf(open, calm.name) === 'a')
-    const { body } = await house.call('GET', `/api/trace/${open.trace_a}?client_id=${user}`)
+    const { body } = await server.call('GET', `/api/trace/${open.trace_a}?client_id=${user}`)
     assert.equal(body.trace.config_id, open.side_a_config)
   })
 
@@ -359,10 +359,10 @@ describe('a comparison is blind', () => {
     const sides = new Set<string>()
     for (let round = 0; round < 40 && sides.size < 2; round++) {
       const user = someone()
-      await house.script(user, says('Calm.'), says('Wild!'))
-      const { id, frames } = await house.compareToEnd(user, `Side? ${user}`)
-      await house.vote(user, id, 'tie')
-      const side = sideOf(await house.comparison(user, id), calm.name)
+      await server.script(user, says('Calm.'), says('Wild!'))
+      const { id, frames } = await server.compareToEnd(user, `Side? ${user}`)
+      await server.vote(user, id, 'tie')
+      const side = sideOf(await server.comparison(user, id), calm.name)
       assert.equal(textOfArm(frames, side), 'Calm.')
       sides.add(side)
     }
@@ -376,9 +376,9 @@ describe('when an arm does not come to its end', () => {
     for (const failing of [calm, wild]) {
       const user = someone()
       const down = [{ status: 500, body: { error: { message: 'down' } } }]
-      await house.script(user, failing === calm ? down : says('Calm.'), failing === wild ? down : says('Wild!'))
+      await server.script(user, failing === calm ? down : says('Calm.'), failing === wild ? down : says('Wild!'))
 
-      const { id, conversationId, frames } = await house.compareToEnd(user, `Fail. ${user}`)
+      const { id, conversationId, frames } = await server.compareToEnd(user, `Fail. ${user}`)
 
       const last = frames.at(-1)?.json
       assert.equal(last?.vote_requested, false)
@@ -391,7 +391,7 @@ describe('when an arm does not come to its end', () => {
           .toSorted(),
         ['done', 'error'],
       )
-      const vote = await house.vote(user, id, 'a')
+      const vote = await server.vote(user, id, 'a')
       assert.deepEqual([vote.status, vote.body.code], [409, 'comparison_failed'])
       assert.equal(await pending(user, conversationId), null)
       assert.deepEqual(await contents(user, conversationId), [`Fail. ${user}`, failing === calm ? 'Wild!' : 'Calm.'])
@@ -401,22 +401,22 @@ describe('when an arm does not come to its end', () => {
   it('the next question, which waits for both, is asked with the answer that came', async () => {
     for (let round = 0; round < 6; round++) {
       const user = someone()
-      await house.script(user, [{ text: '…' }, { stall: true }, { cut: true }], says('Wild!'))
-      const stream = await house.compare(user, `Fail. ${user}`)
+      await server.script(user, [{ text: '…' }, { stall: true }, { cut: true }], says('Wild!'))
+      const stream = await server.compare(user, `Fail. ${user}`)
       await stream.waitFor(({ data }) => data.includes('Wild!'))
       await stream.waitFor(({ data }) => data.includes('…'))
       const next = someone('next')
       const body = { client_id: user, conversation_id: conversationOf(stream), message: next }
-      const following = house.call('POST', '/api/get_chat_response', { body })
+      const following = server.call('POST', '/api/get_chat_response', { body })
       await until('the next question to be in the queue', async () => {
-        const { body: open } = await house.call('GET', '/v1/agent/runs?status=queued', { user })
+        const { body: open } = await server.call('GET', '/v1/agent/runs?status=queued', { user })
         return open.length === 1 ? true : undefined
       })
 
-      await house.provider.release()
+      await server.provider.release()
 
       assert.equal((await following).status, 200)
-      const [asked] = await house.asked(next)
+      const [asked] = await server.asked(next)
       const told = asked?.body.messages?.filter(({ role }) => role !== 'system').map(({ content }) => content)
       assert.deepEqual(told, [`Fail. ${user}`, 'Wild!', next])
     }
@@ -424,13 +424,13 @@ describe('when an arm does not come to its end', () => {
 
   it('a cancel of the conversation stops both, at the provider too, and nothing follows', async () => {
     const user = someone()
-    await house.script(user, hangsAfter('Calm…'), hangsAfter('Wild…'))
-    const stream = await house.compare(user, `Stop. ${user}`)
+    await server.script(user, hangsAfter('Calm…'), hangsAfter('Wild…'))
+    const stream = await server.compare(user, `Stop. ${user}`)
     await until('both arms to speak', () =>
       armFrames(stream.frames).filter(({ json }) => json.type === 'chunk').length === 2 ? true : undefined,
     )
 
-    const cancelled = await house.call('POST', '/api/cancel_stream', {
+    const cancelled = await server.call('POST', '/api/cancel_stream', {
       body: { client_id: user, conversation_id: conversationOf(stream) },
     })
 
@@ -446,16 +446,16 @@ describe('when an arm does not come to its end', () => {
     )
     assert.equal(frames.length, 4)
     await until('the provider to see both leave', async () =>
-      (await house.asked(`Stop. ${user}`)).every((request) => request.closedEarly) ? true : undefined,
+      (await server.asked(`Stop. ${user}`)).every((request) => request.closedEarly) ? true : undefined,
     )
-    assert.equal((await house.vote(user, idOf(stream), 'a')).status, 409)
-    assert.equal((await house.comparison(user, idOf(stream))).state, 'failed')
+    assert.equal((await server.vote(user, idOf(stream), 'a')).status, 409)
+    assert.equal((await server.comparison(user, idOf(stream))).state, 'failed')
   })
 
   it('one that waits for a person keeps the ends of both, and says in its arm where to decide', async () => {
     const user = someone()
-    await house.script(user, says('Calm.'), calls(['remember_note', { text: 'Be wild.' }]))
-    const stream = await house.compare(user, `Consent. ${user}`)
+    await server.script(user, says('Calm.'), calls(['remember_note', { text: 'Be wild.' }]))
+    const stream = await server.compare(user, `Consent. ${user}`)
     const card = await stream.waitFor(({ data }) => data.includes('/v1/tool-confirmations/'))
     await stream.waitFor(({ data }) => data.includes('Calm.'))
     const [asking, speaking] = [card, ...stream.frames.filter(({ data }) => data.includes('Calm.'))]
@@ -464,9 +464,9 @@ describe('when an arm does not come to its end', () => {
       armFrames(stream.frames).some(({ json }) => json.type === 'done'),
       false,
     )
-    const waiting = await house.call('GET', '/v1/tool-confirmations?status=pending', { user })
+    const waiting = await server.call('GET', '/v1/tool-confirmations?status=pending', { user })
 
-    const confirmed = await house.call('POST', `/v1/tool-confirmations/${waiting.body[0].id}/confirm`, { user })
+    const confirmed = await server.call('POST', `/v1/tool-confirmations/${waiting.body[0].id}/confirm`, { user })
 
     assert.equal(confirmed.status, 200, confirmed.text)
     await stream.ended()
@@ -483,29 +483,29 @@ describe('when an arm does not come to its end', () => {
 
   it('a vote before both answers are there is refused, and counts afterwards', async () => {
     const user = someone()
-    await house.script(user, says('Calm.'), pausesAfter('Wild…'))
-    const stream = await house.compare(user, `Early. ${user}`)
+    await server.script(user, says('Calm.'), pausesAfter('Wild…'))
+    const stream = await server.compare(user, `Early. ${user}`)
     await stream.waitFor(({ data }) => data.includes('Wild…'))
 
-    const early = await house.vote(user, idOf(stream), 'a')
+    const early = await server.vote(user, idOf(stream), 'a')
     assert.deepEqual([early.status, early.body.code], [409, 'comparison_not_ready'])
     assert.equal(await pending(user, conversationOf(stream)), null)
 
-    await house.provider.release()
+    await server.provider.release()
     await stream.ended()
-    assert.equal((await house.vote(user, idOf(stream), 'a')).status, 200)
+    assert.equal((await server.vote(user, idOf(stream), 'a')).status, 200)
   })
 
   it('a client that asks for it takes both arms along when it leaves', async () => {
     const user = someone()
-    await house.script(user, hangsAfter('Calm…'), hangsAfter('Wild…'))
-    const stream = await house.compare(user, { message: `Leave. ${user}`, on_disconnect: 'cancel' })
+    await server.script(user, hangsAfter('Calm…'), hangsAfter('Wild…'))
+    const stream = await server.compare(user, { message: `Leave. ${user}`, on_disconnect: 'cancel' })
     await until('both arms to speak', () => (stream.frames.length === 2 ? true : undefined))
 
     stream.leave()
 
     await until('the comparison to fail', async () =>
-      (await house.comparison(user, idOf(stream))).state === 'failed' ? true : undefined,
+      (await server.comparison(user, idOf(stream))).state === 'failed' ? true : undefined,
     )
   })
 })
@@ -514,13 +514,13 @@ describe('a comparison that was left', () => {
   it('goes on, and gives the rest of each arm after any frame', async () => {
     const user = someone()
     const words = (name: string) => says(...Array.from({ length: 8 }, (_, index) => `${name}${index} `))
-    await house.script(user, words('calm'), words('wild'))
-    const { frames, id } = await house.compareToEnd(user, `Cut. ${user}`)
+    await server.script(user, words('calm'), words('wild'))
+    const { frames, id } = await server.compareToEnd(user, `Cut. ${user}`)
     const said = (of: readonly ArmFrame[], arm: string) =>
       of.filter(({ json }) => json.arm === arm).map(({ json }) => JSON.stringify(json))
 
     for (const [index, frame] of frames.entries()) {
-      const again = await house.attach(user, id, frame.id)
+      const again = await server.attach(user, id, frame.id)
       if (index === frames.length - 1) {
         assert.equal(again.status, 204)
         continue
@@ -539,19 +539,19 @@ describe('a comparison that was left', () => {
 
   it('is live again for whoever comes back in the middle', async () => {
     const user = someone()
-    await house.script(
+    await server.script(
       user,
       [{ text: ['calm 1 '] }, { stall: true }, { text: ['calm 2'] }, { finish: 'stop' }],
       says('wild 1 ', 'wild 2'),
     )
-    const stream = await house.compare(user, `Come back. ${user}`)
+    const stream = await server.compare(user, `Come back. ${user}`)
     await stream.waitFor(({ data }) => data.includes('wild 2'))
     await stream.waitFor(({ data }) => data.includes('calm 1'))
     const seen = armFrames(stream.frames)
     stream.leave()
 
-    const again = await house.attach(user, idOf(stream), seen.at(-1)?.id)
-    await house.provider.release()
+    const again = await server.attach(user, idOf(stream), seen.at(-1)?.id)
+    await server.provider.release()
     await again.ended()
 
     const all = [...seen, ...armFrames(again.frames)]
@@ -566,10 +566,10 @@ describe('a comparison that was left', () => {
 
   it('does not know a cursor that it never gave out', async () => {
     const user = someone()
-    const { id } = await house.compareToEnd(user, 'Cursor.')
+    const { id } = await server.compareToEnd(user, 'Cursor.')
 
     for (const cursor of ['12', 'a:9999,b:0', 'a:0,b:9999', 'nonsense', 'a:1.7,b:0']) {
-      const { status } = await house.attach(user, id, cursor)
+      const { status } = await server.attach(user, id, cursor)
       assert.equal(status, 400, cursor)
     }
   })
@@ -578,46 +578,46 @@ describe('a comparison that was left', () => {
     const user = someone()
     const body = { message: `Once. ${user}` }
     const key = { 'idempotency-key': `key-${user}` }
-    const first = await house.compare(user, body, key)
+    const first = await server.compare(user, body, key)
     await first.ended()
 
-    const again = await house.compare(user, body, key)
+    const again = await server.compare(user, body, key)
     await again.ended()
-    const resumed = await house.compare(user, body, { ...key, 'last-event-id': armFrames(first.frames)[0]?.id ?? '' })
+    const resumed = await server.compare(user, body, { ...key, 'last-event-id': armFrames(first.frames)[0]?.id ?? '' })
     await resumed.ended()
 
     assert.equal(idOf(again), idOf(first))
     assert.equal(again.frames.length, first.frames.length)
     assert.equal(resumed.frames.length, first.frames.length - 1)
-    assert.equal((await house.asked(`Once. ${user}`)).length, 2)
-    const other = await house.compare(user, { message: 'Something else.' }, key)
+    assert.equal((await server.asked(`Once. ${user}`)).length, 2)
+    const other = await server.compare(user, { message: 'Something else.' }, key)
     assert.equal(other.status, 409)
-    const without = await house.compare(user, body, { 'last-event-id': 'a:1,b:1' })
+    const without = await server.compare(user, body, { 'last-event-id': 'a:1,b:1' })
     assert.equal(without.status, 400)
   })
 
   it('holds its conversation until both arms have ended', async () => {
     const user = someone()
-    await house.script(user, says('Calm.'), pausesAfter('Wild…'))
-    const stream = await house.compare(user, `Hold. ${user}`)
+    await server.script(user, says('Calm.'), pausesAfter('Wild…'))
+    const stream = await server.compare(user, `Hold. ${user}`)
     await stream.waitFor(({ data }) => data.includes('Wild…'))
     await stream.waitFor(({ data }) => data.includes('Calm.'))
 
     const conversation_id = conversationOf(stream)
-    const busy = await house.call('POST', '/api/get_chat_response', {
+    const busy = await server.call('POST', '/api/get_chat_response', {
       body: { client_id: user, message: 'Me too.', conversation_id, when_busy: 'reject' },
     })
 
     assert.equal(busy.status, 409)
-    await house.provider.release()
+    await server.provider.release()
     await stream.ended()
   })
 })
 
 describe('a restart', () => {
   it('between the answers and the vote loses nothing', async () => {
-    const first = await startAbHouse()
-    let second: AbHouse | undefined
+    const first = await startAbTestServer()
+    let second: AbTestServer | undefined
     try {
       const user = someone()
       await first.script(user, says('Calm.'), says('Wild!'))
@@ -640,8 +640,8 @@ describe('a restart', () => {
   })
 
   it('in the middle of both answers lets both come to their end, and the vote after them', async () => {
-    const first = await startAbHouse()
-    let second: AbHouse | undefined
+    const first = await startAbTestServer()
+    let second: AbTestServer | undefined
     try {
       const user = someone()
       await first.script(user, hangsAfter('Calm '), hangsAfter('Wild '))
@@ -678,8 +678,8 @@ describe('somebody else', () => {
   it('finds no comparison of yours on any route', async () => {
     const user = someone()
     const stranger = someone('stranger')
-    const { id, conversationId } = await house.compareToEnd(user, 'Mine.')
-    const comparison = await house.comparison(user, id)
+    const { id, conversationId } = await server.compareToEnd(user, 'Mine.')
+    const comparison = await server.comparison(user, id)
     const as = { client_id: stranger }
     const create = {
       ...as,
@@ -692,13 +692,13 @@ describe('somebody else', () => {
     }
 
     const answers = [
-      await house.call('GET', `/api/ab/comparison/${id}?client_id=${stranger}`),
-      await house.call('GET', `/api/ab/${id}/stream?client_id=${stranger}`),
-      await house.call('GET', `/api/ab/pending?client_id=${stranger}&conversation_id=${conversationId}`),
-      await house.vote(stranger, id, 'a'),
-      await house.vote(stranger, id, 'a', { revise: true }),
-      await house.call('POST', '/api/ab/create', { body: create }),
-      await house.call('POST', '/api/ab/compare', {
+      await server.call('GET', `/api/ab/comparison/${id}?client_id=${stranger}`),
+      await server.call('GET', `/api/ab/${id}/stream?client_id=${stranger}`),
+      await server.call('GET', `/api/ab/pending?client_id=${stranger}&conversation_id=${conversationId}`),
+      await server.vote(stranger, id, 'a'),
+      await server.vote(stranger, id, 'a', { revise: true }),
+      await server.call('POST', '/api/ab/create', { body: create }),
+      await server.call('POST', '/api/ab/compare', {
         body: { ...as, message: 'Mine too?', conversation_id: conversationId },
       }),
     ]
@@ -707,8 +707,8 @@ describe('somebody else', () => {
       assert.equal(status, 404)
       assert.deepEqual(Object.keys(body).toSorted(), ['code', 'error'])
     }
-    assert.equal((await house.comparison(user, id)).preference, null)
-    const mine = await house.call('GET', `/api/ab/metrics?client_id=${stranger}`)
+    assert.equal((await server.comparison(user, id)).preference, null)
+    const mine = await server.call('GET', `/api/ab/metrics?client_id=${stranger}`)
     assert.equal(mine.body.votes, 0)
   })
 
@@ -718,7 +718,7 @@ describe('somebody else', () => {
       ['GET', '/api/ab/pending?conversation_id=x', undefined],
       ['GET', '/api/ab/metrics?scope=mine', undefined],
     ] as const) {
-      const answer = await house.call(method, path, body === undefined ? {} : { body })
+      const answer = await server.call(method, path, body === undefined ? {} : { body })
       assert.deepEqual([answer.status, answer.body.code], [400, 'client_id_missing'], path)
       assert.match(answer.body.error, /^client_id missing: send client_id /)
     }
@@ -728,37 +728,37 @@ describe('somebody else', () => {
 describe('the rest of the contract', () => {
   it('compares the default with itself where nothing is said', async () => {
     const user = someone()
-    const { id, frames } = await house.compareToEnd(user, { message: 'Alone.', config_a: null, config_b: 'default' })
+    const { id, frames } = await server.compareToEnd(user, { message: 'Alone.', config_a: null, config_b: 'default' })
 
     assert.deepEqual(
       arms.map((arm) => textOfArm(frames, arm)),
       ['Hello from the fake provider.', 'Hello from the fake provider.'],
     )
-    await house.vote(user, id, 'a')
-    const comparison = await house.comparison(user, id)
+    await server.vote(user, id, 'a')
+    const comparison = await server.comparison(user, id)
     assert.deepEqual([comparison.config_a_id, comparison.config_b_id], ['default', 'default'])
   })
 
   it('takes the question in the form of the chat client too', async () => {
     const user = someone()
-    const { frames } = await house.compareToEnd(user, { last_message: [['User', `Pairs. ${user}`]] })
+    const { frames } = await server.compareToEnd(user, { last_message: [['User', `Pairs. ${user}`]] })
 
-    assert.equal((await house.asked(`Pairs. ${user}`)).length, 2)
+    assert.equal((await server.asked(`Pairs. ${user}`)).length, 2)
     assert.equal(frames.at(-1)?.json.type, 'done')
   })
 
   it('refuses an unknown configuration and an empty question before anything is stored', async () => {
     const user = someone()
-    const unknown = await house.call('POST', '/api/ab/compare', {
+    const unknown = await server.call('POST', '/api/ab/compare', {
       body: { client_id: user, message: 'Hi', config_a: 'nobody', config_b: 'default' },
     })
-    const empty = await house.call('POST', '/api/ab/compare', {
+    const empty = await server.call('POST', '/api/ab/compare', {
       body: { client_id: user, message: ' ', config_a: 'default', config_b: 'default' },
     })
 
     assert.deepEqual([unknown.status, unknown.body.code], [400, 'unknown_config'])
     assert.equal(empty.status, 400)
-    const { body } = await house.call('GET', `/api/list_conversations?client_id=${user}`)
+    const { body } = await server.call('GET', `/api/list_conversations?client_id=${user}`)
     assert.deepEqual(body.conversations, [])
   })
 
@@ -776,21 +776,21 @@ describe('the rest of the contract', () => {
       { system_prompt: 'Be brief.' },
       { is_refresh: true },
     ]) {
-      const { status, body } = await house.call('POST', '/api/ab/compare', { body: { ...question, ...fields } })
+      const { status, body } = await server.call('POST', '/api/ab/compare', { body: { ...question, ...fields } })
       assert.deepEqual([status, body.code], [400, 'invalid_request'], JSON.stringify(fields))
       for (const name of Object.keys(fields)) assert.ok(body.error.includes(name), body.error)
     }
-    const { body } = await house.call('GET', `/api/list_conversations?client_id=${user}`)
+    const { body } = await server.call('GET', `/api/list_conversations?client_id=${user}`)
     assert.deepEqual(body.conversations, [])
 
     const nothing = { config_name: null, is_refresh: false, provider: null, model: '', page: 'chat' }
-    const { frames } = await house.compareToEnd(user, { message: 'Hi', ...nothing })
+    const { frames } = await server.compareToEnd(user, { message: 'Hi', ...nothing })
     assert.equal(frames.at(-1)?.json.vote_requested, true, 'fields that say nothing do no harm')
   })
 
   it('streams one JSON a line to whoever asks for that', async () => {
     const user = someone()
-    const response = await fetch(`${house.polylog.baseUrl}/api/ab/compare`, {
+    const response = await fetch(`${server.polylog.baseUrl}/api/ab/compare`, {
       method: 'POST',
       headers: { 'content-type': 'application/json', accept: 'application/x-ndjson' },
       body: JSON.stringify({ client_id: user, message: 'Lines.', config_a: 'default', config_b: 'default' }),
@@ -814,27 +814,27 @@ describe('the rest of the contract', () => {
 
   it('forgets a comparison with its conversation', async () => {
     const user = someone()
-    const { id, conversationId } = await house.compareToEnd(user, 'Forget.')
+    const { id, conversationId } = await server.compareToEnd(user, 'Forget.')
 
-    const deleted = await house.call('POST', '/api/delete_conversation', {
+    const deleted = await server.call('POST', '/api/delete_conversation', {
       body: { client_id: user, conversation_id: conversationId },
     })
 
     assert.equal(deleted.status, 200, deleted.text)
-    assert.equal((await house.vote(user, id, 'a')).status, 404)
+    assert.equal((await server.vote(user, id, 'a')).status, 404)
   })
 
   it('leaves the history alone where a later answer took the place of both', async () => {
     const user = someone()
-    await house.script(user, says('Calm.'), says('Wild!'))
-    const { id, conversationId } = await house.compareToEnd(user, `Again. ${user}`)
-    await house.provider.script([says('Third.')], user)
-    await house.call('POST', '/api/get_chat_response', {
+    await server.script(user, says('Calm.'), says('Wild!'))
+    const { id, conversationId } = await server.compareToEnd(user, `Again. ${user}`)
+    await server.provider.script([says('Third.')], user)
+    await server.call('POST', '/api/get_chat_response', {
       body: { client_id: user, conversation_id: conversationId, is_refresh: true },
     })
     assert.deepEqual(await contents(user, conversationId), [`Again. ${user}`, 'Third.'])
 
-    assert.equal((await house.vote(user, id, 'b')).status, 200)
+    assert.equal((await server.vote(user, id, 'b')).status, 200)
 
     assert.deepEqual(await contents(user, conversationId), [`Again. ${user}`, 'Third.'])
   })
@@ -845,12 +845,12 @@ describe('the metrics', () => {
     const user = someone()
     for (let round = 0; round < 12; round++) {
       const marker = someone('round')
-      await house.script(marker, says('Calm.'), says('Wild!'))
-      const { id, frames } = await house.compareToEnd(user, `Metrics. ${marker}`)
-      await house.vote(user, id, round === 11 ? 'both_bad' : textOfArm(frames, 'a') === 'Calm.' ? 'a' : 'b')
+      await server.script(marker, says('Calm.'), says('Wild!'))
+      const { id, frames } = await server.compareToEnd(user, `Metrics. ${marker}`)
+      await server.vote(user, id, round === 11 ? 'both_bad' : textOfArm(frames, 'a') === 'Calm.' ? 'a' : 'b')
     }
 
-    const { status, body, text } = await house.call('GET', `/api/ab/metrics?client_id=${user}`)
+    const { status, body, text } = await server.call('GET', `/api/ab/metrics?client_id=${user}`)
 
     assert.equal(status, 200, text)
     assert.equal(body.scope, 'mine')
@@ -871,17 +871,17 @@ describe('the metrics', () => {
     assert.equal(pair.sentence, `${calm.name} is preferred to ${wild.name}.`)
     assert.equal(body.position_bias.first_side_wins + body.position_bias.second_side_wins, 11)
 
-    const all = await house.call('GET', '/api/ab/metrics')
+    const all = await server.call('GET', '/api/ab/metrics')
     assert.equal(all.body.scope, 'all')
     assert.ok(all.body.votes >= 12)
   })
 
   it('say "too few votes" after one', async () => {
     const user = someone()
-    const { id } = await house.compareToEnd(user, 'One vote.')
-    await house.vote(user, id, 'a')
+    const { id } = await server.compareToEnd(user, 'One vote.')
+    await server.vote(user, id, 'a')
 
-    const { body } = await house.call('GET', `/api/ab/metrics?client_id=${user}`)
+    const { body } = await server.call('GET', `/api/ab/metrics?client_id=${user}`)
 
     assert.equal(body.pairs[0].verdict, 'too_few_votes')
     assert.match(body.pairs[0].sentence, /^Too few votes/)

@@ -7,9 +7,18 @@ import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { ask, type Chunk, type ChunkStream, get, post, textOf, typesOf } from '../support/chat-api.ts'
 import { type Effects, effectsFile, stdioFake } from '../support/fake-mcp.ts'
-import { calls, hangsAfter, type House, type Json, says, someone, startHouse, until } from '../support/house.ts'
+import {
+  calls,
+  hangsAfter,
+  type TestServer,
+  type Json,
+  says,
+  someone,
+  startTestServer,
+  until,
+} from '../support/test-server.ts'
 
-let house: House
+let server: TestServer
 let effects: Effects
 /** Cancelled traces, looked at again when everything has settled and after a restart. */
 const cancelled: { client: string; traceId: string; trace: Json }[] = []
@@ -18,21 +27,21 @@ before(async () => {
   effects = effectsFile()
   const mcp = join(effects.file, '..', 'mcp.json')
   writeFileSync(mcp, JSON.stringify({ mcpServers: { demo: stdioFake({ FAKE_MCP_FILE: effects.file }) } }))
-  house = await startHouse({ POLYLOG_MCP_CONFIG: mcp })
+  server = await startTestServer({ POLYLOG_MCP_CONFIG: mcp })
 })
 
 after(async () => {
-  await house.close()
+  await server.close()
   effects.remove()
 })
 
 const traceOf = async (client: string, traceId: string): Promise<Json> =>
-  (await get(house, `trace/${traceId}`, client)).body.trace
+  (await get(server, `trace/${traceId}`, client)).body.trace
 
 /** Cancels by the trace, and checks what holds for every cancel. */
 async function cancelAndCheck(client: string, stream: ChunkStream, by: 'trace' | 'conversation'): Promise<Chunk[]> {
   const body = by === 'trace' ? { trace_id: stream.traceId } : { conversation_id: stream.conversationId }
-  const confirmed = await post(house, 'cancel_stream', client, { ...body, reason: 'enough' })
+  const confirmed = await post(server, 'cancel_stream', client, { ...body, reason: 'enough' })
   // The trace is final at the moment of the confirmation.
   const trace = await traceOf(client, stream.traceId)
   const frames = await stream.toEnd()
@@ -57,15 +66,15 @@ async function cancelAndCheck(client: string, stream: ChunkStream, by: 'trace' |
 test('Scenario: Cancel streaming request (during the text)', async () => {
   for (const by of ['trace', 'conversation'] as const) {
     const client = someone()
-    await house.provider.script([hangsAfter('A long ', 'story')], client)
-    const stream = await ask(house, client, client)
+    await server.provider.script([hangsAfter('A long ', 'story')], client)
+    const stream = await ask(server, client, client)
     await stream.waitFor('chunk', (frame) => frame.content === 'story')
 
     const frames = await cancelAndCheck(client, stream, by)
 
     assert.equal(textOf(frames), 'A long story')
     const [request] = await until('the provider to be left', async () => {
-      const found = await house.asked(client)
+      const found = await server.asked(client)
       return found[0]?.closedEarly === true ? found : undefined
     })
     assert.equal(request?.closedEarly, true)
@@ -74,24 +83,24 @@ test('Scenario: Cancel streaming request (during the text)', async () => {
 
 test('before the first word, with nothing but the headers', async () => {
   const client = someone()
-  await house.provider.script([[{ stall: true }]], client)
-  const stream = await ask(house, client, client)
-  await house.askedTimes(client, 1)
+  await server.provider.script([[{ stall: true }]], client)
+  const stream = await ask(server, client, client)
+  await server.askedTimes(client, 1)
 
   assert.deepEqual(typesOf(await cancelAndCheck(client, stream, 'trace')), ['error'])
   await until('the provider to be left', async () =>
-    (await house.asked(client))[0]?.closedEarly === true ? true : undefined,
+    (await server.asked(client))[0]?.closedEarly === true ? true : undefined,
   )
 })
 
 test('during a running tool: the tool is told, and its call is closed', async () => {
   const client = someone()
-  await house.provider.script([calls(['slow', { text: client }])], client)
-  const stream = await ask(house, client, client)
+  await server.provider.script([calls(['slow', { text: client }])], client)
+  const stream = await ask(server, client, client)
   await stream.waitFor('tool_start')
   // The tool has really begun when it tells of its progress.
   await until('the tool to begin', async () => {
-    const timeline = await house.call('GET', `/v1/agent/runs/${stream.traceId}/timeline?client_id=${client}`)
+    const timeline = await server.call('GET', `/v1/agent/runs/${stream.traceId}/timeline?client_id=${client}`)
     return timeline.text.includes('halfway') ? true : undefined
   })
   const before = effects.lines().filter((line) => line === 'slow cancelled').length
@@ -103,18 +112,18 @@ test('during a running tool: the tool is told, and its call is closed', async ()
   await until('the tool to hear of it', () =>
     effects.lines().filter((line) => line === 'slow cancelled').length > before ? true : undefined,
   )
-  assert.equal((await house.asked(client)).length, 1, 'no further step')
+  assert.equal((await server.asked(client)).length, 1, 'no further step')
 })
 
 test('while a person is awaited: the card is closed, and a late decision runs nothing', async () => {
   const client = someone()
-  await house.provider.script([calls(['charge', { amount: 777_777 }])], client)
-  const stream = await ask(house, client, client)
+  await server.provider.script([calls(['charge', { amount: 777_777 }])], client)
+  const stream = await ask(server, client, client)
   const card = await stream.waitFor('tool_output')
   const id = /\/v1\/tool-confirmations\/(\S+)/.exec(card.output)?.[1]
 
   const frames = await cancelAndCheck(client, stream, 'trace')
-  const late = await house.call('POST', `/v1/tool-confirmations/${id}/confirm?client_id=${client}`)
+  const late = await server.call('POST', `/v1/tool-confirmations/${id}/confirm?client_id=${client}`)
 
   assert.deepEqual(typesOf(frames), ['tool_start', 'tool_output', 'tool_output', 'tool_end', 'error'])
   assert.equal(frames[3]?.status, 'cancelled')
@@ -124,29 +133,29 @@ test('while a person is awaited: the card is closed, and a late decision runs no
 
 test('while it still waits for its turn: it never begins', async () => {
   const client = someone()
-  await house.provider.script([hangsAfter('First ')], client)
-  const first = await ask(house, client, client)
+  await server.provider.script([hangsAfter('First ')], client)
+  const first = await ask(server, client, client)
   await first.waitFor('chunk')
-  const second = await ask(house, client, { message: `second ${client}`, conversation_id: first.conversationId })
+  const second = await ask(server, client, { message: `second ${client}`, conversation_id: first.conversationId })
 
   assert.deepEqual(typesOf(await cancelAndCheck(client, second, 'trace')), ['error'])
-  const rest = await post(house, 'cancel_stream', client, { conversation_id: first.conversationId })
+  const rest = await post(server, 'cancel_stream', client, { conversation_id: first.conversationId })
   assert.deepEqual(rest.body.trace_ids, [first.traceId])
-  assert.equal((await house.asked(`second ${client}`)).length, 0)
+  assert.equal((await server.asked(`second ${client}`)).length, 0)
 })
 
 test('twice, at once and afterwards: one counts, all are answered', async () => {
   const client = someone()
-  await house.provider.script([hangsAfter('Once ')], client)
-  const stream = await ask(house, client, client)
+  await server.provider.script([hangsAfter('Once ')], client)
+  const stream = await ask(server, client, client)
   await stream.waitFor('chunk')
 
   const answers = await Promise.all(
-    [1, 2, 3].map(() => post(house, 'cancel_stream', client, { trace_id: stream.traceId })),
+    [1, 2, 3].map(() => post(server, 'cancel_stream', client, { trace_id: stream.traceId })),
   )
   const trace = await traceOf(client, stream.traceId)
-  const late = await post(house, 'cancel_stream', client, { trace_id: stream.traceId })
-  const nothingLeft = await post(house, 'cancel_stream', client, { conversation_id: stream.conversationId })
+  const late = await post(server, 'cancel_stream', client, { trace_id: stream.traceId })
+  const nothingLeft = await post(server, 'cancel_stream', client, { conversation_id: stream.conversationId })
 
   for (const answer of answers) assert.deepEqual([answer.status, answer.body.success], [200, true])
   assert.deepEqual([late.body.success, late.body.cancelled_count, nothingLeft.body.cancelled_count], [true, 0, 0])
@@ -156,22 +165,22 @@ test('twice, at once and afterwards: one counts, all are answered', async () => 
 
 test('by a stranger: nothing happens, and the answer goes on', async () => {
   const client = someone()
-  await house.provider.script([[{ text: 'Half ' }, { stall: true }, { text: 'whole.' }, { finish: 'stop' }]], client)
-  const stream = await ask(house, client, client)
+  await server.provider.script([[{ text: 'Half ' }, { stall: true }, { text: 'whole.' }, { finish: 'stop' }]], client)
+  const stream = await ask(server, client, client)
   await stream.waitFor('chunk')
 
   for (const body of [{ trace_id: stream.traceId }, { conversation_id: stream.conversationId }]) {
-    assert.equal((await post(house, 'cancel_stream', someone('stranger'), body)).status, 404)
+    assert.equal((await post(server, 'cancel_stream', someone('stranger'), body)).status, 404)
   }
   assert.equal((await traceOf(client, stream.traceId)).status, 'running')
-  await house.provider.release()
+  await server.provider.release()
   const frames = await stream.toEnd()
 
   assert.deepEqual([textOf(frames), frames.at(-1)?.type], ['Half whole.', 'done'])
 })
 
 test('without saying what is 400', async () => {
-  const answer = await post(house, 'cancel_stream', someone())
+  const answer = await post(server, 'cancel_stream', someone())
 
   assert.deepEqual([answer.status, answer.body.code], [400, 'invalid_request'])
 })
@@ -180,9 +189,9 @@ test('closing the connection is no cancel, unless the request says so', async ()
   const client = someone()
   const marks = [`stays ${client}`, `leaves ${client}`]
   for (const mark of marks)
-    await house.provider.script([[{ text: 'Half ' }, { stall: true }, { text: 'whole.' }, { finish: 'stop' }]], mark)
-  const stays = await ask(house, client, { message: marks[0] })
-  const leaves = await ask(house, client, { message: marks[1], on_disconnect: 'cancel' })
+    await server.provider.script([[{ text: 'Half ' }, { stall: true }, { text: 'whole.' }, { finish: 'stop' }]], mark)
+  const stays = await ask(server, client, { message: marks[0] })
+  const leaves = await ask(server, client, { message: marks[1], on_disconnect: 'cancel' })
   for (const stream of [stays, leaves]) {
     await stream.waitFor('chunk')
     stream.raw.leave()
@@ -192,20 +201,20 @@ test('closing the connection is no cancel, unless the request says so', async ()
     (await traceOf(client, leaves.traceId)).status === 'cancelled' ? true : undefined,
   )
   assert.equal((await traceOf(client, stays.traceId)).status, 'running')
-  await house.provider.release()
+  await server.provider.release()
   await until('the end', async () => ((await traceOf(client, stays.traceId)).status === 'completed' ? true : undefined))
 })
 
 test('cancelled traces stay as they are when everything has settled, and after a restart', async () => {
-  await house.provider.release()
+  await server.provider.release()
   const client = someone()
-  await house.provider.script([says('Still here.')], client)
-  await (await ask(house, client, client)).toEnd()
+  await server.provider.script([says('Still here.')], client)
+  await (await ask(server, client, client)).toEnd()
   assert.ok(cancelled.length >= 5)
   for (const { client: owner, traceId, trace } of cancelled) assert.deepEqual(await traceOf(owner, traceId), trace)
 
-  await house.polylog.kill()
-  house = await house.restart()
+  await server.polylog.kill()
+  server = await server.restart()
 
   for (const { client: owner, traceId, trace } of cancelled) assert.deepEqual(await traceOf(owner, traceId), trace)
 })

@@ -5,15 +5,15 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { ask, type ChunkStream, get, post, textOf } from '../support/chat-api.ts'
-import { type AbHouse, calm, startAbHouse, wild } from '../support/comparisons.ts'
-import { calls, hangsAfter, type Json, says, someone, until } from '../support/house.ts'
+import { type AbTestServer, calm, startAbTestServer, wild } from '../support/comparisons.ts'
+import { calls, hangsAfter, type Json, says, someone, until } from '../support/test-server.ts'
 
-let house: AbHouse
+let server: AbTestServer
 before(async () => {
-  house = await startAbHouse()
+  server = await startAbTestServer()
 })
 after(async () => {
-  await house.close()
+  await server.close()
 })
 
 const down = [{ status: 500, body: { error: { message: 'down' } } }]
@@ -42,13 +42,13 @@ async function askBoth(
   arms: [Arm, Arm] = [{ config_name: calm.name }, { config_name: wild.name }],
 ): Promise<[ChunkStream, ChunkStream]> {
   const [one, two] = await Promise.all(
-    arms.map((arm) => ask(house, client, bodyOf(question, sentAt, conversationId, arm))),
+    arms.map((arm) => ask(server, client, bodyOf(question, sentAt, conversationId, arm))),
   )
   return [one as ChunkStream, two as ChunkStream]
 }
 
 async function messagesOf(client: string, conversationId: string): Promise<Json[]> {
-  return (await post(house, 'load_conversation', client, { conversation_id: conversationId })).body.messages
+  return (await post(server, 'load_conversation', client, { conversation_id: conversationId })).body.messages
 }
 
 const contents = async (client: string, conversationId: string) =>
@@ -56,8 +56,8 @@ const contents = async (client: string, conversationId: string) =>
 
 async function create(client: string, conversationId: string, [a, b]: [ChunkStream, ChunkStream]): Promise<Json> {
   const [done, other] = [(await a.toEnd()).at(-1), (await b.toEnd()).at(-1)]
-  const { trace } = (await get(house, `trace/${a.traceId}`, client)).body
-  const created = await post(house, 'ab/create', client, {
+  const { trace } = (await get(server, `trace/${a.traceId}`, client)).body
+  const created = await post(server, 'ab/create', client, {
     conversation_id: conversationId,
     user_prompt_mid: trace.user_message_id,
     response_a_mid: done?.message_id,
@@ -72,7 +72,7 @@ async function create(client: string, conversationId: string, [a, b]: [ChunkStre
 
 /** What the model was told, without the instructions. */
 async function toldOf(marker: string): Promise<unknown[][]> {
-  return (await house.asked(marker)).map(({ body }) =>
+  return (await server.asked(marker)).map(({ body }) =>
     (body.messages ?? []).filter(({ role }) => role !== 'system').map(({ content }) => content),
   )
 }
@@ -80,11 +80,11 @@ async function toldOf(marker: string): Promise<unknown[][]> {
 describe('two streams with one question and one time of sending', () => {
   it('answer one question of one conversation, neither sees the other, and the vote decides the history', async () => {
     const client = someone()
-    const first = await ask(house, client, `Before. ${client}`)
+    const first = await ask(server, client, `Before. ${client}`)
     await first.toEnd()
     const { conversationId } = first
     const question = `Which? ${someone('mark')}`
-    await house.script(question, says('From calm.'), says('From wild.'))
+    await server.script(question, says('From calm.'), says('From wild.'))
 
     const [a, b] = await askBoth(client, question, { conversationId })
     assert.deepEqual([textOf(await a.toEnd()), textOf(await b.toEnd())], ['From calm.', 'From wild.'])
@@ -98,35 +98,35 @@ describe('two streams with one question and one time of sending', () => {
     ])
     const questions = (await messagesOf(client, conversationId)).filter(({ content }) => content === question)
     assert.equal(questions.length, 1, 'both user messages are one')
-    const traces = await Promise.all([a, b].map(({ traceId }) => get(house, `trace/${traceId}`, client)))
+    const traces = await Promise.all([a, b].map(({ traceId }) => get(server, `trace/${traceId}`, client)))
     assert.equal(new Set(traces.map(({ body }) => body.trace.user_message_id)).size, 1)
     assert.deepEqual(new Set(traces.map(({ body }) => body.trace.config_id)), new Set([calm.name, wild.name]))
 
     const { comparison_id } = await create(client, conversationId, [a, b])
     assert.equal((await contents(client, conversationId)).at(-1), 'From calm.')
-    const pending = await get(house, `ab/pending?conversation_id=${conversationId}`, client)
+    const pending = await get(server, `ab/pending?conversation_id=${conversationId}`, client)
     assert.equal(pending.body.comparison.comparison_id, comparison_id)
-    assert.equal((await house.vote(client, comparison_id, 'B')).status, 200)
+    assert.equal((await server.vote(client, comparison_id, 'B')).status, 200)
     assert.deepEqual((await contents(client, conversationId)).slice(-2), [question, 'From wild.'])
 
     const next = someone('next')
-    await (await ask(house, client, { message: next, conversation_id: conversationId })).toEnd()
+    await (await ask(server, client, { message: next, conversation_id: conversationId })).toEnd()
     assert.deepEqual((await toldOf(next))[0]?.slice(-3), [question, 'From wild.', next])
   })
 
   it('start one new conversation together', async () => {
     const client = someone()
     const question = `New. ${client}`
-    await house.script(question, says('From calm.'), says('From wild.'))
+    await server.script(question, says('From calm.'), says('From wild.'))
 
     const [a, b] = await askBoth(client, question)
     await Promise.all([a.toEnd(), b.toEnd()])
 
     assert.equal(a.conversationId, b.conversationId)
-    assert.equal((await get(house, 'list_conversations', client)).body.conversations.length, 1)
+    assert.equal((await get(server, 'list_conversations', client)).body.conversations.length, 1)
     assert.equal((await messagesOf(client, a.conversationId)).filter(({ sender }) => sender === 'User').length, 1)
     const { comparison_id } = await create(client, a.conversationId, [b, a])
-    assert.equal((await house.vote(client, comparison_id, 'b')).status, 200)
+    assert.equal((await server.vote(client, comparison_id, 'b')).status, 200)
     assert.deepEqual(await contents(client, a.conversationId), [question, 'From calm.'], 'the sides are the client’s')
   })
 
@@ -135,19 +135,19 @@ describe('two streams with one question and one time of sending', () => {
       const client = someone()
       const question = `Late. ${client}`
       const sentAt = nextTime()
-      await house.script(question, says('From calm.'), says('From wild.'))
+      await server.script(question, says('From calm.'), says('From wild.'))
       const conversationId = conversation === null ? null : `${conversation}-${client}`
-      const one = await ask(house, client, bodyOf(question, sentAt, conversationId, { config_name: calm.name }))
+      const one = await ask(server, client, bodyOf(question, sentAt, conversationId, { config_name: calm.name }))
       await one.toEnd()
 
-      const two = await ask(house, client, bodyOf(question, sentAt, conversationId, { config_name: wild.name }))
+      const two = await ask(server, client, bodyOf(question, sentAt, conversationId, { config_name: wild.name }))
       await two.toEnd()
 
       assert.equal(two.conversationId, one.conversationId)
       assert.deepEqual((await toldOf(question))[1], [question])
       assert.deepEqual(await contents(client, one.conversationId), [question, 'From calm.'])
       const { comparison_id } = await create(client, one.conversationId, [one, two])
-      assert.equal((await house.vote(client, comparison_id, 'b')).status, 200)
+      assert.equal((await server.vote(client, comparison_id, 'b')).status, 200)
       assert.deepEqual(await contents(client, one.conversationId), [question, 'From wild.'])
     }
   })
@@ -157,7 +157,7 @@ describe('two streams with one question and one time of sending', () => {
       const client = someone()
       const question = `Busy. ${client}`
       const sentAt = nextTime()
-      await house.script(question, hangsAfter('Calm…'), hangsAfter('Wild…'))
+      await server.script(question, hangsAfter('Calm…'), hangsAfter('Wild…'))
       const arms: [Arm, Arm] = [
         { config_name: calm.name, when_busy },
         { config_name: wild.name, when_busy },
@@ -173,11 +173,11 @@ describe('two streams with one question and one time of sending', () => {
           { ...bodyOf('Another question.', sentAt, null, { config_name: wild.name }), ...more },
           { ...bodyOf(question, nextTime(), null, { config_name: wild.name }), ...more },
         ]) {
-          const refused = await post(house, 'get_chat_response', client, body)
+          const refused = await post(server, 'get_chat_response', client, body)
           assert.deepEqual([refused.status, refused.body.code], [409, 'conversation_busy'])
         }
       }
-      const stopped = await post(house, 'cancel_stream', client, { conversation_id: a.conversationId })
+      const stopped = await post(server, 'cancel_stream', client, { conversation_id: a.conversationId })
       assert.equal(stopped.body.cancelled_count, 2, 'neither was cancelled by the other')
       await Promise.all([a.toEnd(), b.toEnd()])
     }
@@ -186,19 +186,19 @@ describe('two streams with one question and one time of sending', () => {
   it('wait together for an answer that is under way, whatever the second says about that', async () => {
     const client = someone()
     const marks = [`busy ${client}`, `both ${client}`] as const
-    await house.provider.script(
+    await server.provider.script(
       [[{ text: 'Half ' }, { stall: true }, { text: 'whole.' }, { finish: 'stop' }]],
       marks[0],
     )
-    const earlier = await ask(house, client, marks[0])
+    const earlier = await ask(server, client, marks[0])
     await earlier.waitFor('chunk')
     const sentAt = nextTime()
     const body = (arm: Arm) => bodyOf(marks[1], sentAt, earlier.conversationId, arm)
 
-    const a = await ask(house, client, body({ config_name: calm.name }))
-    const b = await ask(house, client, body({ config_name: wild.name, when_busy: 'reject' }))
+    const a = await ask(server, client, body({ config_name: calm.name }))
+    const b = await ask(server, client, body({ config_name: wild.name, when_busy: 'reject' }))
     assert.deepEqual(await toldOf(marks[1]), [])
-    await house.provider.release()
+    await server.provider.release()
     await Promise.all([a.toEnd(), b.toEnd()])
 
     assert.deepEqual(await toldOf(marks[1]), [
@@ -213,7 +213,7 @@ describe('two streams with one question and one time of sending', () => {
     const question = `Keys. ${client}`
     const sentAt = nextTime()
     const send = (name: string) =>
-      ask(house, client, bodyOf(question, sentAt, null, { config_name: name }), {
+      ask(server, client, bodyOf(question, sentAt, null, { config_name: name }), {
         'idempotency-key': `${name} ${client}`,
       })
 
@@ -229,15 +229,15 @@ describe('two streams with one question and one time of sending', () => {
       again.map(({ traceId }) => traceId),
       ids.slice(0, 2),
     )
-    assert.equal((await house.asked(question)).length, 2)
-    assert.equal((await get(house, 'list_conversations', client)).body.conversations.length, 1)
+    assert.equal((await server.asked(question)).length, 2)
+    assert.equal((await get(server, 'list_conversations', client)).body.conversations.length, 1)
   })
 
   it('leave the answer that came in the history if the other fails, in either order', async () => {
     for (const failing of [calm, wild]) {
       const client = someone()
       const question = `Fails. ${client}`
-      await house.script(question, failing === calm ? down : says('Calm.'), failing === wild ? down : says('Wild!'))
+      await server.script(question, failing === calm ? down : says('Calm.'), failing === wild ? down : says('Wild!'))
 
       const [a, b] = await askBoth(client, question)
       await Promise.all([a.toEnd(), b.toEnd()])
@@ -252,10 +252,10 @@ describe('two streams with one question and one time of sending', () => {
     const client = someone()
     const question = `Failed. ${client}`
     const sentAt = nextTime()
-    await house.script(question, down, says('Wild!'))
-    const one = await ask(house, client, bodyOf(question, sentAt, null, { config_name: calm.name }))
+    await server.script(question, down, says('Wild!'))
+    const one = await ask(server, client, bodyOf(question, sentAt, null, { config_name: calm.name }))
     assert.equal((await one.toEnd()).at(-1)?.type, 'error')
-    const two = await ask(house, client, bodyOf(question, sentAt, null, { config_name: wild.name }))
+    const two = await ask(server, client, bodyOf(question, sentAt, null, { config_name: wild.name }))
     await two.toEnd()
     assert.deepEqual(await contents(client, one.conversationId), [question, 'Wild!'])
   })
@@ -266,10 +266,10 @@ describe('two streams with one question and one time of sending', () => {
     const [a, b] = await askBoth(client, question)
     await Promise.all([a.toEnd(), b.toEnd()])
 
-    const pending = await get(house, `ab/pending?conversation_id=${a.conversationId}`, client)
+    const pending = await get(server, `ab/pending?conversation_id=${a.conversationId}`, client)
     assert.equal(pending.body.comparison, null)
     const tokens = async (stream: ChunkStream) =>
-      (await get(house, `trace/${stream.traceId}`, client)).body.trace.total_tokens_used
+      (await get(server, `trace/${stream.traceId}`, client)).body.trace.total_tokens_used
     assert.ok((await tokens(a)) > 0 && (await tokens(b)) > 0)
 
     await create(client, a.conversationId, [a, b])
@@ -281,8 +281,8 @@ describe('two streams with one question and one time of sending', () => {
   it('may use tools, each in its own answer', async () => {
     const client = someone()
     const question = `Tools. ${client}`
-    await house.provider.script([calls(['current_time', {}]), says('Calm: noon.')], question, calm.model)
-    await house.provider.script([calls(['current_time', {}]), says('Wild: noon!')], question, wild.model)
+    await server.provider.script([calls(['current_time', {}]), says('Calm: noon.')], question, calm.model)
+    await server.provider.script([calls(['current_time', {}]), says('Wild: noon!')], question, wild.model)
 
     const [a, b] = await askBoth(client, question)
 

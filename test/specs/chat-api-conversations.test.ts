@@ -9,20 +9,29 @@ import { DatabaseSync } from 'node:sqlite'
 import { after, before, describe, test } from 'node:test'
 import { ask, get, post, textOf } from '../support/chat-api.ts'
 import { type Effects, effectsFile, stdioFake } from '../support/fake-mcp.ts'
-import { calls, hangsAfter, type House, type Json, says, someone, startHouse, until } from '../support/house.ts'
+import {
+  calls,
+  hangsAfter,
+  type TestServer,
+  type Json,
+  says,
+  someone,
+  startTestServer,
+  until,
+} from '../support/test-server.ts'
 
-let house: House
+let server: TestServer
 let effects: Effects
 
 before(async () => {
   effects = effectsFile()
   const mcp = join(effects.file, '..', 'mcp.json')
   writeFileSync(mcp, JSON.stringify({ mcpServers: { demo: stdioFake({ FAKE_MCP_FILE: effects.file }) } }))
-  house = await startHouse({ POLYLOG_MCP_CONFIG: mcp })
+  server = await startTestServer({ POLYLOG_MCP_CONFIG: mcp })
 })
 
 after(async () => {
-  await house.close()
+  await server.close()
   effects.remove()
 })
 
@@ -31,30 +40,30 @@ const isoTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 describe('Requirement: Conversation CRUD Operations', () => {
   test('Scenario: Create new conversation', async () => {
     const client = someone()
-    assert.deepEqual((await post(house, 'new_conversation', client)).body, { conversation_id: null })
-    assert.deepEqual((await get(house, 'list_conversations', client)).body, { conversations: [] })
+    assert.deepEqual((await post(server, 'new_conversation', client)).body, { conversation_id: null })
+    assert.deepEqual((await get(server, 'list_conversations', client)).body, { conversations: [] })
 
-    const first = await ask(house, client, { message: `What is the meaning of ${client}?`, conversation_id: null })
+    const first = await ask(server, client, { message: `What is the meaning of ${client}?`, conversation_id: null })
     const done = (await first.toEnd()).at(-1)
-    const second = await ask(house, client, { message: 'And now?', conversation_id: done?.conversation_id })
+    const second = await ask(server, client, { message: 'And now?', conversation_id: done?.conversation_id })
     await second.toEnd()
 
     assert.equal(second.conversationId, first.conversationId)
-    const { conversations } = (await get(house, 'list_conversations', client)).body
+    const { conversations } = (await get(server, 'list_conversations', client)).body
     assert.equal(conversations.length, 1)
     assert.equal(conversations[0].title, 'What is the meaning ...')
   })
 
   test('Scenario: Load conversation history', async () => {
     const client = someone()
-    await house.provider.script([calls(['lookup', { word: 'a' }]), says('First answer.')], client)
-    const first = await ask(house, client, client)
+    await server.provider.script([calls(['lookup', { word: 'a' }]), says('First answer.')], client)
+    const first = await ask(server, client, client)
     const done = (await first.toEnd()).at(-1)
-    await (await ask(house, client, { message: 'Second question', conversation_id: first.conversationId })).toEnd()
-    await post(house, 'dislike', client, { message_id: done?.message_id, feedback_msg: 'Too short', incorrect: true })
-    await post(house, 'text_feedback', client, { message_id: done?.message_id, feedback_msg: 'Really.' })
+    await (await ask(server, client, { message: 'Second question', conversation_id: first.conversationId })).toEnd()
+    await post(server, 'dislike', client, { message_id: done?.message_id, feedback_msg: 'Too short', incorrect: true })
+    await post(server, 'text_feedback', client, { message_id: done?.message_id, feedback_msg: 'Really.' })
 
-    const { status, body } = await post(house, 'load_conversation', client, { conversation_id: first.conversationId })
+    const { status, body } = await post(server, 'load_conversation', client, { conversation_id: first.conversationId })
 
     assert.equal(status, 200)
     assert.deepEqual(
@@ -87,12 +96,12 @@ describe('Requirement: Conversation CRUD Operations', () => {
   test('an answer that was written in several steps is one message, with the text of the stream and the id of done', async () => {
     const client = someone()
     const answer = [[{ text: 'Let me see.' }, ...calls(['lookup', { word: 'a' }])], says('Found.')]
-    await house.provider.script([...answer, ...answer], client)
-    const stream = await ask(house, client, client)
+    await server.provider.script([...answer, ...answer], client)
+    const stream = await ask(server, client, client)
     const frames = await stream.toEnd()
-    const whole = await post(house, 'get_chat_response', client, { message: client })
+    const whole = await post(server, 'get_chat_response', client, { message: client })
 
-    const { body } = await post(house, 'load_conversation', client, { conversation_id: stream.conversationId })
+    const { body } = await post(server, 'load_conversation', client, { conversation_id: stream.conversationId })
 
     const last = body.messages[1]
     assert.equal(body.messages.length, 2)
@@ -102,12 +111,12 @@ describe('Requirement: Conversation CRUD Operations', () => {
 
   test('a conversation whose answer was cancelled shows the question, with the trace', async () => {
     const client = someone()
-    await house.provider.script([hangsAfter('Once ')], client)
-    const stream = await ask(house, client, client)
+    await server.provider.script([hangsAfter('Once ')], client)
+    const stream = await ask(server, client, client)
     await stream.waitFor('chunk')
-    await post(house, 'cancel_stream', client, { trace_id: stream.traceId })
+    await post(server, 'cancel_stream', client, { trace_id: stream.traceId })
 
-    const { body } = await post(house, 'load_conversation', client, { conversation_id: stream.conversationId })
+    const { body } = await post(server, 'load_conversation', client, { conversation_id: stream.conversationId })
 
     assert.deepEqual(
       body.messages.map((message: Json) => [message.content, message.trace?.status]),
@@ -119,15 +128,15 @@ describe('Requirement: Conversation CRUD Operations', () => {
     const client = someone()
     const made: string[] = []
     for (const message of ['one', 'two', 'three']) {
-      const stream = await ask(house, client, message)
+      const stream = await ask(server, client, message)
       await stream.toEnd()
       made.push(stream.conversationId)
     }
-    await (await ask(house, client, { message: 'again', conversation_id: made[0] })).toEnd()
+    await (await ask(server, client, { message: 'again', conversation_id: made[0] })).toEnd()
 
     for (const { body } of [
-      await get(house, 'list_conversations', client),
-      await post(house, 'list_conversations', client),
+      await get(server, 'list_conversations', client),
+      await post(server, 'list_conversations', client),
     ]) {
       const list = body.conversations as Json[]
       assert.deepEqual(
@@ -145,33 +154,33 @@ describe('Requirement: Conversation CRUD Operations', () => {
         times,
       )
     }
-    assert.equal((await get(house, 'list_conversations?limit=2', client)).body.conversations.length, 2)
+    assert.equal((await get(server, 'list_conversations?limit=2', client)).body.conversations.length, 2)
     for (const limit of ['0', '501', 'many'])
-      assert.equal((await get(house, `list_conversations?limit=${limit}`, client)).status, 400)
+      assert.equal((await get(server, `list_conversations?limit=${limit}`, client)).status, 400)
   })
 
   test('last_message_at is the time of the last message: a rename and a cancelled answer do not move it', async () => {
     const client = someone()
-    await house.provider.script([hangsAfter('Half ')], `stop ${client}`)
-    const stopped = await ask(house, client, `stop ${client}`)
+    await server.provider.script([hangsAfter('Half ')], `stop ${client}`)
+    const stopped = await ask(server, client, `stop ${client}`)
     await stopped.waitFor('chunk')
-    const later = await ask(house, client, `later ${client}`)
+    const later = await ask(server, client, `later ${client}`)
     await later.toEnd()
-    await post(house, 'cancel_stream', client, { conversation_id: stopped.conversationId })
-    const renamed = await house.call('PATCH', `/v1/conversations/${stopped.conversationId}`, {
+    await post(server, 'cancel_stream', client, { conversation_id: stopped.conversationId })
+    const renamed = await server.call('PATCH', `/v1/conversations/${stopped.conversationId}`, {
       user: client,
       body: { title: 'Renamed' },
     })
     assert.equal(renamed.status, 200, renamed.text)
 
-    const { conversations } = (await get(house, 'list_conversations', client)).body
+    const { conversations } = (await get(server, 'list_conversations', client)).body
 
     assert.deepEqual(
       conversations.map((row: Json) => row.conversation_id),
       [later.conversationId, stopped.conversationId],
     )
     for (const row of conversations as Json[]) {
-      const { body } = await post(house, 'load_conversation', client, { conversation_id: row.conversation_id })
+      const { body } = await post(server, 'load_conversation', client, { conversation_id: row.conversation_id })
       assert.equal(row.last_message_at, body.messages.at(-1).created_at)
       assert.equal(body.last_message_at, row.last_message_at)
     }
@@ -180,30 +189,30 @@ describe('Requirement: Conversation CRUD Operations', () => {
   test('numbers are taken as ids', async () => {
     const client = someone()
     const number = Math.floor(Math.random() * 1e12)
-    const stream = await ask(house, client, { message: client, conversation_id: number })
+    const stream = await ask(server, client, { message: client, conversation_id: number })
     await stream.toEnd()
 
     assert.equal(stream.conversationId, String(number))
-    assert.equal((await post(house, 'load_conversation', client, { conversation_id: number })).body.messages.length, 2)
+    assert.equal((await post(server, 'load_conversation', client, { conversation_id: number })).body.messages.length, 2)
   })
 
   test('deleting takes messages, traces and feedback along, and stops what is under way', async () => {
     const client = someone()
-    const stream = await ask(house, client, client)
+    const stream = await ask(server, client, client)
     const done = (await stream.toEnd()).at(-1)
-    await post(house, 'like', client, { message_id: done?.message_id })
-    await house.provider.script([hangsAfter('Once ')], `hang ${client}`)
-    const hanging = await ask(house, client, { message: `hang ${client}`, conversation_id: stream.conversationId })
+    await post(server, 'like', client, { message_id: done?.message_id })
+    await server.provider.script([hangsAfter('Once ')], `hang ${client}`)
+    const hanging = await ask(server, client, { message: `hang ${client}`, conversation_id: stream.conversationId })
     await hanging.waitFor('chunk')
 
-    const deleted = await post(house, 'delete_conversation', client, { conversation_id: stream.conversationId })
+    const deleted = await post(server, 'delete_conversation', client, { conversation_id: stream.conversationId })
 
     assert.deepEqual(deleted.body, { success: true, deleted_conversation_id: stream.conversationId })
     for (const path of [`trace/${stream.traceId}`, `trace/by_message/${done?.message_id}`])
-      assert.equal((await get(house, path, client)).status, 404)
+      assert.equal((await get(server, path, client)).status, 404)
     for (const path of ['load_conversation', 'delete_conversation'])
-      assert.equal((await post(house, path, client, { conversation_id: stream.conversationId })).status, 404)
-    assert.equal((await post(house, 'like', client, { message_id: done?.message_id })).status, 404)
+      assert.equal((await post(server, path, client, { conversation_id: stream.conversationId })).status, 404)
+    assert.equal((await post(server, 'like', client, { message_id: done?.message_id })).status, 404)
     assert.equal((await hanging.toEnd()).at(-1)?.code, 'cancelled')
   })
 })
@@ -211,24 +220,27 @@ describe('Requirement: Conversation CRUD Operations', () => {
 describe('is_refresh', () => {
   test('answers again without a second question; the old answer stays stored and is no longer shown', async () => {
     const client = someone()
-    await house.provider.script([says('Old.'), says('New.')], client)
-    const first = await ask(house, client, client)
+    await server.provider.script([says('Old.'), says('New.')], client)
+    const first = await ask(server, client, client)
     const old = (await first.toEnd()).at(-1)
 
-    const again = await ask(house, client, {
+    const again = await ask(server, client, {
       last_message: [['User', client]],
       conversation_id: first.conversationId,
       is_refresh: true,
     })
     await again.toEnd()
 
-    const { body } = await post(house, 'load_conversation', client, { conversation_id: first.conversationId })
+    const { body } = await post(server, 'load_conversation', client, { conversation_id: first.conversationId })
     assert.deepEqual(
       body.messages.map((message: Json) => message.content),
       [client, 'New.'],
     )
-    assert.equal((await get(house, `trace/by_message/${old?.message_id}`, client)).body.trace.events[0].content, 'Old.')
-    const asked = await house.asked(client)
+    assert.equal(
+      (await get(server, `trace/by_message/${old?.message_id}`, client)).body.trace.events[0].content,
+      'Old.',
+    )
+    const asked = await server.asked(client)
     assert.deepEqual(
       asked[1]?.body.messages?.filter((message) => message.role !== 'system').map((message) => message.content),
       [client],
@@ -237,17 +249,17 @@ describe('is_refresh', () => {
 
   test('leaves the old answer where the new one fails or is cancelled', async () => {
     const client = someone()
-    await house.provider.script([says('Old.'), [{ text: 'Half' }, { cut: true }], hangsAfter('Half')], client)
-    const first = await ask(house, client, client)
+    await server.provider.script([says('Old.'), [{ text: 'Half' }, { cut: true }], hangsAfter('Half')], client)
+    const first = await ask(server, client, client)
     await first.toEnd()
-    const refresh = () => ask(house, client, { conversation_id: first.conversationId, is_refresh: true })
+    const refresh = () => ask(server, client, { conversation_id: first.conversationId, is_refresh: true })
 
     assert.equal((await (await refresh()).toEnd()).at(-1)?.type, 'error')
     const hanging = await refresh()
     await hanging.waitFor('chunk')
-    await post(house, 'cancel_stream', client, { conversation_id: first.conversationId })
+    await post(server, 'cancel_stream', client, { conversation_id: first.conversationId })
 
-    const { body } = await post(house, 'load_conversation', client, { conversation_id: first.conversationId })
+    const { body } = await post(server, 'load_conversation', client, { conversation_id: first.conversationId })
     assert.deepEqual(
       body.messages.map((message: Json) => message.content),
       [client, 'Old.'],
@@ -260,10 +272,10 @@ describe('feedback', () => {
     const client = someone()
     const stored: Json[] = []
     for (const reasons of [{ incorrect: true }, { unhelpful: 'true', feedback_msg: 'Why?' }, { inappropriate: true }]) {
-      const stream = await ask(house, client, client)
+      const stream = await ask(server, client, client)
       const message_id = (await stream.toEnd()).at(-1)?.message_id
-      assert.equal((await post(house, 'dislike', client, { message_id, ...reasons })).body.state, 'dislike')
-      const db = new DatabaseSync(join(house.polylog.dataDir, 'polylog.db'), { readOnly: true })
+      assert.equal((await post(server, 'dislike', client, { message_id, ...reasons })).body.state, 'dislike')
+      const db = new DatabaseSync(join(server.polylog.dataDir, 'polylog.db'), { readOnly: true })
       stored.push(db.prepare('SELECT * FROM feedback WHERE message_id = ?').get(String(message_id)) as Json)
       db.close()
     }
@@ -280,9 +292,9 @@ describe('feedback', () => {
 
   test('like and dislike replace each other, and the same again takes it back', async () => {
     const client = someone()
-    const stream = await ask(house, client, client)
+    const stream = await ask(server, client, client)
     const message_id = (await stream.toEnd()).at(-1)?.message_id
-    const react = async (kind: string) => (await post(house, kind, client, { message_id })).body.state
+    const react = async (kind: string) => (await post(server, kind, client, { message_id })).body.state
 
     assert.deepEqual(
       [await react('like'), await react('like'), await react('dislike'), await react('like'), await react('like')],
@@ -292,17 +304,17 @@ describe('feedback', () => {
 
   test('says what is missing, each in its own words', async () => {
     const client = someone()
-    const stream = await ask(house, client, client)
+    const stream = await ask(server, client, client)
     const message_id = (await stream.toEnd()).at(-1)?.message_id
     const bodies: Json[] = [{ feedback_msg: 'x' }, { message_id }, { message_id, feedback_msg: ' ' }]
-    const answers = await Promise.all(bodies.map((body) => post(house, 'text_feedback', client, body)))
+    const answers = await Promise.all(bodies.map((body) => post(server, 'text_feedback', client, body)))
 
     assert.deepEqual(
       answers.map((answer) => answer.status),
       [400, 400, 400],
     )
     assert.equal(new Set(answers.map((answer) => answer.body.error)).size, 3)
-    assert.deepEqual((await post(house, 'text_feedback', client, { message_id, feedback_msg: 'Fine.' })).body, {
+    assert.deepEqual((await post(server, 'text_feedback', client, { message_id, feedback_msg: 'Fine.' })).body, {
       message: 'Feedback submitted',
     })
   })
@@ -328,11 +340,11 @@ describe('Ownership', () => {
 
   test('somebody else’s conversation, message and trace do not exist, on any route; nothing changes', async () => {
     const client = someone()
-    const stream = await ask(house, client, client)
+    const stream = await ask(server, client, client)
     const done = (await stream.toEnd()).at(-1) as Json
     const seen = async () => [
-      (await post(house, 'load_conversation', client, { conversation_id: done.conversation_id })).body,
-      (await get(house, `trace/${done.trace_id}`, client)).body,
+      (await post(server, 'load_conversation', client, { conversation_id: done.conversation_id })).body,
+      (await get(server, `trace/${done.trace_id}`, client)).body,
     ]
     const before = await seen()
 
@@ -342,8 +354,8 @@ describe('Ownership', () => {
       const body = bodyOf(done)
       const asStranger = (who: Json) =>
         method === 'GET'
-          ? house.call('GET', `/api/${path}${who.client_id === undefined ? '' : `?client_id=${who.client_id}`}`)
-          : house.call('POST', `/api/${path}`, { body: { ...body, ...who } })
+          ? server.call('GET', `/api/${path}${who.client_id === undefined ? '' : `?client_id=${who.client_id}`}`)
+          : server.call('POST', `/api/${path}`, { body: { ...body, ...who } })
       const stranger = await asStranger({ client_id: someone('stranger') })
 
       assert.equal(stranger.status, 404, `${route} answered ${stranger.text}`)
@@ -359,8 +371,8 @@ describe('Ownership', () => {
     }
     assert.deepEqual(await seen(), before)
     for (const answer of [
-      await get(house, 'list_conversations', someone('stranger')),
-      await post(house, 'list_conversations', someone('stranger')),
+      await get(server, 'list_conversations', someone('stranger')),
+      await post(server, 'list_conversations', someone('stranger')),
     ]) {
       assert.deepEqual(answer.body, { conversations: [] })
     }
@@ -371,7 +383,10 @@ describe('Ownership', () => {
     const apiKeys = Object.entries(keys).map(
       ([user, key]) => `${user}=${createHash('sha256').update(key).digest('hex')}`,
     )
-    const closed = await startHouse({ POLYLOG_AUTH: 'required', POLYLOG_API_KEYS: apiKeys.join(',') }, house.provider)
+    const closed = await startTestServer(
+      { POLYLOG_AUTH: 'required', POLYLOG_API_KEYS: apiKeys.join(',') },
+      server.provider,
+    )
     try {
       const as = (key: string) => ({ 'x-api-key': key })
       const stream = await ask(closed, 'bob', 'hello', as(keys.ann))
@@ -397,12 +412,12 @@ describe('Ownership', () => {
 
   test('an id that a client makes up for itself is no way into somebody else’s run', async () => {
     const client = someone()
-    const stream = await ask(house, client, client)
+    const stream = await ask(server, client, client)
     await stream.toEnd()
-    const elsewhere = await ask(house, client, client)
+    const elsewhere = await ask(server, client, client)
     await elsewhere.toEnd()
 
-    const answer = await post(house, 'cancel_stream', client, {
+    const answer = await post(server, 'cancel_stream', client, {
       trace_id: stream.traceId,
       conversation_id: elsewhere.conversationId,
     })
@@ -413,21 +428,21 @@ describe('Ownership', () => {
 
 test('an answer asked for again that a crash cut off takes the place of the old one after the restart, and not before', async () => {
   const client = someone()
-  await house.provider.script([says('Old.'), hangsAfter('Half'), says('New.')], client)
-  const first = await ask(house, client, client)
+  await server.provider.script([says('Old.'), hangsAfter('Half'), says('New.')], client)
+  const first = await ask(server, client, client)
   await first.toEnd()
   const contents = async () => {
-    const { body } = await post(house, 'load_conversation', client, { conversation_id: first.conversationId })
+    const { body } = await post(server, 'load_conversation', client, { conversation_id: first.conversationId })
     return body.messages.map((message: Json) => message.content) as string[]
   }
-  const again = await ask(house, client, { conversation_id: first.conversationId, is_refresh: true })
+  const again = await ask(server, client, { conversation_id: first.conversationId, is_refresh: true })
   await again.waitFor('chunk')
   assert.deepEqual(await contents(), [client, 'Old.'])
 
-  await house.polylog.kill()
-  house = await house.restart()
+  await server.polylog.kill()
+  server = await server.restart()
 
-  const status = () => get(house, `trace/${again.traceId}`, client).then(({ body }) => body.trace.status as string)
+  const status = () => get(server, `trace/${again.traceId}`, client).then(({ body }) => body.trace.status as string)
   await until('the end', async () => ((await status()) === 'completed' ? true : undefined))
   assert.deepEqual(await contents(), [client, 'New.'])
 })

@@ -8,10 +8,10 @@ import { after, before, describe, test } from 'node:test'
 import { ask, get, post, textOf, typesOf } from '../support/chat-api.ts'
 import type { SeenRequest } from '../support/fake-provider.ts'
 import { type Effects, effectsFile, stdioFake } from '../support/fake-mcp.ts'
-import { calls, type House, type Json, says, someone, startHouse, until } from '../support/house.ts'
+import { calls, type TestServer, type Json, says, someone, startTestServer, until } from '../support/test-server.ts'
 import { openStream } from '../support/sse.ts'
 
-let house: House
+let server: TestServer
 let effects: Effects
 
 before(async () => {
@@ -33,11 +33,11 @@ before(async () => {
       },
     ]),
   )
-  house = await startHouse({ POLYLOG_MCP_CONFIG: mcp, POLYLOG_MODEL_CONFIGS: configs })
+  server = await startTestServer({ POLYLOG_MCP_CONFIG: mcp, POLYLOG_MODEL_CONFIGS: configs })
 })
 
 after(async () => {
-  await house.close()
+  await server.close()
   effects.remove()
 })
 
@@ -48,9 +48,9 @@ const isoTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 describe('Requirement: Streaming Message Response', () => {
   test('Scenario: Successful streaming response', async () => {
     const client = someone()
-    await house.provider.script([says('The sky ', 'is ', 'blue.')], client)
+    await server.provider.script([says('The sky ', 'is ', 'blue.')], client)
 
-    const stream = await ask(house, client, `Why? ${client}`)
+    const stream = await ask(server, client, `Why? ${client}`)
     const frames = await stream.toEnd()
 
     assert.match(String(stream.raw.headers['content-type']), /^text\/event-stream/)
@@ -69,9 +69,9 @@ describe('Requirement: Streaming Message Response', () => {
   test('Scenario: Streaming with agent tools', async () => {
     const client = someone()
     const word = 'w'.repeat(5000)
-    await house.provider.script([calls(['lookup', { word }, 'call_1']), says('It is ', 'long.')], client)
+    await server.provider.script([calls(['lookup', { word }, 'call_1']), says('It is ', 'long.')], client)
 
-    const frames = await (await ask(house, client, client)).toEnd()
+    const frames = await (await ask(server, client, client)).toEnd()
 
     assert.deepEqual(typesOf(frames), ['tool_start', 'tool_output', 'tool_end', 'chunk', 'chunk', 'done'])
     const [started, output, ended] = frames as unknown as [Json, Json, Json]
@@ -88,9 +88,9 @@ describe('Requirement: Streaming Message Response', () => {
 
   test('a tool that fails ends with status error, and the answer goes on', async () => {
     const client = someone()
-    await house.provider.script([calls(['lookup', { word: '' }]), says('Sorry.')], client)
+    await server.provider.script([calls(['lookup', { word: '' }]), says('Sorry.')], client)
 
-    const frames = await (await ask(house, client, client)).toEnd()
+    const frames = await (await ask(server, client, client)).toEnd()
 
     assert.equal(frames.find((frame) => frame.type === 'tool_end')?.status, 'error')
     assert.equal(frames.at(-1)?.type, 'done')
@@ -98,9 +98,9 @@ describe('Requirement: Streaming Message Response', () => {
 
   test('a model that fails ends the stream with one error: status, sentence and code', async () => {
     const client = someone()
-    await house.provider.script([[{ status: 500 }]], client)
+    await server.provider.script([[{ status: 500 }]], client)
 
-    const frames = await (await ask(house, client, client)).toEnd()
+    const frames = await (await ask(server, client, client)).toEnd()
 
     assert.deepEqual(typesOf(frames), ['error'])
     assert.deepEqual(
@@ -127,16 +127,16 @@ describe('Requirement: Streaming Message Response', () => {
       { client_sent_msg_ts: Date.now(), client_timeout: 600_000 },
       { client_sent_msg_ts: 1 },
     ]) {
-      const frames = await (await ask(house, client, { ...body, ...more })).toEnd()
+      const frames = await (await ask(server, client, { ...body, ...more })).toEnd()
       assert.equal(frames.at(-1)?.type, 'done', JSON.stringify(more))
     }
   })
 
   test('lines of JSON come where they are asked for: the same frames, one a line', async () => {
     const client = someone()
-    await house.provider.script([calls(['lookup', { word: 'a' }]), says('Yes.')], client)
+    await server.provider.script([calls(['lookup', { word: 'a' }]), says('Yes.')], client)
 
-    const answer = await fetch(`${house.polylog.baseUrl}/api/get_chat_response_stream`, {
+    const answer = await fetch(`${server.polylog.baseUrl}/api/get_chat_response_stream`, {
       method: 'POST',
       headers: { 'content-type': 'application/json', accept: 'application/x-ndjson' },
       body: JSON.stringify({ client_id: client, message: client }),
@@ -156,8 +156,8 @@ describe('Requirement: Streaming Message Response', () => {
   test('text or tools are left out where the request says so, as booleans or as words', async () => {
     const client = someone()
     const once = async (fields: Json) => {
-      await house.provider.script([calls(['lookup', { word: 'a' }]), says('Yes.')], client)
-      return typesOf(await (await ask(house, client, { message: client, ...fields })).toEnd())
+      await server.provider.script([calls(['lookup', { word: 'a' }]), says('Yes.')], client)
+      return typesOf(await (await ask(server, client, { message: client, ...fields })).toEnd())
     }
 
     assert.deepEqual(await once({ include_agent_steps: false }), ['tool_start', 'tool_output', 'tool_end', 'done'])
@@ -173,10 +173,10 @@ describe('Requirement: Streaming Message Response', () => {
 
   test('readers of one run with other options each get their own', async () => {
     const client = someone()
-    await house.provider.script([calls(['lookup', { word: 'a' }]), says('Yes.')], client)
-    const stream = await ask(house, client, { message: client, include_tool_steps: false })
+    await server.provider.script([calls(['lookup', { word: 'a' }]), says('Yes.')], client)
+    const stream = await ask(server, client, { message: client, include_tool_steps: false })
     const whole = await openStream(
-      `${house.polylog.baseUrl}/v1/agent/runs/${stream.traceId}/stream?format=chunks&client_id=${client}`,
+      `${server.polylog.baseUrl}/v1/agent/runs/${stream.traceId}/stream?format=chunks&client_id=${client}`,
     )
     await whole.ended()
 
@@ -190,12 +190,12 @@ describe('Requirement: Streaming Message Response', () => {
   test('a call that needs a person says where to decide; the stream goes on after the decision', async () => {
     const client = someone()
     const amount = 1000 + Math.floor(Math.random() * 1e6)
-    await house.provider.script([calls(['charge', { amount }]), says('Charged.')], client)
-    const stream = await ask(house, client, client)
+    await server.provider.script([calls(['charge', { amount }]), says('Charged.')], client)
+    const stream = await ask(server, client, client)
 
     const card = await stream.waitFor('tool_output')
     const id = /\/v1\/tool-confirmations\/(\S+)/.exec(card.output)?.[1]
-    const decided = await house.call('POST', `/v1/tool-confirmations/${id}/confirm?client_id=${client}`)
+    const decided = await server.call('POST', `/v1/tool-confirmations/${id}/confirm?client_id=${client}`)
     const frames = await stream.toEnd()
 
     assert.equal(decided.status, 200, decided.text)
@@ -207,12 +207,12 @@ describe('Requirement: Streaming Message Response', () => {
   test('a call that was confirmed with changed arguments shows those that ran, in the stream and in the trace', async () => {
     const client = someone()
     const amount = 1000 + Math.floor(Math.random() * 1e6)
-    await house.provider.script([calls(['charge', { amount }]), says('Charged.')], client)
-    const stream = await ask(house, client, client)
+    await server.provider.script([calls(['charge', { amount }]), says('Charged.')], client)
+    const stream = await ask(server, client, client)
     const card = await stream.waitFor('tool_output')
     const id = /\/v1\/tool-confirmations\/(\S+)/.exec(card.output)?.[1]
 
-    const decided = await house.call('POST', `/v1/tool-confirmations/${id}/confirm?client_id=${client}`, {
+    const decided = await server.call('POST', `/v1/tool-confirmations/${id}/confirm?client_id=${client}`, {
       body: { payload: { amount: amount + 1 } },
     })
     const frames = await stream.toEnd()
@@ -220,7 +220,7 @@ describe('Requirement: Streaming Message Response', () => {
     assert.equal(decided.status, 200, decided.text)
     const outputs = frames.filter(({ type }) => type === 'tool_output').map(({ output }) => String(output))
     assert.ok(outputs.some((output) => output.includes('changed arguments') && output.includes(String(amount + 1))))
-    const { trace } = (await get(house, `trace/${stream.traceId}`, client)).body
+    const { trace } = (await get(server, `trace/${stream.traceId}`, client)).body
     const start = trace.events.find((event: Json) => event.type === 'tool_start')
     assert.deepEqual([start.tool_args, start.requested_args], [{ amount: amount + 1 }, { amount }])
     assert.equal(effects.lines().filter((line) => line === `charge ${amount + 1}`).length, 1)
@@ -228,13 +228,13 @@ describe('Requirement: Streaming Message Response', () => {
 
   test('a reader that left comes back with the id of its last frame and gets exactly the rest', async () => {
     const client = someone()
-    await house.provider.script([says('One ', 'two ', 'three.')], client)
-    const first = await ask(house, client, client)
+    await server.provider.script([says('One ', 'two ', 'three.')], client)
+    const first = await ask(server, client, client)
     await first.toEnd()
     const id = first.raw.frames[1]?.id as string
 
     const rest = await openStream(
-      `${house.polylog.baseUrl}/v1/agent/runs/${first.traceId}/stream?format=chunks&client_id=${client}`,
+      `${server.polylog.baseUrl}/v1/agent/runs/${first.traceId}/stream?format=chunks&client_id=${client}`,
       { headers: { 'last-event-id': id } },
     )
     await rest.ended()
@@ -249,13 +249,13 @@ describe('Requirement: Streaming Message Response', () => {
   test('the same Idempotency-Key attaches to the same answer', async () => {
     const client = someone()
     const headers = { 'idempotency-key': client }
-    const first = await ask(house, client, client, headers)
+    const first = await ask(server, client, client, headers)
     await first.toEnd()
-    const second = await ask(house, client, client, headers)
+    const second = await ask(server, client, client, headers)
     await second.toEnd()
 
     assert.equal(second.raw.text(), first.raw.text())
-    assert.equal((await house.asked(client)).length, 1)
+    assert.equal((await server.asked(client)).length, 1)
   })
 
   describe('is refused before the stream, as JSON', () => {
@@ -284,7 +284,7 @@ describe('Requirement: Streaming Message Response', () => {
     for (const [what, body, status, code] of refusals) {
       for (const route of ['get_chat_response_stream', 'get_chat_response']) {
         test(`${what}, by ${route}`, async () => {
-          const answer = await post(house, route, someone(), body)
+          const answer = await post(server, route, someone(), body)
 
           assert.deepEqual([answer.status, answer.body.code], [status, code], answer.text)
           assert.deepEqual(Object.keys(answer.body), ['error', 'code'])
@@ -298,34 +298,34 @@ describe('Requirement: Streaming Message Response', () => {
 describe('the whole answer at once', () => {
   test('has the text, the ids and the times', async () => {
     const client = someone()
-    await house.provider.script([calls(['lookup', { word: 'a' }]), says('All ', 'of it.')], client)
+    await server.provider.script([calls(['lookup', { word: 'a' }]), says('All ', 'of it.')], client)
 
-    const { status, body, headers } = await post(house, 'get_chat_response', client, { message: client })
+    const { status, body, headers } = await post(server, 'get_chat_response', client, { message: client })
 
     assert.equal(status, 200)
     assert.equal(body.response, 'All of it.')
     assert.equal(headers.get('x-trace-id'), body.trace_id)
     assert.equal(headers.get('x-conversation-id'), body.conversation_id)
     assert.ok(body.server_response_msg_ts > 1e9 && body.server_response_msg_ts < 1e11)
-    assert.equal((await get(house, `trace/by_message/${body.message_id}`, client)).body.trace.trace_id, body.trace_id)
+    assert.equal((await get(server, `trace/by_message/${body.message_id}`, client)).body.trace.trace_id, body.trace_id)
   })
 
   test('is an error with its status where the model fails', async () => {
     const client = someone()
-    await house.provider.script([[{ status: 500 }]], client)
+    await server.provider.script([[{ status: 500 }]], client)
 
-    const { status, body } = await post(house, 'get_chat_response', client, { message: client })
+    const { status, body } = await post(server, 'get_chat_response', client, { message: client })
 
     assert.deepEqual([status, body.code], [502, 'model_unavailable'])
-    assert.equal((await get(house, `trace/${body.trace_id}`, client)).body.trace.status, 'error')
+    assert.equal((await get(server, `trace/${body.trace_id}`, client)).body.trace.status, 'error')
   })
 
   test('is 202 with what is to be decided where a person is needed', async () => {
     const client = someone()
-    await house.provider.script([calls(['charge', { amount: 5 }]), says('Not charged.')], client)
+    await server.provider.script([calls(['charge', { amount: 5 }]), says('Not charged.')], client)
 
-    const { status, body } = await post(house, 'get_chat_response', client, { message: client })
-    const rejected = await house.call(
+    const { status, body } = await post(server, 'get_chat_response', client, { message: client })
+    const rejected = await server.call(
       'POST',
       `/v1/tool-confirmations/${body.confirmations[0].confirmation_id}/reject?client_id=${client}`,
     )
@@ -333,7 +333,7 @@ describe('the whole answer at once', () => {
     assert.deepEqual([status, body.status, body.confirmations[0].tool_name], [202, 'awaiting_input', 'charge'])
     assert.equal(rejected.status, 200)
     const trace = await until('the end', async () => {
-      const found = (await get(house, `trace/${body.trace_id}`, client)).body.trace
+      const found = (await get(server, `trace/${body.trace_id}`, client)).body.trace
       return found.status === 'running' ? undefined : found
     })
     assert.equal(trace.status, 'completed')
@@ -342,7 +342,7 @@ describe('the whole answer at once', () => {
 
 describe('model configurations', () => {
   test('are listed for the client to choose from', async () => {
-    const { body } = await house.call('GET', '/api/get_configs')
+    const { body } = await server.call('GET', '/api/get_configs')
 
     assert.deepEqual(body.options, [
       { id: 'default', name: 'default', description: 'As it comes' },
@@ -353,15 +353,15 @@ describe('model configurations', () => {
 
   test('give the request its model, temperature, instructions and tools; the trace names them', async () => {
     const client = someone()
-    const stream = await ask(house, client, { message: client, config_name: 'brief' })
+    const stream = await ask(server, client, { message: client, config_name: 'brief' })
     await stream.toEnd()
 
-    const [request] = await house.asked(client)
+    const [request] = await server.asked(client)
     assert.equal(request?.body.model, 'brief-model')
     assert.equal(request?.body.temperature, 0.1)
     assert.equal(request?.body.messages?.[0]?.content, 'Be brief.')
     assert.deepEqual(toolNames(request), ['lookup'])
-    assert.equal((await get(house, `trace/${stream.traceId}`, client)).body.trace.config_id, 'brief')
+    assert.equal((await get(server, `trace/${stream.traceId}`, client)).body.trace.config_id, 'brief')
   })
 
   test('of one request never touch another that runs at the same time', async () => {
@@ -375,12 +375,12 @@ describe('model configurations', () => {
 
     await Promise.all(
       clients.map(
-        async (client, index) => await (await ask(house, client, { message: client, ...fields[index % 4] })).toEnd(),
+        async (client, index) => await (await ask(server, client, { message: client, ...fields[index % 4] })).toEnd(),
       ),
     )
 
     for (const [index, client] of clients.entries()) {
-      const [request] = await house.asked(client)
+      const [request] = await server.asked(client)
       assert.equal(request?.body.model, ['fake', 'brief-model', 'other-model', 'third-model'][index % 4])
       assert.equal(request?.body.temperature, index % 2 === 1 ? 0.1 : undefined)
     }
@@ -390,11 +390,11 @@ describe('model configurations', () => {
 describe('Requirement: Agent Trace Retrieval', () => {
   test('Scenario: Get trace by ID', async () => {
     const client = someone()
-    await house.provider.script([calls(['lookup', { word: 'x'.repeat(2000) }]), says('Seen ', 'it.')], client)
-    const stream = await ask(house, client, client)
+    await server.provider.script([calls(['lookup', { word: 'x'.repeat(2000) }]), says('Seen ', 'it.')], client)
+    const stream = await ask(server, client, client)
     const done = (await stream.toEnd()).at(-1)
 
-    const { status, body } = await get(house, `trace/${done?.trace_id}`, client)
+    const { status, body } = await get(server, `trace/${done?.trace_id}`, client)
 
     assert.equal(status, 200)
     assert.equal(body.success, true)
@@ -417,17 +417,17 @@ describe('Requirement: Agent Trace Retrieval', () => {
 
   test('Scenario: Get trace by message ID', async () => {
     const client = someone()
-    const stream = await ask(house, client, client)
+    const stream = await ask(server, client, client)
     const done = (await stream.toEnd()).at(-1)
-    const { body } = await get(house, `trace/${stream.traceId}`, client)
+    const { body } = await get(server, `trace/${stream.traceId}`, client)
 
     for (const path of ['by_message', 'message']) {
       for (const message of [done?.message_id, body.trace.user_message_id]) {
-        assert.deepEqual((await get(house, `trace/${path}/${message}`, client)).body, body)
+        assert.deepEqual((await get(server, `trace/${path}/${message}`, client)).body, body)
       }
     }
     for (const path of ['none', 'by_message/none', 'message/none']) {
-      const missing = await get(house, `trace/${path}`, client)
+      const missing = await get(server, `trace/${path}`, client)
       assert.equal(missing.status, 404)
       assert.deepEqual(Object.keys(missing.body), ['error', 'code'])
     }
@@ -435,18 +435,18 @@ describe('Requirement: Agent Trace Retrieval', () => {
 
   test('the timeline, the chunks and the trace of one run agree on text, tools and times', async () => {
     const client = someone()
-    await house.provider.script(
+    await server.provider.script(
       [
         [{ text: ['Let me ', 'see. '] }, ...calls(['lookup', { word: 'a' }, 'c1'], ['lookup', { word: 'b' }, 'c2'])],
         says('Both ', 'found.'),
       ],
       client,
     )
-    const stream = await ask(house, client, client)
+    const stream = await ask(server, client, client)
     const frames = await stream.toEnd()
 
-    const timeline = (await house.call('GET', `/v1/agent/runs/${stream.traceId}/timeline?client_id=${client}`)).body
-    const { trace } = (await get(house, `trace/${stream.traceId}`, client)).body
+    const timeline = (await server.call('GET', `/v1/agent/runs/${stream.traceId}/timeline?client_id=${client}`)).body
+    const { trace } = (await get(server, `trace/${stream.traceId}`, client)).body
 
     const deltas = timeline.events.filter((entry: Json) => entry.event === 'agent.delta')
     const texts = trace.events.filter((event: Json) => event.type === 'text')
@@ -484,7 +484,7 @@ describe('Requirement: Agent Trace Retrieval', () => {
 })
 
 test('health says OK, and other paths under /api say so in JSON', async () => {
-  assert.deepEqual((await house.call('GET', '/api/health')).body, { status: 'OK' })
-  const missing = await house.call('GET', '/api/none')
+  assert.deepEqual((await server.call('GET', '/api/health')).body, { status: 'OK' })
+  const missing = await server.call('GET', '/api/none')
   assert.deepEqual([missing.status, missing.body.error], [404, 'NOT_FOUND'])
 })

@@ -12,7 +12,15 @@ import { after, before, describe, test } from 'node:test'
 import { violationOf } from '../../src/dialects/fcmp/envelope.ts'
 import { writeZip } from '../../src/kit/zip-writer.ts'
 import type { Action } from '../support/fake-provider.ts'
-import { calls, hangsAfter, type House, type Json, says, someone, startHouse } from '../support/house.ts'
+import {
+  calls,
+  hangsAfter,
+  type TestServer,
+  type Json,
+  says,
+  someone,
+  startTestServer,
+} from '../support/test-server.ts'
 import { openStream, type SseFrame, type SseStream } from '../support/sse.ts'
 
 const skill: Readonly<Record<string, string>> = {
@@ -28,7 +36,7 @@ const answer = '{"done":true}'
 const families = ['jobs', 'temp-skill-runs'] as const
 type Family = (typeof families)[number]
 
-let house: House
+let server: TestServer
 const folder = mkdtempSync(join(tmpdir(), 'polylog-skills-'))
 const settings = { POLYLOG_SKILLS_DIR: folder, POLYLOG_FCMP_HEARTBEAT_MS: '40' }
 
@@ -38,18 +46,18 @@ before(async () => {
     mkdirSync(dirname(file), { recursive: true })
     writeFileSync(file, text)
   }
-  house = await startHouse(settings)
+  server = await startTestServer(settings)
 })
 
 after(async () => {
-  await house.close()
+  await server.close()
   rmSync(folder, { recursive: true, force: true })
 })
 
 type Job = { user: string; id: string; path: string }
 
 /** A run of the errand whose model answers with `script`, step by step. */
-async function start(family: Family, script: Action[][], options: Json = {}, where = house): Promise<Job> {
+async function start(family: Family, script: Action[][], options: Json = {}, where = server): Promise<Job> {
   const user = someone()
   await where.provider.script(script, user)
   const runtime_options = { execution_mode: 'interactive', ...options }
@@ -63,7 +71,7 @@ async function start(family: Family, script: Action[][], options: Json = {}, whe
   return job
 }
 
-async function upload({ path, user }: Job, where = house): Promise<void> {
+async function upload({ path, user }: Job, where = server): Promise<void> {
   const files = Object.entries(skill).map(([name, text]) => ({ path: `errand/${name}`, body: Buffer.from(text) }))
   const form = new FormData()
   form.set('skill_package', new Blob([new Uint8Array(writeZip(files))], { type: 'application/zip' }), 'errand.zip')
@@ -76,12 +84,12 @@ function follow(
   { path, user }: Job,
   query = '',
   headers: Record<string, string> = {},
-  where = house,
+  where = server,
 ): Promise<SseStream> {
   return openStream(`${where.polylog.baseUrl}${path}/events?userId=${user}${query}`, { headers })
 }
 
-async function history({ path, user }: Job, query = '', where = house): Promise<Json> {
+async function history({ path, user }: Job, query = '', where = server): Promise<Json> {
   return (await where.call('GET', `${path}/events/history${query}`, { user })).body
 }
 
@@ -148,7 +156,7 @@ for (const family of families) {
 
         assert.equal(beat.id, undefined)
         assert.match(String(envelope(beat).ts), /^\d{4}-.*Z$/)
-        await house.call('POST', `${job.path}/cancel`, { user: job.user })
+        await server.call('POST', `${job.path}/cancel`, { user: job.user })
         await stream.ended()
         const names = new Set(stream.frames.map(({ event }) => event))
         assert.deepEqual(names, new Set(['snapshot', 'chat_event', 'heartbeat']))
@@ -165,7 +173,7 @@ for (const family of families) {
 
         assert.equal(waiting.data.pending_interaction_id, 1)
         assert.deepEqual(asked.data, { interaction_id: 1, kind: 'choose_one', prompt: 'Which one?' })
-        const pending = (await house.call('GET', `${job.path}/interaction/pending`, { user: job.user })).body.pending
+        const pending = (await server.call('GET', `${job.path}/interaction/pending`, { user: job.user })).body.pending
         assert.deepEqual([pending.interaction_id, pending.kind], [1, asked.data.kind])
         const again = await follow(job, `&cursor=${asked.seq}`)
         const snapshot = await again.waitFor(({ event }) => event === 'snapshot')
@@ -179,7 +187,9 @@ for (const family of families) {
       for (const from of ['queued', 'running', 'waiting_user'] as const) {
         test(`Scenario: canceled, from ${from}`, async () => {
           const slow =
-            from === 'queued' ? await startHouse({ ...settings, POLYLOG_CONCURRENCY: '1' }, house.provider) : house
+            from === 'queued'
+              ? await startTestServer({ ...settings, POLYLOG_CONCURRENCY: '1' }, server.provider)
+              : server
           try {
             if (from === 'queued') {
               const first = await start(family, [hangsAfter('busy')], {}, slow)
@@ -202,7 +212,7 @@ for (const family of families) {
             assert.deepEqual(events.at(-1)?.data, { error: { category: 'runtime', code: 'CANCELED' } })
             assertGapless(events)
           } finally {
-            if (slow !== house) await slow.close()
+            if (slow !== server) await slow.close()
           }
         })
       }
@@ -225,7 +235,7 @@ for (const family of families) {
 
     describe('Requirement: history 读取 MUST 兼容旧脏数据', () => {
       test('Scenario: 旧事件不合规', async () => {
-        const first = await startHouse(settings, house.provider)
+        const first = await startTestServer(settings, server.provider)
         const job = await start(family, [says(answer)], {}, first)
         await (await follow(job, '', {}, first)).ended()
         const whole = await history(job, '', first)
@@ -270,7 +280,7 @@ for (const family of families) {
 
         const at = events.findIndex((event: Json) => event.data.to === 'waiting_user')
         assert.equal(events[at + 1].type, 'user.input.required')
-        assert.equal((await house.call('GET', `${job.path}/invariants`, { user: job.user })).body.kept, true)
+        assert.equal((await server.call('GET', `${job.path}/invariants`, { user: job.user })).body.kept, true)
       })
 
       test('Scenario: reply/timeout 配对约束', async () => {
@@ -299,7 +309,7 @@ for (const family of families) {
         const timeout = chat(two.frames).find(({ type }) => type === 'interaction.auto_decide.timeout')
         assert.deepEqual([timeout?.data.policy, timeout?.data.timeout_sec], ['engine_judgement', 1])
         for (const job of [replied, timedOut]) {
-          const { body } = await house.call('GET', `${job.path}/invariants`, { user: job.user })
+          const { body } = await server.call('GET', `${job.path}/invariants`, { user: job.user })
           assert.deepEqual(
             body.rules.filter(({ kept }: Json) => kept === false),
             [],
@@ -345,13 +355,13 @@ for (const family of families) {
           assert.deepEqual([end.status, end.frames.length], [status, status === 204 ? 0 : 1])
         }
         for (const cursor of [events.length + 1, -1, 'x']) {
-          const refused = await house.call('GET', `${job.path}/events?cursor=${cursor}`, { user: job.user })
+          const refused = await server.call('GET', `${job.path}/events?cursor=${cursor}`, { user: job.user })
           assert.deepEqual([refused.status, refused.body.code], [400, 'unknown_cursor'])
         }
       })
 
       test('Scenario: seq 连续, over a kill while a person is awaited and one in mid-sentence', async () => {
-        const first = await startHouse(settings, house.provider)
+        const first = await startTestServer(settings, server.provider)
         const script = [calls(['ask_user', { question: 'Which?' }]), hangsAfter('{"do'), says(answer)]
         const job = await start(family, script, {}, first)
         const seen = await follow(job, '', {}, first)
@@ -362,7 +372,7 @@ for (const family of families) {
         const stream = await follow(job, `&cursor=${asked.seq}`, {}, second)
         await reply(job, 1, 'a', second)
         await stream.waitFor(reaches('running'))
-        await house.askedTimes(job.user, 2)
+        await server.askedTimes(job.user, 2)
         await second.polylog.kill()
 
         const third = await second.restart()
@@ -387,13 +397,13 @@ for (const family of families) {
 
 test('a run exists from the first request: it can be streamed, read and cancelled before its upload', async () => {
   const user = someone()
-  const { body } = await house.call('POST', '/v1/temp-skill-runs', { user, body: {} })
+  const { body } = await server.call('POST', '/v1/temp-skill-runs', { user, body: {} })
   const job = { user, id: String(body.request_id), path: `/v1/temp-skill-runs/${body.request_id}` }
   const stream = await follow(job)
   const snapshot = await stream.waitFor(({ event }) => event === 'snapshot')
   const before = await history(job)
 
-  await house.call('POST', `${job.path}/cancel`, { user })
+  await server.call('POST', `${job.path}/cancel`, { user })
   await stream.ended()
 
   assert.deepEqual(envelope(snapshot), { status: 'queued', cursor: 0 })
@@ -403,11 +413,11 @@ test('a run exists from the first request: it can be streamed, read and cancelle
 
 test('any run can be read as FCMP, with addresses of the journal as cursors', async () => {
   const user = someone()
-  const native = await house.chat(user, user)
+  const native = await server.chat(user, user)
   await native.ended()
   const path = `/v1/agent/runs/${String(native.headers['x-run-id'])}`
 
-  const url = `${house.polylog.baseUrl}${path}/stream?format=fcmp&userId=${user}`
+  const url = `${server.polylog.baseUrl}${path}/stream?format=fcmp&userId=${user}`
   const whole = await openStream(url)
   await whole.ended()
 
@@ -418,16 +428,16 @@ test('any run can be read as FCMP, with addresses of the journal as cursors', as
     await rest.ended()
     assert.deepEqual(chat(rest.frames), frames.slice(index + 1).map(envelope))
   }
-  assert.equal((await house.call('GET', `${path}/invariants`, { user })).body.kept, true)
-  assert.equal((await house.call('GET', `${path.replace('/agent/runs', '/jobs')}/events`, { user })).status, 404)
+  assert.equal((await server.call('GET', `${path}/invariants`, { user })).body.kept, true)
+  assert.equal((await server.call('GET', `${path.replace('/agent/runs', '/jobs')}/events`, { user })).status, 404)
 })
 
 function reply(
   { path, user }: Job,
   interaction_id: number,
   response: string,
-  where = house,
-): ReturnType<House['call']> {
+  where = server,
+): ReturnType<TestServer['call']> {
   return where.call('POST', `${path}/interaction/reply`, { user, body: { interaction_id, response } })
 }
 

@@ -6,18 +6,18 @@ import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { after, before, test } from 'node:test'
-import { calls, type House, type Json, says, someone, startHouse } from '../support/house.ts'
+import { calls, type TestServer, type Json, says, someone, startTestServer } from '../support/test-server.ts'
 import { errand, families, type Job, jobOf, skillsFolder, startJob, upload, zipped } from '../support/jobs.ts'
 
 const folder = skillsFolder()
-let house: House
+let server: TestServer
 
 before(async () => {
-  house = await startHouse({ POLYLOG_SKILLS_DIR: folder })
+  server = await startTestServer({ POLYLOG_SKILLS_DIR: folder })
 })
 
 after(async () => {
-  await house.close()
+  await server.close()
   rmSync(folder, { recursive: true, force: true })
 })
 
@@ -38,43 +38,43 @@ test('a job whose first row is damaged is still readable on every route, and onl
   const jobs: Record<'ended' | 'waiting' | 'held', Job[]> = { ended: [], waiting: [], held: [] }
   for (const family of families) {
     const saves = someone('ended')
-    await house.provider.script(
+    await server.provider.script(
       [calls(['save_artifact', { path: 'a.md', content: 'a' }]), says('{"done":true}')],
       saves,
     )
-    jobs.ended.push(await startJob(house, family, saves, { execution_mode: 'auto' }))
+    jobs.ended.push(await startJob(server, family, saves, { execution_mode: 'auto' }))
     const asks = someone('waiting')
-    await house.provider.script([calls(['ask_user', { question: 'Which?' }])], asks)
-    jobs.waiting.push(await startJob(house, family, asks))
+    await server.provider.script([calls(['ask_user', { question: 'Which?' }])], asks)
+    jobs.waiting.push(await startJob(server, family, asks))
     const user = someone('held')
     const body = family === 'jobs' ? { skill_id: 'needs-file', input: { what: user } } : {}
-    const created = await house.call('POST', `/v1/${family}`, { user, body })
-    jobs.held.push(jobOf(house, family, user, String(created.body.request_id)))
+    const created = await server.call('POST', `/v1/${family}`, { user, body })
+    jobs.held.push(jobOf(server, family, user, String(created.body.request_id)))
   }
   for (const job of jobs.ended) await job.reaches('succeeded')
   for (const job of jobs.waiting) await job.reaches('waiting_user')
-  await house.polylog.stop()
-  for (const job of Object.values(jobs).flat()) damageFirstRow(house.polylog.dataDir, job.id)
-  house = await house.restart()
+  await server.polylog.stop()
+  for (const job of Object.values(jobs).flat()) damageFirstRow(server.polylog.dataDir, job.id)
+  server = await server.restart()
 
   for (const [kind, list] of Object.entries(jobs)) {
     for (const { path, user, id } of list) {
       for (const rest of reads) {
-        const answer = await house.call('GET', path + rest, { user })
+        const answer = await server.call('GET', path + rest, { user })
         const early = kind !== 'ended' && ['/result', '/bundle', '/artifacts/a.md'].includes(rest)
         assert.equal(answer.status, early ? 404 : 200, `${kind} ${rest}: ${answer.text}`)
       }
-      const { body } = await house.call('GET', path, { user })
+      const { body } = await server.call('GET', path, { user })
       assert.deepEqual([body.request_id, body.engine], [id, 'unknown'])
-      const stream = await jobOf(house, path.includes('temp') ? 'temp-skill-runs' : 'jobs', user, id).events()
+      const stream = await jobOf(server, path.includes('temp') ? 'temp-skill-runs' : 'jobs', user, id).events()
       await stream.waitFor(({ event }) => event === 'snapshot')
       stream.leave()
     }
   }
   for (const { path, user } of jobs.ended) {
-    const { result } = (await house.call('GET', `${path}/result`, { user })).body
+    const { result } = (await server.call('GET', `${path}/result`, { user })).body
     assert.deepEqual([result.status, result.artifacts], ['succeeded', ['artifacts/a.md']])
-    const { events, diagnostics } = (await house.call('GET', `${path}/events/history`, { user })).body
+    const { events, diagnostics } = (await server.call('GET', `${path}/events/history`, { user })).body
     assert.equal((events as Json[]).at(-1)?.type, 'conversation.completed')
     assert.deepEqual([diagnostics[0].code, diagnostics[0].count], ['HISTORY_ROW_UNREADABLE', 1])
   }
@@ -82,14 +82,14 @@ test('a job whose first row is damaged is still readable on every route, and onl
     const parts = path.includes('temp')
       ? { skill_package: zipped(errand()) }
       : { file: zipped({ 'notes.txt': 'x' }, '') }
-    const answer = await upload(house, path, user, parts)
+    const answer = await upload(server, path, user, parts)
     assert.deepEqual([answer.status, answer.body.code], [409, 'job_unreadable'])
-    assert.equal((await house.call('POST', `${path}/cancel`, { user })).body.accepted, true)
+    assert.equal((await server.call('POST', `${path}/cancel`, { user })).body.accepted, true)
   }
   for (const { path, user } of jobs.waiting) {
-    const { body } = await house.call('GET', `${path}/interaction/pending`, { user })
+    const { body } = await server.call('GET', `${path}/interaction/pending`, { user })
     assert.deepEqual([body.status, body.pending.prompt], ['waiting_user', 'Which?'])
-    assert.equal((await house.call('POST', `${path}/cancel`, { user })).body.accepted, true)
+    assert.equal((await server.call('POST', `${path}/cancel`, { user })).body.accepted, true)
   }
 })
 

@@ -4,18 +4,18 @@
 import assert from 'node:assert/strict'
 import { rmSync } from 'node:fs'
 import { after, before, describe, test } from 'node:test'
-import { type House, messagesOf, says, someone, startHouse } from '../support/house.ts'
+import { type TestServer, messagesOf, says, someone, startTestServer } from '../support/test-server.ts'
 import { families, jobOf, skillsFolder, startJob } from '../support/jobs.ts'
 
-let house: House
+let server: TestServer
 const folder = skillsFolder()
 
 before(async () => {
-  house = await startHouse({ POLYLOG_SKILLS_DIR: folder })
+  server = await startTestServer({ POLYLOG_SKILLS_DIR: folder })
 })
 
 after(async () => {
-  await house.close()
+  await server.close()
   rmSync(folder, { recursive: true, force: true })
 })
 
@@ -23,8 +23,8 @@ describe('an interactive job whose model asks in words', () => {
   for (const family of families) {
     test(`waits for the reply, tells it to the model, and ends (${family})`, async () => {
       const user = someone()
-      await house.provider.script([says('Which ', 'one?'), says('{"done":true}')], user)
-      const job = await startJob(house, family, user)
+      await server.provider.script([says('Which ', 'one?'), says('{"done":true}')], user)
+      const job = await startJob(server, family, user)
       await job.reaches('waiting_user')
 
       const pending = await job.get('/interaction/pending')
@@ -36,7 +36,7 @@ describe('an interactive job whose model asks in words', () => {
       await job.reaches('succeeded')
       await stream.ended()
 
-      const told = messagesOf((await house.asked(user)).at(-1)).slice(-2)
+      const told = messagesOf((await server.asked(user)).at(-1)).slice(-2)
       assert.deepEqual(
         told.map(({ role, content }) => [role, content]),
         [
@@ -67,9 +67,9 @@ describe('an interactive job whose model asks in words', () => {
 
   test('goes on alone where the job does not insist on a reply', async () => {
     const user = someone()
-    await house.provider.script([says('Which one?')], user)
-    await house.provider.script([says('{"done":true}')], 'user_no_reply')
-    const job = await startJob(house, 'jobs', user, { interactive_require_user_reply: false, session_timeout_sec: 1 })
+    await server.provider.script([says('Which one?')], user)
+    await server.provider.script([says('{"done":true}')], 'user_no_reply')
+    const job = await startJob(server, 'jobs', user, { interactive_require_user_reply: false, session_timeout_sec: 1 })
 
     await job.reaches('succeeded')
 
@@ -80,8 +80,8 @@ describe('an interactive job whose model asks in words', () => {
     const user = someone()
     // The complaint names the property, so the repair request carries the marker of this script.
     const wrong = says(JSON.stringify({ [user]: 1 }))
-    await house.provider.script([wrong, wrong], user)
-    const job = await startJob(house, 'jobs', user)
+    await server.provider.script([wrong, wrong], user)
+    const job = await startJob(server, 'jobs', user)
 
     const { error } = await job.reaches('failed')
 
@@ -90,12 +90,12 @@ describe('an interactive job whose model asks in words', () => {
 
   test('is still waiting after a restart, and takes the reply then', async () => {
     const user = someone()
-    await house.provider.script([says('Which one?'), says('{"done":true}')], user)
-    const job = await startJob(house, 'jobs', user)
+    await server.provider.script([says('Which one?'), says('{"done":true}')], user)
+    const job = await startJob(server, 'jobs', user)
     await job.reaches('waiting_user')
-    await house.polylog.kill()
-    house = await house.restart()
-    const again = jobOf(house, 'jobs', user, job.id)
+    await server.polylog.kill()
+    server = await server.restart()
+    const again = jobOf(server, 'jobs', user, job.id)
 
     await again.reply(1, `The blue one, ${user}`)
 

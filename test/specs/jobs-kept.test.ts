@@ -5,42 +5,42 @@ import assert from 'node:assert/strict'
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { calls, type House, type Json, says, someone, startHouse, until } from '../support/house.ts'
+import { calls, type TestServer, type Json, says, someone, startTestServer, until } from '../support/test-server.ts'
 import { errand, type Job, jobOf, skillsFolder, startJob, upload, zipped } from '../support/jobs.ts'
 
-let house: House
+let server: TestServer
 const folder = skillsFolder()
 const done = '{"done":true}'
 
 before(async () => {
-  house = await startHouse({ POLYLOG_SKILLS_DIR: folder })
+  server = await startTestServer({ POLYLOG_SKILLS_DIR: folder })
 })
 
 after(async () => {
-  await house.close()
+  await server.close()
   rmSync(folder, { recursive: true, force: true })
 })
 
 const create = (user: string, body: Json, headers: Record<string, string> = {}) =>
-  house.call('POST', '/v1/jobs', { user, body, headers })
+  server.call('POST', '/v1/jobs', { user, body, headers })
 const outcome = ({ status, body }: { status: number; body: Json }) => [status, body.code]
-const jobNamed = (user: string, { body }: { body: Json }) => jobOf(house, 'jobs', user, String(body.request_id))
+const jobNamed = (user: string, { body }: { body: Json }) => jobOf(server, 'jobs', user, String(body.request_id))
 
 describe('the list of jobs', () => {
   const list = async (user: string, query = '', family = 'jobs') =>
-    (await house.call('GET', `/v1/${family}${query}`, { user })).body
+    (await server.call('GET', `/v1/${family}${query}`, { user })).body
   const ids = ({ jobs }: Json) => (jobs as Json[]).map(({ request_id }) => request_id)
 
   test('has the caller’s own, newest first, by status and skill, a page at a time', async () => {
     const [user, other] = [someone(), someone()]
-    await house.provider.script([says(done), calls(['ask_user', { question: 'Which?' }])], user)
-    const first = await startJob(house, 'jobs', user)
+    await server.provider.script([says(done), calls(['ask_user', { question: 'Which?' }])], user)
+    const first = await startJob(server, 'jobs', user)
     await first.reaches('succeeded')
-    const second = await startJob(house, 'jobs', user)
+    const second = await startJob(server, 'jobs', user)
     await second.reaches('waiting_user')
     const third = jobNamed(user, await create(user, { skill_id: 'needs-file', input: { what: user } }))
-    const fourth = await house.call('POST', '/v1/temp-skill-runs', { user, body: {} })
-    await startJob(house, 'jobs', other)
+    const fourth = await server.call('POST', '/v1/temp-skill-runs', { user, body: {} })
+    await startJob(server, 'jobs', other)
 
     const whole = await list(user)
     assert.deepEqual(ids(whole), [third.id, second.id, first.id])
@@ -71,20 +71,23 @@ describe('the list of jobs', () => {
 
   test('refuses what it does not know with a sentence', async () => {
     const [user, other] = [someone(), someone()]
-    const foreign = await startJob(house, 'jobs', other)
+    const foreign = await startJob(server, 'jobs', other)
 
     for (const query of ['?status=done', '?limit=0', '?limit=101']) {
-      const { status, body } = await house.call('GET', `/v1/jobs${query}`, { user })
+      const { status, body } = await server.call('GET', `/v1/jobs${query}`, { user })
       assert.deepEqual([status, body.code], [400, 'invalid_request'], query)
     }
     for (const before of ['nothing', foreign.id]) {
-      assert.deepEqual(outcome(await house.call('GET', `/v1/jobs?before=${before}`, { user })), [400, 'unknown_cursor'])
+      assert.deepEqual(outcome(await server.call('GET', `/v1/jobs?before=${before}`, { user })), [
+        400,
+        'unknown_cursor',
+      ])
     }
   })
 
   test('names the skill of an uploaded package once it has come', async () => {
     const user = someone()
-    const job = await startJob(house, 'temp-skill-runs', user)
+    const job = await startJob(server, 'temp-skill-runs', user)
     await job.reaches('succeeded', 'waiting_user')
 
     const { jobs } = await list(user, '?skill_id=errand', 'temp-skill-runs')
@@ -98,7 +101,7 @@ describe('the list of jobs', () => {
 describe('an equal request', () => {
   const body = (user: string, changes: Json = {}) => ({ skill_id: 'errand', input: { what: user }, ...changes })
   const succeeds = async (user: string, request: Json = body(user)): Promise<Job> => {
-    await house.provider.script([says(done)], user)
+    await server.provider.script([says(done)], user)
     const job = jobNamed(user, await create(user, request))
     await job.reaches('succeeded')
     return job
@@ -112,7 +115,7 @@ describe('an equal request', () => {
 
     assert.deepEqual(again.body, { request_id: first.id, cache_hit: true, status: 'succeeded' })
     assert.deepEqual((await first.get('/result')).body.result.data, { done: true })
-    assert.equal((await house.asked(user)).length, 1)
+    assert.equal((await server.asked(user)).length, 1)
   })
 
   test('that differs in anything that matters, or asks for a new run, is run', async () => {
@@ -135,14 +138,14 @@ describe('an equal request', () => {
   })
 
   test('finds nothing that failed, that was made with no_cache, or that did more than its result says', async () => {
-    const asked: [what: string, script: Parameters<House['provider']['script']>[0], options: Json][] = [
+    const asked: [what: string, script: Parameters<TestServer['provider']['script']>[0], options: Json][] = [
       ['failed', [says('{"done":1}')], {}],
       ['no_cache', [says(done)], { no_cache: true }],
       ['sent something', [calls(['remember_note', { text: 'x' }]), says(done)], {}],
     ]
     for (const [what, script, options] of asked) {
       const user = someone()
-      await house.provider.script([...script, says(done)], user)
+      await server.provider.script([...script, says(done)], user)
       const first = jobNamed(user, await create(user, body(user, { runtime_options: options })))
       if (what === 'sent something') {
         await first.reaches('waiting_user')
@@ -160,7 +163,7 @@ describe('an equal request', () => {
   test('with one Idempotency-Key gets the same answer however often it comes', async () => {
     const user = someone()
     const send = (key: string, request = body(user)) => create(user, request, { 'idempotency-key': `${key} ${user}` })
-    await house.provider.script([says(done)], user)
+    await server.provider.script([says(done)], user)
     const first = await send('one')
     await jobNamed(user, first).reaches('succeeded')
 
@@ -173,12 +176,12 @@ describe('an equal request', () => {
   })
 
   test('after the skill was changed is run, also if its version stayed the same', async () => {
-    const small = await startHouse({ POLYLOG_SKILLS_DIR: folder }, house.provider)
+    const small = await startTestServer({ POLYLOG_SKILLS_DIR: folder }, server.provider)
     const file = join(folder, 'errand', 'SKILL.md')
     const source = readFileSync(file, 'utf8')
     try {
       const user = someone()
-      await house.provider.script([says(done), says(done)], user)
+      await server.provider.script([says(done), says(done)], user)
       const first = await small.call('POST', '/v1/jobs', { user, body: body(user) })
       await jobOf(small, 'jobs', user, String(first.body.request_id)).reaches('succeeded')
       await small.polylog.stop()
@@ -198,13 +201,13 @@ describe('an equal request', () => {
 
   test('with an upload is answered with a copy of the result and its files, and only for the same files', async () => {
     const user = someone()
-    await house.provider.script(
+    await server.provider.script(
       [calls(['save_artifact', { path: 'a.md', content: 'kept' }]), says('First.'), says('Second.')],
       user,
     )
     const sends = async (text: string) => {
       const job = jobNamed(user, await create(user, { skill_id: 'needs-file', input: { what: user } }))
-      const sent = await upload(house, job.path, user, { file: zipped({ 'notes.txt': text }, '') })
+      const sent = await upload(server, job.path, user, { file: zipped({ 'notes.txt': text }, '') })
       await job.reaches('succeeded')
       return { job, hit: sent.body.cache_hit as boolean }
     }
@@ -219,59 +222,59 @@ describe('an equal request', () => {
     assert.deepEqual([result.data, result.artifacts], [{ text: 'First.' }, ['artifacts/a.md']])
     assert.equal((await same.job.get('/artifacts/a.md')).text, 'kept')
     assert.deepEqual((await other.job.get('/result')).body.result.data, { text: 'Second.' })
-    assert.equal((await house.asked(user)).length, 3)
+    assert.equal((await server.asked(user)).length, 3)
     assert.equal((await same.job.get('/invariants')).body.kept, true)
   })
 
   test('of a skill that is uploaded for one run alone is always run', async () => {
     const user = someone()
-    await house.provider.script([says(done), says(done)], user)
+    await server.provider.script([says(done), says(done)], user)
     for (let time = 0; time < 2; time++) {
       const job = jobOf(
-        house,
+        server,
         'temp-skill-runs',
         user,
         String(
-          (await house.call('POST', '/v1/temp-skill-runs', { user, body: { input: { what: user } } })).body.request_id,
+          (await server.call('POST', '/v1/temp-skill-runs', { user, body: { input: { what: user } } })).body.request_id,
         ),
       )
-      assert.equal((await upload(house, job.path, user, { skill_package: zipped(errand()) })).body.cache_hit, false)
+      assert.equal((await upload(server, job.path, user, { skill_package: zipped(errand()) })).body.cache_hit, false)
       await job.reaches('succeeded')
     }
-    assert.equal((await house.asked(user)).length, 2)
+    assert.equal((await server.asked(user)).length, 2)
   })
 })
 
 test('cleanup removes the caller’s ended jobs of both families and their cached results, and nothing else', async () => {
   const [user, other] = [someone(), someone()]
   const request = { skill_id: 'errand', input: { what: user } }
-  await house.provider.script([says(done), says(done), calls(['ask_user', { question: 'Which?' }])], user)
+  await server.provider.script([says(done), says(done), calls(['ask_user', { question: 'Which?' }])], user)
   const auto = jobNamed(user, await create(user, request))
   await auto.reaches('succeeded')
-  const temporary = await startJob(house, 'temp-skill-runs', user)
+  const temporary = await startJob(server, 'temp-skill-runs', user)
   await temporary.reaches('succeeded')
-  const waiting = await startJob(house, 'jobs', user)
+  const waiting = await startJob(server, 'jobs', user)
   await waiting.reaches('waiting_user')
   const held = jobNamed(user, await create(user, { skill_id: 'needs-file', input: { what: user } }))
-  await house.chatToEnd(user, `chat ${user}`)
-  await house.provider.script([says(done)], other)
-  const foreign = await startJob(house, 'jobs', other)
+  await server.chatToEnd(user, `chat ${user}`)
+  await server.provider.script([says(done)], other)
+  const foreign = await startJob(server, 'jobs', other)
   await foreign.reaches('succeeded')
 
-  const { body } = await house.call('POST', '/v1/jobs/cleanup', { user })
+  const { body } = await server.call('POST', '/v1/jobs/cleanup', { user })
 
   assert.deepEqual(body, { runs_deleted: 2, requests_deleted: 2, cache_entries_deleted: 1 })
   for (const job of [auto, temporary]) assert.deepEqual(outcome(await job.get()), [404, 'job_not_found'])
   for (const job of [waiting, held, foreign]) assert.equal((await job.get()).status, 200)
-  const runs = (await house.call('GET', '/v1/agent/runs', { user })).body as unknown as Json[]
+  const runs = (await server.call('GET', '/v1/agent/runs', { user })).body as unknown as Json[]
   assert.equal(runs.length, 3)
   assert.equal((await create(user, request)).body.cache_hit, false)
-  await until('the new run', async () => ((await house.asked(user)).length >= 4 ? true : undefined))
+  await until('the new run', async () => ((await server.asked(user)).length >= 4 ? true : undefined))
   await held.post('/cancel')
 })
 
 test('a job whose upload does not come in time ends as failed with a clear code, over a restart', async () => {
-  const small = await startHouse({ POLYLOG_SKILLS_DIR: folder, POLYLOG_UPLOAD_TTL_MS: '1500' }, house.provider)
+  const small = await startTestServer({ POLYLOG_SKILLS_DIR: folder, POLYLOG_UPLOAD_TTL_MS: '1500' }, server.provider)
   const user = someone()
   const created = await small.call('POST', '/v1/jobs', {
     user,

@@ -5,10 +5,18 @@ import assert from 'node:assert/strict'
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
-import { calls, type House, type Json, messagesOf, says, someone, startHouse } from '../support/house.ts'
+import {
+  calls,
+  type TestServer,
+  type Json,
+  messagesOf,
+  says,
+  someone,
+  startTestServer,
+} from '../support/test-server.ts'
 import { errand, families, type Family, type Job, jobOf, skillsFolder, upload, zipped } from '../support/jobs.ts'
 
-let house: House
+let server: TestServer
 const folder = skillsFolder()
 const done = '{"done":true}'
 // The first page would end in the middle of the emoji.
@@ -20,20 +28,20 @@ before(async () => {
     mkdirSync(join(folder, 'errand', 'references'), { recursive: true })
     writeFileSync(join(folder, 'errand', path), text)
   }
-  house = await startHouse({ POLYLOG_SKILLS_DIR: folder })
+  server = await startTestServer({ POLYLOG_SKILLS_DIR: folder })
 })
 
 after(async () => {
-  await house.close()
+  await server.close()
   rmSync(folder, { recursive: true, force: true })
 })
 
 async function run(family: Family, user: string): Promise<Job> {
   const body = family === 'jobs' ? { skill_id: 'errand', input: { what: user } } : { input: { what: user } }
-  const created = await house.call('POST', `/v1/${family}`, { user, body })
-  const job = jobOf(house, family, user, String(created.body.request_id))
+  const created = await server.call('POST', `/v1/${family}`, { user, body })
+  const job = jobOf(server, family, user, String(created.body.request_id))
   if (family === 'temp-skill-runs') {
-    const sent = await upload(house, job.path, user, { skill_package: zipped(errand(files)) })
+    const sent = await upload(server, job.path, user, { skill_package: zipped(errand(files)) })
     assert.equal(sent.status, 200, sent.text)
   }
   return job
@@ -61,12 +69,12 @@ for (const family of families) {
       ['read_skill_file', { path: 'x'.repeat(301) }, /do not fit|301|longer|fewer|300/],
       ['read_skill_file', { path: 'a', from: -1 }, /do not fit|minimum|>= 0|less/],
     ]
-    await house.provider.script([...wanted.map(([tool, input]) => calls([tool, input])), says(done)], user)
+    await server.provider.script([...wanted.map(([tool, input]) => calls([tool, input])), says(done)], user)
 
     const job = await run(family, user)
     await job.reaches('succeeded')
 
-    const asked = await house.asked(user)
+    const asked = await server.asked(user)
     assert.equal(asked.length, wanted.length + 1)
     for (const [index, [tool, input, told]] of wanted.entries())
       assert.match(
@@ -81,7 +89,7 @@ for (const family of families) {
 }
 
 test('GET /v1/skills/{id} names the further files', async () => {
-  const { body } = await house.call('GET', '/v1/skills/errand')
+  const { body } = await server.call('GET', '/v1/skills/errand')
 
   assert.deepEqual(body.files, [
     { path: 'logo.png', size: 4 },
@@ -92,11 +100,11 @@ test('GET /v1/skills/{id} names the further files', async () => {
 
 test('a skill without further files has no such tools, and neither has a chat', async () => {
   const user = someone()
-  const created = await house.call('POST', '/v1/jobs', { user, body: { skill_id: 'plain', input: { what: user } } })
-  await jobOf(house, 'jobs', user, String(created.body.request_id)).reaches('succeeded')
-  await house.chatToEnd(user, `chat ${user}`)
+  const created = await server.call('POST', '/v1/jobs', { user, body: { skill_id: 'plain', input: { what: user } } })
+  await jobOf(server, 'jobs', user, String(created.body.request_id)).reaches('succeeded')
+  await server.chatToEnd(user, `chat ${user}`)
 
-  for (const request of await house.asked(user)) {
+  for (const request of await server.asked(user)) {
     const names = ((request.body as Json).tools as Json[]).map((tool) => tool.function.name)
     assert.deepEqual(
       names.filter((name) => String(name).includes('skill_file')),

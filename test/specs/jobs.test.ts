@@ -11,38 +11,38 @@ import { writeZip } from '../../src/kit/zip-writer.ts'
 import {
   calls,
   hangsAfter,
-  type House,
+  type TestServer,
   type Json,
   messagesOf,
   says,
   someone,
-  startHouse,
+  startTestServer,
   until,
-} from '../support/house.ts'
+} from '../support/test-server.ts'
 import { errand, families, type Job, jobOf, skillsFolder, startJob, upload, zipped } from '../support/jobs.ts'
 
-let house: House
+let server: TestServer
 const folder = skillsFolder()
 const done = '{"done":true}'
 const asks = (question: Json) => calls(['ask_user', question])
 
 before(async () => {
-  house = await startHouse({ POLYLOG_SKILLS_DIR: folder })
+  server = await startTestServer({ POLYLOG_SKILLS_DIR: folder })
 })
 
 after(async () => {
-  await house.close()
+  await server.close()
   rmSync(folder, { recursive: true, force: true })
 })
 
-const create = (user: string, body: Json) => house.call('POST', '/v1/jobs', { user, body })
+const create = (user: string, body: Json) => server.call('POST', '/v1/jobs', { user, body })
 const outcome = ({ status, body }: { status: number; body: Json }) => [status, body.code]
 
 describe('skills', () => {
   test('are listed, the broken ones with the reason, and only read inside their folder', async () => {
-    const { body } = await house.call('GET', '/v1/skills')
+    const { body } = await server.call('GET', '/v1/skills')
     const skills = body as unknown as Json[]
-    const errandSkill = await house.call('GET', '/v1/skills/errand')
+    const errandSkill = await server.call('GET', '/v1/skills/errand')
 
     assert.deepEqual(
       skills.map(({ id, available }) => [id, available]),
@@ -59,20 +59,20 @@ describe('skills', () => {
     assert.match(String(skills[2]?.reason), /not a path inside the package/)
     assert.equal(errandSkill.body.instructions, 'Run the errand called moonwalk.')
     assert.equal(errandSkill.body.schemas.output.required[0], 'done')
-    assert.deepEqual(outcome(await house.call('GET', '/v1/skills/nothing')), [404, 'skill_not_found'])
+    assert.deepEqual(outcome(await server.call('GET', '/v1/skills/nothing')), [404, 'skill_not_found'])
   })
 })
 
 describe('creating a job', () => {
   test('runs the skill: its text stands in the prompt of every turn, and its result fits the schema', async () => {
     const user = someone()
-    await house.provider.script([asks({ question: 'Which?' }), says(done)], user)
-    const job = await startJob(house, 'jobs', user)
+    await server.provider.script([asks({ question: 'Which?' }), says(done)], user)
+    const job = await startJob(server, 'jobs', user)
     await job.reaches('waiting_user')
     await job.reply(1, 'this one')
     await job.reaches('succeeded')
 
-    const asked = await house.asked(user)
+    const asked = await server.asked(user)
     const { body } = await job.get('/result')
 
     assert.equal(asked.length, 2)
@@ -117,14 +117,14 @@ describe('creating a job', () => {
       assert.deepEqual(outcome(answer), [status, code], JSON.stringify(body))
       assert.deepEqual([answer.body.detail.code, answer.body.detail.message], [code.toUpperCase(), answer.body.message])
     }
-    assert.deepEqual((await house.call('GET', '/v1/agent/runs', { user })).body, [])
+    assert.deepEqual((await server.call('GET', '/v1/agent/runs', { user })).body, [])
   })
 
   test('twice with one Idempotency-Key makes one job; another body is 409', async () => {
     const user = someone()
     const body = { skill_id: 'needs-file', input: { what: user } }
     const send = (what: Json) =>
-      house.call('POST', '/v1/jobs', { user, body: what, headers: { 'idempotency-key': user } })
+      server.call('POST', '/v1/jobs', { user, body: what, headers: { 'idempotency-key': user } })
 
     const [first, second] = [await send(body), await send(body)]
 
@@ -135,8 +135,8 @@ describe('creating a job', () => {
   test('whose model wraps its JSON in words or a fence succeeds with the JSON, and says that it was unwrapped', async () => {
     for (const answer of [`Sure: ${done} Anything else?`, `Here:\n\`\`\`json\n${done}\n\`\`\`\nGood luck.`]) {
       const user = someone()
-      await house.provider.script([says(answer)], user)
-      const job = await startJob(house, 'jobs', user, { execution_mode: 'auto' })
+      await server.provider.script([says(answer)], user)
+      const job = await startJob(server, 'jobs', user, { execution_mode: 'auto' })
       await job.reaches('succeeded')
       const { result } = (await job.get('/result')).body
 
@@ -149,8 +149,8 @@ describe('creating a job', () => {
       const user = someone()
       // The complaint names the property, so the repair request carries the marker of this script.
       const wrong = JSON.stringify({ done: true, [user]: 1 })
-      await house.provider.script([says(wrong), says(done)], user)
-      const job = await startJob(house, family, user, { execution_mode: 'auto' })
+      await server.provider.script([says(wrong), says(done)], user)
+      const job = await startJob(server, family, user, { execution_mode: 'auto' })
       const stream = await job.events()
       await stream.ended()
       const { result } = (await job.get('/result')).body
@@ -164,7 +164,7 @@ describe('creating a job', () => {
       assert.deepEqual([warning?.data.code, warning?.data.detail.includes(user)], ['OUTPUT_INVALID', true])
       assert.equal(types.filter(({ type }) => type === 'assistant.message.final').length, 2)
       assert.match((await job.get('/logs')).body.stderr, /output_invalid/)
-      assert.equal((await house.asked(user)).length, 2)
+      assert.equal((await server.asked(user)).length, 2)
       assert.equal((await job.get('/invariants')).body.kept, true)
     }
   })
@@ -172,9 +172,9 @@ describe('creating a job', () => {
   test('whose model answers something that does not fit, also when asked once more, ends as failed and says why', async () => {
     for (const answer of ['{"done":"maybe"}', 'Sure: {"done":1}']) {
       const user = someone()
-      await house.provider.script([says(answer)], user)
+      await server.provider.script([says(answer)], user)
       // Where nobody can be asked; an interactive job takes words for a question, see jobs-in-words.
-      const job = await startJob(house, 'jobs', user, { execution_mode: 'auto' })
+      const job = await startJob(server, 'jobs', user, { execution_mode: 'auto' })
       const status = await job.reaches('failed')
       const { body } = await job.get('/result')
 
@@ -188,13 +188,13 @@ describe('creating a job', () => {
 
   test('keeps what it made: listed, read, and in a bundle with the result', async () => {
     const user = someone()
-    await house.provider.script([calls(['save_artifact', { path: 'out/list.md', content: '- a' }]), says(done)], user)
-    const job = await startJob(house, 'jobs', user)
+    await server.provider.script([calls(['save_artifact', { path: 'out/list.md', content: '- a' }]), says(done)], user)
+    const job = await startJob(server, 'jobs', user)
     const early = await job.get('/result')
     await job.reaches('succeeded')
 
     const file = await job.get('/artifacts/out/list.md')
-    const response = await fetch(new URL(`${job.path}/bundle?userId=${user}`, house.polylog.baseUrl))
+    const response = await fetch(new URL(`${job.path}/bundle?userId=${user}`, server.polylog.baseUrl))
     const bundle = readZip(Buffer.from(await response.arrayBuffer()))
 
     assert.ok(early.status === 404 || early.status === 200)
@@ -218,8 +218,8 @@ describe('a job that needs an upload', () => {
     for (const family of families) {
       const user = someone()
       const body = family === 'jobs' ? { skill_id: 'needs-file', input: { what: user } } : {}
-      const created = await house.call('POST', `/v1/${family}`, { user, body })
-      const job = jobOf(house, family, user, String(created.body.request_id))
+      const created = await server.call('POST', `/v1/${family}`, { user, body })
+      const job = jobOf(server, family, user, String(created.body.request_id))
       const stream = await job.events()
       await stream.waitFor(({ event }) => event === 'snapshot')
 
@@ -242,25 +242,25 @@ describe('a job that needs an upload', () => {
         ],
       )
       assert.equal((await job.get('/result')).body.result.error.code, 'CANCELED_BY_USER')
-      const late = await upload(house, job.path, user, {
+      const late = await upload(server, job.path, user, {
         file: zipped({ notes: 'x' }, ''),
         skill_package: zipped(errand()),
       })
       assert.deepEqual(outcome(late), [400, 'job_already_started'])
-      assert.deepEqual(await house.asked(user), [])
+      assert.deepEqual(await server.asked(user), [])
     }
   })
 
   test('starts with it, once, and the model can read what was sent', async () => {
     const user = someone()
-    await house.provider.script([calls(['read_job_file', { path: 'notes.txt' }]), says('Read.')], user)
+    await server.provider.script([calls(['read_job_file', { path: 'notes.txt' }]), says('Read.')], user)
     const created = await create(user, { skill_id: 'needs-file', input: { what: user } })
-    const job = jobOf(house, 'jobs', user, String(created.body.request_id))
+    const job = jobOf(server, 'jobs', user, String(created.body.request_id))
 
-    const wrong = await upload(house, job.path, user, { file: zipped({ 'other.txt': 'x', 'more.txt': 'y' }, '') })
+    const wrong = await upload(server, job.path, user, { file: zipped({ 'other.txt': 'x', 'more.txt': 'y' }, '') })
     const [first, second] = await Promise.all([
-      upload(house, job.path, user, { file: zipped({ 'notes.txt': 'milk, bread' }, '') }),
-      upload(house, job.path, user, { file: zipped({ 'notes.txt': 'milk, bread' }, '') }),
+      upload(server, job.path, user, { file: zipped({ 'notes.txt': 'milk, bread' }, '') }),
+      upload(server, job.path, user, { file: zipped({ 'notes.txt': 'milk, bread' }, '') }),
     ])
     await job.reaches('succeeded')
 
@@ -270,7 +270,7 @@ describe('a job that needs an upload', () => {
       [200, 400],
     )
     assert.deepEqual((first.status === 200 ? first : second).body.extracted_files, ['notes.txt'])
-    const asked = await house.asked(user)
+    const asked = await server.asked(user)
     assert.equal(asked.length, 2)
     assert.match(String(messagesOf(asked[0]).at(-1)?.content), /"notes":"notes\.txt"[\s\S]*- notes\.txt \(11 bytes\)/)
     assert.equal(messagesOf(asked[1]).at(-1)?.content, 'milk, bread')
@@ -279,22 +279,22 @@ describe('a job that needs an upload', () => {
 
   test('takes only a form with the right file, and only for its own family', async () => {
     const user = someone()
-    const { body } = await house.call('POST', '/v1/temp-skill-runs', { user, body: {} })
-    const temporary = jobOf(house, 'temp-skill-runs', user, String(body.request_id))
+    const { body } = await server.call('POST', '/v1/temp-skill-runs', { user, body: {} })
+    const temporary = jobOf(server, 'temp-skill-runs', user, String(body.request_id))
 
-    assert.deepEqual(outcome(await upload(house, temporary.path, user, { file: zipped({ a: 'x' }) })), [
+    assert.deepEqual(outcome(await upload(server, temporary.path, user, { file: zipped({ a: 'x' }) })), [
       400,
       'upload_part_missing',
     ])
-    assert.deepEqual(outcome(await house.call('POST', `${temporary.path}/upload`, { user, body: {} })), [
+    assert.deepEqual(outcome(await server.call('POST', `${temporary.path}/upload`, { user, body: {} })), [
       415,
       'unsupported_media_type',
     ])
-    assert.deepEqual(outcome(await upload(house, temporary.path, someone(), { skill_package: zipped(errand()) })), [
+    assert.deepEqual(outcome(await upload(server, temporary.path, someone(), { skill_package: zipped(errand()) })), [
       404,
       'job_not_found',
     ])
-    assert.deepEqual(outcome(await jobOf(house, 'jobs', user, temporary.id).get()), [404, 'job_not_found'])
+    assert.deepEqual(outcome(await jobOf(server, 'jobs', user, temporary.id).get()), [404, 'job_not_found'])
   })
 })
 
@@ -390,15 +390,15 @@ describe('a hostile upload', () => {
 
   test('is refused with its code, leaves nothing, and the same run still starts with a good one', async () => {
     const user = someone()
-    await house.provider.script([says(done)], user)
-    const { body } = await house.call('POST', '/v1/temp-skill-runs', { user, body: { input: { what: user } } })
-    const job = jobOf(house, 'temp-skill-runs', user, String(body.request_id))
-    const filesBefore = filesIn(house.polylog.dataDir)
+    await server.provider.script([says(done)], user)
+    const { body } = await server.call('POST', '/v1/temp-skill-runs', { user, body: { input: { what: user } } })
+    const job = jobOf(server, 'temp-skill-runs', user, String(body.request_id))
+    const filesBefore = filesIn(server.polylog.dataDir)
 
     for (const [name, archive, status, code] of corpus) {
       let answer
       try {
-        answer = await upload(house, job.path, user, { skill_package: archive() })
+        answer = await upload(server, job.path, user, { skill_package: archive() })
       } catch (error) {
         // The server may hang up while too much is still being sent.
         if (status === 413) continue
@@ -408,22 +408,22 @@ describe('a hostile upload', () => {
       assert.equal((await job.get()).body.status, 'queued')
     }
 
-    assert.deepEqual(filesIn(house.polylog.dataDir), filesBefore)
+    assert.deepEqual(filesIn(server.polylog.dataDir), filesBefore)
     assert.equal(blobsOf(job), 0)
-    assert.equal((await upload(house, job.path, user, { skill_package: zipped(errand()) })).status, 200)
+    assert.equal((await upload(server, job.path, user, { skill_package: zipped(errand()) })).status, 200)
     await job.reaches('succeeded')
   })
 
   test('of input files is judged in the same way', async () => {
     const user = someone()
     const { body } = await create(user, { skill_id: 'needs-file', input: { what: user } })
-    const job = jobOf(house, 'jobs', user, String(body.request_id))
+    const job = jobOf(server, 'jobs', user, String(body.request_id))
 
-    assert.deepEqual(outcome(await upload(house, job.path, user, { file: zipped({ '../notes.txt': 'x' }, '') })), [
+    assert.deepEqual(outcome(await upload(server, job.path, user, { file: zipped({ '../notes.txt': 'x' }, '') })), [
       400,
       'archive_unsafe_path',
     ])
-    assert.deepEqual(outcome(await upload(house, job.path, user, { file: linked() })), [400, 'archive_has_links'])
+    assert.deepEqual(outcome(await upload(server, job.path, user, { file: linked() })), [400, 'archive_has_links'])
     assert.equal(blobsOf(job), 0)
     await job.post('/cancel')
   })
@@ -434,7 +434,7 @@ function filesIn(directory: string): Set<string> {
 }
 
 /** Files of a job beside the journal, as they are on disk. */
-function blobsOf(job: Job, where: House = house): number {
+function blobsOf(job: Job, where: TestServer = server): number {
   const db = new DatabaseSync(join(where.polylog.dataDir, 'polylog.db'), { readOnly: true })
   try {
     return Number(db.prepare('SELECT count(*) AS count FROM blobs WHERE run_id = ?').get(job.id)?.count)
@@ -450,8 +450,8 @@ describe('an uploaded skill', () => {
       // Wrong twice; the complaint names the property, so the repair request carries the marker of this script.
       const wrong = says(JSON.stringify({ [user]: 1 }))
       const answers = ending === 'failed' ? [wrong, wrong] : [says(done)]
-      await house.provider.script([asks({ question: 'Go?' }), ...answers], user)
-      const job = await startJob(house, 'temp-skill-runs', user)
+      await server.provider.script([asks({ question: 'Go?' }), ...answers], user)
+      const job = await startJob(server, 'temp-skill-runs', user)
       await job.reaches('waiting_user')
       const during = blobsOf(job)
       if (ending === 'canceled') await job.post('/cancel')
@@ -460,7 +460,7 @@ describe('an uploaded skill', () => {
 
       assert.deepEqual([during, blobsOf(job)], [4, 0])
     }
-    const installed = (await house.call('GET', '/v1/skills')).body as unknown as Json[]
+    const installed = (await server.call('GET', '/v1/skills')).body as unknown as Json[]
     assert.equal(installed.filter(({ id }) => id === 'errand').length, 1)
   })
 
@@ -468,7 +468,7 @@ describe('an uploaded skill', () => {
     const streams: unknown[] = []
     for (const family of families) {
       const user = someone()
-      await house.provider.script(
+      await server.provider.script(
         [
           asks({ question: 'Which?', kind: 'choose_one', options: ['a', 'b'] }),
           calls(['remember_note', { text: 'x' }]),
@@ -476,7 +476,7 @@ describe('an uploaded skill', () => {
         ],
         user,
       )
-      const job = await startJob(house, family, user)
+      const job = await startJob(server, family, user)
       const stream = await job.events()
       await job.reaches('waiting_user')
       await job.reply(1, 'a')
@@ -529,8 +529,8 @@ describe('asking', () => {
       [{ question: 'Hm?', kind: 'something else' }, { kind: 'open_text' }, 'ok', 'ok'],
     ]
     const user = someone()
-    await house.provider.script([...questions.map(([asked]) => asks(asked)), says(done)], user)
-    const job = await startJob(house, 'jobs', user)
+    await server.provider.script([...questions.map(([asked]) => asks(asked)), says(done)], user)
+    const job = await startJob(server, 'jobs', user)
     for (const [index, [asked, shown, reply]] of questions.entries()) {
       const number = index + 1
       await until(`question ${number}`, async () =>
@@ -555,7 +555,7 @@ describe('asking', () => {
     }
     const status = await job.reaches('succeeded')
 
-    const results = messagesOf((await house.asked(user)).at(-1)).filter(({ role }) => role === 'tool')
+    const results = messagesOf((await server.asked(user)).at(-1)).filter(({ role }) => role === 'tool')
     assert.deepEqual(
       results.map(({ content }) => content),
       questions.map(([, , , told]) => told),
@@ -569,12 +569,12 @@ describe('asking', () => {
 
   test('is only offered to jobs that may ask; others have no pending and take no reply', async () => {
     const user = someone()
-    await house.provider.script([says(done)], user)
-    const job = await startJob(house, 'jobs', user, { execution_mode: 'auto' })
+    await server.provider.script([says(done)], user)
+    const job = await startJob(server, 'jobs', user, { execution_mode: 'auto' })
     await job.reaches('succeeded')
-    await house.chatToEnd(user, `chat ${user}`)
+    await server.chatToEnd(user, `chat ${user}`)
 
-    const offered = (await house.asked(user)).map((request) =>
+    const offered = (await server.asked(user)).map((request) =>
       ((request.body as Json).tools as Json[]).map((tool) => tool.function.name),
     )
     assert.deepEqual(
@@ -601,26 +601,26 @@ describe('asking', () => {
       ['yes, but not now', false],
     ] as const) {
       const user = someone()
-      await house.provider.script([calls(['remember_note', { text: user }]), says(done)], user)
-      const job = await startJob(house, 'jobs', user, { execution_mode: 'auto' })
+      await server.provider.script([calls(['remember_note', { text: user }]), says(done)], user)
+      const job = await startJob(server, 'jobs', user, { execution_mode: 'auto' })
       await job.reaches('waiting_user')
       const { pending } = (await job.get('/interaction/pending')).body
       await job.reply(1, reply)
       await job.reaches('succeeded')
 
       assert.deepEqual([pending.kind, pending.context.tool], ['confirm', 'remember_note'])
-      const told = String(messagesOf((await house.asked(user)).at(-1)).at(-1)?.content)
+      const told = String(messagesOf((await server.asked(user)).at(-1)).at(-1)?.content)
       assert.equal(/did not allow/.test(told), !ran, told)
     }
   })
 
   test('several things at once: the lowest is answered first, and the job goes on after the last', async () => {
     const user = someone()
-    await house.provider.script(
+    await server.provider.script(
       [calls(['ask_user', { question: 'One?' }, 'c1'], ['ask_user', { question: 'Two?' }, 'c2']), says(done)],
       user,
     )
-    const job = await startJob(house, 'jobs', user)
+    const job = await startJob(server, 'jobs', user)
     await job.reaches('waiting_user')
 
     assert.deepEqual(outcome(await job.reply(2, 'too early')), [409, 'interaction_stale'])
@@ -634,8 +634,8 @@ describe('asking', () => {
 describe('replying', () => {
   async function waiting(): Promise<Job> {
     const user = someone()
-    await house.provider.script([asks({ question: 'One?' }), asks({ question: 'Two?' }), says(done)], user)
-    const job = await startJob(house, 'jobs', user)
+    await server.provider.script([asks({ question: 'One?' }), asks({ question: 'Two?' }), says(done)], user)
+    const job = await startJob(server, 'jobs', user)
     await job.reaches('waiting_user')
     return job
   }
@@ -672,10 +672,10 @@ describe('replying', () => {
       status: 'succeeded',
       accepted: true,
     })
-    assert.equal((await house.asked(job.user)).length, 3)
+    assert.equal((await server.asked(job.user)).length, 3)
     assert.deepEqual(
       outcome(
-        await house.call('POST', `${job.path}/interaction/reply`, {
+        await server.call('POST', `${job.path}/interaction/reply`, {
           user: someone(),
           body: { interaction_id: 2, response: 'x' },
         }),
@@ -703,17 +703,17 @@ describe('replying', () => {
 
 describe('cancelling', () => {
   test('from queued, running and waiting says where the job stood, and a second time is not accepted', async () => {
-    const small = await startHouse({ POLYLOG_SKILLS_DIR: folder, POLYLOG_CONCURRENCY: '1' }, house.provider)
+    const small = await startTestServer({ POLYLOG_SKILLS_DIR: folder, POLYLOG_CONCURRENCY: '1' }, server.provider)
     try {
       const running = someone('running')
-      await house.provider.script([hangsAfter('{')], running)
+      await server.provider.script([hangsAfter('{')], running)
       const first = await startJob(small, 'jobs', running)
       await small.askedTimes(running, 1)
       const queued = await startJob(small, 'jobs', someone('queued'))
       await cancels(queued, 'queued')
       await cancels(first, 'running')
       const asking = someone('asking')
-      await house.provider.script([asks({ question: 'Go on?' })], asking)
+      await server.provider.script([asks({ question: 'Go on?' })], asking)
       const parked = await startJob(small, 'jobs', asking)
       await parked.reaches('waiting_user')
       await cancels(parked, 'waiting_user')
@@ -744,15 +744,15 @@ describe('cancelling', () => {
 
 describe('a restart', () => {
   test('finds queued, running, held and waiting jobs where they were; they go on, and seq has no hole', async () => {
-    const first = await startHouse({ POLYLOG_SKILLS_DIR: folder, POLYLOG_CONCURRENCY: '1' }, house.provider)
+    const first = await startTestServer({ POLYLOG_SKILLS_DIR: folder, POLYLOG_CONCURRENCY: '1' }, server.provider)
     const [asking, alone, running, queued, held] = ['asking', 'alone', 'running', 'queued', 'held'].map((name) =>
       someone(name),
     ) as [string, string, string, string, string]
-    await house.provider.script([asks({ question: 'Go on?' }), says(done)], asking)
-    await house.provider.script([asks({ question: 'Anybody?' }), says(done)], alone)
-    await house.provider.script([hangsAfter('{"done"'), says(done)], running)
-    await house.provider.script([says(done)], queued)
-    await house.provider.script([says(done)], held)
+    await server.provider.script([asks({ question: 'Go on?' }), says(done)], asking)
+    await server.provider.script([asks({ question: 'Anybody?' }), says(done)], alone)
+    await server.provider.script([hangsAfter('{"done"'), says(done)], running)
+    await server.provider.script([says(done)], queued)
+    await server.provider.script([says(done)], held)
     const jobs = {
       asking: await startJob(first, 'temp-skill-runs', asking),
       alone: await startJob(first, 'jobs', alone, { interactive_require_user_reply: false, session_timeout_sec: 1 }),
@@ -808,17 +808,17 @@ describe('a restart', () => {
 
 describe('admission', () => {
   test('a full queue is 429 and changes nothing, for creating and for uploading; a waiting job holds no slot', async () => {
-    const small = await startHouse(
+    const small = await startTestServer(
       { POLYLOG_SKILLS_DIR: folder, POLYLOG_CONCURRENCY: '1', POLYLOG_QUEUE_MAX: '1' },
-      house.provider,
+      server.provider,
     )
     try {
       const asking = someone('asking')
-      await house.provider.script([asks({ question: 'Go?' }), says(done)], asking)
+      await server.provider.script([asks({ question: 'Go?' }), says(done)], asking)
       const parked = await startJob(small, 'jobs', asking)
       await parked.reaches('waiting_user')
       const busy = someone('busy')
-      await house.provider.script(
+      await server.provider.script(
         [[{ text: ['{"done"'] }, { stall: true }, { text: [':true}'] }, { finish: 'stop' }]],
         busy,
       )
@@ -847,8 +847,8 @@ describe('admission', () => {
       assert.equal((await parked.get()).body.status, 'queued')
       await queued.post('/cancel')
       assert.equal((await upload(small, waits.path, held, { skill_package: zipped(errand()) })).status, 200)
-      await house.provider.script([says(done)], held)
-      await house.provider.release()
+      await server.provider.script([says(done)], held)
+      await server.provider.release()
       await running.reaches('succeeded')
       await parked.reaches('succeeded')
       await waits.reaches('succeeded', 'failed')
@@ -860,7 +860,7 @@ describe('admission', () => {
 
 describe('the shipped skills', () => {
   test('do something sensible with the demo model', async () => {
-    const demo = await startHouse({ POLYLOG_MODEL: 'demo/demo' }, house.provider)
+    const demo = await startTestServer({ POLYLOG_MODEL: 'demo/demo' }, server.provider)
     try {
       const user = someone()
       const run = async (body: Json) => {

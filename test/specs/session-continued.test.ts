@@ -11,14 +11,14 @@ import {
   assertCallsArePaired,
   calls,
   hangsAfter,
-  type House,
+  type TestServer,
   type Json,
   messagesOf,
   says,
   someone,
-  startHouse,
+  startTestServer,
   until,
-} from '../support/house.ts'
+} from '../support/test-server.ts'
 import {
   agentIdOf,
   assertWholeStream,
@@ -34,7 +34,7 @@ const toolsOffered = (request: { body: Json } | undefined) =>
   ((request?.body.tools ?? []) as { function: { name: string } }[]).map((tool) => tool.function.name)
 
 describe('a session', () => {
-  let house: House
+  let server: TestServer
   let effects: Effects
   let workspace: string
 
@@ -43,21 +43,21 @@ describe('a session', () => {
     const config = join(effects.file, '..', 'mcp.json')
     writeFileSync(config, JSON.stringify({ mcpServers: { demo: stdioFake({ FAKE_MCP_FILE: effects.file }) } }))
     workspace = join(effects.file, '..', 'workspace')
-    house = await startHouse({ POLYLOG_MCP_CONFIG: config, POLYLOG_WORKSPACE: workspace })
+    server = await startTestServer({ POLYLOG_MCP_CONFIG: config, POLYLOG_WORKSPACE: workspace })
   })
 
   after(async () => {
-    await house.close()
+    await server.close()
     effects.remove()
   })
 
-  const script = (marker: string, ...answers: Parameters<House['provider']['script']>[0]) =>
-    house.provider.script(answers, marker)
+  const script = (marker: string, ...answers: Parameters<TestServer['provider']['script']>[0]) =>
+    server.provider.script(answers, marker)
 
   /** Says `marker` in a session of `user`, and gives what the model was asked for it. */
   async function asked(user: string, marker: string, body: Json = {}) {
-    const messages = await sayToEnd(house, user, { message: marker, ...body })
-    const [request] = await house.asked(marker)
+    const messages = await sayToEnd(server, user, { message: marker, ...body })
+    const [request] = await server.asked(marker)
     return { messages, agentId: agentIdOf(messages), request }
   }
 
@@ -85,7 +85,7 @@ describe('a session', () => {
   test('an id that nobody has, or that cannot be one, starts a new session under another id', async () => {
     const user = someone()
     for (const agentId of ['agt-01M7GQ5MN7VCXR0C8M1MD3ZN55', '../../etc', 'agt-../x', '', ' ', 'x'.repeat(5000)]) {
-      const [start] = await sayToEnd(house, user, { message: 'hello', agentId })
+      const [start] = await sayToEnd(server, user, { message: 'hello', agentId })
       assert.equal(start?.isNewSession, true, agentId)
       assert.match(start?.agentId, /^agt-[0-9A-Z]{26}$/)
       assert.notEqual(start?.agentId, agentId)
@@ -106,9 +106,9 @@ describe('a session', () => {
 
   test('a conversation of another API is no session', async () => {
     const user = someone()
-    await house.chatToEnd(user, { input: 'hello', conversationId: `conv-${user}` })
+    await server.chatToEnd(user, { input: 'hello', conversationId: `conv-${user}` })
 
-    const [start] = await sayToEnd(house, user, { message: 'hello', agentId: `conv-${user}` })
+    const [start] = await sayToEnd(server, user, { message: 'hello', agentId: `conv-${user}` })
 
     assert.equal(start?.isNewSession, true)
   })
@@ -120,17 +120,17 @@ describe('a session', () => {
     await script(first, [...hangsAfter('One'), { finish: 'stop' }])
     await script(second, says('Two'))
 
-    const one = await say(house, user, { message: first, agentId })
+    const one = await say(server, user, { message: first, agentId })
     await one.waitFor('text')
-    const two = await say(house, user, { message: second, agentId })
+    const two = await say(server, user, { message: second, agentId })
     const start = await two.waitFor('start')
-    assert.equal((await house.asked(second)).length, 0, 'the second waits')
-    await house.provider.release()
+    assert.equal((await server.asked(second)).length, 0, 'the second waits')
+    await server.provider.release()
 
     assert.equal(start.isNewSession, false)
     assert.deepEqual(typesOf(await one.toEnd()), ['start', 'text', 'done'])
     assert.equal(textOf(await two.toEnd()), 'Two')
-    assert.match(JSON.stringify(messagesOf((await house.asked(second))[0])), new RegExp(first))
+    assert.match(JSON.stringify(messagesOf((await server.asked(second))[0])), new RegExp(first))
   })
 
   test('in mode ask has tools that read and no others, until a request says edit', async () => {
@@ -215,10 +215,10 @@ describe('a session', () => {
     const { agentId } = await asked(user, user)
     assert.ok(existsSync(join(workspace, 'sessions', agentId, 'mine.txt')))
 
-    const messages = await house.call('GET', `/v1/conversations/${agentId}/messages`, { user })
-    const gone = await house.call('DELETE', `/v1/conversations/${agentId}`, { user })
+    const messages = await server.call('GET', `/v1/conversations/${agentId}/messages`, { user })
+    const gone = await server.call('DELETE', `/v1/conversations/${agentId}`, { user })
     assert.equal(existsSync(join(workspace, 'sessions', agentId)), false)
-    const [start] = await sayToEnd(house, user, { message: 'hello', agentId })
+    const [start] = await sayToEnd(server, user, { message: 'hello', agentId })
 
     assert.deepEqual(
       (messages.body as unknown as Json[]).map(({ role }) => role),
@@ -232,16 +232,16 @@ describe('a session', () => {
     const user = someone()
     const later = someone('later')
     await script(user, calls(['charge', { amount: 3 }]), says('Paid.'))
-    const one = await say(house, user, { message: user, consent: 'wait' })
+    const one = await say(server, user, { message: user, consent: 'wait' })
     const { agentId } = await one.waitFor('start')
     const use = await one.waitFor('tool_use')
-    await house.reaches(user, one.runId, 'awaiting_input')
+    await server.reaches(user, one.runId, 'awaiting_input')
 
-    const two = await say(house, user, { message: later, agentId })
+    const two = await say(server, user, { message: later, agentId })
     await two.waitFor('start')
-    assert.equal((await house.asked(later)).length, 0)
+    assert.equal((await server.asked(later)).length, 0)
     const id = /\/v1\/tool-confirmations\/(\S+)/.exec(use.message)?.[1]
-    const decided = await house.call('POST', `/v1/tool-confirmations/${id}/confirm`, { user })
+    const decided = await server.call('POST', `/v1/tool-confirmations/${id}/confirm`, { user })
 
     assert.equal(decided.status, 200)
     assert.equal(resultOf(await one.toEnd()).result.status, 'success')
@@ -251,44 +251,48 @@ describe('a session', () => {
 
 describe('a session whose server dies', () => {
   let folder: string
-  let house: House
+  let server: TestServer
 
   before(() => {
     folder = mkdtempSync(join(tmpdir(), 'polylog-session-'))
   })
   after(() => rmSync(folder, { recursive: true, force: true }))
 
-  /** A house of its own for a test that kills it. */
+  /** A server of its own for a test that kills it. */
   async function mortal(work: () => Promise<void>, environment: Record<string, string> = {}): Promise<void> {
-    house = await startHouse({ POLYLOG_WORKSPACE: join(folder, 'workspace'), POLYLOG_BASH: 'allow', ...environment })
-    const first = house
+    server = await startTestServer({
+      POLYLOG_WORKSPACE: join(folder, 'workspace'),
+      POLYLOG_BASH: 'allow',
+      ...environment,
+    })
+    const first = server
     try {
       await work()
     } finally {
-      await house.close()
-      if (house !== first) await first.provider.stop()
+      await server.close()
+      if (server !== first) await first.provider.stop()
     }
   }
 
   async function killAndRestart(): Promise<void> {
-    await house.polylog.kill()
-    house = await house.restart()
+    await server.polylog.kill()
+    server = await server.restart()
   }
 
   test('goes on after a restart, with memory, mode and directory', () =>
     mortal(async () => {
       const [user, later] = [someone(), someone('later')]
-      await house.provider.script([calls(['fs_write', { path: 'a.txt', content: 'x' }]), says('Written.')], user)
-      const agentId = agentIdOf(await sayToEnd(house, user, { message: user, context: { workingDir: 'restarted' } }))
-      await house.provider.script([calls(['fs_read', { path: 'a.txt' }]), says('Read.')], later)
+      await server.provider.script([calls(['fs_write', { path: 'a.txt', content: 'x' }]), says('Written.')], user)
+      const agentId = agentIdOf(await sayToEnd(server, user, { message: user, context: { workingDir: 'restarted' } }))
+      await server.provider.script([calls(['fs_read', { path: 'a.txt' }]), says('Read.')], later)
 
-      await house.polylog.stop()
-      house = await house.restart()
-      const messages = await sayToEnd(house, user, { message: later, agentId })
+      await server.polylog.stop()
+      server = await server.restart()
+      const messages = await sayToEnd(server, user, { message: later, agentId })
 
       assert.equal(messages[0]?.isNewSession, false)
       assert.equal(resultOf(messages).result.status, 'success')
-      const told = messagesOf((await house.asked(later))[0])
+      const told = messagesOf((await server.asked(later))[0])
       assertCallsArePaired(told)
       assert.match(JSON.stringify(told), new RegExp(user))
     }))
@@ -298,21 +302,21 @@ describe('a session whose server dies', () => {
       const [user, later] = [someone(), someone('later')]
       const directory = join(folder, 'workspace', 'killed')
       const cmd = 'echo once >> ran.txt; sleep 5'
-      await house.provider.script([calls(['bash_run', { cmd }, 'c1']), says('Nobody knows.')], user)
-      const stream = await say(house, user, { message: user, context: { workingDir: 'killed' } })
+      await server.provider.script([calls(['bash_run', { cmd }, 'c1']), says('Nobody knows.')], user)
+      const stream = await say(server, user, { message: user, context: { workingDir: 'killed' } })
       const { agentId } = await stream.waitFor('start')
       await until('the command to run', () => (existsSync(join(directory, 'ran.txt')) ? true : undefined))
 
       await killAndRestart()
-      const messages = await sayToEnd(house, user, { message: later, agentId })
+      const messages = await sayToEnd(server, user, { message: later, agentId })
 
       assert.equal(messages[0]?.isNewSession, false)
       assertWholeStream(messages)
       assert.equal(readFileSync(join(directory, 'ran.txt'), 'utf8'), 'once\n')
-      const told = messagesOf((await house.asked(later))[0])
+      const told = messagesOf((await server.asked(later))[0])
       assertCallsArePaired(told)
       assert.match(JSON.stringify(told.find(({ role }) => role === 'tool')), /unknown/)
-      const before = await (await attach(house, user, stream.runId)).toEnd()
+      const before = await (await attach(server, user, stream.runId)).toEnd()
       assertWholeStream(before)
       assert.deepEqual([resultOf(before, 'c1').result.status, resultOf(before, 'c1').is_error], ['failed', false])
     }))
@@ -322,15 +326,15 @@ describe('a session whose server dies', () => {
       const [user, later] = [someone(), someone('later')]
       const directory = join(folder, 'workspace', 'followed')
       const cmd = 'echo once >> ran.txt; sleep 5'
-      await house.provider.script([calls(['bash_run', { cmd }]), says('Nobody knows.')], user)
-      const stream = await say(house, user, { message: user, context: { workingDir: 'followed' } })
+      await server.provider.script([calls(['bash_run', { cmd }]), says('Nobody knows.')], user)
+      const stream = await say(server, user, { message: user, context: { workingDir: 'followed' } })
       const { agentId } = await stream.waitFor('start')
       await until('the command to run', () => (existsSync(join(directory, 'ran.txt')) ? true : undefined))
-      const next = await say(house, user, { message: later, agentId })
+      const next = await say(server, user, { message: later, agentId })
       await next.waitFor('start')
 
       await killAndRestart()
-      const messages = await (await attach(house, user, next.runId)).toEnd()
+      const messages = await (await attach(server, user, next.runId)).toEnd()
 
       assertWholeStream(messages)
       assert.equal(textOf(messages), 'Hello from the fake provider.')
@@ -342,17 +346,17 @@ describe('a session whose server dies', () => {
       const user = someone()
       const directory = join(folder, 'workspace', 'again')
       const cmd = 'echo once >> ran.txt; test $(wc -l < ran.txt) -gt 1 || sleep 5'
-      await house.provider.script([calls(['bash_run', { cmd }, 'c1']), says('Done.')], user)
-      const stream = await say(house, user, { message: user, consent: 'wait', context: { workingDir: 'again' } })
+      await server.provider.script([calls(['bash_run', { cmd }, 'c1']), says('Done.')], user)
+      const stream = await say(server, user, { message: user, consent: 'wait', context: { workingDir: 'again' } })
       await until('the command to run', () => (existsSync(join(directory, 'ran.txt')) ? true : undefined))
 
       await killAndRestart()
-      await house.reaches(user, stream.runId, 'awaiting_input')
-      const { body } = await house.call('GET', `/v1/tool-confirmations?runId=${stream.runId}&status=pending`, { user })
+      await server.reaches(user, stream.runId, 'awaiting_input')
+      const { body } = await server.call('GET', `/v1/tool-confirmations?runId=${stream.runId}&status=pending`, { user })
       const [question] = body as unknown as Json[]
       assert.equal(question?.outcome, 'unknown')
-      await house.call('POST', `/v1/tool-confirmations/${question?.id}/confirm`, { user })
-      const messages = await (await attach(house, user, stream.runId)).toEnd()
+      await server.call('POST', `/v1/tool-confirmations/${question?.id}/confirm`, { user })
+      const messages = await (await attach(server, user, stream.runId)).toEnd()
 
       assertWholeStream(messages)
       assert.equal(resultOf(messages, 'c1').result.status, 'success')
@@ -362,18 +366,18 @@ describe('a session whose server dies', () => {
   test('killed in mid-sentence: what the model says instead comes after a blank line, and only that is remembered', () =>
     mortal(async () => {
       const [user, later] = [someone(), someone('later')]
-      await house.provider.script([hangsAfter('Roses are'), says('Violets ', 'are blue.')], user)
-      const stream = await say(house, user, user)
+      await server.provider.script([hangsAfter('Roses are'), says('Violets ', 'are blue.')], user)
+      const stream = await say(server, user, user)
       const { agentId } = await stream.waitFor('start')
       await stream.waitFor('text')
 
       await killAndRestart()
-      const messages = await (await attach(house, user, stream.runId)).toEnd()
-      await sayToEnd(house, user, { message: later, agentId })
+      const messages = await (await attach(server, user, stream.runId)).toEnd()
+      await sayToEnd(server, user, { message: later, agentId })
 
       assert.equal(textOf(messages), 'Roses are\n\nViolets are blue.')
       assertWholeStream(messages)
-      const told = JSON.stringify(messagesOf((await house.asked(later))[0]))
+      const told = JSON.stringify(messagesOf((await server.asked(later))[0]))
       assert.match(told, /Violets are blue/)
       assert.doesNotMatch(told, /Roses/)
     }))

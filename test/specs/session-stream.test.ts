@@ -10,14 +10,14 @@ import { type Effects, effectsFile, stdioFake } from '../support/fake-mcp.ts'
 import {
   calls,
   hangsAfter,
-  type House,
+  type TestServer,
   type Json,
   messagesOf,
   says,
   someone,
-  startHouse,
+  startTestServer,
   until,
-} from '../support/house.ts'
+} from '../support/test-server.ts'
 import {
   agentIdOf,
   assertWholeStream,
@@ -32,7 +32,7 @@ import {
 } from '../support/session-api.ts'
 import { openStream } from '../support/sse.ts'
 
-let house: House
+let server: TestServer
 let effects: Effects
 let workspace: string
 
@@ -41,7 +41,7 @@ before(async () => {
   const config = join(effects.file, '..', 'mcp.json')
   writeFileSync(config, JSON.stringify({ mcpServers: { demo: stdioFake({ FAKE_MCP_FILE: effects.file }) } }))
   workspace = join(effects.file, '..', 'workspace')
-  house = await startHouse({
+  server = await startTestServer({
     POLYLOG_MCP_CONFIG: config,
     POLYLOG_WORKSPACE: workspace,
     POLYLOG_SESSION_HEARTBEAT_MS: '20',
@@ -51,19 +51,19 @@ before(async () => {
 })
 
 after(async () => {
-  await house.close()
+  await server.close()
   effects.remove()
 })
 
-const script = (user: string, ...answers: Parameters<House['provider']['script']>[0]) =>
-  house.provider.script(answers, user)
+const script = (user: string, ...answers: Parameters<TestServer['provider']['script']>[0]) =>
+  server.provider.script(answers, user)
 
 describe('the transport', () => {
   test('is text/event-stream in UTF-8, and each message is one data line with JSON, and nothing else', async () => {
     const user = someone()
     await script(user, says('Grüße, ', '世界\n', '"🙂"'))
 
-    const stream = await say(house, user, user)
+    const stream = await say(server, user, user)
     const messages = await stream.toEnd()
 
     assert.equal(stream.raw.headers['content-type'], 'text/event-stream; charset=utf-8')
@@ -73,7 +73,7 @@ describe('the transport', () => {
   })
 
   test('the simplest client sends a message and nothing else', async () => {
-    const stream = await openStream(`${house.polylog.baseUrl}/api/chat/stream`, {
+    const stream = await openStream(`${server.polylog.baseUrl}/api/chat/stream`, {
       method: 'POST',
       body: { message: 'hi' },
     })
@@ -89,8 +89,8 @@ describe('1. start', () => {
   test('is the first event of every request, with the session and whether it is new', async () => {
     const user = someone()
 
-    const first = await sayToEnd(house, user, user)
-    const second = await sayToEnd(house, user, { message: user, agentId: agentIdOf(first) })
+    const first = await sayToEnd(server, user, user)
+    const second = await sayToEnd(server, user, { message: user, agentId: agentIdOf(first) })
 
     assert.match(agentIdOf(first), /^agt-[0-9A-Z]{26}$/)
     assert.deepEqual(Object.keys(first[0] as Json), ['type', 'agentId', 'isNewSession', 'timestamp'])
@@ -102,9 +102,9 @@ describe('1. start', () => {
     const user = someone()
     await script(user, hangsAfter())
 
-    const stream = await say(house, user, user)
+    const stream = await say(server, user, user)
     const start = await stream.waitFor('start')
-    await house.call('POST', `/v1/agent/runs/${stream.runId}/cancel`, { user })
+    await server.call('POST', `/v1/agent/runs/${stream.runId}/cancel`, { user })
 
     assert.equal(start.isNewSession, true)
     assert.deepEqual(typesOf(await stream.toEnd()), ['start', 'done'])
@@ -116,7 +116,7 @@ describe('2. heartbeat', () => {
     const user = someone()
     await script(user, calls(['slow', {}]), says('That took long.'))
 
-    const stream = await say(house, user, user)
+    const stream = await say(server, user, user)
     await stream.toEnd()
 
     const beats = stream.messages().filter(({ type }) => type === 'heartbeat')
@@ -137,15 +137,15 @@ describe('2. heartbeat', () => {
   test('counts from 1 again on each request, and when a client comes back', async () => {
     const user = someone()
     await script(user, hangsAfter('Wait'), hangsAfter('Wait'))
-    const stream = await say(house, user, user)
+    const stream = await say(server, user, user)
     await stream.waitFor('heartbeat', ({ count }) => count === 3)
 
-    const again = await attach(house, user, stream.runId)
+    const again = await attach(server, user, stream.runId)
     const first = await again.waitFor('heartbeat')
     await again.waitFor('heartbeat', ({ count }) => count === 2)
 
     assert.equal(first.count, 1)
-    await house.call('POST', `/v1/agent/runs/${stream.runId}/cancel`, { user })
+    await server.call('POST', `/v1/agent/runs/${stream.runId}/cancel`, { user })
     await again.toEnd()
   })
 })
@@ -155,7 +155,7 @@ describe('3. text', () => {
     const user = someone()
     await script(user, says('One', ', two', ', three.'))
 
-    const messages = await sayToEnd(house, user, user)
+    const messages = await sayToEnd(server, user, user)
 
     const texts = messages.filter(({ type }) => type === 'text')
     assert.deepEqual(
@@ -169,7 +169,7 @@ describe('3. text', () => {
     const user = someone()
     await script(user, [{ reasoning: ['hm', 'hm'] }, ...says('Four.')])
 
-    assert.deepEqual(typesOf(await sayToEnd(house, user, user)), ['start', 'text', 'done'])
+    assert.deepEqual(typesOf(await sayToEnd(server, user, user)), ['start', 'text', 'done'])
   })
 })
 
@@ -178,7 +178,7 @@ describe('4. tool_use and 5. tool_result', () => {
     const user = someone()
     await script(user, calls(['lookup', { word: 'tea' }, 'call_tea']), says('Tea.'))
 
-    const messages = await sayToEnd(house, user, user)
+    const messages = await sayToEnd(server, user, user)
 
     const use = messages.find(({ type }) => type === 'tool_use')
     assert.deepEqual(Object.keys(use as Json), ['type', 'tool', 'id', 'message', 'input', 'timestamp'])
@@ -195,7 +195,7 @@ describe('4. tool_use and 5. tool_result', () => {
     const user = someone()
     await script(user, calls(['fs_read', { path: 'nothing-here.txt' }]), says('No such file.'))
 
-    const messages = await sayToEnd(house, user, user)
+    const messages = await sayToEnd(server, user, user)
 
     assert.deepEqual(typesOf(messages), ['start', 'tool_use', 'tool_result', 'text', 'done'])
     assert.deepEqual([resultOf(messages).result.status, resultOf(messages).is_error], ['failed', false])
@@ -211,7 +211,7 @@ describe('4. tool_use and 5. tool_result', () => {
     ]
     await script(user, [{ toolCalls }, { finish: 'tool_calls' }], says('Done.'))
 
-    const messages = await sayToEnd(house, user, user)
+    const messages = await sayToEnd(server, user, user)
 
     assertWholeStream(messages)
     assert.deepEqual(
@@ -226,11 +226,11 @@ describe('4. tool_use and 5. tool_result', () => {
   test('a call that a person refused has a result; its message had said where to decide', async () => {
     const user = someone()
     await script(user, calls(['charge', { amount: 5 }]), says('Then not.'))
-    const stream = await say(house, user, { message: user, consent: 'wait' })
+    const stream = await say(server, user, { message: user, consent: 'wait' })
 
     const use = await stream.waitFor('tool_use')
     const id = /\/v1\/tool-confirmations\/(\S+)/.exec(use.message)?.[1]
-    await house.call('POST', `/v1/tool-confirmations/${id}/reject`, { user, body: { reason: 'too much' } })
+    await server.call('POST', `/v1/tool-confirmations/${id}/reject`, { user, body: { reason: 'too much' } })
     const messages = await stream.toEnd()
 
     assert.deepEqual(resultOf(messages).result, { status: 'failed', message: 'too much' })
@@ -245,11 +245,11 @@ describe('4. tool_use and 5. tool_result', () => {
   test('a call that a person allowed runs once, and its result is a success', async () => {
     const user = someone()
     await script(user, calls(['charge', { amount: 7 }]), says('Paid.'))
-    const stream = await say(house, user, { message: user, consent: 'wait' })
+    const stream = await say(server, user, { message: user, consent: 'wait' })
 
     const use = await stream.waitFor('tool_use')
     const id = /\/v1\/tool-confirmations\/(\S+)/.exec(use.message)?.[1]
-    await house.call('POST', `/v1/tool-confirmations/${id}/confirm`, { user })
+    await server.call('POST', `/v1/tool-confirmations/${id}/confirm`, { user })
     const messages = await stream.toEnd()
 
     assert.equal(resultOf(messages).result.status, 'success')
@@ -262,10 +262,10 @@ describe('4. tool_use and 5. tool_result', () => {
   test('a call that was cancelled with its run has a result, and done says that it was cancelled', async () => {
     const user = someone()
     await script(user, calls(['charge', { amount: 9 }]))
-    const stream = await say(house, user, { message: user, consent: 'wait' })
+    const stream = await say(server, user, { message: user, consent: 'wait' })
     await stream.waitFor('tool_use')
 
-    await house.call('POST', `/v1/agent/runs/${stream.runId}/cancel`, { user })
+    await server.call('POST', `/v1/agent/runs/${stream.runId}/cancel`, { user })
     const messages = await stream.toEnd()
 
     assert.deepEqual(typesOf(messages), ['start', 'tool_use', 'tool_result', 'done'])
@@ -279,7 +279,7 @@ describe('results of file tools', () => {
     const user = someone()
     await script(user, calls(['fs_write', { path: 'out/a.txt', content: 'hello\n' }]), says('Written.'))
 
-    const messages = await sayToEnd(house, user, { message: user, context: { workingDir: 'project-write' } })
+    const messages = await sayToEnd(server, user, { message: user, context: { workingDir: 'project-write' } })
 
     const { result, is_error } = resultOf(messages)
     assert.deepEqual(Object.keys(result), ['status', 'message', 'modified', 'paths'])
@@ -295,11 +295,11 @@ describe('results of file tools', () => {
     writeFileSync(join(workspace, 'project-read', 'a.txt'), 'from outside')
     await script(user, calls(['fs_read', { path: 'a.txt' }]), says('Read.'))
 
-    const messages = await sayToEnd(house, user, { message: user, context: { workingDir: 'project-read' } })
+    const messages = await sayToEnd(server, user, { message: user, context: { workingDir: 'project-read' } })
 
     const { result } = resultOf(messages)
     assert.deepEqual([result.status, result.modified, result.paths], ['success', false, []])
-    assert.match(JSON.stringify(messagesOf((await house.asked(user))[1])), /from outside/)
+    assert.match(JSON.stringify(messagesOf((await server.asked(user))[1])), /from outside/)
   })
 
   test('a long text is shown as a preview beside the call, and written whole', async () => {
@@ -307,7 +307,7 @@ describe('results of file tools', () => {
     const content = 'long '.repeat(5000)
     await script(user, calls(['fs_write', { path: 'long.txt', content }]), says('Written.'))
 
-    const messages = await sayToEnd(house, user, { message: user, context: { workingDir: 'project-long' } })
+    const messages = await sayToEnd(server, user, { message: user, context: { workingDir: 'project-long' } })
 
     const use = messages.find(({ type }) => type === 'tool_use')
     assert.ok(use?.input.content.length < 1000)
@@ -318,7 +318,7 @@ describe('results of file tools', () => {
     const user = someone()
     await script(user, calls(['bash_run', { cmd: 'echo oops; exit 3' }]), says('It failed.'))
 
-    const messages = await sayToEnd(house, user, user)
+    const messages = await sayToEnd(server, user, user)
 
     assert.deepEqual(typesOf(messages), ['start', 'tool_use', 'tool_result', 'text', 'done'])
     assert.deepEqual([resultOf(messages).result.status, resultOf(messages).is_error], ['failed', false])
@@ -331,7 +331,7 @@ describe('6. tool_error', () => {
     const user = someone()
     await script(user, calls(['slow', {}, 'call_slow']), says('It took too long.'))
 
-    const messages = await sayToEnd(house, user, user)
+    const messages = await sayToEnd(server, user, user)
 
     assert.deepEqual(typesOf(messages), ['start', 'tool_use', 'tool_error', 'tool_result', 'text', 'done'])
     const thrown = messages.find(({ type }) => type === 'tool_error')
@@ -345,7 +345,7 @@ describe('6. tool_error', () => {
     const user = someone()
     await script(user, calls(['bash_run', { cmd: 'sleep 20', timeout_ms: 100 }]), says('Too long.'))
 
-    const messages = await sayToEnd(house, user, user)
+    const messages = await sayToEnd(server, user, user)
 
     assert.match(messages.find(({ type }) => type === 'tool_error')?.error, /Command execution timeout/)
     assert.equal(resultOf(messages).is_error, true)
@@ -358,7 +358,7 @@ describe('7. error and 8. done', () => {
     const user = someone()
     await script(user, [{ status: 500, body: { error: { message: 'no' } } }])
 
-    const messages = await sayToEnd(house, user, user)
+    const messages = await sayToEnd(server, user, user)
 
     assert.deepEqual(typesOf(messages), ['start', 'error', 'done'])
     assert.deepEqual(Object.keys(messages[1] as Json), ['type', 'error', 'message', 'timestamp'])
@@ -367,7 +367,7 @@ describe('7. error and 8. done', () => {
   })
 
   test('a run that takes too long is REQUEST_TIMEOUT, and its open calls have results before that', async () => {
-    const hasty = await startHouse({ POLYLOG_RUN_MAX_MS: '1500' }, house.provider)
+    const hasty = await startTestServer({ POLYLOG_RUN_MAX_MS: '1500' }, server.provider)
     try {
       const user = someone()
       await script(user, calls(['remember_note', { text: 'x' }], ['no_such_tool', {}]), hangsAfter('So'))
@@ -389,7 +389,7 @@ describe('7. error and 8. done', () => {
   test('done names the session again, with its time', async () => {
     const user = someone()
 
-    const messages = await sayToEnd(house, user, user)
+    const messages = await sayToEnd(server, user, user)
 
     const last = messages.at(-1) as Json
     assert.deepEqual(Object.keys(last), ['type', 'metadata'])
@@ -400,7 +400,7 @@ describe('7. error and 8. done', () => {
 
 describe('the request', () => {
   const post = (body: unknown, headers: Record<string, string> = {}) =>
-    house.call('POST', '/api/chat/stream', { body, headers })
+    server.call('POST', '/api/chat/stream', { body, headers })
 
   test('one that is wrong is 400 with a code and a sentence that names the field', async () => {
     const wrong: [unknown, RegExp][] = [
@@ -419,7 +419,7 @@ describe('the request', () => {
       assert.match(answer.body.message, sentence)
       assert.deepEqual(Object.keys(answer.body), ['error', 'message'])
     }
-    const broken = await house.call('POST', '/api/chat/stream', {
+    const broken = await server.call('POST', '/api/chat/stream', {
       raw: '{"message":',
       headers: { 'content-type': 'application/json' },
     })
@@ -438,7 +438,7 @@ describe('the request', () => {
   })
 
   test('nobody can name the directory of somebody’s session', async () => {
-    const agentId = agentIdOf(await sayToEnd(house, someone(), 'hello'))
+    const agentId = agentIdOf(await sayToEnd(server, someone(), 'hello'))
     for (const workingDir of [
       `sessions/${agentId}`,
       join(workspace, 'sessions', agentId),
@@ -451,7 +451,7 @@ describe('the request', () => {
 
   test('a body that is too large is 413, an unknown path 404, both in the same shape', async () => {
     const large = await post({ message: 'x'.repeat(3 * 1024 * 1024) })
-    const nowhere = await house.call('POST', '/api/chat/nowhere', { body: {} })
+    const nowhere = await server.call('POST', '/api/chat/nowhere', { body: {} })
 
     assert.deepEqual([large.status, large.body.error], [413, 'PAYLOAD_TOO_LARGE'])
     assert.deepEqual([nowhere.status, nowhere.body.error], [404, 'NOT_FOUND'])
@@ -459,13 +459,13 @@ describe('the request', () => {
 
   test('too many are 429 with Retry-After, and a missing or wrong key 401', async () => {
     const key = 'a-key'
-    const strict = await startHouse(
+    const strict = await startTestServer(
       {
         POLYLOG_AUTH: 'required',
         POLYLOG_API_KEYS: `ann=${createHash('sha256').update(key).digest('hex')}`,
         POLYLOG_RATE_LIMIT: '3',
       },
-      house.provider,
+      server.provider,
     )
     try {
       const ask = (headers: Record<string, string>, body: Json = { message: 'hi' }) =>
@@ -493,7 +493,7 @@ describe('the request', () => {
     const user = someone()
     await script(user, calls(['charge', { amount: 11 }], ['remember_note', { text: 'x' }]), says('Then not.'))
 
-    const messages = await sayToEnd(house, user, user)
+    const messages = await sayToEnd(server, user, user)
 
     assertWholeStream(messages)
     const [charge, note] = messages.filter(({ type }) => type === 'tool_result')
@@ -508,18 +508,18 @@ describe('the request', () => {
       effects.lines().filter((line) => line === 'charge 11'),
       [],
     )
-    const pending = await house.call('GET', '/v1/tool-confirmations?status=pending', { user })
+    const pending = await server.call('GET', '/v1/tool-confirmations?status=pending', { user })
     assert.deepEqual(pending.body, [])
   })
 
   test('the model is told its directory, its mode, and which tools will be refused', async () => {
     const [user, reader] = [someone(), someone('reader')]
 
-    const agentId = agentIdOf(await sayToEnd(house, user, user))
-    await sayToEnd(house, reader, { message: reader, mode: 'ask' })
+    const agentId = agentIdOf(await sayToEnd(server, user, user))
+    await sayToEnd(server, reader, { message: reader, mode: 'ask' })
 
     const systemOf = async (marker: string) =>
-      messagesOf((await house.asked(marker))[0])
+      messagesOf((await server.asked(marker))[0])
         .filter(({ role }) => role === 'system')
         .map(({ content }) => String(content))
         .join('\n')
@@ -534,7 +534,7 @@ describe('the request', () => {
     const demo = stdioFake({ FAKE_MCP_FILE: effects.file })
     const polylog = { confirm: 'never', tools: { add_item: { confirm: 'always' }, charge: { effect: 'idempotent' } } }
     writeFileSync(config, JSON.stringify({ mcpServers: { demo: { ...demo, polylog } } }))
-    const trusting = await startHouse({ POLYLOG_MCP_CONFIG: config }, house.provider)
+    const trusting = await startTestServer({ POLYLOG_MCP_CONFIG: config }, server.provider)
     try {
       const user = someone()
       await script(user, calls(['charge', { amount: 13 }, 'c1'], ['add_item', { text: 'x' }, 'c2']), says('Done.'))
@@ -557,14 +557,14 @@ describe('the request', () => {
   test('with logins a named directory is each user’s own, unless the operator shares it', async () => {
     const hash = (key: string) => createHash('sha256').update(key).digest('hex')
     const root = join(effects.file, '..', 'owners')
-    const strict = await startHouse(
+    const strict = await startTestServer(
       {
         POLYLOG_AUTH: 'required',
         POLYLOG_API_KEYS: `ann=${hash('key-a')},bob=${hash('key-b')}`,
         POLYLOG_WORKSPACE: root,
         POLYLOG_SHARED_DIRS: 'common',
       },
-      house.provider,
+      server.provider,
     )
     try {
       const write = async (key: string, workingDir: string, path: string) => {
@@ -603,9 +603,9 @@ describe('the request', () => {
   test('files and outputsPath reach the model', async () => {
     const user = someone()
 
-    await sayToEnd(house, user, { message: user, outputsPath: 'results', context: { files: ['data/a.nc'] } })
+    await sayToEnd(server, user, { message: user, outputsPath: 'results', context: { files: ['data/a.nc'] } })
 
-    const system = JSON.stringify(messagesOf((await house.asked(user))[0]).filter(({ role }) => role === 'system'))
+    const system = JSON.stringify(messagesOf((await server.asked(user))[0]).filter(({ role }) => role === 'system'))
     assert.match(system, /data\/a\.nc/)
     assert.match(system, /results/)
   })
@@ -613,34 +613,34 @@ describe('the request', () => {
   test('the same Idempotency-Key is the same run in the same session', async () => {
     const user = someone()
     const directories = () => readdirSync(join(workspace, 'sessions')).length
-    const first = await say(house, user, user, { 'idempotency-key': user })
+    const first = await say(server, user, user, { 'idempotency-key': user })
     const before = directories()
-    const again = await say(house, user, user, { 'idempotency-key': user })
+    const again = await say(server, user, user, { 'idempotency-key': user })
 
     assert.deepEqual(await again.toEnd(), await first.toEnd())
     assert.equal(again.runId, first.runId)
     assert.equal(directories(), before, 'no other session was made on the way')
-    assert.equal((await house.asked(user)).length, 1)
+    assert.equal((await server.asked(user)).length, 1)
   })
 })
 
 describe('health', () => {
   test('counts sessions, names no path, and needs no login', async () => {
     const user = someone()
-    const before = (await house.call('GET', '/health')).body
+    const before = (await server.call('GET', '/health')).body
     await script(user, hangsAfter('Wait'))
-    const stream = await say(house, user, user)
+    const stream = await say(server, user, user)
     await stream.waitFor('text')
 
-    const during = (await house.call('GET', '/health')).body
+    const during = (await server.call('GET', '/health')).body
 
     assert.deepEqual(Object.keys(during), ['status', 'service', 'timestamp', 'conversations'])
     assert.deepEqual([during.status, during.conversations.total], ['ok', before.conversations.total + 1])
     assert.equal(during.conversations.active, before.conversations.active + 1)
     assert.doesNotMatch(JSON.stringify(during), /\//)
-    await house.call('POST', `/v1/agent/runs/${stream.runId}/cancel`, { user })
+    await server.call('POST', `/v1/agent/runs/${stream.runId}/cancel`, { user })
     await until('no session to be active', async () => {
-      const { body } = await house.call('GET', '/health')
+      const { body } = await server.call('GET', '/health')
       return body.conversations.active === before.conversations.active ? true : undefined
     })
   })
@@ -654,10 +654,10 @@ describe('one journal', () => {
       calls(['lookup', { word: 'tea' }, 'c1'], ['no_such_tool', {}, 'c2'], ['slow', {}, 'c3']),
       says('All ', 'done.'),
     )
-    const stream = await say(house, user, user)
+    const stream = await say(server, user, user)
     const messages = await stream.toEnd()
 
-    const { body } = await house.call('GET', `/v1/agent/runs/${stream.runId}/timeline`, { user })
+    const { body } = await server.call('GET', `/v1/agent/runs/${stream.runId}/timeline`, { user })
     const entries = body.events as Json[]
 
     const ends: Record<string, [string, boolean]> = {
@@ -680,12 +680,12 @@ describe('one journal', () => {
   test('a run is the same bytes when it is read again, also one that was started in another dialect', async () => {
     const user = someone()
     await script(user, calls(['lookup', { word: 'tea' }]), says('Tea.'))
-    const stream = await say(house, user, user)
+    const stream = await say(server, user, user)
     const messages = await stream.toEnd()
 
-    assert.deepEqual(await (await attach(house, user, stream.runId)).toEnd(), messages)
+    assert.deepEqual(await (await attach(server, user, stream.runId)).toEnd(), messages)
 
-    const native = await house.chat(user, 'hello', {}, '?format=session')
+    const native = await server.chat(user, 'hello', {}, '?format=session')
     await native.ended()
     assertWholeStream(withoutHeartbeats(native.frames.map(({ json }) => json as unknown as Message)))
   })
@@ -694,16 +694,16 @@ describe('one journal', () => {
     const [stays, goes] = [someone('stays'), someone('goes')]
     await script(stays, [{ text: 'Half' }, { delayMs: 50 }, { text: ' and half.' }, { finish: 'stop' }])
     await script(goes, hangsAfter('Half'))
-    const one = await say(house, stays, stays)
-    const other = await say(house, goes, { message: goes, onDisconnect: 'cancel' })
+    const one = await say(server, stays, stays)
+    const other = await say(server, goes, { message: goes, onDisconnect: 'cancel' })
     await one.waitFor('text')
     await other.waitFor('text')
 
     one.raw.leave()
     other.raw.leave()
 
-    await house.reaches(stays, one.runId, 'succeeded')
-    await house.reaches(goes, other.runId, 'cancelled')
-    assert.equal(textOf(await (await attach(house, stays, one.runId)).toEnd()), 'Half and half.')
+    await server.reaches(stays, one.runId, 'succeeded')
+    await server.reaches(goes, other.runId, 'cancelled')
+    assert.equal(textOf(await (await attach(server, stays, one.runId)).toEnd()), 'Half and half.')
   })
 })

@@ -1,7 +1,7 @@
 // A client of the chat API, over a real socket.
 
 import assert from 'node:assert/strict'
-import type { Answer, House, Json } from './house.ts'
+import type { Answer, TestServer, Json } from './test-server.ts'
 import { openStream, type SseStream } from './sse.ts'
 
 export type Chunk = Json & { type: string }
@@ -18,13 +18,13 @@ export type ChunkStream = {
 }
 
 export async function ask(
-  house: House,
+  server: TestServer,
   client: string,
   body: string | Json,
   headers: Record<string, string> = {},
 ): Promise<ChunkStream> {
   const fields = typeof body === 'string' ? { message: body } : body
-  const raw = await openStream(`${house.polylog.baseUrl}/api/get_chat_response_stream`, {
+  const raw = await openStream(`${server.polylog.baseUrl}/api/get_chat_response_stream`, {
     method: 'POST',
     body: { client_id: client, ...fields },
     headers,
@@ -56,13 +56,13 @@ export function chunkStream(raw: SseStream): ChunkStream {
 }
 
 /** POST under /api, as this client. */
-export function post(house: House, path: string, client: string, body: Json = {}): Promise<Answer> {
-  return house.call('POST', `/api/${path}`, { body: { client_id: client, ...body } })
+export function post(server: TestServer, path: string, client: string, body: Json = {}): Promise<Answer> {
+  return server.call('POST', `/api/${path}`, { body: { client_id: client, ...body } })
 }
 
 /** GET under /api, as this client. */
-export function get(house: House, path: string, client: string): Promise<Answer> {
-  return house.call('GET', `/api/${path}${path.includes('?') ? '&' : '?'}client_id=${encodeURIComponent(client)}`)
+export function get(server: TestServer, path: string, client: string): Promise<Answer> {
+  return server.call('GET', `/api/${path}${path.includes('?') ? '&' : '?'}client_id=${encodeURIComponent(client)}`)
 }
 
 export function textOf(frames: readonly Chunk[]): string {

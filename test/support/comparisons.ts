@@ -1,11 +1,11 @@
-// A house with two model configurations, and a client of /api/ab.
+// A server with two model configurations, and a client of /api/ab.
 
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Action } from './fake-provider.ts'
-import { type Answer, type House, type Json, startHouse } from './house.ts'
+import { type Answer, type TestServer, type Json, startTestServer } from './test-server.ts'
 import { openStream, type SseFrame, type SseStream } from './sse.ts'
 
 /** What the configurations are called, and the models behind them; none of it may be seen before a vote. */
@@ -14,7 +14,7 @@ export const wild = { name: 'wild-config', model: 'wild-model' }
 
 export type ArmFrame = { id: string; json: Json & { type: string; arm: 'a' | 'b' } }
 
-export type AbHouse = Omit<House, 'restart'> & {
+export type AbTestServer = Omit<TestServer, 'restart'> & {
   compare(user: string, body: string | Json, headers?: Record<string, string>): Promise<SseStream>
   /** The same, read to its end. */
   compareToEnd(
@@ -26,10 +26,10 @@ export type AbHouse = Omit<House, 'restart'> & {
   comparison(user: string, id: string): Promise<Json>
   /** Answers of both models to the question with `marker`. */
   script(marker: string, calmly: Action[], wildly: Action[]): Promise<void>
-  restart(environment?: Record<string, string>): Promise<AbHouse>
+  restart(environment?: Record<string, string>): Promise<AbTestServer>
 }
 
-export async function startAbHouse(): Promise<AbHouse> {
+export async function startAbTestServer(): Promise<AbTestServer> {
   const folder = mkdtempSync(join(tmpdir(), 'polylog-configs-'))
   const file = join(folder, 'configs.json')
   const configs = [
@@ -38,20 +38,20 @@ export async function startAbHouse(): Promise<AbHouse> {
     { name: wild.name, model: `openai/${wild.model}`, systemPrompt: 'Be wild.' },
   ]
   writeFileSync(file, JSON.stringify(configs))
-  const house = abHouseOf(await startHouse({ POLYLOG_MODEL_CONFIGS: file }))
+  const server = abTestServerOf(await startTestServer({ POLYLOG_MODEL_CONFIGS: file }))
   return {
-    ...house,
+    ...server,
     async close() {
-      await house.close()
+      await server.close()
       rmSync(folder, { recursive: true, force: true })
     },
   }
 }
 
-function abHouseOf(house: House): AbHouse {
-  const base = house.polylog.baseUrl
-  const ab: AbHouse = {
-    ...house,
+function abTestServerOf(server: TestServer): AbTestServer {
+  const base = server.polylog.baseUrl
+  const ab: AbTestServer = {
+    ...server,
     async compare(user, body, headers = {}) {
       const fields = typeof body === 'string' ? { message: body } : body
       const whole = { client_id: user, config_a: calm.name, config_b: wild.name, ...fields }
@@ -68,9 +68,9 @@ function abHouseOf(house: House): AbHouse {
         headers: lastEventId === undefined ? {} : { 'last-event-id': lastEventId },
       }),
     vote: (user, id, preference, more = {}) =>
-      house.call('POST', '/api/ab/preference', { body: { client_id: user, comparison_id: id, preference, ...more } }),
+      server.call('POST', '/api/ab/preference', { body: { client_id: user, comparison_id: id, preference, ...more } }),
     async comparison(user, id) {
-      const { status, body, text } = await house.call(
+      const { status, body, text } = await server.call(
         'GET',
         `/api/ab/comparison/${id}?client_id=${encodeURIComponent(user)}`,
       )
@@ -78,10 +78,10 @@ function abHouseOf(house: House): AbHouse {
       return body.comparison
     },
     async script(marker, calmly, wildly) {
-      await house.provider.script([calmly], marker, calm.model)
-      await house.provider.script([wildly], marker, wild.model)
+      await server.provider.script([calmly], marker, calm.model)
+      await server.provider.script([wildly], marker, wild.model)
     },
-    restart: async (environment) => abHouseOf(await house.restart(environment)),
+    restart: async (environment) => abTestServerOf(await server.restart(environment)),
   }
   return ab
 }

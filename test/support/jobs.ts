@@ -5,8 +5,8 @@ import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { writeZip } from '../../src/kit/zip-writer.ts'
-import type { Answer, House, Json } from './house.ts'
-import { until } from './house.ts'
+import type { Answer, TestServer, Json } from './test-server.ts'
+import { until } from './test-server.ts'
 import { openStream, type SseStream } from './sse.ts'
 
 export type Family = 'jobs' | 'temp-skill-runs'
@@ -80,10 +80,15 @@ export function zipped(files: Package, top = 'errand/'): Buffer {
   return writeZip(Object.entries(files).map(([path, text]) => ({ path: `${top}${path}`, body: Buffer.from(text) })))
 }
 
-export async function upload(house: House, path: string, user: string, parts: Record<string, Buffer>): Promise<Answer> {
+export async function upload(
+  server: TestServer,
+  path: string,
+  user: string,
+  parts: Record<string, Buffer>,
+): Promise<Answer> {
   const form = new FormData()
   for (const [name, body] of Object.entries(parts)) form.set(name, new Blob([new Uint8Array(body)]), `${name}.zip`)
-  const url = new URL(`${path}/upload`, house.polylog.baseUrl)
+  const url = new URL(`${path}/upload`, server.polylog.baseUrl)
   url.searchParams.set('userId', user)
   const response = await fetch(url, { method: 'POST', body: form })
   const text = await response.text()
@@ -101,14 +106,14 @@ export type Job = {
   events(cursor?: number): Promise<SseStream>
 }
 
-export function jobOf(house: House, family: Family, user: string, id: string): Job {
+export function jobOf(server: TestServer, family: Family, user: string, id: string): Job {
   const path = `/v1/${family}/${id}`
   const job: Job = {
     user,
     id,
     path,
-    get: (rest = '') => house.call('GET', path + rest, { user }),
-    post: (rest, body) => house.call('POST', path + rest, { user, ...(body === undefined ? {} : { body }) }),
+    get: (rest = '') => server.call('GET', path + rest, { user }),
+    post: (rest, body) => server.call('POST', path + rest, { user, ...(body === undefined ? {} : { body }) }),
     reply: (interactionId, response, key) =>
       job.post('/interaction/reply', {
         interaction_id: interactionId,
@@ -121,20 +126,20 @@ export function jobOf(house: House, family: Family, user: string, id: string): J
         return statuses.includes(String(body.status)) ? body : undefined
       }),
     events: (cursor = 0) =>
-      openStream(`${house.polylog.baseUrl}${path}/events?cursor=${cursor}&userId=${encodeURIComponent(user)}`),
+      openStream(`${server.polylog.baseUrl}${path}/events?cursor=${cursor}&userId=${encodeURIComponent(user)}`),
   }
   return job
 }
 
 /** Creates a job of the errand, with the user's name as the marker of its scripts; a temporary one is uploaded too. */
-export async function startJob(house: House, family: Family, user: string, options: Json = {}): Promise<Job> {
+export async function startJob(server: TestServer, family: Family, user: string, options: Json = {}): Promise<Job> {
   const common = { input: { what: user }, runtime_options: { execution_mode: 'interactive', ...options } }
   const body = family === 'jobs' ? { skill_id: 'errand', ...common } : common
-  const created = await house.call('POST', `/v1/${family}`, { user, body })
+  const created = await server.call('POST', `/v1/${family}`, { user, body })
   assert.equal(created.status, 200, created.text)
-  const job = jobOf(house, family, user, String(created.body.request_id))
+  const job = jobOf(server, family, user, String(created.body.request_id))
   if (family === 'temp-skill-runs') {
-    const sent = await upload(house, job.path, user, { skill_package: zipped(errand()) })
+    const sent = await upload(server, job.path, user, { skill_package: zipped(errand()) })
     assert.equal(sent.status, 200, sent.text)
   }
   return job

@@ -1,7 +1,7 @@
 // A client of the session API, over a real socket.
 
 import assert from 'node:assert/strict'
-import type { House, Json } from './house.ts'
+import type { TestServer, Json } from './test-server.ts'
 import { openStream, type SseStream } from './sse.ts'
 
 export type Message = Json & { type: string }
@@ -19,13 +19,13 @@ export type SessionStream = {
 
 /** POST /api/chat/stream; `body` may be just the message. */
 export async function say(
-  house: House,
+  server: TestServer,
   user: string,
   body: string | Json,
   headers: Record<string, string> = {},
 ): Promise<SessionStream> {
   const fields: Json = typeof body === 'string' ? { message: body } : body
-  const raw = await openStream(`${house.polylog.baseUrl}/api/chat/stream`, {
+  const raw = await openStream(`${server.polylog.baseUrl}/api/chat/stream`, {
     method: 'POST',
     body: { ...fields, context: { userId: user, ...fields.context } },
     headers,
@@ -36,13 +36,13 @@ export async function say(
 }
 
 /** The same, read to its end. */
-export async function sayToEnd(house: House, user: string, body: string | Json): Promise<Message[]> {
-  return await (await say(house, user, body)).toEnd()
+export async function sayToEnd(server: TestServer, user: string, body: string | Json): Promise<Message[]> {
+  return await (await say(server, user, body)).toEnd()
 }
 
 /** Attaches to a run again. The wire has no ids, so it comes from its beginning. */
-export async function attach(house: House, user: string, runId: string): Promise<SessionStream> {
-  const url = `${house.polylog.baseUrl}/v1/agent/runs/${runId}/stream?format=session&userId=${encodeURIComponent(user)}`
+export async function attach(server: TestServer, user: string, runId: string): Promise<SessionStream> {
+  const url = `${server.polylog.baseUrl}/v1/agent/runs/${runId}/stream?format=session&userId=${encodeURIComponent(user)}`
   return sessionStream(await openStream(url))
 }
 

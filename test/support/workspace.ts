@@ -13,7 +13,7 @@ import type { FileVersions } from '../../src/tools/workspace/session-files.ts'
 import type { TodoKeeper } from '../../src/tools/workspace/todos.ts'
 import { createWorkspaceTools, type WorkspaceToolOptions } from '../../src/tools/workspace/workspace-tools.ts'
 import { createWorkspaces, type WorkspaceFolders } from '../../src/tools/workspace/workspaces.ts'
-import type { Json } from './house.ts'
+import type { Json } from './test-server.ts'
 import { countingIds } from './run-rig.ts'
 import { toolContext } from './tool-context.ts'
 

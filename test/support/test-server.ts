@@ -1,6 +1,6 @@
 // The real server with a fake model provider behind it, and a client for both.
-// Tests share one house: each takes a user of its own, and marks its questions
-// with a text that the provider's scripts are matched by.
+// The tests of one file share one server. Each test uses its own user, and puts a
+// marker text into its questions, which selects the scripted answers of the provider.
 
 import assert from 'node:assert/strict'
 import { setTimeout as wait } from 'node:timers/promises'
@@ -15,7 +15,7 @@ export type Answer = { status: number; headers: Headers; body: Json; text: strin
 
 export type CallOptions = { user?: string; body?: unknown; raw?: string; headers?: Record<string, string> }
 
-export type House = {
+export type TestServer = {
   readonly provider: FakeProvider
   readonly polylog: Polylog
   call(method: string, path: string, options?: CallOptions): Promise<Answer>
@@ -30,11 +30,14 @@ export type House = {
   /** Waits until the run has one of these states. */
   reaches(user: string, runId: string, ...statuses: string[]): Promise<Json>
   /** Another server of this kind on the data of this one, which must be stopped. */
-  restart(environment?: Record<string, string>): Promise<House>
+  restart(environment?: Record<string, string>): Promise<TestServer>
   close(): Promise<void>
 }
 
-export async function startHouse(environment: Record<string, string> = {}, shared?: FakeProvider): Promise<House> {
+export async function startTestServer(
+  environment: Record<string, string> = {},
+  shared?: FakeProvider,
+): Promise<TestServer> {
   const provider = shared ?? (await startFakeProvider())
   const polylog = await startPolylog({
     OPENAI_API_KEY: 'test-key',
@@ -43,11 +46,11 @@ export async function startHouse(environment: Record<string, string> = {}, share
     POLYLOG_PROVIDER_RETRIES: '0',
     ...environment,
   })
-  return houseOf(provider, polylog, shared === undefined)
+  return testServerOf(provider, polylog, shared === undefined)
 }
 
-function houseOf(provider: FakeProvider, polylog: Polylog, ownsProvider: boolean): House {
-  const house: House = {
+function testServerOf(provider: FakeProvider, polylog: Polylog, ownsProvider: boolean): TestServer {
+  const server: TestServer = {
     provider,
     polylog,
     call: (method, path, options) => callServer(polylog.baseUrl, method, path, options),
@@ -57,7 +60,7 @@ function houseOf(provider: FakeProvider, polylog: Polylog, ownsProvider: boolean
       return await openStream(url, { method: 'POST', body: { userId: user, ...fields }, headers })
     },
     async chatToEnd(user, body, headers) {
-      const stream = await house.chat(user, body, headers)
+      const stream = await server.chat(user, body, headers)
       const { cut } = await stream.ended()
       assert.equal(stream.status, 200, stream.text())
       assert.equal(cut, false)
@@ -68,21 +71,21 @@ function houseOf(provider: FakeProvider, polylog: Polylog, ownsProvider: boolean
     },
     askedTimes: (marker, count) =>
       until(`${count} requests with ${marker}`, async () => {
-        const found = await house.asked(marker)
+        const found = await server.asked(marker)
         return found.length >= count ? found : undefined
       }),
     reaches: (user, runId, ...statuses) =>
       until(`run ${runId} to be ${statuses.join(' or ')}`, async () => {
-        const { body } = await house.call('GET', `/v1/agent/runs/${runId}`, { user })
+        const { body } = await server.call('GET', `/v1/agent/runs/${runId}`, { user })
         return statuses.includes(String(body.status)) ? body : undefined
       }),
-    restart: async (environment) => houseOf(provider, await polylog.restart(environment), ownsProvider),
+    restart: async (environment) => testServerOf(provider, await polylog.restart(environment), ownsProvider),
     async close() {
       await polylog.dispose()
       if (ownsProvider) await provider.stop()
     },
   }
-  return house
+  return server
 }
 
 export async function callServer(
