@@ -1,21 +1,21 @@
-// What wires that tell of tool calls remember of each: a fold of tool.called, tool.started
-// and input.required that a dialect composes into its state. The dialect decides when it
-// announces a call; from then on `input` stays what was announced, so that the wire can say
-// when the call runs with other arguments.
+// The state that a dialect keeps for each tool call: a fold of tool.called, tool.started and
+// input.required. The dialect decides when it announces a call to the client. After that,
+// `input` keeps the announced arguments, so that the dialect can tell the client if the call
+// runs with other arguments.
 
 import type { EventData, EventOf, JsonValue } from '../journal/event.ts'
 import { sortedJson } from '../kit/sorted-json.ts'
 
 export type Call = {
   readonly name: string
-  /** What the call is about to do, for people. */
+  /** One sentence for people: what the call is about to do. */
   readonly note: string
   /** The arguments that were announced, or will be. Undefined if they cannot be read. */
   readonly input: JsonValue | undefined
   /** The arguments with which the call last started; undefined if it has not started since it was announced. */
   readonly ranWith: JsonValue | undefined
   readonly startedAt: number | undefined
-  /** The wire has told of the call. */
+  /** True if the client has seen a frame about this call. */
   readonly announced: boolean
 }
 
@@ -23,7 +23,7 @@ export type Calls<One extends Call = Call> = ReadonlyMap<string, One>
 
 type CallOf<State> = State extends { readonly calls: ReadonlyMap<string, infer One> } ? One : never
 
-/** States are values, so the map is copied. */
+/** Copies the map, because a dialect's state is immutable. */
 export function withCall<State extends { readonly calls: ReadonlyMap<string, unknown> }>(
   state: State,
   callId: string,
@@ -45,7 +45,7 @@ export function startedCall<One extends Call>(call: One, event: EventOf<'tool.st
   return { ...call, input: call.announced ? call.input : input, ranWith: input, startedAt: event.at }
 }
 
-/** The newest arguments that are known of the call. */
+/** The arguments that the call ran with, or the announced ones if it has not started. */
 export function latestInput({ input, ranWith }: Call): JsonValue | undefined {
   return ranWith === undefined ? input : ranWith
 }

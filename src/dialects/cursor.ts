@@ -1,19 +1,20 @@
-// Where a reader stands in a run: everything up to here was seen. There is one cursor, and
-// each family spells it in its own way: as the address of a frame (`12`, `12.2`), as the
-// addresses in both arms of a comparison (`a:12,b:7`), or as a number that the wire counts
-// itself. A spelling is turned into a cursor at the edge, and nothing below knows of it.
+// A cursor is a reader's position in a run: the reader has seen everything up to it. Each
+// family of routes writes it in its own text format: the address of a frame (`12`, `12.2`),
+// the addresses in both arms of a comparison (`a:12,b:7`), or the wire's own counter. The
+// HTTP layer parses the text; the code below it only sees cursors.
 
 import { AppError } from '../errors/app-error.ts'
 
 /** `index` counts the frames of one event from 1; null means the whole event. */
 export type Cursor = { readonly seq: number; readonly index: number | null }
 
-/** How a family writes where a reader stands. */
-export type CursorSpelling<Place> = {
-  readonly beginning: Place
-  /** Throws `unknown_cursor` if the text cannot be read. */
-  parse(text: string): Place
-  furthest(left: Place, right: Place): Place
+/** The text format in which a family of routes writes its cursors. */
+export type CursorSpelling<Position> = {
+  readonly beginning: Position
+  /** Throws `unknown_cursor` if the text cannot be parsed. */
+  parse(text: string): Position
+  /** The later of two positions. */
+  furthest(left: Position, right: Position): Position
 }
 
 export const beginning: Cursor = { seq: 0, index: null }
@@ -27,18 +28,18 @@ export function cursorText({ seq, index }: Cursor): string {
   return index === null ? String(seq) : `${seq}.${index}`
 }
 
-/** The address of a frame: the cursor of a reader that has it, as text. */
+/** The address of a frame: the cursor, as text, of a reader whose last frame is this one. */
 export function addressOf(seq: number, index: number, count: number): string {
   return count === 1 ? String(seq) : `${seq}.${index + 1}`
 }
 
-/** True if a reader at `cursor` has frame `index` (from 0) of event `seq`. */
+/** True if a reader at `cursor` has already received frame `index` (from 0) of event `seq`. */
 export function hasFrame(cursor: Cursor, seq: number, index: number): boolean {
   if (seq !== cursor.seq) return seq < cursor.seq
   return cursor.index === null || index < cursor.index
 }
 
-/** `12` or `12.2`; anything else is `unknown_cursor`. */
+/** Parses `12` or `12.2`; throws `unknown_cursor` for anything else. */
 export function parseCursor(text: string): Cursor {
   const match = /^(\d{1,15})(?:\.([1-9]\d{0,5}))?$/.exec(text.trim())
   if (match === null) {

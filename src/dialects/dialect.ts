@@ -1,13 +1,13 @@
-// A dialect turns journal events into the frames of one wire. It is a state
-// machine with no clock, no randomness and no socket; so live, replay and resume
-// are one code path, and a frame has an address: the `seq` of its event, or
-// `seq.index` (from 1) where one event gives several frames.
+// A dialect turns journal events into the frames of one wire format. It is a pure state
+// machine (no clock, no randomness, no socket), so live streams, replay and resume use the
+// same code. Each frame has an address: the `seq` of its event, or `seq.index` (from 1) if
+// one event produces several frames.
 
 import type { EventOf, RunEvent } from '../journal/event.ts'
 import { addressOf, type Cursor, hasFrame } from './cursor.ts'
 
 export type Frame = {
-  /** The name by which the wire, timelines and tests know the frame. */
+  /** The frame's name on the wire, in timelines and in tests. */
   readonly name: string
   readonly data: unknown
 }
@@ -19,42 +19,43 @@ export type RunIdentity = { readonly runId: string }
 export interface Dialect<State = unknown> {
   readonly name: string
   readonly headers: Readonly<Record<string, string>>
-  /** The fold before the first event. */
+  /** The state before the first event. */
   open(run: RunIdentity): State
   /**
-   * Folds one event. States are values: a state that was returned is never changed afterwards, since
-   * subscribers at the same place share it.
+   * Folds one event into the state. A returned state is never mutated afterwards, because subscribers at the
+   * same position share it.
    */
   step(state: State, event: RunEvent): Projection<State>
   encode(frame: Frame, address: string): string
   /**
-   * The bytes of a text delta, where it gives exactly one frame and leaves the state alone. The same bytes
-   * as `encode` of `step`; only cheaper, since nearly all events are text deltas. Null: use `step`.
+   * A fast path for text deltas, which are nearly all events. Returns the same bytes as `step` and `encode` would
+   * give if the delta produces exactly one frame and does not change the state; otherwise null, and the caller uses
+   * `step`.
    */
   encodeDelta(state: State, event: EventOf<'text.delta'>): string | null
-  /** Bytes that keep an idle connection alive; they belong to the connection and carry no id. Null: this wire has none. */
+  /** The heartbeat of a connection. It belongs to the connection and has no id. Null if the wire has no heartbeat. */
   keepAlive(nowMs: number, count: number): string | null
   readonly keepAliveTiming: KeepAliveTiming
   /**
-   * What the stream does when the run parks until a person decides. `holds`: it stays open. `parks`: it ends there, and a
-   * reader that comes back with the cursor of that event gets what follows. The event therefore has to have a frame.
+   * What the stream does when the run waits for a person. `holds`: the stream stays open. `parks`: the stream ends, and
+   * a reader that reconnects with the cursor of that event gets the events after it; so that event must have a frame.
    */
   readonly atDecision: 'holds' | 'parks'
 }
 
-/** The settings that a keep-alive interval can come from. */
+/** The setting that holds the keep-alive interval. */
 export type KeepAliveInterval = 'pingMs' | 'fcmpHeartbeatMs' | 'sessionHeartbeatMs'
 
 export type KeepAliveTiming = {
   readonly interval: KeepAliveInterval
-  /** True: the time runs from the last byte that was sent, so that only an idle stream is kept alive. */
+  /** True: the interval counts from the last byte sent, so only an idle stream gets heartbeats. */
   readonly whenIdle: boolean
 }
 
-/** The timing of a wire that asks for nothing special. */
+/** The default keep-alive timing. */
 export const pingTiming: KeepAliveTiming = { interval: 'pingMs', whenIdle: false }
 
-/** The stream is over after this event, though the run may go on. Never true of a text delta. */
+/** True if the stream ends after this event, even if the run continues. Never true for a text delta. */
 export function endsStream({ atDecision }: Pick<Dialect, 'atDecision'>, event: RunEvent): boolean {
   if (event.type === 'run.ended') return true
   return atDecision === 'parks' && event.type === 'run.state' && event.data.to === 'waiting_user'
@@ -73,8 +74,8 @@ export function emit<State>(state: State, ...frames: Frame[]): Projection<State>
 export type Encoded<State> = { readonly text: string; readonly state: State; readonly over: boolean }
 
 /**
- * Folds `events` and gives the bytes of every frame after `cursor`, up to the event that ends the stream. An event that the
- * reader has seen does not end it again.
+ * Folds `events` and returns the bytes of every frame after `cursor`, up to the event that ends the stream. An event that
+ * the reader has already seen does not end the stream again.
  */
 export function encodeEvents<State>(
   dialect: Dialect<State>,

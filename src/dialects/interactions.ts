@@ -1,21 +1,21 @@
-// How a wire that knows only tool calls tells that a person is needed: the call waits for a
-// decision, and a question that belongs to no call is told as a call of its own.
+// Shows interactions on wires that only have tool calls. A call that needs a confirmation
+// is shown as waiting; a question that belongs to no call is shown as a call of `ask_user`.
 
 import type { EventData, EventOf, JsonValue } from '../journal/event.ts'
 import type { Call, Calls } from './calls.ts'
 
-/** Questions that belong to no call are told as a call of this name. */
+/** The tool name under which a question without a call is shown. */
 const questionTool = 'ask_user'
 
 export type AskedCall = {
-  /** The call, or the interaction itself if it is a question without a call. */
+  /** The id of the call, or of the interaction if the question has no call. */
   readonly callId: string
-  /** As it is known from now on. It counts as announced: a person can only decide about what is shown. */
+  /** The new state of the call. It is announced, because a person can only decide about a call that is shown. */
   readonly call: Call
   readonly wasAnnounced: boolean
 }
 
-/** The call that `input.required` is about. Its note says where to decide. */
+/** The call that `input.required` is about. Its note contains the address at which a person decides. */
 export function askedCall(calls: Calls, event: EventOf<'input.required'>): AskedCall {
   const { callId = event.data.interactionId, prompt, input, options = [], fields = [] } = event.data
   const before = calls.get(callId)

@@ -1,16 +1,16 @@
-// How the text of several messages becomes one text. A run writes one message a step,
-// and some wires and answers have no message ids to keep them apart: there a blank
-// line stands between two messages, in streams and in stored answers alike.
+// Joins the texts of several messages. A run writes one message per step, and some wires
+// and answers have no message ids to separate them; those put a blank line between two
+// messages, both in streams and in stored answers.
 
 export const blankLine = '\n\n'
 
-/** The part of a dialect's state that a wire without message ids needs. */
+/** The state that a wire without message ids needs to separate messages. */
 export type TextState = {
   /** The message of the last text that was not empty; null before the first. */
   readonly textMessageId: string | null
 }
 
-/** The state after a text delta, and what has to stand before its text: a blank line if it begins another message. */
+/** Returns the state after a text delta, and the separator to write before it: a blank line if a new message begins. */
 export function addText<State extends TextState>(
   state: State,
   { messageId, text }: { messageId: string; text: string },
@@ -20,7 +20,7 @@ export function addText<State extends TextState>(
   return { state: { ...state, textMessageId: messageId }, separator }
 }
 
-/** Messages without text (steps that only called tools) leave no blank line. */
+/** Skips messages without text (steps that only called tools), so they add no blank line. */
 export function joinMessages(texts: readonly string[]): string {
   return texts.filter((text) => text !== '').join(blankLine)
 }

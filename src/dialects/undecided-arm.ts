@@ -1,19 +1,19 @@
-// What a run may show while it is an arm of a comparison that waits for its vote. The
-// journal event loses what would tell which configuration answered, before any dialect,
-// timeline or trace folds it; so a new wire cannot forget to hide it. After the vote
-// the same folds get the events as they are.
+// Hides the configuration behind an arm of a comparison until the vote (a blind test). The
+// identifying fields are removed from the journal events before any dialect, timeline or
+// trace folds them, so a new wire cannot forget to hide them. After the vote the same folds
+// get the unchanged events.
 //
-// Times stay, since the pace of an answer can be seen while it is written.
+// Times are not hidden, because the reader sees the pace of a live answer anyway.
 
 import type { EventData, EventOf, RunEvent } from '../journal/event.ts'
 import { type Dialect, silent } from './dialect.ts'
 
-/** Stands where a model would be named. */
+/** Replaces the name of the model. */
 export const hiddenModel = 'hidden until the vote'
 
 const settingsOfConfig = ['configName', 'systemPrompt', 'temperature', 'maxTokens', 'tools', 'blind'] as const
 
-/** The event as a voter may see it; null if nothing of it may be seen. */
+/** The event without identifying fields; null if the whole event must be hidden. */
 function withoutIdentity(event: RunEvent): RunEvent | null {
   switch (event.type) {
     case 'run.accepted': {
@@ -27,7 +27,7 @@ function withoutIdentity(event: RunEvent): RunEvent | null {
       const { usage: _usage, durationMs: _durationMs, ...data } = event.data
       return { ...event, data: data as EventData<'step.done'> }
     }
-    // Only some models think aloud.
+    // Only some models send reasoning, so its presence would identify the model.
     case 'reasoning.delta':
       return null
     default:
@@ -35,20 +35,20 @@ function withoutIdentity(event: RunEvent): RunEvent | null {
   }
 }
 
-/** The events of a run as its readers may see them now. */
+/** The events that readers of the run may see at this time. */
 export function visibleEvents(events: readonly RunEvent[], undecided: boolean): readonly RunEvent[] {
   return undecided ? events.map(withoutIdentity).filter((event) => event !== null) : events
 }
 
 const wrapped = new WeakMap<object, unknown>()
 
-/** The same wire with the same addresses, without what identifies the arm. */
+/** The same dialect, with the same addresses, without the fields that identify the arm. */
 export function undecidedArm<State>(dialect: Dialect<State>): Dialect<State> {
   const known = wrapped.get(dialect) as Dialect<State> | undefined
   if (known !== undefined) return known
   const hiding: Dialect<State> = {
     ...dialect,
-    // Readers of one name share their bytes.
+    // A different name, because readers of dialects with the same name share encoded bytes.
     name: `${dialect.name}.undecided`,
     step(state, event) {
       const shown = withoutIdentity(event)

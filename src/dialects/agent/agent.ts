@@ -1,8 +1,8 @@
 // The native wire: agent.start, agent.delta, agent.message, tool.state,
 // context.patch, agent.end, error, ping; each `data:` is `{event, data}`.
 //
-// Pure: ids and times come from the journal. README.md beside this file has the
-// mapping table; timelines are the same fold, so stream and timeline cannot differ.
+// Pure: ids and times come from the journal. Timelines use the same fold, so a stream and
+// its timeline cannot differ. README.md beside this file has the mapping table.
 
 import { isoTime } from '../../kit/clock.ts'
 import { type EventData, type EventOf, outputCharsMax, type RunEvent, type ToolOutcome } from '../../journal/event.ts'
@@ -13,7 +13,7 @@ import { shownConversationIdOrNull } from '../../kit/conversation-id.ts'
 
 type ToolStatus = 'queued' | 'running' | 'awaiting_input' | 'succeeded' | 'failed' | 'cancelled'
 
-type Call = {
+type AgentCall = {
   readonly name: string
   readonly status: ToolStatus
   readonly input: unknown
@@ -22,7 +22,7 @@ type Call = {
 
 export type AgentState = {
   readonly runId: string
-  readonly calls: ReadonlyMap<string, Call>
+  readonly calls: ReadonlyMap<string, AgentCall>
   /** The last message, if it is so long that `run.ended` does not repeat it. */
   readonly longMessage: { readonly id: string; readonly text: string } | undefined
 }
@@ -33,7 +33,7 @@ const statusOfOutcome: Readonly<Record<ToolOutcome, ToolStatus>> = {
   threw: 'failed',
   denied: 'cancelled',
   cancelled: 'cancelled',
-  // Nobody knows whether it happened; it is shown as failed, with the code tool_outcome_unknown.
+  // The call may or may not have happened. It is shown as failed, with the code tool_outcome_unknown.
   unknown: 'failed',
 }
 
@@ -81,8 +81,8 @@ export const agentDialect: Dialect<AgentState> = {
       case 'run.ended':
         return emit(state, ...endFrames(state, event))
 
-      // No frame on this wire; a timeline shows them under their own names. Listed, not
-      // defaulted, so that a new event stops the compiler here and someone decides.
+      // No frame on this wire; a timeline shows them under their own names. Listed without
+      // a default, so that a new event type is a compile error here.
       case 'run.prepared':
       case 'run.state':
       case 'step.started':
@@ -166,7 +166,7 @@ type Change = {
 
 function toolFrames(state: AgentState, event: RunEvent, callId: string, change: Change): Projection<AgentState> {
   const before = state.calls.get(callId)
-  const call: Call = {
+  const call: AgentCall = {
     name: change.name ?? before?.name ?? 'unknown',
     status: change.status,
     input: change.input === undefined ? before?.input : change.input,
@@ -177,7 +177,7 @@ function toolFrames(state: AgentState, event: RunEvent, callId: string, change: 
 
 function toolFrame(
   callId: string,
-  call: Call,
+  call: AgentCall,
   previousStatus: ToolStatus | undefined,
   change: Change,
   at: number,
@@ -201,8 +201,8 @@ function toolFrame(
 }
 
 /**
- * A call that needs a person goes queued → running → awaiting_input (CHAT-050): the agent has taken it up and then
- * asks. The journal has one event for that, so this is one of the few events with two frames.
+ * A call that needs a person goes queued → running → awaiting_input: the agent starts it and then asks. The journal
+ * has one event for both steps, so this event produces two frames.
  */
 function awaitingFrames(state: AgentState, event: EventOf<'input.required'>): Projection<AgentState> {
   const { callId, interactionId, prompt, outcome, input } = event.data
@@ -242,7 +242,7 @@ function awaitingFrames(state: AgentState, event: EventOf<'input.required'>): Pr
 function outputOf(done: EventData<'tool.done'>): { output?: unknown } {
   if (done.output === undefined) return {}
   if (!done.truncated) return { output: done.output }
-  // The whole of it is at /v1/agent/runs/{runId}/outputs/{ref}.
+  // The full output is at /v1/agent/runs/{runId}/outputs/{ref}.
   return {
     output: {
       truncated: true,

@@ -1,6 +1,5 @@
-// CHAT-080: the timeline of a run is the native fold, one entry a frame. Events
-// that have no native frame stand under their own names, so nothing is hidden
-// from whoever asks what the agent did.
+// The timeline of a run: the agent dialect's fold, one entry per frame. An event without a
+// frame in that dialect appears under its own name, so the timeline shows every event.
 
 import { isoTime } from '../../kit/clock.ts'
 import type { RunEvent } from '../../journal/event.ts'

@@ -1,9 +1,10 @@
-// The wire of the chat API: chunk, tool_start, tool_output, tool_end, error, done;
-// each frame is one JSON object with a `type`, and has the fields of that table and
-// no others. SSE by default, or one JSON a line. README.md has the mapping.
+// The wire of the chat API: chunk, tool_start, tool_output, tool_end, error, done. Each
+// frame is one JSON object with a `type` and only the fields that README.md lists. The
+// framing is SSE by default, or one JSON object per line (NDJSON).
 //
-// Options change what is told, never the addresses of what is; a dialect with other
-// options has another name, since readers of one name share their bytes.
+// Options decide which frames are sent, but never change the address of a frame. A dialect
+// with other options has another name, because readers of dialects with the same name
+// share encoded bytes.
 
 import { cancelledStatus, statusOfErrorCode } from '../../errors/status.ts'
 import type { EventData, EventOf, ToolOutcome } from '../../journal/event.ts'
@@ -19,7 +20,7 @@ import { shownConversationIdOrNull } from '../../kit/conversation-id.ts'
 export type ChunksOptions = {
   /** False: no `chunk` frames. */
   agentSteps?: boolean
-  /** False: no tool frames, except for calls that wait for a person: the client would see nothing but silence. */
+  /** False: no tool frames, except for calls that wait for a person; without those the stream would just go silent. */
   toolSteps?: boolean
   /** Outputs longer than this are cut; null: never. */
   outputChars?: number | null
@@ -46,7 +47,7 @@ export const statusOfOutcome: Readonly<Record<ToolOutcome, string>> = {
 
 export function chunksDialect(options: ChunksOptions = {}): Dialect<ChunksState> {
   const { agentSteps = true, toolSteps = true, outputChars = outputCharsDefault, framing = 'sse' } = options
-  const tell: Telling = { toolSteps, outputChars }
+  const toolOptions: ToolFrameOptions = { toolSteps, outputChars }
   const nameParts = [
     framing === 'sse' ? 'chunks' : 'chunks-ndjson',
     agentSteps ? '' : 'no-agent-steps',
@@ -72,17 +73,17 @@ export function chunksDialect(options: ChunksOptions = {}): Dialect<ChunksState>
         case 'tool.called':
           return silent(withCall(state, event.data.callId, calledCall(event.data)))
         case 'tool.started':
-          return started(state, event, tell)
+          return started(state, event, toolOptions)
         case 'input.required':
-          return asked(state, event, tell)
+          return asked(state, event, toolOptions)
         case 'input.resolved':
-          return resolved(state, event, tell)
+          return resolved(state, event, toolOptions)
         case 'tool.done':
-          return finished(state, event, tell)
+          return finished(state, event, toolOptions)
         case 'run.ended':
           return emit(state, endOf(state, event.data))
 
-        // Not on this wire; listed, so that a new event stops the compiler here and someone decides.
+        // No frame on this wire. Listed without a default, so that a new event type is a compile error here.
         case 'run.prepared':
         case 'run.state':
         case 'step.started':
@@ -115,13 +116,13 @@ export function chunksDialect(options: ChunksOptions = {}): Dialect<ChunksState>
   }
 }
 
-type Telling = { toolSteps: boolean; outputChars: number | null }
+type ToolFrameOptions = { toolSteps: boolean; outputChars: number | null }
 
 function frameOf(type: string, fields: Record<string, unknown>): Frame {
   return { name: type, data: { type, ...fields } }
 }
 
-/** Once for each call, with the first thing that happens to it. */
+/** Sent once per call, before the first other frame about it. */
 function startFrame(callId: string, call: Call, at: number): Frame {
   return frameOf('tool_start', {
     tool_call_id: callId,
@@ -131,33 +132,45 @@ function startFrame(callId: string, call: Call, at: number): Frame {
   })
 }
 
-/** A call has one tool_start. If a person changed the arguments after it, an output says with which the call runs. */
-function started(state: ChunksState, event: EventOf<'tool.started'>, tell: Telling): Projection<ChunksState> {
+/** A call has one tool_start. If a person changed the arguments after it, a tool_output shows the new arguments. */
+function started(
+  state: ChunksState,
+  event: EventOf<'tool.started'>,
+  options: ToolFrameOptions,
+): Projection<ChunksState> {
   const { callId, input } = event.data
   const before = state.calls.get(callId)
   if (before === undefined) return silent(state)
-  const call = { ...startedCall(before, event), announced: before.announced || tell.toolSteps }
+  const call = { ...startedCall(before, event), announced: before.announced || options.toolSteps }
   const next = withCall(state, callId, call)
   if (before.announced) {
     if (sortedJson(input) === sortedJson(latestInput(before))) return silent(next)
     const sentence = `Runs with changed arguments: ${JSON.stringify(input)}`
-    return emit(next, outputFrame(callId, sentence, sentence.length, tell.outputChars))
+    return emit(next, outputFrame(callId, sentence, sentence.length, options.outputChars))
   }
-  return tell.toolSteps ? emit(next, startFrame(callId, call, event.at)) : silent(next)
+  return options.toolSteps ? emit(next, startFrame(callId, call, event.at)) : silent(next)
 }
 
-/** The card of a call that waits for a person is its first output; the decision is made at the address in it. */
-function asked(state: ChunksState, event: EventOf<'input.required'>, tell: Telling): Projection<ChunksState> {
+/** A call that waits for a person gets a tool_output that contains the address at which the person decides. */
+function asked(
+  state: ChunksState,
+  event: EventOf<'input.required'>,
+  options: ToolFrameOptions,
+): Projection<ChunksState> {
   const { callId, call, wasAnnounced } = askedCall(state.calls, event)
   return emit(
     withCall(state, callId, call),
     ...(wasAnnounced ? [] : [startFrame(callId, call, event.at)]),
-    outputFrame(callId, call.note, call.note.length, tell.outputChars),
+    outputFrame(callId, call.note, call.note.length, options.outputChars),
   )
 }
 
-/** Only questions without a call end here; a call ends with its result. */
-function resolved(state: ChunksState, event: EventOf<'input.resolved'>, tell: Telling): Projection<ChunksState> {
+/** Ends questions without a call. A real call ends with its result (`tool.done`). */
+function resolved(
+  state: ChunksState,
+  event: EventOf<'input.resolved'>,
+  options: ToolFrameOptions,
+): Projection<ChunksState> {
   const { interactionId, resolution, response } = event.data
   const call = state.calls.get(interactionId)
   if (call === undefined) return silent(state)
@@ -166,20 +179,20 @@ function resolved(state: ChunksState, event: EventOf<'input.resolved'>, tell: Te
     resolution === 'closed' ? 'cancelled' : resolution === 'rejected' || resolution === 'expired' ? 'denied' : 'success'
   return emit(
     state,
-    outputFrame(interactionId, text, text.length, tell.outputChars),
+    outputFrame(interactionId, text, text.length, options.outputChars),
     endFrame(interactionId, status, event.at - (call.startedAt ?? event.at)),
   )
 }
 
-function finished(state: ChunksState, event: EventOf<'tool.done'>, tell: Telling): Projection<ChunksState> {
+function finished(state: ChunksState, event: EventOf<'tool.done'>, options: ToolFrameOptions): Projection<ChunksState> {
   const { callId, outcome, truncated, fullLength } = event.data
   const call = state.calls.get(callId)
-  if (call === undefined || (!tell.toolSteps && !call.announced)) return silent(state)
+  if (call === undefined || (!options.toolSteps && !call.announced)) return silent(state)
   const text = valueText(event.data.output) ?? event.data.error?.message ?? event.data.summary
   return emit(
     withCall(state, callId, { ...call, announced: true }),
     ...(call.announced ? [] : [startFrame(callId, call, event.at)]),
-    outputFrame(callId, text, truncated ? fullLength : text.length, tell.outputChars),
+    outputFrame(callId, text, truncated ? fullLength : text.length, options.outputChars),
     endFrame(callId, statusOfOutcome[outcome], durationOf(event, call)),
   )
 }
@@ -198,13 +211,13 @@ function endFrame(callId: string, status: string, durationMs: number): Frame {
   return frameOf('tool_end', { tool_call_id: callId, status, duration_ms: durationMs })
 }
 
-/** At most `charsMax` characters with the three dots; never half of a surrogate pair. */
+/** Cuts to at most `charsMax` characters, dots included; never splits a surrogate pair. */
 function cut(text: string, charsMax: number): string {
   const kept = text.slice(0, charsMax - 3)
   return `${(/[\ud800-\udbff]$/.test(kept) ? kept.slice(0, -1) : kept).trimEnd()}...`
 }
 
-/** A call that was stopped in the middle has no duration of its own: it took until now. */
+/** A call that was stopped has no recorded duration, so it is measured from its start to this event. */
 function durationOf(event: EventOf<'tool.done'>, call: Call): number {
   const stopped = event.data.outcome === 'cancelled' || event.data.outcome === 'unknown'
   return stopped && event.data.durationMs === 0 && call.startedAt !== undefined

@@ -1,6 +1,6 @@
-// The trace of a run: a fold of its journal, and nothing else. Text and tools are told by
-// the same fold as the wire's, with whole outputs; so a trace and a stream cannot differ.
-// Status, times and totals come from the events; a finished trace never changes again.
+// The trace of a run, computed from its journal alone. Text and tool entries come from the
+// chunks dialect (with uncut outputs), so a trace and a stream cannot differ. Status, times
+// and totals come from the events; the trace of an ended run never changes.
 
 import type { EventData, RunEvent } from '../../journal/event.ts'
 import { isoTime } from '../../kit/clock.ts'
@@ -24,7 +24,7 @@ export type Trace = {
   completed_at: string | null
   status: TraceStatus
   total_tool_calls: number
-  /** Null where the provider does not say. */
+  /** Null if the provider does not report usage. */
   total_tokens_used: number | null
   /** Null until the run has ended. */
   total_duration_ms: number | null
@@ -32,7 +32,7 @@ export type Trace = {
   cancelled_by: string | null
   cancellation_reason: string | null
   created_at: string | null
-  /** Where the status is `error`. */
+  /** Null unless the status is `error`. */
   error: { code: string; message: string } | null
 }
 
@@ -111,7 +111,7 @@ export function addToTrace(fold: TraceFold, event: RunEvent): void {
   }
 }
 
-/** A person changed the arguments while confirming: the start of the call shows those that it really ran with. */
+/** If a person changed the arguments when confirming, the tool_start entry shows the arguments that the call ran with. */
 function showArgumentsUsed(trace: Trace, { callId, input }: EventData<'tool.started'>): void {
   const start = trace.events.findLast((event) => event.type === 'tool_start' && event.tool_call_id === callId)
   if (start === undefined) return
@@ -136,7 +136,7 @@ function addUsage(trace: Trace, { usage }: EventData<'step.done'>, timestamp: st
 function endTrace(fold: TraceFold, ended: EventData<'run.ended'>, at: number): void {
   const { trace } = fold
   trace.completed_at = isoTime(at)
-  // Without its first row nobody knows here when the run began.
+  // If the run's first row is unreadable, its start time is unknown.
   if (trace.created_at !== null) trace.total_duration_ms = Math.max(0, at - fold.acceptedAt)
   switch (ended.status) {
     case 'succeeded':

@@ -1,10 +1,10 @@
-// Two runs in one stream: each frame of either, tagged with its arm, under an
-// address that says where the reader stands in both (`a:12,b:7`). Pure: the order
-// in which events are handed in decides the order between the arms and nothing
-// else; each arm tells exactly what it would tell alone.
+// Merges the frames of two runs into one stream. Each frame is tagged with its arm, and its
+// address gives the reader's position in both arms (`a:12,b:7`). Pure: the order in which
+// events are passed in only decides how the arms interleave; each arm sends exactly the
+// frames that it would send alone.
 //
-// The last frames of both arms come together, when both have ended: first a's, then
-// b's. Only then is it known whether there is anything to vote on, and both say it.
+// The last frames of both arms are held back until both runs have ended, and are then sent
+// together (a first), because only then is it known whether a vote is possible.
 
 import { AppError } from '../../errors/app-error.ts'
 import type { RunEvent } from '../../journal/event.ts'
@@ -26,7 +26,7 @@ export type ArmCursors = Readonly<Record<Arm, Cursor>>
 
 export const armsBeginning: ArmCursors = { a: beginning, b: beginning }
 
-/** `a:12,b:7.2`, or `0` for the beginning; anything else is `unknown_cursor`. */
+/** Parses `a:12,b:7.2`, or `0` for the beginning; throws `unknown_cursor` for anything else. */
 export function parseArmCursors(text: string): ArmCursors {
   if (text.trim() === '0') return armsBeginning
   const match = /^a:([\d.]+),b:([\d.]+)$/.exec(text.trim())
@@ -39,7 +39,7 @@ export function parseArmCursors(text: string): ArmCursors {
   return { a: parseCursor(match[1] as string), b: parseCursor(match[2] as string) }
 }
 
-/** In each arm the further one. */
+/** The later cursor of each arm. */
 export function furthestArms(left: ArmCursors, right: ArmCursors): ArmCursors {
   const { furthest } = addressSpelling
   return { a: furthest(left.a, right.a), b: furthest(left.b, right.b) }
@@ -51,22 +51,23 @@ export const armSpelling: CursorSpelling<ArmCursors> = {
   furthest: furthestArms,
 }
 
-type Held = { readonly address: string; readonly frame: Frame; readonly seen: boolean; readonly done: boolean }
+/** The last frame of an arm, held back until the other arm has ended. */
+type LastFrame = { readonly address: string; readonly frame: Frame; readonly seen: boolean; readonly done: boolean }
 
 export type TwoArmsOptions<State> = {
   dialect: Dialect<State>
   runs: Readonly<Record<Arm, string>>
   comparisonId: string
-  /** Everything up to here was seen. */
+  /** The reader has seen everything up to here. */
   cursor: ArmCursors
 }
 
 export class TwoArms<State> {
   private readonly options: TwoArmsOptions<State>
   private readonly states: Record<Arm, State>
-  /** The address of the last frame that went out, for each arm. */
+  /** The address of the last frame that was sent, for each arm. */
   private readonly at: Record<Arm, string>
-  private readonly held: Partial<Record<Arm, Held>> = {}
+  private readonly held: Partial<Record<Arm, LastFrame>> = {}
 
   constructor(options: TwoArmsOptions<State>) {
     const { dialect, runs, cursor } = options
@@ -75,7 +76,7 @@ export class TwoArms<State> {
     this.at = { a: cursorText(cursor.a), b: cursorText(cursor.b) }
   }
 
-  /** The next events of one arm, in their order. `over`: both arms have told everything. */
+  /** Takes the next events of one arm, in order. `over` is true when both arms have sent everything. */
   take(arm: Arm, events: readonly RunEvent[]): { text: string; over: boolean } {
     const { dialect, cursor } = this.options
     let text = ''
@@ -94,21 +95,21 @@ export class TwoArms<State> {
             seen,
             done: event.type === 'run.ended' && event.data.status === 'succeeded',
           }
-        else if (!seen) text += this.tell(arm, address, frame)
+        else if (!seen) text += this.encode(arm, address, frame)
       }
     }
     const { a, b } = this.held
     if (a === undefined || b === undefined) return { text, over: false }
-    return { text: text + this.tellEnds(a, b), over: true }
+    return { text: text + this.encodeLastFrames(a, b), over: true }
   }
 
-  private tell(arm: Arm, address: string, frame: Frame, more: Record<string, unknown> = {}): string {
+  private encode(arm: Arm, address: string, frame: Frame, more: Record<string, unknown> = {}): string {
     this.at[arm] = address
     const data = { ...(frame.data as Record<string, unknown>), arm, ...more }
     return this.options.dialect.encode({ name: frame.name, data }, `a:${this.at.a},b:${this.at.b}`)
   }
 
-  private tellEnds(a: Held, b: Held): string {
+  private encodeLastFrames(a: LastFrame, b: LastFrame): string {
     const vote = a.done && b.done
     const more = {
       comparison_id: this.options.comparisonId,
@@ -116,8 +117,8 @@ export class TwoArms<State> {
       ...(vote ? {} : { vote_note: 'One of the answers did not come to its end, so no vote is asked.' }),
     }
     return (
-      (a.seen ? '' : this.tell('a', a.address, a.frame, more)) +
-      (b.seen ? '' : this.tell('b', b.address, b.frame, more))
+      (a.seen ? '' : this.encode('a', a.address, a.frame, more)) +
+      (b.seen ? '' : this.encode('b', b.address, b.frame, more))
     )
   }
 }

@@ -1,6 +1,6 @@
-// Checks a whole run against every rule of invariants.json. Rules about edges and calls
-// look at the journal; rules about what a client may rely on look at the envelopes as
-// they were sent.
+// Checks a whole run against every rule of invariants.json. Rules about state transitions
+// and calls read the journal; rules about promises to clients read the envelopes as they
+// were sent.
 
 import {
   type Checks,
@@ -19,7 +19,7 @@ import type { FcmpType } from './envelope.ts'
 
 const stateChanged: FcmpType = 'conversation.state.changed'
 
-/** What one rule says about a run. */
+/** The result of checking one rule on a run. */
 export type RunVerdict = Verdict<'journal' | 'fcmp'>
 
 export function checkInvariants(events: readonly RunEvent[], envelopes: readonly JudgedEvent[]): RunVerdict[] {

@@ -1,10 +1,10 @@
-// The wire of jobs: FCMP/1.0, message by message. A fold of the journal into
-// envelopes with a seq of their own, 1, 2, 3… over all attempts; it is without a
-// hole because the fold starts at the first event and numbers what goes out, after
-// the check against the schema. README.md has the mapping.
+// The wire of jobs, FCMP/1.0. It folds the journal into envelopes that have their own seq:
+// 1, 2, 3… over all attempts. The seq has no gaps, because the fold starts at the first
+// event and only numbers envelopes that passed the schema check. README.md has the mapping.
 //
-// A reply is told together with the change of state that it causes, and a question
-// after the change that it causes; so what must come in pairs does, by construction.
+// A reply is sent together with the state change that it causes, and a question directly
+// after the state change that it causes. So messages that FCMP requires in pairs always
+// come in pairs.
 
 import type { EventData, EventOf, RunEvent, RunStatus } from '../../journal/event.ts'
 import { isoTime } from '../../kit/clock.ts'
@@ -15,9 +15,9 @@ import { pendingKind, policyOf } from './pending-kind.ts'
 import { shownConversationIdOrNull } from '../../kit/conversation-id.ts'
 
 export type FcmpOptions = {
-  /** What the `id` of a frame is: its address in the journal, as in every format, or FCMP's own `seq`. */
+  /** The `id` of a frame: its journal address, as in every other format, or FCMP's own `seq`. */
   ids?: 'journal' | 'fcmp'
-  /** Told about an envelope that did not fit the schema and was left out. */
+  /** Called for each envelope that was dropped because it does not match the schema. */
   onViolation?: (violation: Violation & { runId: string; journalSeq: number; type: FcmpType }) => void
 }
 
@@ -31,15 +31,15 @@ export type FcmpState = {
   readonly validated: boolean
   /** The seq of the last envelope. */
   readonly seq: number
-  /** Envelopes that did not fit and were left out. */
+  /** How many envelopes were dropped because they do not match the schema. */
   readonly violations: number
   readonly status: RunStatus
   readonly started: boolean
   /** Open interactions, by number. */
   readonly open: ReadonlyMap<number, Asked>
-  /** The one that the client was asked about. */
+  /** The number of the interaction that the client was last asked about. */
   readonly shown: number | null
-  /** Resolved while the run waits; announced when it goes on. */
+  /** Interactions that were resolved while the run waits; they are announced when it continues. */
   readonly resolved: readonly Resolved[]
 }
 
@@ -77,7 +77,7 @@ export function fcmpDialect(options: FcmpOptions = {}): Dialect<FcmpState> {
         case 'message.done': {
           const { state: fate, role, messageId, text } = event.data
           if (fate !== 'active' || role !== 'assistant' || text.trim() === '') return silent(state)
-          return tell(state, event, options, [['assistant.message.final', { message_id: messageId, text }]])
+          return emitMessages(state, event, options, [['assistant.message.final', { message_id: messageId, text }]])
         }
         case 'input.required': {
           const asked = { data: event.data, at: event.at }
@@ -86,22 +86,22 @@ export function fcmpDialect(options: FcmpOptions = {}): Dialect<FcmpState> {
         case 'input.resolved':
           return resolved(state, event, options)
         case 'tool.done':
-          return tell(state, event, options, toolTrouble(event.data))
+          return emitMessages(state, event, options, toolTrouble(event.data))
         case 'diagnostic':
-          return tell(state, event, options, [
+          return emitMessages(state, event, options, [
             ['diagnostic.warning', { code: event.data.code.toUpperCase(), detail: event.data.message }],
           ])
         case 'output.rejected':
-          return tell(state, event, options, [
+          return emitMessages(state, event, options, [
             [
               'diagnostic.warning',
               { code: 'OUTPUT_INVALID', detail: event.data.errors.join('; '), message_id: event.data.messageId },
             ],
           ])
         case 'run.ended':
-          return tell(state, event, options, [ending(state, event.data)])
+          return emitMessages(state, event, options, [ending(state, event.data)])
 
-        // Not on this wire; listed, so that a new event stops the compiler here and someone decides.
+        // No message on this wire. Listed without a default, so that a new event type is a compile error here.
         case 'text.delta':
         case 'reasoning.delta':
         case 'step.started':
@@ -128,7 +128,7 @@ export function fcmpDialect(options: FcmpOptions = {}): Dialect<FcmpState> {
   }
 }
 
-/** The first frame of a stream. It belongs to the connection: no id, and not in the history. */
+/** The first frame of a stream. It belongs to the connection, so it has no id and is not in the history. */
 export function snapshotFrame(status: RunStatus, cursor: number, pendingInteractionId: number | undefined): string {
   const pending = pendingInteractionId === undefined ? {} : { pending_interaction_id: pendingInteractionId }
   return sseFrame(null, 'snapshot', JSON.stringify({ status, cursor, ...pending }))
@@ -143,8 +143,8 @@ function accepted(state: FcmpState, data: EventData<'run.accepted'>): FcmpState 
   }
 }
 
-/** Numbers and checks messages; one that does not fit the schema is left out and takes no number. */
-function tell(
+/** Validates and numbers messages. A message that does not match the schema is dropped and gets no seq. */
+function emitMessages(
   state: FcmpState,
   event: RunEvent,
   options: FcmpOptions,
@@ -183,7 +183,7 @@ function changed(state: FcmpState, event: EventOf<'run.state'>, options: FcmpOpt
   if (to === 'waiting_user') {
     const lowest = lowestOpen(state)
     const pending = { ...change, pending_interaction_id: lowest?.data.number ?? null }
-    return tell({ ...next, shown: lowest?.data.number ?? null }, event, options, [
+    return emitMessages({ ...next, shown: lowest?.data.number ?? null }, event, options, [
       ['conversation.state.changed', pending],
       asking(lowest),
     ])
@@ -192,9 +192,9 @@ function changed(state: FcmpState, event: EventOf<'run.state'>, options: FcmpOpt
   messages.push(['conversation.state.changed', change])
   if (to === 'running' && !state.started) {
     messages.push(['conversation.started', { session_id: state.sessionId }])
-    return tell({ ...next, started: true }, event, options, messages)
+    return emitMessages({ ...next, started: true }, event, options, messages)
   }
-  return tell(next, event, options, messages)
+  return emitMessages(next, event, options, messages)
 }
 
 function lowestOpen(state: FcmpState): Asked | undefined {
@@ -204,7 +204,7 @@ function lowestOpen(state: FcmpState): Asked | undefined {
   return lowest
 }
 
-/** The row with the question may be unreadable; the client still has to know that the run waits. */
+/** If the row with the question is unreadable, the client is still told that the run waits. */
 function asking(asked: Asked | undefined): UnnumberedMessage {
   if (asked === undefined)
     return [
@@ -226,22 +226,23 @@ function resolved(state: FcmpState, event: EventOf<'input.resolved'>, options: F
   const next: FcmpState = { ...state, open, resolved: [...state.resolved, { asked, event }] }
   const lowest = lowestOpen(next)
   if (lowest === undefined || lowest.data.number === state.shown) return silent(next)
-  return tell({ ...next, shown: lowest.data.number }, event, options, [asking(lowest)])
+  return emitMessages({ ...next, shown: lowest.data.number }, event, options, [asking(lowest)])
 }
 
 function replies(state: FcmpState, trigger: string): UnnumberedMessage[] {
   return state.resolved.map(({ asked, event }) => {
     const { number, resolution } = event.data
-    const alone = resolution === 'expired' || resolution === 'auto_decided'
-    const type = alone ? 'interaction.auto_decide.timeout' : 'interaction.reply.accepted'
+    const timedOut = resolution === 'expired' || resolution === 'auto_decided'
+    const type = timedOut ? 'interaction.auto_decide.timeout' : 'interaction.reply.accepted'
     const common = {
       interaction_id: number,
-      resolution_mode: alone ? 'auto_decide_timeout' : 'user_reply',
+      resolution_mode: timedOut ? 'auto_decide_timeout' : 'user_reply',
       accepted_at: isoTime(event.at),
     }
-    // If some questions were answered and others timed out, the run goes on for one reason, and only that one has a pair.
+    // A run continues for exactly one trigger, and only that trigger has a paired message. If some questions were
+    // answered and others timed out, the rest become warnings.
     if (type !== trigger) return ['diagnostic.warning', { code: 'INTERACTION_RESOLVED', ...common }]
-    if (!alone) return [type, common]
+    if (!timedOut) return [type, common]
     const waitedMs = asked?.data.deadlineAt === undefined ? undefined : asked.data.deadlineAt - asked.at
     const policy = resolution === 'expired' ? policyOf('expire') : policyOf('auto_decide')
     const timeout = waitedMs === undefined ? {} : { timeout_sec: Math.max(1, Math.round(waitedMs / 1000)) }
@@ -265,7 +266,7 @@ function ending(state: FcmpState, { status, error }: EventData<'run.ended'>): Un
   return ['conversation.failed', { error: { category: 'runtime', code } }]
 }
 
-/** Codes on this wire are in capitals, and a run that took too long has a name of its own there. */
+/** FCMP writes error codes in upper case and calls a run timeout `TIMEOUT`. */
 export function fcmpErrorCode(code: string | undefined): string {
   if (code === 'run_timed_out') return 'TIMEOUT'
   return code === undefined || code === '' ? 'FAILED' : code.toUpperCase()

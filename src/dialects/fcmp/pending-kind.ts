@@ -1,5 +1,5 @@
-// How a person is asked, in the words of this wire. The stream and the object of
-// the pending interaction say the same, so both ask here.
+// FCMP's names for the kinds of questions and deadline policies. The stream and the
+// pending-interaction resource share this file so that they always agree.
 
 import type { EventData } from '../../journal/event.ts'
 
@@ -24,7 +24,7 @@ export function pendingKind({ kind, style }: Asked): PendingKind {
   return style != null && Object.hasOwn(kinds, style) ? (kinds[style] as PendingKind) : 'open_text'
 }
 
-/** What happens when nobody answers in time: the agent judges for itself, or a call that nobody allowed is denied. */
+/** What happens at the deadline: the agent decides for itself, or the call is denied. */
 export function policyOf(atDeadline: 'expire' | 'auto_decide' | null | undefined): string {
   return atDeadline === 'expire' ? 'deny' : 'engine_judgement'
 }

@@ -1,5 +1,5 @@
-// The arguments of a call, short enough to be looked at: what a client shows beside
-// the name of a tool, and not the file that the tool is about to write. Pure.
+// Shortens the arguments of a call for display beside the tool's name, so that a stream
+// does not carry, for example, the whole file that a tool is about to write. Pure.
 
 import type { JsonValue } from '../../journal/event.ts'
 
@@ -19,7 +19,7 @@ export function preview(value: JsonValue | undefined, depth = 0): JsonValue | un
   return Object.fromEntries(entries.map(([key, item]) => [cut(key), preview(item, depth + 1) as JsonValue]))
 }
 
-/** Never half of a surrogate pair. */
+/** Never splits a surrogate pair. */
 function cut(text: string): string {
   if (text.length <= charsMax) return text
   const kept = text.slice(0, charsMax)

@@ -2,8 +2,9 @@
 // done; each message is exactly `data: <JSON>`, without ids and event names. README.md
 // has the mapping.
 //
-// Every tool_use has one tool_result, whatever became of the call. tool_error and
-// `is_error` mean that the tool threw; a tool that answered no has `status: failed` only.
+// Every tool_use has exactly one tool_result, whatever the outcome of the call. tool_error
+// and `is_error` mean that the tool threw; a tool that reported a failure only has
+// `status: failed`.
 
 import type { EventData, EventOf, JsonValue } from '../../journal/event.ts'
 import { type Call, calledCall, type Calls, ranWithOtherInput, startedCall, withCall } from '../calls.ts'
@@ -16,7 +17,7 @@ import { shownConversationIdOrNull } from '../../kit/conversation-id.ts'
 
 /** A call is announced with its `tool_use`. */
 type SessionCall = Call & {
-  /** A person was asked whether a call that may have happened is to be run again. */
+  /** True if a person was asked whether to run a call with an unknown outcome again. */
   readonly askedUnknown: boolean
 }
 
@@ -29,7 +30,7 @@ export const sessionDialect: Dialect<SessionState> = {
   name: 'session',
   headers: sseHeaders,
 
-  // A run outside any conversation is a session of its own, which nobody can continue.
+  // A run without a conversation is its own session, which cannot be continued.
   open: ({ runId }) => ({ agentId: `agt-${runId}`, textMessageId: null, calls: new Map() }),
 
   step(state, event) {
@@ -65,7 +66,7 @@ export const sessionDialect: Dialect<SessionState> = {
       case 'run.ended':
         return emit(state, ...endFrames(state, event))
 
-      // Not on this wire; listed, so that a new event stops the compiler here and someone decides.
+      // No message on this wire. Listed without a default, so that a new event type is a compile error here.
       case 'run.state':
       case 'step.started':
       case 'step.done':
@@ -98,20 +99,20 @@ function frameOf(type: string, fields: Record<string, unknown>, at: number): Fra
   return { name: type, data: { type, ...fields, timestamp: at } }
 }
 
-/** Once for each call, with the first thing that happens to it. */
+/** Sent once per call, before the first other frame about it. */
 function useFrame(callId: string, call: Call, input: JsonValue | undefined, at: number): Frame {
   const { name: tool, note: message } = call
   return frameOf('tool_use', { tool, id: callId, message, ...(input === undefined ? {} : { input }) }, at)
 }
 
-/** The message of a call that waits for a person says where to decide; its arguments are shown whole. */
+/** For a call that waits for a person: the message contains the address at which to decide, and the input is not cut. */
 function asked(state: SessionState, event: EventOf<'input.required'>): Projection<SessionState> {
   const { callId, call, wasAnnounced } = askedCall(state.calls, event)
   const next = withCall(state, callId, { ...call, askedUnknown: event.data.outcome === 'unknown' })
   return wasAnnounced ? silent(next) : emit(next, useFrame(callId, call, call.input, event.at))
 }
 
-/** Only questions without a call end here; a call ends with its result. */
+/** Ends questions without a call. A real call ends with its result (`tool.done`). */
 function resolved(state: SessionState, event: EventOf<'input.resolved'>): Projection<SessionState> {
   const { interactionId, resolution, response, reason } = event.data
   if (!state.calls.has(interactionId)) return silent(state)
@@ -137,8 +138,8 @@ function finished(state: SessionState, event: EventOf<'tool.done'>): Projection<
 }
 
 /**
- * An exception that leaves open whether the call happened is one too. A call has the outcome `unknown` without any
- * exception where a person left it at that, or the run ended around it; then it took no time of its own.
+ * True if the tool threw, also if it is unknown whether the call took effect. An `unknown` outcome without an exception
+ * comes from a person who left it unresolved, or from the end of the run; in both cases the duration is 0.
  */
 function hasThrown({ outcome, durationMs }: EventData<'tool.done'>, call: SessionCall): boolean {
   return outcome === 'threw' || (outcome === 'unknown' && !call.askedUnknown && durationMs > 0)
@@ -153,7 +154,7 @@ function resultOf(done: EventData<'tool.done'>, call: SessionCall): Record<strin
   }
 }
 
-/** `done` is last, also after `error`. */
+/** `done` is always the last frame, even after `error`. */
 function endFrames(state: SessionState, event: EventOf<'run.ended'>): Frame[] {
   const { status, error } = event.data
   const metadata = {

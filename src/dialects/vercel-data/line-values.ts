@@ -1,5 +1,5 @@
-// What stands after the colon of a line, where it takes more than copying: the
-// shapes that the real client insists on, made of what the journal has.
+// Converts journal values into the JSON values that the real client requires after the
+// colon of a line.
 
 import type { EventData, JsonValue, Usage } from '../../journal/event.ts'
 
@@ -33,7 +33,7 @@ export function finishReasonOf(reason: string): string {
   return finishReasons.has(reason) ? reason : 'other'
 }
 
-/** `null` is a number that nobody told us; the client reads it as NaN. */
+/** A count is null if the provider did not report it; the client reads null as NaN. */
 export type Tokens = { readonly promptTokens: number | null; readonly completionTokens: number | null }
 
 export function tokensOf(usage: Usage | undefined): Tokens | null {
@@ -50,18 +50,18 @@ export function sumOf(left: Tokens | null, right: Tokens | null): Tokens | null 
   }
 }
 
-/** The client wants an object; models have been seen to send a bare string or a list. */
+/** The client requires an object; some models send a bare string or a list. */
 export function argsOf(input: JsonValue | undefined): object {
   if (input === undefined) return {}
   return input !== null && typeof input === 'object' && !Array.isArray(input) ? input : { input }
 }
 
-/** Both come from the journal, so equal values have equal text unless someone reordered keys; then showing them is right too. */
+/** Compares as text. Objects that differ only in key order count as different, which does no harm: the args are sent again. */
 export function sameJson(left: object, right: object): boolean {
   return left === right || JSON.stringify(left) === JSON.stringify(right)
 }
 
-/** A failed call is a result too: `3:` would throw away the whole message on the client. */
+/** A failed call is sent as a result, because `3:` would make the client discard the whole message. */
 export function resultOf(done: EventData<'tool.done'>): unknown {
   const { output, outcome, summary, error, truncated, fullLength } = done
   const shown = output !== undefined && truncated ? { truncated: true, fullLength, preview: output } : output

@@ -2,9 +2,9 @@
 // `CODE:JSON` line a frame, for the clients of AI SDK 3.3 and 4. README.md beside
 // this file has the mapping table and the reasons.
 //
-// What must stay true: only `3:` makes the real client throw, every `f:` of a run
-// names the same message, and after no event does the stream look like finished
-// tool calls that wait for an answer, since the client would then post again.
+// What must stay true: only `3:` makes the real client throw; every `f:` of a run names the
+// same message; and the stream never stops at a point where all tool calls have results and
+// no new step is open, because the client would then post the conversation again.
 
 import type { EventOf, JsonValue } from '../../journal/event.ts'
 import { type Call, type Calls, latestInput, startedCall, unannouncedCall, withCall } from '../calls.ts'
@@ -30,13 +30,13 @@ type OpenStep = {
   readonly hadCalls: boolean
   readonly openCalls: number
   readonly reasoningId: string | null
-  /** What the model's part of the step ended with; its `e:` waits for the results of its calls. */
+  /** How the model finished the step. The `e:` is sent only after the results of the step's calls. */
   readonly finish: { readonly reason: string; readonly tokens: Tokens | null } | null
 }
 
 type VercelDataState = TextState & {
   readonly runId: string
-  /** Of every `f:`: the first message of the run. Null before the first step. */
+  /** The message id in every `f:`, which is the run's first message. Null before the first step. */
   readonly messageId: string | null
   readonly step: OpenStep | null
   readonly calls: Calls<DataStreamCall>
@@ -89,8 +89,8 @@ export const vercelDataDialect: Dialect<VercelDataState> = {
       case 'run.ended':
         return endFrames(state, event)
 
-      // No line on this wire. Listed, not defaulted, so that a new event stops the
-      // compiler here and someone decides.
+      // No line on this wire. Listed without a default, so that a new event type is a
+      // compile error here.
       case 'run.accepted':
       case 'run.prepared':
       case 'run.state':
@@ -103,7 +103,7 @@ export const vercelDataDialect: Dialect<VercelDataState> = {
     }
   },
 
-  /** Lines carry no ids, so the address is not shown; cursors are journal addresses all the same. */
+  /** Lines have no ids, so the address is not written; readers still resume with journal addresses. */
   encode(frame) {
     return `${codes[frame.name as PartName]}:${JSON.stringify(frame.data)}\n`
   },
@@ -124,7 +124,7 @@ function frame(name: PartName, data: unknown): Frame {
   return { name, data }
 }
 
-/** Adds the frames of `next` to those of `before`, from the state that `before` left. */
+/** Runs `next` on the state of `before` and returns the frames of both. */
 function then(
   before: Projection<VercelDataState>,
   next: (state: VercelDataState) => Projection<VercelDataState>,
@@ -133,7 +133,7 @@ function then(
   return { state: after.state, frames: [...before.frames, ...after.frames] }
 }
 
-/** `f:`, unless the step is open: because it is asked again after a restart, or because `closeStep` opened it ahead. */
+/** `f:`, unless the step is already open: after a restart that repeats the step, or because `closeStep` opened it. */
 function openStep(state: VercelDataState, messageId: string): Projection<VercelDataState> {
   if (state.step !== null) return silent(state)
   const named = state.messageId ?? messageId
@@ -141,9 +141,9 @@ function openStep(state: VercelDataState, messageId: string): Projection<VercelD
 }
 
 /**
- * `e:`, and for a step with tool calls the next `f:` in the same breath. The client posts the conversation again when
- * all calls after the last `f:` have results and the stream is over, however it ended; our tools run on the server, so
- * that would start a second run. With the next step open there is no such moment, also if the connection is cut.
+ * `e:`, and directly after it the next `f:` if the step had tool calls. The client posts the conversation again if the
+ * stream ends, for any reason, when all calls after the last `f:` have results. Our tools run on the server, so that
+ * would start a second run. An open next step prevents this even if the connection is cut.
  */
 function closeStep(state: VercelDataState, reason: string, tokens: Tokens | null): Projection<VercelDataState> {
   if (state.step === null) return silent(state)
@@ -163,7 +163,7 @@ function contextFrames(state: VercelDataState, event: EventOf<'context.patch'>):
   return emit(state, frame('data', [{ type: 'conversation.created', conversationId }]))
 }
 
-/** The client's `message.content` is the text of all steps in a row, so a blank line keeps them apart. */
+/** The client concatenates the text of all steps in `message.content`, so a blank line separates them. */
 function textFrames(state: VercelDataState, event: EventOf<'text.delta'>): Projection<VercelDataState> {
   return then(openStep(state, event.data.messageId), (opened) => {
     const { state: next, separator } = addText(opened, event.data)
@@ -171,7 +171,7 @@ function textFrames(state: VercelDataState, event: EventOf<'text.delta'>): Proje
   })
 }
 
-/** The client has one reasoning text a step; thoughts that a restart thought anew come after a blank line. */
+/** The client has one reasoning text per step; reasoning that is repeated after a restart follows a blank line. */
 function reasoningFrames(state: VercelDataState, event: EventOf<'reasoning.delta'>): Projection<VercelDataState> {
   const { reasoningId, text } = event.data
   return then(openStep(state, state.runId), (opened) => {
@@ -184,7 +184,7 @@ function reasoningFrames(state: VercelDataState, event: EventOf<'reasoning.delta
   })
 }
 
-/** `9:` once a call: the client takes a second one for another call. */
+/** `9:`, sent once per call, because the client treats a second one as another call. */
 function callFrames(
   state: VercelDataState,
   callId: string,
@@ -203,9 +203,9 @@ function callFrames(
 }
 
 /**
- * Lines about a call come after its `9:`, or the client throws. The journal always has one, but a row that no longer
- * fits its schema is skipped in reading; then the call is announced when it is first heard of, since a person should
- * see what ran and can only decide about what is shown.
+ * Sends the `9:` if it is missing, because the client throws on a line about an unknown call. The journal always has a
+ * `tool.called`, but a row that no longer matches its schema is skipped when reading. The call is then announced with
+ * its next event, so that a person can see it and decide about it.
  */
 function announced(state: VercelDataState, callId: string, input?: JsonValue): Projection<VercelDataState> {
   return callFrames(state, callId, 'unknown', input)
@@ -238,7 +238,7 @@ function awaitingFrames(state: VercelDataState, event: EventOf<'input.required'>
   })
 }
 
-/** As data for whoever listens now, and as an annotation that stays with the message. */
+/** Sent twice: as data for live listeners, and as an annotation that the client keeps with the message. */
 function asked(state: VercelDataState, item: object): Projection<VercelDataState> {
   return emit(state, frame('data', [item]), frame('message_annotations', [item]))
 }
@@ -264,7 +264,7 @@ function resultFrames(state: VercelDataState, event: EventOf<'tool.done'>): Proj
       },
       frame('tool_result', {
         toolCallId: callId,
-        // The client lays these over the arguments of the `9:`, so an edited call shows what really ran.
+        // These replace the arguments of the `9:` in the client, so an edited call shows the arguments that it ran with.
         ...(sameJson(argsOf(call.input), argsOf(latestInput(call))) ? {} : { args: argsOf(latestInput(call)) }),
         result: resultOf(event.data),
       }),
@@ -300,7 +300,7 @@ function endFrames(state: VercelDataState, event: EventOf<'run.ended'>): Project
     finishReason: reason,
     ...(state.tokens === null ? {} : { usage: state.tokens }),
   })
-  // Twice, since closing a step with calls opens the empty one that keeps the client from posting again.
+  // Twice, because closing a step with calls opens an empty one (see `closeStep`).
   const closed = then(closeOpenStep(state, reason), (left) => closeOpenStep(left, reason))
   return then(closed, (left) =>
     status === 'failed' ? emit(left, frame('error', error?.message ?? 'The run failed.'), finish) : emit(left, finish),
