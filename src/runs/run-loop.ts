@@ -1,14 +1,14 @@
-// Drives one claimed run until it ends, parks, or has to be left.
+// Drives one claimed run until it ends, parks, is drained, or loses its lease.
 //
 //   resume ─▶ ┌─ open calls? ─▶ tool phase ─▶ all done ─┐
-//             │                     └─ a person is needed ─▶ parked (lease given back)
+//             │                     └─ a person is needed ─▶ parked (lease released)
 //             ├─ last step final? ─▶ checked ─▶ succeeded │
 //             │                     └─ wrong, for the first time ─▶ asked once more
 //             └─ otherwise ─▶ model step ◀────────────────┘
 //
-// Every way out is written down: an error becomes `failed`, a cancel `canceled`.
-// Only two leave the run as it is: a drain (the next start goes on) and a lost
-// lease (another owner goes on).
+// The loop writes an ending for every error (`failed`) and cancel (`canceled`). It
+// writes none in two cases: a drain (the next start resumes the run) and a lost
+// lease (the new owner resumes it).
 
 import { AppError, toAppError } from '../errors/app-error.ts'
 import type { NewEvent } from '../journal/event.ts'
@@ -37,16 +37,16 @@ import type { RunKind } from './run-kind.ts'
 import type { RunParts } from './run-parts.ts'
 import { toolOfCall, toolsOf } from './run-tools.ts'
 import { RunWriter } from './run-writer.ts'
-import { DrainInterrupt, resolveDecided, ToolPhase, wordsAsQuestion } from './tool-phase.ts'
+import { DrainInterrupt, questionFromText, resolveDecided, ToolPhase } from './tool-phase.ts'
 
 class CancelInterrupt extends Error {
   override name = 'CancelInterrupt'
 }
 
-/** Rows of history that are looked at; what fits of them is the agent's memory policy. */
+/** How many rows of history are read. The agent's memory policy decides how many of them the prompt gets. */
 const historyRowsMax = 400
 
-/** A run may take the process down once by accident; at the second time at the same place it is ended. */
+/** A run that was active at this many process deaths, at the same place in its work, is ended instead of retried. */
 export const deathsMax = 2
 
 export type LoopResult = 'ended' | 'parked' | 'drained' | 'lost'
@@ -56,13 +56,13 @@ export class RunLoop {
   readonly writer: RunWriter
   private readonly row: RunRow
   private readonly parts: RunParts
-  /** Model work stops for a cancel, a time limit, a drain and a lost lease. */
+  /** Aborted by a cancel, the time limit, a drain or a lost lease. */
   private readonly modelAbort = new AbortController()
-  /** Tools are not torn by a drain: they get the time to finish. */
+  /** Not aborted when a drain begins, because tools get time to finish; see `cutTools`. */
   private readonly toolAbort = new AbortController()
   private cancelled: { by: string; reason: string | null } | undefined
   private draining = false
-  /** By the clock that never steps. */
+  /** In milliseconds of the monotonic clock. */
   private runningSince = 0
   private phase: ToolPhase | undefined
   private history: MessageRow[] | undefined
@@ -87,19 +87,19 @@ export class RunLoop {
     this.modelAbort.abort(new DrainInterrupt())
   }
 
-  /** The drain waits no longer: a call that is under way is left as a crash would leave it, and its result is not taken. */
+  /** Aborts running tools when the drain's deadline passes. Their results are discarded, so recovery treats the calls as after a crash. */
   cutTools(): void {
     this.toolAbort.abort(new DrainInterrupt())
   }
 
-  /** Another owner has claimed the run: model and tools stop at once, and nothing more is written. */
+  /** Stops model and tools and writes nothing more, because another owner has claimed the run. */
   abandon(): void {
     const fenced = new AppError('run_fenced', 'Another node has claimed this run.')
     this.stop(fenced)
     void this.writer.retire(fenced)
   }
 
-  /** Somebody decided something about this run. */
+  /** Tells the loop that a decision about this run may have been stored. */
   poke(): void {
     this.phase?.poke()
   }
@@ -108,7 +108,7 @@ export class RunLoop {
     let timer: Timer | undefined
     try {
       if (this.cancelled !== undefined) return await this.end({ status: 'canceled', ...this.cancelled })
-      // A held run is claimed only after its upload did not come in time; the claim makes a late upload fail.
+      // A held run is claimed only when its upload deadline has passed. A late upload then fails, because the run is claimed.
       if (this.writer.state.held) return await this.giveUpUpload()
       if (!(await this.resume())) return 'parked'
       this.runningSince = this.parts.clock.monotonic()
@@ -144,7 +144,7 @@ export class RunLoop {
     )
   }
 
-  /** Brings the run to `running`, from wherever it was left. False: it still waits for a person. */
+  /** Moves the run from its stored state to `running`. Returns false if it still waits for a person. */
   private async resume(): Promise<boolean> {
     const { writer } = this
     if (writer.state.phase === 'running') {
@@ -164,25 +164,25 @@ export class RunLoop {
         return false
       }
       const { lastResolution } = writer.state
-      const alone = lastResolution === 'expired' || lastResolution === 'auto_decided'
-      const trigger = alone ? 'interaction.auto_decide.timeout' : 'interaction.reply.accepted'
+      const atDeadline = lastResolution === 'expired' || lastResolution === 'auto_decided'
+      const trigger = atDeadline ? 'interaction.auto_decide.timeout' : 'interaction.reply.accepted'
       writer.push({ type: 'run.state', data: { from: 'waiting_user', to: 'queued', trigger } })
     }
     await writer.write({ type: 'run.state', data: { from: 'queued', to: 'running', trigger: 'turn.started' } })
     return true
   }
 
-  /** What the watchdog found out about the last process, on disk in the journal before the run is tried again. */
+  /** Writes the process deaths that the watchdog recorded to the journal before the run is retried, so that they are counted. */
   private async journalDeaths(): Promise<void> {
     const deaths = this.parts.deaths?.of(this.runId) ?? []
     if (deaths.length === 0) return
-    const said = { frozen: 'was frozen', crashed: 'crashed', exited: 'ended' }
+    const verbs = { frozen: 'was frozen', crashed: 'crashed', exited: 'ended' }
     await this.writer.write(
       ...deaths.map(({ id, at, place, how }): NewEvent => ({
         type: 'diagnostic',
         data: {
           code: processDied,
-          message: `The server ${said[how]} while it worked on this run (${place}).`,
+          message: `The server ${verbs[how]} while it worked on this run (${place}).`,
           details: { id, at, place, how },
         },
       })),
@@ -221,7 +221,7 @@ export class RunLoop {
     }
   }
 
-  /** What the final answer of a step leads to. Undefined: the model is asked again. */
+  /** Checks the final answer of a step, and ends or parks the run. Returns undefined if the model has to be asked again. */
   private async settleAnswer({ step, text, messageId }: StepState): Promise<LoopResult | undefined> {
     const { writer, parts } = this
     const { state } = writer
@@ -232,12 +232,12 @@ export class RunLoop {
     if (verdict.is === 'answer') return await this.end({ status: 'succeeded', output: verdict.output })
     if (verdict.is === 'question') {
       const asked = questionOf(state, step)
-      if (asked === undefined) writer.push({ type: 'input.required', data: wordsAsQuestion(state, text, parts) })
+      if (asked === undefined) writer.push({ type: 'input.required', data: questionFromText(state, text, parts) })
       return asked?.resolved === undefined ? await this.parkForPerson() : undefined
     }
     const stepsLeft = state.steps.filter(({ finished }) => finished).length < parts.limits.stepsMax
     if (rule !== undefined && (repaired || !stepsLeft)) throw rule.invalid(verdict.errors, repaired)
-    // On disk before the model is asked again, so that a restart does not grant a second repair round.
+    // Committed before the model is asked again, so that a restart does not grant a second repair round.
     await writer.write({ type: 'output.rejected', data: { step, messageId, errors: verdict.errors } })
     return undefined
   }
@@ -269,13 +269,13 @@ export class RunLoop {
     })
   }
 
-  /** Earlier turns do not change while this one holds the conversation. */
+  /** Read once and cached, because earlier turns do not change while this run has its turn in the conversation. */
   private async readHistory(): Promise<MessageRow[]> {
     const accepted = this.writer.state.accepted
     if (accepted?.conversationId == null) return []
     if (this.history === undefined) {
       const rows = await this.parts.store.historyBefore(accepted.conversationId, this.runId, historyRowsMax)
-      // A question that is answered again stands in the history already, with the old answer behind it.
+      // When an answer is regenerated, the history already holds the question and the old answer; both are cut off.
       const asked = rows.findIndex((row) => row.id === accepted.userMessageId)
       this.history = asked === -1 ? rows : rows.slice(0, asked)
     }
@@ -299,7 +299,7 @@ export class RunLoop {
     if (this.writer.lost !== undefined) return 'lost'
     if (this.cancelled !== undefined) return await this.end({ status: 'canceled', ...this.cancelled })
     if (error instanceof DrainInterrupt || (this.draining && this.modelAbort.signal.reason instanceof DrainInterrupt)) {
-      // Released as it is, so that the next start (or another node) claims it at once.
+      // The lease is released, so that the next start (or another node) can claim the run immediately.
       try {
         await this.writer.release()
       } catch (cause) {
@@ -309,8 +309,8 @@ export class RunLoop {
     }
     const failure = toAppError(error)
     if (failure.code === 'store_unavailable' || failure.code === 'store_busy' || failure.code === 'store_damaged') {
-      // Not the run's fault: it stops here and goes on from what is stored, as soon as the store answers. An append may be
-      // under way; who reads the journal before it is answered would go on from the wrong place and be fenced.
+      // A store failure does not fail the run: the driver retries from the stored journal. `retire` waits for the append in
+      // flight, because a journal that is read before it completes gives a stale `afterSeq`, and the next append is fenced.
       this.stop(failure)
       await this.writer.retire(failure)
       return 'lost'
@@ -326,7 +326,7 @@ export class RunLoop {
   }
 
   private async end(ending: Ending): Promise<LoopResult> {
-    // Nothing may start from here on, whatever is still under way.
+    // No model or tool work may start after this, even if some is still running.
     this.stop(new CancelInterrupt())
     const events: NewEvent[] = endingEvents(this.writer.state, ending, this.parts.ids)
     try {

@@ -1,14 +1,15 @@
-// Runs one tool call and gives its outcome as a value. Whatever the tool does
-// (answers, says no, throws, hangs, ignores its signal, returns megabytes), the
-// result is a `tool.done` that fits the journal.
+// Runs one tool call and returns its outcome as a value. Whatever the tool does
+// (succeeds, fails, throws, hangs, ignores its signal, returns megabytes), the result
+// is a `tool.done` that fits the journal. Only an aborted run makes this throw.
 
 import { AppError, type ErrorValue } from '../errors/app-error.ts'
 import type { EventData, JsonValue } from '../journal/event.ts'
 import type { CallState } from '../journal/run-state.ts'
 import { type Clock, elapsedMs } from '../kit/clock.ts'
+import { defined } from '../kit/defined.ts'
 import type { Ids } from '../kit/ids.ts'
 import type { Tool, ToolContext, ToolResult } from '../tools/tool.ts'
-import { textOf } from './tool-outcome.ts'
+import { outputText } from './tool-outcome.ts'
 
 export type ExecutionParts = {
   clock: Clock
@@ -26,9 +27,9 @@ export type ExecutionParts = {
 type Done = EventData<'tool.done'>
 
 const summaryCharsMax = 500
-/** Each is an event that every reader gets. A command that prints more than this is read in its output. */
+/** Each progress message is an event for every reader. Longer output is available in the result of the call. */
 const progressMax = 2000
-/** A journal event holds at most 1 MiB; larger outputs are kept beside it. */
+/** A journal event holds at most 1 MiB, so larger outputs are stored as blobs. */
 const inlineCharsMax = 256 * 1024
 
 export async function executeCall(tool: Tool, call: CallState, input: JsonValue, parts: ExecutionParts): Promise<Done> {
@@ -47,12 +48,14 @@ export async function executeCall(tool: Tool, call: CallState, input: JsonValue,
       outcome: result.ok ? 'succeeded' : 'failed',
       ...stored,
       summary: result.summary,
-      ...(result.ok ? {} : { error: { code: 'tool_failed', message: result.summary } }),
-      ...(result.modified === undefined ? {} : { modified: result.modified }),
-      ...(result.paths === undefined ? {} : { paths: result.paths }),
+      ...defined({
+        error: result.ok ? undefined : { code: 'tool_failed', message: result.summary },
+        modified: result.modified,
+        paths: result.paths,
+      }),
     })
   } catch (thrown) {
-    // A stopped run closes its calls itself; see run-ending.
+    // When a run ends, run-ending.ts writes the results of its open calls.
     if (parts.signal.aborted) throw parts.signal.reason
     const error = errorOf(tool, thrown)
     const unknown = error.code === 'tool_outcome_unknown'
@@ -66,7 +69,7 @@ export async function executeCall(tool: Tool, call: CallState, input: JsonValue,
   }
 }
 
-/** Waits for the tool, its time limit or the end of the run, whichever comes first; a tool that ignores its signal is left behind. */
+/** Waits for the tool, its time limit or the end of the run, whichever comes first. A tool that ignores its signal keeps running unobserved. */
 async function withinLimits(tool: Tool, input: JsonValue, call: CallState, parts: ExecutionParts): Promise<ToolResult> {
   const limit = new AbortController()
   const context: ToolContext = {
@@ -80,7 +83,7 @@ async function withinLimits(tool: Tool, input: JsonValue, call: CallState, parts
     progress: boundedProgress(parts.progress),
     ...(parts.workspace === undefined ? {} : { workspace: parts.workspace }),
   }
-  let forget = () => {}
+  let removeListeners = () => {}
   try {
     return await new Promise<ToolResult>((resolve, reject) => {
       const stop = (reason: unknown) => {
@@ -89,7 +92,7 @@ async function withinLimits(tool: Tool, input: JsonValue, call: CallState, parts
       }
       const timer = parts.clock.after(tool.timeoutMs, () => stop(timedOut(tool)))
       const onAbort = () => stop(parts.signal.reason)
-      forget = () => {
+      removeListeners = () => {
         timer.cancel()
         parts.signal.removeEventListener('abort', onAbort)
       }
@@ -98,7 +101,7 @@ async function withinLimits(tool: Tool, input: JsonValue, call: CallState, parts
       tool.run(input, context).then(resolve, reject)
     })
   } finally {
-    forget()
+    removeListeners()
   }
 }
 
@@ -125,7 +128,7 @@ function timedOut(tool: Tool): AppError {
 function errorOf(tool: Tool, thrown: unknown): ErrorValue {
   if (thrown instanceof AppError) {
     const value = thrown.toValue()
-    // The tool knows that it may have happened: for an unsafe one that is the whole news.
+    // The tool reports that its effect may have happened. For an unsafe tool this replaces any other error code.
     const unknown = tool.effect === 'unsafe' && thrown.details?.['outcome'] === 'unknown'
     return unknown ? { ...value, code: 'tool_outcome_unknown' } : value
   }
@@ -138,7 +141,7 @@ async function fitOutput(
   output: JsonValue,
   parts: ExecutionParts,
 ): Promise<Pick<Done, 'output' | 'fullLength' | 'truncated' | 'outputRef'>> {
-  const text = textOf(output)
+  const text = outputText(output)
   const charsMax = Math.min(tool.outputCharsMax, inlineCharsMax)
   if (text.length <= charsMax) return { output, fullLength: text.length, truncated: false }
   const cut = { output: text.slice(0, charsMax), fullLength: text.length, truncated: true }
@@ -146,7 +149,7 @@ async function fitOutput(
   try {
     await parts.putBlob(outputRef, text)
   } catch {
-    // The tool has done its work; that its answer is too long for a full disk must not make it look undone.
+    // The tool has done its work, so a failure to store the long output must not turn the call into a failed one.
     return cut
   }
   return { ...cut, outputRef }

@@ -1,17 +1,17 @@
-// How a finished tool call is told to the model and to people. Pure.
+// The text of a finished tool call, as the model reads it and as the journal measures it. Pure.
 
 import type { EventData, JsonValue } from '../journal/event.ts'
 
 type Done = EventData<'tool.done'>
 
-export function textOf(output: JsonValue | undefined): string {
+export function outputText(output: JsonValue | undefined): string {
   if (output === undefined) return ''
   return typeof output === 'string' ? output : JSON.stringify(output)
 }
 
-/** What the model reads as the result of its call. It must never believe in an effect that nobody has seen. */
+/** The result of a call as the model reads it. Only the outcome `succeeded` may tell the model that the call took effect. */
 export function resultForModel(done: Done): string {
-  const output = textOf(done.output)
+  const output = outputText(done.output)
   switch (done.outcome) {
     case 'succeeded':
       return done.truncated ? `${output}\n[cut: ${done.fullLength} characters in all]` : output

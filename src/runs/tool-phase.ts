@@ -1,26 +1,23 @@
-// The calls of one step, until each has a result or all that are left wait for a
-// person. Calls run side by side; those that need consent are put to a person at
-// once, not after the others; a decision that comes while others still run is
-// taken up right away.
-//
-// What a call needs next is decided by `planCall`, which is pure: the same
-// decision serves a fresh call, one that was just confirmed, and one that a crash
-// interrupted.
+// Executes the tool calls of one step until each call has a result, or until every
+// remaining call waits for a person. Calls run in parallel. A call that needs consent
+// asks for it immediately, and a decision is applied as soon as it arrives, even while
+// other calls are still running. `planCall` decides what each call needs next.
 
 import type { EventData, JsonValue, NewEvent } from '../journal/event.ts'
 import { type CallState, openCalls, openInteractions, type RunState, specOf } from '../journal/run-state.ts'
 import type { Decision, InteractionRow } from '../stores/interaction-store.ts'
 import type { Tool } from '../tools/tool.ts'
 import { workingOn } from '../kit/activity.ts'
+import { defined } from '../kit/defined.ts'
 import type { CallPlan } from './call-plan.ts'
 import { answerWithoutConsent } from './consent.ts'
 import { planCall } from './plan-call.ts'
 import type { RunParts } from './run-parts.ts'
 import type { RunWriter } from './run-writer.ts'
 import { executeCall } from './tool-execution.ts'
-import { textOf } from './tool-outcome.ts'
+import { outputText } from './tool-outcome.ts'
 
-/** Who decides where nobody replied. */
+/** The policy recorded when the reply deadline passes: the model decides by itself. */
 export const autoDecidePolicy = 'engine_judgement'
 
 const summaryCharsMax = 500
@@ -32,8 +29,8 @@ export class ToolPhase {
   private readonly parts: RunParts
   private readonly toolOf: (call: CallState) => Tool | undefined
   private readonly signal: AbortSignal
-  // Every open call is in one of these places. Each is looked at when it moves, so that a step with many calls costs
-  // what its calls and their results cost, and not their product.
+  // Every open call is in exactly one of these four collections. A call is planned only when it changes, so the work of a
+  // step grows linearly with its number of calls.
   private readonly toPlan = new Set<CallState>()
   private readonly waiting = new Set<CallState>()
   private readonly ready: Start[] = []
@@ -49,16 +46,19 @@ export class ToolPhase {
     this.signal = signal
   }
 
-  /** A decision may have been stored. */
+  /** Tells the phase that a decision may have been stored. */
   poke(): void {
     this.poked = true
     this.wake?.()
   }
 
-  /** True: all calls have results. False: what is left waits for a person. `mayStart` turns false while the server drains. */
+  /**
+   * Returns true when all calls have results, and false when every remaining call waits for a person. `mayStart` returns
+   * false while the server drains.
+   */
   async settle(mayStart: () => boolean): Promise<boolean> {
     for (const call of openCalls(this.writer.state)) this.toPlan.add(call)
-    await this.knowTools()
+    await this.awaitToolSources()
     for (;;) {
       if (this.failure !== null) throw this.failure.error
       if (this.signal.aborted) throw this.signal.reason
@@ -72,7 +72,7 @@ export class ToolPhase {
         }
         continue
       }
-      await this.somethingHappens()
+      await this.nextChange()
       if (this.poked) {
         this.poked = false
         await this.takeDecisions()
@@ -80,8 +80,8 @@ export class ToolPhase {
     }
   }
 
-  /** After a restart a server may be slow to come up; what its calls need is not decided before. */
-  private async knowTools(): Promise<void> {
+  /** Waits for the tool servers of these calls, because after a restart an MCP server may connect later than we do. */
+  private async awaitToolSources(): Promise<void> {
     const sources = new Set<string | undefined>()
     for (const call of this.toPlan)
       if (needsTool(call) && this.parts.tools.find(call.name, call.source) === undefined) sources.add(call.source)
@@ -99,7 +99,7 @@ export class ToolPhase {
     return true
   }
 
-  /** Asks, closes and starts whatever can be, and starts no more calls at once than the limit. */
+  /** Plans all calls that changed, then starts calls that are ready, up to `toolsAtOnce` in parallel. */
   private async advance(): Promise<void> {
     const { state } = this.writer
     const events: NewEvent[] = []
@@ -108,8 +108,8 @@ export class ToolPhase {
       const tool = this.toolOf(call)
       const plan = answerWithoutConsent(planCall(call, tool, this.parts.tools), specOf(state), tool)
       if (plan.do === 'wait') this.waiting.add(call)
-      else if (plan.do === 'close') events.push(closing(call, plan, this.parts.ids))
-      else if (plan.do === 'answer') events.push(answered(call, plan.output, this.parts.ids))
+      else if (plan.do === 'close') events.push(closedCallEvent(call, plan, this.parts.ids))
+      else if (plan.do === 'answer') events.push(answeredCallEvent(call, plan.output, this.parts.ids))
       else if (plan.do === 'run') this.ready.push({ call, tool: plan.tool, input: plan.input })
       else {
         number += 1
@@ -122,7 +122,7 @@ export class ToolPhase {
     for (const { call, input } of starts) {
       events.push({ type: 'tool.started', data: { callId: call.callId, input, idempotencyKey: this.keyOf(call) } })
     }
-    // On disk before anything happens: a crash from here on knows that the calls may have happened.
+    // `tool.started` is on disk before a tool runs, so that recovery after a crash knows which calls may have happened.
     if (events.length > 0) await this.writer.write(...events)
     if (this.signal.aborted) throw this.signal.reason
     for (const start of starts) this.start(start.call, start.tool, start.input)
@@ -173,15 +173,15 @@ export class ToolPhase {
     number: number,
   ): EventData<'input.required'> {
     const { clock, ids, limits } = this.parts
-    // Consent to a call is never invented: it expires.
-    const aloneAt = aloneFrom(this.writer.state, this.parts)
+    const replyDeadline = replyDeadlineOf(this.writer.state, this.parts)
     const common = { interactionId: ids(), number, callId: call.callId, prompt: plan.prompt, input: call.input }
     if (plan.question === undefined) {
+      // A confirmation expires at its deadline; only questions are auto-decided, because consent must come from a person.
       return {
         ...common,
         kind: 'confirmation',
         ...(plan.outcome === undefined ? {} : { outcome: plan.outcome }),
-        deadlineAt: Math.min(aloneAt ?? Infinity, clock.now() + limits.confirmationTtlMs),
+        deadlineAt: Math.min(replyDeadline ?? Infinity, clock.now() + limits.confirmationTtlMs),
         atDeadline: 'expire',
       }
     }
@@ -190,13 +190,16 @@ export class ToolPhase {
       ...common,
       kind: 'question',
       style,
-      ...(options.length === 0 ? {} : { options }),
-      ...(fields.length === 0 ? {} : { fields }),
-      ...(aloneAt === undefined ? {} : { deadlineAt: aloneAt, atDeadline: 'auto_decide' }),
+      ...defined({
+        options: options.length === 0 ? undefined : options,
+        fields: fields.length === 0 ? undefined : fields,
+      }),
+      ...(replyDeadline === undefined ? {} : { deadlineAt: replyDeadline, atDeadline: 'auto_decide' }),
     }
   }
 
-  private somethingHappens(): Promise<void> {
+  /** Resolves when a call finishes, a decision may have been stored, or the signal is aborted. */
+  private nextChange(): Promise<void> {
     if (this.poked || this.failure !== null || this.signal.aborted) return Promise.resolve()
     return new Promise((resolve) => {
       const done = () => {
@@ -210,13 +213,13 @@ export class ToolPhase {
   }
 }
 
-/** Whether what happens next depends on the tool: not while a person is asked, nor after a refusal. */
+/** Whether the plan of this call depends on its tool. It does not while a person is asked, nor after a refusal. */
 function needsTool(call: CallState): boolean {
   return call.interactionId === undefined || call.decision === 'confirmed'
 }
 
-/** When a run that gets no reply decides by itself. Undefined: it waits. */
-function aloneFrom(state: RunState, { clock, kindOf }: Pick<RunParts, 'clock' | 'kindOf'>): number | undefined {
+/** When the model decides a question by itself because no reply came. Undefined if the run waits without a limit. */
+function replyDeadlineOf(state: RunState, { clock, kindOf }: Pick<RunParts, 'clock' | 'kindOf'>): number | undefined {
   const spec = specOf(state)
   const timeoutMs = kindOf(spec).replyTimeoutMs(spec)
   return timeoutMs === undefined ? undefined : clock.now() + timeoutMs
@@ -224,29 +227,29 @@ function aloneFrom(state: RunState, { clock, kindOf }: Pick<RunParts, 'clock' | 
 
 const promptCharsMax = 8000
 
-/** What the model asked without its tool, as a question like any other. */
-export function wordsAsQuestion(
+/** The question event for a final answer in plain words, which the model wrote instead of calling its ask tool. */
+export function questionFromText(
   state: RunState,
   text: string,
   parts: Pick<RunParts, 'clock' | 'ids' | 'kindOf'>,
 ): EventData<'input.required'> {
-  const aloneAt = aloneFrom(state, parts)
+  const replyDeadline = replyDeadlineOf(state, parts)
   return {
     interactionId: parts.ids(),
     number: state.interactions.size + 1,
     kind: 'question',
     style: 'open_text',
     prompt: text.trim().slice(0, promptCharsMax),
-    ...(aloneAt === undefined ? {} : { deadlineAt: aloneAt, atDeadline: 'auto_decide' }),
+    ...(replyDeadline === undefined ? {} : { deadlineAt: replyDeadline, atDeadline: 'auto_decide' }),
   }
 }
 
-/** The server is going down: leave the run as it is, it goes on at the next start. */
+/** The server is shutting down. The run is released without an ending, and the next claim resumes it. */
 export class DrainInterrupt extends Error {
   override name = 'DrainInterrupt'
 }
 
-function closing(call: CallState, plan: Extract<CallPlan, { do: 'close' }>, ids: () => string): NewEvent {
+function closedCallEvent(call: CallState, plan: Extract<CallPlan, { do: 'close' }>, ids: () => string): NewEvent {
   return {
     type: 'tool.done',
     data: {
@@ -262,8 +265,8 @@ function closing(call: CallState, plan: Extract<CallPlan, { do: 'close' }>, ids:
   }
 }
 
-/** What a model is told where nobody answered in time. */
-function aloneReply(row: InteractionRow): JsonValue {
+/** The reply that the model reads when a question was auto-decided at its deadline. */
+function autoReply(row: InteractionRow): JsonValue {
   return {
     source: 'auto_decide_timeout',
     interaction_id: row.number,
@@ -273,12 +276,12 @@ function aloneReply(row: InteractionRow): JsonValue {
   }
 }
 
-function aloneDecision(row: InteractionRow): Pick<Decision, 'response' | 'reply'> {
-  const response = aloneReply(row)
+function autoDecision(row: InteractionRow): Pick<Decision, 'response' | 'reply'> {
+  const response = autoReply(row)
   return { response, reply: { key: `auto-timeout:${row.number}`, fingerprint: '' } }
 }
 
-function answered(call: CallState, output: JsonValue, ids: () => string): NewEvent {
+function answeredCallEvent(call: CallState, output: JsonValue, ids: () => string): NewEvent {
   return {
     type: 'tool.done',
     data: {
@@ -286,17 +289,17 @@ function answered(call: CallState, output: JsonValue, ids: () => string): NewEve
       messageId: ids(),
       outcome: 'succeeded',
       output,
-      summary: textOf(output).slice(0, summaryCharsMax),
+      summary: outputText(output).slice(0, summaryCharsMax),
       durationMs: 0,
-      fullLength: textOf(output).length,
+      fullLength: outputText(output).length,
       truncated: false,
     },
   }
 }
 
 /**
- * Writes down what people (or deadlines) decided since. True when anything was: decisions are rows that any
- * node may have taken, and only the owner of the run tells the journal.
+ * Writes new decisions of people and of deadlines into the journal, and returns whether there were any. Any node may
+ * store a decision as a row, but only the owner of the run writes its journal.
  */
 export async function resolveDecided(writer: RunWriter, parts: Pick<RunParts, 'store' | 'clock'>): Promise<boolean> {
   const open = openInteractions(writer.state)
@@ -308,8 +311,8 @@ export async function resolveDecided(writer: RunWriter, parts: Pick<RunParts, 's
     let row = rows.get(interaction.interactionId)
     if (row?.status === 'pending' && row.deadlineAt !== null && row.deadlineAt <= now) {
       const status = row.atDeadline === 'auto_decide' ? 'auto_decided' : 'expired'
-      const alone = status === 'auto_decided' ? aloneDecision(row) : {}
-      row = (await parts.store.decide(row.id, { status, by: 'system', at: now, ...alone }))?.row
+      const reply = status === 'auto_decided' ? autoDecision(row) : {}
+      row = (await parts.store.decide(row.id, { status, by: 'system', at: now, ...reply }))?.row
     }
     if (row === undefined || row.status === 'pending') continue
     events.push({ type: 'input.resolved', data: resolutionOf(row) })
@@ -325,8 +328,10 @@ function resolutionOf(row: InteractionRow): EventData<'input.resolved'> {
     number: row.number,
     resolution: status,
     by: row.decidedBy ?? 'system',
-    ...(row.kind === 'confirmation' && status === 'confirmed' && row.response !== null ? { input: row.response } : {}),
-    ...(row.kind !== 'confirmation' && row.response !== null ? { response: row.response } : {}),
-    ...(row.reason === null ? {} : { reason: row.reason }),
+    ...defined({
+      input: row.kind === 'confirmation' && status === 'confirmed' ? (row.response ?? undefined) : undefined,
+      response: row.kind === 'confirmation' ? undefined : (row.response ?? undefined),
+      reason: row.reason ?? undefined,
+    }),
   }
 }
