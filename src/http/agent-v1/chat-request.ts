@@ -1,46 +1,48 @@
-// The body of POST /v1/agent/chat: `messages`, `prompt` or `input`, and settings.
-// Parsing is strict about types and forgiving about null, which clients send for
-// "not given".
+// The body of POST /v1/agent/chat: `messages`, `prompt` or `input`, and settings. Types are
+// checked strictly, but null is accepted everywhere, because clients send it for "not given".
 
 import { z } from 'zod'
 import { AppError } from '../../errors/app-error.ts'
+import { defined } from '../../kit/defined.ts'
 import type { StartRequest } from '../../runs/start-request.ts'
 import { optionalId } from '../routes.ts'
-import { messageList, type MessageListParts, readMessageList } from './message-list.ts'
+import { messageList, type ParsedMessageList, readMessageList } from './message-list.ts'
 
-/** Idempotency keys are per owner and route. */
+/** The scope of an idempotency key is one owner and this route. */
 const chatRouteName = 'POST /v1/agent/chat'
 
 export const chatBody = z
   .object({
     messages: messageList,
-    prompt: z.string().nullish().describe('One text, instead of messages.'),
+    prompt: z.string().nullish().describe('One text; use it instead of messages.'),
     input: z.string().nullish().describe('The same as prompt.'),
     context: z
       .record(z.string(), z.unknown())
       .nullish()
-      .describe('Your own state; the model reads it. composer.enabledTools limits the tools.'),
-    model: z.string().max(200).nullish().describe('provider/model, or a model of the default provider.'),
+      .describe(
+        'The state of your application; the model reads it. composer.enabledTools limits which tools the run may use.',
+      ),
+    model: z.string().max(200).nullish().describe('provider/model, or the name of a model of the default provider.'),
     temperature: z.number().min(0).max(2).nullish(),
     maxTokens: z.number().int().positive().nullish(),
     max_tokens: z.number().int().positive().nullish(),
-    userId: z.string().max(200).nullish().describe('Counts only where nobody is logged in.'),
+    userId: z.string().max(200).nullish().describe('The user; ignored if the request has a login.'),
     conversationId: optionalId().describe(
-      'Your name for the conversation; it counts for you only. If you have none of this name, it is created. Without conversationId and sessionId a new one starts.',
+      'Your name for the conversation; each user has their own names. If you have no conversation with this name, it is created. Without conversationId and sessionId, a new conversation starts.',
     ),
     sessionId: optionalId().describe(
-      'The same as conversationId; with both, conversationId counts and this becomes a second name.',
+      'The same as conversationId. If both are sent, conversationId is used and this becomes a second name of the conversation.',
     ),
     agentId: optionalId(),
     whenBusy: z
       .enum(['queue', 'reject', 'cancel'])
       .nullish()
-      .describe('What to do while another run is under way in the conversation.'),
+      .describe('What to do if another run of the conversation has not ended yet.'),
     onDisconnect: z
       .enum(['continue', 'cancel'])
       .nullish()
       .describe(
-        'What closing the connection means for the run: continue or cancel. Nothing: as the server is set up (POLYLOG_ON_DISCONNECT).',
+        'What happens to the run when the client closes the connection. The default is the setting of the server (POLYLOG_ON_DISCONNECT).',
       ),
   })
   .loose()
@@ -54,26 +56,27 @@ export function toStartRequest(
   idempotencyKey: string | undefined,
   rawBody: unknown,
 ): StartRequest {
-  const maxTokens = body.maxTokens ?? body.max_tokens
   return {
     owner,
     family: 'agent',
     ...inputOf(body),
     whenBusy: body.whenBusy ?? 'queue',
     idempotency: idempotencyKey === undefined ? null : { key: idempotencyKey, route: chatRouteName, body: rawBody },
-    ...(body.agentId === undefined ? {} : { agentId: body.agentId }),
-    ...(body.conversationId === undefined ? {} : { conversationId: body.conversationId }),
-    ...(body.sessionId === undefined ? {} : { sessionId: body.sessionId }),
-    ...(body.context == null ? {} : { context: body.context }),
-    ...(body.model == null || body.model.trim() === '' ? {} : { model: body.model.trim() }),
-    ...(body.temperature == null ? {} : { temperature: body.temperature }),
-    ...(maxTokens == null ? {} : { maxTokens }),
-    ...(body.onDisconnect == null ? {} : { onDisconnect: body.onDisconnect }),
+    ...defined({
+      agentId: body.agentId,
+      conversationId: body.conversationId,
+      sessionId: body.sessionId,
+      context: body.context ?? undefined,
+      model: body.model == null || body.model.trim() === '' ? undefined : body.model.trim(),
+      temperature: body.temperature ?? undefined,
+      maxTokens: body.maxTokens ?? body.max_tokens ?? undefined,
+      onDisconnect: body.onDisconnect ?? undefined,
+    }),
   }
 }
 
-/** Messages win over prompt. */
-function inputOf(body: ChatBody): MessageListParts {
+/** `messages` takes precedence over `prompt`, and `prompt` over `input`. */
+function inputOf(body: ChatBody): ParsedMessageList {
   if (body.messages != null && body.messages.length > 0) return readMessageList(body.messages)
   const prompt = [body.prompt, body.input].find((text) => text != null && text.trim() !== '')
   if (prompt == null) throw new AppError('messages_or_prompt_required', 'Send messages (not empty), prompt or input.')

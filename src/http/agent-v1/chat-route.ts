@@ -1,4 +1,4 @@
-// POST /v1/agent/chat: starts a run and streams it (CHAT-030).
+// POST /v1/agent/chat: starts a run and streams it in the dialect that `?format=` names.
 
 import { z } from 'zod'
 import type { RunRow } from '../../stores/run-store.ts'
@@ -17,7 +17,7 @@ export function chatRoute(server: Server, services: Services): void {
         tags: ['Agent'],
         summary: 'Chat with an agent, as a stream',
         description:
-          'Starts a run and streams it. The run and its input are stored before the first byte. Closing the connection does not stop the run: come back with GET /v1/agent/runs/{runId}/stream.',
+          'Starts a run and streams it. The run and its input are stored before the first byte. By default, closing the connection does not stop the run: attach again with GET /v1/agent/runs/{runId}/stream.',
         querystring: userIdQuery.extend({
           format: z.string().optional().describe(formatNames),
         }),

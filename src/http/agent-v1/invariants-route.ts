@@ -1,10 +1,10 @@
-// GET /v1/agent/runs/:runId/invariants: which of the rules on states, pairs and
-// order a run keeps, whatever family it came from.
+// GET /v1/agent/runs/:runId/invariants: checks a run of any family against the rules about
+// state transitions, pairing and ordering.
 
 import { z } from 'zod'
 import { fcmpDialect } from '../../dialects/fcmp/fcmp.ts'
 import { invariantsView, toInvariants } from '../invariants-view.ts'
-import { judge } from '../jobs-v1/fcmp-reading.ts'
+import { checkRunInvariants } from '../jobs-v1/fcmp-reading.ts'
 import { errorBody, idParam, ownRun, type Server, type Services, userIdQuery } from '../routes.ts'
 
 export function invariantsRoute(server: Server, services: Services): void {
@@ -14,8 +14,9 @@ export function invariantsRoute(server: Server, services: Services): void {
     {
       schema: {
         tags: ['Agent'],
-        summary: 'Which rules a run keeps',
-        description: 'Every rule on states, pairs and order, kept or broken, with the seq of what broke it.',
+        summary: 'Check the invariants of a run',
+        description:
+          'Every rule about state transitions, pairing and ordering, whether the run keeps it, and the seq of each event that breaks it.',
         params: z.object({ runId: idParam }),
         querystring: userIdQuery,
         response: { 200: invariantsView.extend({ runId: z.string() }), 404: errorBody },
@@ -23,7 +24,7 @@ export function invariantsRoute(server: Server, services: Services): void {
     },
     async (request) => {
       const run = await ownRun(request, services, request.params.runId)
-      return { runId: run.id, ...toInvariants(await judge(journal, run.id, fcmpDialect())) }
+      return { runId: run.id, ...toInvariants(await checkRunInvariants(journal, run.id, fcmpDialect())) }
     },
   )
 }

@@ -1,6 +1,6 @@
-// The `messages` of a chat request, in the OpenAI format, in our words: what is asked, what stood before it, and the
-// instructions for this run. Calls and results are history and nothing more: nothing in the list is executed, and
-// nothing in it counts as somebody's decision.
+// Parses the `messages` of a chat request (OpenAI format) into the input, the earlier messages and the instructions of
+// a run. Tool calls and results in the list are only history: the server never executes a call from the list, and
+// never takes an entry as a user's decision.
 
 import { z } from 'zod'
 import { AppError } from '../../errors/app-error.ts'
@@ -19,8 +19,13 @@ const chatMessage = z
       .array(z.object({ id: z.string().min(1).max(200), function: called }).loose())
       .max(128)
       .nullish()
-      .describe('Of an assistant: the calls that the tool messages behind it answer.'),
-    tool_call_id: z.string().min(1).max(200).nullish().describe('Of a tool message: the call that it answers.'),
+      .describe('In an assistant message: the tool calls. The tool messages after it hold their results.'),
+    tool_call_id: z
+      .string()
+      .min(1)
+      .max(200)
+      .nullish()
+      .describe('In a tool message: the id of the call whose result it holds.'),
   })
   .loose()
 
@@ -29,18 +34,18 @@ export const messageList = z
   .max(10_000)
   .nullish()
   .describe(
-    'Chat history in the OpenAI format. The last user message is the input; a list that ends in tool results is continued from them. Entries with role system are instructions for this run. If the conversation is stored already, its history wins.',
+    'Chat history in the OpenAI format. The last user message is the input. If the list ends with tool results, the model continues from them. Messages with the role system are instructions for this run. If the conversation is already stored, the stored history is used.',
   )
 
 type ChatMessage = z.infer<typeof chatMessage>
 
-/** All system entries of a list together. */
+/** For all system messages of a list together. */
 const instructionsCharsMax = 32 * 1024
 
-export type MessageListParts = Pick<StartRequest, 'input' | 'earlier' | 'instructions' | 'continues'>
+export type ParsedMessageList = Pick<StartRequest, 'input' | 'earlier' | 'instructions' | 'continues'>
 
-/** `messages` is not empty. */
-export function readMessageList(messages: readonly ChatMessage[]): MessageListParts {
+/** `messages` must not be empty. */
+export function readMessageList(messages: readonly ChatMessage[]): ParsedMessageList {
   const instructions = instructionsOf(messages)
   const talk = messages.filter(({ role }) => !isInstruction(role))
   const common = instructions === '' ? {} : { instructions }
@@ -52,7 +57,7 @@ export function readMessageList(messages: readonly ChatMessage[]): MessageListPa
       'messages_or_prompt_required',
       'messages holds no message with role "user"; add one, or send prompt.',
     )
-  const input = textOf(talk[last]?.content)
+  const input = contentText(talk[last]?.content)
   if (input.trim() === '')
     throw new AppError('messages_or_prompt_required', 'The last user message is empty; send some text.')
   return { ...common, input, earlier: earlierOf(talk.slice(0, last)) }
@@ -65,7 +70,7 @@ function isInstruction(role: ChatMessage['role']): boolean {
 function instructionsOf(messages: readonly ChatMessage[]): string {
   const text = messages
     .filter(({ role }) => isInstruction(role))
-    .map(({ content }) => textOf(content).trim())
+    .map(({ content }) => contentText(content).trim())
     .filter((content) => content !== '')
     .join('\n\n')
   if (text.length > instructionsCharsMax) {
@@ -77,8 +82,8 @@ function instructionsOf(messages: readonly ChatMessage[]): string {
   return text
 }
 
-/** Every call of the last assistant message must be answered: the model is asked to go on from the results. */
-function continuedFrom(talk: readonly ChatMessage[]): MessageListParts {
+/** Throws if a call of the last assistant message has no result: the model cannot continue without it. */
+function continuedFrom(talk: readonly ChatMessage[]): ParsedMessageList {
   const earlier = earlierOf(talk)
   const asked = earlier.findLastIndex((entry) => entry.role === 'assistant' && entry.toolCalls !== undefined)
   const calls = earlier[asked]?.role === 'assistant' ? (earlier[asked].toolCalls ?? []) : []
@@ -97,7 +102,7 @@ function earlierOf(talk: readonly ChatMessage[]): EarlierMessage[] {
   /** The calls of the last assistant message that have no result yet. */
   let open = new Map<string, string>()
   for (const message of talk) {
-    const content = textOf(message.content)
+    const content = contentText(message.content)
     switch (message.role) {
       case 'user':
         if (content !== '') entries.push({ role: 'user', content })
@@ -127,7 +132,7 @@ function earlierOf(talk: readonly ChatMessage[]): EarlierMessage[] {
         break
       }
       default:
-        // `function` is the form that tool messages replaced; it names no call, so there is nothing to pair it with.
+        // Role `function` is the deprecated form of `tool`. It has no call id to match with a call, so it is skipped.
         break
     }
   }
@@ -147,7 +152,7 @@ function invalid(what: string): AppError {
   return new AppError('messages_invalid', `messages: ${what}.`)
 }
 
-function textOf(content: ChatMessage['content']): string {
+function contentText(content: ChatMessage['content']): string {
   if (content == null) return ''
   if (typeof content === 'string') return content
   return content

@@ -1,5 +1,5 @@
-// /v1/agent/messages: the stored messages of the conversation that the caller names, by either of
-// its names; without a name those of the newest conversation that the caller started without one.
+// /v1/agent/messages: the stored messages of one conversation. The caller names it by conversationId
+// or sessionId; without a name it is the newest conversation that the caller started without one.
 
 import { z } from 'zod'
 import type { ConversationRow } from '../../stores/conversation-store.ts'
@@ -10,8 +10,8 @@ import { messageView, toMessages } from '../views.ts'
 const newestMessages = 200
 
 const keyQuery = userIdQuery.extend({
-  conversationId: optionalFilter().describe('The name of the conversation; goes before sessionId.'),
-  sessionId: optionalFilter().describe('The same; both are one name space.'),
+  conversationId: optionalFilter().describe('The name of the conversation; takes precedence over sessionId.'),
+  sessionId: optionalFilter().describe('The same as conversationId: both share one name space.'),
 })
 
 export function messagesRoute(server: Server, services: Services): void {
@@ -23,8 +23,10 @@ export function messagesRoute(server: Server, services: Services): void {
         tags: ['Agent'],
         summary: 'The messages of a conversation or session',
         description:
-          'The newest 200, ascending. Without conversationId and sessionId: those of the newest conversation that you started without either. An unknown name gives an empty list.',
-        querystring: keyQuery.extend({ before: optionalFilter().describe('Messages before the one with this id.') }),
+          'The newest 200, oldest first. Without conversationId and sessionId: the messages of the newest conversation that you started without either. For an unknown name the list is empty.',
+        querystring: keyQuery.extend({
+          before: optionalFilter().describe('Only messages before the one with this id.'),
+        }),
         response: { 200: z.array(messageView), 400: errorBody },
       },
     },
@@ -49,7 +51,7 @@ export function messagesRoute(server: Server, services: Services): void {
         tags: ['Agent'],
         summary: 'Delete a conversation or session with its messages',
         description:
-          'The conversation that GET with the same query shows, with its runs; a run that is under way is cancelled first. An unknown name is 204 too.',
+          'Deletes the conversation that GET with the same query shows, with its runs. A run that has not ended is cancelled first. The reply is 204 for an unknown name, too.',
         querystring: keyQuery,
         response: { 204: z.null(), 400: errorBody, 409: errorBody },
       },

@@ -1,4 +1,5 @@
-// /v1/agent/runs: status, list, timeline (CHAT-080), re-attach, cancel.
+// /v1/agent/runs: list runs, read the status, timeline or a long tool output of one, attach
+// to its stream again, and cancel it.
 
 import { z } from 'zod'
 import { openTimeline, type TimelineEntry, timelineEntries } from '../../dialects/agent/timeline.ts'
@@ -7,12 +8,13 @@ import { visibleEvents } from '../../dialects/undecided-arm.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { isoTime } from '../../kit/clock.ts'
 import { shownConversationIdOrNull } from '../../kit/conversation-id.ts'
+import { defined } from '../../kit/defined.ts'
 import type { RunStatus } from '../../journal/event.ts'
 import type { RunRow } from '../../stores/run-store.ts'
 import { checkCursor, requestedCursor } from '../cursor.ts'
 import { eventPages } from '../../journal/event-pages.ts'
 import { dialectNamed } from '../formats.ts'
-import { neverAPage } from '../never-a-page.ts'
+import { inertTextPolicy } from '../inert-text.ts'
 import { linkNext } from '../next-link.ts'
 import { PageWindow } from '../page-window.ts'
 import type { Caller } from '../../kit/caller.ts'
@@ -31,7 +33,7 @@ import { runStatusWord, runView, toRun } from '../views.ts'
 
 const runParams = z.object({ runId: idParam })
 
-/** Without `limit` the whole run comes, up to this many entries. */
+/** The maximum, and the default, of `limit`. */
 const timelineEntriesMax = 10_000
 
 const statusWords: Readonly<Record<string, RunStatus>> = {
@@ -59,8 +61,8 @@ const timelineView = z
     endedAtMs: z.number().optional(),
     events: z.array(
       z.object({
-        seq: z.number().describe('1, 2, 3… over the entries of the run'),
-        id: z.string().describe("The frame's address in the journal; Last-Event-ID understands it."),
+        seq: z.number().describe('The number of the entry in the timeline: 1, 2, 3…'),
+        id: z.string().describe('The cursor of the frame; you can send it as Last-Event-ID.'),
         event: z.string(),
         at: z.string(),
         atMs: z.number(),
@@ -68,7 +70,7 @@ const timelineView = z
       }),
     ),
     hasMore: z.boolean(),
-    skipped: z.number().describe('Stored rows that could not be read any more.'),
+    skipped: z.number().describe('How many stored rows could no longer be read.'),
   })
   .meta({ id: 'Timeline' })
 
@@ -87,7 +89,7 @@ export function runRoutes(server: Server, services: Services): void {
             'One or more of queued, running, awaiting_input, succeeded, failed, cancelled; comma-separated.',
           ),
           limit: z.coerce.number().int().min(1).max(200).default(50),
-          before: optionalFilter().describe('The runId of the last run of the page before.'),
+          before: optionalFilter().describe('The runId of the last run on the previous page.'),
         }),
         response: { 200: z.array(runView), 400: errorBody },
       },
@@ -100,9 +102,7 @@ export function runRoutes(server: Server, services: Services): void {
       const { rows, more } = await runs.list({
         owner: userId,
         limit,
-        ...(conversationId === undefined ? {} : { conversationId }),
-        ...(status === undefined ? {} : { status: statusesOf(status) }),
-        ...(before === undefined ? {} : { before }),
+        ...defined({ conversationId, status: status === undefined ? undefined : statusesOf(status), before }),
       })
       if (more) linkNext(request, reply, { before: rows.at(-1)?.id ?? '' })
       return rows.map(toRun)
@@ -131,7 +131,7 @@ export function runRoutes(server: Server, services: Services): void {
         summary: 'Everything that happened in a run',
         params: runParams,
         querystring: userIdQuery.extend({
-          after: z.coerce.number().int().min(0).default(0).describe('Entries after this seq.'),
+          after: z.coerce.number().int().min(0).default(0).describe('Only entries after this seq.'),
           limit: z.coerce.number().int().min(1).max(timelineEntriesMax).default(timelineEntriesMax),
         }),
         response: { 200: timelineView, 404: errorBody },
@@ -153,11 +153,14 @@ export function runRoutes(server: Server, services: Services): void {
         tags: ['Agent'],
         summary: 'Attach to a run again',
         description:
-          'Everything after the cursor, then live. The larger of Last-Event-ID and after counts. 204 at the very end of an ended run.',
+          'Sends everything after the cursor, then follows the run live. If both Last-Event-ID and after are sent, the larger one is used. 204 if the run has ended and nothing follows the cursor.',
         params: runParams,
         querystring: userIdQuery.extend({
           format: z.string().optional(),
-          after: z.string().optional().describe('The id of the last frame you got; 0 or nothing for all.'),
+          after: z
+            .string()
+            .optional()
+            .describe('The id of the last frame you received; send 0 or leave it out to get all frames.'),
         }),
         response: {
           204: z.null().describe('The run has ended and you have all of it.'),
@@ -180,7 +183,7 @@ export function runRoutes(server: Server, services: Services): void {
     {
       schema: {
         tags: ['Agent'],
-        summary: 'The whole of a tool output that was too long for the journal',
+        summary: 'The full text of a tool output that was too long for the journal',
         params: runParams.extend({ outputId: idParam }),
         querystring: userIdQuery,
         response: { 200: z.string(), 404: errorBody },
@@ -194,7 +197,7 @@ export function runRoutes(server: Server, services: Services): void {
       }
       return reply
         .header('content-type', 'text/plain; charset=utf-8')
-        .header('content-security-policy', neverAPage)
+        .header('content-security-policy', inertTextPolicy)
         .serializer((body: string) => body)
         .send(output)
     },
@@ -207,7 +210,7 @@ export function runRoutes(server: Server, services: Services): void {
         tags: ['Agent'],
         summary: 'Cancel a run',
         description:
-          '200 when the run has ended; accepted is false if it had ended before in another way. 202 if it takes longer than 10 seconds to end: the cancel is stored (cancelRequested), no new model or tool work starts, and status is the current one.',
+          '200 if the run has ended; accepted is false if it had already ended in another way. 202 if the run needs more than 10 seconds to end: the cancel request is stored (cancelRequested), no new model or tool call starts, and status is the current status.',
         params: runParams,
         querystring: userIdQuery,
         body: z.object({ reason: z.string().max(500).nullish(), userId: z.string().max(200).nullish() }).nullish(),
@@ -249,7 +252,7 @@ export function runRoutes(server: Server, services: Services): void {
       agentId: run.agentId,
       conversationId: shownConversationIdOrNull(run.conversationId),
       status: runStatusWord(run.status),
-      // agent.start stands at acceptance, so that is where the timeline starts.
+      // The timeline starts when the run was accepted, because agent.start has that time.
       startedAt: isoTime(run.createdAt),
       startedAtMs: run.createdAt,
       ...(run.endedAt === null ? {} : { endedAt: isoTime(run.endedAt), endedAtMs: run.endedAt }),

@@ -1,4 +1,4 @@
-// What came of a job: its result, the files that it kept, and both in one archive.
+// The output of a job: its result, its artifacts (files), and a zip archive of both.
 
 import { z } from 'zod'
 import { AppError } from '../../errors/app-error.ts'
@@ -8,7 +8,7 @@ import { readRunState } from '../../journal/event-pages.ts'
 import { writeZip } from '../../kit/zip-writer.ts'
 import { isTerminal } from '../../journal/event.ts'
 import type { RunRow } from '../../stores/run-store.ts'
-import { neverAPage } from '../never-a-page.ts'
+import { inertTextPolicy } from '../inert-text.ts'
 import { idParam, type Server, type Services, userIdQuery } from '../routes.ts'
 import type { RunOf } from './event-routes.ts'
 import { artifactView, errorView, resultView, toResult } from './job-views.ts'
@@ -21,14 +21,13 @@ export function artifactRoutes(server: Server, { journal, jobs }: Services, pref
       throw new AppError('job_result_not_found', `The job has no result yet: it is ${run.status}.`)
     return toResult(run, await readRunState(journal, run.id))
   }
-  // Text and archives go out as they are: only errors have a schema on those routes.
 
   server.get(
     `${prefix}/:request_id/result`,
     {
       schema: {
         tags: ['Jobs'],
-        summary: 'What came of a job; 404 until it has ended',
+        summary: 'The result of a job; 404 until the job has ended',
         params,
         querystring: userIdQuery,
         response: { 200: z.object({ request_id: z.string(), result: resultView }), 404: errorView },
@@ -45,7 +44,7 @@ export function artifactRoutes(server: Server, { journal, jobs }: Services, pref
     {
       schema: {
         tags: ['Jobs'],
-        summary: 'The files that a job kept so far',
+        summary: 'The artifacts (files) that a job has stored so far',
         params,
         querystring: userIdQuery,
         response: { 200: z.object({ request_id: z.string(), artifacts: z.array(artifactView) }), 404: errorView },
@@ -62,9 +61,10 @@ export function artifactRoutes(server: Server, { journal, jobs }: Services, pref
     {
       schema: {
         tags: ['Jobs'],
-        summary: 'One file that a job kept',
+        summary: 'One artifact (file) of a job',
         params: z.object({ request_id: idParam, '*': z.string() }),
         querystring: userIdQuery,
+        // No schema for 200: the reply is plain text, not JSON.
         response: { 400: errorView, 404: errorView },
       },
     },
@@ -77,10 +77,10 @@ export function artifactRoutes(server: Server, { journal, jobs }: Services, pref
       }
       const text = await jobs.artifact(run, path)
       if (text === undefined) throw new AppError('artifact_not_found', `The job has no ${path}.`)
-      // Text of a model: never shown as a page of ours.
+      // A model wrote this text, so a browser must download it and never render it as a page of this server.
       return await reply
         .header('content-disposition', 'attachment')
-        .header('content-security-policy', neverAPage)
+        .header('content-security-policy', inertTextPolicy)
         .type('text/plain; charset=utf-8')
         .send(text as never)
     },
@@ -91,9 +91,10 @@ export function artifactRoutes(server: Server, { journal, jobs }: Services, pref
     {
       schema: {
         tags: ['Jobs'],
-        summary: 'Result and files of a job in one zip; 404 until it has ended',
+        summary: 'The result and artifacts of a job in one zip; 404 until the job has ended',
         params,
         querystring: userIdQuery,
+        // No schema for 200: the reply is a zip, not JSON.
         response: { 404: errorView },
       },
     },
@@ -105,7 +106,7 @@ export function artifactRoutes(server: Server, { journal, jobs }: Services, pref
         files.push({ path, body: Buffer.from((await jobs.artifact(run, path)) ?? '') })
       return await reply
         .header('content-disposition', `attachment; filename="${run.id}.zip"`)
-        .header('content-security-policy', neverAPage)
+        .header('content-security-policy', inertTextPolicy)
         .type('application/zip')
         .send(writeZip(files) as never)
     },

@@ -1,12 +1,13 @@
-// What a run of the jobs family says: the stream of events, their history, the
-// rules that it keeps, and its log. Mounted once for each prefix of the family;
-// `runOf` finds the run of a request, or refuses it.
+// Routes that read a run of the jobs family: its event stream, event history, invariants
+// and log. They are mounted once for each prefix of the family. `runOf` finds the run that
+// a request addresses, or throws if the caller may not see it.
 
 import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { fcmpDialect, snapshotFrame } from '../../dialects/fcmp/fcmp.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { eventPages } from '../../journal/event-pages.ts'
+import { defined } from '../../kit/defined.ts'
 import type { RunRow } from '../../stores/run-store.ts'
 import { requestedCursor } from '../cursor.ts'
 import { invariantsView, toInvariants } from '../invariants-view.ts'
@@ -14,17 +15,17 @@ import { linkNext } from '../next-link.ts'
 import { idParam, type Server, type Services, userIdQuery } from '../routes.ts'
 import { streamRun } from '../stream-run.ts'
 import { errorView, jobStatus } from './job-views.ts'
-import { fcmpSpelling, judge, locate, readHistory } from './fcmp-reading.ts'
+import { fcmpSpelling, checkRunInvariants, locateCursor, readHistory } from './fcmp-reading.ts'
 import { logStreams, RunLogFold } from './run-log.ts'
 
 export type RunOf = (request: FastifyRequest) => Promise<RunRow>
 
-/** Bytes of a log in one reply. */
+/** The most bytes of a log that one reply holds. */
 const logBytesMax = 1024 * 1024
 
 const params = z.object({ request_id: idParam })
 
-const envelopeView = z.record(z.string(), z.unknown()).describe('An envelope of fcmp/1.0.')
+const envelopeView = z.record(z.string(), z.unknown()).describe('An fcmp/1.0 envelope.')
 
 const historyView = z
   .object({
@@ -34,7 +35,7 @@ const historyView = z
     diagnostics: z
       .array(z.object({ code: z.string(), count: z.number(), detail: z.string() }))
       .optional()
-      .describe('What was left out of the history, and why; absent where nothing was.'),
+      .describe('What was left out of the history, and why; absent if nothing was left out.'),
   })
   .meta({ id: 'JobHistory' })
 
@@ -45,7 +46,7 @@ export function eventRoutes(server: Server, services: Services, prefix: string, 
   const { journal, jobs } = services
   const tags = ['Jobs']
 
-  /** Says in the log what the schema kept from going out: it is a fault of ours, or a row that is not from us. */
+  /** Logs every event that the FCMP schema rejects: it is a bug in this server, or another program wrote the row. */
   const dialectFor = (request: FastifyRequest) =>
     fcmpDialect({
       ids: 'fcmp',
@@ -59,10 +60,13 @@ export function eventRoutes(server: Server, services: Services, prefix: string, 
         tags,
         summary: 'The events of a run, as a stream',
         description:
-          'Opens with snapshot; then chat_event with an envelope of fcmp/1.0 each, and heartbeat while nothing happens. Stays open while the run waits for a person, and closes after its end. The larger of cursor and Last-Event-ID counts. If the run has ended and you have all of it, ?cursor= gives the snapshot and closes, and Last-Event-ID gives 204, so that an EventSource stops reconnecting.',
+          'The first event is snapshot. Then come chat_event events, each with one fcmp/1.0 envelope, and heartbeat events while the run is idle. The stream stays open while the run waits for a person, and closes when the run ends. If both cursor and Last-Event-ID are sent, the larger one is used. If the run has ended and you have all of it, ?cursor= returns the snapshot and closes, and Last-Event-ID returns 204, so that an EventSource stops reconnecting.',
         params,
         querystring: userIdQuery.extend({
-          cursor: z.string().optional().describe('The seq of the last event you got; 0 or nothing for all.'),
+          cursor: z
+            .string()
+            .optional()
+            .describe('The seq of the last event you received; send 0 or leave it out to get all events.'),
         }),
         response: {
           204: z.null().describe('The run has ended and Last-Event-ID is its last event.'),
@@ -75,10 +79,10 @@ export function eventRoutes(server: Server, services: Services, prefix: string, 
       const run = await runOf(request)
       const lastEventId = request.headers['last-event-id']
       const seq = requestedCursor(fcmpSpelling, lastEventId, request.query.cursor)
-      // An EventSource reconnects by itself, and stops when it gets 204.
+      // An EventSource reconnects on its own and stops only when it gets 204.
       const reconnects = seq > 0 && seq === requestedCursor(fcmpSpelling, lastEventId)
       const dialect = dialectFor(request)
-      const { cursor, complete } = await locate(journal, run, dialect, seq)
+      const { cursor, complete } = await locateCursor(journal, run, dialect, seq)
       if (complete && reconnects) return reply.code(204).send(null)
       return await streamRun(services, request, reply, { run, dialect, cursor, opening: await snapshotOf(run, seq) })
     },
@@ -91,13 +95,13 @@ export function eventRoutes(server: Server, services: Services, prefix: string, 
         tags,
         summary: 'The events of a run so far',
         description:
-          'The same envelopes as on the stream. Bounds are inclusive. A long history comes in pages: Link with rel="next" leads on. Rows that can no longer be read are left out and counted.',
+          'The same envelopes as on the stream. The bounds are inclusive. A long history comes in pages: the Link header with rel="next" has the address of the next page. Stored rows that can no longer be read are left out; diagnostics counts them.',
         params,
         querystring: userIdQuery.extend({
           from_seq: seqQuery,
           to_seq: seqQuery,
-          from_ts: z.string().optional().describe('ISO 8601; UTC where no zone is given.'),
-          to_ts: z.string().optional().describe('ISO 8601; UTC where no zone is given.'),
+          from_ts: z.string().optional().describe('ISO 8601; UTC if it has no time zone.'),
+          to_ts: z.string().optional().describe('ISO 8601; UTC if it has no time zone.'),
         }),
         response: { 200: historyView, 400: errorView, 404: errorView },
       },
@@ -122,8 +126,9 @@ export function eventRoutes(server: Server, services: Services, prefix: string, 
     {
       schema: {
         tags,
-        summary: 'Which rules a run keeps',
-        description: 'Every rule on states, pairs and order, kept or broken, with the seq of what broke it.',
+        summary: 'Check the invariants of a run',
+        description:
+          'Every rule about state transitions, pairing and ordering, whether the run keeps it, and the seq of each event that breaks it.',
         params,
         querystring: userIdQuery,
         response: { 200: invariantsView.extend({ request_id: z.string() }), 404: errorView },
@@ -131,7 +136,7 @@ export function eventRoutes(server: Server, services: Services, prefix: string, 
     },
     async (request) => {
       const run = await runOf(request)
-      return { request_id: run.id, ...toInvariants(await judge(journal, run.id, dialectFor(request))) }
+      return { request_id: run.id, ...toInvariants(await checkRunInvariants(journal, run.id, dialectFor(request))) }
     },
   )
 
@@ -142,7 +147,7 @@ export function eventRoutes(server: Server, services: Services, prefix: string, 
         tags,
         summary: 'The log of a run so far',
         description:
-          'The prompt; stdout: what the model said and tools gave back; stderr: what went wrong. The first MiB of each; where there is more, Link with rel="next" leads to logs/range.',
+          'The prompt; stdout: the text of the model and the results of tools; stderr: the errors. Each holds at most the first MiB; if there is more, the Link header with rel="next" points to logs/range.',
         params,
         querystring: userIdQuery,
         response: {
@@ -160,16 +165,18 @@ export function eventRoutes(server: Server, services: Services, prefix: string, 
       const run = await runOf(request)
       const log = await readLog(run, 0, logBytesMax)
       const [stdout, stderr] = [log.range('stdout'), log.range('stderr')]
-      // One header for each stream that goes on.
+      // One link for each stream that has more bytes.
       for (const { stream, byte_to: end } of [stderr, stdout]) {
         const rest = { stream, byte_from: end, byte_to: log.bytes(stream) }
         if (rest.byte_to > end) linkNext(request, reply, rest, `${prefix}/${run.id}/logs/range`)
       }
       return {
         request_id: run.id,
-        ...(log.prompt === undefined ? {} : { prompt: log.prompt }),
-        ...(stdout.chunk === '' ? {} : { stdout: stdout.chunk }),
-        ...(stderr.chunk === '' ? {} : { stderr: stderr.chunk }),
+        ...defined({
+          prompt: log.prompt,
+          stdout: stdout.chunk === '' ? undefined : stdout.chunk,
+          stderr: stderr.chunk === '' ? undefined : stderr.chunk,
+        }),
       }
     },
   )
@@ -179,9 +186,9 @@ export function eventRoutes(server: Server, services: Services, prefix: string, 
     {
       schema: {
         tags,
-        summary: 'Some bytes of the log of a run',
+        summary: 'A byte range of the log of a run',
         description:
-          'From byte_from up to, not including, byte_to; both are moved into the log and to whole characters, and the answer says where they are. A MiB at most: where more was asked for, Link with rel="next" leads on. pty is stdout and stderr as they happened.',
+          'The bytes from byte_from up to, but not including, byte_to. Both are adjusted to the size of the log and to whole characters; the reply has the adjusted values. A reply holds at most one MiB; if you asked for more, the Link header with rel="next" has the address of the rest. pty is stdout and stderr together, in the order in which they were written.',
         params,
         querystring: userIdQuery.extend({ stream: z.enum(logStreams), byte_from: byteQuery, byte_to: byteQuery }),
         response: {
@@ -209,7 +216,10 @@ export function eventRoutes(server: Server, services: Services, prefix: string, 
     },
   )
 
-  /** The same words as the status of the job: the lowest question that nobody has answered, and queued where all are. */
+  /**
+   * The snapshot has the same status as `GET` on the job: `queued` if every question is answered. It names the open
+   * question with the lowest number.
+   */
   async function snapshotOf(run: RunRow, cursor: number): Promise<string> {
     const rows = run.status === 'waiting_user' ? await jobs.interactions(run) : []
     const open = rows.filter(({ status }) => status === 'pending').map(({ number }) => number)
@@ -223,7 +233,7 @@ export function eventRoutes(server: Server, services: Services, prefix: string, 
   }
 }
 
-/** An instant in epoch milliseconds. A `+` that a client did not encode arrives as a blank. */
+/** ISO 8601 text → epoch milliseconds. A `+` that the client did not percent-encode arrives as a space. */
 function instantOf(name: string, text: string | undefined): number | undefined {
   if (text === undefined || text.trim() === '') return undefined
   const iso = text.trim().replace(/ (?=\d\d:?\d\d$)/, '+')

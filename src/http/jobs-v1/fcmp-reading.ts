@@ -1,6 +1,6 @@
-// A run read as FCMP from the store: its history, where a cursor stands in the
-// journal, and whether it keeps its rules. All of them are the one fold that the
-// live stream uses, so they cannot disagree with it.
+// Reads a stored run as FCMP: its history, the journal position of an FCMP cursor, and
+// the check of its invariants. All three use the same fold as the live stream, so they
+// cannot disagree with it.
 
 import { beginning, type Cursor, type CursorSpelling } from '../../dialects/cursor.ts'
 import type { Dialect } from '../../dialects/dialect.ts'
@@ -14,7 +14,7 @@ import type { RunRow } from '../../stores/run-store.ts'
 import { PageWindow } from '../page-window.ts'
 import { foldStoredFrames, type StoredFrame } from '../stored-frames.ts'
 
-/** A client sends the `id` of the last chat_event that it got: FCMP's own seq, or 0. */
+/** A client sends the `id` of the last chat_event that it received. That is FCMP's own seq; 0 means the beginning. */
 export const fcmpSpelling: CursorSpelling<number> = {
   beginning: 0,
   parse(text) {
@@ -29,8 +29,8 @@ export const fcmpSpelling: CursorSpelling<number> = {
   furthest: Math.max,
 }
 
-/** Where the stream goes on after FCMP's `seq`. `complete`: the run has ended and nothing follows. */
-export async function locate(
+/** The journal cursor of FCMP's `seq`. `complete` is true if the run has ended and this was its last envelope. */
+export async function locateCursor(
   reader: EventReader,
   run: RunRow,
   dialect: Dialect<FcmpState>,
@@ -59,7 +59,7 @@ export type HistoryFilter = {
   toMs?: number | undefined
 }
 
-/** As many as entries of a timeline. */
+/** The same limit as for the entries of a timeline. */
 const historyEventsMax = 10_000
 
 export type HistoryDiagnostic = { code: string; count: number; detail: string }
@@ -89,7 +89,7 @@ export async function readHistory(
   return { events: shown.items, more: shown.more, diagnostics: diagnostics.filter(({ count }) => count > 0) }
 }
 
-export async function judge(
+export async function checkRunInvariants(
   reader: EventReader,
   runId: string,
   dialect: Dialect<FcmpState>,

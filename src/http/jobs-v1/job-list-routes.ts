@@ -1,8 +1,9 @@
-// GET /v1/jobs and /v1/temp-skill-runs: your jobs, a page at a time. POST /v1/jobs/cleanup
-// removes those that have ended.
+// GET /v1/jobs and /v1/temp-skill-runs list the caller's jobs in pages. POST /v1/jobs/cleanup
+// deletes the caller's jobs that have ended.
 
 import { z } from 'zod'
 import { asUser } from '../../kit/caller.ts'
+import { defined } from '../../kit/defined.ts'
 import { AppError } from '../../errors/app-error.ts'
 import type { JobFamily } from '../../jobs/job-service.ts'
 import { type RunStatus, runStatuses } from '../../journal/event.ts'
@@ -24,12 +25,15 @@ export function jobListRoute(server: Server, services: Services, family: JobFami
           status: optionalFilter().describe(`One or more of ${runStatuses.join(', ')}; comma-separated.`),
           skill_id: optionalFilter(),
           limit: z.coerce.number().int().min(1).max(pageMax).default(50),
-          before: optionalFilter().describe('`next_before` of the page before.'),
+          before: optionalFilter().describe('The `next_before` of the previous page.'),
         }),
         response: {
           200: z.object({
             jobs: z.array(jobSummary),
-            next_before: z.string().nullable().describe('Send it as `before` for the next page; null at the end.'),
+            next_before: z
+              .string()
+              .nullable()
+              .describe('Send it as `before` to get the next page; null on the last page.'),
           }),
           400: errorView,
         },
@@ -38,12 +42,10 @@ export function jobListRoute(server: Server, services: Services, family: JobFami
     async (request, reply) => {
       const owner = callerOf(request, services).userId
       const { status, skill_id: skillId, limit, before } = request.query
-      if (before !== undefined) await refuseUnknownPage(owner, before)
+      if (before !== undefined) await refuseUnknownCursor(owner, before)
       const { rows, more } = await jobs.list(owner, family, {
         limit,
-        ...(status === undefined ? {} : { status: statusesOf(status) }),
-        ...(skillId === undefined ? {} : { skillId }),
-        ...(before === undefined ? {} : { before }),
+        ...defined({ status: status === undefined ? undefined : statusesOf(status), skillId, before }),
       })
       const shown = []
       for (const run of rows) {
@@ -56,7 +58,7 @@ export function jobListRoute(server: Server, services: Services, family: JobFami
     },
   )
 
-  async function refuseUnknownPage(owner: string, before: string): Promise<void> {
+  async function refuseUnknownCursor(owner: string, before: string): Promise<void> {
     if ((await jobs.find(asUser(owner), family, before)) !== undefined) return
     throw new AppError(
       'unknown_cursor',
@@ -82,8 +84,8 @@ export function jobCleanupRoute(server: Server, services: Services): void {
     {
       schema: {
         tags: ['Jobs'],
-        summary: 'Remove your jobs that have ended, with their files and cached results',
-        description: 'Jobs of both prefixes. Jobs that run, wait or are queued stay.',
+        summary: 'Delete your jobs that have ended, with their files and cached results',
+        description: 'Covers the jobs of both prefixes. Jobs that are queued, running or waiting are kept.',
         querystring: userIdQuery,
         response: {
           200: z.object({

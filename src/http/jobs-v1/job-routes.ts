@@ -1,10 +1,11 @@
-// /v1/jobs and /v1/temp-skill-runs: one code path under two prefixes. They differ in
-// where the skill comes from, and in nothing else.
+// /v1/jobs and /v1/temp-skill-runs: the same routes under two prefixes. The only difference
+// is the skill: a job names an installed one, a temp-skill run uploads its own.
 
 import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { AppError } from '../../errors/app-error.ts'
 import type { JobFamily } from '../../jobs/job-service.ts'
+import { defined } from '../../kit/defined.ts'
 import type { RunRow } from '../../stores/run-store.ts'
 import { callerOf, idParam, type Server, type Services, userIdQuery } from '../routes.ts'
 import { readFiles, UploadBudget, uploadBodyBytes, withUploads } from '../uploads.ts'
@@ -18,19 +19,21 @@ import { skillRoutes } from './skill-routes.ts'
 export const jobParams = z.object({ request_id: idParam })
 const created = z.object({
   request_id: z.string(),
-  cache_hit: z.boolean().describe('An equal job succeeded before, and its result is given; no model is asked.'),
-  status: z.string().nullable().describe('Null: it starts with the upload.'),
+  cache_hit: z
+    .boolean()
+    .describe('True if an equal job succeeded before: its result is reused, and no model is called.'),
+  status: z.string().nullable().describe('Null if the job waits for its upload and starts after it.'),
 })
 const uploaded = created.extend({ extracted_files: z.array(z.string()) })
 const keyHeader = z.object({ 'idempotency-key': z.string().min(1).max(200).optional() }).loose()
 
-/** How many uploads of the largest size may be under way at the same time; more of smaller ones. */
-const largestUploads = 4
+/** The upload budget holds this many uploads of the largest size at the same time, or more smaller ones. */
+const concurrentLargestUploads = 4
 
 export async function jobRoutes(server: Server, services: Services): Promise<void> {
   skillRoutes(server, services)
   jobCleanupRoute(server, services)
-  const budget = new UploadBudget(largestUploads * uploadBodyBytes(uploadLimits(services, 'temp-skill-runs')))
+  const budget = new UploadBudget(concurrentLargestUploads * uploadBodyBytes(uploadLimits(services, 'temp-skill-runs')))
   for (const family of ['jobs', 'temp-skill-runs'] as const) {
     const prefix = `/v1/${family}`
     const runOf = async (request: FastifyRequest): Promise<RunRow> => {
@@ -51,7 +54,7 @@ function createRoute(server: Server, services: Services, family: JobFamily): voi
   const path = `/v1/${family}`
   const schema = {
     tags: ['Jobs'],
-    summary: family === 'jobs' ? 'Run a skill as a job' : 'A job whose skill is uploaded for this run alone',
+    summary: family === 'jobs' ? 'Run a skill as a job' : 'Create a job whose skill is uploaded for this run only',
     querystring: userIdQuery,
     headers: keyHeader,
     response: { 200: created, 400: errorView, 404: errorView, 409: errorView, 429: errorView },
@@ -106,8 +109,8 @@ async function uploadRoute(
           tags: ['Jobs'],
           summary:
             family === 'jobs'
-              ? 'The files of a job, as a zip in the form field `file`; starts it'
-              : 'The skill as a zip in `skill_package`, and input files as a zip in `file`; starts the run',
+              ? 'Upload the input files of a job as a zip in the form field `file`, and start the job'
+              : 'Upload the skill as a zip in `skill_package` and the input files as a zip in `file`, and start the run',
           params: jobParams,
           querystring: userIdQuery,
           consumes: ['multipart/form-data'],
@@ -130,10 +133,7 @@ async function uploadRoute(
           if ((family === 'jobs' ? file : skill) === undefined) {
             throw new AppError('upload_part_missing', `The form has no file in the field ${needed}.`)
           }
-          const started = await services.jobs.upload(run, {
-            ...(skill === undefined ? {} : { skill }),
-            ...(file === undefined ? {} : { file }),
-          })
+          const started = await services.jobs.upload(run, defined({ skill, file }))
           return { request_id: run.id, cache_hit: started.reused, status: 'queued', extracted_files: started.files }
         })
       },
@@ -149,7 +149,7 @@ function statusRoutes(server: Server, services: Services, prefix: string, runOf:
     {
       schema: {
         tags: ['Jobs'],
-        summary: 'How a job stands',
+        summary: 'The status of a job',
         params: jobParams,
         querystring: userIdQuery,
         response: { 200: statusView, 404: errorView },
@@ -166,7 +166,7 @@ function statusRoutes(server: Server, services: Services, prefix: string, runOf:
     {
       schema: {
         tags: ['Jobs'],
-        summary: 'Stop a job, wherever it stands',
+        summary: 'Cancel a job in any state',
         params: jobParams,
         querystring: userIdQuery,
         response: {
@@ -199,7 +199,7 @@ function interactionRoutes(server: Server, services: Services, prefix: string, r
     {
       schema: {
         tags: ['Jobs'],
-        summary: 'What the job asks at the moment',
+        summary: 'The question that the job waits for',
         params: jobParams,
         querystring: userIdQuery,
         response: {
@@ -223,7 +223,7 @@ function interactionRoutes(server: Server, services: Services, prefix: string, r
     {
       schema: {
         tags: ['Jobs'],
-        summary: 'Answer what the job asks',
+        summary: 'Answer the question of the job',
         params: jobParams,
         querystring: userIdQuery,
         body: replyBody,
@@ -240,7 +240,8 @@ function interactionRoutes(server: Server, services: Services, prefix: string, r
       const { interaction_id: interactionId, response, idempotency_key: key } = request.body
       const { replayed } = await jobs.reply(run, run.owner, { interactionId, response, key: key ?? undefined })
       const [now, rows] = [await runOf(request), await jobs.interactions(run)]
-      // What this reply did, not what the run made of it since; a repeated one is told how the run stands.
+      // A first reply reports the status that it caused, even if the run has moved on since. A repeated reply reports
+      // the current status.
       const open = rows.some(
         (row) =>
           row.status === 'pending' &&

@@ -1,10 +1,11 @@
-// What the job routes say about a run: status, the open question, result, artifacts.
+// Rows and run state → the JSON of the job routes: status, open question, result, artifacts.
 
 import { z } from 'zod'
 import { pendingKind, policyOf } from '../../dialects/fcmp/pending-kind.ts'
 import { type JsonValue, type RunSpec, type RunStatus, isTerminal } from '../../journal/event.ts'
 import type { RunState } from '../../journal/run-state.ts'
 import { isoTime } from '../../kit/clock.ts'
+import { defined } from '../../kit/defined.ts'
 import { artifactsOf } from '../../jobs/job-artifacts.ts'
 import { outputData, repairLevelOf } from '../../jobs/job-output.ts'
 import { type EventReader, readRunState } from '../../journal/event-pages.ts'
@@ -20,7 +21,7 @@ export const errorView = z
     details: z.record(z.string(), z.unknown()).optional(),
     detail: z.unknown(),
   })
-  .meta({ id: 'JobError', description: 'What went wrong; `detail` says the same in the words of the job API.' })
+  .meta({ id: 'JobError', description: 'An error. `detail` repeats it in the shape of the job API.' })
 
 const jobError = z.object({ code: z.string(), message: z.string() }).nullable()
 
@@ -53,7 +54,7 @@ export const jobSummary = statusView.pick({
   error: true,
 })
 
-/** `rows`: the questions of a job that waits for a person. */
+/** `rows` are the questions of the job; they matter only while it waits for a person. */
 export function toSummary(run: RunRow, rows: readonly InteractionRow[]): z.infer<typeof jobSummary> {
   return {
     request_id: run.id,
@@ -69,7 +70,7 @@ function updatedAt(run: RunRow, rows: readonly InteractionRow[]): number {
   return Math.max(run.createdAt, run.startedAt ?? 0, run.endedAt ?? 0, ...rows.map((row) => row.updatedAt))
 }
 
-/** A run whose questions are all answered waits for a slot, not for a person; its journal says so a moment later. */
+/** `queued` if all questions are answered: the run waits for a slot then, and its row is updated a moment later. */
 export function jobStatus(run: RunRow, rows: readonly InteractionRow[]): RunStatus {
   return run.status === 'waiting_user' && !rows.some((row) => row.status === 'pending') ? 'queued' : run.status
 }
@@ -77,13 +78,13 @@ export function jobStatus(run: RunRow, rows: readonly InteractionRow[]): RunStat
 export function toStatus(
   run: RunRow,
   rows: readonly InteractionRow[],
-  /** Undefined if the job's first row can no longer be read; everything else is still told. */
+  /** Undefined if the first event of the job can no longer be read; the other fields are still filled in. */
   spec: RunSpec | undefined,
   ended: RunState | undefined,
 ): z.infer<typeof statusView> {
   const status = jobStatus(run, rows)
-  const alone = rows.filter((row) => row.status === 'auto_decided')
-  const lastAlone = alone.at(-1)?.decidedAt ?? null
+  const autoDecided = rows.filter((row) => row.status === 'auto_decided')
+  const lastAutoDecidedAt = autoDecided.at(-1)?.decidedAt ?? null
   const lost = run.error?.code === 'run_unrecoverable'
   return {
     request_id: run.id,
@@ -94,8 +95,8 @@ export function toStatus(
     updated_at: isoTime(updatedAt(run, rows)),
     warnings: ended === undefined ? [] : warningsOf(ended),
     error: errorOf(run),
-    auto_decision_count: alone.length,
-    last_auto_decision_at: lastAlone === null ? null : isoTime(lastAlone),
+    auto_decision_count: autoDecided.length,
+    last_auto_decision_at: lastAutoDecidedAt === null ? null : isoTime(lastAutoDecidedAt),
     pending_interaction_id:
       status === 'waiting_user' ? (rows.find((row) => row.status === 'pending')?.number ?? null) : null,
     interaction_count: rows.length,
@@ -141,8 +142,7 @@ export function toPending(row: InteractionRow, tools: Pick<ToolRegistry, 'get'>)
   const question = row.kind === 'question' ? tools.get(row.toolName ?? '')?.ask?.(row.input) : undefined
   const kind = pendingKind({
     kind: row.kind,
-    ...(question === undefined ? {} : { style: question.style }),
-    ...(row.outcome === null ? {} : { outcome: row.outcome }),
+    ...defined({ style: question?.style, outcome: row.outcome ?? undefined }),
   })
   const consent = [
     { label: 'Confirm', value: true },
@@ -170,7 +170,7 @@ export const resultView = z
     repair_level: z
       .enum(['none', 'deterministic_generic', 'model_round'])
       .describe(
-        'deterministic_generic: the JSON was taken out of a fence or other words. model_round: the model was asked once more.',
+        'deterministic_generic: the JSON was extracted from a code fence or from surrounding text. model_round: the model was asked again.',
       ),
     validation_warnings: z.array(z.string()),
     error: jobError,

@@ -1,10 +1,10 @@
-// What a terminal would have shown of a run, as a fold of its journal. Only ever
-// appended to, so that a range of bytes stays what it was. Only the bytes that a request
-// is about are kept.
+// Folds the journal of a run into a log as a terminal would show it. The log only grows
+// at its end, so a byte range always has the same content. The fold keeps only the bytes
+// that the request asked for.
 //
-//   stdout: what the model said, and what tools gave back
-//   stderr: what went wrong
-//   pty: both, as they happened
+//   stdout: the text of the model, and the results of tools
+//   stderr: errors
+//   pty: both, in the order in which they were written
 
 import type { RunEvent } from '../../journal/event.ts'
 
@@ -14,8 +14,8 @@ export type LogStream = (typeof logStreams)[number]
 export class RunLogFold {
   prompt: string | undefined
   private readonly texts: Record<LogStream, TextWindow>
-  /** The message whose text is being written, which may not have ended its line. */
-  private speaking: string | undefined
+  /** The message whose text is being written; its last line may still be open. */
+  private currentMessageId: string | undefined
   private endsLine = true
 
   /** Keeps the bytes from `from` up to, not including, `to`. */
@@ -31,8 +31,8 @@ export class RunLogFold {
         this.prompt = event.data.input
         return
       case 'text.delta':
-        if (this.speaking !== event.data.messageId) this.endLine()
-        this.speaking = event.data.messageId
+        if (this.currentMessageId !== event.data.messageId) this.endLine()
+        this.currentMessageId = event.data.messageId
         this.write('stdout', event.data.text)
         return
       case 'message.done':
@@ -40,7 +40,7 @@ export class RunLogFold {
         return
       case 'tool.done':
         this.endLine()
-        if (event.data.output !== undefined) this.writeLine('stdout', textOf(event.data.output))
+        if (event.data.output !== undefined) this.writeLine('stdout', outputText(event.data.output))
         if (event.data.error !== undefined)
           this.writeLine('stderr', `${event.data.error.code}: ${event.data.error.message}`)
         return
@@ -60,7 +60,7 @@ export class RunLogFold {
     }
   }
 
-  /** How long the whole text is. */
+  /** The size of the whole stream, not only of the bytes that were kept. */
   bytes(stream: LogStream): number {
     return this.texts[stream].bytes
   }
@@ -82,20 +82,20 @@ export class RunLogFold {
 
   private endLine(): void {
     if (!this.endsLine) this.write('stdout', '\n')
-    this.speaking = undefined
+    this.currentMessageId = undefined
   }
 }
 
-function textOf(output: unknown): string {
+function outputText(output: unknown): string {
   return typeof output === 'string' ? output : JSON.stringify(output)
 }
 
 export type LogRange = { stream: LogStream; byte_from: number; byte_to: number; chunk: string }
 
-/** The longest character in UTF-8 reaches this far beyond a cut. */
+/** The size of the longest UTF-8 character: a range may have to grow by this much to hold whole characters. */
 const characterBytes = 4
 
-/** A text that grows, of which one range is kept. */
+/** Counts the bytes of a growing text and keeps one range of it. */
 class TextWindow {
   bytes = 0
   private readonly from: number
@@ -116,7 +116,7 @@ class TextWindow {
     this.kept.push(text)
   }
 
-  /** Within the bounds of the text and never half of a character: the range grows to whole ones, and says so. */
+  /** The range, clamped to the text and widened to whole characters; the result has the adjusted bounds. */
   range(): Omit<LogRange, 'stream'> {
     const kept = Buffer.from(this.kept.join(''), 'utf8')
     if (kept.length === 0) this.keptFrom = this.bytes

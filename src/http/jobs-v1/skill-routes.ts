@@ -1,4 +1,4 @@
-// GET /v1/skills: what jobs can run. Broken skills are listed with the reason.
+// GET /v1/skills: the skills that jobs can run. Broken skills are listed too, with the reason.
 
 import { z } from 'zod'
 import type { SkillListing } from '../../skills/skill-registry.ts'
@@ -13,11 +13,11 @@ const skillView = z
     description: z.string(),
     version: z.string().nullable(),
     available: z.boolean(),
-    reason: z.string().nullable().describe('Why it cannot be used.'),
+    reason: z.string().nullable().describe('Why the skill cannot be used; null if it can.'),
     execution_modes: z.array(z.string()),
-    engines: z.array(z.string()).nullable().describe('Null: all engines.'),
+    engines: z.array(z.string()).nullable().describe('Null means all engines.'),
     unsupported_engines: z.array(z.string()),
-    file_inputs: z.array(z.string()).describe('Inputs that are uploaded as files.'),
+    file_inputs: z.array(z.string()).describe('The names of the inputs that are uploaded as files.'),
   })
   .meta({ id: 'Skill' })
 
@@ -25,7 +25,7 @@ const skillDetail = skillView.extend({
   instructions: z.string(),
   files: z
     .array(z.object({ path: z.string(), size: z.number() }))
-    .describe('Further files of the package, which the model may read.'),
+    .describe('The other files of the package; the model may read them.'),
   schemas: z.object({
     input: z.record(z.string(), jsonValue).nullable(),
     parameter: z.record(z.string(), jsonValue).nullable(),
