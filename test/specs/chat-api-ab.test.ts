@@ -1,21 +1,10 @@
-// The comparisons of the chat API, over real sockets: the two scenarios of the
-// specification by their headings, then what they leave unsaid.
+// The comparisons of the chat API, over real sockets: the two scenarios of the specification
+// by their headings, then blindness, metrics and the rest of the contract.
 
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import {
-  type ArmFrame,
-  type AbTestServer,
-  armFrames,
-  calm,
-  conversationOf,
-  idOf,
-  startAbTestServer,
-  textOfArm,
-  wild,
-} from '../support/comparisons.ts'
-import type { Action } from '../support/fake-provider.ts'
-import { calls, hangsAfter, type Json, says, someone, until } from '../support/test-server.ts'
+import { type AbTestServer, arms, calm, sideOf, startAbTestServer, textOfArm, wild } from '../support/comparisons.ts'
+import { type Json, says, someone } from '../support/test-server.ts'
 
 let server: AbTestServer
 before(async () => {
@@ -24,39 +13,6 @@ before(async () => {
 after(async () => {
   await server.close()
 })
-
-const arms = ['a', 'b'] as const
-
-/** Says no more until it is released, and then comes to its end. */
-const pausesAfter = (text: string): Action[] => [{ text }, { stall: true }, { finish: 'stop' }]
-
-async function load(
-  user: string,
-  conversationId: string,
-): Promise<{ sender: string; content: string; message_id: string }[]> {
-  const { status, body, text } = await server.call('POST', '/api/load_conversation', {
-    body: { client_id: user, conversation_id: conversationId },
-  })
-  assert.equal(status, 200, text)
-  return body.messages
-}
-
-const contents = async (user: string, conversationId: string) =>
-  (await load(user, conversationId)).map((message) => message.content)
-
-async function pending(user: string, conversationId: string): Promise<Json | null> {
-  const { status, body, text } = await server.call(
-    'GET',
-    `/api/ab/pending?client_id=${user}&conversation_id=${conversationId}`,
-  )
-  assert.equal(status, 200, text)
-  return body.comparison
-}
-
-/** Which answer stood on which side: after a vote the server says so. */
-function sideOf(comparison: Json, config: string): 'a' | 'b' {
-  return comparison.side_a_config === config ? 'a' : 'b'
-}
 
 describe('Requirement: A/B Comparison Management', () => {
   describe('Scenario: Create A/B comparison', () => {
@@ -93,7 +49,7 @@ describe('Requirement: A/B Comparison Management', () => {
 
       const { body } = await server.call('GET', `/api/list_conversations?client_id=${user}`)
       assert.equal(body.conversations.length, 1)
-      const messages = await load(user, conversationId)
+      const messages = await server.load(user, conversationId)
       assert.deepEqual(
         messages.map((message) => message.sender),
         ['User', 'Assistant'],
@@ -133,10 +89,10 @@ describe('Requirement: A/B Comparison Management', () => {
       const first = await ask({ config_name: calm.name })
       assert.equal(first.status, 200, first.text)
       const conversationId = String(first.body.conversation_id)
-      const [question, answer] = await load(user, conversationId)
+      const [question, answer] = await server.load(user, conversationId)
       const second = await ask({ config_name: wild.name, conversation_id: conversationId, is_refresh: true })
       assert.equal(second.status, 200, second.text)
-      const other = (await load(user, conversationId)).at(-1)
+      const other = (await server.load(user, conversationId)).at(-1)
 
       const body = {
         client_id: user,
@@ -153,14 +109,14 @@ describe('Requirement: A/B Comparison Management', () => {
       assert.equal(created.body.success, true)
       const id = String(created.body.comparison_id)
       assert.deepEqual(
-        await contents(user, conversationId),
+        await server.contents(user, conversationId),
         [`Client side. ${user}`, 'From calm.'],
         'the first side is the history',
       )
 
-      assert.equal((await pending(user, conversationId))?.comparison_id, id)
+      assert.equal((await server.pendingComparison(user, conversationId))?.comparison_id, id)
       assert.equal((await server.vote(user, id, 'B')).status, 200)
-      assert.deepEqual(await contents(user, conversationId), [`Client side. ${user}`, 'From wild.'])
+      assert.deepEqual(await server.contents(user, conversationId), [`Client side. ${user}`, 'From wild.'])
       assert.equal((await server.comparison(user, id)).side_b_config, wild.name)
 
       const again = await server.call('POST', '/api/ab/create', { body })
@@ -223,7 +179,7 @@ describe('Requirement: A/B Comparison Management', () => {
       await server.script(user, says('Calm.'), says('Wild!'))
       const { id, conversationId, frames } = await server.compareToEnd(user, `First. ${user}`)
       assert.deepEqual(
-        await contents(user, conversationId),
+        await server.contents(user, conversationId),
         [`First. ${user}`, textOfArm(frames, 'a')],
         'before the vote it is the first',
       )
@@ -231,7 +187,7 @@ describe('Requirement: A/B Comparison Management', () => {
       await server.vote(user, id, 'b')
 
       const chosen = textOfArm(frames, 'b')
-      assert.deepEqual(await contents(user, conversationId), [`First. ${user}`, chosen])
+      assert.deepEqual(await server.contents(user, conversationId), [`First. ${user}`, chosen])
       const next = someone('next')
       await server.call('POST', '/api/get_chat_response', {
         body: { client_id: user, conversation_id: conversationId, message: next },
@@ -264,7 +220,7 @@ describe('Requirement: A/B Comparison Management', () => {
 
         await server.vote(user, id, preference)
 
-        assert.deepEqual(await contents(user, conversationId), [`First. ${user}`, textOfArm(frames, 'a')])
+        assert.deepEqual(await server.contents(user, conversationId), [`First. ${user}`, textOfArm(frames, 'a')])
       }
     })
 
@@ -287,7 +243,7 @@ describe('Requirement: A/B Comparison Management', () => {
         comparison.revisions.map((vote: Json) => vote.preference),
         ['b'],
       )
-      assert.deepEqual(await contents(user, conversationId), [`First. ${user}`, textOfArm(frames, 'a')])
+      assert.deepEqual(await server.contents(user, conversationId), [`First. ${user}`, textOfArm(frames, 'a')])
 
       const same = await server.vote(user, id, 'a', { revise: true })
       assert.deepEqual([same.status, same.body.changed, same.body.revisions.length], [200, false, 1])
@@ -340,7 +296,7 @@ describe('a comparison is blind', () => {
       assert.equal(status, 200, path)
       seen.push(text)
     }
-    seen.push(JSON.stringify(await load(user, conversationId)))
+    seen.push(JSON.stringify(await server.load(user, conversationId)))
 
     for (const text of seen) assert.doesNotMatch(text, /calm-|wild-|Be wild/)
     assert.equal(comparison.is_config_a_first, null)
@@ -368,309 +324,6 @@ describe('a comparison is blind', () => {
     }
 
     assert.equal(sides.size, 2)
-  })
-})
-
-describe('when an arm does not come to its end', () => {
-  it('no vote is asked, the last frame says so, and the other answer is the history', async () => {
-    for (const failing of [calm, wild]) {
-      const user = someone()
-      const down = [{ status: 500, body: { error: { message: 'down' } } }]
-      await server.script(user, failing === calm ? down : says('Calm.'), failing === wild ? down : says('Wild!'))
-
-      const { id, conversationId, frames } = await server.compareToEnd(user, `Fail. ${user}`)
-
-      const last = frames.at(-1)?.json
-      assert.equal(last?.vote_requested, false)
-      assert.equal(last?.comparison_id, id)
-      assert.match(last?.vote_note, /no vote/)
-      assert.deepEqual(
-        frames
-          .slice(-2)
-          .map(({ json }) => json.type)
-          .toSorted(),
-        ['done', 'error'],
-      )
-      const vote = await server.vote(user, id, 'a')
-      assert.deepEqual([vote.status, vote.body.code], [409, 'comparison_failed'])
-      assert.equal(await pending(user, conversationId), null)
-      assert.deepEqual(await contents(user, conversationId), [`Fail. ${user}`, failing === calm ? 'Wild!' : 'Calm.'])
-    }
-  })
-
-  it('the next question, which waits for both, is asked with the answer that came', async () => {
-    for (let round = 0; round < 6; round++) {
-      const user = someone()
-      await server.script(user, [{ text: '…' }, { stall: true }, { cut: true }], says('Wild!'))
-      const stream = await server.compare(user, `Fail. ${user}`)
-      await stream.waitFor(({ data }) => data.includes('Wild!'))
-      await stream.waitFor(({ data }) => data.includes('…'))
-      const next = someone('next')
-      const body = { client_id: user, conversation_id: conversationOf(stream), message: next }
-      const following = server.call('POST', '/api/get_chat_response', { body })
-      await until('the next question to be in the queue', async () => {
-        const { body: open } = await server.call('GET', '/v1/agent/runs?status=queued', { user })
-        return open.length === 1 ? true : undefined
-      })
-
-      await server.provider.release()
-
-      assert.equal((await following).status, 200)
-      const [asked] = await server.asked(next)
-      const told = asked?.body.messages?.filter(({ role }) => role !== 'system').map(({ content }) => content)
-      assert.deepEqual(told, [`Fail. ${user}`, 'Wild!', next])
-    }
-  })
-
-  it('a cancel of the conversation stops both, at the provider too, and nothing follows', async () => {
-    const user = someone()
-    await server.script(user, hangsAfter('Calm…'), hangsAfter('Wild…'))
-    const stream = await server.compare(user, `Stop. ${user}`)
-    await until('both arms to speak', () =>
-      armFrames(stream.frames).filter(({ json }) => json.type === 'chunk').length === 2 ? true : undefined,
-    )
-
-    const cancelled = await server.call('POST', '/api/cancel_stream', {
-      body: { client_id: user, conversation_id: conversationOf(stream) },
-    })
-
-    assert.deepEqual([cancelled.status, cancelled.body.success, cancelled.body.cancelled_count], [200, true, 2])
-    await stream.ended()
-    const frames = armFrames(stream.frames)
-    assert.deepEqual(
-      frames.slice(-2).map(({ json }) => [json.type, json.status, json.code, json.vote_requested]),
-      [
-        ['error', 499, 'cancelled', false],
-        ['error', 499, 'cancelled', false],
-      ],
-    )
-    assert.equal(frames.length, 4)
-    await until('the provider to see both leave', async () =>
-      (await server.asked(`Stop. ${user}`)).every((request) => request.closedEarly) ? true : undefined,
-    )
-    assert.equal((await server.vote(user, idOf(stream), 'a')).status, 409)
-    assert.equal((await server.comparison(user, idOf(stream))).state, 'failed')
-  })
-
-  it('one that waits for a person keeps the ends of both, and says in its arm where to decide', async () => {
-    const user = someone()
-    await server.script(user, says('Calm.'), calls(['remember_note', { text: 'Be wild.' }]))
-    const stream = await server.compare(user, `Consent. ${user}`)
-    const card = await stream.waitFor(({ data }) => data.includes('/v1/tool-confirmations/'))
-    await stream.waitFor(({ data }) => data.includes('Calm.'))
-    const [asking, speaking] = [card, ...stream.frames.filter(({ data }) => data.includes('Calm.'))]
-    assert.notEqual(armFrames([asking])[0]?.json.arm, armFrames(speaking === undefined ? [] : [speaking])[0]?.json.arm)
-    assert.equal(
-      armFrames(stream.frames).some(({ json }) => json.type === 'done'),
-      false,
-    )
-    const waiting = await server.call('GET', '/v1/tool-confirmations?status=pending', { user })
-
-    const confirmed = await server.call('POST', `/v1/tool-confirmations/${waiting.body[0].id}/confirm`, { user })
-
-    assert.equal(confirmed.status, 200, confirmed.text)
-    await stream.ended()
-    assert.deepEqual(
-      armFrames(stream.frames)
-        .slice(-2)
-        .map(({ json }) => [json.type, json.arm, json.vote_requested]),
-      [
-        ['done', 'a', true],
-        ['done', 'b', true],
-      ],
-    )
-  })
-
-  it('a vote before both answers are there is refused, and counts afterwards', async () => {
-    const user = someone()
-    await server.script(user, says('Calm.'), pausesAfter('Wild…'))
-    const stream = await server.compare(user, `Early. ${user}`)
-    await stream.waitFor(({ data }) => data.includes('Wild…'))
-
-    const early = await server.vote(user, idOf(stream), 'a')
-    assert.deepEqual([early.status, early.body.code], [409, 'comparison_not_ready'])
-    assert.equal(await pending(user, conversationOf(stream)), null)
-
-    await server.provider.release()
-    await stream.ended()
-    assert.equal((await server.vote(user, idOf(stream), 'a')).status, 200)
-  })
-
-  it('a client that asks for it takes both arms along when it leaves', async () => {
-    const user = someone()
-    await server.script(user, hangsAfter('Calm…'), hangsAfter('Wild…'))
-    const stream = await server.compare(user, { message: `Leave. ${user}`, on_disconnect: 'cancel' })
-    await until('both arms to speak', () => (stream.frames.length === 2 ? true : undefined))
-
-    stream.leave()
-
-    await until('the comparison to fail', async () =>
-      (await server.comparison(user, idOf(stream))).state === 'failed' ? true : undefined,
-    )
-  })
-})
-
-describe('a comparison that was left', () => {
-  it('goes on, and gives the rest of each arm after any frame', async () => {
-    const user = someone()
-    const words = (name: string) => says(...Array.from({ length: 8 }, (_, index) => `${name}${index} `))
-    await server.script(user, words('calm'), words('wild'))
-    const { frames, id } = await server.compareToEnd(user, `Cut. ${user}`)
-    const said = (of: readonly ArmFrame[], arm: string) =>
-      of.filter(({ json }) => json.arm === arm).map(({ json }) => JSON.stringify(json))
-
-    for (const [index, frame] of frames.entries()) {
-      const again = await server.attach(user, id, frame.id)
-      if (index === frames.length - 1) {
-        assert.equal(again.status, 204)
-        continue
-      }
-      await again.ended()
-      const rest = armFrames(again.frames)
-      for (const arm of arms) {
-        assert.deepEqual(
-          [...said(frames.slice(0, index + 1), arm), ...said(rest, arm)],
-          said(frames, arm),
-          `${arm} after ${frame.id}`,
-        )
-      }
-    }
-  })
-
-  it('is live again for whoever comes back in the middle', async () => {
-    const user = someone()
-    await server.script(
-      user,
-      [{ text: ['calm 1 '] }, { stall: true }, { text: ['calm 2'] }, { finish: 'stop' }],
-      says('wild 1 ', 'wild 2'),
-    )
-    const stream = await server.compare(user, `Come back. ${user}`)
-    await stream.waitFor(({ data }) => data.includes('wild 2'))
-    await stream.waitFor(({ data }) => data.includes('calm 1'))
-    const seen = armFrames(stream.frames)
-    stream.leave()
-
-    const again = await server.attach(user, idOf(stream), seen.at(-1)?.id)
-    await server.provider.release()
-    await again.ended()
-
-    const all = [...seen, ...armFrames(again.frames)]
-    assert.deepEqual(arms.map((arm) => textOfArm(all, arm)).toSorted(), ['calm 1 calm 2', 'wild 1 wild 2'])
-    assert.deepEqual(
-      armFrames(again.frames)
-        .slice(-2)
-        .map(({ json }) => json.vote_requested),
-      [true, true],
-    )
-  })
-
-  it('does not know a cursor that it never gave out', async () => {
-    const user = someone()
-    const { id } = await server.compareToEnd(user, 'Cursor.')
-
-    for (const cursor of ['12', 'a:9999,b:0', 'a:0,b:9999', 'nonsense', 'a:1.7,b:0']) {
-      const { status } = await server.attach(user, id, cursor)
-      assert.equal(status, 400, cursor)
-    }
-  })
-
-  it('is found again by its Idempotency-Key, and no second one is made', async () => {
-    const user = someone()
-    const body = { message: `Once. ${user}` }
-    const key = { 'idempotency-key': `key-${user}` }
-    const first = await server.compare(user, body, key)
-    await first.ended()
-
-    const again = await server.compare(user, body, key)
-    await again.ended()
-    const resumed = await server.compare(user, body, { ...key, 'last-event-id': armFrames(first.frames)[0]?.id ?? '' })
-    await resumed.ended()
-
-    assert.equal(idOf(again), idOf(first))
-    assert.equal(again.frames.length, first.frames.length)
-    assert.equal(resumed.frames.length, first.frames.length - 1)
-    assert.equal((await server.asked(`Once. ${user}`)).length, 2)
-    const other = await server.compare(user, { message: 'Something else.' }, key)
-    assert.equal(other.status, 409)
-    const without = await server.compare(user, body, { 'last-event-id': 'a:1,b:1' })
-    assert.equal(without.status, 400)
-  })
-
-  it('holds its conversation until both arms have ended', async () => {
-    const user = someone()
-    await server.script(user, says('Calm.'), pausesAfter('Wild…'))
-    const stream = await server.compare(user, `Hold. ${user}`)
-    await stream.waitFor(({ data }) => data.includes('Wild…'))
-    await stream.waitFor(({ data }) => data.includes('Calm.'))
-
-    const conversation_id = conversationOf(stream)
-    const busy = await server.call('POST', '/api/get_chat_response', {
-      body: { client_id: user, message: 'Me too.', conversation_id, when_busy: 'reject' },
-    })
-
-    assert.equal(busy.status, 409)
-    await server.provider.release()
-    await stream.ended()
-  })
-})
-
-describe('a restart', () => {
-  it('between the answers and the vote loses nothing', async () => {
-    const first = await startAbTestServer()
-    let second: AbTestServer | undefined
-    try {
-      const user = someone()
-      await first.script(user, says('Calm.'), says('Wild!'))
-      const { id, conversationId, frames } = await first.compareToEnd(user, `Restart. ${user}`)
-      await first.polylog.kill()
-      second = await first.restart()
-
-      const { body } = await second.call('GET', `/api/ab/pending?client_id=${user}&conversation_id=${conversationId}`)
-      assert.equal(body.comparison.comparison_id, id)
-      const voted = await second.vote(user, id, 'b')
-      assert.equal(voted.status, 200, voted.text)
-      const loaded = await second.call('POST', '/api/load_conversation', {
-        body: { client_id: user, conversation_id: conversationId },
-      })
-      assert.equal(loaded.body.messages.at(-1).content, textOfArm(frames, 'b'))
-    } finally {
-      await second?.polylog.kill()
-      await first.close()
-    }
-  })
-
-  it('in the middle of both answers lets both come to their end, and the vote after them', async () => {
-    const first = await startAbTestServer()
-    let second: AbTestServer | undefined
-    try {
-      const user = someone()
-      await first.script(user, hangsAfter('Calm '), hangsAfter('Wild '))
-      const stream = await first.compare(user, `Torn. ${user}`)
-      await until('both arms to speak', () => (stream.frames.length === 2 ? true : undefined))
-      await first.polylog.kill()
-      await stream.ended()
-      const seen = armFrames(stream.frames)
-      await first.script(user, says('Calm ', 'to the end.'), says('Wild ', 'to the end!'))
-      second = await first.restart()
-
-      const again = await second.attach(user, idOf(stream), seen.at(-1)?.id)
-      await again.ended()
-
-      const all = [...seen, ...armFrames(again.frames)]
-      assert.deepEqual(arms.map((arm) => textOfArm(all, arm)).toSorted(), ['Calm to the end.', 'Wild to the end!'])
-      assert.equal(all.at(-1)?.json.vote_requested, true)
-      assert.equal((await second.vote(user, idOf(stream), 'b')).status, 200)
-      const loaded = await second.call('POST', '/api/load_conversation', {
-        body: { client_id: user, conversation_id: conversationOf(stream) },
-      })
-      assert.deepEqual(
-        loaded.body.messages.map((message: Json) => message.content),
-        [`Torn. ${user}`, textOfArm(all, 'b')],
-      )
-    } finally {
-      await second?.polylog.kill()
-      await first.close()
-    }
   })
 })
 
@@ -832,11 +485,11 @@ describe('the rest of the contract', () => {
     await server.call('POST', '/api/get_chat_response', {
       body: { client_id: user, conversation_id: conversationId, is_refresh: true },
     })
-    assert.deepEqual(await contents(user, conversationId), [`Again. ${user}`, 'Third.'])
+    assert.deepEqual(await server.contents(user, conversationId), [`Again. ${user}`, 'Third.'])
 
     assert.equal((await server.vote(user, id, 'b')).status, 200)
 
-    assert.deepEqual(await contents(user, conversationId), [`Again. ${user}`, 'Third.'])
+    assert.deepEqual(await server.contents(user, conversationId), [`Again. ${user}`, 'Third.'])
   })
 })
 

@@ -1,7 +1,7 @@
 // The FCMP specification, scenario by scenario, over real sockets: the same checks
-// for jobs and for runs with an uploaded skill. What jobs are beside their stream is
-// in jobs.test.ts; heartbeats under a clock that is moved, and every cursor of every
-// scenario, in test/http/fcmp.test.ts.
+// for jobs and for runs with an uploaded skill. The rest of the job API is
+// tested in the jobs*.test.ts files; heartbeats with a manual clock, and every cursor of
+// every scenario, in test/http/fcmp.test.ts.
 
 import assert from 'node:assert/strict'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'

@@ -6,11 +6,20 @@ import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { calls, type TestServer, type Json, says, someone, startTestServer, until } from '../support/test-server.ts'
-import { errand, type Job, jobOf, skillsFolder, startJob, upload, zipped } from '../support/jobs.ts'
+import {
+  errand,
+  errandResult,
+  type Job,
+  jobOf,
+  skillsFolder,
+  startJob,
+  statusAndCode,
+  upload,
+  zipped,
+} from '../support/jobs.ts'
 
 let server: TestServer
 const folder = skillsFolder()
-const done = '{"done":true}'
 
 before(async () => {
   server = await startTestServer({ POLYLOG_SKILLS_DIR: folder })
@@ -23,7 +32,6 @@ after(async () => {
 
 const create = (user: string, body: Json, headers: Record<string, string> = {}) =>
   server.call('POST', '/v1/jobs', { user, body, headers })
-const outcome = ({ status, body }: { status: number; body: Json }) => [status, body.code]
 const jobNamed = (user: string, { body }: { body: Json }) => jobOf(server, 'jobs', user, String(body.request_id))
 
 describe('the list of jobs', () => {
@@ -33,7 +41,7 @@ describe('the list of jobs', () => {
 
   test('has the caller’s own, newest first, by status and skill, a page at a time', async () => {
     const [user, other] = [someone(), someone()]
-    await server.provider.script([says(done), calls(['ask_user', { question: 'Which?' }])], user)
+    await server.provider.script([says(errandResult), calls(['ask_user', { question: 'Which?' }])], user)
     const first = await startJob(server, 'jobs', user)
     await first.reaches('succeeded')
     const second = await startJob(server, 'jobs', user)
@@ -78,7 +86,7 @@ describe('the list of jobs', () => {
       assert.deepEqual([status, body.code], [400, 'invalid_request'], query)
     }
     for (const before of ['nothing', foreign.id]) {
-      assert.deepEqual(outcome(await server.call('GET', `/v1/jobs?before=${before}`, { user })), [
+      assert.deepEqual(statusAndCode(await server.call('GET', `/v1/jobs?before=${before}`, { user })), [
         400,
         'unknown_cursor',
       ])
@@ -101,7 +109,7 @@ describe('the list of jobs', () => {
 describe('an equal request', () => {
   const body = (user: string, changes: Json = {}) => ({ skill_id: 'errand', input: { what: user }, ...changes })
   const succeeds = async (user: string, request: Json = body(user)): Promise<Job> => {
-    await server.provider.script([says(done)], user)
+    await server.provider.script([says(errandResult)], user)
     const job = jobNamed(user, await create(user, request))
     await job.reaches('succeeded')
     return job
@@ -140,12 +148,12 @@ describe('an equal request', () => {
   test('finds nothing that failed, that was made with no_cache, or that did more than its result says', async () => {
     const asked: [what: string, script: Parameters<TestServer['provider']['script']>[0], options: Json][] = [
       ['failed', [says('{"done":1}')], {}],
-      ['no_cache', [says(done)], { no_cache: true }],
-      ['sent something', [calls(['remember_note', { text: 'x' }]), says(done)], {}],
+      ['no_cache', [says(errandResult)], { no_cache: true }],
+      ['sent something', [calls(['remember_note', { text: 'x' }]), says(errandResult)], {}],
     ]
     for (const [what, script, options] of asked) {
       const user = someone()
-      await server.provider.script([...script, says(done)], user)
+      await server.provider.script([...script, says(errandResult)], user)
       const first = jobNamed(user, await create(user, body(user, { runtime_options: options })))
       if (what === 'sent something') {
         await first.reaches('waiting_user')
@@ -163,7 +171,7 @@ describe('an equal request', () => {
   test('with one Idempotency-Key gets the same answer however often it comes', async () => {
     const user = someone()
     const send = (key: string, request = body(user)) => create(user, request, { 'idempotency-key': `${key} ${user}` })
-    await server.provider.script([says(done)], user)
+    await server.provider.script([says(errandResult)], user)
     const first = await send('one')
     await jobNamed(user, first).reaches('succeeded')
 
@@ -172,7 +180,10 @@ describe('an equal request', () => {
     assert.deepEqual(hit.body, { request_id: first.body.request_id, cache_hit: true, status: 'succeeded' })
     assert.deepEqual(again.body, hit.body)
     assert.deepEqual([own.body.request_id, own.body.cache_hit], [first.body.request_id, false])
-    assert.deepEqual(outcome(await send('two', body(user, { parameter: { x: 1 } }))), [409, 'idempotency_key_reused'])
+    assert.deepEqual(statusAndCode(await send('two', body(user, { parameter: { x: 1 } }))), [
+      409,
+      'idempotency_key_reused',
+    ])
   })
 
   test('after the skill was changed is run, also if its version stayed the same', async () => {
@@ -181,7 +192,7 @@ describe('an equal request', () => {
     const source = readFileSync(file, 'utf8')
     try {
       const user = someone()
-      await server.provider.script([says(done), says(done)], user)
+      await server.provider.script([says(errandResult), says(errandResult)], user)
       const first = await small.call('POST', '/v1/jobs', { user, body: body(user) })
       await jobOf(small, 'jobs', user, String(first.body.request_id)).reaches('succeeded')
       await small.polylog.stop()
@@ -228,7 +239,7 @@ describe('an equal request', () => {
 
   test('of a skill that is uploaded for one run alone is always run', async () => {
     const user = someone()
-    await server.provider.script([says(done), says(done)], user)
+    await server.provider.script([says(errandResult), says(errandResult)], user)
     for (let time = 0; time < 2; time++) {
       const job = jobOf(
         server,
@@ -248,7 +259,10 @@ describe('an equal request', () => {
 test('cleanup removes the caller’s ended jobs of both families and their cached results, and nothing else', async () => {
   const [user, other] = [someone(), someone()]
   const request = { skill_id: 'errand', input: { what: user } }
-  await server.provider.script([says(done), says(done), calls(['ask_user', { question: 'Which?' }])], user)
+  await server.provider.script(
+    [says(errandResult), says(errandResult), calls(['ask_user', { question: 'Which?' }])],
+    user,
+  )
   const auto = jobNamed(user, await create(user, request))
   await auto.reaches('succeeded')
   const temporary = await startJob(server, 'temp-skill-runs', user)
@@ -257,14 +271,14 @@ test('cleanup removes the caller’s ended jobs of both families and their cache
   await waiting.reaches('waiting_user')
   const held = jobNamed(user, await create(user, { skill_id: 'needs-file', input: { what: user } }))
   await server.chatToEnd(user, `chat ${user}`)
-  await server.provider.script([says(done)], other)
+  await server.provider.script([says(errandResult)], other)
   const foreign = await startJob(server, 'jobs', other)
   await foreign.reaches('succeeded')
 
   const { body } = await server.call('POST', '/v1/jobs/cleanup', { user })
 
   assert.deepEqual(body, { runs_deleted: 2, requests_deleted: 2, cache_entries_deleted: 1 })
-  for (const job of [auto, temporary]) assert.deepEqual(outcome(await job.get()), [404, 'job_not_found'])
+  for (const job of [auto, temporary]) assert.deepEqual(statusAndCode(await job.get()), [404, 'job_not_found'])
   for (const job of [waiting, held, foreign]) assert.equal((await job.get()).status, 200)
   const runs = (await server.call('GET', '/v1/agent/runs', { user })).body as unknown as Json[]
   assert.equal(runs.length, 3)
@@ -301,7 +315,7 @@ test('a job whose upload does not come in time ends as failed with a clear code,
       ],
     )
     const late = await upload(again, job.path, user, { file: zipped({ 'notes.txt': 'x' }, '') })
-    assert.deepEqual(outcome(late), [400, 'job_already_started'])
+    assert.deepEqual(statusAndCode(late), [400, 'job_already_started'])
     assert.equal((await job.get('/invariants')).body.kept, true)
   } finally {
     await again.close()

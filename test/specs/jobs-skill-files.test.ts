@@ -14,11 +14,20 @@ import {
   someone,
   startTestServer,
 } from '../support/test-server.ts'
-import { errand, families, type Family, type Job, jobOf, skillsFolder, upload, zipped } from '../support/jobs.ts'
+import {
+  errand,
+  errandResult,
+  families,
+  type Family,
+  type Job,
+  jobOf,
+  skillsFolder,
+  upload,
+  zipped,
+} from '../support/jobs.ts'
 
 let server: TestServer
 const folder = skillsFolder()
-const done = '{"done":true}'
 // The first page would end in the middle of the emoji.
 const long = `${'x'.repeat(19_999)}🙂${'x'.repeat(9_999)}`
 const files = { 'references/guide.md': 'Hop twice.', 'references/long.md': long, 'logo.png': '\0PNG' }
@@ -69,7 +78,7 @@ for (const family of families) {
       ['read_skill_file', { path: 'x'.repeat(301) }, /do not fit|301|longer|fewer|300/],
       ['read_skill_file', { path: 'a', from: -1 }, /do not fit|minimum|>= 0|less/],
     ]
-    await server.provider.script([...wanted.map(([tool, input]) => calls([tool, input])), says(done)], user)
+    await server.provider.script([...wanted.map(([tool, input]) => calls([tool, input])), says(errandResult)], user)
 
     const job = await run(family, user)
     await job.reaches('succeeded')

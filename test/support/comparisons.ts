@@ -8,9 +8,11 @@ import type { Action } from './fake-provider.ts'
 import { type Answer, type TestServer, type Json, startTestServer } from './test-server.ts'
 import { openStream, type SseFrame, type SseStream } from './sse.ts'
 
-/** What the configurations are called, and the models behind them; none of it may be seen before a vote. */
+/** Names and models of the two configurations. The client must not see any of them before the vote. */
 export const calm = { name: 'calm-config', model: 'calm-model' }
 export const wild = { name: 'wild-config', model: 'wild-model' }
+
+export const arms = ['a', 'b'] as const
 
 export type ArmFrame = { id: string; json: Json & { type: string; arm: 'a' | 'b' } }
 
@@ -24,6 +26,12 @@ export type AbTestServer = Omit<TestServer, 'restart'> & {
   attach(user: string, id: string, lastEventId?: string): Promise<SseStream>
   vote(user: string, id: string, preference: string, more?: Json): Promise<Answer>
   comparison(user: string, id: string): Promise<Json>
+  /** The comparison of this conversation that waits for a vote. */
+  pendingComparison(user: string, conversationId: string): Promise<Json | null>
+  /** The messages of a conversation, by /api/load_conversation. */
+  load(user: string, conversationId: string): Promise<{ sender: string; content: string; message_id: string }[]>
+  /** Only their texts. */
+  contents(user: string, conversationId: string): Promise<string[]>
   /** Answers of both models to the question with `marker`. */
   script(marker: string, calmly: Action[], wildly: Action[]): Promise<void>
   restart(environment?: Record<string, string>): Promise<AbTestServer>
@@ -77,6 +85,22 @@ function abTestServerOf(server: TestServer): AbTestServer {
       assert.equal(status, 200, text)
       return body.comparison
     },
+    async pendingComparison(user, conversationId) {
+      const { status, body, text } = await server.call(
+        'GET',
+        `/api/ab/pending?client_id=${user}&conversation_id=${conversationId}`,
+      )
+      assert.equal(status, 200, text)
+      return body.comparison
+    },
+    async load(user, conversationId) {
+      const { status, body, text } = await server.call('POST', '/api/load_conversation', {
+        body: { client_id: user, conversation_id: conversationId },
+      })
+      assert.equal(status, 200, text)
+      return body.messages
+    },
+    contents: async (user, conversationId) => (await ab.load(user, conversationId)).map((message) => message.content),
     async script(marker, calmly, wildly) {
       await server.provider.script([calmly], marker, calm.model)
       await server.provider.script([wildly], marker, wild.model)
@@ -96,6 +120,14 @@ export function textOfArm(frames: readonly ArmFrame[], arm: 'a' | 'b'): string {
     .map(({ json }) => json.content as string)
     .join('')
 }
+
+/** The side on which a configuration was shown. The server reveals it after the vote. */
+export function sideOf(comparison: Json, config: string): 'a' | 'b' {
+  return comparison.side_a_config === config ? 'a' : 'b'
+}
+
+/** A model answer that stalls after `text` until the provider is released, and then ends normally. */
+export const pausesAfter = (text: string): Action[] => [{ text }, { stall: true }, { finish: 'stop' }]
 
 export function idOf(stream: Pick<SseStream, 'headers'>): string {
   const id = stream.headers['x-comparison-id']

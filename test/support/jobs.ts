@@ -4,10 +4,19 @@ import assert from 'node:assert/strict'
 import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { writeZip } from '../../src/kit/zip-writer.ts'
-import type { Answer, TestServer, Json } from './test-server.ts'
-import { until } from './test-server.ts'
+import type { Answer, Json, TestServer } from './test-server.ts'
+import { calls, until } from './test-server.ts'
 import { openStream, type SseStream } from './sse.ts'
+
+/** A model answer that fits the output schema of the errand skill. */
+export const errandResult = '{"done":true}'
+
+/** A model answer that asks the user a question. */
+export const asks = (question: Json) => calls(['ask_user', question])
+
+export const statusAndCode = ({ status, body }: { status: number; body: Json }) => [status, body.code]
 
 export type Family = 'jobs' | 'temp-skill-runs'
 export const families: readonly Family[] = ['jobs', 'temp-skill-runs']
@@ -143,4 +152,14 @@ export async function startJob(server: TestServer, family: Family, user: string,
     assert.equal(sent.status, 200, sent.text)
   }
   return job
+}
+
+/** The number of files that the server keeps for a job, read from its database. */
+export function blobCount(server: TestServer, job: Job): number {
+  const db = new DatabaseSync(join(server.polylog.dataDir, 'polylog.db'), { readOnly: true })
+  try {
+    return Number(db.prepare('SELECT count(*) AS count FROM blobs WHERE run_id = ?').get(job.id)?.count)
+  } finally {
+    db.close()
+  }
 }
