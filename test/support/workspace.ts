@@ -10,7 +10,7 @@ import type { FileVersionRow, TodoItem } from '../../src/stores/workspace-store.
 import { createToolRegistry } from '../../src/tools/tool-registry.ts'
 import type { ToolContext, ToolRegistry, ToolResult } from '../../src/tools/tool.ts'
 import type { FileVersions } from '../../src/tools/workspace/session-files.ts'
-import type { TodoKeeper } from '../../src/tools/workspace/todos.ts'
+import type { TodoStore } from '../../src/tools/workspace/todos.ts'
 import { createWorkspaceTools, type WorkspaceToolOptions } from '../../src/tools/workspace/workspace-tools.ts'
 import { createWorkspaces, type WorkspaceFolders } from '../../src/tools/workspace/workspaces.ts'
 import type { Json } from './test-server.ts'
@@ -36,7 +36,7 @@ export type Bench = {
 
 export type BenchOptions = Partial<Pick<WorkspaceToolOptions, 'bash' | 'sandbox' | 'skillsDir'>> & {
   clock?: Clock
-  store?: FileVersions & TodoKeeper
+  store?: FileVersions & TodoStore
 }
 
 export function openBench(options: BenchOptions = {}): Bench {
@@ -85,7 +85,7 @@ export function openBench(options: BenchOptions = {}): Bench {
   }
 }
 
-export function memoryKeeper(): FileVersions & TodoKeeper {
+export function memoryKeeper(): FileVersions & TodoStore {
   const versions = new Map<string, FileVersionRow>()
   const lists = new Map<string, TodoItem[]>()
   return {

@@ -1,13 +1,13 @@
-// Arguments of the workspace tools: the schema has checked them, these only read
-// them out.
+// Reads single arguments of the workspace tools. The tool registry has already checked
+// them against the tool's schema, so nothing is validated here.
 
 import type { JsonValue } from '../../journal/event.ts'
 
-export function flag(input: JsonValue, name: string): boolean {
+export function booleanField(input: JsonValue, name: string): boolean {
   return field(input, name) === true
 }
 
-export function whole(input: JsonValue, name: string, fallback: number): number {
+export function integerField(input: JsonValue, name: string, fallback: number): number {
   const value = field(input, name)
   return typeof value === 'number' ? value : fallback
 }

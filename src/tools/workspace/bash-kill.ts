@@ -1,10 +1,10 @@
-// `bash_kill`: ends a command in the background, with everything that it started.
-// Idempotent: what is gone stays gone.
+// `bash_kill`: ends a background command and every process that it started.
+// Idempotent: ending the same command twice has no further effect.
 
 import { excerpt, textField } from '../excerpt.ts'
 import type { Tool } from '../tool.ts'
 import { shellSchema, unknownShell } from './bash-logs.ts'
-import { no } from './refusal.ts'
+import { refusalResult } from './refusal.ts'
 import { scopeOf } from './session-files.ts'
 import type { Shells } from './shells.ts'
 
@@ -21,7 +21,7 @@ export function createBashKillTool(shells: Shells): Tool {
     describe: (input) => `Run Bash: end ${excerpt(textField(input, 'shell_id'))}`,
     async run(input, context) {
       const shell = shells.find(scopeOf(context), textField(input, 'shell_id'))
-      if (shell === undefined) return no(unknownShell(textField(input, 'shell_id')))
+      if (shell === undefined) return refusalResult(unknownShell(textField(input, 'shell_id')))
       shells.remove(shell)
       await shell.process.ended
       const message = 'The command has ended, and all that it started.'

@@ -1,9 +1,9 @@
-// `bash_logs`: what a command in the background has said so far, and whether it runs.
+// `bash_logs`: the output of a background command so far, and whether it is still running.
 
 import { excerpt, textField } from '../excerpt.ts'
 import type { Tool } from '../tool.ts'
 import { summaryOf } from './bash-run.ts'
-import { no } from './refusal.ts'
+import { refusalResult } from './refusal.ts'
 import { scopeOf } from './session-files.ts'
 import type { Shells } from './shells.ts'
 
@@ -20,7 +20,7 @@ export function createBashLogsTool(shells: Shells): Tool {
     describe: (input) => `Run Bash: show the output of ${excerpt(textField(input, 'shell_id'))}`,
     async run(input, context) {
       const shell = shells.find(scopeOf(context), textField(input, 'shell_id'))
-      if (shell === undefined) return no(unknownShell(textField(input, 'shell_id')))
+      if (shell === undefined) return refusalResult(unknownShell(textField(input, 'shell_id')))
       const { code } = shell.process
       const output = shell.process.output.text()
       const summary = shell.timedOut

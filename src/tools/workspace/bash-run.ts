@@ -1,13 +1,14 @@
-// `bash_run`: a command in the working directory. Unsafe: what it did before a crash
-// is not known, so it is never run again without a person. A time limit is an
-// exception (the command did not finish); an exit code other than 0 is an answer.
+// `bash_run`: runs a command in the working directory. Its effect is `unsafe`: after a crash
+// we cannot know what the command has done, so it is never retried unless a person agrees.
+// A command that exceeds its time limit throws, because it did not finish; an exit code
+// other than 0 is a normal result with `ok: false`.
 
 import { AppError } from '../../errors/app-error.ts'
 import type { Clock } from '../../kit/clock.ts'
 import { excerpt, textField } from '../excerpt.ts'
 import type { Tool, ToolContext, ToolResult } from '../tool.ts'
-import { flag, whole } from './arguments.ts'
-import { answering } from './refusal.ts'
+import { booleanField, integerField } from './arguments.ts'
+import { withRefusalsAsResults } from './refusal.ts'
 import { scopeOf } from './session-files.ts'
 import { LineProgress } from './shell-output.ts'
 import type { Shells } from './shells.ts'
@@ -18,9 +19,9 @@ const limitDefaultMs = 120_000
 const limitMaxMs = 2 * 60 * 60_000
 const backgroundLimitMs = 60 * 60_000
 
-export type BashParts = { folders: WorkspaceFolders; shells: Shells; clock: Clock; confirm: 'always' | 'never' }
+export type BashRunOptions = { folders: WorkspaceFolders; shells: Shells; clock: Clock; confirm: 'always' | 'never' }
 
-export function createBashRunTool({ folders, shells, clock, confirm }: BashParts): Tool {
+export function createBashRunTool({ folders, shells, clock, confirm }: BashRunOptions): Tool {
   return {
     name: 'bash_run',
     description: 'Runs a Bash command in the working directory and gives its output and exit code.',
@@ -43,20 +44,20 @@ export function createBashRunTool({ folders, shells, clock, confirm }: BashParts
       required: ['cmd'],
       additionalProperties: false,
     },
-    // The command's own limit comes first.
+    // Longer than any `timeout_ms`, so that the command's own time limit always fires first.
     timeoutMs: limitMaxMs + 30_000,
     outputCharsMax: 30_000,
     describe: (input) => `Run Bash: ${excerpt(textField(input, 'cmd'), 300)}`,
-    run: answering(async (input, context) => {
+    run: withRefusalsAsResults(async (input, context) => {
       const workspace = await folders.of(context)
       const cmd = textField(input, 'cmd')
-      if (flag(input, 'background')) {
-        const limitMs = whole(input, 'timeout_ms', backgroundLimitMs)
+      if (booleanField(input, 'background')) {
+        const limitMs = integerField(input, 'timeout_ms', backgroundLimitMs)
         const id = await shells.startInBackground(scopeOf(context), cmd, workspace, limitMs)
         const message = `The command runs in the background as ${id}.`
         return { ok: true, output: { background: true, shell_id: id, message }, summary: message }
       }
-      return inForeground(cmd, whole(input, 'timeout_ms', limitDefaultMs), workspace, context, shells, clock)
+      return inForeground(cmd, integerField(input, 'timeout_ms', limitDefaultMs), workspace, context, shells, clock)
     }),
   }
 }

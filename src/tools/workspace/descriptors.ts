@@ -1,33 +1,36 @@
-// Opening files below a directory without ever following a link, whatever others do
-// to the names meanwhile. Every step opens one name below a directory that is
-// already open (`/proc/self/fd/N/name`, which is what openat does), so there is no
-// moment between looking at a path and using it: what was looked at is what is open.
+// Opens files below a directory without ever following a link, even if another process
+// renames or replaces entries at the same time. Each step opens one name below a directory
+// that is already open (`/proc/self/fd/N/name`, the equivalent of openat), so there is no
+// time-of-check to time-of-use race: the checks run on the handle that is used afterwards.
 //
-// This needs Linux. Elsewhere the tools that stand on it are not offered.
+// This needs Linux. On other systems the file tools are not offered.
 
 import { constants, existsSync } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
 import { refused } from './refusal.ts'
 
 const { O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = constants
-/** Names a thing without opening it: no device wakes up and no FIFO blocks. Not in Node's list; the same on all Linux. */
+/**
+ * Gives a handle to an entry without opening it for reading, so a device is not activated and a FIFO does not block.
+ * Missing from Node's constants; this value holds for the architectures that Node runs on.
+ */
 const O_PATH = 0o10000000
 
 export function descriptorsWork(): boolean {
   return process.platform === 'linux' && existsSync('/proc/self/fd')
 }
 
-/** The path of an open file or directory, for system calls; it means the open thing, not a name. */
+/** A path for system calls that refers to the open file or directory itself, even after a rename. */
 export function pathOf(handle: FileHandle): string {
   return `/proc/self/fd/${handle.fd}`
 }
 
-/** A directory that is trusted: the operator named it. */
+/** Opens the configured workspace. Links in its path are followed, because the operator chose it. */
 export function openRoot(path: string): Promise<FileHandle> {
   return open(path, O_PATH | O_DIRECTORY)
 }
 
-/** Whatever has this name, a link included; nothing is read and nothing happens to it. */
+/** Opens an entry of any kind, also a link itself, without reading it. */
 export function openEntry(directory: FileHandle, name: string): Promise<FileHandle> {
   return open(`${pathOf(directory)}/${name}`, O_PATH | O_NOFOLLOW)
 }
@@ -45,7 +48,7 @@ export async function openDirectory(directory: FileHandle, name: string, shown: 
   }
 }
 
-/** Refuses all but plain files with one name: a second name may be anywhere, also outside. */
+/** Refuses everything except regular files with a single hard link: another hard link may be outside the workspace. */
 export async function openRegular(directory: FileHandle, name: string, shown: string): Promise<FileHandle> {
   const entry = await openEntry(directory, name)
   try {
@@ -61,7 +64,7 @@ export async function openRegular(directory: FileHandle, name: string, shown: st
   }
 }
 
-/** For reading, what `entry` stands for: the same file, also when its name now means another. */
+/** Opens the same file or directory for reading, even if its name now refers to another one. */
 export function reopen(entry: FileHandle): Promise<FileHandle> {
   return open(pathOf(entry), O_RDONLY | O_NONBLOCK)
 }

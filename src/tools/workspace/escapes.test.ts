@@ -159,7 +159,9 @@ test('a working directory outside the workspace, or behind a link, cannot be ope
   ]) {
     await assert.rejects(folders.open(asked), { code: 'workspace_outside' }, asked)
   }
-  await assert.rejects(folders.of({ workspace: { dir: '../..' } }).then((one) => one.readFile(one.place('secret.txt'))))
+  await assert.rejects(
+    folders.of({ workspace: { dir: '../..' } }).then((one) => one.readFile(one.locate('secret.txt'))),
+  )
   assert.equal(await folders.open(join(folder, 'workspace', 'new', 'one')), 'new/one')
   assert.equal(await folders.open('./new/./two/'), 'new/two')
   assert.equal(await folders.open('.'), '.')
@@ -272,13 +274,13 @@ test('a directory that is moved out while it is open is written no more', async 
   mkdirSync(join(directory, 'moving'))
   const workspace = await folders.of({ workspace: { dir: 'mine' } })
   // The move comes after the names were opened and before the file gets its name.
-  const inner = workspace as unknown as { stillInside(...args: unknown[]): Promise<void> }
-  const check = inner.stillInside.bind(workspace)
-  inner.stillInside = async (...args) => {
+  const inner = workspace as unknown as { checkStillInside(...args: unknown[]): Promise<void> }
+  const check = inner.checkStillInside.bind(workspace)
+  inner.checkStillInside = async (...args) => {
     renameSync(join(directory, 'moving'), join(folder, 'moved'))
     await check(...args)
   }
-  await assert.rejects(workspace.writeFile(workspace.place('moving/x.txt'), Buffer.from('x'), 'k'), {
+  await assert.rejects(workspace.writeFile(workspace.locate('moving/x.txt'), Buffer.from('x'), 'k'), {
     code: 'workspace_outside',
   })
   assert.deepEqual(readdirSync(join(folder, 'moved')), [])

@@ -1,5 +1,5 @@
-// The single steps of reading and writing, each below a directory that is already
-// open; workspace.ts puts them together.
+// The single steps of reading and writing a file, each on a handle that is already open.
+// workspace.ts combines them.
 
 import { constants } from 'node:fs'
 import { type FileHandle, mkdir, open, unlink } from 'node:fs/promises'
@@ -9,7 +9,7 @@ import { codeOf, refused } from './refusal.ts'
 /** Larger files are not read into memory. */
 export const fileBytesMax = 10 * 1024 * 1024
 
-export async function wholeOf(file: FileHandle, shown: string): Promise<Buffer> {
+export async function readWholeFile(file: FileHandle, shown: string): Promise<Buffer> {
   const pieces: Buffer[] = []
   let length = 0
   for (;;) {
@@ -21,7 +21,7 @@ export async function wholeOf(file: FileHandle, shown: string): Promise<Buffer> 
   }
 }
 
-/** The mode of the file that will be replaced; also refuses what must not be. */
+/** The mode of the file that will be replaced, or the default for a new one. Throws if the entry must not be replaced. */
 export async function modeOf(parent: FileHandle, name: string, shown: string): Promise<number> {
   try {
     const entry = await openRegular(parent, name, shown)
@@ -41,7 +41,7 @@ export async function createNew(path: string, mode: number): Promise<FileHandle>
   const flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW
   const file = await open(path, flags, 0o600).catch(async (error: unknown) => {
     if (codeOf(error) !== 'EEXIST') throw error
-    // Left by an attempt that a crash interrupted.
+    // An earlier attempt crashed and left its temporary file behind.
     await unlink(path)
     return open(path, flags, 0o600)
   })

@@ -259,7 +259,7 @@ describe('a call that is made again after a crash', () => {
     bench.write('.polylog-k.tmp', 'half')
     const listed = await bench.use('fs_glob', { pattern: '**', dot: true })
     assert.deepEqual(listed.output.matches, [])
-    await workspace.writeFile(workspace.place('a.txt'), Buffer.from('whole'), 'k')
+    await workspace.writeFile(workspace.locate('a.txt'), Buffer.from('whole'), 'k')
     assert.deepEqual(readdirSync(bench.directory), ['a.txt'])
   })
 })

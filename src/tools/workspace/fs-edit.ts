@@ -1,11 +1,10 @@
-// `fs_edit`: one piece of a text file replaced by another. Idempotent, see
-// session-files.ts.
+// `fs_edit`: replaces a piece of a text file. Idempotent; session-files.ts explains how.
 
 import { excerpt, textField } from '../excerpt.ts'
 import type { Tool } from '../tool.ts'
-import { counted, flag } from './arguments.ts'
-import { answering, refused } from './refusal.ts'
-import { replaced } from './replace.ts'
+import { counted, booleanField } from './arguments.ts'
+import { withRefusalsAsResults, refused } from './refusal.ts'
+import { replaceText } from './replace.ts'
 import type { SessionFiles } from './session-files.ts'
 
 const charsMax = 1_000_000
@@ -32,17 +31,17 @@ export function createFsEditTool(files: SessionFiles): Tool {
     timeoutMs: 30_000,
     outputCharsMax: 10_000,
     describe: (input) => `File operation edit, path ${excerpt(textField(input, 'path'))}`,
-    run: answering(
+    run: withRefusalsAsResults(
       async (input, context) => {
         const workspace = await files.of(context)
-        const place = workspace.place(textField(input, 'path'))
+        const place = workspace.locate(textField(input, 'path'))
         const { lines, replacements, modified } = await files.change(workspace, place, context, (text) => {
           if (text === null) throw refused(`There is no file or directory ${place.shown}.`)
-          return replaced(
+          return replaceText(
             text,
             textField(input, 'old_string'),
             textField(input, 'new_string'),
-            flag(input, 'replace_all'),
+            booleanField(input, 'replace_all'),
             place.shown,
           )
         })

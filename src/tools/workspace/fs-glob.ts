@@ -1,20 +1,20 @@
-// `fs_glob`: names of files by a pattern. Links are neither shown nor followed.
+// `fs_glob`: lists the files whose paths match a pattern. Links are neither listed nor followed.
 
 import { setImmediate } from 'node:timers/promises'
 import { excerpt, quoted, textField } from '../excerpt.ts'
 import type { Tool } from '../tool.ts'
-import { counted, flag, whole } from './arguments.ts'
+import { counted, booleanField, integerField } from './arguments.ts'
 import { globPattern } from './glob-pattern.ts'
-import { answering } from './refusal.ts'
+import { withRefusalsAsResults } from './refusal.ts'
 import type { SessionFiles } from './session-files.ts'
 
 const limitDefault = 200
 const limitMax = 2000
-/** Comparisons of one call; a pattern and names that are made for it would need more than anybody waits for. */
+/** The most comparisons that one call makes: a hostile pattern on hostile file names would otherwise run for minutes. */
 export const globStepsMax = 50_000_000
-/** After so many others get their turn: reading a large directory gives many names at once. */
+/** After this many comparisons we yield to the event loop, because a large directory delivers many names at once. */
 export const globStepsInARow = 500_000
-/** A directory with more than this is looked at only in part. */
+/** The most entries that one call visits; the rest of a larger directory is left out. */
 export const visitedMax = 100_000
 const unchanged = { modified: false, paths: [] }
 
@@ -49,13 +49,13 @@ export function createFsGlobTool(files: SessionFiles): Tool {
     timeoutMs: 30_000,
     outputCharsMax: 100_000,
     describe: (input) => `File operation glob, path ${excerpt(textField(input, 'pattern'))}`,
-    run: answering(async (input, context) => {
+    run: withRefusalsAsResults(async (input, context) => {
       const workspace = await files.of(context)
-      const place = workspace.place(textField(input, 'cwd'))
+      const place = workspace.locate(textField(input, 'cwd'))
       const text = textField(input, 'pattern')
       const pattern = globPattern(text)
-      const dot = flag(input, 'dot')
-      const limit = whole(input, 'limit', limitDefault)
+      const dot = booleanField(input, 'dot')
+      const limit = integerField(input, 'limit', limitDefault)
       const matches: string[] = []
       let truncated = false
       let visited = 0

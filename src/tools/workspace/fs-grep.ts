@@ -1,23 +1,23 @@
-// `fs_grep`: lines that contain a text or fit a regular expression. Files that are
-// not text, too large, links or of several names are passed over.
+// `fs_grep`: finds lines that contain a text or match a regular expression. It skips files
+// that are not text or too large, links, and files with several hard links.
 
 import { setImmediate } from 'node:timers/promises'
 import { excerpt, quoted, textField } from '../excerpt.ts'
 import type { Tool } from '../tool.ts'
 import { AppError } from '../../errors/app-error.ts'
-import { counted, field, flag, whole } from './arguments.ts'
+import { counted, field, booleanField, integerField } from './arguments.ts'
 import { globStepsInARow, globStepsMax, visitedMax } from './fs-glob.ts'
 import { globPattern } from './glob-pattern.ts'
 import type { Hit } from './line-hits.ts'
 import { plainSearch, regexSearch } from './line-search.ts'
-import { answering } from './refusal.ts'
+import { withRefusalsAsResults } from './refusal.ts'
 import type { SearchPool } from './search-pool.ts'
 import { decoded, type SessionFiles } from './session-files.ts'
-import type { Place, Workspace } from './workspace.ts'
+import type { WorkspacePath, Workspace } from './workspace.ts'
 
 const resultsDefault = 200
 const resultsMax = 1000
-/** How much of a workspace one call searches. */
+/** The most characters that one call searches. */
 const searchedCharsMax = 128 * 1024 * 1024
 const unchanged = { modified: false, paths: [] }
 
@@ -54,16 +54,16 @@ export function createFsGrepTool(files: SessionFiles, pool: SearchPool): Tool {
     timeoutMs: 30_000,
     outputCharsMax: 100_000,
     describe: (input) => `File operation grep, path ${excerpt(textField(input, 'path') || '.')}`,
-    run: answering(async (input, context) => {
+    run: withRefusalsAsResults(async (input, context) => {
       const workspace = await files.of(context)
       const pattern = textField(input, 'pattern')
       const path = textField(input, 'path') || '.'
-      const limit = whole(input, 'max_results', resultsDefault)
+      const limit = integerField(input, 'max_results', resultsDefault)
       const caseSensitive = field(input, 'case_sensitive') !== false
-      const search = flag(input, 'regex')
+      const search = booleanField(input, 'regex')
         ? regexSearch(pool, pattern, caseSensitive, context.signal)
         : plainSearch(pattern, caseSensitive)
-      // Also where no file is searched, a pattern that cannot be used is said to be so.
+      // Rejects an invalid pattern even if there is no file to search.
       await search('', 1)
       const matches: (Hit & { path: string })[] = []
       let truncated = false
@@ -93,12 +93,12 @@ export function createFsGrepTool(files: SessionFiles, pool: SearchPool): Tool {
   }
 }
 
-/** Null: there are more than anyone should search. Names that begin with a dot are left out of directories. */
-async function* filesAt(workspace: Workspace, path: string): AsyncGenerator<Place | null> {
+/** Yields null and stops if a limit is reached. When it walks a directory, it skips names that begin with a dot. */
+async function* filesAt(workspace: Workspace, path: string): AsyncGenerator<WorkspacePath | null> {
   const isPattern = /[*?[{]/.test(path)
-  const place = workspace.place(isPattern ? '.' : path)
+  const place = workspace.locate(isPattern ? '.' : path)
   if (!isPattern && (await workspace.kindOf(place)) !== 'directory') {
-    // What is wrong with it is said by reading it.
+    // If the path is missing or not a regular file, this throws the reason.
     await workspace.readFile(place)
     yield place
     return
@@ -117,11 +117,11 @@ async function* filesAt(workspace: Workspace, path: string): AsyncGenerator<Plac
       return
     }
     if (entry.kind !== 'file' || pattern?.matches(entry.path) === false) continue
-    yield workspace.place(place.shown === '.' ? entry.path : `${place.shown}/${entry.path}`)
+    yield workspace.locate(place.shown === '.' ? entry.path : `${place.shown}/${entry.path}`)
   }
 }
 
-async function textAt(workspace: Workspace, place: Place): Promise<string | null> {
+async function textAt(workspace: Workspace, place: WorkspacePath): Promise<string | null> {
   try {
     return decoded(await workspace.readFile(place))
   } catch (error) {

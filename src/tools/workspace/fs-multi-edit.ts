@@ -1,16 +1,16 @@
-// `fs_multi_edit`: several edits in several files. The edits of one file are made
-// together, all or none; one file's failure does not undo another's. Idempotent
-// file by file, see session-files.ts.
+// `fs_multi_edit`: several edits in several files. The edits of one file are atomic: all or
+// none. If one file fails, the changes to other files stay. Each file's change is
+// idempotent; session-files.ts explains how.
 
 import { AppError } from '../../errors/app-error.ts'
 import type { JsonValue } from '../../journal/event.ts'
 import { textField } from '../excerpt.ts'
 import type { Tool, ToolContext } from '../tool.ts'
-import { counted, field, flag } from './arguments.ts'
+import { counted, field, booleanField } from './arguments.ts'
 import { refused } from './refusal.ts'
-import { replaced } from './replace.ts'
+import { replaceText } from './replace.ts'
 import type { SessionFiles } from './session-files.ts'
-import type { Place, Workspace } from './workspace.ts'
+import type { WorkspacePath, Workspace } from './workspace.ts'
 
 const charsMax = 1_000_000
 const editsMax = 100
@@ -69,13 +69,13 @@ export function createFsMultiEditTool(files: SessionFiles): Tool {
   }
 }
 
-type Group = { place: Place; edits: Edit[] }
+type Group = { place: WorkspacePath; edits: Edit[] }
 
 function byFile(workspace: Workspace, edits: Edit[], results: Result[]): Map<string, Group> {
   const groups = new Map<string, Group>()
   for (const edit of edits) {
     try {
-      const place = workspace.place(edit.path)
+      const place = workspace.locate(edit.path)
       const key = workspace.keyOf(place)
       const group = groups.get(key) ?? { place, edits: [] }
       group.edits.push(edit)
@@ -87,7 +87,7 @@ function byFile(workspace: Workspace, edits: Edit[], results: Result[]): Map<str
   return groups
 }
 
-/** The path where the file was changed, else null. */
+/** Returns the file's path if the file was changed, else null. */
 async function editFile(
   files: SessionFiles,
   workspace: Workspace,
@@ -103,13 +103,13 @@ async function editFile(
       let content = text
       for (const edit of edits) {
         at = edit
-        const change = replaced(content, edit.find, edit.replace, edit.all, place.shown)
+        const change = replaceText(content, edit.find, edit.replace, edit.all, place.shown)
         content = change.content
         counts.push(change.replacements)
       }
       return { content, replacements: counts.reduce((sum, count) => sum + count, 0) }
     })
-    // A call that was made again knows only the sum; an edit made at least one replacement.
+    // A retried call knows only the total, so we count one replacement for each later edit and the rest for the first.
     const known =
       counts.length > 0 ? counts : edits.map((_, index) => (index > 0 ? 1 : replacements - edits.length + 1))
     for (const [index, edit] of edits.entries()) {
@@ -138,6 +138,6 @@ function editsOf(input: JsonValue): Edit[] {
     path: textField(edit, 'path'),
     find: textField(edit, 'find'),
     replace: textField(edit, 'replace'),
-    all: flag(edit, 'replace_all'),
+    all: booleanField(edit, 'replace_all'),
   }))
 }

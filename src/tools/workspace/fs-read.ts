@@ -1,10 +1,10 @@
-// `fs_read`: lines of a text file. What was read is remembered, so that a later
-// change can tell whether the file is still the same.
+// `fs_read`: reads lines of a text file. The session remembers the file's hash, so that a
+// later change is refused if the file has changed in between.
 
 import { excerpt, textField } from '../excerpt.ts'
 import type { Tool } from '../tool.ts'
-import { counted, whole } from './arguments.ts'
-import { answering } from './refusal.ts'
+import { counted, integerField } from './arguments.ts'
+import { withRefusalsAsResults } from './refusal.ts'
 import { linesOf, type SessionFiles } from './session-files.ts'
 
 const linesMax = 2000
@@ -31,12 +31,12 @@ export function createFsReadTool(files: SessionFiles): Tool {
     timeoutMs: 30_000,
     outputCharsMax: 2 * charsMax,
     describe: (input) => `File operation read, path ${excerpt(textField(input, 'path'))}`,
-    run: answering(async (input, context) => {
+    run: withRefusalsAsResults(async (input, context) => {
       const workspace = await files.of(context)
-      const place = workspace.place(textField(input, 'path'))
+      const place = workspace.locate(textField(input, 'path'))
       const text = await files.read(workspace, place, context)
-      const offset = whole(input, 'offset', 1)
-      const limit = Math.min(whole(input, 'limit', linesMax), linesMax)
+      const offset = integerField(input, 'offset', 1)
+      const limit = Math.min(integerField(input, 'limit', linesMax), linesMax)
       const totalLines = linesOf(text)
       const from = startOfLine(text, offset)
       const to = Math.min(startOfLine(text, offset + limit), from + charsMax)
@@ -53,7 +53,7 @@ export function createFsReadTool(files: SessionFiles): Tool {
   }
 }
 
-/** Where line `number` begins, or the end of the text. */
+/** The index at which line `number` begins, or the length of the text if there are fewer lines. */
 function startOfLine(text: string, number: number): number {
   let at = 0
   for (let line = 1; line < number; line += 1) {

@@ -1,11 +1,11 @@
-// `fs_write`: a whole file, new or replaced, in one step. Idempotent: the same call
-// made again after a crash finds its own content and changes nothing, and never
-// overwrites what somebody wrote in between.
+// `fs_write`: creates or replaces a whole file atomically. Idempotent: if a call is retried
+// after a crash, it recognises its own content and changes nothing, and it never overwrites
+// a change that another writer made in between.
 
 import { excerpt, textField } from '../excerpt.ts'
 import type { Tool } from '../tool.ts'
 import { counted } from './arguments.ts'
-import { answering } from './refusal.ts'
+import { withRefusalsAsResults } from './refusal.ts'
 import type { SessionFiles } from './session-files.ts'
 
 const charsMax = 5_000_000
@@ -29,10 +29,10 @@ export function createFsWriteTool(files: SessionFiles): Tool {
     timeoutMs: 30_000,
     outputCharsMax: 10_000,
     describe: (input) => `File operation write, path ${excerpt(textField(input, 'path'))}`,
-    run: answering(
+    run: withRefusalsAsResults(
       async (input, context) => {
         const workspace = await files.of(context)
-        const place = workspace.place(textField(input, 'path'))
+        const place = workspace.locate(textField(input, 'path'))
         const content = textField(input, 'content')
         const { bytes, lines } = await files.change(workspace, place, context, () => ({ content, replacements: 0 }))
         return {

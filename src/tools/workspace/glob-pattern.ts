@@ -1,14 +1,14 @@
 // Patterns for file names: `*`, `?`, `[a-z]`, `{a,b}`, and `**` for any number of
-// directories. Own code rather than regular expressions, since a pattern comes from
-// a model and must not be able to keep the server busy: the pattern is read once into
-// signs, matching takes at most signs times characters, and the steps are counted so
+// directories. The matcher is our own and not a regular expression, because a model chooses
+// the pattern and must not be able to block the event loop: the pattern is parsed once,
+// matching takes at most pattern length times name length, and the steps are counted so
 // that a caller who matches many names can stop.
 
 import { refused } from './refusal.ts'
 
 const alternativesMax = 64
 const lengthMax = 1000
-/** All alternatives together, written out. */
+/** The most characters of all `{a,b}` alternatives together, after expansion. */
 const writtenOutMax = 4000
 
 export type GlobPattern = {
@@ -17,7 +17,7 @@ export type GlobPattern = {
   readonly steps: number
 }
 
-/** `**`, or what one name between slashes must look like. */
+/** `**`, or the pattern for one name between slashes. */
 type Part = 'any directories' | readonly Sign[]
 
 type Sign = { kind: 'star' } | { kind: 'one' } | { kind: 'char'; char: string } | CharSet
@@ -39,7 +39,7 @@ export function globPattern(pattern: string): GlobPattern {
   }
 }
 
-/** `{a,b}` written out, the innermost first. */
+/** Expands `{a,b}` into all alternatives, the innermost braces first. */
 function expand(pattern: string): string[] {
   const open: string[] = [pattern]
   const done: string[] = []
@@ -64,7 +64,7 @@ function partsOf(alternative: string): Part[] {
   for (const part of alternative.split('/')) {
     if (part === '' || part === '.') continue
     if (part !== '**') parts.push(signsOf(part))
-    // Two in a row mean the same as one.
+    // `**/**` means the same as `**`.
     else if (parts.at(-1) !== 'any directories') parts.push('any directories')
   }
   return parts
@@ -72,7 +72,7 @@ function partsOf(alternative: string): Part[] {
 
 function signsOf(part: string): Sign[] {
   const signs: Sign[] = []
-  // Looked for once: a part full of opening brackets must not be searched for each of them.
+  // Found once, so that a part with many opening brackets does not take quadratic time.
   const lastClosing = part.lastIndexOf(']')
   for (let at = 0; at < part.length; at += 1) {
     const char = part[at] ?? ''
@@ -104,7 +104,7 @@ function setOf(inner: string): CharSet {
 
 type Counter = { steps: number }
 
-/** From the end: `rest[j]` says whether the parts from here on match the names from j on. */
+/** Dynamic programming from the end: `rest[j]` says whether the parts from here on match the names from j on. */
 function pathMatches(parts: readonly Part[], names: readonly string[], counter: Counter): boolean {
   let rest = Array.from({ length: names.length + 1 }, (_, j) => j === names.length)
   for (const part of parts.toReversed()) {
@@ -134,7 +134,7 @@ function nameMatches(signs: readonly Sign[], name: string, counter: Counter): bo
       s += 1
       n += 1
     } else if (star >= 0) {
-      // The last star takes one more; earlier ones need not be tried again.
+      // Backtrack: the last star matches one more character. Earlier stars need not be tried again.
       starAt += 1
       n = starAt
       s = star + 1

@@ -1,4 +1,4 @@
-// The lines of a text in which something is found, with their places.
+// Finds the matching lines of a text, with line number, column and preview.
 
 export type Hit = { line: number; column: number; preview: string }
 

@@ -1,5 +1,5 @@
-// Looks for a text or a regular expression in the lines of a text: a text here, a
-// regular expression in the threads of the pool.
+// Searches the lines of a text. Plain text is searched on the main thread; regular
+// expressions run in the search pool, because a model chooses them.
 
 import { type Hit, hitsIn } from './line-hits.ts'
 import type { SearchPool } from './search-pool.ts'

@@ -1,6 +1,6 @@
-// What a file tool may not or cannot do, as an answer that says no: the model reads
-// why and tries something else. Anything that is not listed here (a full disk, a
-// broken one) stays an exception. No sentence names a path outside the workspace.
+// Refusals of the file tools. A refusal becomes a tool result with `ok: false`, so that the
+// model reads the reason and tries something else. Errors that are not listed here (such as a
+// full disk) stay exceptions. No message may name a path outside the workspace.
 
 import { AppError } from '../../errors/app-error.ts'
 import type { Tool, ToolResult } from '../tool.ts'
@@ -26,8 +26,8 @@ const sentences: Record<string, (shown: string) => string> = {
   EINVAL: (shown) => `The name ${shown} cannot be used.`,
 }
 
-/** The system's error in words; those of ours pass. The system's own sentence would name descriptors and real paths. */
-export function translated(error: unknown, shown: string): AppError {
+/** Turns a system error into an AppError with our own message, because the system's message contains real paths. */
+export function toFileError(error: unknown, shown: string): AppError {
   if (error instanceof AppError) return error
   const code = codeOf(error)
   const sentence = sentences[code]
@@ -40,19 +40,22 @@ export function codeOf(error: unknown): string {
   return typeof code === 'string' ? code : ''
 }
 
-/** A tool's `run` whose refusals are answers. `extra` is what the answers of this tool always carry. */
-export function answering(run: Tool['run'], extra: Pick<ToolResult, 'modified' | 'paths'> = {}): Tool['run'] {
+/** Wraps a tool's `run`: refusals become results with `ok: false`, which also carry the fields of `extra`. */
+export function withRefusalsAsResults(
+  run: Tool['run'],
+  extra: Pick<ToolResult, 'modified' | 'paths'> = {},
+): Tool['run'] {
   return async (input, context) => {
     try {
       return await run(input, context)
     } catch (error) {
       if (!(error instanceof AppError)) throw error
       if (error.code !== 'workspace_outside' && error.code !== 'file_refused') throw error
-      return no(error.message, extra)
+      return refusalResult(error.message, extra)
     }
   }
 }
 
-export function no(message: string, extra: Pick<ToolResult, 'modified' | 'paths'> = {}): ToolResult {
+export function refusalResult(message: string, extra: Pick<ToolResult, 'modified' | 'paths'> = {}): ToolResult {
   return { ok: false, output: { ok: false, error: message }, summary: message, ...extra }
 }

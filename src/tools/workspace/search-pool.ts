@@ -1,6 +1,7 @@
-// The few threads in which all searches of the process run. Models choose the regular
-// expressions, so: the number of threads is fixed, the queue is bounded, a search that
-// waits too long is answered, and one that works too long is ended with its thread.
+// The worker threads that run all regular-expression searches of the process. Models choose
+// the expressions, so everything is bounded: the number of threads, the length of the queue,
+// the time in the queue (then the search is refused) and the time at work (then its thread
+// is terminated).
 
 import { Worker } from 'node:worker_threads'
 import { AppError } from '../../errors/app-error.ts'
@@ -21,7 +22,7 @@ export type SearchPoolOptions = {
 
 type Job = {
   request: SearchRequest
-  /** Ends the job, whichever way; later calls do nothing. */
+  /** Resolves or rejects the job; later calls do nothing. */
   settle(how: { hits: Hit[] } | { error: unknown }): void
   timer: Timer | undefined
   thread: Worker | undefined
@@ -46,12 +47,12 @@ export class SearchPool {
     this.#workMs = options.workMs ?? 5_000
   }
 
-  /** How many threads there are now, working or not. */
+  /** The number of threads now, busy or idle. */
   get threads(): number {
     return this.#idle.length + this.#busy.size
   }
 
-  /** The first hit of each line. Throws `file_refused` for a pattern that cannot be used, and when there is too much to do. */
+  /** The first hit of each line. Throws `file_refused` if the pattern is invalid or a limit is exceeded. */
   search(request: SearchRequest, signal: AbortSignal): Promise<Hit[]> {
     return new Promise((resolve, reject) => {
       if (signal.aborted) return reject(signal.reason as Error)
@@ -121,7 +122,7 @@ export class SearchPool {
     return thread
   }
 
-  /** The only way to stop a search that is at work is to end its thread; another is started when it is needed. */
+  /** A running search can be stopped only by terminating its thread; a new thread is started when it is needed. */
   #giveUp(job: Job, error: unknown): void {
     const { thread } = job
     const waiting = this.#queue.indexOf(job)

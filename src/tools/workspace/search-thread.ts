@@ -1,6 +1,6 @@
-// A thread in which fs_grep tries regular expressions. The engine is linear in the text,
-// so that even the worst pattern gets on; the pool (search-pool.ts) ends a thread that
-// takes too long all the same.
+// The worker thread in which fs_grep runs regular expressions. The regex engine takes time
+// linear in the text, so no pattern can backtrack forever; the pool (search-pool.ts)
+// terminates a thread that still takes too long.
 
 import { parentPort } from 'node:worker_threads'
 import { linearPattern, type PatternResult } from '../../kit/schema/linear-pattern.ts'
@@ -10,7 +10,7 @@ export type SearchRequest = { source: string; ignoreCase: boolean; text: string;
 
 export type SearchReply = { ok: true; hits: Hit[] } | { ok: false; reason: string }
 
-/** One call searches many files with the same pattern. */
+/** The last compiled pattern is kept, because one call searches many files with the same pattern. */
 let compiled: { source: string; ignoreCase: boolean; result: PatternResult } | undefined
 
 parentPort?.on('message', ({ source, ignoreCase, text, hitsMax }: SearchRequest) => {

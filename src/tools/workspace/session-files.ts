@@ -1,16 +1,16 @@
-// Files as one session knows them. A session remembers what it last read or wrote
-// of a file; a change of a file that somebody else has changed since is refused.
+// Optimistic concurrency for files. A session stores the hash of each file that it last read
+// or wrote; its next change is refused if another writer has changed the file since.
 //
-// A write is announced before it happens: the row holds what the file was and what
-// it will be. So a call that is made again after a crash can tell whether its write
-// had happened (nothing is left to do), had not (it is done now), or somebody came
-// in between (it is refused); that is what makes these tools idempotent.
+// Each write is recorded before it happens (write-ahead), with the hash before and after and
+// the call's idempotency key. So a call that is retried after a crash can tell whether its
+// write happened (nothing is left to do), did not happen (it is done now), or another writer
+// came in between (it is refused). This makes the file tools idempotent.
 
 import { createHash } from 'node:crypto'
 import type { WorkspaceStore } from '../../stores/workspace-store.ts'
 import type { ToolContext } from '../tool.ts'
 import { refused } from './refusal.ts'
-import type { Place, Workspace } from './workspace.ts'
+import type { WorkspacePath, Workspace } from './workspace.ts'
 import type { WorkspaceFolders } from './workspaces.ts'
 
 export type FileVersions = Pick<WorkspaceStore, 'readFileVersion' | 'saveFileVersion'>
@@ -22,7 +22,7 @@ export type Changed = { bytes: number; lines: number; replacements: number; modi
 export class SessionFiles {
   private readonly folders: WorkspaceFolders
   private readonly versions: FileVersions
-  /** Calls of one step run side by side, and sessions may share a directory: one change of a file at a time. */
+  /** Serialises the changes of each file, because calls of one step run in parallel and sessions may share a directory. */
   private readonly turns = new Map<string, Promise<unknown>>()
 
   constructor(folders: WorkspaceFolders, versions: FileVersions) {
@@ -34,7 +34,7 @@ export class SessionFiles {
     return this.folders.of(context)
   }
 
-  async read(workspace: Workspace, place: Place, context: ToolContext): Promise<string> {
+  async read(workspace: Workspace, place: WorkspacePath, context: ToolContext): Promise<string> {
     return this.inTurn(workspace.keyOf(place), async () => {
       const content = await workspace.readFile(place)
       const text = textOf(content, place.shown)
@@ -49,24 +49,24 @@ export class SessionFiles {
     })
   }
 
-  /** `produce` gets the text as it is (null: no such file) and throws where the change does not fit. */
+  /** `produce` gets the current text (null if there is no such file) and throws if the change cannot be applied to it. */
   async change(
     workspace: Workspace,
-    place: Place,
+    place: WorkspacePath,
     context: ToolContext,
     produce: (current: string | null) => Change,
   ): Promise<Changed> {
     const path = workspace.keyOf(place)
     return this.inTurn(path, async () => {
       const scope = scopeOf(context)
-      const bytes = await workspace.readIfThere(place)
+      const bytes = await workspace.readFileIfPresent(place)
       const before = bytes === null ? null : hashOf(bytes)
       const known = await this.versions.readFileVersion(scope, path)
       const mine = known?.write?.key === context.idempotencyKey ? known : undefined
       if (mine !== undefined && before === mine.hash && mine.write !== null) {
         return { ...measured(bytes ?? Buffer.alloc(0)), replacements: mine.write.replacements, modified: true }
       }
-      // A file that is gone may be made again; there is nothing of others to lose.
+      // A deleted file may be created again: no content of another writer can be lost.
       const expected = known === undefined || before === null ? [before] : [known.hash, known.write?.before]
       if (mine !== undefined ? before !== mine.write?.before : !expected.includes(before)) {
         throw refused(
@@ -82,7 +82,7 @@ export class SessionFiles {
       await this.versions.saveFileVersion({ ...row, write })
       if (hash !== before) {
         await workspace.writeFile(place, after, hashOf(Buffer.from(`${context.idempotencyKey} ${path}`)).slice(0, 24))
-        // From now on the old content is a change by others, like any.
+        // The write is complete. If the old content comes back later, another writer has restored it.
         await this.versions.saveFileVersion({ ...row, write: { ...write, before: hash } })
       }
       return { ...measured(after), replacements, modified: hash !== before }
@@ -102,7 +102,7 @@ export class SessionFiles {
   }
 }
 
-/** What a session remembers belongs to its conversation, or to the run where there is none. */
+/** The key of a session's stored state: its conversation, or its run if there is no conversation. */
 export function scopeOf(context: Pick<ToolContext, 'conversationId' | 'runId'>): string {
   return context.conversationId ?? context.runId
 }
@@ -124,7 +124,7 @@ function measured(content: Buffer): { bytes: number; lines: number } {
 
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-/** Null where it is no UTF-8 text. */
+/** Null if the content is not UTF-8 text. */
 export function decoded(content: Uint8Array): string | null {
   if (content.includes(0)) return null
   try {

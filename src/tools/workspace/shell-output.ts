@@ -1,6 +1,6 @@
-// The output of a command within bounds: its beginning and its end are kept, the
-// middle of a long one is counted and left out. Lines go to people as they come,
-// a few times a second and up to a limit.
+// Bounds the output of a command: the beginning and the end are kept, and the middle of a
+// long output is replaced by a count. Meanwhile new lines are reported as progress, a few
+// times a second and up to a limit.
 
 import type { Clock, Timer } from '../../kit/clock.ts'
 
@@ -13,7 +13,7 @@ export class ShellOutput {
   private tail = ''
   private left = 0
 
-  /** Characters that are in memory now, however much was written. */
+  /** The number of characters in memory. It stays bounded, however much the command writes. */
   get heldChars(): number {
     return this.head.length + this.tail.length
   }
@@ -24,7 +24,7 @@ export class ShellOutput {
     const room = headCharsMax - this.head.length
     if (room > 0) this.head += text.slice(0, room)
     this.tail += text.slice(Math.max(room, 0))
-    // Cut rarely, so that a flood of small pieces does not copy the tail each time.
+    // Cut only at twice the limit, so that many small chunks do not copy the tail each time.
     if (this.tail.length > 2 * tailCharsMax) this.cut()
     return text
   }
@@ -47,7 +47,7 @@ const progressEveryMs = 200
 const progressCharsMax = 4000
 const progressCharsInAll = 200_000
 
-/** Collects text and reports it in whole lines where there are any. */
+/** Collects text and reports it at intervals, in whole lines until the output ends. */
 export class LineProgress {
   private readonly clock: Clock
   private readonly report: (message: string) => void
@@ -62,7 +62,7 @@ export class LineProgress {
 
   add(text: string): void {
     if (this.said > progressCharsInAll) return
-    // Only the newest of a flood is worth showing; all of it is in the result.
+    // If output comes faster than it is reported, only the newest is shown.
     this.waiting = (this.waiting + text).slice(-progressCharsMax)
     this.timer ??= this.clock.after(progressEveryMs, () => {
       this.timer = null

@@ -1,7 +1,7 @@
-// One command as a process group of its own. However it ends (by itself, at its
-// time limit, by a cancel, or because the server died), nothing of it stays: the
-// whole group is killed, and then whatever left the group but still carries the
-// mark of this shell in its environment.
+// One command, in its own process group. However it ends (by itself, at its time limit, by a
+// cancel, or because the server died), the whole group is killed. If the server is alive and
+// there is no sandbox, it also kills processes that left the group: it finds them by the
+// mark of this shell in their environment.
 
 import { type ChildProcess, spawn } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
@@ -13,8 +13,8 @@ import { ShellOutput } from './shell-output.ts'
 import { type Sandbox, shellEnvironment } from './shell-sandbox.ts'
 
 /**
- * Closes what the server itself had inherited. Leaves a guard in the group that holds a pipe from the server; when that
- * closes, the server is gone, and the group goes too. Then becomes the command.
+ * The wrapper script: closes inherited file descriptors, starts a guard process and then execs the command. The guard
+ * reads a pipe from the server; when the pipe closes, the server is gone, and the guard kills the process group.
  */
 const guarded = [
   'ulimit -c 0',
@@ -22,16 +22,16 @@ const guarded = [
   '{ read -r _ <&3; kill -KILL 0; } >/dev/null 2>&1 & exec "$@" 3<&-',
 ].join('\n')
 
-/** How long the output of a command that has ended is waited for. */
+/** How long we wait for stdout and stderr to close after the command has ended. */
 const pipesMs = 500
 
 export type ShellStart = {
   cmd: string
   sandbox: Sandbox
-  /** The open working directory, and its name. */
+  /** The open working directory; `directory` is its path. */
   handle: FileHandle
   directory: string
-  /** Nobody else has it. */
+  /** Unique for each process; see `shellEnvironment`. */
   mark: string
   clock: Clock
   onText?: (text: string) => void
@@ -39,17 +39,17 @@ export type ShellStart = {
 
 export class ShellProcess {
   readonly output = new ShellOutput()
-  /** The exit code when all of it is gone; 128 and more where a signal ended it. */
+  /** Resolves with the exit code when the output is closed; 128 plus the signal's number if a signal ended the command. */
   readonly ended: Promise<number>
   code: number | null = null
   private readonly child: ChildProcess
   private readonly mark: string | null
 
   constructor({ cmd, sandbox, handle, directory, mark, clock, onText }: ShellStart) {
-    // In a process namespace of its own nothing can stay behind.
+    // A sandbox has its own process namespace, so no process can outlive it and the mark is not needed.
     this.mark = sandbox.kind === 'none' ? mark : null
     this.child = spawn('/bin/bash', ['-c', guarded, 'polylog', ...sandbox.command(cmd, directory)], {
-      // The open directory, not its name, which may mean another by now.
+      // The open directory and not its path, because the path may refer to another directory by now.
       cwd: pathOf(handle),
       env: shellEnvironment(directory, mark),
       stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
@@ -61,15 +61,15 @@ export class ShellProcess {
         onText?.(text)
       })
     }
-    // Writing to a command that is gone is no news.
+    // The guard's pipe reports an error when the command is gone; the exit handler covers that.
     this.child.stdio[3]?.on('error', () => {})
     let pipes: Timer | null = null
     this.ended = new Promise<number>((resolve, reject) => {
       this.child.on('error', reject)
-      // Children that were left in the background hold the pipes open: end them, then the pipes end.
+      // Background children keep the output pipes open; killing them lets the pipes close.
       this.child.on('exit', () => {
         this.kill()
-        // One that left the group and has lost its mark may still hold them; nobody waits for it.
+        // A process that left the group and cleared its mark may still hold the pipes; we stop waiting for it.
         pipes = clock.after(pipesMs, () => {
           this.child.stdout?.destroy()
           this.child.stderr?.destroy()
@@ -84,20 +84,20 @@ export class ShellProcess {
     this.ended.catch(() => {})
   }
 
-  /** All of it, at once. */
+  /** Kills the process group at once, and all processes with this shell's mark. */
   kill(): void {
     const group = this.child.pid
     if (group === undefined || this.code !== null) return
     try {
       process.kill(-group, 'SIGKILL')
     } catch {
-      // Nobody is left in the group.
+      // The group is already empty.
     }
     if (this.mark !== null) killMarked(this.mark)
   }
 }
 
-/** Several rounds, since one that is about to be killed may just have started another. */
+/** Takes several rounds, because a process may start another one just before it is killed. */
 function killMarked(mark: string): void {
   for (let round = 0; round < 5; round += 1) {
     const found = marked(mark)
@@ -106,7 +106,7 @@ function killMarked(mark: string): void {
       try {
         process.kill(pid, 'SIGKILL')
       } catch {
-        // Gone by itself.
+        // The process has already ended.
       }
     }
   }

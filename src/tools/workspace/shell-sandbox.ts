@@ -1,5 +1,5 @@
-// What a command is wrapped in, and what it may know. The environment is made from
-// nothing: no variable of the server reaches a command.
+// The sandbox and the environment of a command. The environment is built from scratch: a
+// command never sees a variable of the server.
 //
 // bwrap shows a command the system's programs, its working directory and nothing
 // else, without a network. unshare only hides the other processes (and with them
@@ -19,7 +19,7 @@ export type Sandbox = {
 
 const searchPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 
-/** `mark` is inherited by everything that the command starts, and is what stragglers are found by. */
+/** Every process that the command starts inherits `mark`, so that processes which left the group can be found. */
 export function shellEnvironment(directory: string, mark: string): Record<string, string> {
   return { PATH: searchPath, HOME: directory, PWD: directory, LANG: 'C.UTF-8', TERM: 'dumb', POLYLOG_SHELL: mark }
 }
@@ -45,7 +45,10 @@ const sandboxes: Record<SandboxKind, Sandbox> = {
   none: { kind: 'none', command: (cmd) => shell(cmd) },
 }
 
-/** Tried with a command that does nothing: being installed does not mean being allowed. Null: the named one does not work. */
+/**
+ * Tests each sandbox with a command that does nothing, because an installed sandbox may still be forbidden. Null if the
+ * requested one does not work.
+ */
 export function findSandbox(
   wanted: 'auto' | SandboxKind,
   works: (sandbox: Sandbox) => boolean = tryOut,

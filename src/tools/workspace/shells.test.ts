@@ -13,7 +13,7 @@ test('commands of all sessions together are bounded, those that run and those th
     clock: systemClock,
     ids: countingIds(`shells-${process.pid}`),
     sandbox: { kind: 'none', command: (cmd) => ['/bin/bash', '-c', cmd] },
-    inAll: { running: 2, kept: 3 },
+    serverLimits: { running: 2, kept: 3 },
   })
   t.after(async () => {
     await shells.close()

@@ -1,6 +1,6 @@
-// The commands that go on in the background, each known to its session only. They
-// end at their time limit, when somebody ends them, or with the server; they are
-// not part of a run, and a restart does not bring them back.
+// Starts commands and keeps the background ones, each visible to its own session only.
+// A background command ends at its time limit, by `bash_kill`, or with the server. It is
+// not part of a run, and a restart does not start it again.
 
 import type { Clock } from '../../kit/clock.ts'
 import type { Ids } from '../../kit/ids.ts'
@@ -12,26 +12,31 @@ import type { Workspace } from './workspace.ts'
 export type BackgroundShell = { id: string; scope: string; cmd: string; process: ShellProcess; timedOut: boolean }
 
 const runningMax = 8
-/** Ended ones are kept to be read; the oldest go first. */
+/** Ended commands of a session that are kept so that their output can be read; the oldest are dropped first. */
 const endedMax = 32
-/** Of all sessions together: each is a process, and its output stays in memory. */
-const inAll = { running: 64, kept: 256 }
+/** Limits for all sessions together, because each command is a process and its output stays in memory. */
+const serverLimits = { running: 64, kept: 256 }
 
-export type ShellParts = { clock: Clock; ids: Ids; sandbox: Sandbox; inAll?: { running: number; kept: number } }
+export type ShellsOptions = {
+  clock: Clock
+  ids: Ids
+  sandbox: Sandbox
+  serverLimits?: { running: number; kept: number }
+}
 
 export class Shells {
-  private readonly parts: ShellParts
+  private readonly options: ShellsOptions
   private readonly background = new Map<string, BackgroundShell>()
   private readonly foreground = new Set<ShellProcess>()
 
-  constructor(parts: ShellParts) {
-    this.parts = parts
+  constructor(options: ShellsOptions) {
+    this.options = options
   }
 
-  /** Starts a command in the working directory; the caller watches its time. */
+  /** Starts a command in the working directory; the caller enforces its time limit. */
   async start(cmd: string, workspace: Workspace, onText?: (text: string) => void): Promise<ShellProcess> {
-    const { clock, ids, sandbox } = this.parts
-    return workspace.inDirectory(workspace.place('.'), async (handle) => {
+    const { clock, ids, sandbox } = this.options
+    return workspace.inDirectory(workspace.locate('.'), async (handle) => {
       const process = new ShellProcess({
         cmd,
         sandbox,
@@ -54,13 +59,13 @@ export class Shells {
       throw refused(`This session has ${runningMax} commands in the background already. End one first.`)
     }
     const running = [...this.background.values()].filter(({ process }) => process.code === null)
-    if (running.length >= (this.parts.inAll ?? inAll).running) {
+    if (running.length >= (this.options.serverLimits ?? serverLimits).running) {
       throw refused('Too many commands are in the background on this server. Try again later.')
     }
     const process = await this.start(cmd, workspace)
-    const shell: BackgroundShell = { id: `sh-${this.parts.ids()}`, scope, cmd, process, timedOut: false }
+    const shell: BackgroundShell = { id: `sh-${this.options.ids()}`, scope, cmd, process, timedOut: false }
     this.background.set(shell.id, shell)
-    const timer = this.parts.clock.after(limitMs, () => {
+    const timer = this.options.clock.after(limitMs, () => {
       shell.timedOut = true
       process.kill()
     })
@@ -72,7 +77,7 @@ export class Shells {
     return shell.id
   }
 
-  /** Undefined also where it belongs to another session. */
+  /** Undefined if there is no such command, or if it belongs to another session. */
   find(scope: string, id: string): BackgroundShell | undefined {
     const shell = this.background.get(id)
     return shell?.scope === scope ? shell : undefined
@@ -93,7 +98,7 @@ export class Shells {
     const ended = [...this.background.values()].filter((one) => one.scope === scope && one.process.code !== null)
     for (const shell of ended.slice(0, Math.max(0, ended.length - endedMax))) this.background.delete(shell.id)
     for (const shell of this.background.values()) {
-      if (this.background.size <= (this.parts.inAll ?? inAll).kept) break
+      if (this.background.size <= (this.options.serverLimits ?? serverLimits).kept) break
       if (shell.process.code !== null) this.background.delete(shell.id)
     }
   }

@@ -1,5 +1,5 @@
-// `skills`: instruction packages that a model may read, one folder with a SKILL.md
-// each, and the files beside it. Nothing is read through a link.
+// `skills`: lets a model read instruction packages. Each is a folder with a SKILL.md and
+// other files. Links are never followed.
 
 import { readdirSync, realpathSync } from 'node:fs'
 import type { JsonValue } from '../../journal/event.ts'
@@ -9,14 +9,14 @@ import type { Tool } from '../tool.ts'
 import type { ToolEntry } from '../tool-registry.ts'
 import { counted } from './arguments.ts'
 import { descriptorsWork } from './descriptors.ts'
-import { answering, no } from './refusal.ts'
+import { withRefusalsAsResults, refusalResult } from './refusal.ts'
 import { decoded } from './session-files.ts'
 import { Workspace } from './workspace.ts'
 
 const description =
   'Lists the skills of this server, or loads the instructions of one. With file, loads a file that lies beside the instructions.'
 
-/** A package with more files than this is listed in part. */
+/** The most files that are listed for one skill. */
 const filesMax = 200
 
 export function createSkillsTool(skillsDir: string): ToolEntry {
@@ -38,13 +38,16 @@ function skills(root: string): Tool {
   const folder = new Workspace(root, '.')
   async function read(name: string, file = 'SKILL.md'): Promise<string | null> {
     const skill = new Workspace(root, name)
-    const content = await skill.readIfThere(skill.place(file))
+    const content = await skill.readFileIfPresent(skill.locate(file))
     return content === null ? null : decoded(content)
   }
 
   async function filesOf(name: string): Promise<string[]> {
     const paths: string[] = []
-    for await (const entry of folder.walk(folder.place(name), ({ path }) => !path.split('/').at(-1)?.startsWith('.'))) {
+    for await (const entry of folder.walk(
+      folder.locate(name),
+      ({ path }) => !path.split('/').at(-1)?.startsWith('.'),
+    )) {
       if (paths.length === filesMax) break
       if (entry.kind === 'file' && entry.path !== 'SKILL.md') paths.push(entry.path)
     }
@@ -76,7 +79,7 @@ function skills(root: string): Tool {
       textField(input, 'action') === 'load'
         ? `Load the skill ${quoted(textField(input, 'skill_name'))}`
         : 'List the skills',
-    run: answering(async (input) => {
+    run: withRefusalsAsResults(async (input) => {
       if (textField(input, 'action') === 'list') {
         const found: JsonValue[] = []
         for (const entry of readdirSync(root, { withFileTypes: true })) {
@@ -88,11 +91,11 @@ function skills(root: string): Tool {
       }
       const name = textField(input, 'skill_name')
       const content = isName(name) ? await read(name) : null
-      if (content === null) return no(`There is no skill ${quoted(name)}.`)
+      if (content === null) return refusalResult(`There is no skill ${quoted(name)}.`)
       const file = textField(input, 'file')
       if (file !== '') {
         const text = await read(name, file)
-        if (text === null) return no(`The skill ${quoted(name)} has no file ${quoted(file)}.`)
+        if (text === null) return refusalResult(`The skill ${quoted(name)} has no file ${quoted(file)}.`)
         return {
           ok: true,
           output: { ok: true, data: { name, file, content: text } },

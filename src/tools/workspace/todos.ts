@@ -1,5 +1,5 @@
-// `todo_read` and `todo_write`: the list of a session, kept with its conversation.
-// Writing replaces the whole list, so writing again changes nothing.
+// `todo_read` and `todo_write`: the to-do list of a session, stored with its conversation.
+// A write replaces the whole list, so retrying it is idempotent.
 
 import { AppError } from '../../errors/app-error.ts'
 import type { JsonValue } from '../../journal/event.ts'
@@ -8,16 +8,16 @@ import type { Tool } from '../tool.ts'
 import { counted, field } from './arguments.ts'
 import { scopeOf } from './session-files.ts'
 
-export type TodoKeeper = Pick<WorkspaceStore, 'readTodos' | 'saveTodos'>
+export type TodoStore = Pick<WorkspaceStore, 'readTodos' | 'saveTodos'>
 
 const statuses = ['pending', 'in_progress', 'completed'] as const
 const itemsMax = 200
 
-export function createTodoTools(keeper: TodoKeeper): Tool[] {
-  return [todoRead(keeper), todoWrite(keeper)]
+export function createTodoTools(store: TodoStore): Tool[] {
+  return [todoRead(store), todoWrite(store)]
 }
 
-function todoRead(keeper: TodoKeeper): Tool {
+function todoRead(store: TodoStore): Tool {
   return {
     name: 'todo_read',
     description: 'Reads the to-do list of this session.',
@@ -29,14 +29,14 @@ function todoRead(keeper: TodoKeeper): Tool {
     outputCharsMax: 200_000,
     describe: () => 'Read the to-do list',
     async run(_input, context) {
-      const todos = await keeper.readTodos(scopeOf(context))
+      const todos = await store.readTodos(scopeOf(context))
       const open = todos.filter(({ status }) => status !== 'completed').length
       return { ok: true, output: { todos }, summary: `${counted(todos.length, 'to-do')}, ${open} open.` }
     },
   }
 }
 
-function todoWrite(keeper: TodoKeeper): Tool {
+function todoWrite(store: TodoStore): Tool {
   return {
     name: 'todo_write',
     description: 'Replaces the to-do list of this session. At most one item may be in_progress.',
@@ -77,7 +77,7 @@ function todoWrite(keeper: TodoKeeper): Tool {
       if (todos.filter(({ status }) => status === 'in_progress').length > 1) {
         throw new AppError('tool_input_invalid', 'Only one item of the list may be in_progress.')
       }
-      await keeper.saveTodos(scopeOf(context), todos, context.now())
+      await store.saveTodos(scopeOf(context), todos, context.now())
       return {
         ok: true,
         output: { ok: true, count: todos.length },

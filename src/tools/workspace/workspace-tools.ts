@@ -1,6 +1,5 @@
-// The tools that work in a session's directory, in the order in which models are
-// shown them. What this machine or its operator does not allow is listed with the
-// reason.
+// The tools that work in a session's directory, in the order in which models see them.
+// A tool that this machine or its operator does not allow is listed with the reason.
 
 import type { Clock } from '../../kit/clock.ts'
 import type { Ids } from '../../kit/ids.ts'
@@ -21,18 +20,18 @@ import { type FileVersions, SessionFiles } from './session-files.ts'
 import { findSandbox, hasShell, type SandboxKind } from './shell-sandbox.ts'
 import { Shells } from './shells.ts'
 import { createSkillsTool } from './skills.ts'
-import { createTodoTools, type TodoKeeper } from './todos.ts'
+import { createTodoTools, type TodoStore } from './todos.ts'
 import type { WorkspaceFolders } from './workspaces.ts'
 
 export type WorkspaceToolOptions = {
   folders: WorkspaceFolders
-  store: FileVersions & TodoKeeper
+  store: FileVersions & TodoStore
   clock: Clock
   ids: Ids
   bash: 'off' | 'confirm' | 'allow'
   sandbox: 'auto' | SandboxKind
   skillsDir: string
-  /** Told what commands run in, where they may run at all. */
+  /** Called with the sandbox that commands run in; not called if bash is off or unavailable. */
   onSandbox?: (kind: SandboxKind) => void
 }
 

@@ -1,31 +1,30 @@
-// One session's working directory. Whatever path a model names, nothing outside is
-// read or written: paths are cut into names, and names are opened one below the
-// other without following links (see descriptors.ts). Links, devices, pipes and
-// files with several names are refused rather than judged.
+// One session's working directory. Whatever path a model names, nothing outside is read or
+// written: a path is split into names, and each name is opened below the previous one
+// without following links (see descriptors.ts). Links, devices, pipes and files with several
+// hard links are always refused.
 //
-// Writes are whole or not at all: a new file beside the old one, synced, and then
-// given its name.
+// Writes are atomic: a temporary file is written beside the old one, synced, and renamed.
 
 import { type FileHandle, readdir, readlink, rename, unlink } from 'node:fs/promises'
 import { isAbsolute, join, relative, resolve, sep } from 'node:path'
 import { openDirectory, openEntry, openRegular, openRoot, pathOf, reopen } from './descriptors.ts'
-import { createNew, makeDirectory, modeOf, syncDirectory, wholeOf } from './file-operations.ts'
-import { codeOf, outside, refused, translated } from './refusal.ts'
+import { createNew, makeDirectory, modeOf, syncDirectory, readWholeFile } from './file-operations.ts'
+import { codeOf, outside, refused, toFileError } from './refusal.ts'
 
 const pathBytesMax = 4096
 const depthMax = 64
 
 export const temporaryPrefix = '.polylog-'
 
-/** A place inside: its names from the working directory on, and how the caller wrote it. */
-export type Place = { names: string[]; shown: string }
+/** A path inside the working directory: its names from there on, and the form that messages show. */
+export type WorkspacePath = { names: string[]; shown: string }
 
 export type WalkEntry = { path: string; kind: 'file' | 'directory' }
 
 export class Workspace {
-  /** The configured workspace, without links. */
+  /** The real path of the configured workspace, with links resolved. */
   private readonly root: string
-  /** The working directory, from there. */
+  /** The names from `root` to the working directory. */
   private readonly folders: string[]
   private readonly aliases: string[]
 
@@ -35,12 +34,12 @@ export class Workspace {
     this.aliases = [configuredRoot, root].map((base) => join(base, ...this.folders))
   }
 
-  /** For the current directory of a process; the names in it were checked, but it is a name again. */
+  /** The path of the working directory. Unlike an open handle, a path may refer to another directory later. */
   get directory(): string {
     return join(this.root, ...this.folders)
   }
 
-  place(path: string): Place {
+  locate(path: string): WorkspacePath {
     const shown = path.length <= 200 ? path : `${path.slice(0, 199)}…`
     if (path.includes('\0')) throw refused('A path must not hold a NUL character.')
     if (Buffer.byteLength(path) > pathBytesMax) throw refused(`The path ${shown} is too long.`)
@@ -56,50 +55,50 @@ export class Workspace {
     throw outside(shown)
   }
 
-  /** The same for every way to write the place; named from the configured workspace. */
-  keyOf(place: Place): string {
+  /** The normalised path from the configured workspace: equal for all spellings of one path. */
+  keyOf(place: WorkspacePath): string {
     return [...this.folders, ...place.names].join('/') || '.'
   }
 
-  /** Null where there is no such file. */
-  async readIfThere(place: Place): Promise<Buffer | null> {
+  /** Null if there is no such file. */
+  async readFileIfPresent(place: WorkspacePath): Promise<Buffer | null> {
     try {
       return await this.read(place)
     } catch (error) {
       if (codeOf(error) === 'ENOENT') return null
-      throw translated(error, place.shown)
+      throw toFileError(error, place.shown)
     }
   }
 
-  async readFile(place: Place): Promise<Buffer> {
+  async readFile(place: WorkspacePath): Promise<Buffer> {
     try {
       return await this.read(place)
     } catch (error) {
-      throw translated(error, place.shown)
+      throw toFileError(error, place.shown)
     }
   }
 
-  /** Replaces the whole file, or makes it with its directories. `temporary` is the same over retries of one write. */
-  async writeFile(place: Place, content: Uint8Array, temporary: string): Promise<void> {
+  /** Replaces the whole file, or creates it and its directories. `temporary` must be the same for all retries of one write. */
+  async writeFile(place: WorkspacePath, content: Uint8Array, temporary: string): Promise<void> {
     try {
       await this.write(place, content, `${temporaryPrefix}${temporary}.tmp`)
     } catch (error) {
-      throw translated(error, place.shown)
+      throw toFileError(error, place.shown)
     }
   }
 
-  /** Makes the working directory where it is missing. */
+  /** Creates the working directory if it is missing. */
   async make(): Promise<void> {
     try {
       const handle = await this.enter([], this.directory, true)
       await handle.close()
     } catch (error) {
-      throw translated(error, 'The working directory')
+      throw toFileError(error, 'The working directory')
     }
   }
 
   /** Runs `use` with the open directory. */
-  async inDirectory<T>(place: Place, use: (directory: FileHandle) => Promise<T>): Promise<T> {
+  async inDirectory<T>(place: WorkspacePath, use: (directory: FileHandle) => Promise<T>): Promise<T> {
     try {
       const handle = await this.enter(place.names, place.shown, false)
       try {
@@ -108,12 +107,12 @@ export class Workspace {
         await handle.close()
       }
     } catch (error) {
-      throw translated(error, place.shown)
+      throw toFileError(error, place.shown)
     }
   }
 
-  /** What the place is; null where there is nothing. Links are `other`. */
-  async kindOf(place: Place): Promise<'file' | 'directory' | 'other' | null> {
+  /** Null if there is no such entry. A link is `other`. */
+  async kindOf(place: WorkspacePath): Promise<'file' | 'directory' | 'other' | null> {
     const name = place.names.at(-1)
     if (name === undefined) return 'directory'
     try {
@@ -131,12 +130,12 @@ export class Workspace {
       }
     } catch (error) {
       if (codeOf(error) === 'ENOENT') return null
-      throw translated(error, place.shown)
+      throw toFileError(error, place.shown)
     }
   }
 
-  /** Everything below a directory, in the order of names, without going through links. Paths are from `place` on. */
-  async *walk(place: Place, wanted: (entry: WalkEntry) => boolean): AsyncGenerator<WalkEntry> {
+  /** Yields everything below a directory, sorted by name, without following links. Paths are relative to `place`. */
+  async *walk(place: WorkspacePath, wanted: (entry: WalkEntry) => boolean): AsyncGenerator<WalkEntry> {
     const open: string[] = ['']
     for (let at = open.pop(); at !== undefined; at = open.pop()) {
       const names = at === '' ? [] : at.split('/')
@@ -153,8 +152,8 @@ export class Workspace {
     }
   }
 
-  /** A directory below the first one may vanish, or become a link, while we walk: then there is nothing in it. */
-  private async list(place: Place, mayBeGone: boolean) {
+  /** With `mayBeGone`, returns no entries if the directory vanished or became a link during the walk. */
+  private async list(place: WorkspacePath, mayBeGone: boolean) {
     try {
       return await this.inDirectory(place, async (directory) => {
         const entries = await readdir(pathOf(directory), { withFileTypes: true })
@@ -166,7 +165,7 @@ export class Workspace {
     }
   }
 
-  private async read(place: Place): Promise<Buffer> {
+  private async read(place: WorkspacePath): Promise<Buffer> {
     const name = fileNameOf(place)
     const parent = await this.enter(place.names.slice(0, -1), place.shown, false)
     try {
@@ -174,7 +173,7 @@ export class Workspace {
       try {
         const file = await reopen(entry)
         try {
-          return await wholeOf(file, place.shown)
+          return await readWholeFile(file, place.shown)
         } finally {
           await file.close()
         }
@@ -186,7 +185,7 @@ export class Workspace {
     }
   }
 
-  private async write(place: Place, content: Uint8Array, temporary: string): Promise<void> {
+  private async write(place: WorkspacePath, content: Uint8Array, temporary: string): Promise<void> {
     const name = fileNameOf(place)
     const parent = await this.enter(place.names.slice(0, -1), place.shown, true)
     try {
@@ -200,7 +199,7 @@ export class Workspace {
         } finally {
           await file.close()
         }
-        await this.stillInside(parent, place.shown)
+        await this.checkStillInside(parent, place.shown)
         await rename(beside, `${pathOf(parent)}/${name}`)
       } catch (error) {
         await unlink(beside).catch(() => {})
@@ -212,8 +211,8 @@ export class Workspace {
     }
   }
 
-  /** A directory that was open may have been moved away: then it is no longer ours. */
-  private async stillInside(directory: FileHandle, shown: string): Promise<void> {
+  /** Throws if the open directory has been moved out of the working directory in the meantime. */
+  private async checkStillInside(directory: FileHandle, shown: string): Promise<void> {
     const inside = relative(this.directory, await readlink(pathOf(directory)))
     if (inside === '..' || inside.startsWith(`..${sep}`) || isAbsolute(inside)) throw outside(shown)
   }
@@ -235,7 +234,7 @@ export class Workspace {
   }
 }
 
-/** Lexically, which is right because links are never followed. */
+/** Splits a path into names and resolves `..` lexically, which is correct because links are never followed. */
 function namesOf(path: string, shown: string): string[] {
   if (path.includes('\0')) throw refused('A path must not hold a NUL character.')
   const names: string[] = []
@@ -250,7 +249,7 @@ function namesOf(path: string, shown: string): string[] {
   return names
 }
 
-function fileNameOf(place: Place): string {
+function fileNameOf(place: WorkspacePath): string {
   const name = place.names.at(-1)
   if (name === undefined) throw refused(`${place.shown} is a directory.`)
   return name

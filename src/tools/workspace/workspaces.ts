@@ -1,5 +1,5 @@
-// The configured workspace, and the working directories below it. Its own path may
-// go through links (the operator chose it); nothing below may.
+// The configured workspace and the working directories below it. The path of the workspace
+// itself may contain links, because the operator chose it; paths below it may not.
 
 import { mkdir, readdir, realpath, rm } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
@@ -10,7 +10,7 @@ import { outside } from './refusal.ts'
 import { Workspace } from './workspace.ts'
 
 export interface WorkspaceFolders extends Workspaces {
-  /** The working directory of a call; made where it is missing. */
+  /** The working directory of a call; created if it is missing. */
   of(context: Pick<ToolContext, 'workspace'>): Promise<Workspace>
 }
 
@@ -18,9 +18,9 @@ export function createWorkspaces(configuredRoot: string): WorkspaceFolders {
   const configured = resolve(configuredRoot)
   let real: Promise<string> | null = null
 
-  /** Made when it is first needed: most servers never use it. */
+  /** Created on first use, because most servers never use it. */
   function root(): Promise<string> {
-    // What agents write is nobody's but this server's.
+    // 0o700: only the server's user may read what agents write.
     real ??= mkdir(configured, { recursive: true, mode: 0o700 })
       .then(() => realpath(configured))
       .catch((cause: unknown) => {
@@ -41,9 +41,9 @@ export function createWorkspaces(configuredRoot: string): WorkspaceFolders {
     async open(asked) {
       try {
         const whole = new Workspace(await root(), '.', configured)
-        const dir = whole.keyOf(whole.place(asked))
+        const dir = whole.keyOf(whole.locate(asked))
         if (descriptorsWork()) await folder(dir)
-        else await makePlainly(await root(), dir)
+        else await makeWithoutDescriptors(await root(), dir)
         return dir
       } catch (error) {
         if (!(error instanceof AppError) || error.code !== 'file_refused') throw error
@@ -67,8 +67,8 @@ export function createWorkspaces(configuredRoot: string): WorkspaceFolders {
   }
 }
 
-/** Where names cannot be opened safely no tool will use the directory; sessions still get one. */
-async function makePlainly(root: string, dir: string): Promise<void> {
+/** For systems other than Linux: a session gets its directory, although the file tools are not offered there. */
+async function makeWithoutDescriptors(root: string, dir: string): Promise<void> {
   const directory = join(root, dir)
   await mkdir(directory, { recursive: true })
   if ((await realpath(directory)) !== directory) throw outside(dir)
