@@ -1,20 +1,20 @@
-// Follows one run from a cursor: catches up from the store, then goes live, with
-// no gap and no repeat. A follower is a cursor and nothing else; what it has not
-// taken yet waits in the journal, not in memory.
+// Follows one run from a cursor: catches up from the store, then reads live batches,
+// without gaps or repeats. A follower buffers no events: it keeps only its cursor, and a
+// slow follower reads the events it missed from the store.
 //
-// Why there is no gap: `publish` comes after the commit, and the check of memory,
-// the decision to wait and the registration of the waiter happen in one go of the
-// event loop. Why there is no repeat: a batch that overlaps the cursor is cut.
+// There is no gap, because `publish` comes after the commit, and because the follower checks
+// the channel and registers its waiter in the same turn of the event loop. There is no
+// repeat, because a batch that overlaps the cursor is cut.
 
 import type { RunEvent } from '../journal/event.ts'
 import type { RunStore } from '../stores/run-store.ts'
 import type { Clock, Timer } from '../kit/clock.ts'
-import { type Batch, batchOf, type Channel, type ChannelFollower, type LiveBus } from './live-bus.ts'
+import { type EventBatch, eventBatch, type Channel, type ChannelFollower, type LiveBus } from './live-bus.ts'
 
-/** Events a catch-up takes at a time. */
+/** Events per page while catching up from the store. */
 const pageEvents = 512
 
-/** How long to wait for an event that was announced and cannot be read yet; doubled up to the second. */
+/** Delay before reading again an event that was announced but cannot be read yet. Doubles up to `rereadMaxMs`. */
 const rereadMs = 10
 const rereadMaxMs = 1000
 
@@ -27,9 +27,9 @@ export class Follower implements ChannelFollower {
   private readonly clock: Clock
   private readonly channel: Channel
   private ended = false
-  /** Until the store has been read to its end once, nobody knows what was committed before we joined. */
+  /** False until the store was read to its end once: events may have been committed before this follower joined. */
   private caughtUp = false
-  /** The newest event that was announced. Memory may have dropped it again before we got to it. */
+  /** The seq of the newest announced event. The channel may have dropped it from memory before this follower reads it. */
   private headSeq = 0
   private closed = false
   private waiter: (() => void) | null = null
@@ -43,15 +43,15 @@ export class Follower implements ChannelFollower {
     this.channel = bus.join(runId, this)
   }
 
-  /** The next events, or null when the run has ended (or is gone) or the follower was closed. One call at a time. */
-  async next(): Promise<Batch | null> {
+  /** The next events, or null if the run has ended or was removed, or the follower was closed. Do not call it concurrently. */
+  async next(): Promise<EventBatch | null> {
     for (;;) {
       if (this.closed || this.ended) return null
       const live = this.channel.after(this.cursor)
       if (live !== undefined) return this.take(live)
       if (!this.caughtUp || this.headSeq > this.cursor) {
         const page = await this.store.readEvents(this.runId, this.cursor, pageEvents)
-        if (page.events.length > 0) return this.take(batchOf(page.events), page.nextAfter)
+        if (page.events.length > 0) return this.take(eventBatch(page.events), page.nextAfter)
         if (page.nextAfter > this.cursor) {
           this.cursor = page.nextAfter
           continue
@@ -67,7 +67,7 @@ export class Follower implements ChannelFollower {
     }
   }
 
-  /** Resolves when something was announced or the follower was closed; with `atMostMs`, also after that time. */
+  /** Resolves when an event is announced, when the follower is closed, or after `atMostMs` if given. */
   private async woken(atMostMs?: number): Promise<void> {
     if (this.closed) return
     let timer: Timer | undefined
@@ -93,9 +93,9 @@ export class Follower implements ChannelFollower {
     this.waiter?.()
   }
 
-  private take(batch: Batch, nextAfter = batch.lastSeq): Batch {
+  private take(batch: EventBatch, nextAfter = batch.lastSeq): EventBatch {
     const whole = batch.firstSeq > this.cursor
-    const taken = whole ? batch : batchOf(batch.events.filter((event) => event.seq > this.cursor))
+    const taken = whole ? batch : eventBatch(batch.events.filter((event) => event.seq > this.cursor))
     this.cursor = nextAfter
     this.retryMs = rereadMs
     const last: RunEvent | undefined = taken.events.at(-1)

@@ -1,51 +1,51 @@
-// Live fan-out within a process: what was just committed, handed to whoever
-// follows that run right now. It holds nothing that the journal does not hold,
-// and only as much as the slowest follower near the head still needs, up to a
-// bound; a follower that falls further behind reads from the store.
+// Live fan-out within a process: hands newly committed events to the current followers of
+// their run. Every event on the bus is already in the journal. The bus keeps in memory only
+// the batches that its slowest follower still needs, up to a bound; a follower that falls
+// further behind reads from the store.
 
 import type { RunEvent } from '../journal/event.ts'
 
-/** Events that were committed together. Shared by all followers of the run, and so are the bytes made from it. */
-export type Batch = {
+/** Events that were committed together. All followers of the run share the batch and its encoded bytes. */
+export type EventBatch = {
   readonly firstSeq: number
   readonly lastSeq: number
   readonly events: readonly RunEvent[]
-  /** Per dialect: what these events look like on its wire. Filled by the first follower that needs it. */
+  /** The encoded events by dialect. Filled by the first follower that needs them. */
   readonly encoded: Map<string, unknown>
 }
 
-export function batchOf(events: readonly RunEvent[]): Batch {
+export function eventBatch(events: readonly RunEvent[]): EventBatch {
   return { firstSeq: events[0]?.seq ?? 0, lastSeq: events.at(-1)?.seq ?? 0, events, encoded: new Map() }
 }
 
 export interface LiveBus {
-  /** After the commit, in order of seq. */
+  /** Call after the commit, in order of seq. */
   publish(runId: string, events: readonly RunEvent[]): void
   join(runId: string, follower: ChannelFollower): Channel
 }
 
 export interface ChannelFollower {
-  /** Everything up to here was taken. */
+  /** The seq of the last event that the follower has read. */
   readonly cursor: number
-  /** Something up to `headSeq` was committed. */
+  /** Events up to `headSeq` were committed. */
   wake(headSeq: number): void
 }
 
 export interface Channel {
-  /** The batch that holds the event after `cursor`, where it is still in memory. */
-  after(cursor: number): Batch | undefined
+  /** The batch that holds the event after `cursor`, or undefined if it is not in memory. */
+  after(cursor: number): EventBatch | undefined
   leave(): void
 }
 
-/** What a run keeps in memory for followers that are a little behind. */
+/** How many events of a run stay in memory for followers that are a little behind. */
 const keptEventsMax = 256
-/** In UTF-16 units. A batch that alone is larger is not kept at all: followers read it from the store. */
+/** In UTF-16 units. A single batch that is larger is not kept: followers read it from the store. */
 const keptCharsMax = 256 * 1024
 
-/** What an event holds besides its text: ids, names, the object itself. */
+/** Estimated size of an event besides its text: ids, names, the object itself. */
 const eventOverhead = 64
 
-type KeptBatch = { readonly batch: Batch; readonly chars: number }
+type KeptBatch = { readonly batch: EventBatch; readonly chars: number }
 
 class RunChannel {
   readonly followers = new Set<ChannelFollower>()
@@ -55,13 +55,13 @@ class RunChannel {
     let chars = 0
     for (const event of events) chars += sizeOf(event)
     this.prune(chars)
-    if (chars <= keptCharsMax) this.kept.push({ batch: batchOf(events), chars })
+    if (chars <= keptCharsMax) this.kept.push({ batch: eventBatch(events), chars })
     const headSeq = events.at(-1)?.seq ?? 0
     for (const follower of this.followers) follower.wake(headSeq)
   }
 
-  after(cursor: number): Batch | undefined {
-    // Nearly always the last one.
+  after(cursor: number): EventBatch | undefined {
+    // Searches from the end, because nearly always the last batch is the right one.
     for (let index = this.kept.length - 1; index >= 0; index--) {
       const { batch } = this.kept[index] as KeptBatch
       if (batch.firstSeq <= cursor + 1) return batch.lastSeq > cursor ? batch : undefined
@@ -69,7 +69,7 @@ class RunChannel {
     return undefined
   }
 
-  /** Makes room for a batch of `chars`. */
+  /** Drops batches that all followers have read, and the oldest ones until a batch of `chars` fits. */
   private prune(chars: number): void {
     let slowest = Number.POSITIVE_INFINITY
     for (const follower of this.followers) slowest = Math.min(slowest, follower.cursor)
@@ -87,7 +87,7 @@ class RunChannel {
   }
 }
 
-/** Roughly how much memory an event holds, in UTF-16 units: the length of all its strings. Deltas are nearly all events. */
+/** The approximate memory of an event in UTF-16 units: the length of all its strings. Nearly all events are deltas, so they have a fast path. */
 function sizeOf(event: RunEvent): number {
   if (event.type === 'text.delta') return eventOverhead + event.data.text.length
   let chars = 0
@@ -110,7 +110,7 @@ export function createProcessBus(): LiveBus {
   const channels = new Map<string, RunChannel>()
   return {
     publish(runId, events) {
-      // Without followers nothing is kept: whoever comes reads the store first.
+      // Without followers nothing is kept, because a new follower reads the store first.
       if (events.length > 0) channels.get(runId)?.publish(events)
     },
     join(runId, follower) {

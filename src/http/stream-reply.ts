@@ -7,7 +7,7 @@
 import type { ServerResponse } from 'node:http'
 import type { FastifyReply } from 'fastify'
 import { type FollowedStore, Follower } from '../bus/follower.ts'
-import type { Batch, LiveBus } from '../bus/live-bus.ts'
+import type { EventBatch, LiveBus } from '../bus/live-bus.ts'
 import type { Cursor } from '../dialects/cursor.ts'
 import { type Dialect, type Encoded, encodeEvents, type KeepAliveInterval } from '../dialects/dialect.ts'
 import { undecidedArm } from '../dialects/undecided-arm.ts'
@@ -137,7 +137,7 @@ class RunSource implements ByteSource {
   }
 
   /** Followers at the same place of the same run share the bytes. */
-  private encode(batch: Batch): Encoded<unknown> {
+  private encode(batch: EventBatch): Encoded<unknown> {
     const { dialect, cursor } = this
     const whole = batch.firstSeq > cursor.seq
     let encoded = whole ? (batch.encoded.get(dialect.name) as Encoded<unknown> | undefined) : undefined

@@ -3,7 +3,7 @@
 // what it costs on one run.
 
 import type { Follower } from '../../bus/follower.ts'
-import type { Batch } from '../../bus/live-bus.ts'
+import type { EventBatch } from '../../bus/live-bus.ts'
 import type { Arm, TwoArms } from '../../dialects/chunks/two-arms.ts'
 import type { ByteSource } from '../stream-reply.ts'
 
@@ -14,7 +14,7 @@ export class TwoArmSource<State> implements ByteSource {
   private readonly followers: Readonly<Record<Arm, Follower>>
   private readonly asked: Record<Arm, boolean> = { a: false, b: false }
   private readonly finished: Record<Arm, boolean> = { a: false, b: false }
-  private readonly ready: { arm: Arm; batch: Batch | null }[] = []
+  private readonly ready: { arm: Arm; batch: EventBatch | null }[] = []
   private failure: { error: unknown } | undefined
   private wake: (() => void) | undefined
 

@@ -1,6 +1,7 @@
-// Accepting a run: every check first, then the rows, so that a refusal has written
-// nothing. The order of the checks is a promise: a repeated request finds its run
-// even when the conversation has moved on or the queue has filled up since.
+// Accepts runs in the writer thread. All checks come before the first write, so a
+// refused accept leaves nothing behind. The idempotency key must stay the first check:
+// a repeated request has to find its run even if the conversation has changed or the
+// queue has filled up in the meantime.
 
 import type { DatabaseSync } from 'node:sqlite'
 import { AppError } from '../../errors/app-error.ts'
@@ -19,9 +20,9 @@ type HeldCommand = Commands['startHeld']['takes']
 export function acceptHandlers(
   db: DatabaseSync,
   cache: RunCache,
-  parts: { runs: RunTable; conversations: ConversationWriter; messages: MessageWriter; journal: JournalWriter },
+  writers: { runs: RunTable; conversations: ConversationWriter; messages: MessageWriter; journal: JournalWriter },
 ) {
-  const { runs, conversations, messages, journal } = parts
+  const { runs, conversations, messages, journal } = writers
   const newestOpen = db.prepare(
     `SELECT id FROM runs WHERE conversation_id = ? AND ${unfinished} ORDER BY position DESC LIMIT 1`,
   )
@@ -55,9 +56,9 @@ export function acceptHandlers(
     if (found === undefined || !runs.unhold(runId, skillId)) {
       throw new AppError('run_fenced', 'The run was started, cancelled or removed before.', { details: { runId } })
     }
-    // The run itself counts already.
+    // `unhold` has already added this run to the count, hence > and not >=.
     if (claim === null && (countQueued.get()?.count as number) > queueMax) throw queueFull(queueMax)
-    const entry = runs.fenced(runId, found.epoch, afterSeq)
+    const entry = runs.checkFence(runId, found.epoch, afterSeq)
     for (const blob of blobs) runs.putBlob({ ...blob, runId })
     if (part !== null) journal.insert(runId, entry, part, claim === null ? 'fold' : 'tail')
     if (claim !== null) return runs.take(runId, claim.node, claim.leaseUntil)
@@ -101,7 +102,7 @@ export function acceptHandlers(
       return { outcome: 'existing', run: earlier, reused: true }
     }
 
-    const { first, turn } = placeOf(input)
+    const { first, turn } = checkConversation(input)
     const held = input.hold === true
     const claimsNow = input.claim !== null && first && !held
     if (!claimsNow && !held && (countQueued.get()?.count as number) >= input.queueMax) throw queueFull(input.queueMax)
@@ -119,13 +120,13 @@ export function acceptHandlers(
           },
           conversation.unnamed,
         )
-      } else conversations.takesTurn(run.conversationId, conversation.title, run.createdAt)
+      } else conversations.startTurn(run.conversationId, conversation.title, run.createdAt)
       for (const name of [conversation.name, conversation.alias]) {
         if (name != null) conversations.bindName(run.owner, name, run.conversationId)
       }
     }
     if (input.cancelEarlier !== undefined) {
-      // Before the insert: the run itself is not among them, and neither is the turn that it joins.
+      // Runs before the insert, so that the new run does not cancel itself. The turn that it joins is not cancelled either.
       for (const row of openBefore.all(run.conversationId, turn ?? Number.MAX_SAFE_INTEGER))
         runs.requestCancel({ runId: row.id as string, cancel: input.cancelEarlier })
     }
@@ -151,7 +152,7 @@ export function acceptHandlers(
     }
     if (input.journal !== null) {
       const entry = cache.add(run.id, 0, 0)
-      // Nobody writes it until it is claimed, and a queue may be long: then nothing of it is kept in memory.
+      // A run that is not claimed yet gets no appends, and the queue may be long, so such runs are not cached.
       journal.insert(run.id, entry, input.journal, claimsNow ? 'tail' : 'fold')
       if (!claimsNow) cache.remove(run.id)
     }
@@ -163,8 +164,11 @@ export function acceptHandlers(
     return { outcome: 'accepted', run: accepted }
   }
 
-  /** Checks what the caller saw of the conversation. `first`: nothing stands before the run. `turn`: that of another, which it joins. */
-  function placeOf({ run, conversation, expectBehind, joinTurnOf }: AcceptCommand): {
+  /**
+   * Throws `accept_stale` if the conversation is no longer as the caller saw it. `first`: no unfinished run is ahead of this one.
+   * `turn`: the turn of the run that it joins, or null.
+   */
+  function checkConversation({ run, conversation, expectBehind, joinTurnOf }: AcceptCommand): {
     first: boolean
     turn: number | null
   } {

@@ -9,7 +9,7 @@ import type { DatabaseSync } from 'node:sqlite'
 import { afterEach, beforeEach, describe, test } from 'node:test'
 import { acceptInput, claimNow } from '../../../test/contracts/store-fixtures.ts'
 import { type BatchWriter, batchWriter } from './batch-writer.ts'
-import type { Batch, BatchReply } from './commands.ts'
+import type { CommandBatch, BatchReply } from './commands.ts'
 import { openWriter } from './connection.ts'
 import { recoverJournal } from './journal-writer.ts'
 import { migrate } from './migrate.ts'
@@ -59,7 +59,7 @@ const strayMessage = {
 }
 const execute = (...commands: Values[]): BatchReply => executeAs(false, ...commands)
 const executeAs = (durable: boolean, ...commands: Values[]): BatchReply =>
-  writer.execute({ durable, values: commands.flat() } satisfies Batch)
+  writer.execute({ durable, values: commands.flat() } satisfies CommandBatch)
 const failures = (reply: BatchReply) => reply.failures.map(([index, { code }]) => [index, code])
 const lines = (sql: string) =>
   db

@@ -1,10 +1,10 @@
-// Executes batches: one batch is one transaction. A command that is refused leaves
-// nothing and spoils no other; an error of the disk rolls back the whole batch, and
-// with it everything that is remembered about it. Knows nothing of threads.
+// Executes batches of commands; one batch is one transaction. A refused command is
+// rolled back alone and does not affect the others. A disk error rolls back the whole
+// batch, and the in-memory run cache with it. This file does not depend on threads.
 
 import type { DatabaseSync } from 'node:sqlite'
 import {
-  type Batch,
+  type CommandBatch,
   type BatchReply,
   type CommandName,
   deltaMark,
@@ -22,12 +22,12 @@ import { noteHandlers } from './note-store.ts'
 import { RunCache } from './run-cache.ts'
 import { runHandlers } from './run-commands.ts'
 import { runTable } from './run-table.ts'
-import { spoilsOnlyItsCommand, toStoreError } from './sqlite-errors.ts'
+import { failsOnlyItsCommand, toStoreError } from './sqlite-errors.ts'
 import { workspaceHandlers } from './workspace-store.ts'
 
 export type BatchWriter = ReturnType<typeof batchWriter>
 
-/** The tables are there, and nobody else writes to them. */
+/** Expects a migrated database that no other connection writes to. */
 export function batchWriter(db: DatabaseSync) {
   const file = db.location() ?? ''
   let synced: boolean | undefined
@@ -67,8 +67,8 @@ export function batchWriter(db: DatabaseSync) {
     },
   }
 
-  /** Throws when the whole batch was rolled back. */
-  function execute({ durable, values }: Batch): BatchReply {
+  /** Throws if the whole batch was rolled back. */
+  function execute({ durable, values }: CommandBatch): BatchReply {
     const reply: BatchReply = { type: 'done', failures: [], results: [], folded: [] }
     setSynced(durable)
     begin.run()
@@ -80,7 +80,7 @@ export function batchWriter(db: DatabaseSync) {
             const start = at
             at += 7
             const runId = values[start + 1] as string
-            const entry = runs.fenced(runId, values[start + 2] as number, values[start + 3] as number)
+            const entry = runs.checkFence(runId, values[start + 2] as number, values[start + 3] as number)
             const part = {
               id: values[start + 4] as number,
               lastSeq: values[start + 5] as number,
@@ -96,7 +96,7 @@ export function batchWriter(db: DatabaseSync) {
             if (result !== null) reply.results.push([index, result])
           }
         } catch (error) {
-          if (!db.isTransaction || !spoilsOnlyItsCommand(error)) throw error
+          if (!db.isTransaction || !failsOnlyItsCommand(error)) throw error
           reply.failures.push([index, toFailure(toStoreError(error, file))])
         }
       }
@@ -114,7 +114,7 @@ export function batchWriter(db: DatabaseSync) {
     return reply
   }
 
-  /** One command between savepoints: it happens as a whole or not at all. */
+  /** Runs one command inside a savepoint, so that it is applied as a whole or not at all. */
   function isolated(name: CommandName, json: string, texts: string[]): unknown {
     const input = unpackCommand(json, texts)
     const mark = cache.mark()
@@ -135,7 +135,7 @@ export function batchWriter(db: DatabaseSync) {
     }
   }
 
-  /** SQLite refuses to change this inside a transaction; it costs as much as a small insert, so only when it changes. */
+  /** Call outside a transaction: SQLite refuses the change inside one. Skipped if nothing changes, because it costs as much as a small insert. */
   function setSynced(wanted: boolean): void {
     if (synced === wanted) return
     db.exec(`PRAGMA synchronous = ${wanted ? 'FULL' : 'NORMAL'}`)

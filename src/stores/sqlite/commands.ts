@@ -1,6 +1,6 @@
-// What the main thread and the writer thread say to each other. Commands travel
-// as one flat array of strings and numbers: that is the cheapest thing to copy
-// between threads, and it cannot fail to be copied.
+// The messages between the main thread and the writer thread. A batch of commands is
+// one flat array of strings and numbers, because that is the cheapest value to copy
+// between threads and copying it cannot fail.
 
 import { AppError, type ErrorExtras } from '../../errors/app-error.ts'
 import type { ErrorCode } from '../../errors/codes.ts'
@@ -22,19 +22,19 @@ import type {
 } from '../run-store.ts'
 import type { FileVersionRow, TodoItem } from '../workspace-store.ts'
 
-/** The events of one append, encoded on the main thread. `id` is that of the row in the tail, and grows. */
-export type JournalPart = { id: number; lastSeq: number; body: string }
+/** The events of one append, encoded on the main thread. `id` is the id of their row in the journal tail; ids only grow. */
+export type EncodedEvents = { id: number; lastSeq: number; body: string }
 
-/** What each command takes, and what it gives. */
+/** The input (`takes`) and the result (`gives`) of each command. */
 type CommandTable = Record<string, { takes: unknown; gives: unknown }>
 
-type AcceptCommand = Omit<AcceptInput, 'events'> & { attempt: number; journal: JournalPart | null }
+type AcceptCommand = Omit<AcceptInput, 'events'> & { attempt: number; journal: EncodedEvents | null }
 
 export type RunCommands = {
   accept: { takes: AcceptCommand; gives: AcceptResult }
   acceptAll: { takes: { inputs: AcceptCommand[]; beside: AcceptBeside }; gives: AcceptResult[] }
-  startHeld: { takes: Omit<HeldStart, 'events'> & { journal: JournalPart | null }; gives: RunRow }
-  append: { takes: Omit<RunWrite, 'events' | 'durable'> & { journal: JournalPart | null }; gives: null }
+  startHeld: { takes: Omit<HeldStart, 'events'> & { journal: EncodedEvents | null }; gives: RunRow }
+  append: { takes: Omit<RunWrite, 'events' | 'durable'> & { journal: EncodedEvents | null }; gives: null }
   claim: { takes: ClaimRequest; gives: RunRow[] }
   renewLeases: { takes: { node: string; leaseUntil: number; runIds: string[] }; gives: RunRow[] }
   requestCancel: { takes: { runId: string; cancel: CancelRequest }; gives: RunRow | null }
@@ -106,14 +106,14 @@ export type Handlers<Table extends CommandTable = Commands> = {
 export const deltaMark = '.'
 
 const longTextChars = 16 * 1024
-/** Begins the place of a text that was taken out of the JSON. A text that really begins so is taken out, too. */
+/** Prefix of the placeholder for a text that was moved out of the JSON. A text that itself starts with it is moved out too. */
 const textMark = '\u0001'
 
 /** The JSON of a command, and the long texts that it refers to. */
 export function packCommand(input: unknown): { json: string; texts: string[] } {
   const texts: string[] = []
-  // Nearly all commands are short appends, whose rows hold no text that their events do not hold.
-  const body = (input as { journal?: JournalPart | null } | null)?.journal?.body
+  // Fast path: nearly all commands are short appends, and their rows repeat only text that is in their events.
+  const body = (input as { journal?: EncodedEvents | null } | null)?.journal?.body
   if (body !== undefined && body.length < longTextChars) return { json: JSON.stringify(input), texts }
   const json = JSON.stringify(input, (_key, value: unknown) => {
     if (typeof value !== 'string' || (value.length < longTextChars && !value.startsWith(textMark))) return value
@@ -130,7 +130,8 @@ export function unpackCommand(json: string, texts: readonly string[]): unknown {
   )
 }
 
-export type Batch = { durable: boolean; values: (string | number)[] }
+/** `values` is the sequence of commands, encoded as described at `deltaMark`. */
+export type CommandBatch = { durable: boolean; values: (string | number)[] }
 
 export type Failure = {
   code: ErrorCode
@@ -140,12 +141,12 @@ export type Failure = {
   cause: string | undefined
 }
 
-/** Commands are counted from 0 within their batch; those that are not mentioned succeeded and gave nothing. */
+/** `index` counts the commands of the batch from 0. A command in neither list succeeded with the result null. */
 export type BatchReply = {
   type: 'done'
   failures: [index: number, failure: Failure][]
   results: [index: number, value: unknown][]
-  /** Runs whose events up to `lastSeq` are no longer read from the tail. */
+  /** Runs whose events up to `lastSeq` were folded: read them from the journal table, not from the tail. */
   folded: [runId: string, lastSeq: number][]
 }
 
@@ -155,11 +156,11 @@ export type WriterMessage =
   | { type: 'closed' }
   /** The whole batch was rolled back. */
   | { type: 'failed'; failure: Failure }
-  /** Upkeep that nobody waits for went wrong. */
+  /** Closing failed after the last batch, so no command is waiting for this error. */
   | { type: 'trouble'; failure: Failure }
   | BatchReply
 
-export type WriterRequest = Batch | 'close'
+export type WriterRequest = CommandBatch | 'close'
 
 export function toFailure(error: AppError): Failure {
   const { cause } = error
@@ -167,7 +168,7 @@ export function toFailure(error: AppError): Failure {
     code: error.code,
     message: error.message,
     retryable: error.retryable,
-    // Through JSON, so that it can always be copied to the other thread.
+    // The round trip through JSON drops values that cannot be copied to the other thread.
     details: error.details === undefined ? undefined : JSON.parse(JSON.stringify(error.details)),
     cause: cause === undefined ? undefined : cause instanceof Error ? cause.message : String(cause),
   }

@@ -5,15 +5,15 @@ import assert from 'node:assert/strict'
 import { beforeEach, describe, test } from 'node:test'
 import { manualClock, type ManualClock } from '../../../test/support/manual-clock.ts'
 import { AppError } from '../../errors/app-error.ts'
-import { type Batch, type Failure, toFailure, unpackCommand } from './commands.ts'
-import { CommitQueue, type Place } from './commit-queue.ts'
+import { type CommandBatch, type Failure, toFailure, unpackCommand } from './commands.ts'
+import { CommitQueue, type TailRow } from './commit-queue.ts'
 
 const gatherMs = 4
 const turn = () => new Promise((resolve) => setImmediate(resolve))
 
 let clock: ManualClock
-let sent: (Batch | 'close')[]
-let stored: Place[]
+let sent: (CommandBatch | 'close')[]
+let stored: TailRow[]
 let folded: [string, number][]
 let heard: AppError[]
 let listeners: Map<string, (message: unknown) => void>
@@ -31,7 +31,7 @@ beforeEach(() => {
       listeners.set(event, listener)
       return writer
     },
-    postMessage: (request: Batch | 'close') => sent.push(request),
+    postMessage: (request: CommandBatch | 'close') => sent.push(request),
   }
   queue = new CommitQueue(writer as never, {
     gatherMs,
@@ -43,11 +43,11 @@ beforeEach(() => {
   queue.opened().catch(() => {})
 })
 
-const place = (id: number, runId = 'r'): Place => ({ runId, id, firstSeq: id, lastSeq: id })
+const place = (id: number, runId = 'r'): TailRow => ({ runId, id, firstSeq: id, lastSeq: id })
 const say = (message: object) => listeners.get('message')?.(message)
 const done = (reply: object = {}) => say({ type: 'done', failures: [], results: [], folded: [], ...reply })
 const delta = (id: number, durable = false) => queue.appendDelta(place(id), 1, `body ${id}`, durable)
-const batchAt = (index: number): Batch => {
+const batchAt = (index: number): CommandBatch => {
   const batch = sent[index]
   assert.ok(batch !== undefined && batch !== 'close')
   return batch

@@ -1,10 +1,10 @@
-// The main thread's half of writing: commands queue up while a batch is with the
-// writer, and go together as the next batch, in their order.
+// The main thread's half of writing. At most one batch is with the writer thread at a
+// time; commands that arrive meanwhile are queued and sent, in order, as the next batch.
 //
-//   idle ──command──▶ sent ──reply──▶ idle, or sent again with what has queued
+//   idle ──command──▶ sent ──reply──▶ idle, or sent again if commands are queued
 //
-// A durable command goes as soon as the writer is free. Deltas wait until
-// `gatherMs` after the last batch went, so that those of many runs share a commit.
+// A batch with a durable command is sent as soon as the writer is free. Deltas alone wait
+// until `gatherMs` after the last batch was sent, so that many runs share one commit.
 
 import { Worker } from 'node:worker_threads'
 import { AppError } from '../../errors/app-error.ts'
@@ -23,23 +23,23 @@ import {
 
 export type Writer = Pick<Worker, 'on' | 'postMessage'>
 
-/** Where in the tail the events of a command will be found. */
-export type Place = { runId: string; id: number; firstSeq: number; lastSeq: number }
+/** The row of the journal tail that will hold the events of a command. */
+export type TailRow = { runId: string; id: number; firstSeq: number; lastSeq: number }
 
 type Pending = {
   resolve(value: unknown): void
   reject(error: AppError): void
-  /** One for each run whose events the command holds; undefined where that run has none. */
-  places: readonly (Place | undefined)[]
+  /** One for each run that the command writes to; undefined if the command has no events for that run. */
+  tailRows: readonly (TailRow | undefined)[]
 }
 
 export type QueueOptions = {
   gatherMs: number
   clock: Clock
   onError(error: unknown): void
-  /** Before the promise of the command resolves. */
-  onStored(place: Place): void
-  /** The events up to `lastSeq` are no longer read from the tail. */
+  /** Called after the commit, before the promise of the command resolves. */
+  onStored(row: TailRow): void
+  /** The events up to `lastSeq` were folded: read them from the journal table, not from the tail. */
   onFolded(runId: string, lastSeq: number): void
 }
 
@@ -55,18 +55,18 @@ export class CommitQueue {
   readonly #options: QueueOptions
   readonly #opened = Promise.withResolvers<void>()
   #closed: PromiseWithResolvers<void> | undefined
-  /** The tail is empty after opening, so its ids start again. */
+  /** Opening the store empties the tail, so ids restart at 1. */
   #nextTailId = 1
   #values: (string | number)[] = []
   #waiting: Pending[] = []
   #durable = false
   #sent: Pending[] | undefined
   #sentAt = Number.NEGATIVE_INFINITY
-  #soon = false
+  #sendScheduled = false
   #timer: Timer | undefined
-  /** Set once nothing can be written any more. */
-  #gone: AppError | undefined
-  /** The thread has ended, or never came to work. */
+  /** Set when the queue accepts no more commands: every later command is rejected with this error. */
+  #refusal: AppError | undefined
+  /** The writer thread has ended, or could not open the database. */
   #dead = false
 
   constructor(writer: Writer, options: QueueOptions) {
@@ -86,53 +86,53 @@ export class CommitQueue {
     return this.#nextTailId++
   }
 
-  /** An append that changes no row. */
-  appendDelta(place: Place, epoch: number, body: string, durable: boolean): Promise<unknown> {
-    if (this.#gone !== undefined) return Promise.reject(this.#gone)
-    this.#values.push(deltaMark, place.runId, epoch, place.firstSeq - 1, place.id, place.lastSeq, body)
-    return this.#enqueue(durable, [place])
+  /** An append that only adds events and changes no other row. */
+  appendDelta(row: TailRow, epoch: number, body: string, durable: boolean): Promise<unknown> {
+    if (this.#refusal !== undefined) return Promise.reject(this.#refusal)
+    this.#values.push(deltaMark, row.runId, epoch, row.firstSeq - 1, row.id, row.lastSeq, body)
+    return this.#enqueue(durable, [row])
   }
 
-  /** `places`: one for a single result, or one for each of a list of results. */
+  /** `tailRows`: one if the command has a single result, or one for each entry if the result is a list. */
   run<Name extends CommandName>(
     name: Name,
     input: Commands[Name]['takes'],
     durable = true,
-    ...places: (Place | undefined)[]
+    ...tailRows: (TailRow | undefined)[]
   ): Promise<Commands[Name]['gives']> {
-    if (this.#gone !== undefined) return Promise.reject(this.#gone)
+    if (this.#refusal !== undefined) return Promise.reject(this.#refusal)
     const { json, texts } = packCommand(input)
     this.#values.push(name, json, texts.length, ...texts)
-    return this.#enqueue(durable, places) as Promise<Commands[Name]['gives']>
+    return this.#enqueue(durable, tailRows) as Promise<Commands[Name]['gives']>
   }
 
-  /** Everything that was asked for before is written first. */
+  /** Writes all queued commands, then closes. */
   close(): Promise<void> {
     if (this.#closed === undefined) {
       this.#closed = Promise.withResolvers()
       if (this.#dead) this.#closed.resolve()
       else {
-        this.#gone ??= new AppError('store_unavailable', 'The store is closed. Start the server again.')
+        this.#refusal ??= new AppError('store_unavailable', 'The store is closed. Start the server again.')
         if (this.#sent === undefined) this.#send()
       }
     }
     return this.#closed.promise
   }
 
-  #enqueue(durable: boolean, places: Pending['places']): Promise<unknown> {
+  #enqueue(durable: boolean, tailRows: Pending['tailRows']): Promise<unknown> {
     if (durable) this.#durable = true
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ resolve, reject, places })
+      this.#waiting.push({ resolve, reject, tailRows })
       if (this.#sent === undefined) this.#sendSoon()
     })
   }
 
-  /** The writer is free. What comes in during this turn of the event loop still goes along: that costs nobody time. */
+  /** Call when the writer is free. Commands that arrive in the same turn of the event loop join the batch, at no extra latency. */
   #sendSoon(): void {
-    if (this.#soon) return
-    this.#soon = true
+    if (this.#sendScheduled) return
+    this.#sendScheduled = true
     setImmediate(() => {
-      this.#soon = false
+      this.#sendScheduled = false
       if (this.#sent !== undefined || this.#waiting.length === 0) return
       const { clock, gatherMs } = this.#options
       const wait = this.#durable ? 0 : this.#sentAt + gatherMs - clock.monotonic()
@@ -150,7 +150,7 @@ export class CommitQueue {
     this.#timer?.cancel()
     this.#timer = undefined
     if (this.#waiting.length === 0) {
-      if (this.#closed !== undefined) this.#say('close')
+      if (this.#closed !== undefined) this.#post('close')
       return
     }
     const request: WriterRequest = { durable: this.#durable, values: this.#values }
@@ -159,10 +159,10 @@ export class CommitQueue {
     this.#waiting = []
     this.#values = []
     this.#durable = false
-    this.#say(request)
+    this.#post(request)
   }
 
-  #say(request: WriterRequest): void {
+  #post(request: WriterRequest): void {
     this.#writer.postMessage(request)
   }
 
@@ -178,9 +178,9 @@ export class CommitQueue {
         this.#opened.resolve()
         return
       case 'refused':
-        this.#gone = fromFailure(message.failure)
+        this.#refusal = fromFailure(message.failure)
         this.#dead = true
-        this.#opened.reject(this.#gone)
+        this.#opened.reject(this.#refusal)
         return
       case 'trouble':
         this.#options.onError(fromFailure(message.failure))
@@ -198,16 +198,16 @@ export class CommitQueue {
     this.#sent = undefined
     const values = new Map(results)
     const failed = new Map(failures)
-    // In the order of the batch: whoever waits sees earlier commands settled first.
+    // Promises settle in the order of the batch, so a caller sees earlier commands settled first.
     for (const [index, pending] of sent.entries()) {
       const failure = failed.get(index)
       if (failure === undefined) {
         const value = values.get(index) ?? null
-        // The path of every delta: no iterator, one place.
-        for (let at = 0; at < pending.places.length; at += 1) {
-          const place = pending.places[at]
-          const stored = Array.isArray(value) ? value[at] : value
-          if (place !== undefined && !isExisting(stored)) this.#options.onStored(place)
+        // Every delta takes this path, so it uses an index instead of an iterator.
+        for (let at = 0; at < pending.tailRows.length; at += 1) {
+          const row = pending.tailRows[at]
+          const result = Array.isArray(value) ? value[at] : value
+          if (row !== undefined && !isExisting(result)) this.#options.onStored(row)
         }
         pending.resolve(value)
       } else {
@@ -228,9 +228,9 @@ export class CommitQueue {
     if (error.code === 'store_damaged') this.#giveUp(error)
   }
 
-  /** Writing on would make the damage worse. What waits is refused, and so is everything after it. */
+  /** Rejects all queued and later commands, because more writes would make the damage worse. */
   #giveUp(error: AppError): void {
-    this.#gone ??= error
+    this.#refusal ??= error
     const waiting = this.#waiting
     this.#waiting = []
     this.#values = []
@@ -238,7 +238,7 @@ export class CommitQueue {
     for (const pending of waiting) pending.reject(error)
   }
 
-  /** The thread has ended. After a close that is how it should be. */
+  /** Called when the thread has ended. After `close` that is expected and not reported. */
   #die(cause: unknown): void {
     this.#timer?.cancel()
     this.#dead = true
@@ -247,8 +247,8 @@ export class CommitQueue {
       'The writer of the database has stopped. Start the server again; what was acknowledged is safe.',
       cause === undefined ? {} : { cause },
     )
-    if (this.#gone === undefined) {
-      this.#gone = error
+    if (this.#refusal === undefined) {
+      this.#refusal = error
       this.#options.onError(error)
     }
     const lost = [...(this.#sent ?? []), ...this.#waiting]
@@ -261,7 +261,7 @@ export class CommitQueue {
   }
 }
 
-/** A repeated accept finds its run and stores nothing. */
+/** True for the result of a repeated accept, which found its run and stored no events. */
 function isExisting(value: unknown): boolean {
   return typeof value === 'object' && value !== null && 'outcome' in value && value.outcome === 'existing'
 }

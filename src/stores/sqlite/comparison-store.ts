@@ -56,7 +56,7 @@ function comparisonReader(db: DatabaseSync) {
   const statement = statementCache(db)
   const byId = db.prepare('SELECT * FROM comparisons WHERE id = ?')
   const byRun = db.prepare('SELECT * FROM comparisons WHERE run_a = ?1 OR run_b = ?1 ORDER BY position DESC LIMIT 1')
-  // The condition stands here word for word as in the partial index.
+  // The condition must be spelled exactly as in the partial index, or SQLite does not use the index.
   const pending = db.prepare("SELECT * FROM comparisons WHERE state = 'pending' ORDER BY position LIMIT ?")
   const one = (row: Row | undefined) => (row === undefined ? undefined : toComparison(row))
 

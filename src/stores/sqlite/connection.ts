@@ -1,15 +1,15 @@
 // Opens connections to the database file. There are exactly two: the writer in its
-// worker thread, and the reader on the main thread. WAL lets them work at once.
+// worker thread, and the reader on the main thread. WAL mode lets both work at the same time.
 
 import { DatabaseSync, type SQLInputValue, type SQLOutputValue, type StatementSync } from 'node:sqlite'
 
 export type Row = Record<string, SQLOutputValue>
 export type Value = SQLInputValue
 
-/** Nobody but our two connections (and a person with a shell) uses the file, so waiting is rare and short. */
+/** Only our two connections (and perhaps an operator's sqlite3 shell) use the file, so waits are rare and short. */
 const busyTimeoutMs = 5000
 
-/** SQLite counts a negative cache_size in KiB. The hot pages of either side fit well into this. */
+/** SQLite reads a negative cache_size as KiB. This is enough for the hot pages of either connection. */
 const cacheKib = 32 * 1024
 
 export function openWriter(file: string): DatabaseSync {
@@ -17,7 +17,7 @@ export function openWriter(file: string): DatabaseSync {
   db.exec('PRAGMA journal_mode = WAL')
   db.exec(`PRAGMA cache_size = -${cacheKib}`)
   db.exec('PRAGMA temp_store = MEMORY')
-  // After a burst the log file shrinks back to this, in bytes.
+  // SQLite truncates the WAL file to this many bytes after a burst of writes.
   db.exec('PRAGMA journal_size_limit = 67108864')
   return db
 }
@@ -28,7 +28,7 @@ export function openReader(file: string): DatabaseSync {
   return db
 }
 
-/** Statements by their text, each prepared once. The texts come from a small fixed set, never from input. */
+/** Prepares each SQL text once. The texts must come from a small fixed set, never from user input, because the cache has no limit. */
 export function statementCache(db: DatabaseSync): (sql: string) => StatementSync {
   const known = new Map<string, StatementSync>()
   return (sql) => {

@@ -10,10 +10,10 @@ import { readPage } from './row-page.ts'
 import { unfinished } from './run-rows.ts'
 import type { RunTable } from './run-table.ts'
 
-/** Word for word as in the index. */
+/** Must be spelled exactly as in the index, or SQLite does not use the index. */
 const newestMessage = 'coalesce(last_message_at, created_at)'
 
-/** The place of a conversation that is used now: above all others of its owner. `?1` is its id. */
+/** The `activity` of a conversation that is used now: higher than that of all others of its owner. `?1` is its id. */
 const top = `1 + coalesce((
   SELECT other.activity FROM conversations AS other
   WHERE other.owner = conversations.owner AND other.id <> ?1 ORDER BY other.activity DESC LIMIT 1), 0)`
@@ -89,7 +89,7 @@ function conversationReader(db: DatabaseSync) {
         : readPage(lastWrittenBefore, [owner, before.id], limit, toConversation)
     },
     count(prefix: string) {
-      // No id has this character: it ends the range of those that begin with the prefix.
+      // The range of ids that begin with the prefix. No id contains \uffff, so it can mark the end.
       const range = [prefix, `${prefix}\uffff`] as const
       return { total: total.get(...range)?.count as number, active: active.get(...range)?.count as number }
     },
@@ -105,7 +105,7 @@ export function conversationWriter(db: DatabaseSync, runs: Pick<RunTable, 'remov
      VALUES (?1, ?2, ?3, ?4, ?5, 1 + coalesce((SELECT max(activity) FROM conversations WHERE owner = ?2), 0),
        CASE WHEN ?6 THEN 1 + coalesce((SELECT max(unnamed) FROM conversations WHERE owner = ?2 AND unnamed IS NOT NULL), 0) END)`,
   )
-  const takesTurn = db.prepare(
+  const startTurn = db.prepare(
     `UPDATE conversations SET title = coalesce(title, ?2), updated_at = ?3, activity = ${top} WHERE id = ?1`,
   )
   const rename = db.prepare(`UPDATE conversations SET title = ?2, updated_at = ?3, activity = ${top} WHERE id = ?1`)
@@ -141,7 +141,7 @@ export function conversationWriter(db: DatabaseSync, runs: Pick<RunTable, 'remov
           'A run of this conversation has not ended. Cancel it or wait for it, then delete.',
         )
       }
-      // One by one: no cascade reaches the journal.
+      // Runs are removed one by one, because the journal table has no foreign key that would cascade.
       for (const row of runsOf.all(id)) runs.remove(row.id as string)
       remove.run(id)
       return true
@@ -153,10 +153,10 @@ export function conversationWriter(db: DatabaseSync, runs: Pick<RunTable, 'remov
     reader,
     create,
     /** Sets the title only if there is none yet. */
-    takesTurn(id: string, title: string | null, at: number): void {
-      takesTurn.run(id, title, at)
+    startTurn(id: string, title: string | null, at: number): void {
+      startTurn.run(id, title, at)
     },
-    /** A name that the owner uses already keeps its conversation. */
+    /** Does nothing if the owner already uses the name for a conversation. */
     bindName(owner: string, name: string, conversationId: string): void {
       bind.run(owner, name, conversationId)
     },

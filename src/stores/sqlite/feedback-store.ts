@@ -7,7 +7,7 @@ import type { FeedbackCommands, Handlers } from './commands.ts'
 import type { Row } from './connection.ts'
 import type { PartAccess } from './part-access.ts'
 
-/** Word for word as in the partial index. */
+/** Must be spelled exactly as in the partial index, or SQLite does not use the index. */
 const isReaction = "kind IN ('like', 'dislike')"
 
 function toFeedback(row: Row): FeedbackRow {

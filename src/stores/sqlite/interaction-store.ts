@@ -1,4 +1,4 @@
-// Interactions: the rows on which people decide, each of them once.
+// Interactions: the rows that hold questions to people. Each of them is decided at most once.
 
 import type { DatabaseSync } from 'node:sqlite'
 import type { ErrorValue } from '../../errors/app-error.ts'
@@ -132,7 +132,7 @@ export function interactionWriter(db: DatabaseSync, runs: Pick<RunTable, 'wake'>
   const insert = db.prepare(
     `INSERT INTO interactions (${columns.join(', ')}) VALUES (${columns.map(() => '?').join(', ')})`,
   )
-  // What a person decides is weighed against the deadline; the deadline's own decisions are not.
+  // A person's decision must come before the deadline. Decisions that the deadline itself triggers are exempt.
   const decide = db.prepare(`
     UPDATE interactions
     SET status = :status, response = :response, reason = :reason, decided_by = :by, decided_at = :at,
@@ -150,7 +150,7 @@ export function interactionWriter(db: DatabaseSync, runs: Pick<RunTable, 'wake'>
       updated_at = :at
     WHERE id = :id`)
 
-  /** Whether this call decided it. */
+  /** True if this call decided it; false if it was decided before or its deadline has passed. */
   function decidePending(id: string, decision: Decision): boolean {
     const { changes } = decide.run({
       id,

@@ -1,6 +1,6 @@
-// Reads a run's events in pages: first what was folded, then the tail. It never
-// throws over what it finds: lines that do not parse or no longer fit, and rows
-// that are gone, are counted and passed over.
+// Reads a run's events page by page: first the folded rows of the journal table, then
+// the tail. Bad data never makes it throw: lines that do not parse or no longer fit
+// their schema, and missing rows, are counted as skipped.
 
 import type { DatabaseSync } from 'node:sqlite'
 import type { RunEvent } from '../../journal/event.ts'
@@ -8,7 +8,7 @@ import { decodeEvent } from '../../journal/event-codec.ts'
 import type { EventPage } from '../../journal/event-pages.ts'
 import type { JournalTails } from './journal-tails.ts'
 
-/** In UTF-16 units, which is near enough to bytes. */
+/** In UTF-16 units, which is close enough to bytes. */
 const pageCharsMax = 1024 * 1024
 
 export function journalReader(db: DatabaseSync, tails: JournalTails) {
@@ -16,10 +16,10 @@ export function journalReader(db: DatabaseSync, tails: JournalTails) {
   const lastFolded = db.prepare('SELECT max(last_seq) AS seq FROM journal WHERE run_id = ?')
   const tailRow = db.prepare('SELECT body FROM journal_tail WHERE id = ?')
 
-  /** `body` is undefined where a row is gone. */
+  /** `body` is undefined if the row is missing. */
   function* chunksAfter(runId: string, afterSeq: number): Generator<{ lastSeq: number; body: unknown }> {
     let reached = afterSeq
-    // A reader near the head needs nothing but the tail.
+    // A reader near the head finds everything in the tail and skips the journal table.
     const refs = tails.refs(runId)
     if (refs.length === 0 || (refs[1] as number) > afterSeq + 1) {
       for (const row of rowsAfter.iterate(runId, afterSeq)) {
@@ -33,7 +33,8 @@ export function journalReader(db: DatabaseSync, tails: JournalTails) {
       reached = lastSeq
       yield { lastSeq, body: tailRow.get(refs[at] as number)?.body }
     }
-    // Folded, and not acknowledged yet: a reader who saw the run's row change must find the events that changed it.
+    // The writer may have folded events whose commit this thread has not heard of yet. A reader who already saw the change of
+    // the run's row must also find the events that caused it.
     if (refs.length > 0) {
       for (const row of rowsAfter.iterate(runId, reached)) yield { lastSeq: row.last_seq as number, body: row.body }
     }

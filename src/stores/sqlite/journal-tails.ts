@@ -1,6 +1,6 @@
-// Where the newest rows of each open run are: acknowledged, but not yet folded.
-// The main thread learns of them from its own writes, so a reader near the head
-// needs no index.
+// For each open run, the rows of the tail table that are committed but not yet folded
+// into the journal table. The main thread records them from its own writes, so a reader
+// near the head finds its rows by id, without an index on the tail table.
 
 export class JournalTails {
   /** [id, firstSeq, lastSeq, id, …], ascending. */
@@ -12,7 +12,7 @@ export class JournalTails {
     else refs.push(id, firstSeq, lastSeq)
   }
 
-  /** The events up to `throughSeq` are found in the journal table. */
+  /** The events up to `throughSeq` are in the journal table now, so their tail rows are forgotten. */
   folded(runId: string, throughSeq: number): void {
     const refs = this.#tails.get(runId)
     if (refs === undefined) return
@@ -26,7 +26,7 @@ export class JournalTails {
     return this.#tails.get(runId) ?? []
   }
 
-  /** 0 where the run has no tail. */
+  /** 0 if the run has no tail. */
   lastSeq(runId: string): number {
     return this.#tails.get(runId)?.at(-1) ?? 0
   }

@@ -1,25 +1,26 @@
-// The journal as the writer uses it. An append is one insert at the end of one
-// table, whatever the run: the tail. Now and then, and when its writer gives the
-// run up, the events of a run are folded into one row of the journal table; the
-// tail rows go soon after. So writing costs no index and reading costs few pages.
+// The writer's side of the journal. An append is one insert at the end of the tail
+// table, which all runs share. From time to time, and when the lease on a run is
+// released, the run's tail events are folded (compacted) into one row of the journal
+// table, and their tail rows are deleted later. So an append updates no index, and a
+// read touches few pages.
 //
-// What must stay true: every event is in `journal`, or in `journal_tail` and in
-// memory as the run's tail. After a crash the tail table alone says it all.
+// What must stay true: every event is in `journal`, or both in `journal_tail` and in
+// the run's cached tail. So after a crash the two tables hold every event.
 
 import type { DatabaseSync } from 'node:sqlite'
-import type { JournalPart } from './commands.ts'
+import type { EncodedEvents } from './commands.ts'
 import type { CachedRun, RunCache } from './run-cache.ts'
 
-/** A run's tail is folded when it has so many rows … */
+/** A run's tail is folded when it reaches this many rows … */
 const tailRowsMax = 64
 
-/** … or so many characters. This times the number of open runs is what the writer keeps in memory. */
+/** … or this many characters. The writer keeps at most this much in memory for each open run. */
 const tailCharsMax = 16 * 1024
 
-/** How far a tail row may lie behind the newest: what opening has to look through after a crash. */
+/** How many ids a tail row may lag behind the newest one. Bounds the rows that recovery has to read after a crash. */
 const tailSpanMax = 20_000
 
-/** How often, in rows, the tail is swept. */
+/** The tail is swept once per this many new rows. */
 const sweepEvery = 4096
 
 export type JournalWriter = ReturnType<typeof journalWriter>
@@ -34,16 +35,16 @@ export function journalWriter(db: DatabaseSync, cache: RunCache, folded: [runId:
   const deleteTail = db.prepare('DELETE FROM journal_tail WHERE id < ?')
   let newestId = 0
   let sweptAt = 0
-  /** Tail rows below this were folded before the batch in hand, so the main thread no longer reads them. */
+  /** Tail rows with lower ids were folded before the current batch, so the main thread no longer reads them. */
   let deletableBelow = 0
 
-  /** The caller has checked the numbers and called `cache.remember` or `cache.add`. */
-  function insert(runId: string, entry: CachedRun, { id, lastSeq, body }: JournalPart, into: 'tail' | 'fold'): void {
-    // A long body gets a row of its own: appended to the tail it would be copied.
+  /** The caller must have checked the seqs and called `cache.remember` or `cache.add` before. */
+  function insert(runId: string, entry: CachedRun, { id, lastSeq, body }: EncodedEvents, into: 'tail' | 'fold'): void {
+    // A long body gets a journal row of its own, because appending it to the cached tail would copy it.
     if (body.length > tailCharsMax) fold(runId, entry)
     const firstSeq = entry.lastSeq + 1
     newestId = id
-    // What is folded at once needs no place in the tail.
+    // Events that are folded in this call need no row in the tail table.
     const full = entry.tailRows + 1 >= tailRowsMax || entry.tail.length + body.length > tailCharsMax
     if (into === 'tail' && !full) insertTail.run(id, runId, firstSeq, lastSeq, body)
     if (entry.tailRows === 0) {
@@ -55,7 +56,7 @@ export function journalWriter(db: DatabaseSync, cache: RunCache, folded: [runId:
     if (into === 'fold' || full) fold(runId, entry)
   }
 
-  /** Afterwards the run's row, too, has the true last seq. */
+  /** Moves the cached tail into the journal table, and brings `last_seq` of the run's row up to date. */
   function fold(runId: string, entry: CachedRun): void {
     if (entry.tailRows === 0) return
     insertRow.run(runId, entry.foldedSeq + 1, entry.lastSeq, entry.tail)
@@ -67,7 +68,7 @@ export function journalWriter(db: DatabaseSync, cache: RunCache, folded: [runId:
     folded.push([runId, entry.lastSeq])
   }
 
-  /** Now and then: folds runs that have stood still, and removes from the tail what was folded. */
+  /** Every `sweepEvery` rows: folds runs that had no recent append, and deletes tail rows that were folded before. */
   function sweep(): void {
     if (newestId - sweptAt < sweepEvery) return
     sweptAt = newestId
@@ -80,18 +81,18 @@ export function journalWriter(db: DatabaseSync, cache: RunCache, folded: [runId:
     }
   }
 
-  /** What the last sweep found was rolled back. */
+  /** The batch was rolled back, and perhaps a sweep with it: no tail row counts as deletable until the next sweep. */
   function rolledBack(): void {
     deletableBelow = 0
   }
 
-  /** Before closing. */
+  /** Folds all runs and empties the tail, before the database is closed. */
   function foldAll(): void {
     for (const [runId, entry] of cache.entries()) fold(runId, entry)
     deleteTail.run(newestId + 1)
   }
 
-  /** All events of a run that has ended; they are all folded by then. */
+  /** Deletes all events of an ended run. Ending a run folds its tail, so they are all in the journal table. */
   function remove(runId: string): void {
     deleteRows.run(runId)
   }
@@ -101,7 +102,7 @@ export function journalWriter(db: DatabaseSync, cache: RunCache, folded: [runId:
 
 const insertFolded = 'INSERT INTO journal (run_id, first_seq, last_seq, body) VALUES (?, ?, ?, ?)'
 
-/** After a crash: folds what the tail holds, corrects the last seq of the runs, and empties the tail. Runs in a transaction. */
+/** Recovery after a crash: folds the events of the tail, corrects `last_seq` of the runs, and empties the tail. Call inside a transaction. */
 export function recoverJournal(db: DatabaseSync): void {
   const rows = db.prepare('SELECT run_id, first_seq, last_seq, body FROM journal_tail ORDER BY id')
   const lastFolded = db.prepare('SELECT max(last_seq) AS seq FROM journal WHERE run_id = ?')
@@ -111,7 +112,7 @@ export function recoverJournal(db: DatabaseSync): void {
     const runId = row.run_id as string
     let run = unfolded.get(runId)
     if (run === undefined) {
-      // Sweeping is lazy: the run may have been removed since.
+      // Tail rows are deleted late, so their run may have been removed already.
       if (knownRun.get(runId) === undefined) continue
       const seq = Number(lastFolded.get(runId)?.seq ?? 0)
       run = { firstSeq: seq + 1, lastSeq: seq, bodies: [] }

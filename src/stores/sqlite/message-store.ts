@@ -1,5 +1,5 @@
-// Messages: a fold of the journal, kept as rows because people page through them
-// and models are told of them.
+// Messages: a fold of the journal, stored as rows so that clients can page through them
+// and prompts can include them.
 
 import type { DatabaseSync } from 'node:sqlite'
 import type { JsonValue } from '../../journal/event.ts'
@@ -59,7 +59,7 @@ function messageReader(db: DatabaseSync) {
        AND (turn, position) < (SELECT turn, position FROM messages WHERE id = ?) ${inTurns}`,
   )
   const allOfRun = db.prepare(`SELECT * FROM messages WHERE conversation_id = ? AND run_id = ? ${inTurns}`)
-  // Messages without a run came with one all the same: with that turn, and before its own messages.
+  // A message without a run was stored together with a run: it has that run's turn and comes before the run's own messages.
   const history = db.prepare(
     `SELECT * FROM messages WHERE conversation_id = ?1 AND state = 'active'
        AND (turn < ?2 OR (turn = ?2 AND run_id IS NULL))
@@ -120,7 +120,7 @@ export function messageWriter(db: DatabaseSync) {
   return {
     handlers,
     setStates,
-    /** `turn` is the position of the run with which the message comes, or of the one whose turn that run joined. */
+    /** `turn`: the position of the run that the message is stored with, or of the run whose turn that run joined. */
     insert(row: MessageRow, turn: number): void {
       insert.run(
         row.id,

@@ -1,6 +1,6 @@
-// Brings a database file to the version of this code: the numbered files in
-// migrations/, each in one transaction with the row that records it. Running it
-// again changes nothing. A file that is newer than the code is refused untouched.
+// Migrates a database file to the version of this code. Applies the numbered files in
+// migrations/, each in one transaction together with the row that records it. Running it
+// again changes nothing. A database that is newer than the code is refused and not changed.
 
 import { readdirSync, readFileSync } from 'node:fs'
 import type { DatabaseSync } from 'node:sqlite'

@@ -7,7 +7,7 @@ import type { Handlers, NoteCommands } from './commands.ts'
 import { type Row, statementCache, type Value } from './connection.ts'
 import type { PartAccess } from './part-access.ts'
 
-/** A trigram index cannot answer for less. */
+/** A trigram index cannot find words that are shorter. */
 const indexedCharsMin = 3
 
 /** More words do not make a search better, only slower. */
@@ -59,10 +59,10 @@ function noteReader(db: DatabaseSync) {
 
 function wordsOf(query: string): string[] {
   const words = query.match(/[\p{L}\p{N}]+/gu) ?? []
-  // A query of signs only ("C++" has a letter, "??" has not) is looked for as it is.
+  // A query without letters and digits ("??", but not "C++") is searched for as it is.
   const text = query.trim().replaceAll('\0', '')
   if (words.length === 0 && text !== '') return [text]
-  // Longest first: then there are few different statements, and each is prepared once.
+  // Sorted by length, so that few different SQL texts arise and the statement cache stays small.
   return [...new Set(words)].slice(0, wordsMax).sort((a, b) => b.length - a.length)
 }
 

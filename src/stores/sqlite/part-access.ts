@@ -1,5 +1,5 @@
-// What each part of the store uses on the main thread: the connection that reads,
-// and the way to the writer thread.
+// The access that each part of the store has on the main thread: the reading
+// connection, and a function that sends commands to the writer thread.
 
 import type { DatabaseSync } from 'node:sqlite'
 import type { CommandName, Commands } from './commands.ts'

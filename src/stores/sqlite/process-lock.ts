@@ -1,6 +1,6 @@
-// One server per data file. The lock is an exclusive transaction on a small file
-// beside the database: the operating system drops it with the process, however
-// that dies, so there is no stale lock to clean up and no process id to compare.
+// Makes sure that only one server uses a data file. The lock is an exclusive transaction
+// on a small file beside the database. The operating system releases it when the process
+// ends, even after a crash, so there are no stale locks and no process ids to compare.
 
 import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
@@ -9,7 +9,7 @@ import { isBusy } from './sqlite-errors.ts'
 
 export type ProcessLock = { release(): void }
 
-/** Throws `config_invalid` when another server, or another store in this process, still uses the file after `waitMs`. */
+/** Throws `config_invalid` if another server, or another store in this process, still uses the file after `waitMs`. */
 export function lockFile(file: string, waitMs: number): ProcessLock {
   const db = new DatabaseSync(`${file}.lock`, { timeout: waitMs })
   try {

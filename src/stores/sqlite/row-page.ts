@@ -1,17 +1,17 @@
-// One page of a list: at most so many rows, and at most so many characters of text in
-// them. The statement is stopped there, so that nothing beyond the page is read.
+// Reads one page of a list, bounded by a number of rows and by the characters of text
+// in them. The statement is stopped at the bound, so rows beyond the page are not read.
 
 import type { StatementSync } from 'node:sqlite'
 import type { RowPage } from '../row-page.ts'
 import type { Row as StoredRow, Value } from './connection.ts'
 
 /**
- * Characters of text in a page. A page holds one row at least, however large it is. Replies are built in memory, JSON
- * escapes can make them several times as long, and many may be built at once.
+ * Maximum characters of text in a page; a page always holds at least one row, however large. The bound exists because
+ * replies are built in memory, JSON escapes can multiply their length, and many may be built at once.
  */
 const pageCharsMax = 4 * 1024 * 1024
 
-/** `statement` takes `values` and, as its last one, how many rows it may give. */
+/** `statement` takes `values` as its parameters, and the row limit as the last one. */
 export function readPage<Row>(
   statement: StatementSync,
   values: readonly Value[],
@@ -21,7 +21,7 @@ export function readPage<Row>(
 ): RowPage<Row> {
   const rows: Row[] = []
   let chars = 0
-  // One row more than asked for tells whether there is more.
+  // Asks for one extra row to learn whether more rows follow.
   for (const stored of statement.iterate(...values, limit + 1)) {
     if (rows.length >= limit) return { rows, more: true }
     chars += charsOf(stored)

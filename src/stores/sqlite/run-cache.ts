@@ -1,16 +1,18 @@
-// What the writer knows of the runs it is writing: epoch and last seq, against
-// which every append is checked without asking the database, and the events that
-// are only in the tail yet. The writer is the only one who writes, so this is the
-// truth; it must then be rolled back together with the transaction.
+// The writer's in-memory state of the runs it is writing: epoch and last seq, so that an
+// append can be checked without a query, and the events that are not folded yet. The
+// writer thread is the only writer, so the cache is always current; it must be rolled
+// back together with the transaction.
 
 export type CachedRun = {
   epoch: number
   lastSeq: number
-  /** The events after this one are only in the tail. */
+  /** The seq of the last event in the journal table; later events are only in the tail. */
   foldedSeq: number
-  /** They, one a line; and how many rows of the tail hold them, and the id of the first. */
+  /** The events after `foldedSeq`, one per line. */
   tail: string
+  /** How many rows of the tail table hold them. */
   tailRows: number
+  /** The id of the first of these rows. */
   tailId: number
 }
 
@@ -28,7 +30,7 @@ export class RunCache {
     return this.#entries
   }
 
-  /** Call before an entry is changed in place. */
+  /** Saves a copy for rollback. Call before changing an entry in place. */
   remember(runId: string, entry: CachedRun): void {
     this.#undo.push({ runId, entry, before: { ...entry } })
   }
@@ -40,7 +42,7 @@ export class RunCache {
     return entry
   }
 
-  /** Only for runs whose row on disk has the true last seq and whose events are all folded. */
+  /** Call only if all events of the run are folded and its row in the database has the true last seq. */
   remove(runId: string): void {
     const entry = this.#entries.get(runId)
     if (entry === undefined) return

@@ -1,5 +1,6 @@
-// The commands of runs and their journals, in the writer thread. An append writes its
-// events and the rows that are folds of them, also those of other parts, together.
+// The commands for runs and their journals, executed in the writer thread. An append
+// writes its events together with the rows that are folds of them, including messages
+// and interactions.
 
 import type { DatabaseSync } from 'node:sqlite'
 import { acceptHandlers } from './accept-command.ts'
@@ -12,7 +13,7 @@ import type { MessageWriter } from './message-store.ts'
 import type { RunCache } from './run-cache.ts'
 import { releasesRun, type RunTable } from './run-table.ts'
 
-export type RunCommandParts = {
+type TableWriters = {
   runs: RunTable
   journal: JournalWriter
   conversations: ConversationWriter
@@ -21,15 +22,15 @@ export type RunCommandParts = {
   comparisons: ComparisonWriter
 }
 
-export function runHandlers(db: DatabaseSync, cache: RunCache, parts: RunCommandParts): Handlers<RunCommands> {
-  const { runs, journal, conversations, messages, interactions, comparisons } = parts
-  const { accept, startHeld } = acceptHandlers(db, cache, parts)
+export function runHandlers(db: DatabaseSync, cache: RunCache, writers: TableWriters): Handlers<RunCommands> {
+  const { runs, journal, conversations, messages, interactions, comparisons } = writers
+  const { accept, startHeld } = acceptHandlers(db, cache, writers)
 
   return {
     accept,
     acceptAll({ inputs, beside }) {
       const results = inputs.map(accept)
-      // A repeated request finds what was created with its runs the first time.
+      // A repeated request finds the existing runs, and the comparison that was created with them.
       if (beside.comparison !== undefined && results.every((result) => result.outcome === 'accepted')) {
         comparisons.insert(beside.comparison)
       }
@@ -38,7 +39,7 @@ export function runHandlers(db: DatabaseSync, cache: RunCache, parts: RunCommand
     startHeld,
     append(write) {
       const { runId } = write
-      const entry = runs.fenced(runId, write.epoch, write.afterSeq)
+      const entry = runs.checkFence(runId, write.epoch, write.afterSeq)
       if (write.journal !== null) journal.insert(runId, entry, write.journal, releasesRun(write.run) ? 'fold' : 'tail')
       if (write.messages !== undefined && write.messages.length > 0) {
         const turn = runs.turnOf(runId)

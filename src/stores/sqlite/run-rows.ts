@@ -1,4 +1,4 @@
-// The runs table, read: one row ⇄ RunRow, and the questions both threads ask.
+// Reads the runs table: turns rows into RunRows, and holds the queries that both threads use.
 
 import type { DatabaseSync } from 'node:sqlite'
 import type { ErrorValue } from '../../errors/app-error.ts'
@@ -9,7 +9,7 @@ import { type Row, statementCache, type Value } from './connection.ts'
 import { fromJson } from './json-column.ts'
 import { readPage } from './row-page.ts'
 
-/** Word for word as in the partial indexes. */
+/** Must be spelled exactly as in the partial indexes, or SQLite does not use them. */
 export const unfinished = "status IN ('queued', 'running', 'waiting_user')"
 
 export function toRun(row: Row): RunRow {
@@ -38,7 +38,7 @@ export function toRun(row: Row): RunRow {
   }
 }
 
-/** Rows as they are on disk: `lastSeq` may lie behind the journal. The callers correct it from what they keep in memory. */
+/** Returns rows as they are on disk, whose `lastSeq` may lag behind the journal. Callers correct it from their in-memory state. */
 export function runReader(db: DatabaseSync) {
   const statement = statementCache(db)
   const byId = db.prepare('SELECT * FROM runs WHERE id = ?')

@@ -1,13 +1,13 @@
-// Runs and their journals, on the main thread: encodes events, sends commands, and
-// reads. The writer thread does not load this file (the schemas that it needs would cost
-// that thread 50 ms and 10 MB); its half is in run-commands.ts.
+// Runs and their journals on the main thread: encodes events, sends commands to the
+// writer thread, and reads. The writer thread must not import this file, because the event
+// schemas would cost that thread 50 ms and 10 MB; its half is in run-commands.ts.
 
 import { AppError } from '../../errors/app-error.ts'
 import type { RunEvent } from '../../journal/event.ts'
 import { encodeEvent } from '../../journal/event-codec.ts'
 import type { AcceptInput, RunRow, RunStore, RunWrite } from '../run-store.ts'
-import type { JournalPart } from './commands.ts'
-import type { CommitQueue, Place } from './commit-queue.ts'
+import type { EncodedEvents } from './commands.ts'
+import type { CommitQueue, TailRow } from './commit-queue.ts'
 import { journalReader } from './journal-reader.ts'
 import type { JournalTails } from './journal-tails.ts'
 import type { PartAccess } from './part-access.ts'
@@ -17,13 +17,14 @@ export function runStore({ db, read, write }: PartAccess, queue: CommitQueue, ta
   const runs = runReader(db)
   const journal = journalReader(db, tails)
 
-  /** Deltas do not change the run's row; this thread knows their seq. */
+  /** The row with the current `lastSeq`: deltas do not update the row, but this thread knows their seqs. */
   function current(run: RunRow): RunRow {
     const lastSeq = tails.lastSeq(run.id)
     return lastSeq > run.lastSeq ? { ...run, lastSeq } : run
   }
 
-  function placeOf(runId: string, afterSeq: number, events: RunEvent[]): Place | undefined {
+  /** Allocates the tail row for these events; undefined if there are none. Throws if they are not numbered from `afterSeq + 1`. */
+  function tailRowFor(runId: string, afterSeq: number, events: RunEvent[]): TailRow | undefined {
     if (events.length === 0) return undefined
     for (const [index, event] of events.entries()) {
       if (event.seq === afterSeq + 1 + index) continue
@@ -35,33 +36,33 @@ export function runStore({ db, read, write }: PartAccess, queue: CommitQueue, ta
   }
 
   function acceptCommand({ events, ...input }: AcceptInput) {
-    const place = placeOf(input.run.id, 0, events)
+    const tailRow = tailRowFor(input.run.id, 0, events)
     const attempt = events.at(-1)?.attempt ?? 1
-    return { place, command: { ...input, attempt, journal: journalPart(place, events) } }
+    return { tailRow, command: { ...input, attempt, journal: journalPart(tailRow, events) } }
   }
 
   return {
     async accept(input) {
-      const { command, place } = acceptCommand(input)
-      return queue.run('accept', command, true, place)
+      const { command, tailRow } = acceptCommand(input)
+      return queue.run('accept', command, true, tailRow)
     },
     async acceptAll(inputs, beside = {}) {
       const parts = inputs.map(acceptCommand)
       const commands = { inputs: parts.map((part) => part.command), beside }
-      return queue.run('acceptAll', commands, true, ...parts.map((part) => part.place))
+      return queue.run('acceptAll', commands, true, ...parts.map((part) => part.tailRow))
     },
     async startHeld({ events, ...start }) {
-      const place = placeOf(start.runId, start.afterSeq, events)
-      return queue.run('startHeld', { ...start, journal: journalPart(place, events) }, true, place)
+      const tailRow = tailRowFor(start.runId, start.afterSeq, events)
+      return queue.run('startHeld', { ...start, journal: journalPart(tailRow, events) }, true, tailRow)
     },
     async append(input) {
       const { events, durable, ...rest } = input
-      const place = placeOf(input.runId, input.afterSeq, events)
-      if (place !== undefined && changesNoRow(input)) {
-        await queue.appendDelta(place, input.epoch, bodyOf(events), durable)
+      const tailRow = tailRowFor(input.runId, input.afterSeq, events)
+      if (tailRow !== undefined && changesNoRow(input)) {
+        await queue.appendDelta(tailRow, input.epoch, bodyOf(events), durable)
         return
       }
-      await queue.run('append', { ...rest, journal: journalPart(place, events) }, durable, place)
+      await queue.run('append', { ...rest, journal: journalPart(tailRow, events) }, durable, tailRow)
     },
     claim: (request) => write('claim', request),
     renewLeases: (node, leaseUntil, runIds) => write('renewLeases', { node, leaseUntil, runIds: [...runIds] }),
@@ -97,12 +98,12 @@ export function runStore({ db, read, write }: PartAccess, queue: CommitQueue, ta
   }
 }
 
-function journalPart(place: Place | undefined, events: RunEvent[]): JournalPart | null {
-  return place === undefined ? null : { id: place.id, lastSeq: place.lastSeq, body: bodyOf(events) }
+function journalPart(tailRow: TailRow | undefined, events: RunEvent[]): EncodedEvents | null {
+  return tailRow === undefined ? null : { id: tailRow.id, lastSeq: tailRow.lastSeq, body: bodyOf(events) }
 }
 
 function bodyOf(events: RunEvent[]): string {
-  // Not joined from a list: a long event would be copied while all its pieces are still held.
+  // Appended one by one instead of joined: `join` would hold the pieces and the copy in memory at the same time.
   let body = ''
   for (const event of events) body += body === '' ? encodeEvent(event) : `\n${encodeEvent(event)}`
   return body

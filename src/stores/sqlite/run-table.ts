@@ -1,5 +1,5 @@
-// Writes the runs table: claims, leases, cancel requests, what an append changes in
-// the row, and removal. Runs in the writer thread, inside the batch's transaction.
+// Writes the runs table: claims, leases, cancel requests, the row changes of an append,
+// and removal. Used in the writer thread, inside the batch's transaction.
 
 import type { DatabaseSync } from 'node:sqlite'
 import { AppError } from '../../errors/app-error.ts'
@@ -14,7 +14,7 @@ import { runReader, toRun, unfinished } from './run-rows.ts'
 
 type RunChange = NonNullable<Commands['append']['takes']['run']>
 
-/** As `isTerminal` of the journal, which would bring the whole schema library into the writer thread: 50 ms and 10 MB. */
+/** A copy of `isTerminal` in the journal. Importing that would load the schema library into the writer thread: 50 ms and 10 MB. */
 const terminal: ReadonlySet<RunStatus> = new Set<RunStatus>(['succeeded', 'failed', 'canceled'])
 
 /** The change releases the lease or ends the run: the next writer, if any, has to claim it first. */
@@ -30,7 +30,7 @@ export function runTable(db: DatabaseSync, cache: RunCache, journal: JournalWrit
   const reader = runReader(db)
   const fence = db.prepare('SELECT epoch, last_seq FROM runs WHERE id = ?')
   const free = `${unfinished} AND (lease_owner IS NULL OR lease_until <= :leaseNow)`
-  // Each question has its own index, so that a claim costs what is claimable and not what is parked.
+  // Each SELECT uses its own index, so that the cost of a claim grows with the claimable runs and not with the parked ones.
   const claimable = db.prepare(`
     SELECT id, position FROM runs WHERE ${free} AND cancel_at IS NULL AND status = 'queued' AND held = 0 AND NOT EXISTS (
       SELECT 1 FROM runs AS before
@@ -56,9 +56,9 @@ export function runTable(db: DatabaseSync, cache: RunCache, journal: JournalWrit
   const cancel = db.prepare(
     `UPDATE runs SET cancel_by = ?, cancel_reason = ?, cancel_at = ? WHERE id = ? AND cancel_at IS NULL AND ${unfinished}`,
   )
-  // 0 is due at any time. The time of the decision would not be, if the clock is set back after it.
+  // 0 is always due. The time of the decision would not be, if the clock is set back after it.
   const wake = db.prepare(`UPDATE runs SET woken_at = 0, wake_at = 0 WHERE id = ? AND ${unfinished}`)
-  // If the owner asks for a later wake-up, that does not undo a wake-up that came while it worked.
+  // A wake-up that came while the owner worked (`woken_at`) wins over a later wake-up that the owner asks for when it parks the run.
   const patch = db.prepare(`
     UPDATE runs SET
       status = coalesce(:status, status),
@@ -91,7 +91,7 @@ export function runTable(db: DatabaseSync, cache: RunCache, journal: JournalWrit
     'INSERT INTO blobs (id, run_id, body) VALUES (?, ?, ?) ON CONFLICT (id) DO UPDATE SET body = excluded.body',
   )
 
-  /** The row, with the last seq that only the cache knows. */
+  /** The row with the `lastSeq` of the cache, which is newer than the one on disk. */
   function current(row: Row): RunRow {
     const run = toRun(row)
     const cached = cache.get(run.id)
@@ -108,8 +108,8 @@ export function runTable(db: DatabaseSync, cache: RunCache, journal: JournalWrit
     reader,
     read,
 
-    /** The run's entry, ready to be changed, if `epoch` and `afterSeq` are still right; else throws `run_fenced`. */
-    fenced(runId: string, epoch: number, afterSeq: number): CachedRun {
+    /** Throws `run_fenced` unless `epoch` and `afterSeq` are current. Returns the run's cache entry, saved for rollback and ready to be changed. */
+    checkFence(runId: string, epoch: number, afterSeq: number): CachedRun {
       const cached = cache.get(runId)
       let at: { epoch: number; lastSeq: number } | undefined = cached
       if (cached === undefined) {
@@ -158,14 +158,14 @@ export function runTable(db: DatabaseSync, cache: RunCache, journal: JournalWrit
     },
 
     claim({ node, now, leaseNow = now, leaseUntil, limit }: ClaimRequest): RunRow[] {
-      // SQLite takes a negative limit for none.
+      // SQLite treats a negative LIMIT as no limit.
       const rows = [...claimable.all({ now, leaseNow, limit: Math.max(limit, 0) }), ...toCancel.all({ leaseNow })]
       return rows
         .sort((a, b) => (a.position as number) - (b.position as number))
         .map((row) => this.take(row.id as string, node, leaseUntil))
     },
 
-    /** Gives the run to `node`, with a new epoch. */
+    /** Gives `node` the lease on the run, with a new epoch. */
     take(runId: string, node: string, leaseUntil: number): RunRow {
       const cached = cache.get(runId)
       const row = take.get(node, leaseUntil, cached?.lastSeq ?? 0, runId) as Row
@@ -199,7 +199,7 @@ export function runTable(db: DatabaseSync, cache: RunCache, journal: JournalWrit
       return (turnOf.get(runId)?.turn ?? 0) as number
     },
 
-    /** With its events, interactions, blobs and idempotency keys; the latter three by cascade. */
+    /** Removes the run with its events and, by cascade, its interactions, blobs and idempotency keys. */
     remove(runId: string): void {
       journal.remove(runId)
       remove.run(runId)
@@ -218,7 +218,7 @@ export function runTable(db: DatabaseSync, cache: RunCache, journal: JournalWrit
       return { removed: rows.length, cached: rows.filter((row) => row.cache_key !== null).length }
     },
 
-    /** Whether this call let it start. */
+    /** True if this call released the hold; false if the run was not held any more, or was cancelled or claimed. */
     unhold(runId: string, skillId: string | undefined): boolean {
       return unhold.run(skillId ?? null, runId).changes > 0
     },

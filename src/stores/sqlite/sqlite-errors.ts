@@ -1,4 +1,5 @@
-// What SQLite's error codes mean to us: who else is hit, and what to tell people.
+// Translates SQLite errors: whether an error fails one command or the whole batch, and
+// which AppError the caller gets.
 
 import { basename } from 'node:path'
 import { AppError } from '../../errors/app-error.ts'
@@ -22,20 +23,20 @@ export function isBusy(error: unknown): boolean {
   return code === busy || code === locked
 }
 
-/** The statement was wrong, not the disk: only the command that sent it fails, the transaction goes on. */
-export function spoilsOnlyItsCommand(error: unknown): boolean {
+/** True if the statement was wrong and not the disk: then only its command fails, and the transaction goes on. */
+export function failsOnlyItsCommand(error: unknown): boolean {
   if (error instanceof AppError) return true
   const code = primaryCode(error)
-  // Errors without a code come from binding a value: a bug of the caller, and nothing was written.
+  // An error without a code comes from binding a value: it is a bug in the caller, and nothing was written.
   return code === undefined || code === constraint || code === tooBig
 }
 
-/** Anything the database says → `store_unavailable` or `store_damaged`, with a sentence that says what to do. */
+/** Turns any database error into `store_unavailable` or `store_damaged`, with a message that says what to do. */
 export function toStoreError(error: unknown, file: string): AppError {
   if (error instanceof AppError) return error
   const code = primaryCode(error)
   if (code === corrupt || code === notADatabase) {
-    // The folder is not named: callers see this too.
+    // Clients see this message too, so it does not name the folder.
     const name = basename(file)
     return new AppError(
       'store_damaged',

@@ -28,7 +28,7 @@ import { systemClock } from '../../kit/clock.ts'
 import type { Store } from '../store.ts'
 import { batchWriter } from './batch-writer.ts'
 import { CommitQueue, startWriter } from './commit-queue.ts'
-import type { Batch } from './commands.ts'
+import type { CommandBatch } from './commands.ts'
 import { openWriter } from './connection.ts'
 import { migrate, readMigrations } from './migrate.ts'
 import { openSqliteStore } from './sqlite-store.ts'
@@ -184,7 +184,7 @@ describe('a batch', () => {
     afterSeq + 1,
     body,
   ]
-  const batch = (...parts: (string | number)[][]): Batch => ({ durable: false, values: parts.flat() })
+  const batch = (...parts: (string | number)[][]): CommandBatch => ({ durable: false, values: parts.flat() })
 
   test('that the disk refuses is rolled back whole, with what is remembered of it, and writing goes on', () => {
     const { file, remove } = newFolder()
@@ -293,7 +293,7 @@ describe('the writer thread', () => {
   })
 
   test('is asked in few batches when many appends come at once, and a durable one does not wait for the gathering', async () => {
-    const batches: Batch[] = []
+    const batches: CommandBatch[] = []
     let answer: (message: unknown) => void = () => {}
     const timers: (() => void)[] = []
     const writer = {
@@ -301,7 +301,7 @@ describe('the writer thread', () => {
         if (event === 'message') answer = listener
         return writer
       },
-      postMessage: (batch: Batch) => batches.push(batch),
+      postMessage: (batch: CommandBatch) => batches.push(batch),
     }
     const queue = new CommitQueue(writer as never, {
       gatherMs: 3,

@@ -1,6 +1,6 @@
-// The store in one SQLite file. Writes go through the commit queue to a worker
-// thread; reads use a connection of the main thread and see everything that was
-// acknowledged. One process at a time has the file, which the lock makes sure of.
+// The store in one SQLite file. Writes go through the commit queue to a worker thread.
+// Reads use a connection of the main thread and see every acknowledged write. The process
+// lock makes sure that only one process uses the file.
 
 import { existsSync, mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
@@ -22,22 +22,22 @@ import { runStore } from './run-store.ts'
 import { toStoreError } from './sqlite-errors.ts'
 import { workspaceStore } from './workspace-store.ts'
 
-/** Long enough for the deltas of many runs to meet, short beside the time between two tokens. */
+/** Long enough to batch the deltas of many runs, short compared to the time between two tokens. */
 const commitGatherMsDefault = 4
 
 export type SqliteOptions = {
   file: string
-  /** Commits of deltas start at least so long after the commit before. */
+  /** Minimum time between the starts of two commits that hold only deltas. */
   commitGatherMs?: number
-  /** Paces the commits only; nothing that is stored comes from it. */
+  /** Used only to pace commits; no stored time comes from it. */
   clock: Clock
-  /** How long to wait for a server that is just going down. Blocks: nothing can be served before. */
+  /** How long to wait for another server that is shutting down. Blocks the thread, because nothing can be served before. */
   lockWaitMs?: number
-  /** Hears of failed commits and of the end of the writer, beside those who waited for them. */
+  /** Called for failed commits and when the writer thread ends, in addition to rejecting the waiting promises. */
   onError?: (error: unknown) => void
 }
 
-/** Throws `config_invalid` when another server has the file or a newer version wrote it. */
+/** Throws `config_invalid` if another server uses the file or a newer version wrote it. */
 export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
   mkdirSync(dirname(options.file), { recursive: true })
   const lock = locked(options)
@@ -93,7 +93,7 @@ function storeOf(file: string, queue: CommitQueue, tails: JournalTails, unlock: 
     ...noteStore(access),
 
     async check() {
-      // SQLite goes on writing to a deleted file, and those writes would be lost.
+      // SQLite keeps writing to a deleted file without an error, and those writes would be lost.
       if (!existsSync(file)) {
         throw new AppError('store_unavailable', 'The database file is gone. Put it back, then start the server again.')
       }

@@ -1,5 +1,5 @@
-// What sessions know of their files, and their to-do lists. A row that
-// cannot be read any more counts as absent: the session then reads its file again.
+// The file versions that sessions have seen, and their to-do lists. A to-do list that no
+// longer parses counts as empty.
 
 import type { DatabaseSync } from 'node:sqlite'
 import type { FileVersionRow, TodoItem, WorkspaceStore } from '../workspace-store.ts'

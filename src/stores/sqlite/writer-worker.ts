@@ -1,5 +1,5 @@
-// The writer thread: owns the only connection that writes, so that a slow disk
-// never holds up the main thread. It answers every batch with exactly one message.
+// The writer thread. It owns the only connection that writes, so that a slow disk never
+// blocks the main thread. It must answer every batch with exactly one message.
 
 import { parentPort, workerData } from 'node:worker_threads'
 import { batchWriter } from './batch-writer.ts'
@@ -11,7 +11,7 @@ import { toStoreError } from './sqlite-errors.ts'
 const port = parentPort
 if (port === null) throw new Error('This file is started by commit-queue.ts as a worker thread.')
 
-const say = (message: WriterMessage): void => port.postMessage(message)
+const send = (message: WriterMessage): void => port.postMessage(message)
 const { file } = workerData as { file: string }
 const failure = (error: unknown) => toFailure(toStoreError(error, file))
 
@@ -24,21 +24,21 @@ try {
       try {
         writer.close()
       } catch (error) {
-        // What was acknowledged is on disk; opening finds the rest.
-        say({ type: 'trouble', failure: failure(error) })
+        // No data is lost: acknowledged writes are on disk, and recovery at the next start folds the tail.
+        send({ type: 'trouble', failure: failure(error) })
       }
-      say({ type: 'closed' })
+      send({ type: 'closed' })
       port.close()
       return
     }
     try {
-      say(writer.execute(request))
+      send(writer.execute(request))
     } catch (error) {
-      say({ type: 'failed', failure: failure(error) })
+      send({ type: 'failed', failure: failure(error) })
     }
   })
-  say({ type: 'ready' })
+  send({ type: 'ready' })
 } catch (error) {
-  say({ type: 'refused', failure: failure(error) })
+  send({ type: 'refused', failure: failure(error) })
   port.close()
 }
