@@ -1,6 +1,6 @@
-// Accepting: what a request becomes before anybody works on it. Looks at the
-// conversation, plans the rows, and has them stored in one go; where the
-// conversation changed in between, it looks again.
+// Accepts requests: reads the conversation, plans the rows of the new runs, and stores
+// them in one transaction (optimistic concurrency). If the conversation changed in
+// between, the store refuses the rows as stale and acceptance starts over.
 
 import { createHash } from 'node:crypto'
 import { AppError } from '../errors/app-error.ts'
@@ -13,17 +13,25 @@ import { specFor } from './run-spec.ts'
 import type { Scheduler } from './scheduler.ts'
 import { type FirstAnswer, findFirstAnswer, pairOf, secondAnswerSpec } from './second-answer.ts'
 import type { StartRequest } from './start-request.ts'
-import { findPlace, namesOf, type Place } from './turn-place.ts'
+import { findTurnConversation, namesOf, type TurnConversation } from './turn-conversation.ts'
 import { questionFor, type TurnQuestion } from './turn-question.ts'
 
 /** `reused`: an equal request was answered before, and this is its run. */
 export type Started = { run: RunRow; outcome: 'accepted' | 'existing'; reused?: true }
 
-/** What is about to be accepted together. */
+/** The runs that are about to be accepted together, in one turn of a conversation. */
 export type PlannedTurn = { conversationId: string; userMessageId: string; runIds: string[]; at: number }
 
-type Item = { request: StartRequest; spec: RunSpec; idempotency: AcceptInput['idempotency'] }
-type Turn = { place: Place; behind: RunRow | undefined; at: number; question: TurnQuestion; leader: string | undefined }
+type PlannedRun = { request: StartRequest; spec: RunSpec; idempotency: AcceptInput['idempotency'] }
+type Turn = {
+  place: TurnConversation
+  /** The newest open run of the conversation, which the new runs wait for. */
+  behind: RunRow | undefined
+  at: number
+  question: TurnQuestion
+  /** The id of the run whose turn this one joins. */
+  leader: string | undefined
+}
 
 const acceptTriesMax = 8
 const titleCharsMax = 60
@@ -31,7 +39,7 @@ const titleCharsMax = 60
 export class RunAcceptance {
   private readonly parts: RunParts
   private readonly scheduler: Scheduler
-  /** The last accept under way for each conversation or session; see `inTurn`. */
+  /** The last accept under way for each conversation or session; see `serialize`. */
   private readonly accepting = new Map<string, Promise<unknown>>()
 
   constructor(parts: RunParts, scheduler: Scheduler) {
@@ -49,20 +57,20 @@ export class RunAcceptance {
   ): Promise<Started[]> {
     const first = requests[0] as StartRequest
     const keys = requests.map(keyOf)
-    // Before anything else of the request is looked at: a repeated request attaches to its run whatever has changed since.
+    // Checked first, so that a repeated request finds its run even if agents, models or the conversation changed since.
     const existing = await this.findAllStarted(first.owner, keys)
     if (existing !== undefined) return existing
-    const items = requests.map((request, index): Item => ({
+    const items = requests.map((request, index): PlannedRun => ({
       request,
       spec: specFor(request, this.parts),
       idempotency: keys[index] ?? null,
     }))
-    return await this.inTurn(first, async () => {
+    return await this.serialize(first, async () => {
       for (let attempt = 1; ; attempt++) {
         try {
           return await this.tryAccept(items, beside)
         } catch (error) {
-          // The conversation changed between looking and accepting: look again.
+          // The conversation changed after it was read: try again.
           if (!(error instanceof AppError) || error.code !== 'accept_stale') throw error
           if (attempt >= acceptTriesMax) {
             throw new AppError(
@@ -79,24 +87,24 @@ export class RunAcceptance {
   }
 
   /**
-   * Accepts for one conversation go one after another on this node: side by side they would only make each other
-   * stale, and the last of many would run out of tries. Between nodes the store decides.
+   * Serializes the accepts of one conversation on this node. In parallel they would make each other stale, and the last of
+   * many would run out of tries. Between nodes the store's check for stale rows is enough.
    */
-  private async inTurn<T>(request: StartRequest, work: () => Promise<T>): Promise<T> {
+  private async serialize<T>(request: StartRequest, work: () => Promise<T>): Promise<T> {
     const name = request.conversationId ?? request.sessionId
     if (name === undefined && request.sentAt === undefined) return await work()
-    // Two requests that may be two answers to one question look for each other.
-    const place = JSON.stringify([request.owner, name ?? request.sentAt])
-    const turn = (this.accepting.get(place) ?? Promise.resolve()).then(work, work)
-    this.accepting.set(place, turn)
+    // Without a name the sending time is the key, because two requests with one sending time may be two answers to one question.
+    const key = JSON.stringify([request.owner, name ?? request.sentAt])
+    const turn = (this.accepting.get(key) ?? Promise.resolve()).then(work, work)
+    this.accepting.set(key, turn)
     try {
       return await turn
     } finally {
-      if (this.accepting.get(place) === turn) this.accepting.delete(place)
+      if (this.accepting.get(key) === turn) this.accepting.delete(key)
     }
   }
 
-  /** The runs of a request that was made before; undefined if it is new. */
+  /** The runs that an earlier request with the same idempotency keys started; undefined if the request is new. */
   private async findAllStarted(
     owner: string,
     keys: readonly AcceptInput['idempotency'][],
@@ -110,7 +118,7 @@ export class RunAcceptance {
     return known
   }
 
-  /** The run that a key belongs to. Another body under the same key is refused. */
+  /** The run that an idempotency key belongs to. Throws if the key was used with another body. */
   async findStarted(
     owner: string,
     wanted: { key: string; route: string; fingerprint: string },
@@ -126,16 +134,19 @@ export class RunAcceptance {
     return await this.parts.store.readRun(found.runId)
   }
 
-  private async tryAccept(items: readonly Item[], beside?: (turn: PlannedTurn) => AcceptBeside): Promise<Started[]> {
+  private async tryAccept(
+    items: readonly PlannedRun[],
+    beside?: (turn: PlannedTurn) => AcceptBeside,
+  ): Promise<Started[]> {
     const { store, clock } = this.parts
-    const first = (items[0] as Item).request
+    const first = (items[0] as PlannedRun).request
     const at = clock.now()
-    const found = await findPlace(first, this.parts)
+    const found = await findTurnConversation(first, this.parts)
     const answered = items.length === 1 ? await this.firstAnswer(first, found, at) : undefined
-    const place: Place =
+    const place: TurnConversation =
       answered === undefined ? found : { id: answered.conversationId, exists: true, announce: false, name: null }
     const open = place.exists ? await store.openRuns(place.id) : []
-    // Read after the open runs: one of them may be that of the same request, sent twice at once.
+    // Checked again after the open runs are read, because the same request may have been sent twice at once.
     const existing = await this.findAllStarted(
       first.owner,
       items.map(({ idempotency }) => idempotency),
@@ -169,7 +180,7 @@ export class RunAcceptance {
         reserved.push(slot)
         if (slot) input.claim = { node: this.scheduler.node, leaseUntil: this.scheduler.leaseUntil() }
       }
-      const { configName } = (items[0] as Item).spec
+      const { configName } = (items[0] as PlannedRun).spec
       const runId = inputs[0]?.run.id as string
       const comparison = pairOf(answered, { runId, configName, at }, this.parts.ids)
       const results =
@@ -192,15 +203,19 @@ export class RunAcceptance {
     }
   }
 
-  private async firstAnswer(request: StartRequest, place: Place, nowMs: number): Promise<FirstAnswer | undefined> {
-    // A conversation that the request names and that does not exist yet has no first answer.
+  private async firstAnswer(
+    request: StartRequest,
+    place: TurnConversation,
+    nowMs: number,
+  ): Promise<FirstAnswer | undefined> {
+    // If the request names a conversation that does not exist yet, there is no first answer to look for.
     if (!place.exists && place.unnamed !== true) return undefined
     return await findFirstAnswer(request, place.exists ? place.id : undefined, { store: this.parts.store, nowMs })
   }
 
   private async questionFor(
     request: StartRequest,
-    place: Place,
+    place: TurnConversation,
     at: number,
     answered: FirstAnswer | undefined,
   ): Promise<TurnQuestion> {
@@ -209,13 +224,13 @@ export class RunAcceptance {
     return { input, userMessageId: answered.userMessageId, messages: [], titleText: input }
   }
 
-  /** What is stored when a run is accepted. A run with a leader joins its turn and brings no message of its own. */
-  private acceptInput({ request, spec, idempotency }: Item, turn: Turn): AcceptInput {
+  /** The rows and events of a new run. A run with a leader joins the leader's turn and adds no message. */
+  private acceptInput({ request, spec, idempotency }: PlannedRun, turn: Turn): AcceptInput {
     const { place, behind, at, question, leader } = turn
     const runId = this.parts.ids()
     const messages = leader === undefined ? question.messages : []
     const asked = messages.at(-1)
-    // Only the question belongs to the run; what came along with it is history.
+    // Only the question belongs to the run; the other messages of the request are imported history.
     if (asked !== undefined && asked.id === question.userMessageId) {
       asked.runId = runId
       asked.metadata = { runId }
@@ -276,14 +291,19 @@ export class RunAcceptance {
   }
 }
 
-function plannedTurn(inputs: readonly AcceptInput[], place: Place, question: TurnQuestion, at: number): PlannedTurn {
+function plannedTurn(
+  inputs: readonly AcceptInput[],
+  place: TurnConversation,
+  question: TurnQuestion,
+  at: number,
+): PlannedTurn {
   if (question.userMessageId === null)
     throw new AppError('internal_error', 'Runs that start together answer a question, and this turn has none.')
   const runIds = inputs.map(({ run }) => run.id)
   return { conversationId: place.id, userMessageId: question.userMessageId, runIds, at }
 }
 
-/** The first message titles a conversation that has no title. */
+/** The title of a conversation that has none: the beginning of its first message. */
 function titleOf(input: string): string | null {
   const line = input.replace(/\s+/g, ' ').trim()
   if (line === '') return null
@@ -297,7 +317,7 @@ function keyOf({ idempotency }: StartRequest): AcceptInput['idempotency'] {
     : { key: idempotency.key, route: idempotency.route, fingerprint: fingerprint(idempotency.body) }
 }
 
-/** The order of keys does not make another body. */
+/** Bodies that differ only in the order of their keys have the same fingerprint. */
 export function fingerprint(body: unknown): string {
   return createHash('sha256').update(sortedJson(body)).digest('hex')
 }

@@ -1,8 +1,7 @@
-// Works on one claimed run until this node is done with it: the run ended, parked,
-// was released by a drain, or belongs to another owner. Store failures are retried
-// with back-off from what is stored. A run that cannot go on is always ended: it
-// must never stay claimed without a loop, where it could not be cancelled and
-// would block its conversation.
+// Works on one claimed run until it has ended, parked, been released by a drain, or
+// been claimed by another owner. After a store failure it reads the run again and
+// retries with back-off. A run that cannot continue is always ended: a run that stays
+// claimed without a loop could not be cancelled and would block its conversation.
 
 import { AppError, toAppError } from '../errors/app-error.ts'
 import { readRunState } from '../journal/event-pages.ts'
@@ -14,7 +13,7 @@ import { deathsMax, RunLoop } from './run-loop.ts'
 import type { RunParts } from './run-parts.ts'
 import { RunWriter } from './run-writer.ts'
 
-/** After a store failure a run is taken up again in place; the first wait, doubled up to half a minute. */
+/** The first wait after a store failure; each further failure doubles it, up to `retryMaxMs`. */
 const retryMs = 500
 const retryMaxMs = 30_000
 
@@ -30,11 +29,11 @@ export class RunDriver {
   private draining = false
   /** Another owner has claimed the run. */
   private abandoned = false
-  /** A cancel request came; a wait for the store is cut short once, so that a sound store ends the run now. */
+  /** Set by the first cancel request, which ends the current back-off early so that the run can be ended now. */
   private cancelled = false
   private endPause: (() => void) | undefined
 
-  /** `known`: the state of a run that was claimed while it was accepted; otherwise it is read. */
+  /** `known`: the state of a run that was claimed when it was accepted; if undefined, it is read from the store. */
   constructor(claimed: RunRow, known: RunState | undefined, parts: RunParts, node: string, after?: Promise<void>) {
     this.runId = claimed.id
     this.epoch = claimed.epoch
@@ -78,7 +77,7 @@ export class RunDriver {
 
   private async work(known: RunState | undefined, after: Promise<void> | undefined): Promise<void> {
     await after
-    // Its journal cannot even be read without killing the process: the row has to do.
+    // Reading this journal killed the process before, so the run is ended with what its row says.
     const deaths = this.parts.deaths?.of(this.runId) ?? []
     if (deaths.filter(({ place }) => place === 'load').length >= deathsMax) {
       const cause = new AppError(
@@ -89,7 +88,7 @@ export class RunDriver {
     }
     let state = known
     let waitMs = retryMs
-    // A claim or an acceptance may have been on its way when the drain began; such a run is released as it is.
+    // If the drain began while the run was being claimed or accepted, the loop is skipped and the lease is released.
     while (!this.draining && !this.abandoned) {
       let loop: RunLoop
       try {
@@ -118,29 +117,29 @@ export class RunDriver {
       }
       if (result !== 'lost' || this.abandoned) return
       if (isDamage(loop.writer.lost)) throw loop.writer.lost
-      // The store failed, or our own journal was not where we thought. If the run is still ours, it goes on from what was stored.
+      // The store failed, or our `afterSeq` was stale. If we still hold the lease, the run continues from the stored journal.
       this.parts.log.error(
         { runId: this.runId, err: loop.writer.lost },
         'the journal could not be written; the run goes on when it can be',
       )
-      // It got on since the last failure, so this is a new one.
+      // The run made progress since the last failure, so the back-off starts over.
       if (loop.writer.committedSeq > before) waitMs = retryMs
       waitMs = await this.backOff(waitMs)
     }
     if (!this.abandoned) await this.release()
   }
 
-  /** The claimed run as it is stored; undefined if it is no longer ours. Throws when the store does. */
+  /** Reads the state of the run; undefined if we no longer hold its lease. Throws if the store fails. */
   private async load(): Promise<RunState | undefined> {
     const state = await readRunState(this.parts.store, this.runId)
-    // Last, since a cancel may have been recorded meanwhile; from here on the loop is known and hears of it.
+    // The row is read last, to see a cancel that was recorded meanwhile. Later cancels reach the loop directly.
     if (!(await this.stillOurs())) return undefined
-    // The row was written with the events. If an event can no longer be read, the row knows better where the run stands.
+    // The row is written in one transaction with the events, so its status is right even if an event is unreadable.
     state.phase = this.claimed.status
     return state
   }
 
-  /** Also refreshes the row. */
+  /** Reads the row again, and returns whether we still hold the lease. */
   private async stillOurs(): Promise<boolean> {
     const row = await this.parts.store.readRun(this.runId)
     if (row === undefined || row.endedAt !== null || row.leaseOwner !== this.node || row.epoch !== this.epoch)
@@ -150,8 +149,8 @@ export class RunDriver {
   }
 
   /**
-   * The loop failed because of a fault of ours. The run is ended, however often that has to be tried: with everything
-   * that its journal left open, or, if that itself is refused, by what its row knows.
+   * Ends a run whose loop failed because of a bug, and retries until that succeeds. The ending closes everything that the
+   * journal left open; if that ending is refused too, it is built from the row alone.
    */
   private async endBroken(cause: unknown, fromRow = false): Promise<void> {
     const { log, ids } = this.parts
@@ -181,7 +180,7 @@ export class RunDriver {
     if (!this.abandoned) await this.release()
   }
 
-  /** As much of the state as an ending needs, without the journal: the status and the open questions. */
+  /** Builds the state that an ending needs from rows, without the journal: the status and the open interactions. */
   private async stateOfRow(): Promise<RunState> {
     const state = newRunState()
     state.phase = this.claimed.status
@@ -201,7 +200,7 @@ export class RunDriver {
     return state
   }
 
-  /** Gives the lease back without an event. */
+  /** Releases the lease without an event. */
   private async release(): Promise<void> {
     const { runId, epoch } = this
     try {
@@ -213,7 +212,7 @@ export class RunDriver {
     }
   }
 
-  /** Waits, and returns the next wait. A drain, a lost lease and the first cancel end it early. */
+  /** Waits, and returns the next wait. A drain, a lost lease or the first cancel ends the wait early. */
   private async backOff(waitMs: number): Promise<number> {
     if (!this.draining && !this.abandoned) {
       await new Promise<void>((resolve) => {
@@ -230,7 +229,7 @@ export class RunDriver {
   }
 }
 
-/** A damaged database does not mend itself: trying again is of no use before the operator has restored it. */
+/** Damage is not retried, because the operator has to restore the database first. */
 export function isDamage(error: unknown): error is AppError {
   return error instanceof AppError && error.code === 'store_damaged'
 }
@@ -239,7 +238,7 @@ function isStoreFailure(error: unknown): boolean {
   return error instanceof AppError && (error.kind === 'unavailable' || error.kind === 'conflict')
 }
 
-/** The cause is for the log; only a code that says more than "a fault" is told to the caller. */
+/** The cause goes to the log. The caller gets `internal_error`, unless the run is unrecoverable. */
 function endingError(cause: unknown): AppError {
   if (cause instanceof AppError && cause.code === 'run_unrecoverable') return cause
   return new AppError('internal_error', 'The run failed because of a fault of the server. The log has the details.')

@@ -1,4 +1,4 @@
-// Everything a run needs from the outside, handed in by `app/`.
+// The dependencies of the code that runs and accepts runs; `app/` injects them.
 
 import type { Catalogue } from '../agents/catalogue.ts'
 import type { LiveBus } from '../bus/live-bus.ts'
@@ -18,7 +18,7 @@ export type RunLimits = {
   concurrency: number
   queueMax: number
   confirmationTtlMs: number
-  /** How many tools of one run work at the same time. */
+  /** How many tools of one run may execute in parallel. */
   toolsAtOnce: number
 }
 
@@ -28,20 +28,20 @@ export interface RunLog {
   error(details: object, message: string): void
 }
 
-/** The process died while this run was on its main thread. */
+/** A process death that happened while this run was executing on the main thread. */
 export type ProcessDeath = {
   id: string
   at: number
   runId: string
-  /** `load`, `step 2`, `tool search (call-1)`. */
+  /** What the run was doing: `load`, `step 2`, `tool search (call-1)`. */
   place: string
   how: 'frozen' | 'crashed' | 'exited'
 }
 
 export interface ProcessDeaths {
-  /** Those that the run's journal does not have yet. */
+  /** The deaths that are not in the run's journal yet. */
   of(runId: string): ProcessDeath[]
-  /** The run's journal has them now, or the run has ended. */
+  /** Forgets the deaths of a run, because its journal holds them now or the run has ended. */
   settled(runId: string): void
 }
 
@@ -61,6 +61,6 @@ export type RunParts = {
   log: RunLog
   countEvents?: (count: number) => void
   deaths?: ProcessDeaths
-  /** Called when the end is on disk, and waited for: what follows from it is done before the next run of the conversation. */
+  /** Called and awaited after the ending is committed, so that its consequences are done before the next run of the conversation starts. */
   runEnded?: (family: string, status: RunStatus, runId: string) => void | Promise<void>
 }

@@ -1,6 +1,6 @@
-// Which runs this node works on: claims what is due, up to its slots, drives each
-// in a loop, keeps their leases, and wakes for deadlines. It keeps no queue of its
-// own: the queue is rows, so a restart or another node finds the same work.
+// Claims due runs for this node, up to its number of slots, starts a driver for each,
+// renews their leases, and wakes up for deadlines. It keeps no queue in memory: the
+// queue is rows, so a restart or another node finds the same work.
 
 import { foldRun } from '../journal/run-state.ts'
 import type { RunEvent } from '../journal/event.ts'
@@ -12,23 +12,23 @@ import type { RunParts } from './run-parts.ts'
 
 export const leaseMs = 30_000
 export const heartbeatMs = 10_000
-/** After a claim that failed. */
+/** The wait after a failed claim. */
 const claimRetryMs = 500
-/** Deadlines are times of day and timers are not: after so long we look again, since the clock may have been set. */
+/** The longest wake timer. Deadlines use wall-clock time, and the wall clock may be set while a timer runs. */
 const wakeCheckMs = 60_000
 
 export class Scheduler {
   readonly node: string
   private readonly parts: RunParts
-  /** The runs that this node works on, from their claim until it is done with them. Only their leases are renewed. */
+  /** The drivers of the runs that this node has claimed. Only the leases of these runs are renewed. */
   private readonly drivers = new Map<string, RunDriver>()
   private readonly work = new Set<Promise<void>>()
-  /** Runs that are being driven, cancels not counted: a slot each. */
+  /** Slots in use: one for each driven run, except runs that were claimed only to be cancelled. */
   private busy = 0
   private claiming: Promise<void> | undefined
   private claimAgain = false
   private stopped = false
-  /** The database file is damaged; nothing more is asked of it. */
+  /** The database file is damaged, so this node claims and renews nothing more. */
   private damaged = false
   private wakeTimer: Timer | undefined
   private heartbeat: Timer | undefined
@@ -40,7 +40,7 @@ export class Scheduler {
     this.renewedAt = parts.clock.monotonic()
   }
 
-  /** Recovery is nothing but the first claim: interrupted runs are due. */
+  /** The first claim also recovers interrupted runs, because they are due like any others. */
   start(): void {
     this.beat()
     this.poke()
@@ -61,17 +61,17 @@ export class Scheduler {
     this.busy -= 1
   }
 
-  /** Leases are measured with the clock that never steps: a clock that is set must not take runs away from their owner. */
+  /** Leases use the monotonic clock, so that a change of the wall clock cannot expire them. */
   leaseUntil(): number {
     return Math.ceil(this.parts.clock.monotonic()) + leaseMs
   }
 
-  /** A run that was claimed while it was accepted; its first events are known. */
+  /** Drives a run that was claimed in the transaction that accepted it; its events need not be read. */
   adopt(row: RunRow, events: readonly RunEvent[]): void {
     this.drive(row, events)
   }
 
-  /** Something may be due: a run was queued, decided on, cancelled, or a slot is free. */
+  /** Claims again, because a run may be due: one was queued, decided on or cancelled, or a slot is free. */
   poke(runId?: string): void {
     if (runId !== undefined) this.drivers.get(runId)?.poke()
     void this.claim()
@@ -84,8 +84,8 @@ export class Scheduler {
   }
 
   /**
-   * No new work; model calls stop, tools may finish within `toolsMs`. A call that takes longer is cut off as a crash
-   * would cut it, so that a person is asked about an unsafe one. Resolves when every run is released.
+   * Claims nothing more, stops model calls, and lets tools finish within `toolsMs`. A tool call that takes longer is aborted
+   * and treated as after a crash: a person is asked about it if it is unsafe. Resolves when every run is released.
    */
   async drain(toolsMs = Infinity): Promise<void> {
     this.stopped = true
@@ -119,7 +119,7 @@ export class Scheduler {
 
   private async claimOnce(): Promise<void> {
     try {
-      // After a long block of the process our own leases may have run out: they are renewed before they can be claimed.
+      // If the process was blocked for long, our own leases may have expired. Renew them first, or we would claim our own runs.
       if (this.parts.clock.monotonic() - this.renewedAt > leaseMs - heartbeatMs) await this.renew()
       const rows = await this.parts.store.claim({
         node: this.node,
@@ -143,17 +143,17 @@ export class Scheduler {
     this.wakeTimer = undefined
     if (wakeAt === null || this.stopped) return
     const delayMs = wakeAt - this.parts.clock.now()
-    // Already due and not claimed: all slots are taken, and the end of a run pokes us.
+    // A run is due but all slots are taken. No timer is needed, because the end of any run pokes the scheduler.
     if (delayMs <= 0 && !this.hasFreeSlot()) return
     this.wakeTimer = this.parts.clock.after(Math.min(Math.max(delayMs, 1), wakeCheckMs), () => this.poke())
   }
 
-  /** Counted before its journal is read, so that the next claim does not take too much. */
+  /** Takes the slot before the journal is read, so that the next claim does not exceed the limit. */
   private drive(row: RunRow, events?: readonly RunEvent[]): void {
     const { parts, node } = this
     const slots = row.cancel === null ? 1 : 0
     this.busy += slots
-    // Our lease ran out and we claimed the run again: the loop of the old claim has to be gone first.
+    // Our lease expired and we claimed the run again. The new driver waits until the old one has finished.
     const earlier = this.drivers.get(row.id)
     earlier?.abandon()
     const driver = new RunDriver(row, events && foldRun(events), parts, node, earlier?.finished)
@@ -163,7 +163,7 @@ export class Scheduler {
       this.busy -= slots
       this.work.delete(work)
       if (this.drivers.get(row.id) === driver) this.drivers.delete(row.id)
-      // The slot is free, and the conversation may be.
+      // A slot is free, and the next run of the conversation may be due.
       onNobodysBehalf(() => this.poke())
     })
     this.work.add(work)
@@ -174,20 +174,20 @@ export class Scheduler {
       void this.renew().finally(() => {
         if (this.stopped || this.damaged) return
         this.beat()
-        // Runs whose owner is gone, and runs that we claimed and could not work on, are due when their lease runs out.
+        // Leases of dead nodes, and of runs that we claimed but could not work on, may have expired: claim those runs.
         this.poke()
       })
     })
   }
 
-  /** A run whose lease was not renewed: another node has it, or it ended or parked in this moment. */
-  private async leaveToOther(driver: RunDriver): Promise<void> {
+  /** Handles a lease that was not renewed: either another node claimed the run, or the run has just ended or parked. */
+  private async abandonIfClaimed(driver: RunDriver): Promise<void> {
     const row = await this.parts.store.readRun(driver.runId)
     const taken = row !== undefined && row.endedAt === null && row.epoch > driver.epoch
     if (taken) driver.abandon()
   }
 
-  /** Renews the leases of the runs that are worked on, and learns of cancels that another node recorded and of runs that it lost. */
+  /** Renews the leases of all driven runs. The rows also show cancels that other nodes recorded and runs that were lost. */
   private async renew(): Promise<void> {
     this.renewedAt = this.parts.clock.monotonic()
     const held = new Map(this.drivers)
@@ -197,7 +197,7 @@ export class Scheduler {
       const found = new Map(rows.map((row) => [row.id, row]))
       for (const [runId, driver] of held) {
         const row = found.get(runId)
-        if (row === undefined || row.epoch > driver.epoch) await this.leaveToOther(driver)
+        if (row === undefined || row.epoch > driver.epoch) await this.abandonIfClaimed(driver)
         else if (row.cancel !== null) driver.cancel(row.cancel)
       }
     } catch (error) {

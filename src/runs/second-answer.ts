@@ -1,9 +1,8 @@
-// A client that compares by itself sends one question twice at once, to two
-// configurations, with the same time of sending. The second request is another answer
-// to the first question and not a question of its own: it brings no message, does not
-// wait for the first answer and does not see it. The pair is stored as a comparison
-// that nobody is asked to vote on until the client makes it one, so that the history
-// gets the answer that came if the other fails.
+// Client-side A/B comparison: the client sends one question twice, to two configurations,
+// with the same `sentAt`. The second request becomes a second answer to the first question:
+// it adds no user message, does not wait for the first answer and does not see it. The pair
+// is stored as a comparison that is not offered for a vote until the client asks for one. If
+// one answer fails, the history gets the other.
 
 import type { EventData, RunSpec } from '../journal/event.ts'
 import type { Ids } from '../kit/ids.ts'
@@ -14,18 +13,18 @@ import type { StartRequest } from './start-request.ts'
 export type FirstAnswer = { run: RunRow; conversationId: string; userMessageId: string; configName: string }
 
 /**
- * Both requests are sent together. A client that sends the same time with every request must not have its second
- * question taken for the second answer to its first.
+ * The two requests must arrive within this time. Otherwise a client that sends the same `sentAt` with every request
+ * would have a later question treated as a second answer.
  */
 const togetherMs = 60_000
 
-/** Without the name of a conversation the first request is one of the newest of its owner. */
+/** How many of the owner's newest runs are searched for the first answer if the request names no conversation. */
 const newestRunsMax = 5
 
-/** The run that answers the same question already; undefined if the request asks something new. */
+/** The run that already answers the same question; undefined if the question is new. */
 export async function findFirstAnswer(
   request: StartRequest,
-  /** Undefined if the request names no conversation. Then the first one has made it. */
+  /** Undefined if the request names no conversation; the first request has then created one. */
   conversationId: string | undefined,
   { store, nowMs }: { store: Pick<RunStore, 'listRuns' | 'readEvents'>; nowMs: number },
 ): Promise<FirstAnswer | undefined> {
@@ -53,18 +52,18 @@ function asksTheSame({ spec, input }: EventData<'run.accepted'>, request: StartR
   return spec.sentAt === request.sentAt && input === request.input && spec.secondOf === undefined
 }
 
-/** There is nothing to compare with an answer that failed; then the second one simply answers the question. */
+/** False if the first answer failed or was cancelled. The second answer is then an ordinary answer, not a shadow. */
 function isComparable({ run }: FirstAnswer): boolean {
   return run.status !== 'failed' && run.status !== 'canceled'
 }
 
-/** The first answer is the history until somebody decides. */
+/** Marks the second answer as a shadow, so that the first answer stays in the history until the user votes. */
 export function secondAnswerSpec(spec: RunSpec, first: FirstAnswer | undefined): RunSpec {
   if (first === undefined) return spec
   return { ...spec, ...(isComparable(first) ? { variant: 'shadow' } : {}), secondOf: first.run.id }
 }
 
-/** What is stored with the second answer. */
+/** The comparison row that is stored with the second answer. */
 export function pairOf(
   first: FirstAnswer | undefined,
   second: { runId: string; configName: string | undefined; at: number },

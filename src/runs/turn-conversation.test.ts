@@ -1,10 +1,10 @@
-// Where a turn takes place, name by name.
+// Which conversation a turn belongs to, for each kind of name that a request can carry.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { ConversationRow } from '../stores/conversation-store.ts'
 import type { StartRequest } from './start-request.ts'
-import { findPlace, namesOf } from './turn-place.ts'
+import { findTurnConversation, namesOf } from './turn-conversation.ts'
 
 const names: Record<string, string> = { 'ada/known': 'k1', 'ada/other': 'k2' }
 const owners: Record<string, string> = { k1: 'ada', k2: 'ada', mine: 'ada', theirs: 'eve' }
@@ -15,7 +15,7 @@ const row = (id: string | undefined): ConversationRow | undefined => {
     : { id, owner, title: null, createdAt: 0, updatedAt: 0, lastMessageAt: null }
 }
 const place = (names_: Partial<StartRequest>) =>
-  findPlace(
+  findTurnConversation(
     { owner: 'ada', family: 'agent', input: 'x', earlier: [], whenBusy: 'queue', idempotency: null, ...names_ },
     {
       store: {

@@ -1,28 +1,32 @@
-// Where a turn takes place: the conversation that the request names, or the new one that it starts, and
-// under which names the client will find it again.
+// Finds the conversation of a turn: the one that the request names, or a new one, together with
+// the names under which the client can find the new conversation later.
 
 import { namedConversationId } from '../kit/conversation-id.ts'
+import { defined } from '../kit/defined.ts'
 import type { Ids } from '../kit/ids.ts'
 import type { AcceptInput } from '../stores/run-store.ts'
 import type { ConversationStore } from '../stores/conversation-store.ts'
 import { conversationNotFound, lookUpConversation } from './conversation-names.ts'
 import type { StartRequest } from './start-request.ts'
 
-export type Place = {
+export type TurnConversation = {
   id: string
   exists: boolean
-  /** The client sent no `conversationId`, and is told the one of the new conversation. */
+  /** The conversation is new and the client sent no `conversationId`, so the run announces the id to the client. */
   announce: boolean
   name: string | null
-  /** A second name for it. */
+  /** A second name for the conversation. */
   alias?: string
   /** The request named no conversation. */
   unnamed?: true
 }
 
-type PlaceParts = { store: Pick<ConversationStore, 'findConversationByName' | 'readConversation'>; ids: Ids }
+type Dependencies = { store: Pick<ConversationStore, 'findConversationByName' | 'readConversation'>; ids: Ids }
 
-export async function findPlace(request: StartRequest, { store, ids }: PlaceParts): Promise<Place> {
+export async function findTurnConversation(
+  request: StartRequest,
+  { store, ids }: Dependencies,
+): Promise<TurnConversation> {
   const { owner, conversationId, sessionId, newConversationId } = request
   if (newConversationId !== undefined) return { id: newConversationId, exists: false, announce: false, name: null }
   const name = conversationId ?? sessionId
@@ -30,7 +34,7 @@ export async function findPlace(request: StartRequest, { store, ids }: PlacePart
   const found = await lookUpConversation(store, owner, name)
   if (found === 'foreign') throw conversationNotFound(name)
   const second = sessionId === undefined || sessionId === name ? undefined : sessionId
-  // A second name that means another conversation already keeps that meaning.
+  // If the second name already belongs to a conversation, it is not moved to this one.
   const isFree = second !== undefined && (await lookUpConversation(store, owner, second)) === 'free'
   const alias = isFree ? { alias: second } : {}
   if (found !== 'free') return { id: found.id, exists: true, announce: false, name: null, ...alias }
@@ -38,6 +42,10 @@ export async function findPlace(request: StartRequest, { store, ids }: PlacePart
   return { id: namedConversationId(ids(), name), exists: false, announce, name, ...alias }
 }
 
-export function namesOf({ name, alias, unnamed }: Place): Pick<NonNullable<AcceptInput['conversation']>, 'name'> {
-  return { name, ...(alias === undefined ? {} : { alias }), ...(unnamed === undefined ? {} : { unnamed }) }
+export function namesOf({
+  name,
+  alias,
+  unnamed,
+}: TurnConversation): Pick<NonNullable<AcceptInput['conversation']>, 'name'> {
+  return defined({ name, alias, unnamed })
 }
