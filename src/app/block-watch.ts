@@ -1,6 +1,6 @@
-// Decides from heartbeats whether the main thread is blocked. It counts the watchdog's
-// own ticks and not time: a machine that slept, or a process that was stopped, has
-// missed as many ticks as heartbeats, so nothing is taken for a freeze. Pure.
+// Decides from heartbeats whether the main thread is blocked. It counts the watchdog's own
+// ticks instead of time: if the machine sleeps or the process is stopped, ticks and
+// heartbeats stop together, so this is not mistaken for a freeze. Pure.
 
 export type BlockEvent =
   | { is: 'fine' }
@@ -9,7 +9,7 @@ export type BlockEvent =
   | { is: 'still blocked' }
   /** A block is over. */
   | { is: 'over'; ms: number }
-  /** It took too long: the process has to be ended. */
+  /** The block exceeded `freezeMaxMs`: the process must be killed. */
   | { is: 'frozen'; ms: number }
 
 export type BlockLimits = { tickMs: number; blockedMs: number; /** 0: never. */ freezeMaxMs: number }

@@ -1,5 +1,4 @@
-// The only file that knows every concrete class: configuration in, a server that
-// can be started and stopped out.
+// Builds the server from the configuration. The only file that knows every concrete class.
 
 import { readFileSync } from 'node:fs'
 import { readCatalogue } from '../agents/catalogue.ts'
@@ -46,7 +45,7 @@ import { startWatchdog } from './watchdog.ts'
 
 export type ComposedApp = App & { readonly defaultModel: string }
 
-/** A restart that comes while the old server still stops waits for it so long. */
+/** How long a start waits for an old server that still holds the lock on the data folder. */
 const lockWaitMs = 5_000
 
 export const version = (
@@ -59,7 +58,7 @@ export async function compose(
   environment: Record<string, string | undefined>,
   clock: Clock = systemClock,
 ): Promise<ComposedApp> {
-  /** What has to be closed again if a later part cannot be made. */
+  /** The parts to close if a later part cannot be created. */
   const opened: Closable[] = []
   try {
     return await composeParts(config, log, environment, clock, opened)

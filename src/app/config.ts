@@ -1,7 +1,6 @@
-// Environment → one frozen value, read once at the start. Every default is in
-// this file and nothing else reads the environment. All problems are reported
-// together, by the names people typed. The names are a contract with operators:
-// add, never rename.
+// Reads the environment once at the start into one frozen value. Every default is in this
+// file, and no other file reads the environment. All problems are reported together, by the
+// names of the variables. Those names are a contract with operators: add, never rename.
 
 import { isIP } from 'node:net'
 import { join, resolve } from 'node:path'
@@ -36,7 +35,7 @@ export type Config = {
   readonly auth: AuthSettings
   /** Requests a minute for each caller; 0 is off. */
   readonly rateLimitPerMinute: number
-  /** How many proxies before the server are believed, or their addresses. */
+  /** How many proxies in front of the server are trusted, or their addresses. */
   readonly trustProxy: TrustProxy
   /** Besides the address itself, `localhost` and loopback addresses. */
   readonly allowedHosts: readonly string[]
@@ -47,15 +46,15 @@ export type Config = {
   readonly openclawUrl: string | null
   readonly openclawToken: string | null
   readonly pingMs: number
-  /** What a closed connection means for the run that its request started. */
+  /** Whether a run continues or is cancelled when the connection that started it closes. */
   readonly onDisconnect: 'continue' | 'cancel'
-  /** What clients of the chat API are told to wait for an answer. */
+  /** The time that clients of the chat API are told to wait for an answer. */
   readonly clientTimeoutMs: number
   readonly fcmpHeartbeatMs: number
   readonly sessionHeartbeatMs: number
   readonly workspaceDir: string
   readonly sharedDirs: readonly string[]
-  /** Whether agents may run commands: never, when a person agrees to each, or freely. */
+  /** Whether agents may run commands: never, only after a person confirms each one, or always. */
   readonly bash: 'off' | 'confirm' | 'allow'
   readonly sandbox: 'auto' | 'bwrap' | 'unshare' | 'none'
   readonly skillsDir: string
@@ -90,7 +89,7 @@ export type Config = {
   }
   /** Null: on only while no provider is configured, or when `model` names it. */
   readonly demo: 'on' | 'off' | null
-  /** The process ends itself when its main thread was blocked for so long; 0: never. */
+  /** The process kills itself if its main thread is blocked for this long; 0: never. */
   readonly freezeMaxMs: number
   readonly demoPaceMs: number
   readonly logLevel: LogLevel
@@ -178,10 +177,10 @@ function build(read: SettingReader): Config {
       providerRetryBudgetMs: read.whole('POLYLOG_PROVIDER_RETRY_BUDGET_MS', 8_000, 0, 10 * minute),
       runMaxMs: read.whole('POLYLOG_RUN_MAX_MS', 30 * minute, 1, timerMax),
       stallMs: read.whole('POLYLOG_STALL_MS', 2 * minute, 1, timerMax),
-      // High, since a run mostly waits for its provider and costs little meanwhile.
+      // High, because a run mostly waits for its provider and uses few resources while it waits.
       concurrency: read.whole('POLYLOG_CONCURRENCY', 1024, 1, 1_000_000),
       queueMax: read.whole('POLYLOG_QUEUE_MAX', 1024, 0, 1_000_000),
-      // A row in the database and not a timer, so the timer's bound does not apply.
+      // Stored in the database instead of a timer, so the upper bound of timers does not apply.
       confirmationTtlMs: read.whole('POLYLOG_CONFIRMATION_TTL_MS', day, 1, 36_500 * day),
       uploadTtlMs: read.whole('POLYLOG_UPLOAD_TTL_MS', day, 1, 36_500 * day),
       retentionMs: retentionDays === 0 ? null : Math.round(retentionDays * day),
@@ -197,7 +196,7 @@ function build(read: SettingReader): Config {
 
 function readSockets(read: SettingReader): Config['sockets'] {
   const headersTimeoutMs = read.whole('POLYLOG_HEADERS_TIMEOUT_MS', 30_000, 1, timerMax)
-  // 20 MiB within this need 35 KB a second; whoever is slower and still moving needs a longer one.
+  // An upload of 20 MiB within 10 minutes needs 35 KB/s; slower clients need a longer timeout.
   const requestTimeoutMs = read.whole('POLYLOG_REQUEST_TIMEOUT_MS', 10 * minute, 1, timerMax)
   if (requestTimeoutMs < headersTimeoutMs) {
     read.problem(
@@ -263,7 +262,7 @@ function readApiKeys(read: SettingReader): Map<string, string> {
       .slice(equals + 1)
       .trim()
       .toLowerCase()
-    // The entry is named by its place: what stands there may be the key itself, pasted instead of its hash.
+    // Name the entry by its position and never show it: it may be the key itself, pasted instead of its hash.
     const place = `entry ${index + 1} of POLYLOG_API_KEYS`
     if (user === '' || user.length > userCharsMax || !/^[0-9a-f]{64}$/.test(hash)) {
       const allowed = `user=hash: a user name of at most ${userCharsMax} characters and the key's SHA-256 as 64 hexadecimal digits`
@@ -281,7 +280,7 @@ function readApiKeys(read: SettingReader): Map<string, string> {
 const proxyHopsMax = 10
 const namedNetworks = ['loopback', 'linklocal', 'uniquelocal']
 
-/** `true` once believed every proxy; now it means one, which is the usual number. */
+/** `true` means one proxy, which is the usual number. (In old versions it meant every proxy.) */
 function readTrustProxy(given: string | null, read: SettingReader): TrustProxy {
   const value = given?.toLowerCase() ?? 'false'
   if (['false', 'no', 'off', '0'].includes(value)) return false
@@ -342,7 +341,7 @@ function deepFreeze<T extends object>(value: T): T {
   return Object.freeze(value)
 }
 
-/** Names that begin like our settings and are none, and the setting that each was meant to be, if one is near. */
+/** Variables that start with POLYLOG_ and are not settings, each with the setting that was probably meant. */
 export function unknownSettings(
   environment: Record<string, string | undefined>,
 ): { name: string; meant: string | undefined }[] {
@@ -358,7 +357,7 @@ function settingsOf(environment: Record<string, string | undefined>): SettingRea
   return read
 }
 
-/** For one line of the start-up log: what is on, where it comes from, and no secret. */
+/** The settings for the start-up log, without secrets. */
 export function describeConfig(config: Config): Record<string, unknown> {
   const { auth, providers } = config
   return {

@@ -1,6 +1,6 @@
-// The folder that holds everybody's conversations: made if it is missing, readable by
-// this server's user only, whatever the umask is. SQLite gives the files that it makes
-// beside the database the mode of the database, so that one is made here.
+// Prepares the data folder, which holds the conversations of all users. It is created if it
+// is missing, and only this server's user may read it, whatever the umask is. The database
+// file is created here with that mode, because SQLite copies it to the files beside it.
 
 import {
   accessSync,
@@ -19,12 +19,12 @@ import { AppError } from '../errors/app-error.ts'
 
 const folderMode = 0o700
 const fileMode = 0o600
-/** Rights of the group and of others. */
+/** The permission bits of the group and of other users. */
 const foreignRights = 0o077
 
 export const databaseName = 'polylog.db'
 
-/** Resolves to the database file. Throws `config_invalid` with a sentence if the folder cannot be used. */
+/** Returns the path of the database file. Throws `config_invalid` if the folder cannot be used. */
 export function prepareDataFolder(dir: string, warn: (sentence: string) => void): string {
   const stats = usable(dir, () => makeFolder(dir))
   if (!stats.isDirectory()) {
@@ -32,7 +32,7 @@ export function prepareDataFolder(dir: string, warn: (sentence: string) => void)
   }
   usable(dir, () => accessSync(dir, constants.R_OK | constants.W_OK | constants.X_OK))
   const entries = usable(dir, () => readdirSync(dir))
-  // Somebody else's folder (/tmp, a home) must not be locked away from its other users.
+  // Never change the mode of a shared folder such as /tmp or a home: its other users would lose access.
   const isOurs = entries.length === 0 || entries.includes(databaseName)
   if ((stats.mode & foreignRights) !== 0 && !(isOurs && tighten(dir, folderMode)))
     warn(
@@ -49,7 +49,7 @@ export function prepareDataFolder(dir: string, warn: (sentence: string) => void)
   return file
 }
 
-/** A workspace that is missing is made private when it is first needed. One elsewhere has the rights that its owner chose. */
+/** Makes an existing workspace inside the data folder private; warns if one elsewhere is readable by other users. */
 export function prepareWorkspaceRoot(dir: string, dataDir: string, warn: (sentence: string) => void): void {
   const stats = statSync(dir, { throwIfNoEntry: false })
   if (stats?.isDirectory() !== true || (stats.mode & foreignRights) === 0) return
@@ -58,7 +58,7 @@ export function prepareWorkspaceRoot(dir: string, dataDir: string, warn: (senten
     warn(`Other users of this machine may read the workspace ${dir}; run chmod 700 on it if they should not.`)
 }
 
-/** Not by Node's `recursive`, which never returns if the system refuses a folder whose parent is there (in /proc). */
+/** Does not use Node's `recursive`, which never returns if the system refuses a folder whose parent exists (in /proc). */
 function makeFolder(dir: string): Stats {
   if (!existsSync(dir)) {
     if (!existsSync(dirname(dir))) makeFolder(dirname(dir))
@@ -74,7 +74,7 @@ function keepPrivate(file: string, warn: (sentence: string) => void): void {
     warn(`Other users of this machine may read ${file}; run chmod 600 on it.`)
 }
 
-/** False if the file belongs to another user, or the file system knows no modes. */
+/** False if the file belongs to another user or the file system does not support modes. */
 function tighten(path: string, mode: number): boolean {
   try {
     chmodSync(path, mode)

@@ -1,7 +1,7 @@
-// Which runs were being worked on when a process froze or died. The watchdog keeps one
-// open mark while the main thread is blocked; a mark that is still there at the next
-// start means that the process did not survive. Deaths stay in a file of their own
-// until their run has written them into its journal.
+// Records which run was on the main thread when a process froze or died. The watchdog
+// keeps a mark file while the main thread is blocked; if the mark still exists at the next
+// start, the process died. Each death stays in a second file until its run has written it
+// to its journal.
 
 import { closeSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
@@ -9,7 +9,7 @@ import type { Activity } from '../kit/activity.ts'
 import type { ProcessDeath } from '../runs/run-parts.ts'
 
 export type Mark = {
-  /** Unique, so that a death that is journaled twice counts once. */
+  /** Unique, so that a death that is journaled twice is counted once. */
   id: string
   at: number
   how: ProcessDeath['how']
@@ -20,10 +20,10 @@ export type Mark = {
 
 export const markFileOf = (folder: string) => join(folder, 'watchdog-mark.json')
 const deathsFileOf = (folder: string) => join(folder, 'watchdog-deaths.json')
-/** A file with more deaths than that is of no use to anybody. */
+/** Bounds the file; the oldest deaths are dropped first. */
 const deathsMax = 1000
 
-/** Replaces the file as a whole, synced. */
+/** Replaces the file atomically: writes and syncs a new file, then renames it. */
 export function writeWhole(file: string, value: unknown): void {
   const fresh = `${file}.new`
   const handle = openSync(fresh, 'w')
@@ -37,7 +37,7 @@ export function writeWhole(file: string, value: unknown): void {
 }
 
 export class DeathRecord {
-  /** How the last process ended, if it was not in order. */
+  /** The mark of the last process; null if that process ended normally. */
   readonly last: Mark | null
   private readonly file: string
   private deaths: ProcessDeath[]
@@ -60,7 +60,7 @@ export class DeathRecord {
     return this.deaths.filter((death) => death.runId === runId)
   }
 
-  /** The run's journal has them now. */
+  /** Forgets the deaths of a run, once its journal has them. */
   settled(runId: string): void {
     const left = this.deaths.filter((death) => death.runId !== runId)
     if (left.length === this.deaths.length) return
@@ -74,7 +74,7 @@ function isMark(value: unknown): boolean {
   return typeof value === 'object' && value !== null && 'id' in value && 'activity' in value
 }
 
-/** Null if the file is not there or was torn. */
+/** Null if the file is missing or does not hold the expected JSON. */
 function readJson<T>(file: string, fits: (value: unknown) => boolean): T | null {
   try {
     const value: unknown = JSON.parse(readFileSync(file, 'utf8'))

@@ -1,14 +1,14 @@
-// The order in which the parts are started and stopped. Stopping: no new runs first, then
-// what is under way gets its time, then readers get the end of their streams, and the
-// store is closed last, whatever failed before it.
+// The order in which the parts start and stop. A stop first refuses new runs, then gives
+// running tools time to finish, then ends the streams. The store is closed last, even if an
+// earlier part of the stop failed.
 
 import type { Clock } from '../kit/clock.ts'
 import type { Log } from './log.ts'
 
 export type App = {
-  /** Listens, then takes up what was left unfinished. Resolves with the address. If it fails, everything is closed. */
+  /** Listens, then resumes unfinished runs. Resolves with the address. If it fails, everything is closed. */
   start(): Promise<string>
-  /** No new runs, streams end cleanly, unfinished runs go on at the next start. A second call waits for the first. */
+  /** Refuses new runs and ends streams cleanly; unfinished runs continue at the next start. A second call waits for the first. */
   stop(): Promise<void>
 }
 
@@ -16,9 +16,9 @@ export type LifecycleParts = {
   clock: Clock
   log: Pick<Log, 'error' | 'warn'>
   listen(): Promise<string>
-  /** `drain` lets what is under way go on for so long, then cuts it off and releases the leases. */
+  /** `drain` gives running tools `graceMs` to finish, then aborts them and releases the leases. */
   scheduler: { start(): void; drain(graceMs: number): Promise<void> }
-  /** Ends what ended while no server ran. */
+  /** Settles the comparisons whose runs ended while no server was running. */
   settle(): Promise<void>
   runs: { refuseNewRuns(): void }
   retention: { stop(): void }
@@ -28,11 +28,11 @@ export type LifecycleParts = {
   store: { close(): Promise<void> }
 }
 
-/** How long a stop waits for tools that are under way. */
+/** How long a stop waits for running tools. */
 const drainMs = 10_000
-/** After that, tools are cut off and leases are released; only a store that hangs takes longer. */
+/** The extra time for aborting tools and releasing leases; only a store that hangs needs longer. */
 const releaseMs = 2_000
-/** A reader that does not take the end of its stream must not keep the server up. */
+/** After this time connections are closed by force, so that a client that stopped reading cannot delay the stop. */
 const closeMs = 3_000
 
 export function createLifecycle(parts: LifecycleParts): App {
@@ -46,7 +46,7 @@ export function createLifecycle(parts: LifecycleParts): App {
     try {
       address = await parts.listen()
     } catch (error) {
-      // What fails while closing is in the log; why the start failed is the answer.
+      // Errors while closing are logged; the caller gets the error that made the start fail.
       await closeAll().catch(() => {})
       throw error
     }
@@ -92,7 +92,7 @@ export function createLifecycle(parts: LifecycleParts): App {
     start: () => (starting ??= start()),
     stop: () =>
       (stopping ??= (async () => {
-        // A start that failed has closed everything.
+        // A failed start has already closed everything.
         const started = await starting?.then(
           () => true,
           () => false,

@@ -1,6 +1,6 @@
-// The log: JSON lines for machines, readable lines on a terminal. Whatever is
-// logged, credentials in it are replaced, also deep inside an error that some
-// library threw; nobody has to remember that at each call.
+// Creates the log: JSON lines, or readable lines on a terminal. It redacts credentials in
+// every logged object, also deep inside an error of a library, so that callers do not have
+// to do it.
 
 import { type DestinationStream, type Logger, type LoggerOptions, pino, stdTimeFunctions } from 'pino'
 import pretty from 'pino-pretty'
@@ -33,7 +33,7 @@ const secretNames = [
   'googleApiKey',
 ]
 
-/** Errors of HTTP libraries hold headers three levels down (err.request.headers); no one nests them deeper. */
+/** Errors of HTTP libraries hold headers three levels down (err.request.headers), and none is known to nest deeper. */
 const depths = ['', '*.', '*.*.', '*.*.*.']
 
 const redactedPaths = depths.flatMap((depth) =>
@@ -42,7 +42,7 @@ const redactedPaths = depths.flatMap((depth) =>
 
 export function createLog(options: {
   level: LogLevel
-  /** Where lines go; a terminal gets readable ones. */
+  /** Defaults to stdout. */
   destination?: DestinationStream & { isTTY?: boolean | undefined }
 }): Log {
   const destination = options.destination ?? process.stdout

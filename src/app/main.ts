@@ -1,5 +1,6 @@
 // `npm start`: reads the configuration, serves, and stops in order on SIGTERM or SIGINT.
-// What an operator can mend is a sentence on stderr and exit code 1, without a stack.
+// An error that an operator can fix is printed to stderr as one sentence, without a stack
+// trace; the exit code is 1.
 
 import { AppError } from '../errors/app-error.ts'
 import { systemClock } from '../kit/clock.ts'
@@ -13,7 +14,7 @@ try {
   const config = readConfig(process.env)
   const log = createLog({ level: config.logLevel })
   const shutdown = new Shutdown({ clock: systemClock, log, exit: (code) => process.exit(code) })
-  // From the beginning: the first process of a container has no default action for signals.
+  // Registered first, because the first process of a container has no default signal handlers.
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => shutdown.onSignal(signal))
   exitWithNpm(shutdown)
   for (const { name } of unknownSettings(process.env)) log.warn(`${name} is not a setting of this server`)
@@ -34,8 +35,8 @@ try {
 }
 
 /**
- * `npm start` that is killed cannot tell us; without this the server would go on alone, with its port and its data
- * folder, and the next start would fail. Ending at once is as safe as any crash. A stop that is under way is not cut.
+ * Exits when the parent npm process is gone. If npm is killed, it sends us no signal; the server would keep its port and
+ * data folder, and the next start would fail. Exiting at once is as safe as a crash. A stop in progress is not interrupted.
  */
 function exitWithNpm(shutdown: Shutdown): void {
   if (process.env.npm_lifecycle_event === undefined || process.ppid === 1) return

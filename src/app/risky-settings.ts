@@ -1,4 +1,4 @@
-// Settings that are allowed and open a door that is closed by default: the log says which.
+// Warnings for the log about settings that are allowed but weaken the default protection.
 
 import type { Config } from './config.ts'
 

@@ -1,4 +1,4 @@
-// Which kind each run is.
+// Chooses the kind (chat or job) of each run.
 
 import { jobKind } from '../jobs/job-kind.ts'
 import { chatKind } from '../runs/chat-kind.ts'

@@ -1,9 +1,9 @@
-// Which setting a misspelt name was meant to be.
+// Suggests the setting that a misspelt name was probably meant to be.
 
-/** Two slips of the finger; more is another word. */
+/** The largest edit distance at which two names still count as the same. */
 const slipsMax = 2
 
-/** The known name that is meant, or undefined if none is near. */
+/** The known name that is closest; undefined if none is close enough. */
 export function meantSetting(name: string, known: Iterable<string>): string | undefined {
   let best: { name: string; slips: number } | undefined
   for (const candidate of known) {
@@ -14,7 +14,7 @@ export function meantSetting(name: string, known: Iterable<string>): string | un
   return best?.name
 }
 
-/** Edit distance in which two neighbours that changed places are one slip (optimal string alignment). */
+/** Edit distance in which swapping two neighbours counts as one edit (optimal string alignment). */
 function slipsBetween(a: string, b: string): number {
   if (Math.abs(a.length - b.length) > slipsMax) return Infinity
   let beforeLast: number[] = []

@@ -1,6 +1,6 @@
-// Reads single settings out of an environment and collects what is wrong with
-// them, so that a person corrects everything at once. An empty value counts as
-// unset. A problem never repeats the value of a secret.
+// Reads single settings from the environment and collects all problems, so that an operator
+// can correct them at once. An empty value counts as unset. A problem never contains the
+// value of a secret.
 
 export type Problem = { variable: string; message: string }
 
@@ -19,7 +19,7 @@ const booleans: Record<string, boolean> = {
 
 export class SettingReader {
   readonly problems: Problem[] = []
-  /** Every name that was asked for; what else starts with our prefix is a misspelling. */
+  /** Every name that was read. Any other variable with our prefix is a misspelling. */
   readonly known = new Set<string>()
   readonly #environment: Environment
 
@@ -32,7 +32,7 @@ export class SettingReader {
     return value === undefined || value === '' ? null : value
   }
 
-  /** As it was given: blanks at the ends may belong to it. */
+  /** Not trimmed, because spaces at the ends may belong to the secret. */
   secret(variable: string): string | null {
     const value = this.#raw(variable)
     return value === undefined || value.trim() === '' ? null : value
@@ -76,7 +76,7 @@ export class SettingReader {
     const value = this.text(variable)
     if (value === null) return null
     if (URL.canParse(value) && schemes.includes(new URL(value).protocol.slice(0, -1))) return value
-    // A URL may hold a password, and one that does not parse cannot be cut reliably.
+    // Not shown: a URL may contain a password, which cannot be removed reliably if the URL does not parse.
     this.refuse(variable, null, `a URL that begins with ${schemes.map((scheme) => `${scheme}://`).join(' or ')}`)
     return null
   }
@@ -86,7 +86,7 @@ export class SettingReader {
     return parts.filter((part) => part !== '')
   }
 
-  /** `given` is null where the value must not be shown. */
+  /** `given` is null if the value must not be shown. */
   refuse(variable: string, given: string | null, allowed: string): void {
     const said = given === null ? 'has a value that is not shown here' : `is ${JSON.stringify(cut(given))}`
     this.problem(variable, `${variable} ${said}; it must be ${allowed}.`)

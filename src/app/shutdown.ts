@@ -1,7 +1,7 @@
-// Signals → one orderly stop. Ctrl-C under npm sends SIGINT twice at once (the terminal
-// to everybody, npm to its child), so repeats within a second are the same signal. A
-// later one means that the person does not want to wait. A signal that comes during the
-// start stops the server as soon as it can be stopped.
+// Turns signals into one orderly stop. Ctrl-C under npm sends SIGINT twice (once from the
+// terminal, once from npm), so repeats within a second are ignored. A later signal exits at
+// once, because the person does not want to wait. A signal during the start stops the
+// server as soon as the start is complete.
 
 import type { Clock } from '../kit/clock.ts'
 import type { Log } from './log.ts'
@@ -42,7 +42,7 @@ export class Shutdown {
     exit(1)
   }
 
-  /** From now on there is something to stop. If a signal came before, it is stopped now. */
+  /** Sets the function that stops the server. If a signal has already arrived, it is called now. */
   stopWith(stop: () => Promise<void>): void {
     this.stop = stop
     if (this.requested) void this.run(stop)

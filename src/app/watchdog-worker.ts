@@ -1,6 +1,6 @@
-// The watchdog's thread: sees that the main thread is blocked, finds out by whom, keeps
-// that in a synced file as long as the block lasts, and ends a process that never comes
-// back. It uses nothing of the main thread but its heartbeat and the inspector.
+// The watchdog's thread. It detects that the main thread is blocked, finds the run or
+// request that blocks it, keeps this in a synced file while the block lasts, and kills a
+// process that stays frozen. It only uses the main thread's heartbeat and the inspector.
 
 import { rmSync, writeSync } from 'node:fs'
 import { type Debugger, Session } from 'node:inspector'
@@ -47,13 +47,13 @@ function mark(): void {
   }
 }
 
-/** Pauses the main thread where it is, reads what it works on, and lets it go on. */
+/** Pauses the main thread with the debugger, reads its current activity, and resumes it. */
 function askMainThread(beat: number): void {
   const session = new Session()
   try {
     session.connectToMainThread()
   } catch {
-    return // without an inspector the block is seen, but not by whom
+    return // without an inspector the block is reported without its cause
   }
   const urls = new Map<string, string>()
   session.on('Debugger.scriptParsed', ({ params }) => void urls.set(params.scriptId, params.url))
@@ -68,7 +68,7 @@ function askMainThread(beat: number): void {
       'Debugger.evaluateOnCallFrame',
       { callFrameId: frame.callFrameId, expression, returnByValue: true, silent: true },
       (_error, answer) => {
-        // If the block is over by now, somebody else is running who has done nothing wrong.
+        // If the heartbeat has moved, the block is over and the current activity is not its cause.
         if (Atomics.load(beats, 0) === beat) {
           culprit = {
             activity: activityIn(answer?.result.value),
@@ -95,7 +95,7 @@ function activityIn(value: unknown): Activity | null {
   }
 }
 
-/** The log's own thread is the one that is blocked, so this writes a line of the same kind by itself. */
+/** Writes a log line directly to stderr, because the logger runs on the blocked main thread. */
 function say(msg: string): void {
   const line = { level: 'fatal', time: new Date().toISOString(), ...culprit, msg }
   writeSync(2, `${JSON.stringify(line)}\n`)

@@ -1,6 +1,6 @@
-// Watches the main thread from another thread: how long it is blocked and by which run or
-// request, and which run was on it when the process froze or died. What the last process
-// left behind is `deaths`.
+// Watches the main thread from another thread. It reports how long the main thread was
+// blocked and by which run or request, and records which run was on it when the process
+// froze or died. `deaths` holds the records of earlier processes.
 
 import { Worker } from 'node:worker_threads'
 import { type Activity, currentActivity } from '../kit/activity.ts'
@@ -9,12 +9,12 @@ import type { Log } from './log.ts'
 import type { WatchdogData, WatchdogMessage } from './watchdog-worker.ts'
 
 export type WatchdogOptions = {
-  /** Where marks are kept; this process must own it. */
+  /** The folder of the mark files; this process must hold its lock. */
   folder: string
-  /** Unique among the processes that had the folder. */
+  /** An id of this process, unique among all processes that ever used the folder. */
   life: string
   log: Pick<Log, 'warn' | 'error'>
-  /** The process is ended when its main thread was blocked for so long; 0: never. */
+  /** The process is killed if its main thread is blocked for this long; 0: never. */
   freezeMaxMs: number
   blockedMs?: number
   onBlock?: (activity: Activity | null, ms: number) => void
@@ -23,7 +23,7 @@ export type WatchdogOptions = {
 export type Watchdog = { readonly deaths: DeathRecord; stop(): Promise<void> }
 
 const tickMs = 100
-/** Shorter blocks are seen in the metrics of the event loop. */
+/** Shorter blocks only show in the event-loop lag metrics. */
 const defaultBlockedMs = 1000
 
 export function startWatchdog(options: WatchdogOptions): Watchdog {
@@ -54,7 +54,7 @@ export function startWatchdog(options: WatchdogOptions): Watchdog {
     options.onBlock?.(activity, ms)
   })
 
-  // A death that JavaScript still sees: its stack is that of the culprit.
+  // Deaths that JavaScript can observe (an uncaught exception, an exit): the current activity caused them.
   let stopped = false
   const died = (how: Mark['how']) => {
     const activity = currentActivity()

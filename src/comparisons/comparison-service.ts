@@ -1,9 +1,8 @@
-// What callers may do with comparisons: start one, look at it, vote, count. Every
-// id is checked against its owner here: what belongs to somebody else does not
-// exist.
+// The operations on comparisons: start, read, vote, count votes. This service checks the
+// owner of every id; a comparison of another user is reported as not found.
 //
-// Nothing is kept in memory: whether a comparison is ready is a question to the rows
-// of its two runs, and a restart between the answers and the vote changes nothing.
+// It keeps no state in memory. Whether a comparison is ready is read from the rows of its
+// two runs, so a restart between the answers and the vote changes nothing.
 
 import { AppError } from '../errors/app-error.ts'
 import { asUser, type Caller, owns } from '../kit/caller.ts'
@@ -28,7 +27,7 @@ export type ComparisonParts = {
   configs: ModelConfigs
   clock: Clock
   ids: Ids
-  /** At least 0 and below 1; shuffles the sides. */
+  /** Returns a number from 0 up to but not including 1; decides which configuration is side a. */
   random: () => number
   log: RunLog
 }
@@ -50,13 +49,13 @@ export type CreateRequest = {
 /** The family of the runs that are arms of a comparison. */
 export const comparisonFamily = 'comparison'
 
-/** Families whose runs may be arms; clients of the chat API compare two of its answers by themselves. */
+/** Families whose runs may be arms. The chat API is one because its clients can compare two of its answers. */
 const armFamilies: ReadonlySet<string> = new Set([comparisonFamily, 'chat-api'])
 
-/** Who loses this many races against other votes on one comparison is told to read again. */
+/** How often a vote is retried when other votes on the same comparison are stored first. */
 const voteTriesMax = 8
 const settlePage = 5000
-/** More comparisons than a person leaves open in one conversation. */
+/** An upper bound that no real conversation reaches. */
 const undecidedMax = 1000
 
 export class ComparisonService {
@@ -68,13 +67,13 @@ export class ComparisonService {
     this.settlement = new Settlement(parts.store)
   }
 
-  /** Both runs, their input and the comparison are on disk when this resolves. */
+  /** Starts both runs. They, their input and the comparison are on disk when this resolves. */
   async compare({ start, configA, configB }: CompareRequest): Promise<Compared> {
     const { runs, configs, ids, random, store } = this.parts
     const names = { a: configs.get(configA).name, b: configs.get(configB).name }
     const firstSideIsConfigA = random() < 0.5
     const id = ids()
-    // The run of the first side is made first, whatever its configuration: ids grow, and would tell.
+    // Always create the run of side a first: ids grow over time, so their order would reveal the configuration.
     const arm = (config: string, side: 'a' | 'b'): StartRequest => ({
       ...start,
       family: comparisonFamily,
@@ -113,7 +112,7 @@ export class ComparisonService {
     return { comparison, runA: a.run, runB: b.run, outcome: a.outcome }
   }
 
-  /** The comparison that a repeated request belongs to. */
+  /** The comparison that an earlier request with the same idempotency key started. */
   async findStarted(
     owner: string,
     key: { key: string; route: string; fingerprint: string },
@@ -128,7 +127,7 @@ export class ComparisonService {
     return await this.settlement.settled(row)
   }
 
-  /** The two runs of a comparison; `run_not_found` where they are no longer kept. */
+  /** The two runs of a comparison. Throws `run_not_found` if they have been deleted. */
   async arms(row: ComparisonRow): Promise<{ runA: RunRow; runB: RunRow }> {
     const { runs } = this.parts
     if (row.runA === null || row.runB === null) {
@@ -141,7 +140,7 @@ export class ComparisonService {
     return { runA: await runs.get(owner, row.runA), runB: await runs.get(owner, row.runB) }
   }
 
-  /** The newest one that waits for a vote. */
+  /** The newest comparison of the conversation that waits for a vote. */
   async pending(owner: string, conversationName: string): Promise<ComparisonRow | null> {
     const { store } = this.parts
     const conversation = await ownConversation(store, owner, conversationName)
@@ -150,7 +149,7 @@ export class ComparisonService {
     return (await store.listComparisons({ ...filter, state: ['ready'], limit: 1 }))[0] ?? null
   }
 
-  /** A comparison of two answers that are there already. From now on the first of them is the history. */
+  /** Creates a comparison of two existing answers. The first one becomes the answer in the history. */
   async create(owner: string, request: CreateRequest): Promise<ComparisonRow> {
     const { store, ids, clock } = this.parts
     const { id: conversationId } = await ownConversation(store, owner, request.conversationId)
@@ -181,7 +180,7 @@ export class ComparisonService {
     return await store.createComparison(row, await this.settlement.historyOf(row, 'a'))
   }
 
-  /** One vote each; another only with `revise`, and the one before it stays on record. */
+  /** A comparison has one vote. `revise` replaces it, and the replaced vote is kept in `revisions`. */
   async vote(
     caller: Caller,
     id: string,
@@ -200,23 +199,23 @@ export class ComparisonService {
       })
       if (result === undefined) throw notFound(id)
       if (result.voted) return { row: result.row, changed: true }
-      // Somebody else voted meanwhile: what they said decides whether this vote may still come.
+      // Another vote was stored first. Read again, because it may make this vote invalid.
     }
     throw new AppError('comparison_voted', 'Others keep voting on this comparison. Look at it again.')
   }
 
-  /** Votes of one owner, or (null) of all. */
+  /** Metrics of the votes of one owner, or of all owners if null. */
   async metrics(owner: string | null): Promise<VoteMetrics> {
     return voteMetrics(await this.parts.store.countVotes(owner))
   }
 
-  /** True if the run is an arm of a comparison that waits for its vote: what identifies its configuration is hidden. */
+  /** True if the run is an arm of a comparison without a vote, so its configuration must be hidden. */
   async isUndecided(runId: string): Promise<boolean> {
     const row = await this.parts.store.findComparisonByRun(runId)
     return row !== undefined && waitsForVote(row) && waitsForVote(await this.settlement.settled(row))
   }
 
-  /** All such runs of a conversation. */
+  /** All runs of a conversation for which `isUndecided` is true. */
   async undecidedRuns(owner: string, conversationId: string): Promise<ReadonlySet<string>> {
     const filter = { owner, conversationId, unvoted: true, limit: undecidedMax }
     const rows = await this.parts.store.listComparisons({ ...filter, state: ['pending', 'ready'] })
@@ -228,26 +227,26 @@ export class ComparisonService {
     return runIds
   }
 
-  /** To be told of every run that ended; runs that are no arms are left alone. */
+  /** Must be called for every run that ended; ignores runs that are not arms. */
   async runEnded(family: string, runId: string): Promise<void> {
     if (!armFamilies.has(family)) return
     try {
       const row = await this.parts.store.findComparisonByRun(runId)
       if (row !== undefined) await this.settlement.settled(row)
     } catch (error) {
-      // Not lost: whoever looks at the comparison next settles it.
+      // Not lost: the next read of the comparison settles it.
       this.parts.log.warn({ err: error, runId }, 'a comparison could not be settled')
     }
   }
 
-  /** What ended while nobody was there to notice. */
+  /** Settles the comparisons whose runs ended while no server was running. */
   async settleAll(): Promise<void> {
     let before: string | undefined
     for (;;) {
       const rows = await this.parts.store.pendingComparisons(settlePage)
       const first = rows[0]?.id
       for (const row of rows) await this.settlement.settled(row)
-      // Those that are left are under way; their ends will be noticed.
+      // The remaining ones have open runs; `runEnded` settles them later.
       if (rows.length < settlePage || first === before) return
       before = first
     }

@@ -1,8 +1,8 @@
-// The rules of a comparison, pure: when there is something to vote on, which vote
-// counts, and which of the two answers is the history.
+// The rules of a comparison, as pure functions: when a vote is possible, which vote counts,
+// and which of the two answers belongs to the history.
 //
-// A side is where an answer is shown (`a` first, `b` second); which configuration
-// gave it is known only after the vote.
+// A side is the position of an answer (`a` first, `b` second). Voters learn only after the
+// vote which configuration is on which side.
 
 import { AppError } from '../errors/app-error.ts'
 import type { RunStatus } from '../journal/event.ts'
@@ -13,7 +13,7 @@ export type Side = 'a' | 'b'
 
 export const preferences: readonly Preference[] = ['a', 'b', 'tie', 'both_bad']
 
-/** Any spelling of the four words: `A`, `Tie`, `both-bad`. */
+/** Accepts any case, and spaces or hyphens for underscores: `A`, `Tie`, `both-bad`. */
 export function parsePreference(text: string): Preference | undefined {
   const word = text
     .trim()
@@ -22,38 +22,37 @@ export function parsePreference(text: string): Preference | undefined {
   return preferences.find((preference) => preference === word)
 }
 
-/** How an arm stands: `gone` where its run is no longer kept. */
+/** The status of an arm's run; `gone` if the run has been deleted. */
 export type ArmStatus = RunStatus | 'gone'
 
 function isOpen(status: ArmStatus): boolean {
   return status === 'queued' || status === 'running' || status === 'waiting_user'
 }
 
-/** Both answers are needed for a vote; while one may still come nothing is decided. */
+/** A vote needs both answers, so the comparison stays pending until both runs have ended. */
 export function stateOf(a: ArmStatus, b: ArmStatus): ComparisonRow['state'] {
   if (isOpen(a) || isOpen(b)) return 'pending'
   return a === 'succeeded' && b === 'succeeded' ? 'ready' : 'failed'
 }
 
 /**
- * The answer that the conversation goes on with before anybody voted: the first, unless it failed and the second
- * did not.
+ * The answer that the conversation continues with before a vote: side a, unless only side b succeeded.
  */
 export function sideWithoutVote(a: ArmStatus, b: ArmStatus): Side {
   return a !== 'succeeded' && b === 'succeeded' ? 'b' : 'a'
 }
 
-/** What the conversation goes on with: who prefers neither goes on with the first. */
+/** The answer that the conversation continues with after a vote. A vote for neither side keeps side a. */
 export function sideAfterVote(preference: Preference): Side {
   return preference === 'b' ? 'b' : 'a'
 }
 
-/** What was voted already, replaced votes included. */
+/** The number of votes so far, replaced ones included. */
 export function votesOn(row: ComparisonRow): number {
   return row.preference === null ? 0 : row.revisions.length + 1
 }
 
-/** Throws where the vote may not come. False: it says what stands there already, and nothing is to be done. */
+/** Throws if the vote is not allowed. Returns false if it equals the current vote, so there is nothing to store. */
 export function voteCounts(row: ComparisonRow, preference: Preference, revise: boolean): boolean {
   if (row.state === 'pending') {
     throw new AppError(
@@ -87,23 +86,23 @@ export function voteCounts(row: ComparisonRow, preference: Preference, revise: b
 }
 
 /**
- * True while a vote may still come: until then nobody is told which configuration gave which answer. If an arm failed
- * there will be no vote, and nothing to hide.
+ * True while a vote is still possible. Until then the configurations are hidden. If an arm failed, there will be no
+ * vote and nothing is hidden.
  */
 export function waitsForVote(row: Pick<ComparisonRow, 'offered' | 'state' | 'preference'>): boolean {
   return row.offered && row.preference === null && row.state !== 'failed'
 }
 
-/** The messages of either arm, as rows of its run. */
+/** The message rows of the run of each arm. */
 export type ArmMessages = Record<Side, readonly MessageRow[]>
 
 /**
- * Which rows change so that `side` is the history. A question that both arms share stays; where each arm brought its
- * own, the question goes with its answer. What was torn or never finished belongs to no history.
+ * The row changes that make `side` the answer in the history. A question that both arms share stays active; if each
+ * arm has its own question, the question follows its answer. Torn and unfinished messages are never in the history.
  */
 export function messageStates(arms: ArmMessages, side: Side): { id: string; state: MessageState }[] {
   const [first, second] = [questionOf(arms.a), questionOf(arms.b)]
-  // An arm that failed before its first word has no answer that would tell.
+  // An arm that failed before its first word has no answer, so its question is unknown and counts as shared.
   const shared = first === undefined || second === undefined || first === second
   return (['a', 'b'] as const).flatMap((arm) =>
     arms[arm]
@@ -113,7 +112,7 @@ export function messageStates(arms: ArmMessages, side: Side): { id: string; stat
   )
 }
 
-/** False where a later answer to the same question took the place of both: a vote then changes no history. */
+/** False if a later answer to the same question replaced both; a vote then does not change the history. */
 export function standsInHistory(arms: ArmMessages): boolean {
   return [...arms.a, ...arms.b].some((row) => row.role === 'assistant' && row.state === 'active')
 }

@@ -42,18 +42,18 @@ const pointsPerLogOdds = 400 / Math.LN10
 /** Two-sided, 95 %. */
 const normal95 = 1.959963984540054
 
-/** A dozen rounds are enough for any votes; the bound only makes sure that there is an end. */
+/** About twelve iterations are enough for any votes; the bound only guarantees termination. */
 const roundsMax = 200
 
-/** In log odds: from here on Newton's method is on its last steps. */
+/** In log odds: below this step size Newton's method has nearly converged. */
 const nearEnough = 1e-4
 
 /** Half a vote for either side of a pair that was compared. */
 const priorVotes = 0.5
 
 /**
- * An interval that holds "equal" and reaches further than this on either side says nothing: a lead of 100 points
- * (64 of 100 votes) could be there and was not seen. Two equals need about 46 votes to get below it.
+ * If an interval contains "equal" and is wider than this on either side, there are too few votes: a lead of 100 points
+ * (64 of 100 votes) could exist and would not show. Two equal configurations need about 46 votes to get below it.
  */
 export const tellingPoints = 100
 
@@ -65,12 +65,12 @@ export function ratePair(votes: PairVotes): Interval & { readonly verdict: Verdi
   return { ...interval, verdict: verdictOf(interval, 0, tellingPoints) }
 }
 
-/** In the order of first appearance. A name that was compared only with itself has no opponent and an endless interval. */
+/** Ratings in the order of first appearance. A name that was only compared with itself gets an infinite interval. */
 export function rate(pairs: readonly PairVotes[], prior = priorVotes): Rating[] {
   const names = [...new Set(pairs.flatMap((pair) => [pair.first, pair.second]))]
   const scores = new Map<string, Score>()
   for (const pair of pairs) {
-    // Against itself a configuration can neither win nor lose.
+    // Votes on a configuration against itself say nothing about its strength.
     if (pair.first === pair.second || votesOf(pair) === 0) continue
     addScore(scores, pair, prior)
   }
@@ -84,7 +84,7 @@ export function rate(pairs: readonly PairVotes[], prior = priorVotes): Rating[] 
   return names.map((name) => ratings.get(name) as Rating)
 }
 
-/** A share with its Wilson interval (Wilson 1927); null where nothing was counted. */
+/** A share with its Wilson interval (Wilson 1927); null if there are no votes. */
 export function wilson(hits: number, of: number): Interval | null {
   if (of === 0) return null
   const share = hits / of
@@ -135,11 +135,11 @@ function rateGroup(members: readonly string[], scores: readonly Score[], group: 
     const endless = { value: meanRating, low: Number.NEGATIVE_INFINITY, high: Number.POSITIVE_INFINITY }
     return members.map((name) => ({ name, rating: endless, group, verdict: 'too_few_votes' }))
   }
-  // Sorted, so that the same votes give the same bits whatever the order they came in.
+  // Sorted, so that the result is bit-for-bit the same for any order of the votes.
   const sorted = [...members].toSorted()
   const { strengths, covariance } = fit(sorted, scores)
   const mean = average(strengths)
-  // What the difference of two equals is bounded by, as the bound for one against the mean of all.
+  // Converts the bound on the difference of two equals into a bound on one of them against the group's mean.
   const bound = tellingPoints * Math.sqrt((members.length - 1) / (2 * members.length))
   return sorted.map((name, index) => {
     const centred = intervalOf((strengths[index] as number) - mean, centredVariance(covariance, index))
@@ -207,7 +207,8 @@ function fit(names: readonly string[], scores: readonly Score[]): { strengths: n
     )
     const size = Math.max(...step.map(Math.abs))
     if (size < nearEnough) {
-      // So near, each step doubles the digits, and among many votes the likelihood is too flat to be asked.
+      // Close to the maximum each step doubles the number of correct digits, so the step is taken without comparing
+      // likelihoods, which are too flat to compare when there are many votes.
       strengths = moved(strengths, step, 1)
       if (size < nearEnough ** 2) break
       continue

@@ -1,6 +1,6 @@
-// Where a comparison stands, asked of the rows of its two runs and their messages;
-// and the one write that follows when both have ended. Whoever notices first writes
-// it: the end of a run, a reader, or the next start of the server.
+// Computes the state of a comparison from the rows of its two runs and their messages, and
+// stores it once both runs have ended. The end of a run, a read of the comparison, or the
+// next server start triggers this, whichever comes first.
 
 import type { ComparisonRow, ComparisonStore } from '../stores/comparison-store.ts'
 import type { MessageRow, MessageStore } from '../stores/message-store.ts'
@@ -17,7 +17,7 @@ import {
 
 type SettlementStore = ComparisonStore & MessageStore & RunStore
 
-/** More messages than one answer can have. */
+/** An upper bound that no answer reaches. */
 const armRowsMax = 10_000
 
 export class Settlement {
@@ -27,7 +27,7 @@ export class Settlement {
     this.store = store
   }
 
-  /** The row, with its state as it is by now. */
+  /** Returns the row with its current state; stores that state if both runs have ended. */
   async settled(row: ComparisonRow): Promise<ComparisonRow> {
     if (row.state !== 'pending') return row
     const [statusA, statusB] = [await this.statusOf(row.runA), await this.statusOf(row.runB)]
@@ -42,13 +42,13 @@ export class Settlement {
     return (await this.store.readComparison(row.id)) ?? row
   }
 
-  /** An answer without a run was handed in by a client, and is complete. */
+  /** An answer without a run was provided by a client, so it counts as succeeded. */
   async statusOf(runId: string | null): Promise<ArmStatus> {
     if (runId === null) return 'succeeded'
     return (await this.store.readRun(runId))?.status ?? 'gone'
   }
 
-  /** What changes so that `side` is the history from now on. */
+  /** The message changes that make `side` the answer in the history. */
   async historyOf(row: ComparisonRow, side: Side): Promise<ReturnType<typeof messageStates>> {
     const arms = await this.armMessages(row)
     return standsInHistory(arms) ? messageStates(arms, side) : []

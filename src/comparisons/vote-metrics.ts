@@ -1,8 +1,8 @@
-// Counted votes → what they say about the configurations. Pure.
+// Computes metrics of the configurations from vote counts. Pure.
 //
-// "Both bad" is counted by itself and rated like a tie: neither was preferred. A
-// comparison of a configuration with itself says nothing about it, and everything
-// about the position: it counts there and not in the ratings.
+// "Both bad" has its own count and is rated like a tie, because neither answer was
+// preferred. A comparison of a configuration with itself only measures position bias, so it
+// counts there and not in the ratings.
 
 import type { Preference, VoteCount } from '../stores/comparison-store.ts'
 import {
@@ -39,7 +39,7 @@ export type PairMetrics = {
 export type PositionMetrics = {
   firstSideWins: number
   secondSideWins: number
-  /** The share of the first side among the votes that preferred one; null without any. */
+  /** The share of the first side among the votes for either side; null if there are none. */
   share: Interval | null
   verdict: 'first_side' | 'second_side' | 'no_difference' | 'too_few_votes'
   sentence: string
@@ -47,10 +47,10 @@ export type PositionMetrics = {
 
 export type VoteMetrics = { votes: number; configs: ConfigMetrics[]; pairs: PairMetrics[]; position: PositionMetrics }
 
-/** A lead of `tellingPoints`, as a distance from one half. */
+/** A lead of `tellingPoints`, expressed as a share above one half. */
 const tellingShare = 1 / (1 + 10 ** (-tellingPoints / 400)) - 0.5
 
-/** Nothing is ahead of itself. */
+/** The result for a configuration compared with itself: its votes cannot rank it. */
 const unknowable: ReturnType<typeof ratePair> = {
   value: 0,
   low: Number.NEGATIVE_INFINITY,
@@ -76,7 +76,7 @@ export function voteMetrics(counts: readonly VoteCount[]): VoteMetrics {
 
 function pairMetrics([first, second]: [string, string], counts: readonly VoteCount[]): PairMetrics {
   const of = (preference: Preference) => sum(counts.filter((count) => count.preference === preference))
-  // A configuration against itself: "first" is then the one that the request named first.
+  // If a configuration is compared with itself, "first" is the one that the request named first.
   const firstWins = sum(counts.filter((count) => winnerOf(count) === (count.configA === first ? 'a' : 'b')))
   const secondWins = sum(counts.filter((count) => winnerOf(count) === (count.configA === first ? 'b' : 'a')))
   const ties = of('tie')
@@ -116,7 +116,7 @@ function configMetrics(pairs: readonly PairMetrics[]): ConfigMetrics[] {
   return ratings
     .map(({ name, rating, group, verdict }) => {
       const own = pairs.flatMap(({ configs: [first, second] }) => {
-        // Against itself it won and lost every decided vote; the vote itself is one.
+        // Compared with itself, a configuration both won and lost every decided vote, but each vote counts once.
         if (first.config === second.config)
           return first.config === name
             ? [{ ...first, wins: first.wins + first.losses, losses: first.wins + first.losses }]
@@ -162,7 +162,7 @@ const positionSentences: Record<PositionMetrics['verdict'], string> = {
   too_few_votes: 'Too few votes to tell whether the position decides.',
 }
 
-/** Which configuration of the request won, where one did. */
+/** Which configuration of the request won; null if neither did. */
 function winnerOf({ preference, firstSideIsConfigA }: VoteCount): 'a' | 'b' | null {
   if (preference !== 'a' && preference !== 'b') return null
   return (preference === 'a') === firstSideIsConfigA ? 'a' : 'b'

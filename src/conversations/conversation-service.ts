@@ -1,6 +1,7 @@
 // Conversations and their messages, for every wire. Each method takes the owner (or the
-// caller) and gives what is theirs; what belongs to another user does not exist. Methods
-// that take a row rely on a row that this service gave.
+// caller) and only returns that user's data; a conversation of another user is reported as
+// not found. Methods that take a row do not check its owner: the row must come from this
+// service.
 
 import { AppError } from '../errors/app-error.ts'
 import { type Caller, owns } from '../kit/caller.ts'
@@ -18,14 +19,14 @@ export type ConversationParts = {
   runs: Pick<RunService, 'cancel'>
   clock: Clock
   ids: Ids
-  /** Called before a conversation is deleted, when none of its runs is under way: removes what lies beside the database. */
+  /** Called before a conversation is deleted, when its runs have been cancelled; removes its files outside the database. */
   beforeDelete?: (id: string) => Promise<void>
 }
 
-/** `before`: a name or id of the last conversation of the page before. */
+/** `before`: the name or id of the last conversation on the previous page. */
 export type ConversationPage = { limit: number; before: string | undefined }
 
-/** The name that stands for "no name" if the caller never started a conversation without one. */
+/** The name that is tried if the caller has no unnamed conversation. */
 const defaultName = 'default'
 
 export class ConversationService {
@@ -42,7 +43,7 @@ export class ConversationService {
     return row
   }
 
-  /** By a name that the owner's client chose, or by an id. Throws `conversation_not_found`. */
+  /** Finds by a name that the owner's client chose, or by id. Throws `conversation_not_found`. */
   async get(owner: string, name: string): Promise<ConversationRow> {
     return await ownConversation(this.parts.store, owner, name)
   }
@@ -51,7 +52,7 @@ export class ConversationService {
     return await findConversation(this.parts.store, owner, name)
   }
 
-  /** The newest one that the owner started without a name. */
+  /** The newest conversation that the owner started without a name. */
   async findUnnamed(owner: string): Promise<ConversationRow | undefined> {
     return (await this.parts.store.newestUnnamedConversation(owner)) ?? (await this.find(owner, defaultName))
   }
@@ -62,17 +63,17 @@ export class ConversationService {
     return (await this.find(owner, name))?.id ?? null
   }
 
-  /** Last used first. */
+  /** Most recently used first. */
   async list(owner: string, page: ConversationPage): Promise<RowPage<ConversationRow>> {
     return await this.parts.store.listConversations(owner, await this.pageFrom(owner, page))
   }
 
-  /** The one with the newest message first. */
+  /** Sorted by newest message first. */
   async listByLastMessage(owner: string, page: ConversationPage): Promise<RowPage<ConversationRow>> {
     return await this.parts.store.listConversationsByLastMessage(owner, await this.pageFrom(owner, page))
   }
 
-  /** Of the conversations whose id begins with `prefix`: how many there are, and in how many a run has not ended. */
+  /** Counts the conversations whose id begins with `prefix`, and how many of them have an open run. */
   async count(prefix: string): Promise<{ total: number; active: number }> {
     return await this.parts.store.countConversations(prefix)
   }
@@ -84,7 +85,7 @@ export class ConversationService {
     return renamed
   }
 
-  /** With everything in it. Runs that are under way are cancelled first. */
+  /** Deletes the conversation with everything in it, after cancelling its open runs. */
   async delete({ id, owner }: Pick<ConversationRow, 'id' | 'owner'>): Promise<void> {
     const open = await this.openRuns({ id })
     await Promise.all(open.map((run) => this.parts.runs.cancel(owner, run.id, 'the conversation was deleted')))
@@ -92,7 +93,7 @@ export class ConversationService {
     await this.parts.store.deleteConversation(id)
   }
 
-  /** The runs that are under way, oldest first. */
+  /** The runs that have not ended, oldest first. */
   async openRuns({ id }: Pick<ConversationRow, 'id'>): Promise<RunRow[]> {
     return await this.parts.store.openRuns(id)
   }

@@ -1,4 +1,5 @@
-// What people say about answers: a reaction, which the same one takes back, and comments.
+// Feedback on answers: one reaction per user, which is removed by sending it again, and
+// comments.
 
 import type { ConversationService } from '../conversations/conversation-service.ts'
 import { AppError } from '../errors/app-error.ts'
@@ -33,7 +34,7 @@ export class FeedbackService {
     return message
   }
 
-  /** The same reaction again takes it back. Returns the one that stands afterwards. */
+  /** Sets the reaction; sending the same one again removes it. Returns the reaction that is now stored. */
   async react(answer: JudgedAnswer, kind: Reaction, reasons: Reasons): Promise<Reaction | null> {
     const result = await this.parts.store.react({ ...this.about(answer), ...reasons, kind })
     if (result === undefined) throw messageGone()
@@ -45,7 +46,7 @@ export class FeedbackService {
     if (!(await this.parts.store.addComment({ ...row, kind: 'comment' }))) throw messageGone()
   }
 
-  /** What the owner of a conversation said about its messages, by message. */
+  /** The owner's feedback on the messages of a conversation, by message id. */
   async inConversation({ id, owner }: ConversationRow): Promise<ReadonlyMap<string, FeedbackSummary>> {
     return await this.parts.store.feedbackIn(id, owner)
   }

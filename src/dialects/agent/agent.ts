@@ -5,6 +5,7 @@
 // its timeline cannot differ. README.md beside this file has the mapping table.
 
 import { isoTime } from '../../kit/clock.ts'
+import { defined } from '../../kit/defined.ts'
 import { type EventData, type EventOf, outputCharsMax, type RunEvent, type ToolOutcome } from '../../journal/event.ts'
 import { withCall } from '../calls.ts'
 import { type Dialect, emit, type Frame, pingTiming, type Projection, silent } from '../dialect.ts'
@@ -190,12 +191,14 @@ function toolFrame(
       status: call.status,
       at: isoTime(at),
       atMs: at,
-      ...(previousStatus === undefined ? {} : { previousStatus }),
-      ...(call.confirmationId === undefined ? {} : { confirmationId: call.confirmationId }),
-      ...(change.message === undefined ? {} : { message: change.message }),
-      ...(call.input === undefined ? {} : { input: call.input }),
-      ...(change.output === undefined ? {} : { output: change.output }),
-      ...(change.error === undefined ? {} : { error: change.error }),
+      ...defined({
+        previousStatus,
+        confirmationId: call.confirmationId,
+        message: change.message,
+        input: call.input,
+        output: change.output,
+        error: change.error,
+      }),
     },
   }
 }
@@ -265,9 +268,7 @@ function endFrames(state: AgentState, event: EventOf<'run.ended'>): Frame[] {
       status: status === 'canceled' ? 'cancelled' : status,
       finishedAt: isoTime(event.at),
       finishedAtMs: event.at,
-      ...(output === undefined ? {} : { output }),
-      ...(error === undefined ? {} : { error }),
-      ...(reason === undefined ? {} : { reason }),
+      ...defined({ output, error, reason }),
     },
   }
   return status === 'failed' && error !== undefined ? [{ name: 'error', data: error }, end] : [end]
