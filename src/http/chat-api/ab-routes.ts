@@ -1,5 +1,5 @@
-// /api/ab: two configurations on one question, side by side and blind; the vote;
-// and what the votes say.
+// /api/ab: comparisons. Two configurations answer the same question side by side, the user
+// votes without knowing which is which, and the metrics rate the configurations.
 
 import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
@@ -14,15 +14,17 @@ import { cancelsOnDisconnect } from '../disconnect.ts'
 import { startHeaders } from '../start-or-resume.ts'
 import { attachArms } from './ab-stream.ts'
 import { comparisonView, metricsView, toComparison, toMetrics } from './ab-views.ts'
-import { chatBody, dialectFor, toStart } from './chat-body.ts'
+import { questionBody, dialectFor, toStart } from './chat-body.ts'
 import { refuseSettingFields } from './compare-fields.ts'
 import { clientFields, clientOf, clientQuery, idField, optionalFlag, sentenceBody } from './client.ts'
 
 const configName = z.string().max(200).nullish()
 
-/** A question as in the rest of the family, without what would make both arms the same. */
-const compareBody = chatBody.omit({ config_name: true, is_refresh: true, provider: true, model: true }).extend({
-  config_a: configName.describe('One of GET /api/get_configs; nothing means the default.'),
+/** The body of a question, without the fields that would give both arms the same configuration. */
+const compareBody = questionBody.omit({ config_name: true, is_refresh: true, provider: true, model: true }).extend({
+  config_a: configName.describe(
+    'The id of a configuration that GET /api/get_configs lists; the default configuration if it is left out.',
+  ),
   config_b: configName,
 })
 
@@ -39,14 +41,14 @@ const createBody = z.object({
   is_config_a_first: z
     .boolean()
     .nullish()
-    .describe('Whether config_a_id gave the answer on side a; true unless said otherwise.'),
+    .describe('Whether config_a_id gave the answer on side a; the default is true.'),
 })
 
 const preferenceBody = z.object({
   ...clientFields,
   comparison_id: idField,
-  preference: z.string().max(20).describe('a, b, tie or both_bad, in any case.'),
-  revise: optionalFlag.describe('Change a vote; the one before stays on record.'),
+  preference: z.string().max(20).describe('a, b, tie or both_bad; upper or lower case.'),
+  revise: optionalFlag.describe('true changes an earlier vote; the earlier vote stays in revisions.'),
 })
 
 const comparisonParams = z.object({ comparison_id: z.string().min(1).max(200) })
@@ -59,17 +61,17 @@ export function comparisonRoutes(server: Server, services: Services): void {
   server.post(
     '/api/ab/compare',
     {
-      // Before the schema, which drops the fields that it does not know.
+      // Runs before the schema, because the schema drops unknown fields.
       preValidation: async (request) => refuseSettingFields(request.body, compareFields),
       schema: {
         tags: ['Chat API'],
         summary: 'Ask two configurations the same question',
         description:
-          'Runs both on the same question and history and streams both answers. Other fields that would choose how an arm answers (model, config_name, …) are refused. Each frame has arm: a or b, the side; the server shuffles the sides. The last two frames carry comparison_id and vote_requested. Come back with GET /api/ab/{comparison_id}/stream.',
+          'Runs both configurations on the same question and history, and streams both answers. Other fields that would change how an arm answers (model, config_name, …) are refused. Each frame has the field arm, a or b, which is the side; the server assigns the sides at random. The last two frames have comparison_id and vote_requested. Attach again with GET /api/ab/{comparison_id}/stream.',
         querystring: clientQuery,
         headers: startHeaders,
         body: compareBody,
-        response: { 204: z.null().describe('You have all of it already.'), ...refusals },
+        response: { 204: z.null().describe('You already have the whole stream.'), ...refusals },
       },
     },
     async (request, reply) => {
@@ -78,7 +80,7 @@ export function comparisonRoutes(server: Server, services: Services): void {
       const key = request.headers['idempotency-key']
       const lastEventId = request.headers['last-event-id']
       if (lastEventId !== undefined && lastEventId !== '') {
-        const row = await toResume(owner, key, request.body)
+        const row = await comparisonToResume(owner, key, request.body)
         return await attachArms(services, request, reply, {
           row,
           dialect,
@@ -93,8 +95,8 @@ export function comparisonRoutes(server: Server, services: Services): void {
       )
       const { comparison, outcome } = await comparisons.compare({
         start: { ...start, idempotency: key === undefined ? null : { key, route: compareRoute, body: request.body } },
-        configA: given(config_a),
-        configB: given(config_b),
+        configA: nonBlank(config_a),
+        configB: nonBlank(config_b),
       })
       const cancels = cancelsOnDisconnect(services, start, outcome === 'accepted')
       return await attachArms(services, request, reply, { row: comparison, dialect, cursor: armsBeginning, cancels })
@@ -108,7 +110,7 @@ export function comparisonRoutes(server: Server, services: Services): void {
         tags: ['Chat API'],
         summary: 'Attach to a comparison again',
         description:
-          'Everything after the cursor (the id of the last frame you got, a:12,b:7), then live. 204 when you have all of it.',
+          'Sends everything after the cursor, then follows both answers live. The cursor is the id of the last frame you received, such as a:12,b:7. 204 if you already have the whole stream.',
         params: comparisonParams,
         querystring: clientQuery.extend({
           after: z.string().max(100).optional(),
@@ -132,7 +134,7 @@ export function comparisonRoutes(server: Server, services: Services): void {
     {
       schema: {
         tags: ['Chat API'],
-        summary: 'Compare two answers that are there already',
+        summary: 'Compare two answers that already exist',
         querystring: clientQuery,
         body: createBody,
         response: { 200: z.object({ success: z.literal(true), comparison_id: z.string() }), ...refusals },
@@ -161,13 +163,13 @@ export function comparisonRoutes(server: Server, services: Services): void {
         tags: ['Chat API'],
         summary: 'Vote',
         description:
-          'One vote for each comparison; revise: true changes it. The preferred answer becomes the history; both stay stored.',
+          'Each comparison takes one vote; revise: true changes it. The preferred answer becomes part of the history; both answers stay stored.',
         querystring: clientQuery,
         body: preferenceBody,
         response: {
           200: comparisonView.extend({
             success: z.literal(true),
-            changed: z.boolean().describe('False where a revision said the same again.'),
+            changed: z.boolean().describe('False if the revision repeats the current vote.'),
           }),
           ...refusals,
         },
@@ -213,7 +215,7 @@ export function comparisonRoutes(server: Server, services: Services): void {
     {
       schema: {
         tags: ['Chat API'],
-        summary: 'A comparison; after the vote also which configuration was which',
+        summary: 'A comparison; after the vote it also shows which configuration was on which side',
         params: comparisonParams,
         querystring: clientQuery,
         response: { 200: z.object({ success: z.literal(true), comparison: comparisonView }), ...refusals },
@@ -230,17 +232,17 @@ export function comparisonRoutes(server: Server, services: Services): void {
     {
       schema: {
         tags: ['Chat API'],
-        summary: 'What the votes say about the configurations',
+        summary: 'How the votes rate the configurations',
         description:
-          'Your own votes; those of everybody with scope=all, or where nobody is logged in and no client_id is sent. Counts only: no ids and no texts.',
+          'Your own votes. The votes of all users with scope=all, or if the request has neither a login nor a client_id. The reply has only numbers and the names of configurations, no ids and no message texts.',
         querystring: clientQuery.extend({ scope: z.enum(['mine', 'all']).optional() }),
         response: { 200: metricsView, ...refusals },
       },
     },
     async (request) => {
-      const anybody =
+      const namesNoUser =
         request.login === null && request.query.client_id === undefined && request.query.userId === undefined
-      const scope = request.query.scope ?? (anybody ? 'all' : 'mine')
+      const scope = request.query.scope ?? (namesNoUser ? 'all' : 'mine')
       return toMetrics(await comparisons.metrics(scope === 'all' ? null : clientOf(request, services)), scope)
     },
   )
@@ -249,8 +251,8 @@ export function comparisonRoutes(server: Server, services: Services): void {
     return await comparisons.get(callerOf(request, services), id)
   }
 
-  /** A POST that says where it stopped never starts anything. */
-  async function toResume(owner: string, key: string | undefined, body: unknown): Promise<ComparisonRow> {
+  /** A POST with Last-Event-ID only resumes; it never starts a comparison. */
+  async function comparisonToResume(owner: string, key: string | undefined, body: unknown): Promise<ComparisonRow> {
     if (key === undefined) {
       throw new AppError(
         'resume_by_post',
@@ -268,6 +270,6 @@ export function comparisonRoutes(server: Server, services: Services): void {
   }
 }
 
-function given(name: string | null | undefined): string | undefined {
+function nonBlank(name: string | null | undefined): string | undefined {
   return name == null || name.trim() === '' ? undefined : name.trim()
 }

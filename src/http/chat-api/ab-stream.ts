@@ -1,4 +1,4 @@
-// Both arms of a comparison, written to one socket from any cursor.
+// Streams both arms of a comparison to one client, from any cursor.
 
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { ChunksState } from '../../dialects/chunks/chunks.ts'
@@ -11,21 +11,21 @@ import type { Services } from '../routes.ts'
 import { conversationHeader } from '../views.ts'
 import { TwoArmSource } from './two-arm-source.ts'
 
-export type Attachment = {
+export type ArmsStream = {
   row: ComparisonRow
   dialect: Dialect<ChunksState>
-  /** Everything up to here was seen. */
+  /** The client has everything up to here. */
   cursor: ArmCursors
-  /** Both arms are cancelled when the client leaves. */
+  /** If true, both arms are cancelled when the client disconnects. */
   cancels?: boolean
 }
 
-/** 204 where the client has all of it. */
+/** Replies 204 if the client already has both arms completely. */
 export async function attachArms(
   services: Services,
   request: FastifyRequest,
   reply: FastifyReply,
-  { row, dialect, cursor, cancels = false }: Attachment,
+  { row, dialect, cursor, cancels = false }: ArmsStream,
 ): Promise<FastifyReply> {
   const { comparisons, journal, streams } = services
   const { runA, runB } = await comparisons.arms(row)

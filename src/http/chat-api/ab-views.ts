@@ -1,5 +1,5 @@
-// Comparisons and their metrics → the JSON of the chat API. Before the vote nothing
-// here tells which configuration is on which side.
+// Comparisons and their metrics → the JSON of the chat API. Before the vote, no field may
+// reveal which configuration is on which side.
 
 import { z } from 'zod'
 import { configOf, waitsForVote } from '../../comparisons/comparison.ts'
@@ -22,14 +22,14 @@ export const comparisonView = z
     trace_b: z.string().nullable(),
     state: z
       .enum(['pending', 'ready', 'failed'])
-      .describe('pending: an answer is under way. ready: votes are taken. failed: no vote is asked.'),
+      .describe('pending: an answer is not complete yet. ready: you can vote. failed: there is nothing to vote on.'),
     preference: preference.nullable(),
     preference_ts: z.string().nullable(),
     revisions: z
       .array(z.object({ preference, preference_ts: z.string() }))
       .describe('Votes that were replaced, oldest first.'),
     created_at: z.string(),
-    config_a_id: z.string().nullable().describe('The configurations as they were asked for; null before the vote.'),
+    config_a_id: z.string().nullable().describe('The configuration that the request named as a; null before the vote.'),
     config_b_id: z.string().nullable(),
     is_config_a_first: z.boolean().nullable().describe('Whether config_a_id answered on side a; null before the vote.'),
     side_a_config: z.string().nullable(),
@@ -38,7 +38,7 @@ export const comparisonView = z
   .meta({ id: 'Comparison' })
 
 export function toComparison(row: ComparisonRow): z.infer<typeof comparisonView> {
-  const open = !waitsForVote(row)
+  const revealed = !waitsForVote(row)
   return {
     comparison_id: row.id,
     conversation_id: shownConversationId(row.conversationId),
@@ -52,11 +52,11 @@ export function toComparison(row: ComparisonRow): z.infer<typeof comparisonView>
     preference_ts: row.preferenceAt === null ? null : isoTime(row.preferenceAt),
     revisions: row.revisions.map((vote) => ({ preference: vote.preference, preference_ts: isoTime(vote.at) })),
     created_at: isoTime(row.createdAt),
-    config_a_id: open ? row.configA : null,
-    config_b_id: open ? row.configB : null,
-    is_config_a_first: open ? row.firstSideIsConfigA : null,
-    side_a_config: open ? configOf(row, 'a') : null,
-    side_b_config: open ? configOf(row, 'b') : null,
+    config_a_id: revealed ? row.configA : null,
+    config_b_id: revealed ? row.configB : null,
+    is_config_a_first: revealed ? row.firstSideIsConfigA : null,
+    side_a_config: revealed ? configOf(row, 'a') : null,
+    side_b_config: revealed ? configOf(row, 'b') : null,
   }
 }
 
@@ -65,8 +65,8 @@ const tallyFields = { votes: z.number(), wins: z.number(), losses: z.number(), t
 const ratingFields = {
   rating: z
     .number()
-    .describe('Bradley–Terry on the scale of Elo, 1000 is the mean; 400 points are odds of ten to one.'),
-  rating_low: bound.describe('The 95 % interval; null is without end.'),
+    .describe('A Bradley–Terry rating on the Elo scale: the mean is 1000, and 400 points are odds of ten to one.'),
+  rating_low: bound.describe('The lower end of the 95 % interval; null means unbounded.'),
   rating_high: bound,
 }
 const verdict = z.enum(['better', 'worse', 'no_difference', 'too_few_votes'])
@@ -74,8 +74,10 @@ const verdict = z.enum(['better', 'worse', 'no_difference', 'too_few_votes'])
 const positionView = z.object({
   first_side_wins: z.number(),
   second_side_wins: z.number(),
-  first_side_share: bound.describe('Of the votes that preferred a side; null without any.'),
-  share_low: bound.describe('The 95 % interval of Wilson.'),
+  first_side_share: bound.describe(
+    'The share of the votes for a side that went to the first side; null if there are none.',
+  ),
+  share_low: bound.describe('The lower end of the 95 % Wilson interval.'),
   share_high: bound,
   verdict: z.enum(['first_side', 'second_side', 'no_difference', 'too_few_votes']),
   sentence: z.string(),
@@ -91,8 +93,12 @@ export const metricsView = z
         config: z.string(),
         ...tallyFields,
         ...ratingFields,
-        group: z.number().describe('Ratings compare only within a group: configurations that votes connect.'),
-        verdict: verdict.describe('Against the mean of its group.'),
+        group: z
+          .number()
+          .describe(
+            'Ratings can be compared only within a group. A group holds the configurations that votes connect.',
+          ),
+        verdict: verdict.describe('Compared with the mean of its group.'),
         sentence: z.string(),
       }),
     ),
@@ -106,8 +112,8 @@ export const metricsView = z
         difference_high: bound,
         configs: z
           .array(z.object({ config: z.string(), ...tallyFields, ...ratingFields }))
-          .describe('Rated on the votes of this pair alone.'),
-        verdict: verdict.describe('config_a against config_b.'),
+          .describe('Rated by the votes of this pair only.'),
+        verdict: verdict.describe('config_a compared with config_b.'),
         sentence: z.string(),
         position_bias: positionView,
       }),
@@ -174,7 +180,7 @@ function position({ firstSideWins, secondSideWins, share, ...rest }: PositionMet
   }
 }
 
-/** A tenth of a point is more than any number of votes can tell. JSON knows no infinity. */
+/** Rounded to a tenth, because more digits would be noise. Null for infinity, which JSON cannot express. */
 function rounded(points: number): number | null {
   return Number.isFinite(points) ? Math.round(points * 10) / 10 : null
 }

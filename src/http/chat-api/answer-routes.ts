@@ -1,6 +1,6 @@
-// Asking: the answer as a stream, or whole. Both start the same run; the headers say
-// its conversation and its trace before the first word, so that it can be cancelled
-// from the first byte on.
+// POST /api/get_chat_response and /api/get_chat_response_stream: ask a question, and get
+// the answer whole or as a stream. Both start the same run. The stream sends the ids of the
+// conversation and the trace as headers, so a client can cancel before the first frame.
 
 import type { FastifyReply } from 'fastify'
 import { z } from 'zod'
@@ -14,8 +14,8 @@ import type { Server, Services } from '../routes.ts'
 import { startHeaders } from '../start-or-resume.ts'
 import { startAndStreamRun } from '../stream-run.ts'
 import { conversationHeader } from '../views.ts'
-import { messagesMax, textOf } from './answers.ts'
-import { type ChatBody, chatBody, dialectFor, toStart } from './chat-body.ts'
+import { messagesMax, answerText } from './answers.ts'
+import { type QuestionBody, questionBody, dialectFor, toStart } from './chat-body.ts'
 import { clientOf, clientQuery, sentenceBody } from './client.ts'
 import { readTrace } from './read-trace.ts'
 
@@ -39,8 +39,8 @@ const answerView = z
     conversation_id: z.string().nullable(),
     message_id: z.string().nullable(),
     trace_id: z.string(),
-    server_response_msg_ts: z.number().describe('When the answer was complete, in epoch seconds.'),
-    final_response_msg_ts: z.number().describe('When it was sent, in epoch seconds.'),
+    server_response_msg_ts: z.number().describe('When the run ended, in epoch seconds.'),
+    final_response_msg_ts: z.number().describe('When the server sent the reply, in epoch seconds.'),
   })
   .meta({ id: 'Answer' })
 
@@ -63,11 +63,11 @@ export function answerRoutes(server: Server, services: Services): void {
         tags: ['Chat API'],
         summary: 'Ask, and get the answer as a stream',
         description:
-          'Frames: tool_start, tool_output, tool_end, chunk, error, done. SSE, or one JSON a line for Accept: application/x-ndjson. Closing the connection does not stop the answer: come back with GET /v1/agent/runs/{trace_id}/stream?format=chunks.',
+          'Frames: tool_start, tool_output, tool_end, chunk, error, done. They come as SSE, or as one JSON object per line for Accept: application/x-ndjson. By default, closing the connection does not stop the answer: attach again with GET /v1/agent/runs/{trace_id}/stream?format=chunks.',
         querystring: clientQuery,
         headers: startHeaders,
-        body: chatBody,
-        response: { 204: z.null().describe('You have all of the answer already.'), ...failures },
+        body: questionBody,
+        response: { 204: z.null().describe('You already have the whole answer.'), ...failures },
       },
     },
     async (request, reply) => {
@@ -90,10 +90,10 @@ export function answerRoutes(server: Server, services: Services): void {
         tags: ['Chat API'],
         summary: 'Ask, and get the whole answer at once',
         description:
-          '202 where a person has to decide first: the answer goes on after that, and GET /api/trace/{trace_id} tells of it.',
+          '202 if a person has to confirm a tool call first. The run continues after the decision; read it with GET /api/trace/{trace_id}.',
         querystring: clientQuery,
         headers: startHeaders,
-        body: chatBody,
+        body: questionBody,
         response: {
           200: answerView,
           202: waitingView,
@@ -115,7 +115,7 @@ export function answerRoutes(server: Server, services: Services): void {
       )
       const { run, outcome } = await runs.start(start)
       const gone = new AbortController()
-      // Before the run was accepted, perhaps.
+      // The client may have disconnected while the run was being accepted.
       if (reply.raw.destroyed) gone.abort()
       reply.raw.on('close', () => gone.abort())
       const settled = await runs.settled(run, {
@@ -136,7 +136,7 @@ export function answerRoutes(server: Server, services: Services): void {
         const { message_id } = (await readTrace(journal, run.id)).trace
         const rows = await services.conversations.messagesOfRun(run, messagesMax)
         return reply.send({
-          response: textOf(rows),
+          response: answerText(rows),
           ...ids,
           message_id,
           server_response_msg_ts: (run.endedAt ?? clock.now()) / 1000,
@@ -167,7 +167,7 @@ export function answerRoutes(server: Server, services: Services): void {
 function withKey(
   start: Omit<StartRequest, 'idempotency'>,
   key: string | undefined,
-  body: ChatBody,
+  body: QuestionBody,
   route: string,
 ): StartRequest {
   return { ...start, idempotency: key === undefined ? null : { key, route, body } }

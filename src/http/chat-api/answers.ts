@@ -1,28 +1,28 @@
-// Messages as the chat's client shows them: a question, an answer. What a run wrote in
-// several steps, between its tool calls, is one answer with the text as it was streamed
-// (a blank line between two steps); its id is that of the last step, which is the one
-// that `done` gives. Pure.
+// Stored messages → the questions and answers that a chat client shows. A run with tool
+// calls stores one message per step; here they become one answer with the text as it was
+// streamed (a blank line between two steps). Its id is the id of the last step, the same
+// that the `done` frame has. Pure.
 
 import { joinMessages } from '../../dialects/message-text.ts'
 import type { MessageRow } from '../../stores/message-store.ts'
 
-export type Entry = Pick<MessageRow, 'id' | 'runId' | 'role' | 'content' | 'createdAt'> & {
-  /** Of all the messages that it is made of. */
+export type ChatEntry = Pick<MessageRow, 'id' | 'runId' | 'role' | 'content' | 'createdAt'> & {
+  /** The ids of all stored messages in this entry. */
   ids: string[]
 }
 
-/** More rows than any conversation that a person reads. */
+/** A safety limit, far above the length of a real conversation. */
 export const messagesMax = 100_000
 
-/** The text of a run, word for word what its stream says. */
-export function textOf(rows: readonly MessageRow[]): string {
+/** The text of a run's answer, exactly as it was streamed. */
+export function answerText(rows: readonly MessageRow[]): string {
   return joinMessages(
     rows.filter((row) => row.role === 'assistant' && row.state === 'active').map((row) => row.content),
   )
 }
 
-export function entriesOf(rows: readonly MessageRow[]): Entry[] {
-  const entries: Entry[] = []
+export function entriesOf(rows: readonly MessageRow[]): ChatEntry[] {
+  const entries: ChatEntry[] = []
   for (const row of rows) {
     if (row.state !== 'active' || (row.role !== 'user' && row.role !== 'assistant')) continue
     const before = entries.at(-1)
@@ -41,6 +41,6 @@ export function entriesOf(rows: readonly MessageRow[]): Entry[] {
         createdAt: row.createdAt,
       })
   }
-  // A run that has only called tools so far has said nothing.
+  // Drop answers without text: their run has only called tools so far.
   return entries.filter((entry) => entry.role === 'user' || entry.content !== '')
 }

@@ -1,10 +1,11 @@
-// The body of a question: the form of the chat's own client (`last_message` as a
-// list of pairs) and a simple one (`message`); and what it asks of a run.
+// The body of a question in the chat API, and its translation to a start request. The text
+// is in `message`, or in `last_message` as a list of [sender, text] pairs.
 
 import { z } from 'zod'
 import { chunksDialect, type ChunksState } from '../../dialects/chunks/chunks.ts'
 import type { Dialect } from '../../dialects/dialect.ts'
 import { AppError } from '../../errors/app-error.ts'
+import { defined } from '../../kit/defined.ts'
 import type { Models } from '../../models/model.ts'
 import type { StartRequest } from '../../runs/start-request.ts'
 import type { Services } from '../routes.ts'
@@ -13,68 +14,69 @@ import { clientFields, optionalFlag, optionalIdField } from './client.ts'
 const pair = z.tuple([z.string().max(200), z.string()])
 const name = z.string().max(200).nullish()
 
-export const chatBody = z
+export const questionBody = z
   .object({
     ...clientFields,
     message: z.string().nullish().describe('The question.'),
     last_message: z
       .union([z.array(pair).max(10_000), pair, z.string()])
       .nullish()
-      .describe('The question as [["User", text]]; instead of message.'),
+      .describe('The question as [["User", text]]; use it instead of message.'),
     conversation_id: optionalIdField.describe(
-      'Your name for the conversation, or the id that the server gave it. Nothing starts a new one.',
+      'Your name for the conversation, or the id that the server gave it. If it is left out, a new conversation starts.',
     ),
-    config_name: name.describe('One of GET /api/get_configs; nothing means the default.'),
+    config_name: name.describe(
+      'The id of a configuration that GET /api/get_configs lists; the default configuration if it is left out.',
+    ),
     is_refresh: optionalFlag.describe(
-      'Answer the last question of the conversation again; the old answer stays stored.',
+      'true answers the last question of the conversation again; the old answer stays stored.',
     ),
     client_sent_msg_ts: z
       .number()
       .nullish()
       .describe(
-        'When the client sent this, in epoch milliseconds. The same question again with the same time, to another configuration, is a second answer to it for /api/ab/create.',
+        'When the client sent this, in epoch milliseconds. If you send the same question with the same time to another configuration, its answer counts as a second answer to that question, for /api/ab/create.',
       ),
     client_timeout: z
       .number()
       .nullish()
-      .describe('How long the client waits, in milliseconds; nothing means for ever.'),
-    include_agent_steps: optionalFlag.describe('false: no chunk frames.'),
-    include_tool_steps: optionalFlag.describe('false: no tool frames.'),
+      .describe('How long the client waits, in milliseconds; no limit if it is left out.'),
+    include_agent_steps: optionalFlag.describe('false leaves out the chunk frames.'),
+    include_tool_steps: optionalFlag.describe('false leaves out the tool frames.'),
     provider: name,
-    model: name.describe('Instead of the model of the configuration, for this request only.'),
+    model: name.describe('Replaces the model of the configuration, for this request only.'),
     when_busy: z
       .enum(['queue', 'reject', 'cancel'])
       .nullish()
-      .describe('What to do while an answer is under way in the conversation.'),
+      .describe('What to do if another answer of the conversation is not complete yet.'),
     on_disconnect: z
       .enum(['continue', 'cancel'])
       .nullish()
       .describe(
-        'What closing the connection means for the run: continue or cancel. Nothing: as the server is set up (POLYLOG_ON_DISCONNECT).',
+        'What happens to the run when the client closes the connection. The default is the setting of the server (POLYLOG_ON_DISCONNECT).',
       ),
   })
   .meta({ id: 'QuestionRequest' })
 
-export type ChatBody = z.infer<typeof chatBody>
+export type QuestionBody = z.infer<typeof questionBody>
 
 const titleChars = 20
 
-/** Everything but the idempotency key, which is a header. */
+/** Leaves out the idempotency key, because it is in a header. */
 export function toStart(
-  body: ChatBody,
+  body: QuestionBody,
   owner: string,
   { clock, models }: Pick<Services, 'clock' | 'models'>,
 ): Omit<StartRequest, 'idempotency'> {
   refuseLateRequest(body, clock.now())
-  const again = body.is_refresh === true
-  const { input, earlier } = again ? { input: '', earlier: [] } : questionOf(body)
-  if (again && body.conversation_id === undefined) {
+  const regenerates = body.is_refresh === true
+  const { input, earlier } = regenerates ? { input: '', earlier: [] } : questionOf(body)
+  if (regenerates && body.conversation_id === undefined) {
     throw new AppError(
       'nothing_to_regenerate',
       'is_refresh needs the conversation_id of the conversation whose last question is to be answered again.',
     )
   }
-  const model = modelOf(body, models)
   return {
     owner,
     family: 'chat-api',
@@ -82,25 +84,30 @@ export function toStart(
     earlier,
     whenBusy: body.when_busy ?? 'queue',
     ...configOf(body),
-    ...(again ? { regenerate: true as const } : { title: titleOf(input), ...sentAtOf(body) }),
-    ...(body.conversation_id === undefined ? {} : { conversationId: body.conversation_id }),
-    ...(model === undefined ? {} : { model }),
-    ...(body.on_disconnect == null ? {} : { onDisconnect: body.on_disconnect }),
+    ...(regenerates ? { regenerate: true as const } : { title: titleOf(input), ...sentAtOf(body) }),
+    ...defined({
+      conversationId: body.conversation_id,
+      model: modelOf(body, models),
+      onDisconnect: body.on_disconnect ?? undefined,
+    }),
   }
 }
 
-/** Zero is what clients send that do not know the time. */
-function sentAtOf({ client_sent_msg_ts: sentAt }: ChatBody): { sentAt?: number } {
+/** Clients that do not know the time send 0. */
+function sentAtOf({ client_sent_msg_ts: sentAt }: QuestionBody): { sentAt?: number } {
   return sentAt == null || sentAt <= 0 ? {} : { sentAt }
 }
 
-/** Every run of this family has a configuration; the service knows which is the default. */
-function configOf({ config_name }: ChatBody): { config: string | null } {
+/** Null means the default configuration, which the run service looks up. */
+function configOf({ config_name }: QuestionBody): { config: string | null } {
   return { config: config_name == null || config_name.trim() === '' ? null : config_name.trim() }
 }
 
-/** A client that does not say when it sent the message, or how long it waits, waits for ever. */
-function refuseLateRequest({ client_sent_msg_ts: sentAt, client_timeout: timeoutMs }: ChatBody, nowMs: number): void {
+/** Throws if the client has stopped waiting. Without a send time or a timeout there is no deadline to check. */
+function refuseLateRequest(
+  { client_sent_msg_ts: sentAt, client_timeout: timeoutMs }: QuestionBody,
+  nowMs: number,
+): void {
   if (sentAt == null || timeoutMs == null || timeoutMs <= 0) return
   if (nowMs - sentAt > timeoutMs) {
     throw new AppError(
@@ -110,7 +117,7 @@ function refuseLateRequest({ client_sent_msg_ts: sentAt, client_timeout: timeout
   }
 }
 
-function questionOf(body: ChatBody): Pick<StartRequest, 'input' | 'earlier'> {
+function questionOf(body: QuestionBody): Pick<StartRequest, 'input' | 'earlier'> {
   const given = body.message ?? body.last_message
   const pairs =
     typeof given === 'string' ? [['User', given] as const] : given == null ? [] : isPair(given) ? [given] : given
@@ -128,12 +135,12 @@ function questionOf(body: ChatBody): Pick<StartRequest, 'input' | 'earlier'> {
   return { input, earlier: earlier.filter(({ content }) => content !== '') }
 }
 
-function isPair(given: Exclude<ChatBody['last_message'], string | null | undefined>): given is [string, string] {
+function isPair(given: Exclude<QuestionBody['last_message'], string | null | undefined>): given is [string, string] {
   return given.length === 2 && typeof given[0] === 'string'
 }
 
-/** A provider that is named must be there: a model may have any name, also one that begins like another provider. */
-function modelOf({ provider, model }: ChatBody, models: Pick<Models, 'list'>): string | undefined {
+/** Checks `provider` separately, because the name of a model may start with the name of another provider. */
+function modelOf({ provider, model }: QuestionBody, models: Pick<Models, 'list'>): string | undefined {
   const wanted = { provider: provider?.trim() ?? '', model: model?.trim() ?? '' }
   if (wanted.provider === '') return wanted.model === '' ? undefined : wanted.model
   const known = models.list().map((one) => one.provider)
@@ -152,9 +159,9 @@ function titleOf(input: string): string {
   return characters.length > titleChars ? `${characters.slice(0, titleChars).join('')}...` : characters.join('')
 }
 
-/** The same options give the same dialect, so that readers at the same place share bytes. */
+/** The same options give the same dialect name, so readers at the same position share the encoded bytes. */
 export function dialectFor(
-  body: Pick<ChatBody, 'include_agent_steps' | 'include_tool_steps'>,
+  body: Pick<QuestionBody, 'include_agent_steps' | 'include_tool_steps'>,
   accept: string | undefined,
 ): Dialect<ChunksState> {
   return chunksDialect({

@@ -1,5 +1,5 @@
-// What the routes of the chat API share: whose request it is, and ids as its clients
-// write them.
+// Shared by the routes of the chat API: the owner of a request, and the field types that
+// its clients send.
 
 import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
@@ -8,10 +8,10 @@ import { callerOf, type Services } from '../routes.ts'
 
 const clientIdMissing = 'client_id missing: send client_id in the body or the query, to say whose it is.'
 
-/** Who owns what the request makes or asks for: the login, else the client. */
+/** The owner: the user of the login, else the client id. Throws `client_id_missing` if the request has neither. */
 export function clientOf(request: FastifyRequest, services: Pick<Services, 'settings'>): string {
   const caller = callerOf(request, services)
-  // A request that names no user is `anonymous` elsewhere; the clients of this API always have an id.
+  // In other families such a request is `anonymous`. The clients of this API always have an id, so it is a mistake.
   if (!caller.named) throw new AppError('client_id_missing', clientIdMissing)
   return caller.userId
 }
@@ -19,26 +19,26 @@ export function clientOf(request: FastifyRequest, services: Pick<Services, 'sett
 const clientField = z.string().max(200)
 
 export const clientQuery = z.object({
-  client_id: clientField.optional().describe('Whose it is, where nobody is logged in.'),
+  client_id: clientField.optional().describe('The id of the client; required if the request has no login.'),
   userId: clientField.optional(),
 })
 
-/** Fields that every body has. */
+/** Fields of every body in this API. */
 export const clientFields = {
-  client_id: clientField.nullish().describe('Whose it is, where nobody is logged in.'),
+  client_id: clientField.nullish().describe('The id of the client; required if the request has no login.'),
   userId: clientField.nullish(),
 }
 
-/** Ids are opaque strings; older clients count, and send numbers. */
+/** Ids are opaque strings. Older clients send numbers. */
 export const idField = z.union([z.string().trim().min(1).max(200), z.number().int().nonnegative()]).transform(String)
 
-/** Null, and a blank text, mean "not given". */
+/** Null and blank text mean "not given". */
 export const optionalIdField = z
   .union([z.string().max(200), z.number().int().nonnegative()])
   .nullish()
   .transform((value) => (value == null || String(value).trim() === '' ? undefined : String(value).trim()))
 
-/** Browsers' forms and query strings know no booleans. */
+/** Also accepts text, because forms and query strings have no booleans. */
 export const optionalFlag = z
   .union([z.boolean(), z.enum(['true', 'false'])])
   .nullish()
@@ -46,4 +46,4 @@ export const optionalFlag = z
 
 export const sentenceBody = z
   .object({ error: z.string(), code: z.string() })
-  .meta({ id: 'ChatError', description: 'What went wrong: a sentence for people, and a stable code.' })
+  .meta({ id: 'ChatError', description: 'An error: a sentence for people, and a stable code for programs.' })

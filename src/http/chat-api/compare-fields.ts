@@ -1,10 +1,10 @@
-// Fields of a comparison that nobody reads. A caller that names a model or another
-// setting in a field of its own choosing would get two arms of the default
-// configuration and believe the vote; so such a request is refused.
+// Refuses unknown fields of a comparison that look like a model setting. If the server
+// ignored them, both arms would run the default configuration, and the caller would take
+// the vote for a real comparison.
 
 import { AppError } from '../../errors/app-error.ts'
 
-/** Words in the name of a field that wants to choose how an arm answers. */
+/** A field whose name has one of these words is probably meant to change how an arm answers. */
 const settingWords =
   /config|model|provider|pipeline|variant|prompt|instruction|temperature|top_?p|max_?tokens|tools|refresh/i
 
@@ -25,7 +25,7 @@ export function refuseSettingFields(body: unknown, known: readonly string[]): vo
 const namesMax = 20
 const nameCharsMax = 100
 
-/** The chat's own client sends every field that it knows, with null or false for "nothing". */
+/** The chat client sends every field that it knows, with null, false or blank text for "not given". */
 function isGiven(value: unknown): boolean {
   return value != null && value !== false && value !== 'false' && value !== ''
 }

@@ -1,4 +1,4 @@
-// What a client may choose from, and whether anybody is there.
+// The configurations that a client can choose from, and the health check of the chat API.
 
 import { z } from 'zod'
 import type { Server, Services } from '../routes.ts'

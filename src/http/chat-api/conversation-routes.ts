@@ -1,4 +1,4 @@
-// Conversations as the chat's client keeps them: load, list, new, delete.
+// Conversations in the chat API: load one with its messages, list, start and delete.
 
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
@@ -9,7 +9,7 @@ import type { ConversationRow } from '../../stores/conversation-store.ts'
 import type { FeedbackSummary } from '../../stores/feedback-store.ts'
 import { linkNext } from '../next-link.ts'
 import type { Server, Services } from '../routes.ts'
-import { type Entry, entriesOf } from './answers.ts'
+import { type ChatEntry, entriesOf } from './answers.ts'
 import { clientFields, clientOf, clientQuery, idField, optionalIdField, sentenceBody } from './client.ts'
 import { readTrace } from './read-trace.ts'
 
@@ -26,7 +26,7 @@ const messageTrace = z.object({
   trace_id: z.string(),
   events: z
     .array(z.looseObject({ type: z.string(), timestamp: z.string() }))
-    .describe('Without the text, which is the content.'),
+    .describe('Without text events: their text is in content.'),
   status: z.string(),
   total_tool_calls: z.number(),
   total_duration_ms: z.number().nullable(),
@@ -42,20 +42,20 @@ const messageView = z
     comment_count: z.number(),
     trace: messageTrace
       .optional()
-      .describe('With the last message of the run: the answer, or the question where none came.'),
+      .describe('Only on the last message of a run: the answer, or the question if there is no answer.'),
   })
   .meta({ id: 'ChatMessage' })
 
-/** Traces of older answers are fetched one by one. */
+/** Only the newest answers have their trace in the reply; a client fetches older traces one by one. */
 const tracesMax = 100
-/** The same, in characters. */
+/** The limit for all traces in one reply, in characters. */
 const tracesCharsMax = 2 * 1024 * 1024
-/** Rows: an answer with tools has several. */
+/** Counts stored messages; an answer with tool calls has several. */
 const messagesPageMax = 2000
 
 const untitled = 'New Chat'
 const limit = z.coerce.number().int().min(1).max(500).default(50)
-const pageField = optionalIdField.describe('The id of the last conversation of the page before.')
+const pageField = optionalIdField.describe('The id of the last conversation on the previous page.')
 const listView = z.object({ conversations: z.array(conversationView) })
 
 export function chatConversationRoutes(server: Server, services: Services): void {
@@ -66,15 +66,15 @@ export function chatConversationRoutes(server: Server, services: Services): void
     {
       schema: {
         tags: ['Chat API'],
-        summary: 'A conversation with its messages, in order, and what was said about them',
+        summary: 'A conversation with its messages, oldest first, and their feedback',
         description:
-          'The newest ones that fit into a reply. Where there are older ones, the header Link with rel="next" says so: send before.',
+          'Returns the newest messages that fit into one reply. If there are older ones, the reply has a Link header with rel="next": send before to get them.',
         querystring: clientQuery,
         body: z.object({
           ...clientFields,
           conversation_id: idField,
           before: optionalIdField.describe(
-            'Messages before the one with this id: the first of the page that you have.',
+            'Only messages before the one with this id: the first message of the page that you have.',
           ),
         }),
         response: {
@@ -93,7 +93,7 @@ export function chatConversationRoutes(server: Server, services: Services): void
         services.feedback.inConversation(row),
       ])
       const first = page.rows[0]?.id ?? ''
-      // A client of this API posts again with `before`; one that follows links finds the same messages there.
+      // A chat client posts again with `before`. A client that follows links cannot post, so the link is a GET in /v1.
       if (page.more) {
         const path = `/v1/conversations/${encodeURIComponent(shownConversationId(row.id))}/messages`
         linkNext(request, reply, { client_id: owner, before: first }, path)
@@ -136,7 +136,7 @@ export function chatConversationRoutes(server: Server, services: Services): void
     {
       schema: {
         tags: ['Chat API'],
-        summary: 'The same, for clients that post',
+        summary: 'The same as GET, for clients that send POST',
         querystring: clientQuery,
         body: z.object({ ...clientFields, limit, before: pageField }),
         response: { 200: listView, 400: sentenceBody },
@@ -150,7 +150,7 @@ export function chatConversationRoutes(server: Server, services: Services): void
     {
       schema: {
         tags: ['Chat API'],
-        summary: 'Begin a conversation: nothing is stored until its first message',
+        summary: 'Start a conversation; it is stored with its first message',
         querystring: clientQuery,
         body: z.object(clientFields).loose().nullish(),
         response: { 200: z.object({ conversation_id: z.null() }) },
@@ -165,7 +165,7 @@ export function chatConversationRoutes(server: Server, services: Services): void
       schema: {
         tags: ['Chat API'],
         summary: 'Delete a conversation with its messages, traces, comparisons and feedback',
-        description: 'What is being answered in it is cancelled first.',
+        description: 'Runs that have not ended are cancelled first.',
         querystring: clientQuery,
         body: z.object({ ...clientFields, conversation_id: idField }),
         response: {
@@ -192,15 +192,15 @@ export function chatConversationRoutes(server: Server, services: Services): void
     const owner = clientOf(request, services)
     const { rows, more } = await conversations.listByLastMessage(owner, page)
     const shown = rows.map(toConversation)
-    // Also after a POST: the address is that of the GET with the same name.
+    // The link is right for a POST too, because GET has the same path.
     const next = { limit: page.limit, before: shown.at(-1)?.conversation_id ?? '' }
     if (more) linkNext(request, reply, { client_id: owner, ...next })
     return { conversations: shown }
   }
 
-  /** By the message that they are shown with: the last of their run. */
+  /** The traces, keyed by the last message of their run. */
   async function tracesOf(
-    messages: readonly Entry[],
+    messages: readonly ChatEntry[],
     undecided: ReadonlySet<string>,
   ): Promise<Map<string, z.infer<typeof messageTrace>>> {
     const lastOfRun = new Map<string, string>()
@@ -214,9 +214,9 @@ export function chatConversationRoutes(server: Server, services: Services): void
         shows: (event) => event.type !== 'text',
       })
       chars += page.chars
-      // Half a trace would look like a whole one.
+      // Leave out a trace that does not fit: a client would take half a trace for a whole one.
       if (page.more || chars > tracesCharsMax) break
-      // Runs may be removed before their messages.
+      // The run may have been removed while its messages are kept.
       if (page.trace.created_at !== null) traces.set(messageId, shortened(page.trace))
     }
     return traces
@@ -232,9 +232,9 @@ function toConversation(row: ConversationRow): z.infer<typeof conversationView> 
   }
 }
 
-/** An answer may have been written in several steps, and each has an id that somebody may have liked. */
+/** Collects the feedback on all steps of an answer: each step has its own message id, and users react to any of them. */
 function feedbackOn(
-  { ids }: Entry,
+  { ids }: ChatEntry,
   feedback: ReadonlyMap<string, FeedbackSummary>,
 ): { feedback: 'like' | 'dislike' | null; comment_count: number } {
   const said = ids.flatMap((id) => feedback.get(id) ?? [])

@@ -1,4 +1,4 @@
-// What people think of an answer: a reaction, which the same click takes back, and
+// Feedback on an answer: a like or dislike, which the same request takes back, and
 // comments.
 
 import type { FastifyRequest } from 'fastify'
@@ -32,7 +32,8 @@ export function feedbackRoutes(server: Server, services: Services): void {
       {
         schema: {
           tags: ['Chat API'],
-          summary: kind === 'like' ? 'Like an answer, or take it back' : 'Dislike an answer, or take it back',
+          summary:
+            kind === 'like' ? 'Like an answer, or take the like back' : 'Dislike an answer, or take the dislike back',
           querystring: clientQuery,
           body: reactionBody,
           response: {
@@ -60,7 +61,7 @@ export function feedbackRoutes(server: Server, services: Services): void {
     {
       schema: {
         tags: ['Chat API'],
-        summary: 'Say something about an answer',
+        summary: 'Comment on an answer',
         querystring: clientQuery,
         body: z.object({ ...clientFields, message_id: optionalIdField, feedback_msg: comment }),
         response: { 200: z.object({ message: z.string() }), 400: sentenceBody, 404: sentenceBody },

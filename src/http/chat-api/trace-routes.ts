@@ -1,5 +1,5 @@
-// What an answer came from: the trace of a run, by its own id or by a message of it;
-// and stopping it.
+// The trace of a run, by the id of the trace or of one of its messages; and the cancel
+// route of the chat API.
 
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
@@ -20,7 +20,7 @@ const traceView = z
     trace: z.object({
       trace_id: z.string(),
       conversation_id: z.string().nullable(),
-      message_id: z.string().nullable().describe('The answer; null until it is complete.'),
+      message_id: z.string().nullable().describe('The id of the answer; null until the answer is complete.'),
       user_message_id: z.string().nullable(),
       config_id: z.string().nullable(),
       pipeline_name: z.string().nullable(),
@@ -33,7 +33,9 @@ const traceView = z
       total_duration_ms: z
         .number()
         .nullable()
-        .describe('Null until the run has ended. Null like total_tokens_used and config_id while a vote is awaited.'),
+        .describe(
+          'Null until the run has ended. If the run is part of a comparison, this field, total_tokens_used and config_id are null until the vote.',
+        ),
       cancelled_by: z.string().nullable(),
       cancellation_reason: z.string().nullable(),
       created_at: z.string().nullable(),
@@ -48,7 +50,9 @@ const traceQuery = clientQuery.extend({
     .int()
     .min(0)
     .default(0)
-    .describe('Events after this number. A long trace comes in pages: Link with rel="next".'),
+    .describe(
+      'Only events after this number. A long trace comes in pages: the Link header with rel="next" has the address of the next page.',
+    ),
 })
 
 const cancelReasonDefault = 'cancelled by the client'
@@ -102,8 +106,9 @@ export function traceRoutes(server: Server, services: Services): void {
     {
       schema: {
         tags: ['Chat API'],
-        summary: 'Stop what is being answered, in a conversation or of one trace',
-        description: 'Answers when it has stopped. cancelled_count is 0 where there was nothing to stop.',
+        summary: 'Cancel the answers under way in a conversation, or the answer of one trace',
+        description:
+          'The reply comes when the answers have stopped. cancelled_count is 0 if there was nothing to cancel.',
         querystring: clientQuery,
         body: z.object({
           ...clientFields,
@@ -125,7 +130,7 @@ export function traceRoutes(server: Server, services: Services): void {
     },
     async (request) => {
       const { conversation_id, trace_id, reason } = request.body
-      const open = await openRuns(request, conversation_id, trace_id)
+      const open = await runsToCancel(request, conversation_id, trace_id)
       const results = await Promise.all(
         open.map((run) => runs.cancel(run.owner, run.id, reason ?? cancelReasonDefault)),
       )
@@ -139,8 +144,8 @@ export function traceRoutes(server: Server, services: Services): void {
     },
   )
 
-  /** A trace is one run; a conversation is whatever is under way in it. */
-  async function openRuns(
+  /** The run of the trace if one is named, else all open runs of the conversation. */
+  async function runsToCancel(
     request: FastifyRequest,
     conversationName: string | undefined,
     traceId: string | undefined,
@@ -176,7 +181,7 @@ const statusOfRow: Readonly<Partial<Record<RunRow['status'], Trace['status']>>> 
   canceled: 'cancelled',
 }
 
-/** What the first and the last event would have told, if one of them can no longer be read: the run's row knows it too. */
+/** Fills in fields from the run's row if the first or last event of the run can no longer be read. */
 function withRow(trace: Trace, run: RunRow, undecided: boolean): Trace {
   const { endedAt } = run
   const startLost = trace.created_at === null

@@ -1,6 +1,6 @@
-// Follows both runs of a comparison at once. Whichever has something is told next;
-// of each at most one batch waits here, so a slow reader costs no more than twice
-// what it costs on one run.
+// Follows both runs of a comparison at once and merges their events in the order in which
+// they arrive. At most one batch of each run is buffered here, so a slow reader costs at
+// most twice as much memory as on one run.
 
 import type { Follower } from '../../bus/follower.ts'
 import type { EventBatch } from '../../bus/live-bus.ts'
@@ -12,7 +12,7 @@ const arms: readonly Arm[] = ['a', 'b']
 export class TwoArmSource<State> implements ByteSource {
   private readonly fold: TwoArms<State>
   private readonly followers: Readonly<Record<Arm, Follower>>
-  private readonly asked: Record<Arm, boolean> = { a: false, b: false }
+  private readonly requested: Record<Arm, boolean> = { a: false, b: false }
   private readonly finished: Record<Arm, boolean> = { a: false, b: false }
   private readonly ready: { arm: Arm; batch: EventBatch | null }[] = []
   private failure: { error: unknown } | undefined
@@ -25,7 +25,7 @@ export class TwoArmSource<State> implements ByteSource {
 
   async next(): Promise<{ text: string; over: boolean } | null> {
     for (;;) {
-      for (const arm of arms) this.ask(arm)
+      for (const arm of arms) this.request(arm)
       if (this.failure !== undefined) throw this.failure.error
       const next = this.ready.shift()
       if (next !== undefined) {
@@ -44,13 +44,16 @@ export class TwoArmSource<State> implements ByteSource {
     for (const arm of arms) this.followers[arm].close()
   }
 
-  /** Not a race of two promises: the one that loses every race would remember each of them. */
-  private ask(arm: Arm): void {
-    if (this.asked[arm] || this.finished[arm] || this.ready.some((waiting) => waiting.arm === arm)) return
-    this.asked[arm] = true
+  /**
+   * Requests the next batch of an arm, unless one is requested or buffered already. `Promise.race` in a loop would leak:
+   * the promise of an arm that stays silent would keep one reaction for every race.
+   */
+  private request(arm: Arm): void {
+    if (this.requested[arm] || this.finished[arm] || this.ready.some((waiting) => waiting.arm === arm)) return
+    this.requested[arm] = true
     this.followers[arm].next().then(
       (batch) => {
-        this.asked[arm] = false
+        this.requested[arm] = false
         this.ready.push({ arm, batch })
         this.wake?.()
       },

@@ -1,12 +1,13 @@
-// /v1/tool-confirmations: what waits for a person, and the person's decision
-// (CHAT-050). A decision is answered as soon as it is stored; the tool runs
-// afterwards, and the row is filled in then.
+// /v1/tool-confirmations: lists the tool calls that wait for a person, and takes the
+// decision. The reply comes as soon as the decision is stored; the tool runs afterwards,
+// and its result is added to the row then.
 
 import { z } from 'zod'
 import { AppError, toAppError } from '../../errors/app-error.ts'
 import type { JsonValue } from '../../journal/event.ts'
 import type { InteractionRow, InteractionStatus } from '../../stores/interaction-store.ts'
 import type { Caller } from '../../kit/caller.ts'
+import { defined } from '../../kit/defined.ts'
 import { linkNext } from '../next-link.ts'
 import { callerOf, errorBody, idParam, optionalFilter, type Server, type Services, userIdQuery } from '../routes.ts'
 import { type ConfirmationStatus, confirmationStatus, confirmationView, toConfirmation } from '../views.ts'
@@ -16,14 +17,14 @@ const params = z.object({ id: idParam })
 const payload = z
   .record(z.string(), jsonValue)
   .nullish()
-  .describe('Changes to the arguments, merged over the ones that were shown.')
+  .describe('Changes to the arguments; they are merged over the arguments that were shown.')
 const userId = z.string().max(200).nullish()
 const batchMax = 20
-/** A batch above its limit has a code of its own; one far above is not looked at. */
+/** A batch above `batchMax` gets its own error code; the schema rejects one above this limit before that. */
 const itemsParsedMax = 1000
 
-/** How the store finds what we show under a status. `failed` is a confirmed call whose tool failed. */
-const storedAs: Readonly<Record<ConfirmationStatus, { status: InteractionStatus[]; failed?: boolean }>> = {
+/** The filter in the store for each status that clients see. `failed` is a confirmed call whose tool failed. */
+const storeFilters: Readonly<Record<ConfirmationStatus, { status: InteractionStatus[]; failed?: boolean }>> = {
   pending: { status: ['pending'] },
   confirmed: { status: ['confirmed', 'replied', 'auto_decided'], failed: false },
   failed: { status: ['confirmed'], failed: true },
@@ -55,7 +56,7 @@ export function confirmationRoutes(server: Server, services: Services): void {
     {
       schema: {
         tags: ['Tool confirmations'],
-        summary: 'What waits (or waited) for your decision, newest first',
+        summary: 'Tool calls that wait, or waited, for your decision; newest first',
         querystring: userIdQuery.extend({
           status: optionalFilter().pipe(
             z.enum(['pending', 'confirmed', 'rejected', 'failed', 'expired', 'cancelled']).optional(),
@@ -63,7 +64,7 @@ export function confirmationRoutes(server: Server, services: Services): void {
           conversationId: optionalFilter(),
           runId: optionalFilter(),
           limit: z.coerce.number().int().min(1).max(200).default(100),
-          before: optionalFilter().describe('The id of the last confirmation of the page before.'),
+          before: optionalFilter().describe('The id of the last confirmation on the previous page.'),
         }),
         response: { 200: z.array(confirmationView), 400: errorBody, 404: errorBody },
       },
@@ -75,10 +76,8 @@ export function confirmationRoutes(server: Server, services: Services): void {
       if (conversationId === null) return []
       const { rows, more } = await confirmations.list(owner, {
         limit,
-        ...(status === undefined ? {} : storedAs[status]),
-        ...(conversationId === undefined ? {} : { conversationId }),
-        ...(runId === undefined ? {} : { runId }),
-        ...(before === undefined ? {} : { before }),
+        ...(status === undefined ? {} : storeFilters[status]),
+        ...defined({ conversationId, runId, before }),
       })
       if (more) linkNext(request, reply, { before: rows.at(-1)?.id ?? '' })
       return rows.map(toConfirmation)
@@ -106,7 +105,7 @@ export function confirmationRoutes(server: Server, services: Services): void {
     {
       schema: {
         tags: ['Tool confirmations'],
-        summary: 'Let the call run',
+        summary: 'Confirm a tool call, so that it runs',
         params,
         querystring: userIdQuery,
         body: z.object({ payload, userId }).nullish(),
@@ -114,14 +113,14 @@ export function confirmationRoutes(server: Server, services: Services): void {
           200: confirmationView,
           400: errorBody,
           404: errorBody,
-          409: errorBody.describe('Decided, expired or closed before; details.confirmation is the current state.'),
+          409: errorBody.describe('Already decided, expired or closed; details.confirmation is the current state.'),
         },
       },
     },
     async (request) => {
       const caller = callerOf(request, services)
       return toConfirmation(
-        await decided(caller, request.params.id, () =>
+        await decideOrConflict(caller, request.params.id, () =>
           confirmations.confirm(caller, request.params.id, changesOf(request.body?.payload)),
         ),
       )
@@ -133,14 +132,14 @@ export function confirmationRoutes(server: Server, services: Services): void {
     {
       schema: {
         tags: ['Tool confirmations'],
-        summary: 'Do not let the call run',
+        summary: 'Reject a tool call',
         params,
         querystring: userIdQuery,
         body: z.object({ reason: z.string().max(2000).nullish(), userId }).nullish(),
         response: {
           200: confirmationView,
           404: errorBody,
-          409: errorBody.describe('Decided, expired or closed before; details.confirmation is the current state.'),
+          409: errorBody.describe('Already decided, expired or closed; details.confirmation is the current state.'),
         },
       },
     },
@@ -148,7 +147,9 @@ export function confirmationRoutes(server: Server, services: Services): void {
       const caller = callerOf(request, services)
       const reason = request.body?.reason ?? undefined
       return toConfirmation(
-        await decided(caller, request.params.id, () => confirmations.reject(caller, request.params.id, reason)),
+        await decideOrConflict(caller, request.params.id, () =>
+          confirmations.reject(caller, request.params.id, reason),
+        ),
       )
     },
   )
@@ -158,7 +159,7 @@ export function confirmationRoutes(server: Server, services: Services): void {
     {
       schema: {
         tags: ['Tool confirmations'],
-        summary: 'Let several calls run',
+        summary: 'Confirm several tool calls',
         querystring: userIdQuery,
         body: z.object({ items: z.array(z.object({ id: idParam, payload })).max(itemsParsedMax), userId }),
         response: { 200: batchView, 400: errorBody },
@@ -166,7 +167,7 @@ export function confirmationRoutes(server: Server, services: Services): void {
     },
     async (request) => {
       const caller = callerOf(request, services)
-      return await batch(request.body.items, async (item) =>
+      return await decideBatch(request.body.items, async (item) =>
         confirmations.confirm(caller, item.id, changesOf(item.payload)),
       )
     },
@@ -177,7 +178,7 @@ export function confirmationRoutes(server: Server, services: Services): void {
     {
       schema: {
         tags: ['Tool confirmations'],
-        summary: 'Refuse several calls',
+        summary: 'Reject several tool calls',
         querystring: userIdQuery,
         body: z.object({
           templateReason: z.string().max(2000).nullish(),
@@ -190,14 +191,18 @@ export function confirmationRoutes(server: Server, services: Services): void {
     async (request) => {
       const { items, templateReason } = request.body
       const caller = callerOf(request, services)
-      return await batch(items, async (item) =>
+      return await decideBatch(items, async (item) =>
         confirmations.reject(caller, item.id, item.reason ?? templateReason ?? undefined),
       )
     },
   )
 
-  /** A decision that came too late is answered with the row as it is now. */
-  async function decided(caller: Caller, id: string, decide: () => Promise<InteractionRow>): Promise<InteractionRow> {
+  /** Runs `decide`. If another decision came first, the error has the current row in its details. */
+  async function decideOrConflict(
+    caller: Caller,
+    id: string,
+    decide: () => Promise<InteractionRow>,
+  ): Promise<InteractionRow> {
     try {
       return await decide()
     } catch (error) {
@@ -207,9 +212,9 @@ export function confirmationRoutes(server: Server, services: Services): void {
     }
   }
 
-  async function batch<Item extends { id: string }>(
-    items: Item[],
-    decide: (item: Item) => Promise<InteractionRow>,
+  async function decideBatch<Decision extends { id: string }>(
+    items: Decision[],
+    decide: (item: Decision) => Promise<InteractionRow>,
   ): Promise<z.infer<typeof batchView>> {
     if (items.length === 0) throw new AppError('empty_batch_items', 'items is empty; send 1 to 20 of them.')
     if (items.length > batchMax)

@@ -1,5 +1,5 @@
-// /v1/conversations: create, list, get, rename, delete, and the messages of one
-// (CHAT-010, CHAT-020).
+// /v1/conversations: create, list, get, rename and delete conversations, and list the
+// messages of one.
 
 import { z } from 'zod'
 import { AppError } from '../../errors/app-error.ts'
@@ -40,10 +40,10 @@ export function conversationRoutes(server: Server, services: Services): void {
     {
       schema: {
         tags: ['Conversations'],
-        summary: 'List your conversations, last used first',
+        summary: 'List your conversations, most recently used first',
         querystring: userIdQuery.extend({
           limit: z.coerce.number().int().min(1).max(500).default(200),
-          before: optionalFilter().describe('The id of the last conversation of the page before.'),
+          before: optionalFilter().describe('The id of the last conversation on the previous page.'),
         }),
         response: { 200: z.array(conversationView), 400: errorBody },
       },
@@ -63,7 +63,7 @@ export function conversationRoutes(server: Server, services: Services): void {
     {
       schema: {
         tags: ['Conversations'],
-        summary: 'One conversation, with the run that is under way in it',
+        summary: 'One conversation, with its active run',
         params,
         querystring: userIdQuery,
         response: { 200: conversationView, 404: errorBody },
@@ -107,7 +107,7 @@ export function conversationRoutes(server: Server, services: Services): void {
       schema: {
         tags: ['Conversations'],
         summary: 'Delete a conversation and everything in it',
-        description: 'A run that is under way is cancelled first.',
+        description: 'A run that has not ended is cancelled first.',
         params,
         querystring: userIdQuery,
         response: { 204: z.null(), 404: errorBody, 409: errorBody },
@@ -125,11 +125,11 @@ export function conversationRoutes(server: Server, services: Services): void {
     {
       schema: {
         tags: ['Conversations'],
-        summary: 'The newest messages, ascending',
+        summary: 'The newest messages, oldest first',
         params,
         querystring: userIdQuery.extend({
           limit: z.coerce.number().int().min(1).max(200).default(50),
-          before: optionalFilter().describe('Messages before this ISO time, or before the message with this id.'),
+          before: optionalFilter().describe('Only messages before this ISO time, or before the message with this id.'),
         }),
         response: { 200: z.array(messageView), 400: errorBody, 404: errorBody },
       },
@@ -145,7 +145,7 @@ export function conversationRoutes(server: Server, services: Services): void {
     },
   )
 
-  /** A time, or a message. */
+  /** `text` is the id of a message, or an ISO time. */
   async function beforeOf(row: ConversationRow, text: string): Promise<{ createdAt: number } | { id: string }> {
     if (await conversations.hasMessage(row, text)) return { id: text }
     const at = /^\d{4}-\d{2}-\d{2}/.test(text) ? Date.parse(text) : Number.NaN

@@ -1,4 +1,4 @@
-// Health, metrics, the tools and models there are, and the API's own description.
+// Health, metrics, the lists of tools and model providers, and the OpenAPI description.
 
 import { z } from 'zod'
 import { isoTime } from '../../kit/clock.ts'
@@ -36,7 +36,7 @@ export function operationRoutes(server: Server, services: Services, version: str
     {
       schema: {
         tags: ['Operations'],
-        summary: 'The tools there are, also those that cannot be used, with the reason',
+        summary: 'All tools; for a tool that cannot be used, the reason',
         response: {
           200: z.array(
             z.object({
@@ -46,7 +46,7 @@ export function operationRoutes(server: Server, services: Services, version: str
               available: z.boolean(),
               reason: z.string().nullable(),
               source: z.string(),
-              audience: z.string().optional().describe('Which runs it is offered to, where not to all.'),
+              audience: z.string().optional().describe('Which runs can use the tool; absent if all can.'),
             }),
           ),
         },
@@ -60,7 +60,7 @@ export function operationRoutes(server: Server, services: Services, version: str
     {
       schema: {
         tags: ['Operations'],
-        summary: 'The model providers there are, and the default model',
+        summary: 'The model providers, and the default model',
         response: {
           200: z.object({
             defaultModel: z.string(),

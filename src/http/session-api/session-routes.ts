@@ -1,5 +1,5 @@
-// POST /api/chat/stream: one message of a session, answered as a stream; and the health
-// of this API, which says nothing about anybody.
+// POST /api/chat/stream: sends one message in a session and streams the answer. GET /health:
+// the public health check of this API; it must not reveal anything about a user.
 
 import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
@@ -17,7 +17,7 @@ import { type Session, sessionFamily, sessionOf } from './sessions.ts'
 
 const failure = z
   .object({ error: z.string(), message: z.string() })
-  .meta({ id: 'SessionError', description: 'What went wrong, and a sentence about it.' })
+  .meta({ id: 'SessionError', description: 'An error: a code, and a sentence that explains it.' })
 const route = 'POST /api/chat/stream'
 
 export function sessionRoutes(server: Server, services: Services): void {
@@ -28,14 +28,14 @@ export function sessionRoutes(server: Server, services: Services): void {
     {
       schema: {
         tags: ['Session API'],
-        summary: 'Say something in a session, and get the answer as a stream',
+        summary: 'Send a message in a session, and get the answer as a stream',
         description:
-          'Frames: start, heartbeat, text, tool_use, tool_result, tool_error, error, done. The first frame names the session (agentId); send it along to continue. Closing the connection does not stop the answer: the header X-Run-Id names the run for GET /v1/agent/runs/{runId}/stream?format=session.',
+          'Frames: start, heartbeat, text, tool_use, tool_result, tool_error, error, done. The first frame has the id of the session (agentId); send it in the next request to continue. By default, closing the connection does not stop the answer: the header X-Run-Id names the run for GET /v1/agent/runs/{runId}/stream?format=session.',
         querystring: userIdQuery,
         headers: startHeaders,
         body: sessionBody,
         response: {
-          204: z.null().describe('You have all of the answer already.'),
+          204: z.null().describe('You already have the whole answer.'),
           400: failure,
           401: failure,
           404: failure,
@@ -50,8 +50,8 @@ export function sessionRoutes(server: Server, services: Services): void {
       const caller = sessionCaller(request, request.body, services)
       const key = request.headers['idempotency-key']
       const idempotency = key === undefined ? null : { key, route, body: request.body }
-      // A request that was made before must not make another session on its way to the run of the first.
-      const again =
+      // A repeated request must find the run of the first one before sessionOf creates another session.
+      const startedBefore =
         idempotency === null
           ? undefined
           : await runs.findStarted(caller.userId, {
@@ -60,7 +60,7 @@ export function sessionRoutes(server: Server, services: Services): void {
               fingerprint: fingerprint(request.body),
             })
       const start: StartRequest =
-        again === undefined
+        startedBefore === undefined
           ? { ...toStart(request.body, caller.userId, await sessionOf(request.body, caller, services)), idempotency }
           : {
               owner: caller.userId,
@@ -88,7 +88,7 @@ export function sessionRoutes(server: Server, services: Services): void {
             timestamp: z.number(),
             conversations: z.object({
               total: z.number(),
-              active: z.number().describe('Sessions in which a run has not ended.'),
+              active: z.number().describe('Sessions with a run that has not ended.'),
             }),
           }),
         },
@@ -102,7 +102,7 @@ export function sessionRoutes(server: Server, services: Services): void {
   )
 }
 
-/** Clients of this API may also name the user in `context`; in other families `context` is business data. */
+/** Clients of this API may name the user in `context`, too. In other families `context` is application data. */
 function sessionCaller(request: FastifyRequest, { context }: SessionBody, services: Services): Caller {
   const caller = callerOf(request, services)
   return caller.named ? caller : callerOf({ login: null, claimed: { userId: context?.userId } }, services)
@@ -117,7 +117,7 @@ function toStart(body: SessionBody, owner: string, session: Session): Omit<Start
     earlier: [],
     ...(session.isNew ? { newConversationId: session.agentId } : { conversationId: session.agentId }),
     workspace: session.workspace,
-    // The model reads this; what it may do is decided by the workspace.
+    // Only information for the model; `workspace` decides what the run may do.
     context: {
       mode: session.workspace.mode,
       workingDir: session.workingDir,
