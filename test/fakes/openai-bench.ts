@@ -1,77 +1,84 @@
-// The fake provider's answers for benchmarks. The provider shares its machine with
-// what is measured, so it must cost next to nothing: the bytes are built once, and
-// one timer serves all paced streams.
+// Streams an OpenAI chat completion of a given length and pace, for benchmarks and for the
+// model `bench-<chunks>-<ms between chunks>` of the fake provider. It shares the machine with
+// the server that is measured, so it must stay cheap: chunks are encoded once, and one timer
+// serves all paced streams.
 
 import type { ServerResponse } from 'node:http'
 
-const pieces = ['Lore', 'm ip', 'sum ', 'dolo', 'r si', 't am', 'et, ', 'cons', 'ecte', 'tur ']
-const frames = pieces.map((content) => frame({ choices: [{ index: 0, delta: { content }, finish_reason: null }] }))
+const words = ['The ', 'quick', ' brown', ' fox ', 'jumps', ' over', ' the ', 'lazy ', 'dog. ']
+const chunks = words.map((content) => frame({ choices: [{ index: 0, delta: { content }, finish_reason: null }] }))
 
-/** Unpaced streams write this many chunks at once: about what one socket read takes. */
-const burst = 64
+type BenchStream = { response: ServerResponse; count: number; written: number }
+type PacedStream = BenchStream & { everyMs: number; nextAt: number }
 
-export function benchAnswer(response: ServerResponse, chunks: number, delayMs: number): void {
-  response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-cache' })
+/** Sends `count` chunks, one every `everyMs` milliseconds (at most one every 2 ms); 0 means full speed. */
+export function streamBenchAnswer(response: ServerResponse, count: number, everyMs: number): void {
+  response.writeHead(200, { 'content-type': 'text/event-stream' })
   response.flushHeaders()
-  if (delayMs > 0) pace(response, chunks, delayMs)
-  else pour(response, chunks)
+  if (everyMs > 0) streamPaced(response, count, everyMs)
+  else streamAtFullSpeed(response, count)
 }
 
-function pour(response: ServerResponse, chunks: number): void {
-  let written = 0
-  const next = (): void => {
-    while (written < chunks) {
-      if (response.destroyed) return
-      const end = Math.min(written + burst, chunks)
-      const batch: Buffer[] = []
-      for (; written < end; written += 1) batch.push(frameAt(written))
-      if (!response.write(Buffer.concat(batch))) {
-        response.once('drain', next)
-        return
-      }
-    }
-    response.end(ending(chunks))
+const paced = new Set<PacedStream>()
+let pacing: NodeJS.Timeout | undefined
+
+function streamPaced(response: ServerResponse, count: number, everyMs: number): void {
+  // The random start keeps the streams of one load from writing in the same tick.
+  const nextAt = performance.now() + Math.random() * everyMs
+  const stream = { response, count, written: 0, everyMs, nextAt }
+  paced.add(stream)
+  response.on('close', () => paced.delete(stream))
+  pacing ??= setInterval(writePaced, 2)
+}
+
+function writePaced(): void {
+  const now = performance.now()
+  for (const stream of paced) {
+    if (now < stream.nextAt) continue
+    stream.nextAt += stream.everyMs
+    if (writeNext(stream)) paced.delete(stream)
   }
-  next()
+  if (paced.size > 0) return
+  clearInterval(pacing)
+  pacing = undefined
 }
 
-type Paced = { response: ServerResponse; chunks: number; written: number }
+const fast = new Set<BenchStream>()
+let turning = false
 
-const paces = new Map<number, { timer: NodeJS.Timeout; streams: Set<Paced> }>()
+/**
+ * Each stream writes one chunk per turn of the event loop. A real provider sends tokens one by one, and
+ * the number of chunks in one packet decides how much a read costs the server.
+ */
+function streamAtFullSpeed(response: ServerResponse, count: number): void {
+  const stream = { response, count, written: 0 }
+  fast.add(stream)
+  response.on('close', () => fast.delete(stream))
+  if (turning) return
+  turning = true
+  setImmediate(writeFast)
+}
 
-function pace(response: ServerResponse, chunks: number, delayMs: number): void {
-  let group = paces.get(delayMs)
-  if (group === undefined) {
-    const streams = new Set<Paced>()
-    group = { streams, timer: setInterval(() => tick(delayMs, streams), delayMs) }
-    paces.set(delayMs, group)
+function writeFast(): void {
+  for (const stream of fast) {
+    if (stream.response.writableNeedDrain) continue
+    if (writeNext(stream)) fast.delete(stream)
   }
-  group.streams.add({ response, chunks, written: 0 })
+  turning = fast.size > 0
+  if (turning) setImmediate(writeFast)
 }
 
-function tick(delayMs: number, streams: Set<Paced>): void {
-  for (const stream of streams) {
-    if (stream.response.destroyed) {
-      streams.delete(stream)
-    } else if (stream.written >= stream.chunks) {
-      stream.response.end(ending(stream.chunks))
-      streams.delete(stream)
-    } else {
-      stream.response.write(frameAt(stream.written))
-      stream.written += 1
-    }
-  }
-  if (streams.size > 0) return
-  clearInterval(paces.get(delayMs)?.timer)
-  paces.delete(delayMs)
+/** Writes the next chunk, and the end after the last one. Returns true if the stream has ended. */
+function writeNext(stream: BenchStream): boolean {
+  stream.response.write(chunks[stream.written % chunks.length])
+  stream.written += 1
+  if (stream.written < stream.count) return false
+  stream.response.end(ending(stream.count))
+  return true
 }
 
-function frameAt(position: number): Buffer {
-  return frames[position % frames.length] as Buffer
-}
-
-function ending(chunks: number): Buffer {
-  const usage = { prompt_tokens: 10, completion_tokens: chunks, total_tokens: chunks + 10 }
+function ending(count: number): Buffer {
+  const usage = { prompt_tokens: 10, completion_tokens: count, total_tokens: count + 10 }
   return Buffer.concat([
     frame({ choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] }),
     frame({ choices: [], usage }),
@@ -80,6 +87,6 @@ function ending(chunks: number): Buffer {
 }
 
 function frame(body: Record<string, unknown>): Buffer {
-  const whole = { id: 'chatcmpl-bench', object: 'chat.completion.chunk', created: 1, model: 'bench', ...body }
+  const whole = { id: 'chatcmpl-bench', object: 'chat.completion.chunk', created: 1700000000, model: 'bench', ...body }
   return Buffer.from(`data: ${JSON.stringify(whole)}\n\n`)
 }

@@ -14,7 +14,7 @@
 
 import * as http from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { benchAnswer } from './openai-bench.ts'
+import { streamBenchAnswer } from './openai-bench.ts'
 import type { Action, FakeToolCall, SeenRequest } from './openai-script.ts'
 
 type Script = { match: string | undefined; model: string | undefined; answers: Action[][] }
@@ -63,7 +63,7 @@ async function handle(request: http.IncomingMessage, response: http.ServerRespon
   const parsed = JSON.parse(body) as SeenRequest['body']
   const bench = /^bench-(\d+)-(\d+)$/.exec(parsed.model ?? '')
   if (bench !== null) {
-    benchAnswer(response, Number(bench[1]), Number(bench[2]))
+    streamBenchAnswer(response, Number(bench[1]), Number(bench[2]))
     return
   }
   const { authorization, ...headers } = request.headers

@@ -195,9 +195,9 @@ describe('a client that leaves and comes back while the run is under way', () =>
   it('collects exactly the uninterrupted stream, wherever it left', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(fc.integer({ min: 0, max: 30 }), { minLength: 3, maxLength: 12 }), async (stops) => {
-        // 150 chunks, one a millisecond: the run is still talking when the client comes back.
+        // 150 chunks, one every two milliseconds: the run is still talking when the client comes back.
         const first = await openStream(`${server.baseUrl}/v1/agent/chat`, {
-          body: { prompt: 'Talk.', model: 'openai/bench-150-1' },
+          body: { prompt: 'Talk.', model: 'openai/bench-150-2' },
         })
         const runId = String(first.headers['x-run-id'])
         const watcher = await openStream(streamUrl(runId))
