@@ -1,5 +1,6 @@
-// The one error class. `code` is for machines, `message` is a full sentence for
-// a person that says what to do, `details` are safe to show, `cause` is for the log.
+// The error class of the whole server. `code` is for programs, `message` is a full
+// sentence that tells a person what to do, `details` are safe to show to clients, and
+// `cause` is only for the log.
 
 import { type ErrorCode, type ErrorKind, errorCodes } from './codes.ts'
 
@@ -42,7 +43,7 @@ export class AppError extends Error {
   }
 }
 
-/** Anything thrown → AppError, once, at an edge. Unknown errors show a fixed sentence; the cause is for the log. */
+/** Turns any thrown value into an AppError. Call it once, at the edge. Unknown errors get a fixed message, and the cause goes only to the log. */
 export function toAppError(thrown: unknown): AppError {
   if (thrown instanceof AppError) return thrown
   return new AppError('internal_error', 'Something went wrong on the server. The log has the details.', {

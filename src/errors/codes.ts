@@ -1,19 +1,18 @@
-// Every error code that a caller can meet, sorted by what the receiver should
-// do about it. Codes are stable and never reused; docs/errors.md lists the same
-// table and a test compares the two.
+// All error codes, grouped by what the client should do about them. Codes are stable and
+// never reused. docs/errors.md has the same table, and a test compares the two.
 
 export type ErrorKind =
   | 'invalid' // the request is wrong; change it
   | 'unauthenticated' // identify yourself
-  | 'forbidden' // you are known, and may not
+  | 'forbidden' // you are identified, but not allowed
   | 'not_found' // no such thing, not yours, or no longer kept
-  | 'conflict' // the world moved on; read again
+  | 'conflict' // the state has changed; read it again
   | 'too_large' // send less
   | 'limited' // too much at once; wait
   | 'upstream' // a model, tool or engine failed
-  | 'unavailable' // we cannot now; retry later
+  | 'unavailable' // the server cannot do it now; retry later
   | 'timeout' // it took too long
-  | 'bug' // we broke a promise to ourselves
+  | 'bug' // the server violated one of its own rules
 
 export const errorCodes = {
   invalid_request: 'invalid',

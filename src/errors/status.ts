@@ -1,5 +1,5 @@
-// The HTTP status that belongs to an error: before a stream it is the status of the
-// reply, and wires that speak of a status in mid-stream say the same number.
+// Maps error codes to HTTP statuses. Before a stream starts, this is the status of the
+// reply; dialects that report a status inside a stream use the same number.
 
 import { type ErrorCode, type ErrorKind, errorCodes } from './codes.ts'
 
@@ -17,7 +17,7 @@ const statusOfKind: Record<ErrorKind, number> = {
   bug: 500,
 }
 
-/** Codes for which HTTP has a word of its own. */
+/** Codes that have a more specific HTTP status than their kind. */
 const statusOfCode: Partial<Record<ErrorCode, number>> = {
   unsupported_media_type: 415,
   headers_too_large: 431,
@@ -25,10 +25,10 @@ const statusOfCode: Partial<Record<ErrorCode, number>> = {
   request_timeout: 408,
 }
 
-/** Not in HTTP's own list, and widely understood: the client closed the request. */
+/** Client closed request: not in the HTTP standard, but widely used. */
 export const cancelledStatus = 499
 
-/** A code that this version does not know comes from an older or newer journal: 500. */
+/** Unknown codes map to 500; they come from journals of older or newer versions. */
 export function statusOfErrorCode(code: string): number {
   if (!Object.hasOwn(errorCodes, code)) return statusOfKind.bug
   const known = code as ErrorCode

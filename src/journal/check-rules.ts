@@ -1,9 +1,8 @@
-// Checks the events of a whole run against rules that are data (invariants.json): kept
-// or broken, and where. Pure. The same code judges a journal and what a wire made of it;
-// a wire brings the checks that name its messages.
+// Checks the events of a whole run against the rules in invariants.json, and reports for
+// each rule whether it is kept and which events break it. Pure functions. They check a
+// journal as well as the messages that a wire sent; a wire adds checks of its own.
 //
-// A run that goes on is judged by what has happened: an event that may still come is
-// not missing before the run has ended.
+// While a run has not ended, an event that may still come does not count as missing.
 
 import type { RunEvent } from './event.ts'
 import { type Phase, phaseAfter, refusal } from './transitions.ts'
@@ -20,10 +19,10 @@ type Offence = { readonly seq: number; readonly message: string }
 export type Verdict<On extends string = string> = {
   readonly id: string
   readonly kind: 'transition' | 'mapping' | 'pairing' | 'ordering'
-  /** Whose `seq` an offence names: the journal's, or that of the wire with this name. */
+  /** Which `seq` the offences refer to: the journal's, or that of the wire with this name. */
   readonly on: On
   readonly rule: string
-  /** How often the run came to what the rule is about. */
+  /** How often the rule applied in this run. */
   readonly seen: number
   readonly kept: boolean
   readonly broken: readonly Offence[]
@@ -50,8 +49,8 @@ type Edge = { id: string; from: string; to: string; trigger: string }
 export type Checks = Readonly<Record<string, (list: readonly JudgedEvent[]) => Findings>>
 
 /**
- * Which edges the run took. An edge that is in no table belongs to no rule, so all rules that leave the same state report it:
- * each of them might have been meant.
+ * One verdict per edge of the state machine. A transition that is in no table belongs to no single rule, so every edge that
+ * leaves the same state reports it.
  */
 export function edgeVerdicts<On extends string>(
   kind: 'transition' | 'mapping',
@@ -75,7 +74,7 @@ export function edgeVerdicts<On extends string>(
   })
 }
 
-/** `list` holds the events of the journal or wire that the rule is about. */
+/** `list` holds all events of the journal or wire that `rule.on` names. */
 export function ruleVerdict<On extends string>(
   kind: 'pairing' | 'ordering',
   on: On,
@@ -93,12 +92,12 @@ function findingsOf(rule: Rule, list: readonly JudgedEvent[], checks: Checks, en
     if (check === undefined) throw new Error(`invariants.json names a check that does not exist: ${rule.check}`)
     return check(list)
   }
-  if (rule.opens !== undefined) return closings(rule, list, ended)
-  return neighbours(rule, list, ended)
+  if (rule.opens !== undefined) return checkPairs(rule, list, ended)
+  return checkNeighbours(rule, list, ended)
 }
 
-/** `when` needs that the next (or the previous) event of certain types `is` a certain one. */
-function neighbours(rule: Rule, list: readonly JudgedEvent[], ended: boolean): Findings {
+/** For each event that matches `when`, the next (or previous) event of the listed types must match `is`. */
+function checkNeighbours(rule: Rule, list: readonly JudgedEvent[], ended: boolean): Findings {
   const findings: Findings = { seen: 0, broken: [] }
   const { when, is } = rule
   if (when === undefined || is === undefined) throw new Error(`invariants.json: ${rule.id} says nothing`)
@@ -109,7 +108,7 @@ function neighbours(rule: Rule, list: readonly JudgedEvent[], ended: boolean): F
     findings.seen += 1
     const found = rule.next === undefined ? list.slice(0, index).findLast(counts) : list.slice(index + 1).find(counts)
     if (found !== undefined && fits(is, found)) continue
-    // What must follow may still come.
+    // The required event may still come.
     if (found === undefined && rule.next !== undefined && !ended) continue
     const where = rule.next === undefined ? 'before' : 'after'
     const instead = found === undefined ? 'nothing' : `${found.type} (${found.seq})`
@@ -121,8 +120,8 @@ function neighbours(rule: Rule, list: readonly JudgedEvent[], ended: boolean): F
   return findings
 }
 
-/** What is opened is closed once, under its key, and before the end. */
-function closings(rule: Rule, list: readonly JudgedEvent[], ended: boolean): Findings {
+/** Everything that is opened must be closed once, with the same key, before the run ends. */
+function checkPairs(rule: Rule, list: readonly JudgedEvent[], ended: boolean): Findings {
   const findings: Findings = { seen: 0, broken: [] }
   const open = new Map<unknown, number>()
   for (const { seq, type, data } of list) {

@@ -1,13 +1,13 @@
-// Row text ⇄ event. Writing refuses what does not fit the schema; reading never
-// throws: a line that does not parse or no longer fits is reported as dirty, and
-// the caller skips and counts it.
+// Encodes events as lines of text and decodes them. Writing refuses an event that does
+// not fit its schema. Reading never throws: a line that does not parse or no longer fits
+// its schema decodes to null, and the caller skips and counts it.
 
 import { AppError } from '../errors/app-error.ts'
 import { type EventType, eventBodies, type NewEvent, type RunEvent } from './event.ts'
 
-/** Throws `event_invalid` when an event does not fit its schema. */
+/** Throws `event_invalid` if an event does not fit its schema. */
 export function checkEvent(event: NewEvent): void {
-  // Deltas are nearly all events; their shape is checked without the general machinery.
+  // Fast path: nearly all events are text deltas, so they are checked without the schema library.
   if (event.type === 'text.delta') {
     if (typeof event.data.text === 'string' && typeof event.data.messageId === 'string') return
   } else if (eventBodies[event.type]?.safeParse(event.data).success) {
@@ -22,7 +22,7 @@ export function checkEvent(event: NewEvent): void {
   })
 }
 
-/** One line, no newline inside: JSON escapes control characters. */
+/** The event as one line of JSON. It contains no newline, because JSON escapes control characters. */
 export function encodeEvent(event: RunEvent): string {
   if (event.type === 'text.delta') {
     return `{"seq":${event.seq},"at":${event.at},"attempt":${event.attempt},"type":"text.delta","data":{"messageId":${JSON.stringify(event.data.messageId)},"text":${JSON.stringify(event.data.text)}}}`
@@ -30,12 +30,12 @@ export function encodeEvent(event: RunEvent): string {
   return JSON.stringify(event)
 }
 
-/** The event of one stored line, or null where the line is dirty. */
+/** The event of one stored line, or null if the line does not parse or does not fit its schema. */
 export function decodeEvent(line: string): RunEvent | null {
   try {
     return eventOf(JSON.parse(line) as Record<string, unknown>)
   } catch {
-    // No JSON, or nested deeper than the stack allows.
+    // The line is not JSON, or it is nested deeper than the stack allows.
     return null
   }
 }

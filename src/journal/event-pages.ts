@@ -1,16 +1,16 @@
-// The one way to read the stored events of a run from its first to its last: page by page.
-// A long run has hundreds of pages, and reading one takes milliseconds, so the event loop
-// gets a turn between two pages and the streams of other clients go on. A reader that
-// stays for what comes next uses the follower (bus/follower.ts).
+// Reads the stored events of a run from first to last, page by page. All code that reads
+// a whole journal must use it: a long run has hundreds of pages and each takes milliseconds
+// to read, so the loop yields to the event loop between pages and other clients' streams
+// continue. To wait for new events as well, use the follower (bus/follower.ts).
 
 import type { RunEvent } from './event.ts'
 import { applyEvent, newRunState, type RunState } from './run-state.ts'
 
 export type EventPage = {
   events: RunEvent[]
-  /** Stored rows in this page that no longer parse or fit; they are left out of `events`. */
+  /** How many stored events of this page no longer parse or fit their schema; they are left out of `events`. */
   skipped: number
-  /** The seq to go on after; also moves past skipped rows. */
+  /** The `afterSeq` for the next page; it also moves past skipped events. */
   nextAfter: number
   /** Nothing was stored after `nextAfter` when this page was read. */
   atHead: boolean
@@ -43,7 +43,7 @@ export async function readRunState(reader: EventReader, runId: string): Promise<
     for (const event of page.events) applyEvent(state, event)
     lastSeq = page.nextAfter
   }
-  // Unreadable rows at the very end have a number too; the next event must not get it again.
+  // Unreadable events at the very end have a seq too, and the next event must not reuse it.
   state.lastSeq = lastSeq
   return state
 }

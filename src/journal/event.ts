@@ -1,9 +1,8 @@
-// The vocabulary of the journal: one closed union of events, each with a schema.
+// The events of the journal: one closed union, each with a schema.
 //
-// A run is nothing but the list of its events. Everything a client sees, and
-// everything a restart needs, is a fold of this list; so an event carries what
-// any wire may want to say about it, and ids and times are decided here once
-// and never again by a reader.
+// A run is the list of its events. Everything a client sees and everything a restart
+// needs is a fold of this list. So an event must carry all that any dialect needs, and
+// its ids and times are set once, by the writer, and never by a reader.
 
 import { z } from 'zod'
 
@@ -28,10 +27,10 @@ const usage = z.object({
   reasoningTokens: z.number().int().nonnegative().optional(),
 })
 
-/** How a tool call ended. `failed` is an answer that says no; `threw` is an exception. */
+/** How a tool call ended. `failed`: the tool returned an error as its result. `threw`: it threw an exception. */
 export const toolOutcomes = ['succeeded', 'failed', 'threw', 'denied', 'cancelled', 'unknown'] as const
 
-/** What it means to run a tool a second time. */
+/** Whether running a tool call twice is safe: it only reads, it is idempotent, or it is unsafe to repeat. */
 export const toolEffects = ['read', 'idempotent', 'unsafe'] as const
 
 const storedFile = z.object({ path: id, size: z.number().int().nonnegative() })
@@ -39,16 +38,16 @@ const storedFile = z.object({ path: id, size: z.number().int().nonnegative() })
 const jobSpec = z.object({
   source: z.enum(['installed', 'temp_upload']),
   mode: z.enum(['auto', 'interactive']),
-  /** False: after `replyTimeoutMs` without a reply the agent goes on alone. */
+  /** False: after `replyTimeoutMs` without a reply the agent goes on without one. */
   requireReply: z.boolean(),
   replyTimeoutMs: z.number().int().positive(),
   input: z.record(z.string(), json),
   parameter: z.record(z.string(), json),
-  /** As they were asked for. */
+  /** The runtime options as the client sent them. */
   options: z.record(z.string(), json),
-  /** The job waits for an upload until then. */
+  /** The deadline of the upload that the job waits for. */
   uploadUntil: z.number().optional(),
-  /** Names the request; equal requests have equal keys. Absent if the result may not be given to another request. */
+  /** Equal requests have equal cache keys. Absent if the result may not be reused for another request. */
   cacheKey: id.optional(),
 })
 
@@ -56,11 +55,11 @@ const skillSpec = z.object({
   id,
   name: text,
   version: text.optional(),
-  /** The instructions of SKILL.md; they stand in the prompt of every turn. */
+  /** The instructions of SKILL.md; they are part of the prompt of every turn. */
   text,
-  /** What the final answer must be; absent means any text. */
+  /** The JSON Schema of the final answer; absent means any text. */
   outputSchema: z.record(z.string(), json).optional(),
-  /** Further files of its package, which the model may read. */
+  /** The other files of the skill package, which the model may read. */
   files: z.array(storedFile.extend({ sha256: id })).optional(),
 })
 
@@ -74,32 +73,32 @@ export const runSpec = z.object({
   maxTokens: z.number().int().positive().optional(),
   /** The caller's own context, already bounded; shown to the model as a second system message. */
   context: z.record(z.string(), z.unknown()).optional(),
-  /** What the caller tells the model about how to answer, beside the agent's own instructions. */
+  /** The caller's instructions to the model, in addition to the agent's own. */
   instructions: text.optional(),
   /** Names of the tools the run may use; absent means all that its agent allows. */
   tools: z.array(z.string()).optional(),
   onDisconnect: z.enum(['continue', 'cancel']).optional(),
-  /** The named set that the settings above came from. */
+  /** The name of the configuration that the settings above came from. */
   configName: id.optional(),
-  /** Instead of the agent's own instructions. */
+  /** Replaces the agent's own instructions. */
   systemPrompt: text.optional(),
-  /** `shadow`: the second answer to a question. Its messages are stored as superseded until somebody makes them active. */
+  /** `shadow`: the second answer to a question. Its messages are stored as superseded until they are made active. */
   variant: z.enum(['shadow']).optional(),
   /** Written by older versions for arms of a comparison; the vote itself now decides what is shown. */
   blind: z.boolean().optional(),
-  /** When the client sent the question, by its own clock: how a second answer to the same question is recognised. */
+  /** When the client sent the question, by the client's clock. Used to recognise a second answer to the same question. */
   sentAt: z.number().optional(),
-  /** The run that answers the same question, which the client sent twice to compare the answers. */
+  /** The first run for the same question, if the client sent the question twice to compare two answers. */
   secondOf: id.optional(),
   /** The answer that this run replaces when it succeeds; its own messages become active only then. */
   supersedes: z.array(id).optional(),
   /** What a job was asked to do. */
   job: jobSpec.optional(),
-  /** The skill that a job runs; where it is uploaded, `run.prepared` brings it. */
+  /** The skill that a job runs. If it is uploaded, it comes with `run.prepared` instead. */
   skill: skillSpec.optional(),
   /**
-   * Where the run may work on files: a directory below the configured workspace, named from there (`.` is the whole of
-   * it), so that the data folder can be moved. `ask`: only tools that read.
+   * The directory in which the run may work on files. The path is relative to the configured workspace (`.` is the
+   * workspace itself), so that the data folder can be moved. `ask`: only tools that read.
    */
   workspace: z.object({ dir: id, mode: z.enum(['edit', 'ask']) }).optional(),
   /** `refuse`: the wire cannot ask a person, so a call that needs consent is answered as not allowed. Absent: the run waits. */
@@ -115,7 +114,7 @@ const bodies = {
     /** The API family that accepted the run. */
     family: id,
     conversationId: id.nullable(),
-    /** True where the conversation was made together with this run. */
+    /** True if the conversation was created together with this run. */
     newConversation: z.boolean().optional(),
     sessionId: id.optional(),
     /** The user message of this run; null for runs without a conversation message. */
@@ -125,25 +124,25 @@ const bodies = {
     continuesHistory: z.boolean().optional(),
     spec: runSpec,
   }),
-  /** An upload brought what a run needs that was accepted before it could start. It may be claimed from here on. */
+  /** The upload that a held run waited for has arrived. The run may be claimed from now on. */
   'run.prepared': z.object({
-    /** Instead of the input of `run.accepted`. */
+    /** Replaces the input of `run.accepted`. */
     input: text,
     skill: skillSpec.optional(),
     files: z.array(storedFile),
-    /** As in the job of `run.accepted`, with what was uploaded. */
+    /** As `cacheKey` in the job of `run.accepted`, but computed with the uploaded files. */
     cacheKey: id.optional(),
-    /** An equal request was answered before: this is its result, and no model is asked. */
+    /** The result of an earlier equal request. The run ends with it, without asking a model. */
     reused: z.object({ runId: id, output: text, artifacts: z.array(storedFile) }).optional(),
   }),
   'run.state': z.object({
     from: z.enum(runStatuses),
     to: z.enum(runStatuses),
     trigger: id,
-    /** When a run is parked: how long it was at work since it became running. The times of the events may have stepped. */
+    /** Set when a run is parked: how long it worked since it became running. Event times cannot tell, because the clock may be set. */
     activeMs: z.number().nonnegative().optional(),
   }),
-  /** The model is about to be asked. Names the message that its text will belong to. */
+  /** The model is about to be asked. `messageId` is the message that its text will belong to. */
   'step.started': z.object({ step: z.number().int().positive(), messageId: id, model: id }),
   'text.delta': z.object({ messageId: id, text }),
   'reasoning.delta': z.object({ reasoningId: id, text }),
@@ -152,13 +151,13 @@ const bodies = {
     role: z.enum(['assistant', 'user', 'system', 'tool']),
     text,
     step: z.number().int().positive(),
-    /** `superseded`: a restart said something else. `abandoned`: the run ended in mid-sentence. */
+    /** `superseded`: after a restart the model gave another text. `abandoned`: the run ended before the message was complete. */
     state: z.enum(['active', 'superseded', 'abandoned']),
   }),
   /** The model's answer to one request is complete, with its tool calls. */
   'step.done': z.object({
     step: z.number().int().positive(),
-    /** The message that the step's text and calls belong to; it is stored under this id, also without text. */
+    /** The message that the step's text and calls belong to. It is stored under this id, even if it has no text. */
     messageId: id,
     finishReason: id,
     toolCalls: z.number().int().nonnegative(),
@@ -174,14 +173,14 @@ const bodies = {
     /** A sentence for people: what this call is about to do. */
     note: text,
     effect: z.enum(toolEffects),
-    /** Where the tool came from: `built-in`, or `mcp:` and the name of the server. The same name of another source is another tool. */
+    /** The origin of the tool: `built-in`, or `mcp:` and the name of the server. Tools with one name and different sources are different tools. */
     source: id.optional(),
-    /** Set where the model's arguments were not valid JSON: the raw text. */
+    /** The raw text of the model's arguments, set if they were not valid JSON. */
     invalidInput: text.optional(),
   }),
   'tool.started': z.object({
     callId: id,
-    /** The arguments that are really used: a person may have edited them. */
+    /** The arguments that the tool is called with; a person may have edited them. */
     input: json,
     /** Stays the same over retries of an idempotent call. */
     idempotencyKey: id,
@@ -197,7 +196,7 @@ const bodies = {
     summary: text,
     error: errorValue.optional(),
     durationMs: z.number().nonnegative(),
-    /** Length of the whole output as text; larger outputs are cut and stored beside the journal. */
+    /** Length of the whole output as text. A large output is truncated here and stored in full as a blob. */
     fullLength: z.number().int().nonnegative(),
     truncated: z.boolean(),
     outputRef: id.optional(),
@@ -219,7 +218,7 @@ const bodies = {
     options: z.array(json).optional(),
     fields: z.array(z.string()).optional(),
     deadlineAt: z.number().optional(),
-    /** What happens at the deadline: `expire` closes the call, `auto_decide` lets the agent go on alone. */
+    /** What happens at the deadline: `expire` closes the call, `auto_decide` lets the agent go on without a reply. */
     atDeadline: z.enum(['expire', 'auto_decide']).optional(),
   }),
   'input.resolved': z.object({
@@ -227,12 +226,12 @@ const bodies = {
     number: z.number().int().positive(),
     resolution: z.enum(['confirmed', 'rejected', 'replied', 'auto_decided', 'expired', 'closed']),
     by: id,
-    /** The arguments to run with, where a person edited them while confirming. */
+    /** The arguments to run with, if a person edited them while confirming. */
     input: json.optional(),
     response: json.optional(),
     reason: text.optional(),
   }),
-  /** The final answer of a step is not what the run promises. The model is asked once more, with these errors. */
+  /** The final answer of a step does not fit the output schema of the run. The model is asked once more, with these errors. */
   'output.rejected': z.object({
     step: z.number().int().positive(),
     /** The message that holds the answer. */
@@ -251,7 +250,7 @@ const bodies = {
   'run.ended': z.object({
     status: z.enum(['succeeded', 'failed', 'canceled']),
     error: errorValue.optional(),
-    /** Absent on success if the answer is long (`outputCharsMax`): then it is the text of `messageId`, which is stored once. */
+    /** Absent on success if the answer is long (`outputCharsMax`): then it is the text of the message `messageId`. */
     output: text.optional(),
     messageId: id.optional(),
     by: id.optional(),
@@ -265,10 +264,10 @@ export const eventBodies: { readonly [T in EventType]: z.ZodType } = bodies
 
 type Body<T extends EventType> = z.infer<(typeof bodies)[T]>
 
-/** An event as it is proposed: not yet numbered. */
+/** An event before it gets its seq. */
 export type NewEvent = { [T in EventType]: { type: T; data: Body<T> } }[EventType]
 
-/** One row of the journal. The run is known from where it was read. */
+/** One event of a journal. It does not repeat the run's id, because a journal belongs to one run. */
 export type RunEvent = {
   [T in EventType]: { seq: number; at: number; attempt: number; type: T; data: Body<T> }
 }[EventType]
@@ -284,8 +283,8 @@ export type JsonValue = z.infer<typeof json>
 export type Usage = z.infer<typeof usage>
 
 /**
- * Barriers survive a power cut: the commit that holds one is synced to disk.
- * The rest survive a process crash and share commits.
+ * Events that are not barriers. They survive a process crash, but perhaps not a power cut. A barrier survives both, because
+ * its commit is synced to disk.
  */
 const deltas: ReadonlySet<EventType> = new Set<EventType>([
   'text.delta',
@@ -303,8 +302,8 @@ export function isTerminal(status: RunStatus): boolean {
   return status === 'succeeded' || status === 'failed' || status === 'canceled'
 }
 
-/** What `run.ended` repeats of the final answer; a longer one is found in its message. */
+/** `run.ended` repeats the final answer only up to this length; a longer answer is read from its message. */
 export const outputCharsMax = 64 * 1024
 
-/** One delta or one tool output; larger outputs are stored beside the journal. */
+/** The largest event, for example one delta or one tool output. Larger tool outputs are stored as blobs. */
 export const eventBytesMax = 1024 * 1024

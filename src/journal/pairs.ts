@@ -1,7 +1,7 @@
-// What comes in pairs, checked while it is written: whatever the pairing rules of
-// invariants.json open in the journal is opened once, closed once, and closed before
-// the run ends. A batch is checked as a whole before any of it is folded, so this
-// remembers what the batch itself opened and closed.
+// Checks paired events (such as tool.called and tool.done) before they are written. By the
+// pairing rules of invariants.json, each pair must be opened once, closed once, and closed
+// before the run ends. A batch is checked as a whole before any of its events is folded into
+// the run state, so PairCheck also tracks what the batch itself opened and closed.
 
 import type { RunEvent } from './event.ts'
 import invariants from './invariants.json' with { type: 'json' }
@@ -13,8 +13,8 @@ const pairs: readonly Pair[] = invariants.pairing.flatMap((rule) =>
   'opens' in rule && rule.opens !== undefined ? [{ opens: rule.opens, closes: rule.closes, key: rule.key }] : [],
 )
 
-/** What the fold of a run knows of a pair: undefined where it was never opened. */
-function standing(state: RunState, opens: string, key: string): 'open' | 'closed' | undefined {
+/** The status of a pair in the run state; undefined if it was never opened. */
+function pairStatus(state: RunState, opens: string, key: string): 'open' | 'closed' | undefined {
   if (opens === 'tool.called') {
     const call = state.calls.get(key)
     return call === undefined ? undefined : call.done === undefined ? 'open' : 'closed'
@@ -33,16 +33,16 @@ function* openKeys(state: RunState, opens: string): Generator<string> {
 
 export class PairCheck {
   private readonly state: RunState
-  /** `opens key` → how the batch left it. */
+  /** Pairs that the batch changed: `opens key` → their status after it. */
   private changed: Map<string, 'open' | 'closed'> | undefined
 
   constructor(state: RunState) {
     this.state = state
   }
 
-  /** Why `event` may not be written next, or null when it may. */
+  /** The reason why `event` may not be written next, or null if it may. */
   refusal(event: Pick<RunEvent, 'type' | 'data'>): string | null {
-    // Nearly all events are deltas, and no pair is made of them.
+    // Fast path: nearly all events are text deltas, which belong to no pair.
     if (event.type === 'text.delta') return null
     if (event.type === 'run.ended') return this.leftOpen()
     for (const { opens, closes, key } of pairs) {
@@ -50,7 +50,7 @@ export class PairCheck {
       const id = String((event.data as Record<string, unknown>)[key])
       const name = `${opens} ${id}`
       this.changed ??= new Map()
-      const now = this.changed.get(name) ?? standing(this.state, opens, id)
+      const now = this.changed.get(name) ?? pairStatus(this.state, opens, id)
       if (event.type === opens) {
         if (now !== undefined) return `${name} was written before`
         this.changed.set(name, 'open')

@@ -1,7 +1,6 @@
-// The fold that a run needs about itself: where it stands, what the model said
-// in each finished step, which calls are open, what a person was asked. Live
-// execution and recovery use the same fold, so a restart knows exactly what the
-// running process knew.
+// The state of a run as a fold of its events: its phase, what the model said in each
+// step, which calls are open, what a person was asked. Live execution and recovery must
+// use this same fold, so that a restart has exactly the state of the process that died.
 
 import { AppError } from '../errors/app-error.ts'
 import type { EventData, JsonValue, RunEvent, RunSpec, RunStatus, ToolEffect } from './event.ts'
@@ -12,7 +11,7 @@ export type CallState = {
   readonly name: string
   readonly step: number
   readonly index: number
-  /** What the call was known to do when it was made; a restart judges by this, also if the tool is gone or has changed. */
+  /** The tool's effect when the call was made. A restart uses this value, even if the tool was removed or changed since. */
   readonly effect: ToolEffect
   readonly source: string | undefined
   readonly note: string
@@ -25,7 +24,7 @@ export type CallState = {
   interactionId: string | undefined
   decision: 'confirmed' | 'rejected' | 'expired' | 'closed' | undefined
   decisionReason: string | undefined
-  /** What a person (or the deadline) answered to the question that this call asks. */
+  /** The reply of a person (or of the deadline) to the question that this call asks. */
   reply: JsonValue | undefined
   askedUnknown: boolean
   done: EventData<'tool.done'> | undefined
@@ -39,7 +38,7 @@ export type InteractionState = EventData<'input.required'> & {
 
 export type StepState = {
   readonly step: number
-  /** Empty after its text was superseded, until the new text names its own. */
+  /** Empty after the text was superseded, until the new text brings its own message id. */
   messageId: string
   startedAt: number
   /** Text shown under `messageId` so far. */
@@ -54,7 +53,7 @@ export type StepState = {
 export type RunState = {
   phase: Phase
   lastSeq: number
-  /** The latest time in the journal; the next event gets none before it, also after the clock was set back. */
+  /** The latest time in the journal. The next event gets no earlier time, even if the clock was set back. */
   lastAt: number
   attempt: number
   accepted: EventData<'run.accepted'> | undefined
@@ -64,23 +63,23 @@ export type RunState = {
   ended: EventData<'run.ended'> | undefined
   /** Files that were uploaded for the run. */
   files: EventData<'run.prepared'>['files']
-  /** The upload that the run needs has not come yet. */
+  /** True while the run waits for its upload. */
   held: boolean
-  /** Names the request among equal ones; undefined if its result may not be reused. */
+  /** Equal requests have equal cache keys; undefined if the result may not be reused. */
   cacheKey: string | undefined
   /** The result of an earlier run that this run ends with. */
   reused: EventData<'run.prepared'>['reused']
   steps: StepState[]
   calls: Map<string, CallState>
   interactions: Map<string, InteractionState>
-  /** Final answers that did not fit, by step, with what was wrong. */
+  /** The errors of final answers that did not fit the output schema, by step. */
   rejectedOutputs: Map<number, readonly string[]>
-  /** How the interaction ended that was resolved last: for that reason a waiting run goes on. */
+  /** The resolution of the interaction that was resolved last; it is the reason why a waiting run goes on. */
   lastResolution: EventData<'input.resolved'>['resolution'] | undefined
-  /** Time spent running, over all attempts that were left in order. */
+  /** Time spent running, over all attempts that did not end in a crash. */
   activeMs: number
   runningSince: number | undefined
-  /** Deaths of the process while this run was on its main thread, by id: the place where that was. */
+  /** Process crashes while this run was on the main thread: crash id → the place in the run where it happened. */
   deaths: Map<string, string>
   usage: { inputTokens: number; outputTokens: number }
 }
@@ -112,13 +111,13 @@ export function newRunState(): RunState {
   }
 }
 
-/** Throws `transition_refused` when the table does not allow the event here. */
+/** Throws `transition_refused` if the transition table does not allow the event in this phase. */
 export function checkTransition(state: Pick<RunState, 'phase'>, event: Pick<RunEvent, 'type' | 'data'>): void {
   const reason = refusal(state.phase, event)
   if (reason !== null) throw new AppError('transition_refused', `The journal refused an event: ${reason}.`)
 }
 
-/** Folds one event into the state, in place. Knows nothing of what is allowed; that is `checkTransition`. */
+/** Folds one event into the state, in place. Does not check whether the event is allowed; `checkTransition` does. */
 export function applyEvent(state: RunState, event: RunEvent): void {
   state.lastSeq = event.seq
   if (event.at > state.lastAt) state.lastAt = event.at
@@ -127,7 +126,7 @@ export function applyEvent(state: RunState, event: RunEvent): void {
     case 'text.delta': {
       const step = state.steps.at(-1)
       if (step === undefined) return
-      // A new message id inside a step: the torn one was superseded.
+      // A new message id inside a step: the unfinished message before it was superseded.
       if (step.messageId === event.data.messageId) step.text += event.data.text
       else {
         step.messageId = event.data.messageId
@@ -168,7 +167,7 @@ export function applyEvent(state: RunState, event: RunEvent): void {
         state.startedAt ??= event.at
         state.runningSince = event.at
       } else if (state.runningSince !== undefined) {
-        // After a crash nobody knows how long the run was really at work; that time is not counted.
+        // After a crash it is unknown how long the run really worked, so that time is not counted.
         if (event.data.trigger !== 'restart.requeued') {
           state.activeMs += event.data.activeMs ?? Math.max(0, event.at - state.runningSince)
         }
@@ -178,7 +177,7 @@ export function applyEvent(state: RunState, event: RunEvent): void {
     case 'step.started': {
       const open = state.steps.at(-1)
       if (open !== undefined && open.step === event.data.step) {
-        // Asked again after a crash: the text shown so far still stands, unless it was superseded.
+        // The model is asked again after a crash. The text shown so far stays valid, unless it was superseded.
         if (open.messageId === '') open.messageId = event.data.messageId
         return
       }
@@ -297,17 +296,17 @@ export function applyEvent(state: RunState, event: RunEvent): void {
   }
 }
 
-/** A long answer is not repeated in the event that ends the run. */
+/** Fills in the output of a long answer, which `run.ended` does not repeat, from its message. */
 function withOutput(state: RunState, ended: EventData<'run.ended'>): EventData<'run.ended'> {
   if (ended.status !== 'succeeded' || ended.output !== undefined || ended.messageId === undefined) return ended
   const answer = state.steps.findLast((step) => step.messageId === ended.messageId)
   return answer === undefined ? ended : { ...ended, output: answer.text }
 }
 
-/** The code of the `diagnostic` by which a run remembers that the process died while it was on the main thread. */
+/** The code of the `diagnostic` event which records that the process died while this run was on the main thread. */
 export const processDied = 'process_died'
 
-/** How often the process died while this run was at one and the same place. */
+/** The highest number of process crashes at any one place in this run. */
 export function deathsAtOnePlace(state: RunState): number {
   const counts = new Map<string, number>()
   for (const place of state.deaths.values()) counts.set(place, (counts.get(place) ?? 0) + 1)
@@ -336,7 +335,7 @@ export function openCalls(state: RunState): CallState[] {
   return [...state.calls.values()].filter((call) => call.done === undefined)
 }
 
-/** What a step asked in its own words, without a tool. */
+/** The question that a step asked in its text, without a tool call. */
 export function questionOf(state: RunState, step: number): InteractionState | undefined {
   return [...state.interactions.values()].find((asked) => asked.callId === undefined && asked.step === step)
 }

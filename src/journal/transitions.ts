@@ -1,6 +1,6 @@
-// The state machine of a run as one table. The writer checks every event against
-// it, tests are generated from it, and nothing else decides what may follow what.
-// The edges are data, in invariants.json, beside the other rules that a run keeps.
+// The state machine of a run as one table: the only place that decides which event may
+// follow which. The writer checks every event against it, and tests are generated from it.
+// The edges are data in invariants.json, beside the other rules that runs keep.
 
 import type { EventType, RunEvent, RunStatus } from './event.ts'
 import invariants from './invariants.json' with { type: 'json' }
@@ -17,16 +17,16 @@ export const allowedIn: Readonly<Record<EventType, ReadonlyArray<RunStatus | 'ne
   'step.started': ['running'],
   'text.delta': ['running'],
   'reasoning.delta': ['running'],
-  // A torn or unfinished message is closed where the run stands, also while it is requeued or cancelled.
+  // An unfinished message is closed in the current state, also while the run is requeued or cancelled.
   'message.done': ['queued', 'running', 'waiting_user'],
   'step.done': ['running'],
   'tool.called': ['running'],
   'tool.started': ['running'],
   'tool.progress': ['running'],
-  // Open calls are closed by a cancel, wherever the run stands.
+  // A cancel closes open calls in any state.
   'tool.done': ['queued', 'running', 'waiting_user'],
   'input.required': ['running'],
-  // While others of its step still run, a person may already have decided.
+  // A person may decide while other calls of the same step still run.
   'input.resolved': ['queued', 'running', 'waiting_user'],
   'output.rejected': ['running'],
   'context.patch': ['queued', 'running'],
@@ -36,7 +36,7 @@ export const allowedIn: Readonly<Record<EventType, ReadonlyArray<RunStatus | 'ne
 
 export type Phase = RunStatus | 'new' | 'ended'
 
-/** Why `event` may not be written in `phase`, or null when it may. */
+/** The reason why `event` may not be written in `phase`, or null if it may. */
 export function refusal(phase: Phase, event: Pick<RunEvent, 'type' | 'data'>): string | null {
   if (phase === 'ended') return `nothing follows run.ended, not even ${event.type}`
   if (!allowedIn[event.type].includes(phase)) return `${event.type} may not be written while the run is ${phase}`

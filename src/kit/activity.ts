@@ -1,6 +1,6 @@
-// What the code that runs right now belongs to: a run (and where in it), or a request.
-// It follows awaits and timers, costs nothing per token, and is what the watchdog asks
-// for when the main thread is blocked or dies.
+// Tracks which run (and which place in it) or which request the current code works for.
+// The activity follows awaits and timers and costs nothing per token. The watchdog reads
+// it when the main thread is blocked or dies.
 
 import { AsyncLocalStorage } from 'node:async_hooks'
 
@@ -13,12 +13,12 @@ export function workingOn<T>(activity: Activity, work: () => T): T {
   return storage.run(activity, work)
 }
 
-/** For work that belongs to nobody in particular, started from within the work of somebody. */
+/** Runs shared background work without the activity of the code that happens to start it. */
 export function onNobodysBehalf<T>(work: () => T): T {
   return storage.run(undefined, work)
 }
 
-/** The run that is worked on has come to another place. */
+/** Records that the current run has reached another place. Does nothing outside a run. */
 export function atPlace(place: string): void {
   const activity = storage.getStore()
   if (activity !== undefined && 'run' in activity) activity.place = place

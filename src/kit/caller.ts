@@ -1,23 +1,23 @@
-// Who asks for something, and whether a thing is theirs. Services take a caller and return
-// what is theirs; http/ finds out who the caller is.
+// The caller of a request, and the check of ownership. http/ identifies the caller;
+// services take a caller and return only what that caller owns.
 
 /** `named` is false if the request names no user, which is possible in open mode only. */
 export type Caller = { userId: string; loggedIn: boolean; named: boolean }
 
 /**
- * The user that a request acts as on one thing that it addresses by its id. In open mode a request that names no user
- * acts as the thing's owner: it could claim that name anyway. Not for lists, and not for names that clients choose.
+ * The user as whom a request acts on a thing that it addresses by id. In open mode a request that names no user acts as the
+ * thing's owner, because it could claim that name anyway. Do not use it for lists or for names that clients choose.
  */
 export function actsAs(caller: Caller, thing: { owner: string } | undefined): string {
   return caller.named || thing === undefined ? caller.userId : thing.owner
 }
 
-/** Whether a thing that the request addresses by its id is the caller's. If not, it does not exist for them (404). */
+/** True if the caller owns a thing that the request addresses by id. If not, the reply must be 404, as if it did not exist. */
 export function owns(caller: Caller, thing: { owner: string }): boolean {
   return thing.owner === actsAs(caller, thing)
 }
 
-/** A caller who is known to be this user. */
+/** A caller that is authenticated as this user. */
 export function asUser(userId: string): Caller {
   return { userId, loggedIn: true, named: true }
 }

@@ -1,16 +1,16 @@
-// Time, handed in. Nothing below `app/` reads the system clock or sets a timer
-// by itself, so that tests can move time instead of waiting for it.
+// The clock, passed in as a dependency. No code below `app/` may read the system clock or
+// set a timer directly, so that tests can advance time instead of waiting.
 
 export interface Timer {
   cancel(): void
 }
 
 export interface Clock {
-  /** Epoch milliseconds, for times that people read. Steps when somebody sets the system clock, also backwards. */
+  /** Epoch milliseconds, for times that people read. It jumps, also backwards, when the system clock is set. */
   now(): number
   /**
-   * Milliseconds that never step: the epoch time at which the process started, plus the time since. For everything that is
-   * a difference of two readings: durations, waits, budgets, leases. Not for times that are stored for people.
+   * Monotonic milliseconds: the epoch time at which the process started, plus the time since. Use it for differences of two
+   * readings: durations, waits, budgets, leases. Do not use it for times that people read.
    */
   monotonic(): number
   /** Calls `fire` once, `delayMs` from now. Timers never keep the process alive. */
@@ -21,7 +21,7 @@ export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.timeOrigin + performance.now(),
   after(delayMs, fire) {
-    // setTimeout wraps to 1 ms above 2^31-1; a longer wait is simply re-armed by its owner.
+    // setTimeout fires after 1 ms if the delay is above 2^31-1. The delay is capped, so a longer timer fires early and its owner sets it again.
     const handle = setTimeout(fire, Math.min(Math.max(delayMs, 0), 0x7fffffff))
     handle.unref()
     return { cancel: () => clearTimeout(handle) }

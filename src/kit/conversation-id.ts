@@ -1,20 +1,20 @@
-// The id of a conversation that a client named. The name counts for its owner only, so it cannot
-// be the id itself: the id is a unique part and the name (`~01J…~conv_123`). Inside the server the
-// id is used; every wire shows the name. Conversations without a client's name show their id.
+// Ids of conversations that a client named. A name is unique only per owner, so it cannot be the
+// id; the id consists of a unique part and the name (`~01J…~conv_123`). The server uses the id
+// internally, and every wire shows the name. A conversation without a name shows its id.
 
 const namedForm = /^~[^~]+~(.+)$/s
 
-/** `unique` is a fresh id, so that a name which is used again after a deletion gives another conversation. */
+/** `unique` must be a new id, so that a name that is reused after a deletion gives a different conversation. */
 export function namedConversationId(unique: string, name: string): string {
   return `~${unique}~${name}`
 }
 
-/** What clients call the conversation: the name that one of them chose, else the id. */
+/** The conversation id that clients see: the name that a client chose, or else the id. */
 export function shownConversationId(id: string): string {
   return namedForm.exec(id)?.[1] ?? id
 }
 
-/** The same for rows that may have no conversation. */
+/** As `shownConversationId`, for rows that may have no conversation. */
 export function shownConversationIdOrNull(id: string | null): string | null {
   return id === null ? null : shownConversationId(id)
 }

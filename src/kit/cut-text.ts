@@ -2,8 +2,8 @@
 // pair, so that each piece is valid text by itself.
 
 /**
- * What one event may hold: at most 1 MiB once it is written. A UTF-16 unit takes up to six bytes when it is escaped as
- * JSON, so this many always fit.
+ * The longest text that always fits into one event. An event has at most 1 MiB when it is written, and a UTF-16 unit takes up
+ * to six bytes when it is escaped as JSON.
  */
 export const pieceCharsMax = 128 * 1024
 

@@ -1,6 +1,6 @@
-// An object without the fields that are undefined. Under exactOptionalPropertyTypes an
-// optional field may be absent and may not be undefined; this says so in one word. Not for
-// code that runs for every token: it makes a second object.
+// Removes the undefined fields of an object. With exactOptionalPropertyTypes an optional
+// field may be absent, but not undefined. Do not use it in code that runs for every token,
+// because it creates a second object.
 
 export type Defined<T> = { [K in keyof T as undefined extends T[K] ? never : K]: T[K] } & {
   [K in keyof T as undefined extends T[K] ? K : never]?: Exclude<T[K], undefined>

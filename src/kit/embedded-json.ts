@@ -1,10 +1,10 @@
-// JSON in the answer of a model: the whole text, one code fence around all of it, or
-// somewhere between other words. Every search passes over the text a bounded number of
-// times, whatever the text is.
+// Finds JSON in the answer of a model: the JSON is the whole text, or is inside one code
+// fence around it, or stands between other words. Every search must pass over the text a
+// bounded number of times, because the text can be anything.
 
-/** Texts that may be the JSON that was meant, without repeats. More than these are not looked at. */
+/** How many candidates are parsed; further ones are ignored. */
 const candidatesMax = 8
-/** A bracket in prose that is never closed costs one pass over the rest. */
+/** How many unclosed brackets are tolerated. Each of them costs one pass over the rest of the text. */
 const unclosedMax = 16
 
 /** The text without a code fence, if one surrounds all of it. */
@@ -12,12 +12,12 @@ export function withoutFence(text: string): string {
   const trimmed = text.trim()
   if (!trimmed.startsWith('```') || !trimmed.endsWith('```') || trimmed.length < 6) return trimmed
   const lineEnd = trimmed.indexOf('\n')
-  // A second fence inside: these are several blocks, and not one.
+  // A second fence inside means that the text has several blocks.
   if (lineEnd === -1 || trimmed.indexOf('```', 3) !== trimmed.length - 3) return trimmed
   return trimmed.slice(lineEnd + 1, -3).trim()
 }
 
-/** Undefined if the text, or what one fence around it holds, is not JSON as a whole. */
+/** Parses the whole text, without a code fence around it. Undefined if it is not JSON. */
 export function wholeJson(text: string): { value: unknown; text: string } | undefined {
   const bare = withoutFence(text)
   try {
@@ -37,7 +37,7 @@ export function embeddedJson(text: string): { value: unknown; text: string }[] {
       const value: unknown = JSON.parse(candidate)
       if (typeof value === 'object' && value !== null) found.set(candidate, value)
     } catch {
-      // Brackets in prose.
+      // Not JSON: the brackets belong to prose.
     }
   }
   return [...found].map(([json, value]) => ({ text: json, value }))

@@ -1,18 +1,18 @@
-// The YAML block at the top of a Markdown file. It may come from a stranger's package, so
-// its size, its nesting and its aliases are bounded before and while it is parsed.
+// Reads the YAML block at the top of a Markdown file. The file may come from an untrusted
+// package, so size, nesting and aliases are bounded before and during parsing.
 
 import { isMap, isScalar, parseDocument } from 'yaml'
 
 export type FrontMatter = {
   /** Keys of the top level, in their order. */
   fields: ReadonlyMap<string, unknown>
-  /** What follows the block. */
+  /** The Markdown text after the block. */
   text: string
 }
 
 /** Ten times what a long description needs. The parser needs a few milliseconds for it. */
 const blockCharsMax = 8 * 1024
-/** An alias is not needed in front matter; a few are harmless, and thousands are an attack. */
+/** Front matter needs no aliases. A few are harmless; thousands are an attack. */
 const aliasesMax = 20
 /** The parser recurses, and slows down with the depth. */
 const bracketsMax = 64
@@ -35,8 +35,8 @@ export function readFrontMatter(source: string, file: string): FrontMatter {
 }
 
 /**
- * `description: Use when: …` is not YAML, and is what many published skills say. A value on one line that begins with a
- * letter or digit is text, so its colons are quoted; everything else is left to the parser.
+ * Many published skills write `description: Use when: …`, which is not valid YAML. A one-line value that begins with a letter
+ * or digit is text, so it is quoted if it contains a colon; all other lines are left to the parser.
  */
 function quotePlainColons(yaml: string): string {
   return yaml
@@ -53,7 +53,7 @@ function fieldsOf(yaml: string, file: string): ReadonlyMap<string, unknown> {
   if ((yaml.match(/[[{]/g) ?? []).length > bracketsMax || nestedIndicators.test(yaml)) {
     throw new Error(`${file}: the front matter is nested too deeply`)
   }
-  // Whether keys are unique is checked here for the top level: the parser's own check is quadratic.
+  // Duplicate keys of the top level are found below, because the parser's own check takes quadratic time.
   const document = parseDocument(yaml, { uniqueKeys: false, logLevel: 'silent', prettyErrors: false })
   const [error] = document.errors
   if (error !== undefined) {

@@ -1,6 +1,5 @@
-// Opaque ids, handed in like the clock. ULIDs sort by creation within one
-// process, which keeps tables compact; nothing may rely on that for order:
-// order comes from `seq`.
+// Generates opaque ids; passed in as a dependency, like the clock. ULIDs sort by creation
+// within one process, which keeps tables compact. No code may rely on that order; use `seq`.
 
 import { randomFillSync } from 'node:crypto'
 import { monotonicFactory } from 'ulid'
@@ -8,7 +7,7 @@ import { monotonicFactory } from 'ulid'
 export type Ids = () => string
 
 export function ulidIds(now: () => number = Date.now): Ids {
-  // The factory asks for sixteen random numbers an id; one system call for each of them would cost more than the run.
+  // The factory asks for sixteen random numbers per id. They come from a pool, because one system call each would be too slow.
   const pool = new Uint8Array(4096)
   let used = pool.length
   const next = monotonicFactory(() => {

@@ -1,7 +1,7 @@
-// How deep JSON is nested, told of a text without parsing it, and of a value. Values that are thousands of
-// levels deep parse well and then break whatever walks them by recursion.
+// Checks how deep JSON is nested, both for a text (without parsing it) and for a value. A value that is
+// thousands of levels deep can be parsed, but overflows the stack of recursive code that walks it.
 
-/** One pass; brackets inside strings do not count. The text need not be valid. */
+/** Takes one pass and ignores brackets inside strings. The text need not be valid JSON. */
 export function isDeeperThan(text: string, levels: number): boolean {
   let depth = 0
   let inString = false
@@ -19,7 +19,7 @@ export function isDeeperThan(text: string, levels: number): boolean {
   return false
 }
 
-/** Without recursion. */
+/** Does not recurse, so that a deep value cannot overflow the stack. */
 export function isValueDeeperThan(value: unknown, levels: number): boolean {
   const rest: [value: unknown, depth: number][] = [[value, 1]]
   for (let next = rest.pop(); next !== undefined; next = rest.pop()) {

@@ -1,6 +1,6 @@
-// JSON Schemas that come from outside: skills (also uploaded ones), MCP servers, agent
-// definitions. The only place that reads and applies one: whether it can be used, and
-// what is wrong with a value. Both are bounded by counts (src/kit/schema), never by time.
+// Validates values against JSON Schemas from outside: skills (also uploaded ones), MCP
+// servers, agent definitions. All use of such schemas must go through this file. The work is
+// bounded by step counts (src/kit/schema), not by time.
 
 import { checkValue } from './schema/check-value.ts'
 import { prepareSchema } from './schema/prepare-schema.ts'
@@ -9,14 +9,14 @@ export { schemaBytesMax } from './schema/prepare-schema.ts'
 
 export type Complaint = { path: string[]; message: string }
 
-/** What is wrong with a value; nothing if it fits. */
+/** Returns what is wrong with a value; an empty list if it fits. */
 export type SchemaCheck = (value: unknown) => Complaint[]
 
 const complaintsMax = 5
 
 /**
- * For tools of MCP servers: a pattern that our engine does not have is left to the server, which checks its arguments
- * itself.
+ * For tools of MCP servers. A pattern that our regular expression engine does not support is ignored, because the server
+ * checks its arguments itself.
  */
 export function lenientCheck(schema: unknown): { ok: true; check: SchemaCheck } | { ok: false; reason: string } {
   const prepared = prepareSchema(schema, { unusablePatterns: 'ignore' })
@@ -24,13 +24,13 @@ export function lenientCheck(schema: unknown): { ok: true; check: SchemaCheck } 
   return { ok: true, check: (value) => checkValue(prepared.schema, value).errors }
 }
 
-/** Why a schema cannot be used, or null. A pattern that cannot be checked in bounded time is a reason. */
+/** The reason why a schema cannot be used, or null. A pattern that cannot be checked in linear time is such a reason. */
 export function schemaProblem(schema: unknown): string | null {
   const prepared = prepareSchema(schema, { unusablePatterns: 'refuse' })
   return prepared.ok ? null : prepared.reason
 }
 
-/** What is wrong with a value, in a few sentences; a schema that cannot be used is itself one. */
+/** Describes what is wrong with a value, in at most `complaintsMax` phrases. If the schema cannot be used, the reason is the only one. */
 export function schemaComplaints(schema: Record<string, unknown>, value: unknown): string[] {
   const prepared = prepareSchema(schema, { unusablePatterns: 'refuse' })
   if (!prepared.ok) return [prepared.reason]

@@ -1,4 +1,4 @@
-// Addresses that lead to this machine only.
+// Recognises addresses that are reachable only from this machine.
 
 import { BlockList, isIP } from 'node:net'
 

@@ -1,5 +1,4 @@
-// JSON whose keys stand in one order, whatever order they came in: the same value is
-// always the same text.
+// Canonical JSON: keys are sorted, so equal values always give the same text.
 
 export function sortedJson(value: unknown): string {
   const text = JSON.stringify(value, (_key, inner: unknown) =>

@@ -1,9 +1,8 @@
-// Reads a zip archive from a stranger: in memory, strictly, and within bounds that are
-// checked before and while anything is unpacked. What is unusual is refused: an archive
-// that two programs could read differently is not worth being generous about.
+// Reads an untrusted zip archive in memory. Limits are checked before and during unpacking.
+// Unusual archives are refused, because two programs could read them differently.
 //
-// The central directory is the only list of files. Each entry's local header has to say
-// the same, and no two entries may share bytes (overlaps are how small bombs grow large).
+// The central directory is the only list of files. Each entry's local header must agree
+// with it, and no two entries may share bytes (zip bombs use overlapping entries).
 
 import { crc32, inflateRawSync } from 'node:zlib'
 import { AppError } from '../errors/app-error.ts'
@@ -14,7 +13,7 @@ export type ZipLimits = {
   filesMax: number
   /** Of all files together, unpacked. */
   totalBytesMax: number
-  /** Unpacked to packed, of one file; small files may be as dense as they like. */
+  /** The highest ratio of unpacked to packed size of one file. Files up to `ratioFreeBytes` are exempt. */
   ratioMax: number
 }
 
@@ -29,7 +28,7 @@ const directoryBytes = 46
 const localBytes = 30
 const encryptedFlag = 0x1
 const pathBytesMax = 500
-/** Below this a high ratio is harmless: a page of blanks packs well. */
+/** Files up to this size may have any ratio: a page of blanks compresses well and is harmless. */
 const ratioFreeBytes = 1024 * 1024
 
 type Entry = {
@@ -60,7 +59,7 @@ export function readZip(archive: Buffer, limits: ZipLimits = zipLimits): ZipFile
   if (count === 0xffff || directorySize === 0xffffffff || directoryAt === 0xffffffff)
     throw invalid('zip64 is not accepted')
   if (directoryAt + directorySize !== end) throw invalid('its directory does not end where the archive does')
-  // Folders count too: they cost as much to list.
+  // Folders count too, because listing them costs as much.
   if (count > limits.filesMax)
     throw new AppError(
       'archive_too_many_files',
@@ -111,11 +110,11 @@ function readDirectory(archive: Buffer, from: number, to: number, count: number)
   return entries
 }
 
-/** Unix archives say what an entry is: only plain files and folders are accepted, no links and no devices. */
+/** Accepts only plain files and folders. Archives made on Unix state the type of each entry; links and devices are refused. */
 function checkKind(madeBy: number, mode: number, path: string): void {
   const kind = mode & 0o170000
   if (madeBy !== 3 && madeBy !== 19) {
-    // Others leave the field to their own flags; a link there can only be one by these bits.
+    // Other systems store their own flags in this field, so only the bits of a symbolic link are refused.
     if (kind !== 0o120000) return
   }
   if (kind === 0 || kind === 0o100000 || kind === 0o040000) return
@@ -140,7 +139,7 @@ function pathOf(name: Buffer): string {
   return path
 }
 
-/** Names that fall together on some disks (case, Unicode form), and files that are folders of others. */
+/** Refuses names that are equal on some file systems (case, Unicode form), and paths that are both a file and a folder. */
 function checkNames(entries: readonly Entry[]): void {
   const key = (path: string) => path.normalize('NFC').toLowerCase()
   const seen = new Set<string>()
@@ -206,7 +205,7 @@ function inflate(packed: Buffer, entry: Entry): Buffer {
   if (entry.method === 0) body = Buffer.from(packed)
   else {
     try {
-      // One byte more than announced is enough to know that the size is a lie; nothing larger is ever held.
+      // Inflating stops one byte after the declared size: that proves the size wrong without holding more in memory.
       body = inflateRawSync(packed, { maxOutputLength: entry.size + 1 })
     } catch (cause) {
       if ((cause as { code?: string }).code === 'ERR_BUFFER_TOO_LARGE')

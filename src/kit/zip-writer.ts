@@ -1,5 +1,5 @@
-// Packs a few files into a zip archive, in memory. The same files give the same bytes:
-// no times and no system are written into it.
+// Packs a few files into a zip archive, in memory. The same files must give the same bytes,
+// so no times and no operating system are written into the archive.
 
 import { crc32, deflateRawSync } from 'node:zlib'
 

@@ -1,28 +1,27 @@
-// Checks a value against a prepared schema by walking both. The author of the schema
-// and the author of the value together choose how long that takes (references that
-// double at every level, patterns on long texts, thousands of alternatives), so every
-// loop here spends steps from one budget. A check that runs out of steps is refused;
-// it never takes longer.
+// Checks a value against a prepared schema by walking both. A hostile schema or value could
+// make this take very long (references that double at every level, patterns on long texts,
+// thousands of alternatives), so every loop spends steps from one budget. If the budget is
+// used up, the value is refused.
 
 import type { PreparedSchema } from './prepare-schema.ts'
 import { Check, type SchemaError } from './schema-check.ts'
 import { OutOfSteps, Steps } from './steps.ts'
 
-/** A fraction of a second for the worst schema; honest ones need some thousand. */
+/** Takes a fraction of a second with the worst schema; ordinary schemas need a few thousand steps. */
 export const stepsMax = 250_000
-/** Of these, for finding the words for what is wrong. */
+/** The part of `stepsMax` that is reserved for describing the errors. */
 const errorStepsMax = 20_000
 const valueDepthMax = 200
 const valueNodesMax = 100_000
 const valueCharsMax = 8 * 1024 * 1024
-/** Counting a value is cheaper than checking it. */
+/** Counting the nodes of a value is cheaper than checking them. */
 const nodesPerStep = 4
 
 export type CheckResult = { fits: boolean; errors: SchemaError[]; steps: number }
 
 /**
- * First only whether it fits, which stops at the first thing that does not; most values fit. Then, if need be, what is wrong,
- * which has a small budget of its own: the sentences are for people, and the answer is known by then.
+ * The first pass only decides whether the value fits, and stops at the first error; most values fit. If it does not fit, a second
+ * pass collects the error messages. It has a small budget of its own, because the decision is already made.
  */
 export function checkValue(schema: PreparedSchema, value: unknown): CheckResult {
   const steps = new Steps(stepsMax - errorStepsMax)
@@ -41,17 +40,17 @@ export function checkValue(schema: PreparedSchema, value: unknown): CheckResult 
 }
 
 function errorsOf(schema: PreparedSchema, value: unknown, steps: Steps): SchemaError[] {
-  const check = new Check(schema, steps, 'telling')
+  const check = new Check(schema, steps, 'report')
   try {
     check.run(value)
   } catch (error) {
     if (!(error instanceof OutOfSteps)) throw error
   }
-  // Out of steps in the middle of an attempt: what was found outside of it still holds.
+  // If the steps ran out inside an attempt, the errors found outside of it are still valid.
   return check.found.length > 0 ? check.found : [{ path: [], message: 'does not fit the schema' }]
 }
 
-/** Without recursion, and before anything that recurses looks at the value. */
+/** Must run before any recursive code sees the value, and does not recurse itself. */
 function sizeProblem(value: unknown, steps: Steps): string | null {
   let nodes = 0
   let chars = 0

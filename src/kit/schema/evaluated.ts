@@ -1,5 +1,5 @@
-// Which properties and items of one value some part of a schema has looked at. Only
-// `unevaluatedProperties` and `unevaluatedItems` ask for it.
+// Tracks which properties and items of one value were evaluated by some part of a schema.
+// Only `unevaluatedProperties` and `unevaluatedItems` need it.
 
 export class Evaluated {
   readonly #properties = new Set<string>()
@@ -14,7 +14,7 @@ export class Evaluated {
     return this.#properties.has(name)
   }
 
-  /** The first `count` items. */
+  /** Marks the first `count` items as evaluated. */
   items(count: number): void {
     this.#firstItems = Math.max(this.#firstItems, count)
   }
@@ -27,7 +27,7 @@ export class Evaluated {
     return index < this.#firstItems || this.#items.has(index)
   }
 
-  /** Returns how many names and places were copied. */
+  /** Returns how many names and indexes were copied. */
   merge(other: Evaluated): number {
     for (const name of other.#properties) this.#properties.add(name)
     for (const index of other.#items) this.#items.add(index)

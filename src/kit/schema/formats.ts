@@ -1,10 +1,10 @@
-// The values of `format` that are checked. Each check is linear in its text and looks
-// at bounded texts only; a format that is not here is a comment.
+// The values of `format` that are checked. Each check must take linear time, and texts are
+// limited in length. Formats that are not listed here are ignored.
 
 import { isIP } from 'node:net'
 import { linearPattern } from './linear-pattern.ts'
 
-/** Nothing that has one of these formats is longer. */
+/** Longer texts count as not having the format. */
 const formatCharsMax = 2_048
 
 const day = /^(\d{4})-(\d\d)-(\d\d)$/
@@ -30,7 +30,7 @@ const formats: Readonly<Record<string, (text: string) => boolean>> = {
   regex: (text) => linearPattern(text).ok,
 }
 
-/** Whether the text has the format; true for a format that is not known. */
+/** True if the text has the format, or if the format is unknown. */
 export function hasFormat(format: string, text: string): boolean {
   if (!Object.hasOwn(formats, format)) return true
   return text.length <= formatCharsMax && (formats[format]?.(text) ?? true)

@@ -1,5 +1,5 @@
-// The words of JSON Schema (draft 7 to 2020-12) that we understand: which of them
-// hold schemas, and what each must look like. Unknown words are comments.
+// The supported keywords of JSON Schema (draft 7 to 2020-12): which of them contain
+// schemas, and which values each may have. Unknown keywords are ignored.
 
 export type SchemaObject = Record<string, unknown>
 
@@ -52,7 +52,7 @@ export function isSchema(value: unknown): value is Schema {
   return typeof value === 'boolean' || isObject(value)
 }
 
-/** What is wrong with the keywords of one schema, without what is inside them; null if nothing is. */
+/** What is wrong with the keywords of one schema, or null. Does not look into nested schemas. */
 export function keywordProblem(schema: SchemaObject): string | null {
   const has = (word: string) => schema[word] !== undefined
   const { type } = schema

@@ -1,5 +1,5 @@
-// The rules of a schema that look at one value and not inside it: its type, the values
-// that are allowed, numbers and texts.
+// The rules of a schema that check a single value without looking inside it: its type,
+// its allowed values, and the rules for numbers and texts.
 
 import { hasFormat } from './formats.ts'
 import { isObject, type SchemaObject } from './keywords.ts'
@@ -8,7 +8,7 @@ import { charsPerStep, type Steps } from './steps.ts'
 
 type Patterns = ReadonlyMap<string, LinearPattern>
 
-/** How many characters times pattern instructions one step stands for. */
+/** How much pattern work (characters times pattern instructions) costs one step. */
 const patternWorkPerStep = 4
 const formatCharsMax = 4096
 
@@ -20,24 +20,29 @@ export function typeProblem(schema: SchemaObject, value: unknown): string | null
   return `must be ${types.join(',')}`
 }
 
-/** Words are made only when somebody reads them. */
-export type Words = () => string
+/** An error message that is built only if it is reported. */
+export type LazyMessage = () => string
 
-const none: readonly Words[] = []
+const none: readonly LazyMessage[] = []
 
-export function leafProblems(schema: SchemaObject, value: unknown, patterns: Patterns, steps: Steps): readonly Words[] {
-  const wrong: Words[] = []
+export function leafProblems(
+  schema: SchemaObject,
+  value: unknown,
+  patterns: Patterns,
+  steps: Steps,
+): readonly LazyMessage[] {
+  const wrong: LazyMessage[] = []
   const { enum: allowed, const: constant } = schema
   if (Array.isArray(allowed) && !allowed.some((one) => equal(one, value, steps)))
-    wrong.push(() => `must be equal to one of the allowed values (${listed(allowed)})`)
+    wrong.push(() => `must be equal to one of the allowed values (${formatValues(allowed)})`)
   if (constant !== undefined && !equal(constant, value, steps))
-    wrong.push(() => `must be equal to constant (${listed([constant])})`)
+    wrong.push(() => `must be equal to constant (${formatValues([constant])})`)
   if (typeof value === 'number') wrong.push(...numberProblems(schema, value))
   else if (typeof value === 'string') wrong.push(...textProblems(schema, value, patterns, steps))
   return wrong.length === 0 ? none : wrong
 }
 
-/** True for a pattern that was left out when the schema was read. */
+/** Also true for a pattern that was ignored when the schema was prepared. */
 export function matches(source: string, text: string, patterns: Patterns, steps: Steps): boolean {
   const pattern = patterns.get(source)
   if (pattern === undefined) return true
@@ -58,12 +63,12 @@ function equal(left: unknown, right: unknown, steps: Steps): boolean {
   return keys.every((key) => Object.hasOwn(right, key) && equal(left[key], right[key], steps))
 }
 
-function numberProblems(schema: SchemaObject, value: number): Words[] {
+function numberProblems(schema: SchemaObject, value: number): LazyMessage[] {
   const { minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf } = schema as Record<
     string,
     number | undefined
   >
-  const wrong: Words[] = []
+  const wrong: LazyMessage[] = []
   if (minimum !== undefined && !(value >= minimum)) wrong.push(() => `must be >= ${minimum}`)
   if (maximum !== undefined && !(value <= maximum)) wrong.push(() => `must be <= ${maximum}`)
   if (exclusiveMinimum !== undefined && !(value > exclusiveMinimum)) wrong.push(() => `must be > ${exclusiveMinimum}`)
@@ -73,10 +78,10 @@ function numberProblems(schema: SchemaObject, value: number): Words[] {
   return wrong
 }
 
-function textProblems(schema: SchemaObject, value: string, patterns: Patterns, steps: Steps): Words[] {
+function textProblems(schema: SchemaObject, value: string, patterns: Patterns, steps: Steps): LazyMessage[] {
   const { minLength, maxLength } = schema as Record<string, number | undefined>
   const { pattern, format } = schema
-  const wrong: Words[] = []
+  const wrong: LazyMessage[] = []
   if (minLength !== undefined || maxLength !== undefined) {
     steps.spend(value.length / charsPerStep)
     const length = lengthOf(value)
@@ -109,7 +114,7 @@ function isOfType(type: string, value: unknown): boolean {
   }
 }
 
-/** In characters as people count them: a pair of surrogates is one. */
+/** The length in code points: a surrogate pair counts as one. */
 function lengthOf(text: string): number {
   let length = text.length
   for (let at = 0; at < text.length - 1; at += 1) {
@@ -124,8 +129,8 @@ function lengthOf(text: string): number {
   return length
 }
 
-/** The allowed values, cut where a list is long. */
-function listed(values: readonly unknown[]): string {
+/** The values as text, truncated if the list is long. */
+function formatValues(values: readonly unknown[]): string {
   const text = JSON.stringify(values.slice(0, 50)).slice(1, -1)
   return text.length > 1000 ? `${text.slice(0, 1000)}…` : text
 }

@@ -1,19 +1,19 @@
-// Regular expressions that we did not write: those of schemas, and those that a model
-// searches with. They run in an engine whose time is proportional to text times
-// program, so no text can keep it busy. What the engine does not have (look-around,
-// back-references) is refused with a reason.
+// Runs untrusted regular expressions: those of schemas, and those that a model searches
+// with. The engine (RE2) takes time proportional to text length times pattern size, so no
+// text causes catastrophic backtracking. Features that it does not have (look-around,
+// back-references) are refused with a reason.
 
 import { RE2JS } from 're2js'
 
 const patternCharsMax = 2_000
-/** Instructions of the compiled program; `(a{100}){100}` is short and large. */
+/** Instructions of the compiled program. `(a{100}){100}` is a short pattern with a large program. */
 const programMax = 1_000
 
 export type LinearPattern = {
-  /** How many instructions; a search takes at most this times the length of the text. */
+  /** The number of instructions. A search takes at most this many steps per character of the text. */
   readonly size: number
   test(text: string): boolean
-  /** Where the first match begins, or -1. */
+  /** The index of the first match, or -1. */
   search(text: string): number
 }
 
@@ -23,7 +23,10 @@ export function linearPattern(source: string, options: { ignoreCase?: boolean } 
   if (source.length > patternCharsMax) return refused(`is longer than ${patternCharsMax} characters`)
   let program: RE2JS
   try {
-    program = RE2JS.compile(RE2JS.translateRegExp(loosened(source)), options.ignoreCase ? RE2JS.CASE_INSENSITIVE : 0)
+    program = RE2JS.compile(
+      RE2JS.translateRegExp(escapeHyphens(source)),
+      options.ignoreCase ? RE2JS.CASE_INSENSITIVE : 0,
+    )
   } catch (error) {
     const why = error instanceof Error ? error.message.replace(/^error parsing regexp: /, '') : String(error)
     return refused(`cannot be used (${why.slice(0, 200)})`)
@@ -48,7 +51,7 @@ function refused(why: string): PatternResult {
   return { ok: false, reason: `the regular expression ${why}` }
 }
 
-/** `[\w-.]` is common and strictly wrong: a class cannot begin a range, so the hyphen is meant as itself. */
-function loosened(source: string): string {
+/** Escapes the hyphen in `[\w-.]`, which is common but strictly invalid: a class cannot begin a range, so the hyphen is literal. */
+function escapeHyphens(source: string): string {
   return source.replaceAll(/(\\[wdsWDS])-(?!\])/g, '$1\\-')
 }

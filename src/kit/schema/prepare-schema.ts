@@ -1,6 +1,6 @@
-// Reads a JSON Schema that we did not write, once: its size is bounded before anything
-// else looks at it, its keywords are checked, its references are resolved inside the
-// document (nothing is ever fetched), and its patterns are compiled.
+// Prepares an untrusted JSON Schema for checks. Its size is limited first, before any
+// other code looks at it. Then its keywords are checked, its references are resolved inside
+// the document (nothing is ever fetched), and its patterns are compiled.
 
 import {
   isObject,
@@ -19,20 +19,20 @@ const depthMax = 64
 const nodesMax = 20_000
 const referencesMax = 2_000
 const patternsMax = 200
-/** Instructions of all patterns together; compiling them is most of what reading a schema can cost. */
+/** Instructions of all patterns together. Compiling patterns is the most expensive part of preparing a schema. */
 const programsMax = 20_000
 
 export type PreparedSchema = {
   readonly root: Schema
-  /** What each `$ref` means, by the schema that holds it. */
+  /** The target of each `$ref`, by the schema that contains the reference. */
   readonly targets: ReadonlyMap<SchemaObject, Schema>
   readonly patterns: ReadonlyMap<string, LinearPattern>
-  /** Some part asks what other parts have looked at, so that has to be noted. */
+  /** True if the schema uses `unevaluatedProperties` or `unevaluatedItems`, so checks must track what was evaluated. */
   readonly tracksEvaluated: boolean
 }
 
 export type PrepareOptions = {
-  /** A pattern that cannot be run in linear time: `refuse` the schema, or `ignore` the pattern. */
+  /** If a pattern cannot run in linear time: `refuse` the schema, or `ignore` the pattern. */
   unusablePatterns: 'refuse' | 'ignore'
 }
 
@@ -49,7 +49,7 @@ export function prepareSchema(value: unknown, options: PrepareOptions): PrepareR
   return { ok: true, schema: { root: value, targets, patterns, tracksEvaluated } }
 }
 
-/** Without recursion, and stopped at the first bound: what is too large must not break the counting. */
+/** Does not recurse and stops at the first exceeded limit, so that a huge schema cannot break this check. */
 function sizeProblem(value: SchemaObject): string | null {
   let nodes = 0
   let chars = 0
@@ -73,9 +73,10 @@ function sizeProblem(value: SchemaObject): string | null {
   return null
 }
 
-type Place = { schema: SchemaObject; base: string }
+/** `base` is the address that references inside the schema are relative to. */
+type SchemaLocation = { schema: SchemaObject; base: string }
 
-/** Stands for the address of a schema that has none. */
+/** The address of a root schema that has no `$id`. */
 const noAddress = 'json-schema://polylog/root'
 
 class SchemaReader {
@@ -83,13 +84,13 @@ class SchemaReader {
   readonly patterns = new Map<string, LinearPattern>()
   tracksEvaluated = false
   readonly #options: PrepareOptions
-  readonly #open: Place[] = []
+  readonly #open: SchemaLocation[] = []
   readonly #seen = new Set<SchemaObject>()
   /** Address of a document, without its fragment, → the schema. */
   readonly #documents = new Map<string, SchemaObject>()
   /** Address with `#anchor` → the schema. */
   readonly #anchors = new Map<string, SchemaObject>()
-  readonly #references: (Place & { reference: string })[] = []
+  readonly #references: (SchemaLocation & { reference: string })[] = []
   readonly #unusable = new Set<string>()
   #programs = 0
 
@@ -97,18 +98,18 @@ class SchemaReader {
     this.#options = options
   }
 
-  /** Null, or why the schema cannot be used. */
+  /** The reason why the schema cannot be used, or null. */
   read(root: SchemaObject): string | null {
     this.#documents.set(noAddress, root)
     this.#open.push({ schema: root, base: noAddress })
     for (;;) {
-      const place = this.#open.pop()
-      if (place !== undefined) {
-        const problem = this.#visit(place)
+      const location = this.#open.pop()
+      if (location !== undefined) {
+        const problem = this.#visit(location)
         if (problem !== null) return problem
         continue
       }
-      // References are resolved when everything that they can name is known; one may lead to a part not yet read.
+      // References are resolved after all reachable schemas were visited. A reference may lead to a schema that was not visited yet.
       const waiting = this.#references.pop()
       if (waiting === undefined) return null
       const problem = this.#resolve(waiting)
@@ -116,7 +117,7 @@ class SchemaReader {
     }
   }
 
-  #visit({ schema, base: outer }: Place): string | null {
+  #visit({ schema, base: outer }: SchemaLocation): string | null {
     if (this.#seen.has(schema)) return null
     this.#seen.add(schema)
     const problem = keywordProblem(schema)
@@ -138,7 +139,7 @@ class SchemaReader {
     return null
   }
 
-  /** Notes the names that others may refer to; returns the address that references inside are relative to. */
+  /** Records the ids and anchors of a schema. Returns the address that references inside it are relative to. */
   #register(schema: SchemaObject, outer: string): string {
     let base = outer
     const id = schema['$id']
@@ -154,15 +155,15 @@ class SchemaReader {
     return base
   }
 
-  #resolve({ schema, base, reference }: Place & { reference: string }): string | null {
+  #resolve({ schema, base, reference }: SchemaLocation & { reference: string }): string | null {
     const missing = `can't resolve reference ${JSON.stringify(reference.slice(0, 200))}`
     if (!URL.canParse(reference, base)) return missing
     const address = new URL(reference, base)
     const document = withoutFragment(address.href)
-    const fragment = decoded(address.hash.slice(1))
+    const fragment = decodeFragment(address.hash.slice(1))
     const found =
       fragment === '' || fragment.startsWith('/')
-        ? pointed(this.#documents.get(document), fragment)
+        ? resolvePointer(this.#documents.get(document), fragment)
         : this.#anchors.get(`${document}#${fragment}`)
     if (typeof found === 'boolean') this.targets.set(schema, found)
     else if (isObject(found)) {
@@ -197,7 +198,7 @@ function* innerSchemas(schema: SchemaObject): Generator<SchemaObject> {
     yield* Object.values((schema[word] as SchemaObject | undefined) ?? {}).filter(isObject)
 }
 
-function pointed(document: unknown, pointer: string): unknown {
+function resolvePointer(document: unknown, pointer: string): unknown {
   let found = document
   for (const part of pointer.split('/').slice(1)) {
     const key = part.replaceAll('~1', '/').replaceAll('~0', '~')
@@ -212,7 +213,7 @@ function withoutFragment(address: string): string {
   return at === -1 ? address : address.slice(0, at)
 }
 
-function decoded(fragment: string): string {
+function decodeFragment(fragment: string): string {
   try {
     return decodeURIComponent(fragment)
   } catch {

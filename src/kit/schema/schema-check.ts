@@ -1,7 +1,6 @@
-// One walk over a schema and a value. Every loop spends steps; the values of single
-// leaves are judged in leaf-rules.ts.
-//
-// The sentences are those that people and models know from other validators.
+// Walks a schema and a value together. Every loop must spend steps. The rules for single
+// values are in leaf-rules.ts. The error messages use the wording of other validators (such
+// as Ajv), because people and models know it.
 
 import { sortedJson } from '../sorted-json.ts'
 import { Evaluated } from './evaluated.ts'
@@ -12,26 +11,26 @@ import { charsPerStep, OutOfSteps, type Steps } from './steps.ts'
 
 export type SchemaError = { path: string[]; message: string }
 
-/** Levels of schema and value together; far below what the stack holds. */
+/** Maximum depth of the recursion, far below what the stack holds. */
 const depthMax = 400
 const errorsMax = 100
-/** Names in a sentence are chosen by others too. */
+/** Property names come from outside, so they are truncated in messages. */
 const nameCharsMax = 100
 
 const none: SchemaError[] = []
 
 export class Check {
-  /** Errors that count, whatever becomes of the attempts. */
+  /** The reported errors. Errors of attempts are added only if the caller keeps them. */
   readonly found: SchemaError[] = []
   #errors: SchemaError[] = this.found
   readonly #schema: PreparedSchema
   readonly #steps: Steps
-  /** Nobody reads the errors, so the first one ends the check. */
+  /** Errors are not collected, and the first one ends the check. */
   readonly #quiet: boolean
   readonly #path: string[] = []
   #depth = 0
 
-  constructor(schema: PreparedSchema, steps: Steps, mode: 'quiet' | 'telling') {
+  constructor(schema: PreparedSchema, steps: Steps, mode: 'quiet' | 'report') {
     this.#schema = schema
     this.#steps = steps
     this.#quiet = mode === 'quiet'
@@ -53,7 +52,7 @@ export class Check {
     return false
   }
 
-  /** Errors of an attempt that may fail without harm; they count only if the caller keeps them. */
+  /** Tries a schema that is allowed to fail. Returns its errors, which count only if the caller keeps them, or null if the value fits. */
   #attempt(schema: Schema, value: unknown, evaluated: Evaluated | undefined): readonly SchemaError[] | null {
     const kept = this.#errors
     const errors = this.#quiet ? none : []
@@ -116,7 +115,7 @@ export class Check {
     if (minItems !== undefined && list.length < minItems)
       fits = this.#fail(`must NOT have fewer than ${minItems} items`)
     if (maxItems !== undefined && list.length > maxItems) fits = this.#fail(`must NOT have more than ${maxItems} items`)
-    // Before 2020 a list under `items` is what `prefixItems` is now, and `additionalItems` is the rest.
+    // Before draft 2020-12, a list under `items` meant what `prefixItems` means now, and `additionalItems` applied to the rest.
     const old = Array.isArray(schema['items'])
     const first = (old ? schema['items'] : schema['prefixItems']) as Schema[] | undefined
     const others = (old ? schema['additionalItems'] : schema['items']) as Schema | undefined
@@ -159,7 +158,7 @@ export class Check {
     )
   }
 
-  /** By the text of each item, so that the work is linear in the list. */
+  /** Compares the canonical JSON of the items, so that the work is linear in the length of the list. */
   #unique(list: unknown[]): boolean {
     const places = new Map<string, number>()
     for (const [index, item] of list.entries()) {
@@ -210,7 +209,7 @@ export class Check {
         fits = this.#below(key, properties[key] as Schema, value[key]) && fits
       }
       for (const [pattern, inner] of patterns) {
-        // One that cannot be run matches nothing here; what it would allow must not be refused as additional.
+        // It is unknown which keys an ignored pattern matches, so no key may be refused as additional.
         if (!this.#schema.patterns.has(pattern)) known = true
         else if (matches(pattern, key, this.#schema.patterns, this.#steps)) {
           known = true
@@ -248,7 +247,7 @@ export class Check {
     return fits
   }
 
-  /** Another schema for the same value, whose errors count. */
+  /** Applies another schema to the same value and keeps its errors. */
   #inPlace(schema: Schema, value: unknown, evaluated: Evaluated | undefined): boolean {
     const errors = this.#attempt(schema, value, evaluated)
     if (errors !== null) this.#keep(errors)
@@ -285,7 +284,7 @@ export class Check {
       if (errors !== null) failed.push(...errors.slice(0, errorsMax - failed.length))
       else {
         fits = true
-        // The others matter only for what they look at.
+        // The other schemas matter only if evaluated properties and items are tracked.
         if (evaluated === undefined) break
       }
     }

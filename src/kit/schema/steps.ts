@@ -1,7 +1,7 @@
-// The budget of one check. Whoever loops over something that a stranger chose spends
-// from it, before or right after a piece of work that is itself bounded.
+// The step budget of one check. Every loop over untrusted data must spend steps, before or
+// right after each piece of bounded work.
 
-/** Going over characters is cheaper than applying a schema. */
+/** Reading characters is cheaper than applying a schema. */
 export const charsPerStep = 64
 
 export class OutOfSteps extends Error {}
