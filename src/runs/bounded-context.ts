@@ -1,5 +1,5 @@
-// The caller's own context, cut to a size that a prompt can bear, and what of it
-// steers the run. Pure.
+// Limits the caller's context to a size that fits a prompt, and reads the setting in it
+// that affects the run (`enabledTools`). Pure.
 
 const depthMax = 3
 const itemsMax = 20
@@ -19,7 +19,7 @@ export function boundContext(context: Record<string, unknown>): Record<string, u
   return bounded
 }
 
-/** `context.composer.enabledTools`, where it is given: only these tools are offered, none where none of them exists. */
+/** `context.composer.enabledTools`: only these tools are offered to the model. Undefined if the caller sent no list. */
 export function enabledTools(context: Record<string, unknown>): string[] | undefined {
   const composer = context.composer as { enabledTools?: unknown } | null | undefined
   const names = composer?.enabledTools

@@ -1,4 +1,4 @@
-// What a tool call needs next.
+// The next action for a tool call; `plan-call.ts` chooses it and `tool-phase.ts` carries it out.
 
 import type { JsonValue } from '../journal/event.ts'
 import type { Question, Tool } from '../tools/tool.ts'
@@ -6,7 +6,7 @@ import type { Question, Tool } from '../tools/tool.ts'
 export type CallPlan =
   | { do: 'run'; tool: Tool; input: JsonValue }
   | { do: 'ask'; outcome: 'unknown' | undefined; prompt: string; question?: Question }
-  /** A person answered: that is the result. */
+  /** A person answered the question, and the answer is the result of the call. */
   | { do: 'answer'; output: JsonValue }
   | { do: 'wait' }
   | { do: 'close'; outcome: 'failed' | 'denied' | 'cancelled' | 'unknown'; code: string; message: string }

@@ -1,5 +1,6 @@
-// A run that answers in a conversation: the agent's instructions (or those of its model
-// configuration), any text as the answer, and questions that wait for a person.
+// The kind of a run that answers in a conversation. It uses the instructions of the agent or
+// of its model configuration, accepts any text as the answer, and its questions have no
+// reply timeout.
 
 import { AppError } from '../errors/app-error.ts'
 import type { RunKind } from './run-kind.ts'

@@ -1,5 +1,5 @@
-// Confirmations of tool calls: listing them, and the decision of the person they belong to.
-// A decision is a row; the owner of the run writes it into the journal.
+// Lists the confirmations of tool calls, and stores the decisions of the users who own them.
+// A decision is stored as a row; the node that owns the run writes it into the journal.
 
 import { AppError } from '../errors/app-error.ts'
 import type { JsonValue } from '../journal/event.ts'
@@ -13,7 +13,7 @@ import type { Scheduler } from './scheduler.ts'
 
 export type ConfirmationParts = { store: InteractionStore; tools: ToolRegistry; clock: Clock }
 
-/** More confirmations than one run has open at once. */
+/** Higher than the number of confirmations that one run has open at once. */
 const openOfRunMax = 100
 
 export class ConfirmationService {
@@ -25,7 +25,7 @@ export class ConfirmationService {
     this.scheduler = scheduler
   }
 
-  /** Newest first. `before`: the id of the last one of the page before; throws if the owner has none of this id. */
+  /** Newest first. `before` is the last id of the previous page; throws if the owner has no confirmation with that id. */
   async list(owner: string, filter: Omit<InteractionFilter, 'owner' | 'kind'>): Promise<RowPage<InteractionRow>> {
     if (filter.before !== undefined) {
       const last = await this.parts.store.readInteraction(filter.before)
@@ -34,19 +34,19 @@ export class ConfirmationService {
     return await this.parts.store.listInteractions({ ...filter, owner, kind: 'confirmation' })
   }
 
-  /** Those of a run that wait for a decision. */
+  /** The pending confirmations of a run. */
   async openOf({ id, owner }: RunRow): Promise<InteractionRow[]> {
     return (await this.list(owner, { runId: id, status: ['pending'], limit: openOfRunMax })).rows
   }
 
-  /** Throws `tool_confirmation_not_found` if it is not the caller's. */
+  /** Throws `tool_confirmation_not_found` if the confirmation does not belong to the caller. */
   async get(caller: Caller, id: string): Promise<InteractionRow> {
     const row = await this.parts.store.readInteraction(id)
     if (row === undefined || !owns(caller, row) || row.kind !== 'confirmation') throw notFound(id)
     return row
   }
 
-  /** `changes` are merged over the arguments that were shown; the result must still fit the tool. */
+  /** `changes` are merged into the arguments that the user saw; the merged arguments must fit the tool's schema. */
   async confirm(caller: Caller, id: string, changes: Record<string, JsonValue> | undefined): Promise<InteractionRow> {
     const row = await this.get(caller, id)
     let response: JsonValue | undefined

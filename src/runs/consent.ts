@@ -1,6 +1,6 @@
-// A run whose wire cannot ask a person: a call that needs consent is answered as not
-// allowed, with what would allow it, and one that a crash cut off is left as unknown.
-// Neither waits for a decision that nobody on that wire can make. Pure.
+// Consent in runs whose API cannot ask a person. A call that needs consent is denied, and
+// the denial says how to allow it. An unsafe call that a crash interrupted gets the outcome
+// `unknown`. Such a run must never wait for a decision. Pure.
 
 import type { RunSpec } from '../journal/event.ts'
 import type { Tool } from '../tools/tool.ts'
@@ -25,7 +25,7 @@ export function answerWithoutConsent(plan: CallPlan, spec: Pick<RunSpec, 'consen
   }
 }
 
-/** What a model has to know about the directory that it works in, and about consent. */
+/** The system message that tells the model about its working directory and about consent. Null without a workspace. */
 export function workspaceRules(spec: Pick<RunSpec, 'workspace' | 'consent'>, tools: readonly Tool[]): string | null {
   const { workspace } = spec
   if (workspace === undefined) return null

@@ -1,5 +1,5 @@
-// What the final answer of a run must be, and the one repair round that a wrong answer gets.
-// Pure; the loop writes what is decided here. The rule comes from the kind of the run.
+// Checks the final answer of a run against the rule of its kind. A wrong answer gets one
+// repair round. Pure; the run loop writes the resulting events.
 //
 //   answer ─▶ fits ───────────────────────────────▶ the run succeeds
 //          ├▶ plain words, and the run may ask ───▶ the run waits for a person
@@ -15,20 +15,20 @@ export type OutputRule = {
   schema: Record<string, JsonValue>
   /** An answer in plain words may be a question to a person. */
   mayAsk: boolean
-  /** The error of a run whose answer stays wrong. `repaired`: the run had its repair round. */
+  /** The error of a run whose answer is rejected for good. `repaired`: the repair round was used. */
   invalid(errors: readonly string[], repaired: boolean): AppError
 }
 
 export type Verdict =
-  /** `output` is the JSON alone, without the words or the fence around it. */
+  /** `output` is the JSON without surrounding text or code fence. */
   { is: 'answer'; output: string } | { is: 'question' } | { is: 'wrong'; errors: string[] }
 
-/** Parsing blocks the process; no schema of ours needs more. */
+/** Bounded because parsing blocks the event loop. */
 const outputCharsMax = 4 * 1024 * 1024
 const errorCharsMax = 300
 const errorsMax = 5
 
-/** `repaired`: the run had its repair round. */
+/** `repaired`: the repair round was used. */
 export function judgeAnswer(rule: OutputRule | undefined, text: string, repaired: boolean): Verdict {
   if (rule === undefined) return { is: 'answer', output: text }
   if (text.trim() === '') return wrong('it is empty')
@@ -44,7 +44,7 @@ export function judgeAnswer(rule: OutputRule | undefined, text: string, repaired
   }))
   const fitting = candidates.filter(({ complaints }) => complaints.length === 0)
   if (rule.mayAsk) {
-    // Words around JSON that fits may be a question with an example in it. Only the model knows, so it is asked first.
+    // Text around valid JSON may be a question that contains an example. The repair round lets the model clarify which it is.
     if (fitting.length === 0 || repaired) return { is: 'question' }
     return wrong('it is JSON with other words around it')
   }
@@ -54,7 +54,7 @@ export function judgeAnswer(rule: OutputRule | undefined, text: string, repaired
   return wrong(...(candidates[0]?.complaints ?? ['it is not JSON']))
 }
 
-/** What the model is told after an answer that was rejected. */
+/** The message that asks the model to correct a rejected answer. */
 export function repairRequest(errors: readonly string[]): string {
   return [
     'Your last message cannot be used as the final answer:',

@@ -1,12 +1,12 @@
-// What a call needs next, decided by its journal and its tool. Pure: the same decision
-// serves a fresh call, one that was just confirmed, and one that a crash interrupted.
+// Decides the next action for a tool call from its journaled state and its tool. Pure: the
+// same function handles a new call, a confirmed call, and a call that a crash interrupted.
 
 import type { JsonValue } from '../journal/event.ts'
 import type { CallState } from '../journal/run-state.ts'
 import type { Tool, ToolRegistry } from '../tools/tool.ts'
 import type { CallPlan } from './call-plan.ts'
 
-/** `tool`: what the call's name means at its source today; undefined if it is gone, or not allowed any more. */
+/** `tool`: the tool that the call's name and source refer to now; undefined if it was removed or is no longer allowed. */
 export function planCall(call: CallState, tool: Tool | undefined, tools: Pick<ToolRegistry, 'check'>): CallPlan {
   if (call.interactionId !== undefined && call.decision === undefined) return { do: 'wait' }
   if (call.decision === 'rejected' || call.decision === 'expired' || call.decision === 'closed')
@@ -20,8 +20,8 @@ export function planCall(call: CallState, tool: Tool | undefined, tools: Pick<To
     }
   }
   if (call.started && (call.effect === 'unsafe' || tool?.effect === 'unsafe')) {
-    // Started, and then the process died: it may have happened, and a person decides. The journal says what the call was
-    // known to do, so this also holds if its tool is gone or says something else today.
+    // The process died after this unsafe call started, so it may have happened and a person decides. The effect in the
+    // journal counts even if the tool was removed or declares another effect now.
     const what = tool === undefined ? call.note : describe(tool, call.input)
     const prompt = `${what} (this may already have happened before a restart: confirm to run it again, reject to leave it)`
     return { do: 'ask', outcome: 'unknown', prompt }
@@ -47,7 +47,7 @@ export function planCall(call: CallState, tool: Tool | undefined, tools: Pick<To
   return { do: 'run', tool, input: call.input }
 }
 
-/** The call cannot be made here. What may have happened before is not called failed. */
+/** The plan for a call whose tool is missing: `unknown` if it may have happened before a crash, otherwise `failed`. */
 function missingPlan(call: CallState): CallPlan {
   if (call.askedUnknown || (call.started && call.effect !== 'read')) {
     return {

@@ -1,8 +1,8 @@
-// What the model is given: the agent's instructions, the caller's context, as
-// much of the history as the agent's memory holds, and this run so far. Pure.
+// Builds the prompt: the agent's instructions, the caller's context, as much history
+// as the agent's memory policy allows, and the steps of this run so far. Pure.
 //
-// A tool call and its result are one block here and are kept or dropped together:
-// a provider refuses a history that parts them.
+// A tool call and its result form one block and are kept or dropped together,
+// because providers reject a history in which one of them is missing.
 
 import type { AgentDefinition } from '../agents/agent-definition.ts'
 import { renderTemplate } from '../agents/catalogue.ts'
@@ -14,24 +14,24 @@ import type { MessageRow } from '../stores/message-store.ts'
 import { repairRequest } from './output-check.ts'
 import { resultForModel } from './tool-outcome.ts'
 
-export type PromptParts = {
+export type PromptInput = {
   definition: AgentDefinition
-  /** Instead of the definition's own instructions. */
+  /** Replaces the instructions of the agent definition. */
   systemPrompt?: string | undefined
-  /** What the caller says about how to answer; beside the agent's own. */
+  /** Instructions of the caller, in addition to the agent's. */
   instructions?: string | undefined
   history: MessageRow[]
-  /** Null: the model goes on from the tool results that the history ends with. */
+  /** Null if the model continues from the tool results at the end of the history. */
   input: string | null
   context: Record<string, unknown> | undefined
-  /** Further instructions of this run: each is a system message after the agent's own. */
+  /** Further instructions for this run; each becomes a system message after the agent's. */
   rules?: readonly string[]
   state: RunState
 }
 
 type Block = { messages: ModelMessage[]; startsTurn: boolean }
 
-export function buildPrompt(parts: PromptParts): ModelMessage[] {
+export function buildPrompt(parts: PromptInput): ModelMessage[] {
   const { definition, systemPrompt, instructions, history, input, context, rules = [], state } = parts
   const system: ModelMessage[] = [
     { role: 'system', content: systemPrompt ?? renderTemplate(definition.systemTemplate, definition.defaults) },
@@ -43,12 +43,12 @@ export function buildPrompt(parts: PromptParts): ModelMessage[] {
     system.push({ role: 'system', content: `Context given by the application (JSON):\n${sortedJson(context)}` })
   }
   const earlier = historyBlocks(history)
-  // What the model has to answer: the user's message, or the calls with the results to go on from.
+  // The message to answer: the user's message, or the tool calls and results that the model continues from.
   const asked: Block[] =
     input === null ? earlier.splice(-1) : [{ messages: [{ role: 'user', content: input }], startsTurn: true }]
   const steps = stepBlocks(state)
 
-  // What is asked always stands; then this run's own steps, newest first; then earlier turns.
+  // The message to answer is always kept. The rest of the budget goes to this run's newest steps, then to earlier turns.
   let room = definition.card.memory.maxTokens - sum(asked)
   const keptSteps = newestThatFit(steps, room)
   room -= sum(keptSteps)
@@ -57,7 +57,7 @@ export function buildPrompt(parts: PromptParts): ModelMessage[] {
   return [...system, ...[...keptHistory, ...asked, ...keptSteps].flatMap((block) => block.messages)]
 }
 
-/** Rough on purpose: four letters a token, one for each character of a script without spaces. Errs on the large side. */
+/** A cheap estimate that errs high: four characters per token, but one per CJK character. */
 export function estimateTokens(text: string): number {
   let wide = 0
   for (let index = 0; index < text.length; index++) if (text.charCodeAt(index) > 0x2e7f) wide += 1
@@ -126,10 +126,10 @@ function replyText(response: JsonValue | undefined): string {
 
 type StoredCall = { callId: string; name: string; input: JsonValue }
 
-/** Rows → blocks. A call whose result is missing (it cannot be, but rows may be old) is told without the call. */
+/** Rows → blocks. If the result of a call is missing (possible in old rows), only the text of the message is kept. */
 function historyBlocks(rows: MessageRow[]): Block[] {
-  // Some providers count their call ids anew in every turn, and clients send what they like: a result belongs to the
-  // nearest call of its id before it, in the same run.
+  // Call ids are not unique: some providers restart them in every turn, and clients choose their own. A result therefore
+  // belongs to the nearest earlier call with its id in the same run.
   const keyOf = (row: MessageRow, callId: string) => JSON.stringify([row.runId, callId])
   const open = new Map<string, MessageRow>()
   const blocks: Block[] = []
@@ -149,7 +149,7 @@ function historyBlocks(rows: MessageRow[]): Block[] {
         blocks.push({ messages: [{ role: 'assistant', content: row.content }], startsTurn: false })
       continue
     }
-    // A person may have edited the arguments while confirming; the result tells with what the call really ran.
+    // A person may have edited the arguments when confirming. The result row has the arguments that the call ran with.
     const inputOf = (call: StoredCall) => results.get(call.callId)?.metadata.input ?? call.input
     blocks.push({
       startsTurn: false,

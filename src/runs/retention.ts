@@ -1,12 +1,12 @@
-// Removes the journals of runs that ended longer ago than the setting allows, a
-// bounded number at a time. Messages stay: they belong to their conversation.
+// Periodically removes the journals of runs that ended longer ago than the retention
+// setting, in bounded batches. Messages are kept, because they belong to their conversation.
 
 import type { Clock, Timer } from '../kit/clock.ts'
 import type { RunStore } from '../stores/run-store.ts'
 import type { RunLog } from './run-parts.ts'
 
 const sweepMs = 60_000
-const runsASweep = 200
+const runsPerBatch = 200
 
 export type Retention = { stop(): void; sweep(): Promise<number> }
 
@@ -24,9 +24,9 @@ export function startRetention(parts: {
     if (retentionMs === null) return 0
     let removed = 0
     for (;;) {
-      const count = await store.expireRuns(clock.now() - retentionMs, runsASweep)
+      const count = await store.expireRuns(clock.now() - retentionMs, runsPerBatch)
       removed += count
-      if (count < runsASweep || stopped) break
+      if (count < runsPerBatch || stopped) break
     }
     if (removed > 0) log.info({ removed }, 'runs older than the retention were removed')
     return removed

@@ -1,9 +1,10 @@
-// Which rows change with an event. The tables beside the journal (run, messages,
-// interactions) are folds of it, written in the same transaction as the events;
-// this is the only place that knows how.
+// Computes the row changes of an event. The tables beside the journal (run, messages,
+// interactions) are folds of it, written in the same transaction as the events. Only
+// this file knows how events change rows.
 
 import type { RunEvent } from '../journal/event.ts'
 import { openInteractions, type RunState } from '../journal/run-state.ts'
+import { defined } from '../kit/defined.ts'
 import type { InteractionRow } from '../stores/interaction-store.ts'
 import type { MessageRow } from '../stores/message-store.ts'
 import type { RunWrite } from '../stores/run-store.ts'
@@ -15,7 +16,7 @@ export type RowChanges = Pick<
   'run' | 'messages' | 'messageStates' | 'newInteractions' | 'interactionUpdates' | 'touchConversationAt' | 'dropBlobs'
 >
 
-/** Adds the changes of `event` to `changes`. `state` already holds the event. */
+/** Adds the row changes of `event` to `changes`. `state` already includes the event. */
 export function foldRows(runId: string, state: RunState, event: RunEvent, changes: RowChanges, kindOf: KindOf): void {
   switch (event.type) {
     case 'run.state': {
@@ -27,7 +28,7 @@ export function foldRows(runId: string, state: RunState, event: RunEvent, change
       }
       if (event.data.to === 'running' && state.startedAt === event.at) run.startedAt = event.at
       if (event.data.to === 'waiting_user') {
-        // A run that waits for a person holds no worker; its next deadline is all that is left of it.
+        // A parked run holds no lease and no slot; `wakeAt` makes it due again at its next deadline.
         run.wakeAt = nextDeadline(state)
         run.release = true
       }
@@ -59,8 +60,10 @@ export function foldRows(runId: string, state: RunState, event: RunEvent, change
         content: step.text,
         metadata: {
           runId,
-          ...(toolCalls.length === 0 ? {} : { toolCalls }),
-          ...(step.reasoning === '' ? {} : { reasoning: step.reasoning }),
+          ...defined({
+            toolCalls: toolCalls.length === 0 ? undefined : toolCalls,
+            reasoning: step.reasoning === '' ? undefined : step.reasoning,
+          }),
         },
       })
       changes.touchConversationAt = event.at
@@ -143,7 +146,7 @@ export function nextDeadline(state: RunState): number | null {
   return deadlines.length === 0 ? null : Math.min(...deadlines)
 }
 
-/** An answer that was asked for again takes the place of the old one only when it is complete; until then the old one stands. */
+/** Replaces the old answer by a regenerated one. Called only when the new answer is complete, so a failure keeps the old one. */
 function replaceAnswer(changes: RowChanges, state: RunState): void {
   const spec = state.accepted?.spec
   if (spec?.supersedes === undefined) return
@@ -157,7 +160,7 @@ function replaceAnswer(changes: RowChanges, state: RunState): void {
   for (const id of own) changes.messageStates.push({ id, state: 'active' })
 }
 
-/** Runs without a conversation keep their messages in the journal only. */
+/** Adds a message row. Runs without a conversation have their messages only in the journal. */
 function addMessage(changes: RowChanges, state: RunState, message: MessageRow): void {
   if (state.accepted?.conversationId == null) return
   changes.messages ??= []

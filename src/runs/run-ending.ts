@@ -1,14 +1,15 @@
-// The events that end a run, wherever it stands: unfinished text is closed, open
-// calls get a result, open questions are closed, the state changes, and run.ended
-// is last. Pure; the caller writes them in one commit, so no reader ever sees half
-// of an ending, and the history stays one that a provider accepts.
+// Builds the events that end a run in any state: they close unfinished text and open
+// questions, give open calls a result, change the state, and finish with run.ended.
+// Pure. The caller must write them in one commit, so that no reader sees half of an
+// ending and every tool call in the history has a result.
 
 import type { ErrorValue } from '../errors/app-error.ts'
 import { type NewEvent, outputCharsMax, type RunStatus } from '../journal/event.ts'
+import { defined } from '../kit/defined.ts'
 import { type CallState, openCalls, openInteractions, type RunState, statusOf } from '../journal/run-state.ts'
 
 export type Ending =
-  /** `output` instead of the text of the last step. */
+  /** `output` replaces the text of the last step. */
   | { status: 'succeeded'; output?: string }
   | { status: 'failed'; error: ErrorValue; trigger?: 'upload.expired' }
   | { status: 'canceled'; by: string; reason: string | null }
@@ -53,12 +54,11 @@ function endedData(state: RunState, ending: Ending): Extract<NewEvent, { type: '
   switch (ending.status) {
     case 'succeeded': {
       const output = ending.output ?? last?.text ?? ''
-      // Its message is stored already; a long text is not stored again.
+      // A long text is not repeated here, because its message already holds it.
       const repeated = output.length <= outputCharsMax || output !== last?.text
       return {
         status: 'succeeded',
-        ...(repeated ? { output } : {}),
-        ...(last === undefined ? {} : { messageId: last.messageId }),
+        ...defined({ output: repeated ? output : undefined, messageId: last?.messageId }),
       }
     }
     case 'failed':
@@ -68,7 +68,7 @@ function endedData(state: RunState, ending: Ending): Extract<NewEvent, { type: '
   }
 }
 
-/** A call that was under way and cannot be taken back is not called cancelled: nobody knows. */
+/** The result of an open call: `unknown` if it is unsafe and had started, because it may have happened; otherwise `cancelled`. */
 function closedCall(call: CallState, ids: () => string): NewEvent {
   const unknown = (call.started && call.effect === 'unsafe') || call.askedUnknown
   return {

@@ -1,6 +1,6 @@
-// What differs between kinds of run (a chat, a job). The loop, the tool phase and the row
-// folds are the same for all of them and ask the kind where they differ. Pure: a kind
-// reads the spec or the state of a run and decides; runs/ writes.
+// The interface for everything that differs between kinds of run (chat, job). The loop, the
+// tool phase and the row folds are the same code for all kinds and call these methods. A
+// kind is pure: it reads the spec or the state of a run, and only runs/ writes.
 
 import type { AppError } from '../errors/app-error.ts'
 import type { RunSpec } from '../journal/event.ts'
@@ -11,21 +11,21 @@ import type { OutputRule } from './output-check.ts'
 
 export interface RunKind {
   readonly name: string
-  /** Replaces the instructions of the agent. Undefined: the agent's own are used. */
+  /** Replaces the instructions of the agent. Undefined if the agent's own are used. */
   systemPrompt(spec: RunSpec): string | undefined
-  /** Whether this run is offered the tools that are meant for `audience`. Tools for all runs are not asked about. */
+  /** Whether this run may use tools for `audience`. Not called for tools that are meant for all runs. */
   isAudience(audience: Exclude<Audience, 'all'>, state: RunState): boolean
-  /** What the final answer must be. Undefined: any text is an answer. */
+  /** The rule that the final answer must satisfy. Undefined if any text is an answer. */
   outputRule(spec: RunSpec): OutputRule | undefined
-  /** How long a question waits for a reply before the run decides by itself. Undefined: there is no such limit. */
+  /** How long a question waits for a reply before the model decides by itself. Undefined if there is no limit. */
   replyTimeoutMs(spec: RunSpec): number | undefined
   /** The error that ends a held run whose upload did not come in time. */
   uploadExpired(): AppError
-  /** What changes with the end of a run, beside what changes for every run. `state` already holds the end. */
+  /** Row changes at the end of a run, in addition to those of every kind. `state` already includes `run.ended`. */
   changesAtEnd(runId: string, state: RunState): EndChanges
 }
 
 export type EndChanges = Pick<NonNullable<RunWrite['run']>, 'cacheKey'> & Pick<RunWrite, 'dropBlobs'>
 
-/** Which kind a run is; fixed by what it was accepted with. */
+/** The kind of a run. It depends only on the spec, so it never changes. */
 export type KindOf = (spec: RunSpec) => RunKind

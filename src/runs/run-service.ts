@@ -1,6 +1,5 @@
-// What callers may do with runs: start, find, list, cancel, answer. Every id is checked
-// against its owner here, once for all wires: what belongs to somebody else does
-// not exist.
+// The operations on runs that routes use: start, find, list, cancel, answer. Ownership is
+// checked here, once for all APIs: a run of another user is reported as not found.
 
 import { Follower } from '../bus/follower.ts'
 import { AppError } from '../errors/app-error.ts'
@@ -42,7 +41,7 @@ export class RunService {
     return started as Started
   }
 
-  /** Several runs that answer one question side by side; see `RunAcceptance`. */
+  /** Starts several runs that answer one question in parallel; see `RunAcceptance`. */
   async startTogether(
     requests: readonly StartRequest[],
     beside?: (turn: PlannedTurn) => AcceptBeside,
@@ -51,13 +50,13 @@ export class RunService {
     return await this.acceptance.startTogether(requests, beside)
   }
 
-  /** A run without a conversation, which may be held until its upload comes. */
+  /** Starts a run without a conversation. The run may be held until its upload arrives. */
   async startStandalone(request: StandaloneRequest): Promise<Started> {
     this.refuseWhenStopped()
     return await this.standalone.accept(request)
   }
 
-  /** The upload that a held run needs has come. */
+  /** Starts a held run whose upload has arrived. */
   async startHeld(
     run: RunRow,
     prepared: EventData<'run.prepared'>,
@@ -71,7 +70,7 @@ export class RunService {
     if (this.stopped) throw new AppError('shutting_down', 'The server is going down. Try again in a moment.')
   }
 
-  /** The run that a key belongs to. Another body under the same key is refused. */
+  /** The run that an idempotency key belongs to. Throws if the key was used with another body. */
   async findStarted(
     owner: string,
     wanted: { key: string; route: string; fingerprint: string },
@@ -79,13 +78,13 @@ export class RunService {
     return await this.acceptance.findStarted(owner, wanted)
   }
 
-  /** The run that a caller addresses by its id. Undefined if it is not theirs. */
+  /** Undefined if there is no such run, or if it does not belong to the caller. */
   async find(caller: Caller, runId: string): Promise<RunRow | undefined> {
     const run = await this.parts.store.readRun(runId)
     return run !== undefined && owns(caller, run) ? run : undefined
   }
 
-  /** The same; throws `run_not_found`. */
+  /** Like `find`, but throws `run_not_found`. */
   async get(caller: Caller, runId: string): Promise<RunRow> {
     const run = await this.find(caller, runId)
     if (run === undefined) throw new AppError('run_not_found', `There is no run ${JSON.stringify(runId)}.`)
@@ -97,7 +96,7 @@ export class RunService {
     return await this.parts.store.listRuns(filter)
   }
 
-  /** What the run was asked to do, with its uploaded skill. Undefined if its first event can no longer be read. */
+  /** The spec of the run, including an uploaded skill. Undefined if the first event can no longer be read. */
   async specOf(run: RunRow): Promise<RunSpec | undefined> {
     const { events } = await this.parts.store.readEvents(run.id, 0, 2)
     const accepted = events.find((event) => event.type === 'run.accepted')
@@ -114,8 +113,8 @@ export class RunService {
   }
 
   /**
-   * Resolves when the run has ended, or after `cancelWaitMs` while it is still ending: the request is stored then and no new
-   * model or tool work starts. `accepted` is false if the run had ended, or ends, in another way.
+   * Resolves when the run has ended, or after `cancelWaitMs` if it has not ended yet. The cancel request is stored in both
+   * cases, and no new model or tool work starts. `accepted` is false if the run ended in another way.
    */
   async cancel(owner: string, runId: string, reason: string | null): Promise<{ run: RunRow; accepted: boolean }> {
     const run = await this.get(asUser(owner), runId)
@@ -125,7 +124,7 @@ export class RunService {
     return { run: ended, accepted: ended.endedAt === null || ended.status === 'canceled' }
   }
 
-  /** Its client hung up, and that cancels it. While the server goes down connections are closed by us: then it changes nothing. */
+  /** Cancels a run whose client disconnected. Does nothing during shutdown, because the server closes the connections then. */
   async clientLeft(runId: string, owner: string): Promise<void> {
     if (!this.stopped) await this.requestCancel(runId, owner, 'the client disconnected')
   }
@@ -135,7 +134,7 @@ export class RunService {
     if (row !== undefined && row.endedAt === null) this.scheduler.cancel(row)
   }
 
-  /** A decision on any interaction, by whoever may make it. Says whether this one counted. */
+  /** Stores a decision on an interaction; the caller has checked permission. Returns false if it was already decided. */
   async answer(row: InteractionRow, decision: Decision): Promise<boolean> {
     const result = await this.parts.store.decide(row.id, decision)
     if (result?.decided === true) this.scheduler.poke(row.runId)
@@ -152,29 +151,29 @@ export class RunService {
     }
   }
 
-  /** Resolves when the run has ended, when it waits for a person (where `orWaiting` says so), or when `signal` is aborted. */
+  /** Resolves when the run has ended, when `signal` is aborted, or, if `orWaiting` is set, when the run waits for a person. */
   async settled(
     run: RunRow,
     { signal, orWaiting = false }: { signal?: AbortSignal; orWaiting?: boolean } = {},
   ): Promise<RunRow> {
     const { store, bus, clock } = this.parts
     const follower = new Follower(run.id, orWaiting ? 0 : run.lastSeq, store, bus, clock)
-    const leave = () => follower.close()
-    signal?.addEventListener('abort', leave, { once: true })
-    if (signal?.aborted === true) leave()
+    const closeFollower = () => follower.close()
+    signal?.addEventListener('abort', closeFollower, { once: true })
+    if (signal?.aborted === true) closeFollower()
     try {
       for (;;) {
         const batch = await follower.next()
         if (batch === null) break
         const last = batch.events.findLast((event) => event.type === 'run.state')
         if (orWaiting && last?.data.to === 'waiting_user') {
-          // Told of in the past, perhaps: the row knows whether it still waits.
+          // The event may be old, so the row is read to see whether the run still waits.
           const now = await this.parts.store.readRun(run.id)
           if (now === undefined || now.status === 'waiting_user') break
         }
       }
     } finally {
-      signal?.removeEventListener('abort', leave)
+      signal?.removeEventListener('abort', closeFollower)
       follower.close()
     }
     return (await this.parts.store.readRun(run.id)) ?? run

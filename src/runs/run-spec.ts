@@ -1,14 +1,16 @@
-// What a request asks for → everything that is needed to execute the run, fixed from
-// then on. Throws where it names an agent, a configuration or a model that is not there.
+// Builds the spec of a run from a request. The spec holds everything that is needed to
+// execute the run, and never changes. Throws if the request names an agent, a
+// configuration or a model that does not exist.
 
 import { chatAgentId } from '../agents/catalogue.ts'
 import { AppError } from '../errors/app-error.ts'
 import type { RunSpec } from '../journal/event.ts'
+import { defined } from '../kit/defined.ts'
 import { boundContext, enabledTools } from './bounded-context.ts'
 import type { RunParts } from './run-parts.ts'
 import type { StartRequest } from './start-request.ts'
 
-/** A request's own settings go before those of its configuration, and those before the agent's. */
+/** Settings of the request override those of the configuration, which override those of the agent. */
 export function specFor(
   request: StartRequest,
   parts: Pick<RunParts, 'catalogue' | 'configs' | 'models' | 'engineName'>,
@@ -34,17 +36,19 @@ export function specFor(
     agentId,
     engine: parts.engineName,
     model: parts.models.resolve(request.model ?? config?.model ?? definition.card.model),
-    ...(temperature === undefined ? {} : { temperature }),
-    ...(maxTokens === undefined ? {} : { maxTokens }),
-    ...(context === undefined ? {} : { context }),
-    ...(request.instructions === undefined ? {} : { instructions: request.instructions }),
-    ...(tools === undefined ? {} : { tools }),
-    ...(request.onDisconnect === undefined ? {} : { onDisconnect: request.onDisconnect }),
-    ...(config === undefined ? {} : { configName: config.name }),
-    ...(config?.systemPrompt === undefined ? {} : { systemPrompt: config.systemPrompt }),
-    ...(request.variant === undefined ? {} : { variant: request.variant }),
-    ...(request.sentAt === undefined ? {} : { sentAt: request.sentAt }),
-    ...(request.workspace === undefined ? {} : { workspace: request.workspace }),
-    ...(request.consent === undefined ? {} : { consent: request.consent }),
+    ...defined({
+      temperature,
+      maxTokens,
+      context,
+      instructions: request.instructions,
+      tools,
+      onDisconnect: request.onDisconnect,
+      configName: config?.name,
+      systemPrompt: config?.systemPrompt,
+      variant: request.variant,
+      sentAt: request.sentAt,
+      workspace: request.workspace,
+      consent: request.consent,
+    }),
   }
 }

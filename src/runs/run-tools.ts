@@ -1,4 +1,4 @@
-// Which tools a run may use.
+// Decides which tools a run may use.
 
 import { agentAllowsTool, type AgentCard } from '../agents/agent-definition.ts'
 import { type CallState, type RunState, specOf } from '../journal/run-state.ts'
@@ -7,14 +7,14 @@ import type { KindOf } from './run-kind.ts'
 import type { RunParts } from './run-parts.ts'
 
 /**
- * The tools a run may use: available, allowed by its agent, not filtered out by the request, and fit for its workspace:
- * those that need one only where there is one, and in mode `ask` only those that read.
+ * The tools that are available, allowed by the agent and not filtered out by the request. Tools that need a workspace are
+ * included only if the run has one; in workspace mode `ask`, only tools that read are.
  */
 export function toolsOf(parts: Pick<RunParts, 'tools' | 'kindOf'>, card: AgentCard, state: RunState): Tool[] {
   return parts.tools.available().filter((tool) => mayUse(tool, tool.name, card, state, parts.kindOf))
 }
 
-/** The tool that a call of this run means today: at the source that it was called at, under the same rules. */
+/** The tool that a call refers to now, from the source in the call. Undefined if it is missing or not allowed. */
 export function toolOfCall(
   parts: Pick<RunParts, 'tools' | 'kindOf'>,
   card: AgentCard,
