@@ -1,4 +1,4 @@
-// An address on this machine where nobody listens. (A fixed low port will not do:
+// An address on this machine on which no process listens. (A fixed low port will not do:
 // fetch refuses those by itself.)
 
 import { once } from 'node:events'

@@ -8,7 +8,7 @@ export type FakeFeishu = {
   appId: string
   appSecret: string
   sent(): Promise<SentMessage[]>
-  /** How many requests came in, whatever became of them. */
+  /** The number of requests so far, refused ones included. */
   requests(): Promise<{ token: number; send: number }>
   /** Until it is told otherwise. */
   behave(behaviour: FeishuBehaviour): Promise<void>

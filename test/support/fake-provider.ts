@@ -15,7 +15,7 @@ export type FakeProvider = {
   /** Queues answers for the next requests; with `match` for those whose last user message contains that text, with `model` for that model. */
   script(answers: Action[][], match?: string, model?: string): Promise<void>
   requests(): Promise<SeenRequest[]>
-  /** Resolves as soon as so many requests came, and so many of them were left by the client. */
+  /** Resolves when at least this many requests came in, and the client closed at least `closedEarly` of them early. */
   waitFor(wanted: { requests?: number; closedEarly?: number }): Promise<SeenRequest[]>
   /** Ends every stall. */
   release(): Promise<void>

@@ -23,7 +23,7 @@ export const families: readonly Family[] = ['jobs', 'temp-skill-runs']
 
 export type Package = Record<string, string>
 
-/** A whole package; `changes` replace files (undefined removes one). */
+/** The files of a valid skill package. `changes` replaces files; undefined removes a file. */
 export function errand(changes: Record<string, string | undefined> = {}): Package {
   const files: Record<string, string | undefined> = {
     'SKILL.md': '---\nname: errand\ndescription: Runs an errand.\n---\nRun the errand called moonwalk.',
@@ -140,7 +140,7 @@ export function jobOf(server: TestServer, family: Family, user: string, id: stri
   return job
 }
 
-/** Creates a job of the errand, with the user's name as the marker of its scripts; a temporary one is uploaded too. */
+/** Creates a job of the errand skill. The user's name is the marker of its scripts. A temporary run also gets its upload. */
 export async function startJob(server: TestServer, family: Family, user: string, options: Json = {}): Promise<Job> {
   const common = { input: { what: user }, runtime_options: { execution_mode: 'interactive', ...options } }
   const body = family === 'jobs' ? { skill_id: 'errand', ...common } : common

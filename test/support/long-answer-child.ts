@@ -1,5 +1,5 @@
 // One run whose answer has 18 MB, in a process with a small heap (its parent sets that).
-// Prints what became of it as one line of JSON.
+// Prints the outcome as one line of JSON.
 
 import { Follower } from '../../src/bus/follower.ts'
 import { foldRun } from '../../src/journal/run-state.ts'

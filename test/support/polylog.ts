@@ -10,7 +10,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 
 const main = new URL('../../src/app/main.ts', import.meta.url).pathname
 
-/** What is executed, and in which folder. */
+/** The command to execute, and its working directory. */
 export type ServerCommand = { readonly file: string; readonly args: readonly string[]; readonly cwd?: string }
 
 const fromSources: ServerCommand = { file: process.execPath, args: [main] }
@@ -23,11 +23,11 @@ export type Polylog = {
   log(): string
   /** SIGTERM; resolves with the exit code. */
   stop(): Promise<number | null>
-  /** SIGKILL: nothing gets the chance to be tidied up. */
+  /** SIGKILL: the process cannot clean up. */
   kill(): Promise<void>
-  /** A new process on the same data (after `stop` or `kill`), with changed settings where given. */
+  /** A new process on the same data (after `stop` or `kill`), with changed settings if given. */
   restart(environment?: Record<string, string>): Promise<Polylog>
-  /** A new process on the same data that is killed after so long, wherever it is then. */
+  /** A new process on the same data that is killed after the given time, even if it is still starting. */
   restartAndKill(environment: Record<string, string>, afterMs: number): Promise<void>
   /** Stops it and removes its data. */
   dispose(): Promise<void>
@@ -85,7 +85,7 @@ export async function startPolylog(
 function spawnServer({ file, args, cwd }: ServerCommand, environment: Record<string, string>, data: string) {
   return spawn(file, args, {
     cwd,
-    // Nothing of the developer's own environment: a real key must never be used by a test.
+    // The developer's own environment is not passed on: a test must never use a real key.
     env: {
       PATH: process.env.PATH ?? '',
       ...(process.env.NODE_COMPILE_CACHE === undefined ? {} : { NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE }),

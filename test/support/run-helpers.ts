@@ -51,7 +51,7 @@ export async function withRig(options: RigOptions, work: (rig: Rig) => Promise<v
   }
 }
 
-/** Waits for what has to come. */
+/** Waits until the condition holds. */
 export async function reached(fits: () => boolean | Promise<boolean>): Promise<void> {
   for (let tries = 0; !(await fits()); tries += 1) {
     assert.ok(tries < 20_000, 'it never came')

@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url'
 
 export type FakeProcess = {
   baseUrl: string
-  /** As a crash: nothing is said goodbye to. */
+  /** Kills the process as a crash would: connections are not closed in order. */
   kill(): Promise<void>
   stop(): Promise<void>
 }

@@ -21,9 +21,9 @@ export type SseStream = {
   text(): string
   /** The first frame that fits, now or later; rejects when the stream ends without it. */
   waitFor(fits: (frame: SseFrame) => boolean, what?: string): Promise<SseFrame>
-  /** Resolves when the server ended the stream. `cut` is true where the connection broke. */
+  /** Resolves when the server ended the stream. `cut` is true if the connection broke. */
   ended(): Promise<{ cut: boolean }>
-  /** The client hangs up. */
+  /** Closes the connection from the client's side. */
   leave(): void
 }
 
@@ -115,7 +115,7 @@ function parseFrame(block: string): SseFrame | undefined {
   return { id: fields.get('id'), event: fields.get('event'), data, json: JSON.parse(data) }
 }
 
-/** The frames that stand in the journal: everything but keep-alives. */
+/** The frames that come from the journal: all frames except keep-alives. */
 export function journaled(frames: readonly SseFrame[]): SseFrame[] {
   return frames.filter((frame) => frame.id !== undefined)
 }

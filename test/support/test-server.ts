@@ -23,13 +23,13 @@ export type TestServer = {
   chat(user: string, body: string | Json, headers?: Record<string, string>, query?: string): Promise<SseStream>
   /** The same, read to its end. */
   chatToEnd(user: string, body: string | Json, headers?: Record<string, string>): Promise<SseFrame[]>
-  /** What the provider was asked with `marker` in the last user message. */
+  /** The requests to the provider whose last user message contains `marker`. */
   asked(marker: string): Promise<SeenRequest[]>
-  /** Waits until the provider was asked so often. */
+  /** Waits until there are at least `count` such requests. */
   askedTimes(marker: string, count: number): Promise<SeenRequest[]>
   /** Waits until the run has one of these states. */
   reaches(user: string, runId: string, ...statuses: string[]): Promise<Json>
-  /** Another server of this kind on the data of this one, which must be stopped. */
+  /** Starts a new server on the same data. This one must have been stopped or killed first. */
   restart(environment?: Record<string, string>): Promise<TestServer>
   close(): Promise<void>
 }
@@ -107,7 +107,7 @@ export async function callServer(
   return { status: response.status, headers: response.headers, text, body: isJson ? (JSON.parse(text) as Json) : {} }
 }
 
-/** Asks until there is an answer; fails after a while, so that no test hangs. */
+/** Polls until `ask` returns a value. Throws after about ten seconds, so that no test hangs. */
 export async function until<T>(what: string, ask: () => Promise<T | undefined> | T | undefined): Promise<T> {
   const tries = 1000
   for (let attempt = 0; attempt < tries; attempt++) {
@@ -120,7 +120,7 @@ export async function until<T>(what: string, ask: () => Promise<T | undefined> |
 
 let users = 0
 
-/** Nobody has been this user before. Also used as a marker: no such name is part of another. */
+/** A user name that no other test uses. It also serves as a marker, because no such name contains another. */
 export function someone(name = 'user'): string {
   users += 1
   return `${name}-${users}-${process.pid}.`
@@ -132,12 +132,12 @@ function lastUserText(request: SeenRequest): string {
   return Array.isArray(content) ? content.map((part: { text?: string }) => part.text ?? '').join('') : ''
 }
 
-/** An answer of the provider: text in one chunk each, and a proper end. */
+/** A model answer with one chunk per text, which ends normally. */
 export function says(...text: string[]): Action[] {
   return [{ text }, { finish: 'stop' }]
 }
 
-/** The model calls tools: name → arguments. */
+/** A model answer that calls these tools. */
 export function calls(...wanted: [name: string, input: unknown, id?: string][]): Action[] {
   return [
     {
@@ -151,7 +151,7 @@ export function calls(...wanted: [name: string, input: unknown, id?: string][]):
   ]
 }
 
-/** Begins to speak and then says nothing more, until it is released or left. */
+/** A model answer that stalls after `text`, until the provider is released or the client disconnects. */
 export function hangsAfter(...text: string[]): Action[] {
   return [{ text }, { stall: true }]
 }
@@ -185,13 +185,13 @@ export function endOf(frames: readonly SseFrame[]): Json {
   return last.json.data
 }
 
-/** The messages that the provider was given. */
+/** The messages in a request to the provider. */
 export function messagesOf(request: SeenRequest | undefined): Json[] {
   assert.ok(request !== undefined, 'the provider was not asked')
   return (request.body.messages ?? []) as Json[]
 }
 
-/** What a provider refuses: a tool call without its result right behind it, or a result without its call. */
+/** Providers refuse a tool call that is not directly followed by its result, and a result without its call. */
 export function assertCallsArePaired(messages: readonly Json[]): void {
   let open: string[] = []
   for (const message of messages) {

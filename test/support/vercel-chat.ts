@@ -14,7 +14,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 
 export type Chat = { message: UIMessage | undefined; data: JSONValue[]; finish: string; posts: number; usage: unknown }
 
-/** Does what the hook does: posts, takes what comes, and posts again while it believes that it has to. */
+/** Does what the hook does: posts, reads the stream, and posts again as long as the client asks for another step. */
 export async function chat(url: string, request: typeof fetch = fetch): Promise<Chat> {
   const user: UIMessage = { id: 'user-1', role: 'user', content: 'hi', parts: [{ type: 'text', text: 'hi' }] }
   let messages = [user]

@@ -20,7 +20,7 @@ import { toolContext } from './tool-context.ts'
 export const secret = 'the secret that nobody may read'
 
 export type Bench = {
-  /** Everything, the secret included. */
+  /** The parent folder, which also holds the secret. */
   folder: string
   /** The working directory. */
   directory: string
