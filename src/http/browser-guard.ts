@@ -1,8 +1,8 @@
-// Keeps foreign web pages out. A browser on the operator's machine can reach a server on
-// loopback, and shows pages of anybody. `Host` is checked on every request, against DNS
-// rebinding: the page's own name resolves to our address. `Origin` and `Sec-Fetch-Site`
-// are checked on every request that may change something. Clients that are not browsers
-// send neither of the two.
+// Protects the server against foreign web pages (DNS rebinding and CSRF). A browser on the
+// operator's machine can reach a server on loopback, and any page can make it send requests.
+// `Host` is checked on every request, because in DNS rebinding the name of the page resolves
+// to our address. `Origin` and `Sec-Fetch-Site` are checked on every request that may change
+// something. Clients that are not browsers do not send these two.
 
 import { isIP } from 'node:net'
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
@@ -10,25 +10,25 @@ import { AppError } from '../errors/app-error.ts'
 import { isLoopback } from '../kit/loopback.ts'
 
 export type BrowserRules = {
-  /** The address that the server listens at. */
+  /** The address on which the server listens. */
   readonly listenHost: string
-  /** More host names: `app.example.com`, `*.example.com` for all names below, `*` for all. */
+  /** Additional host names: `app.example.com`, `*.example.com` for all subdomains, `*` for all names. */
   readonly allowedHosts: readonly string[]
-  /** Origins of web pages that may change things, or `*`. */
+  /** The origins of web pages that may send changing requests, or `*`. */
   readonly corsOrigins: readonly string[]
 }
 
 export interface BrowserGuard {
   /** Throws `host_invalid` or `host_not_allowed`. */
   checkHost(request: Pick<IncomingMessage, 'rawHeaders' | 'httpVersionMajor' | 'httpVersionMinor'>): void
-  /** Throws `origin_not_allowed`. `host` is the one that the client used, also behind a trusted proxy. */
+  /** Throws `origin_not_allowed`. `host` is the host that the client used, even behind a trusted proxy. */
   checkOrigin(request: { method: string; headers: IncomingHttpHeaders; host: string | undefined }): void
 }
 
-/** Listening at one of these is listening at every address of the machine. */
+/** A server that listens on one of these listens on every address of the machine. */
 const everyAddress = new Set(['0.0.0.0', '::'])
 const safeMethods = new Set(['GET', 'HEAD', 'OPTIONS'])
-/** How much of a header a refusal repeats. */
+/** Error messages repeat at most this much of a header. */
 const shownChars = 100
 
 export function createBrowserGuard({ listenHost, allowedHosts, corsOrigins }: BrowserRules): BrowserGuard {
@@ -40,7 +40,7 @@ export function createBrowserGuard({ listenHost, allowedHosts, corsOrigins }: Br
       const given = valuesOf(rawHeaders, 'host')
       const [header] = given
       if (header === undefined) {
-        // HTTP/1.0 has no Host; simple health checks speak it, and browsers do not.
+        // HTTP/1.0 has no Host header. Simple health checks use it; browsers do not.
         if (httpVersionMajor === 1 && httpVersionMinor === 0) return
         throw new AppError('host_invalid', 'The request has no Host header; send one.')
       }
@@ -75,7 +75,7 @@ function hostMatcher(listenHost: string, allowed: readonly string[]): (name: str
   const names = new Set([listenHost, ...allowed].map((entry) => hostNameOf(bracketed(entry)) ?? entry.toLowerCase()))
   const suffixes = allowed.filter((entry) => entry.startsWith('*.')).map((entry) => entry.slice(1).toLowerCase())
   const isEveryName = allowed.includes('*')
-  // An address cannot be rebound: a page's own name stands in Host then.
+  // An IP address in Host is safe: in DNS rebinding, Host has the name of the foreign page.
   const isEveryAddress = everyAddress.has(listenHost)
   return (name) =>
     isEveryName ||
@@ -89,14 +89,14 @@ function bracketed(host: string): string {
   return isIP(host) === 6 ? `[${host}]` : host
 }
 
-/** The name in a Host header, in one spelling: lower case, without port, brackets and the dot at the end. */
+/** The normalised name in a Host header: lower case, without port, brackets and trailing dot. Null if it is not valid. */
 function hostNameOf(header: string): string | null {
   if (!/^[^\s/?#@\\,]+$/.test(header) || !URL.canParse(`http://${header}`)) return null
   const { hostname } = new URL(`http://${header}`)
   return hostname.replace(/^\[(.*)\]$/, '$1').replace(/\.$/, '')
 }
 
-/** The scheme is the page's own: behind a proxy that ends TLS we cannot know ours. */
+/** Compares only host and port: behind a proxy that terminates TLS we do not know our own scheme. */
 function isSameOrigin(origin: string, host: string | undefined): boolean {
   if (host === undefined || !URL.canParse(origin)) return false
   const page = new URL(origin)

@@ -1,7 +1,7 @@
-// Who is asking. A credential that was presented and is wrong is refused in both
-// modes: quietly going on as somebody else would hide the mistake. Algorithms are
-// pinned: HS256 with the shared secret, public-key algorithms with published keys,
-// so that a public key can never be used as a shared secret.
+// Authentication: finds the user of a request. A wrong credential is refused in both modes,
+// because continuing as another user would hide the mistake. The algorithms are pinned:
+// HS256 only with the shared secret, public-key algorithms only with the published keys, so
+// that an attacker can never use a public key as a shared secret.
 
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
@@ -14,13 +14,13 @@ export type AuthMode = 'open' | 'required'
 
 export type AuthSettings = {
   readonly mode: AuthMode
-  /** For HS256. */
+  /** The shared secret for HS256. */
   readonly jwtSecret: string | null
   readonly jwksUrl: string | null
-  /** Checked only where configured, like the audience. */
+  /** Not checked if null; the same holds for the audience. */
   readonly jwtIssuer: string | null
   readonly jwtAudience: string | null
-  /** Tokens without `exp` never expire, so a leaked one would be good for ever. */
+  /** Should stay false: a token without `exp` never expires, so a leaked one stays valid for ever. */
   readonly allowTokensWithoutExp: boolean
   /** SHA-256 of the key (lower-case hex) → user. */
   readonly apiKeys: ReadonlyMap<string, string>
@@ -31,8 +31,8 @@ export type Login = { userId: string; by: 'jwt' | 'api_key' }
 
 export interface Authenticator {
   /**
-   * The login behind the credentials of a request; null where there are none and the mode is `open`. Throws
-   * `unauthorized`, and `auth_unavailable` where the published keys cannot be fetched: the token may well be good.
+   * The login that the credentials of a request prove; null if there are none and the mode is `open`. Throws
+   * `unauthorized` if they are wrong, and `auth_unavailable` if the published keys cannot be fetched to check them.
    */
   authenticate(headers: IncomingHttpHeaders): Promise<Login | null>
 }
@@ -40,7 +40,7 @@ export interface Authenticator {
 export const userCharsMax = 200
 export const anonymous = 'anonymous'
 
-// `algorithms` is the only place that pins them: without it a token chooses how it is checked.
+// Passed to jose as `algorithms`. Without it the token itself would choose how it is verified.
 const sharedSecretAlgorithms = ['HS256']
 const publicKeyAlgorithms = ['RS256', 'ES256', 'EdDSA']
 
@@ -51,14 +51,14 @@ export function hasAuthSecret(auth: AuthSettings): boolean {
 export function createAuthenticator(auth: AuthSettings, { clock }: { clock: Clock }): Authenticator {
   const findApiKey = apiKeyFinder(auth.apiKeys)
   const verifyJwt = jwtVerifier(auth, clock)
-  // Without anything to check against, a credential says nothing: front ends send placeholder keys.
-  const credentialsCount = hasAuthSecret(auth) || auth.mode === 'required'
+  // Without a configured secret, credentials are ignored in open mode: many front ends send placeholder keys.
+  const checksCredentials = hasAuthSecret(auth) || auth.mode === 'required'
 
   return {
     async authenticate(headers) {
       const apiKey = headers['x-api-key']
       const authorization = headers.authorization
-      if (!credentialsCount) return null
+      if (!checksCredentials) return null
       if (apiKey === undefined && authorization === undefined) {
         if (auth.mode === 'open') return null
         throw unauthorized('This server needs a login: send Authorization: Bearer <token>, or X-API-Key.')
@@ -87,7 +87,7 @@ export function createAuthenticator(auth: AuthSettings, { clock }: { clock: Cloc
   }
 }
 
-/** Looks at every key and compares hashes in constant time, so that the time taken says nothing about any of them. */
+/** Compares the hash with every key in constant time, so that the response time reveals nothing about the keys. */
 function apiKeyFinder(apiKeys: ReadonlyMap<string, string>): (key: string) => string | undefined {
   const entries = [...apiKeys].map(([hash, user]) => ({ hash: Buffer.from(hash, 'hex'), user }))
   return (key) => {
@@ -120,13 +120,13 @@ function jwtVerifier(auth: AuthSettings, clock: Clock): (token: string) => Promi
       try {
         const verified = await jwtVerify(
           token,
-          (header, input) => publishedKeys(header, input).catch(keyProblem),
+          (header, input) => publishedKeys(header, input).catch(rethrowKeyError),
           pinned,
         )
         return verified.payload.sub
       } catch (error) {
         if (!(error instanceof errors.JWKSMultipleMatchingKeys)) throw error
-        // The token names no key and several would fit: one of them must verify it.
+        // The token names no key and several match: try each of them.
         for await (const key of error) {
           try {
             return (await jwtVerify(token, key, pinned)).payload.sub
@@ -147,7 +147,7 @@ function jwtVerifier(auth: AuthSettings, clock: Clock): (token: string) => Promi
       subject = await verify(token)
     } catch (error) {
       if (error instanceof AppError) throw error
-      throw unauthorized(refusal(error), error)
+      throw unauthorized(refusalMessage(error), error)
     }
     if (typeof subject !== 'string' || subject.trim() === '') {
       throw unauthorized('The token has no usable sub claim, which must be the user as a non-empty string.')
@@ -156,8 +156,8 @@ function jwtVerifier(auth: AuthSettings, clock: Clock): (token: string) => Promi
   }
 }
 
-/** No fitting key makes the token wrong; everything else that can happen on the way to the keys is not its fault. */
-function keyProblem(error: unknown): never {
+/** If no key matches, the token is wrong. Any other error means that the keys could not be fetched. */
+function rethrowKeyError(error: unknown): never {
   if (
     error instanceof errors.JWKSNoMatchingKey ||
     error instanceof errors.JWKSMultipleMatchingKeys ||
@@ -174,7 +174,7 @@ function keyProblem(error: unknown): never {
   )
 }
 
-function refusal(error: unknown): string {
+function refusalMessage(error: unknown): string {
   if (error instanceof errors.JWTExpired) return 'The token has expired; get a new one.'
   if (error instanceof errors.JWTClaimValidationFailed && error.claim === 'exp' && error.reason === 'missing')
     return 'The token has no exp claim, so it would never expire; get one that does.'
@@ -189,27 +189,27 @@ function unauthorized(message: string, cause?: unknown): AppError {
   return new AppError('unauthorized', message, { cause })
 }
 
-/** What a request says about its sender, in the words of the families. Any client can write anything here. */
+/** The user that a request claims to come from, under the field names of the API families. It is not verified. */
 export type Claimed = { userId?: unknown; client_id?: unknown }
 
-/** The claims of a request, before its schema drops fields. If body and query both make one, the body's counts. */
+/** Reads the claims before the schema of the route drops unknown fields. The body takes precedence over the query. */
 export function claimsOf(body: unknown, query?: unknown): Claimed {
-  const places = [body, query].filter((place): place is Claimed => typeof place === 'object' && place !== null)
-  const first = (name: keyof Claimed) => places.map((place) => place[name]).find(isGiven)
+  const sources = [body, query].filter((source): source is Claimed => typeof source === 'object' && source !== null)
+  const first = (name: keyof Claimed) => sources.map((source) => source[name]).find(isGiven)
   return { userId: first('userId'), client_id: first('client_id') }
 }
 
-/** Clients write null or a blank text for "not given". */
+/** Clients send null or blank text for "not given". */
 function isGiven(claim: unknown): boolean {
   return claim != null && !(typeof claim === 'string' && claim.trim() === '')
 }
 
-/** Whether the request names a user, readable or not. */
+/** Whether the request names a user, even if the name is not valid. */
 export function namesUser({ userId, client_id }: Claimed): boolean {
   return isGiven(userId) || isGiven(client_id)
 }
 
-/** A login always wins. In open mode the request may name its user; `userId` and `client_id` are one name space. */
+/** A login takes precedence. In open mode the request may name its user; `userId` and `client_id` share one name space. */
 export function resolveCaller(request: { login: Login | null; mode: AuthMode; claimed: Claimed }): Caller {
   const { login, mode, claimed } = request
   if (login !== null) return { userId: login.userId, loggedIn: true, named: true }
@@ -217,7 +217,7 @@ export function resolveCaller(request: { login: Login | null; mode: AuthMode; cl
   const name = isGiven(claimed.userId) ? 'userId' : 'client_id'
   const claim = claimed[name]
   if (!isGiven(claim)) return { userId: anonymous, loggedIn: false, named: false }
-  // A claim that cannot be read must not count as no claim: the request would act as the owner of what it addresses.
+  // An invalid claim must not count as no claim, because a request without a claim acts as the owner of what it addresses.
   if (typeof claim !== 'string' || claim.trim().length > userCharsMax) {
     throw new AppError('invalid_request', `${name}: must be a text of at most ${userCharsMax} characters.`)
   }

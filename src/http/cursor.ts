@@ -1,5 +1,5 @@
-// Where a reader wants to go on. An EventSource that reconnects keeps its old URL
-// and adds Last-Event-ID, so of the two the larger counts.
+// Reads and checks the cursor of a request. An EventSource that reconnects keeps its old
+// URL and adds Last-Event-ID, so the larger of the two cursors is used.
 
 import { type Cursor, type CursorSpelling, compareCursors, cursorText } from '../dialects/cursor.ts'
 import type { Dialect } from '../dialects/dialect.ts'
@@ -8,19 +8,19 @@ import type { EventReader } from '../journal/event-pages.ts'
 import type { RunRow } from '../stores/run-store.ts'
 import { foldStoredFrames, type StoredFrame } from './stored-frames.ts'
 
-export function requestedCursor<Place>(
-  spelling: CursorSpelling<Place>,
+export function requestedCursor<Position>(
+  spelling: CursorSpelling<Position>,
   lastEventId: string | string[] | undefined,
   query?: string,
-): Place {
+): Position {
   const header = Array.isArray(lastEventId) ? lastEventId.at(-1) : lastEventId
   return [header, query]
     .filter((text): text is string => text !== undefined && text !== '')
     .map((text) => spelling.parse(text))
-    .reduce((furthest, place) => spelling.furthest(furthest, place), spelling.beginning)
+    .reduce((furthest, position) => spelling.furthest(furthest, position), spelling.beginning)
 }
 
-/** A cursor that this run never gave out is an error, never a silent restart. True when nothing can follow it. */
+/** Throws if the run has no such frame, instead of restarting silently. Returns true if nothing can follow the cursor. */
 export async function checkCursor(
   cursor: Cursor,
   run: RunRow,
@@ -30,7 +30,7 @@ export async function checkCursor(
   if (cursor.seq > run.lastSeq) throw unknownCursor(cursor, run)
   const isLastEvent = run.endedAt !== null && cursor.seq === run.lastSeq
   if (cursor.index === null) return isLastEvent
-  // Which frames an event has depends on what came before it, so the fold has to be asked.
+  // The frames of an event depend on earlier events, so only the fold can tell whether this one exists.
   let found: StoredFrame | undefined
   const frame = (stored: StoredFrame) => {
     if (compareCursors(stored.cursor, cursor) === 0) found = stored

@@ -1,11 +1,12 @@
-// What a client that hangs up means for the runs that its request started: nothing, or their cancel, as the request
-// says, else the server's setting. Only the request that started a run counts; a client that attached to it does not.
+// Decides what happens to a run when its client disconnects: the run continues or is cancelled. The request decides,
+// else the server's setting. Only the client whose request started the run can cancel it this way, not a client that
+// attached later.
 
 import type { FastifyBaseLogger } from 'fastify'
 import type { StartRequest } from '../runs/start-request.ts'
 import type { Services } from './routes.ts'
 
-/** `started` is false if the run was there before: the request attached to it. */
+/** `started` is false if the request attached to an existing run. */
 export function cancelsOnDisconnect(
   { settings }: Pick<Services, 'settings'>,
   start: Pick<StartRequest, 'onDisconnect'>,
@@ -14,8 +15,8 @@ export function cancelsOnDisconnect(
   return started && (start.onDisconnect ?? settings.onDisconnect) === 'cancel'
 }
 
-/** For `StreamOptions`: cancels the runs when the client is gone, if `cancels`. */
-export function goneOption(
+/** The part of `StreamOptions` that cancels the runs when the client disconnects; empty unless `cancels`. */
+export function disconnectOption(
   { runs }: Pick<Services, 'runs'>,
   log: Pick<FastifyBaseLogger, 'error'>,
   cancels: boolean,

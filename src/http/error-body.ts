@@ -1,10 +1,10 @@
-// The plain shape of an error: `code` for programs, `message` for people.
+// The default JSON body of an error: `code` for programs, `message` for people.
 
 import type { AppError } from '../errors/app-error.ts'
 
-export type Body = Record<string, unknown>
+export type ErrorBody = Record<string, unknown>
 
-export function plainBody(error: AppError): Body {
+export function plainBody(error: AppError): ErrorBody {
   return {
     code: error.code,
     message: error.message,

@@ -1,29 +1,29 @@
-// Failures before the first byte of a stream → status, headers and body, in one
-// place. The kind of an error decides its status; the family of the URL decides
-// the shape of its body. An error that nobody foresaw shows a fixed sentence;
-// the log has everything.
+// Turns every error before the first byte of a reply into status, headers and body. The
+// kind of the error decides the status; the API family of the URL decides the shape of the
+// body. For an unexpected error the client gets a fixed sentence, and only the log has the
+// details.
 
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { AppError, toAppError } from '../errors/app-error.ts'
 import type { ErrorKind } from '../errors/codes.ts'
 import { statusOfErrorCode } from '../errors/status.ts'
 import { namesUser } from './caller.ts'
-import { type Body, plainBody } from './error-body.ts'
+import { type ErrorBody, plainBody } from './error-body.ts'
 import { bodyTooLarge } from './request-intake.ts'
 import { type ValidationContext, type ValidationIssue, describeIssues, summarise } from './validation-sentence.ts'
 
-/** Sent where the error does not know better: `details.retryAfterSeconds`. */
-const retryAfterSeconds: Partial<Record<ErrorKind, number>> = { limited: 1, unavailable: 5 }
+/** The Retry-After of errors that have no `details.retryAfterSeconds` of their own. */
+const defaultRetryAfterSeconds: Partial<Record<ErrorKind, number>> = { limited: 1, unavailable: 5 }
 
-/** A list of 10,000 wrong entries has 10,000 issues; nobody reads more than a few. */
+/** Bounds the reply: a list of 10,000 wrong entries has 10,000 issues. */
 const issuesMax = 20
 
 export function statusOf(error: AppError): number {
   return statusOfErrorCode(error.code)
 }
 
-/** Body shapes by the beginning of the path; the longest that fits counts. A family with a shape of its own adds a row. */
-const bodyShapes: readonly { prefix: string; body: (error: AppError) => Body }[] = [
+/** Body shapes by path prefix; the longest matching prefix is used. A family with its own shape adds a row. */
+const bodyShapes: readonly { prefix: string; body: (error: AppError) => ErrorBody }[] = [
   { prefix: '/', body: plainBody },
   { prefix: '/v1/jobs', body: detailBody },
   { prefix: '/v1/temp-skill-runs', body: detailBody },
@@ -46,15 +46,15 @@ const bodyShapes: readonly { prefix: string; body: (error: AppError) => Body }[]
   ].map((name) => ({ prefix: `/api/${name}`, body: sentenceBody })),
 ]
 
-/** The chat API: the sentence itself is the error, and has no details behind it; so it names everything that is wrong. */
-function sentenceBody(error: AppError): Body {
+/** The chat API: `error` is a sentence, and there are no details, so the sentence lists every issue. */
+function sentenceBody(error: AppError): ErrorBody {
   const issues = error.details?.['issues']
   const sentences = Array.isArray(issues) ? issues.map((issue: ValidationIssue) => issue.message) : []
   return { error: sentences.length > 1 ? sentences.join(' ') : error.message, code: error.code }
 }
 
-/** The job API: `detail`, with the code in its capitals, beside the words of the whole family. */
-function detailBody(error: AppError): Body {
+/** The job API: the default body, and `detail` with the code in capitals. */
+function detailBody(error: AppError): ErrorBody {
   const detail = { ...error.details, code: error.code.toUpperCase(), message: error.message }
   return { ...plainBody(error), detail }
 }
@@ -73,7 +73,7 @@ const capitalCodes: Record<ErrorKind, string> = {
   bug: 'INTERNAL_ERROR',
 }
 
-export function errorBody(error: AppError, url: string): Body {
+export function errorBody(error: AppError, url: string): ErrorBody {
   const path = url.split(/[?#]/, 1)[0] ?? ''
   let best = bodyShapes[0]
   for (const shape of bodyShapes) {
@@ -83,15 +83,17 @@ export function errorBody(error: AppError, url: string): Body {
   return (best?.body ?? plainBody)(error)
 }
 
-/** Headers that belong to an error, whatever the shape of its body. */
+/** The headers of an error; they do not depend on the shape of its body. */
 export function errorHeaders(error: AppError): Record<string, string> {
   if (error.kind === 'unauthenticated') return { 'www-authenticate': 'Bearer' }
   const known = error.details?.['retryAfterSeconds']
-  const seconds = typeof known === 'number' ? Math.max(1, Math.ceil(known)) : retryAfterSeconds[error.kind]
-  return seconds === undefined || retryAfterSeconds[error.kind] === undefined ? {} : { 'retry-after': String(seconds) }
+  const seconds = typeof known === 'number' ? Math.max(1, Math.ceil(known)) : defaultRetryAfterSeconds[error.kind]
+  return seconds === undefined || defaultRetryAfterSeconds[error.kind] === undefined
+    ? {}
+    : { 'retry-after': String(seconds) }
 }
 
-/** Anything thrown while a request was handled → an AppError. `request` tells a missing field from a wrong one. */
+/** Turns anything thrown by a handler into an AppError. `request` is needed to tell a missing field from a wrong one. */
 export function toRequestError(
   thrown: unknown,
   request: Pick<FastifyRequest, 'body' | 'query' | 'params' | 'headers'>,
@@ -136,19 +138,19 @@ export function toRequestError(
         { cause: thrown },
       )
     case 'FST_ERR_MAX_PARAM_LENGTH':
-      // No id of ours is that long, so there is no such thing.
+      // No id of this server is that long, so the address cannot exist.
       return new AppError('route_not_found', 'There is nothing at this address.', { cause: thrown })
     default:
       return toAppError(thrown)
   }
 }
 
-/** The client hung up while its body was read. */
+/** The client disconnected while its body was being read. */
 function isAborted(thrown: unknown): boolean {
   return thrown instanceof Error && (thrown as { code?: string }).code === 'ECONNRESET' && thrown.message === 'aborted'
 }
 
-/** Errors of other libraries may carry a status too (that of a provider, say); only Fastify's own are about this request. */
+/** Errors of other libraries may have a status, too (for example a provider's); only Fastify's describe this request. */
 function isFastifyError(thrown: unknown): thrown is FastifyError {
   if (!(thrown instanceof Error)) return false
   const { code, validation } = thrown as Partial<FastifyError>
@@ -156,18 +158,18 @@ function isFastifyError(thrown: unknown): thrown is FastifyError {
 }
 
 export function replyWithError(thrown: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  const error = askForUser(toRequestError(thrown, request), request)
+  const error = withUserHint(toRequestError(thrown, request), request)
   logError(error, request)
   for (const [name, value] of Object.entries(errorHeaders(error))) {
     if (!reply.hasHeader(name)) reply.header(name, value)
   }
   reply.code(statusOf(error)).header('content-type', 'application/json; charset=utf-8')
-  // As text: the route's response schema describes its answers, and must not drop fields of an error.
+  // Serialised here, because the response schema of the route would drop fields of the error.
   return reply.serializer((body: string) => body).send(JSON.stringify(errorBody(error, request.url)))
 }
 
-/** Conversations are looked for among those of the caller; a request that names nobody has most likely forgotten to. */
-function askForUser(error: AppError, request: Partial<Pick<FastifyRequest, 'login' | 'claimed'>>): AppError {
+/** Conversations are looked up per user, so a request without a user has probably forgotten `userId`. */
+function withUserHint(error: AppError, request: Partial<Pick<FastifyRequest, 'login' | 'claimed'>>): AppError {
   if (error.code !== 'conversation_not_found' || request.login != null) return error
   if (request.claimed === undefined || namesUser(request.claimed)) return error
   const sentence = `${error.message} The request names no user: add ?userId= to say whose it is.`
@@ -187,12 +189,12 @@ function logError(error: AppError, request: FastifyRequest): void {
   } else request.log.debug(fields, 'request refused')
 }
 
-/** Goes into Fastify's options: errors in the URL itself come before any route and any error handler. */
+/** A Fastify option, because errors in the URL happen before any route or error handler. */
 export const frameworkErrors = (error: FastifyError, request: FastifyRequest, reply: FastifyReply): void => {
   void replyWithError(error, request, reply)
 }
 
-/** A Fastify instance, whatever its logger and type provider. */
+/** A Fastify instance with any logger and type provider. */
 type ReplyHost = {
   setErrorHandler(handler: typeof replyWithError): unknown
   setNotFoundHandler(handler: typeof replyNotFound): unknown

@@ -1,14 +1,13 @@
-// Counts failed logins by address, so that guessing is slow whatever is guessed: an
-// address with too many of them in a minute is refused before its credentials are
-// looked at. The table is bounded; an IPv6 network counts as one address, because one
-// machine can use all addresses of its network.
+// Limits failed logins per address, to slow down guessing: an address with too many
+// failures in a minute is refused before its credentials are checked. The table is bounded.
+// An IPv6 /64 network counts as one address, because one machine can use all of them.
 
 import { isIPv6 } from 'node:net'
 import { AppError } from '../errors/app-error.ts'
 import type { Clock } from '../kit/clock.ts'
 
 const windowMs = 60_000
-/** More addresses than this within a minute: the oldest are forgotten first. */
+/** If the table is full, the oldest entry is removed. */
 const addressesMax = 10_000
 
 export class FailedLogins {
@@ -17,13 +16,13 @@ export class FailedLogins {
   /** In the order of the first failure. */
   private readonly counts = new Map<string, { since: number; failures: number }>()
 
-  /** `perMinute` 0: nothing is counted. */
+  /** If `perMinute` is 0, nothing is counted. */
   constructor(clock: Clock, perMinute: number) {
     this.clock = clock
     this.perMinute = perMinute
   }
 
-  /** Throws `rate_limited`. */
+  /** Throws `rate_limited` if the address has too many failures. */
   refuseTooMany(ip: string): void {
     const known = this.counts.get(addressKey(ip))
     if (known === undefined || known.failures < this.perMinute) return
@@ -52,13 +51,13 @@ export class FailedLogins {
     this.counts.set(key, { since: now, failures: 1 })
   }
 
-  /** How many addresses are in the table. */
+  /** The number of addresses in the table. */
   get size(): number {
     return this.counts.size
   }
 }
 
-/** What one client is counted by: an IPv4 address, or the first 64 bits of an IPv6 address. */
+/** The key under which a client is counted: its IPv4 address, or the first 64 bits of its IPv6 address. */
 export function addressKey(ip: string): string {
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(ip)?.[1]
   if (mapped !== undefined) return mapped

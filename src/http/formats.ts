@@ -1,4 +1,4 @@
-// The names of `?format=` and the dialects behind them.
+// The values of `?format=` and their dialects.
 
 import { agentDialect } from '../dialects/agent/agent.ts'
 import { chunksDialect } from '../dialects/chunks/chunks.ts'
@@ -24,7 +24,7 @@ export const formatNames = `${defaultName} (default), ${otherNames.slice(0, -1).
 
 export function dialectNamed(format: string | undefined): Dialect {
   if (format === undefined || format === '') return agentDialect
-  // Old clients glue their own query to ours: `format=sse?chatId=1`.
+  // Old clients append a second query string: `format=sse?chatId=1`.
   const name = format.split('?', 1)[0] ?? ''
   const dialect = Object.hasOwn(dialects, name) ? dialects[name] : undefined
   if (dialect === undefined) {

@@ -1,6 +1,6 @@
-// The sockets under Fastify: how long a client may take to send a request, how many
-// connections there may be, and what is answered to bytes that are not HTTP. None of
-// these bounds touches a response: a stream may be open for days.
+// The Node HTTP server under Fastify: timeouts for receiving a request, the maximum number
+// of connections, and the reply to bytes that are not HTTP. None of these limits applies to
+// a response: a stream may stay open for days.
 
 import { createServer, type RequestListener, type Server as HttpServer, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
@@ -12,15 +12,15 @@ import { waitForContinue } from './request-intake.ts'
 export type SocketLimits = {
   /** From the first byte of a request to the end of its headers. */
   headersTimeoutMs: number
-  /** From the first byte of a request to the end of its body, however steadily it comes. */
+  /** From the first byte of a request to the end of its body, even if bytes keep arriving. */
   requestTimeoutMs: number
   connectionsMax: number
 }
 
-/** Load balancers close idle connections after 60 s; the server must not be the first, or requests meet a closed socket. */
+/** Longer than the 60 s of load balancers: if the server closed an idle connection first, the next request would fail. */
 const keepAliveTimeoutMs = 72_000
 
-/** Node's own default, named because clients are told of it. Holds the address with its query, too. */
+/** Node's default, named here because an error message mentions it. It includes the URL with its query. */
 const headerBytesMax = 16 * 1024
 
 /** Browsers send about 20, proxies add some. */
@@ -34,9 +34,9 @@ export function createHttpServer(listener: RequestListener, limits: SocketLimits
       requestTimeout: requestTimeoutMs,
       keepAliveTimeout: keepAliveTimeoutMs,
       maxHeaderSize: headerBytesMax,
-      // Refused with a sentence, by the check of Host that every request gets.
+      // BrowserGuard.checkHost refuses such a request with a proper error body.
       requireHostHeader: false,
-      // Timeouts are looked for this often, so they come late by as much at most.
+      // Node checks the timeouts at this interval, so a timeout is late by at most this much.
       connectionsCheckingInterval: Math.min(Math.max(Math.floor(headersTimeoutMs / 4), 50), 5000),
     },
     listener,
@@ -48,7 +48,7 @@ export function createHttpServer(listener: RequestListener, limits: SocketLimits
   return server
 }
 
-/** A request that cannot be parsed, or did not come in time: there is no request object to reply to, only a socket. */
+/** Replies to a request that cannot be parsed or timed out. There is no request object then, only a socket. */
 export function answerClientError(
   cause: Error & { code?: string },
   socket: Pick<Socket, 'destroyed' | 'writable' | 'end' | 'destroy'>,

@@ -1,5 +1,5 @@
-// application/json → a value. The one parser of all routes: it refuses what is too deep
-// or has too many values before anything is built, and says where a text is not JSON.
+// Parses application/json for all routes. A body that is too deep or has too many values is
+// refused before it is parsed. The error for invalid JSON has the line and column.
 
 import { AppError } from '../errors/app-error.ts'
 import { findJsonError } from './json-error.ts'
@@ -8,11 +8,11 @@ import type { Server } from './routes.ts'
 
 export function acceptJson(server: Server): void {
   const parse = server.getDefaultJsonParser('error', 'error')
-  // Fastify also takes plain text, which no route of ours does: that is 415, not a body of the wrong shape.
+  // Fastify accepts text/plain by default. No route here does, so the reply must be 415.
   server.removeContentTypeParser(['application/json', 'text/plain'])
   server.addContentTypeParser('application/json', { parseAs: 'string' }, (request, body, done) => {
     const text = body as string
-    // Clients that always send a content type also send it with an empty body; that is no body.
+    // Some clients send the content type even without a body, so an empty body counts as no body.
     if (text === '') {
       done(null, undefined)
       return
@@ -31,7 +31,7 @@ export function acceptJson(server: Server): void {
 }
 
 function invalidJson(body: string, cause: Error): AppError {
-  // A byte order mark is left out by the parser, too.
+  // The parser ignores a byte order mark, so the position must not count it.
   const text = body.startsWith('\uFEFF') ? body.slice(1) : body
   const error = findJsonError(text)
   if (error === null) {

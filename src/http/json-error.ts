@@ -1,6 +1,6 @@
-// Where a text stops being JSON, and what was expected there. Runs only after the
-// platform's parser has refused the text, since that one does not say it in words that
-// stay the same between versions.
+// Finds the position of a JSON syntax error and what was expected there. It runs only after
+// JSON.parse has rejected the text, because the messages of JSON.parse differ between Node
+// versions.
 
 export type JsonError = { line: number; column: number; offset: number; expected: string; found: string }
 
@@ -30,7 +30,7 @@ const numberPattern = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y
 const wordPattern = /true|false|null/y
 const blankPattern = /[ \t\n\r]*/y
 
-/** A JSON parser that keeps nothing, without recursion: the open lists and objects are a stack. */
+/** Checks JSON syntax without building values. It uses a stack of open lists and objects instead of recursion. */
 class Scanner {
   private readonly text: string
   private at = 0

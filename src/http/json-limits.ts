@@ -1,12 +1,12 @@
-// How deep and how large a JSON text is, measured before it is parsed. A body within its
-// byte limit can still hold a million values or a million levels, and every later step
-// (parsing, schemas, error messages) pays for each of them. One pass over the text, no
-// recursion, no allocation; strings are skipped without looking at their characters.
+// Limits the depth and the number of values of a JSON text before it is parsed. A body
+// within its byte limit can still hold a million values or levels, and every later step
+// (parsing, schemas, error messages) pays for each of them. The check is one pass over the
+// text, without recursion; strings are skipped with indexOf.
 
 import { AppError } from '../errors/app-error.ts'
 
 export type JsonLimits = {
-  /** Levels of lists and objects. Schemas and serializers recurse once a level. */
+  /** Levels of lists and objects. Schemas and serializers recurse once per level. */
   readonly depth: number
   /** Values in the whole text. */
   readonly values: number
@@ -16,7 +16,7 @@ export type JsonLimits = {
   readonly keyChars: number
 }
 
-/** Far above what a client sends (a history of 10,000 messages fits), far below what hurts. */
+/** Real requests are far smaller (a history of 10,000 messages fits), and a body of this size is still harmless. */
 export const jsonLimits: JsonLimits = { depth: 64, values: 100_000, entries: 10_000, keyChars: 1000 }
 
 const quote = 0x22
@@ -69,7 +69,7 @@ export function checkJsonSize(text: string, limits: JsonLimits = jsonLimits): vo
   }
 }
 
-/** The place of the quote that ends the string which begins at `start`; the end of the text if there is none. */
+/** The index of the quote that ends the string starting at `start`, or the length of the text if there is none. */
 function endOfString(text: string, start: number): number {
   let at = start
   for (;;) {

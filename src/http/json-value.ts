@@ -1,6 +1,5 @@
-// Any JSON value in a request or an answer. A body came out of JSON.parse and its depth
-// is bounded before, so there is nothing to check; and a recursive schema would have no
-// name in the OpenAPI description.
+// The schema of any JSON value. It checks nothing: a body comes from JSON.parse and its
+// depth is already limited. A recursive schema would get no name in the OpenAPI description.
 
 import { z } from 'zod'
 import type { JsonValue } from '../journal/event.ts'

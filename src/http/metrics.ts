@@ -1,22 +1,20 @@
-// What the server counts, in Prometheus' words. Labels come from closed sets
-// (families, dialects, route templates), never from ids or users, so that the
-// number of series stays small.
+// The Prometheus metrics of the server. Label values come from closed sets (families,
+// dialects, route templates), never from ids or users, so that the number of time series
+// stays small.
 
 import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom-client'
 import { type RunStatus, isTerminal, runStatuses } from '../journal/event.ts'
 
 export interface Metrics {
-  /** A run has reached its end. */
   runEnded(family: string, status: RunStatus): void
-  /** Events were stored. */
   eventsStored(count: number): void
-  /** Counts an open stream until the returned function is called; calling that twice counts once. */
+  /** Counts an open stream until the returned function is called. Calling that function twice is harmless. */
   streamOpened(dialect: string): () => void
-  /** `route` is the template (`/v1/runs/:id`), undefined where no route fitted. */
+  /** `route` is the template (`/v1/runs/:id`), undefined if no route matched. */
   requestDone(request: { method: string; route: string | undefined; status: number; seconds: number }): void
-  /** Where the number of open runs comes from; asked at each scrape. */
+  /** Sets the function that counts the open runs; it is called at each scrape. */
   countOpenRunsWith(count: () => Promise<Partial<Record<RunStatus, number>>>): void
-  /** The event loop was blocked, by a route or by a run. */
+  /** Records that a route or a run blocked the event loop. */
   loopBlocked(work: string, seconds: number): void
   readonly contentType: string
   text(): Promise<string>
@@ -41,7 +39,7 @@ export function createMetrics(): Metrics {
     labelNames: ['status'] as const,
     async collect() {
       this.reset()
-      // A database that does not answer is seen by the health check; it must not take the other metrics with it.
+      // If the database fails, the health check reports it; the other metrics must still be served.
       const counts = countOpenRuns === null ? null : await countOpenRuns().catch(() => null)
       if (counts === null) return
       for (const status of runStatuses) {

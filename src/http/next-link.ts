@@ -1,17 +1,17 @@
-// `Link: <…>; rel="next"`: how a list says that it was cut, and where it goes on. The
-// bodies of lists stay what they are. The address is relative, so that it holds behind
-// any proxy, and keeps every other parameter of the query.
+// Adds `Link: <…>; rel="next"` to a list that has more pages, so that the body of the list
+// needs no extra field. The address is relative, so that it works behind any proxy, and it
+// keeps all other query parameters.
 
 import type { FastifyReply, FastifyRequest } from 'fastify'
 
-/** `changes` are the query parameters of the next page; `path` if that is at another address. */
+/** `changes` are the query parameters that differ on the next page; `path` is needed only if its path differs. */
 export function linkNext(
   request: FastifyRequest,
   reply: FastifyReply,
   changes: Record<string, string | number>,
   path?: string,
 ): void {
-  // The host is thrown away again: only the path and the query are used.
+  // The host is a placeholder; only the path and the query are used.
   const url = new URL(request.url, 'http://localhost')
   for (const [name, value] of Object.entries(changes)) url.searchParams.set(name, String(value))
   const link = `<${path ?? url.pathname}${url.search}>; rel="next"`

@@ -1,15 +1,15 @@
-// The part of a long list that one reply shows, when the list is a fold and not rows: it
-// takes the items in order, keeps those after a place, and stops keeping when it has
-// enough of them or enough text.
+// One page of a list that a fold produces, so that the store cannot page it. The window
+// takes all items in order, skips the first `after` items, and keeps the next ones up to a
+// number of items and of characters.
 
-/** Characters of text in a reply; as much as in a page of rows. A window holds one item at least. */
+/** The most characters in one reply, as for a page of rows. A window always holds at least one item. */
 export const windowCharsMax = 4 * 1024 * 1024
 
 export type WindowBounds = { after: number; limit: number; charsMax?: number }
 
 export class PageWindow<Item> {
   readonly items: Item[] = []
-  /** Items follow that were not kept. */
+  /** True if items after the window were dropped. */
   more = false
   chars = 0
   private readonly bounds: Required<WindowBounds>
@@ -19,7 +19,7 @@ export class PageWindow<Item> {
     this.bounds = { after, limit, charsMax }
   }
 
-  /** The number of the last item that was kept: the next page is after it. */
+  /** The number of the last item in the window; send it as `after` for the next page. */
   get last(): number {
     return this.bounds.after + this.items.length
   }
@@ -38,7 +38,7 @@ export class PageWindow<Item> {
   }
 }
 
-/** About how long a value is as JSON: its texts, and a little for every other value. */
+/** Estimates the length of a value as JSON: the length of its strings, and a few characters for every other value. */
 export function roughChars(value: unknown): number {
   const rest: unknown[] = [value]
   let chars = 0

@@ -1,15 +1,15 @@
-// The windows of the rate limit, measured by the monotonic clock: a system clock that is
-// set back must not keep a caller refused until it has caught up.
+// The store of the rate limiter. It uses the monotonic clock: if the system clock is set
+// back, a caller must not stay refused until the clock has caught up.
 
 import type { Clock } from '../kit/clock.ts'
 
-/** More callers than this within a minute: the ones that were quiet longest are forgotten first. */
+/** If there are more callers than this, the one with the oldest last request is removed. */
 const callersMax = 10_000
 
 type Window = { since: number; current: number }
 type Counted = (error: Error | null, window?: { current: number; ttl: number }) => void
 
-/** The kind of class that the rate-limit plugin makes its store from. */
+/** Returns a store class, because the rate-limit plugin creates the instance itself. */
 export function rateWindows(clock: Pick<Clock, 'monotonic'>) {
   const windows = new Map<string, Window>()
   return class RateWindows {
@@ -25,7 +25,7 @@ export function rateWindows(clock: Pick<Clock, 'monotonic'>) {
       counted(null, { current: window.current, ttl: window.since + timeWindow - now })
     }
 
-    /** Routes share the windows: the limit is one for each caller. */
+    /** All routes share one store: a caller has one limit for all of them. */
     child(): this {
       return this
     }

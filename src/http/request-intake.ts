@@ -1,8 +1,7 @@
-// How the bytes of a request come in, the same for all routes. A body that stops coming
-// is given up, whatever its size. A request that is refused before its body was read is
-// still answered in a way that the client can see: the rest of the body is read and
-// thrown away, within bounds, because closing the socket on a client that is still
-// sending makes the client report a broken pipe instead of our answer.
+// Receives request bodies, the same way for all routes. A body from which no byte arrives
+// for some time is aborted. If a request is refused before its body was read, the rest of
+// the body is read and discarded, within limits: if the server closed the socket while the
+// client is still sending, the client would report a broken pipe instead of our reply.
 
 import type { IncomingMessage, Server as HttpServer } from 'node:http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
@@ -11,49 +10,49 @@ import type { Clock } from '../kit/clock.ts'
 import type { Server } from './routes.ts'
 
 export type IntakeLimits = {
-  /** A body of which no byte comes for this long is given up. */
+  /** A body is aborted if no byte arrives for this long. */
   bodyIdleMs: number
-  /** Bytes that are thrown away after an early answer; then the connection is closed. */
+  /** At most this many bytes are discarded after an early reply; then the connection is closed. */
   drainBytesMax: number
-  /** The same in time. */
+  /** The time limit for discarding. */
   drainMs: number
 }
 
-/** Three times the default size of an upload: enough for a client that sends all before it reads. */
+/** Three times the default upload limit: enough for a client that sends its whole body before it reads the reply. */
 export const drainBytesMax = 64 * 1024 * 1024
 export const drainMs = 30_000
 
-/** Requests whose client waits for our word before it sends the body. */
-const expecting = new WeakSet<IncomingMessage>()
+/** Requests whose client waits for `100 Continue` before it sends the body. */
+const awaitingContinue = new WeakSet<IncomingMessage>()
 
-/** `Expect: 100-continue` is answered after the request has been checked, not by Node at once. */
+/** Delays the reply to `Expect: 100-continue` until the request has been checked; Node would send it at once. */
 export function waitForContinue(server: HttpServer): void {
   server.on('checkContinue', (request, response) => {
-    expecting.add(request)
+    awaitingContinue.add(request)
     server.emit('request', request, response)
   })
 }
 
-/** The body is wanted: a client that waits for this word sends it now. Throws `body_too_large`. */
+/** Sends `100 Continue` if the client waits for it. Throws `body_too_large` if the announced body is too large. */
 export function admitBody({ raw }: FastifyRequest, reply: FastifyReply, bytesMax: number): void {
-  if (!expecting.has(raw)) return
+  if (!awaitingContinue.has(raw)) return
   if (Number(raw.headers['content-length']) > bytesMax) throw bodyTooLarge()
-  expecting.delete(raw)
+  awaitingContinue.delete(raw)
   reply.raw.writeContinue()
 }
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** The handler calls `admitBody` when it knows that it wants the body; else it is called before the handler. */
+    /** If true, the handler calls `admitBody` itself; otherwise it is called before the handler. */
     admitsBodyItself?: boolean
   }
 }
 
 export function installIntake(server: Server, clock: Clock, limits: IntakeLimits): void {
-  /** Bodies that are no longer read: their connection is of no more use. */
-  const givenUp = new WeakSet<IncomingMessage>()
+  /** Requests whose body was aborted; their connection cannot be reused. */
+  const aborted = new WeakSet<IncomingMessage>()
 
-  // After identity and route are known, before the first byte of the body is read.
+  // Runs when the caller and the route are known, before the first byte of the body is read.
   server.addHook('preParsing', async (request, reply) => {
     if (!hasBody(request.raw)) return
     const { bodyLimit, config } = request.routeOptions
@@ -64,14 +63,14 @@ export function installIntake(server: Server, clock: Clock, limits: IntakeLimits
   server.addHook('onSend', async (request, reply) => {
     const { raw } = request
     if (raw.complete || !hasBody(raw)) return
-    if (expecting.has(raw) || givenUp.has(raw)) {
+    if (awaitingContinue.has(raw) || aborted.has(raw)) {
       reply.header('connection', 'close')
       return
     }
-    // Fastify closes the connection after a body that it did not read to its end; that is what must not happen yet.
+    // Fastify asks to close the connection if it did not read the whole body; the body must be drained first.
     reply.removeHeader('connection')
     const drained = drain(raw, clock, limits)
-    // Node closes such a connection as soon as the answer is out, so the answer has to wait.
+    // Node closes such a connection as soon as the reply is sent, so the reply waits for the drain.
     if (wantsClose(raw)) await drained
   })
 
@@ -85,8 +84,8 @@ export function installIntake(server: Server, clock: Clock, limits: IntakeLimits
         timer = clock.after(limits.bodyIdleMs, check)
         return
       }
-      givenUp.add(raw)
-      // The reader of the body answers the request. Destroying the stream would take the socket with it.
+      aborted.add(raw)
+      // The error makes the body's reader reply. Destroying the stream would destroy the socket before the reply.
       if (raw.listenerCount('error') > 0) raw.emit('error', bodyStopped(limits.bodyIdleMs))
       else raw.destroy()
     }
@@ -113,7 +112,7 @@ function wantsClose({ headers, httpVersion }: IncomingMessage): boolean {
   return connection.includes('close') || (httpVersion === '1.0' && !connection.includes('keep-alive'))
 }
 
-/** Reads the rest of a body and keeps nothing of it. Resolves at its end, or when the client is gone or cut off. */
+/** Reads and discards the rest of a body. Resolves at its end, or when the connection is closed. */
 function drain(raw: IncomingMessage, clock: Clock, limits: IntakeLimits): Promise<void> {
   return new Promise((resolve) => {
     let bytes = 0
@@ -127,7 +126,7 @@ function drain(raw: IncomingMessage, clock: Clock, limits: IntakeLimits): Promis
       bytes += chunk.length
       if (bytes > limits.drainBytesMax) raw.destroy()
     })
-    // A client that has read the answer may hang up in the middle.
+    // A client may disconnect in the middle of its body once it has read the reply.
     raw.on('error', done)
     raw.on('end', done)
     raw.on('close', done)

@@ -1,4 +1,4 @@
-// What every route family is handed, and the few things all of them need.
+// The services that every route family gets, and the schemas and helpers that all share.
 
 import type { FastifyInstance, FastifyBaseLogger, FastifyRequest, RawServerDefault } from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
@@ -24,7 +24,7 @@ import type { Metrics } from './metrics.ts'
 import type { Streams } from './stream-reply.ts'
 
 export type Services = {
-  /** The stored events of runs. A route reads only those of a run that a service gave it. */
+  /** The stored events of runs. It checks no owner: a route may read only a run that it got from a service. */
   journal: EventReader
   health: { check(): Promise<void> }
   runs: RunService
@@ -45,7 +45,7 @@ export type Services = {
   ids: Ids
   settings: {
     authMode: 'open' | 'required'
-    /** What a closed connection means if the request does not say. */
+    /** What happens to a run when its client disconnects, unless the request says otherwise. */
     onDisconnect: 'continue' | 'cancel'
     uploadBytes: number
     clientTimeoutMs: number
@@ -64,9 +64,9 @@ export type Server = FastifyInstance<
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Set before any handler runs; null where nobody is logged in. */
+    /** Set before any handler runs; null if the request has no login. */
     login: Login | null
-    /** Set before the schema of the route drops fields that it does not list. */
+    /** The user that the request names. Set before the schema of the route drops unknown fields. */
     claimed: Claimed
   }
 }
@@ -87,10 +87,10 @@ export async function ownRun(
   return await services.runs.get(callerOf(request, services), runId)
 }
 
-/** Ids are opaque: anything printable that is not absurdly long. */
+/** Ids are opaque; only their length is checked. */
 export const idParam = z.string().min(1).max(200)
 
-/** Clients write null for "not given"; a blank text means the same. */
+/** Null and blank text mean "not given". */
 export function optionalId(): z.ZodType<string | undefined> {
   return z
     .string()
@@ -99,7 +99,7 @@ export function optionalId(): z.ZodType<string | undefined> {
     .transform((value) => (value == null || value.trim() === '' ? undefined : value.trim()))
 }
 
-/** A filter of a query string; `?conversationId=` means the same as leaving it out. */
+/** A filter in a query string. An empty value, as in `?conversationId=`, means "no filter". */
 export function optionalFilter(): z.ZodType<string | undefined> {
   return z
     .string()
@@ -110,9 +110,9 @@ export function optionalFilter(): z.ZodType<string | undefined> {
 
 export const errorBody = z
   .object({ code: z.string(), message: z.string(), details: z.record(z.string(), z.unknown()).optional() })
-  .meta({ id: 'Error', description: 'What went wrong: a stable code, and a sentence that says what to do.' })
+  .meta({ id: 'Error', description: 'An error: a stable code, and a sentence that says what to do.' })
 
 export const userIdQuery = z.object({
-  userId: z.string().max(200).optional().describe('Who is asking, where nobody is logged in.'),
-  client_id: z.string().max(200).optional().describe('The same, in the words of the chat API.'),
+  userId: z.string().max(200).optional().describe('The user; ignored if the request has a login.'),
+  client_id: z.string().max(200).optional().describe('The same as userId, under its name in the chat API.'),
 })

@@ -1,5 +1,5 @@
-// Services in, Fastify out; it never listens by itself. What holds for every
-// request is here: identity, limits, headers, errors.
+// Builds the Fastify server from the services; the caller makes it listen. Everything that
+// applies to every request is set up here: authentication, limits, headers, errors.
 
 import cors from '@fastify/cors'
 import helmet from '@fastify/helmet'
@@ -56,7 +56,7 @@ export type ServerOptions = {
   browserGuard: BrowserGuard
 }
 
-/** Answered without a login, also where one is required: they say nothing about anybody. */
+/** Served without a login even in `required` mode, because they reveal nothing about any user. */
 const publicPaths = new Set([
   '/v1/health',
   '/api/health',
@@ -77,7 +77,7 @@ export async function buildServer(options: ServerOptions): Promise<Server> {
     frameworkErrors,
     serverFactory: (listener) => createHttpServer(listener, options.sockets),
     clientErrorHandler: answerClientError,
-    // Streams are ended by us before the server closes.
+    // Close only idle connections: `Streams.endAll` ends the streams before the server closes.
     forceCloseConnections: 'idle',
     routerOptions: { maxParamLength: 512 },
   }).withTypeProvider<ZodTypeProvider>()
@@ -87,7 +87,7 @@ export async function buildServer(options: ServerOptions): Promise<Server> {
   acceptJson(server)
   installIntake(server, services.clock, { bodyIdleMs: options.sockets.bodyIdleMs, drainBytesMax, drainMs })
 
-  // So that the watchdog knows which route blocks the event loop. Twice, since reading a body leaves the first one.
+  // Tells the watchdog which route is running. Set twice, because the context is lost while the body is read.
   const asRoute = (request: FastifyRequest, _reply: unknown, done: () => void) =>
     workingOn({ route: `${request.method} ${request.routeOptions.url ?? '(no route)'}` }, done)
   server.addHook('onRequest', asRoute)
@@ -201,7 +201,7 @@ export async function buildServer(options: ServerOptions): Promise<Server> {
   return server
 }
 
-/** No route of ours has more than ten. */
+/** A safety limit: no route has more than ten parameters. */
 const queryParametersMax = 100
 
 function checkQuery(query: unknown): void {

@@ -1,6 +1,6 @@
-// A POST that streams either starts a run or, with the key of an earlier request
-// and the place where its reader stopped, goes on with that run. A POST that says
-// where it stopped never starts anything.
+// A streaming POST either starts a run, or resumes the run of an earlier request if it has
+// both that request's Idempotency-Key and a Last-Event-ID. A POST with Last-Event-ID must
+// never start a run.
 
 import type { IncomingHttpHeaders } from 'node:http'
 import { z } from 'zod'
@@ -15,12 +15,20 @@ import type { Services } from './routes.ts'
 
 export const startHeaders = z
   .object({
-    'idempotency-key': z.string().min(1).max(200).optional().describe('The same key and body attach to the same run.'),
-    'last-event-id': z.string().optional().describe('Together with Idempotency-Key: go on after this frame.'),
+    'idempotency-key': z
+      .string()
+      .min(1)
+      .max(200)
+      .optional()
+      .describe('A request that repeats the same key and body attaches to the same run.'),
+    'last-event-id': z
+      .string()
+      .optional()
+      .describe('Together with Idempotency-Key: resume the stream after this frame.'),
   })
   .loose()
 
-/** `started` is false where the run was there before. Null: the client has all of it already. */
+/** `started` is false if the run already existed. The result is null if the client already has the whole run. */
 export async function startOrResume(
   services: Pick<Services, 'runs' | 'journal'>,
   headers: IncomingHttpHeaders,

@@ -1,6 +1,6 @@
-// The frames of a run as its stored events give them, for answers that are not streams:
-// histories, and the check of a cursor. It is the fold that the live stream uses, so the
-// two cannot disagree.
+// Folds the stored events of a run into frames, for replies that are not streams: histories,
+// and the check of a cursor. It uses the same fold as the live stream, so the two cannot
+// disagree.
 
 import { type Cursor, frameCursor } from '../dialects/cursor.ts'
 import type { Dialect, Frame } from '../dialects/dialect.ts'
@@ -20,7 +20,7 @@ export type FrameVisitor = {
   frame?: (stored: StoredFrame) => void
 }
 
-/** Folds the events up to `upToSeq`. `skipped`: rows that could not be read. */
+/** Folds the events up to `upToSeq`. `skipped` counts the rows that could not be read. */
 export async function foldStoredFrames<State>(
   reader: EventReader,
   runId: string,

@@ -1,7 +1,6 @@
-// The only place that writes a stream to a socket. It takes bytes from a source
-// (one run through a dialect, or the two arms of a comparison), and stops for
-// nothing but the socket itself: a reader that is slow is waited for here and
-// nowhere else, and costs what Node and the kernel buffer for one socket plus one
+// The only code that writes a stream to a socket. The bytes come from a source: one run in
+// one dialect, or the two arms of a comparison. Back-pressure is handled here and nowhere
+// else: a slow reader costs the buffers of Node and the kernel for one socket, plus one
 // batch of each run.
 
 import type { ServerResponse } from 'node:http'
@@ -15,70 +14,70 @@ import type { Clock, Timer } from '../kit/clock.ts'
 import type { RunRow } from '../stores/run-store.ts'
 import type { Metrics } from './metrics.ts'
 
-export type StreamParts = {
+export type StreamDependencies = {
   store: FollowedStore
   bus: LiveBus
   clock: Clock
   metrics: Pick<Metrics, 'streamOpened'>
-  /** True if the run waits for a vote: what identifies its configuration is hidden on every wire. */
+  /** True if the run waits for a vote; every dialect then hides the fields that identify its configuration. */
   isUndecided(runId: string): Promise<boolean>
-  /** The settings that the keep-alive timing of a dialect names. */
+  /** The length of each keep-alive interval that a dialect can name, in milliseconds. */
   keepAliveIntervals: Readonly<Record<KeepAliveInterval, number>>
 }
 
 export type StreamOptions = {
   headers?: Record<string, string>
-  /** The first bytes, which belong to the connection and not to the run. */
+  /** Sent first. It belongs to this connection and is not part of the run's frames. */
   opening?: string
-  /** The client left before the stream was over. */
+  /** Called if the client disconnects before the end of the stream. */
   onGone?: () => void
 }
 
 export type StreamRequest = StreamOptions & {
   run: RunRow
   dialect: Dialect
-  /** Everything up to here was seen. */
+  /** The client has everything up to here. */
   cursor: Cursor
 }
 
 /** Where the bytes of a stream come from. */
 export interface ByteSource {
-  /** What comes next, possibly nothing for now; `over` says that nothing follows. Null: no more. One call at a time. */
+  /** The next text, which may be empty. `over` marks the last one; null means the end. Never call it concurrently. */
   next(): Promise<{ text: string; over: boolean } | null>
-  /** Ends a `next` that waits. */
+  /** Makes a pending `next` return. */
   close(): void
 }
 
-/** A reader that takes nothing for this long is cut off; it can come back with its cursor. */
+/** A reader that reads nothing for this long is disconnected; it can resume with its cursor. */
 const stalledReaderMs = 120_000
 
 export class Streams {
-  private readonly parts: StreamParts
+  private readonly dependencies: StreamDependencies
   private readonly open = new Set<SocketStream>()
   private readonly stopping = new AbortController()
 
-  constructor(parts: StreamParts) {
-    this.parts = parts
+  constructor(dependencies: StreamDependencies) {
+    this.dependencies = dependencies
   }
 
-  /** Resolves when the response is finished or gone. */
+  /** Streams a run. Resolves when the response is finished or the client has disconnected. */
   async reply(reply: FastifyReply, request: StreamRequest): Promise<void> {
     const { run, cursor, ...options } = request
-    // Only answers in a conversation are compared.
-    const undecided = run.conversationId !== null && (await this.parts.isUndecided(run.id))
+    // Only runs in a conversation can be part of a comparison.
+    const undecided = run.conversationId !== null && (await this.dependencies.isUndecided(run.id))
     const dialect = undecided ? undecidedArm(request.dialect) : request.dialect
-    const source = new RunSource(run.id, dialect, cursor, this.parts)
+    const source = new RunSource(run.id, dialect, cursor, this.dependencies)
     await this.send(reply, source, dialect, { ...options, headers: { 'x-run-id': run.id, ...options.headers } })
   }
 
-  /** As `reply`, for a source of any kind; `dialect` frames it. */
+  /** Like `reply`, for any source. The dialect gives the headers and keep-alives. */
   async send(reply: FastifyReply, source: ByteSource, dialect: Dialect, options: StreamOptions): Promise<void> {
     const headers = { ...reply.getHeaders(), ...dialect.headers, ...options.headers }
     reply.hijack()
-    const stream = new SocketStream(reply.raw, source, dialect, options, this.parts)
+    const stream = new SocketStream(reply.raw, source, dialect, options, this.dependencies)
     this.open.add(stream)
     if (this.stopping.signal.aborted) stream.stop()
-    const closed = this.parts.metrics.streamOpened(dialect.name)
+    const closed = this.dependencies.metrics.streamOpened(dialect.name)
     try {
       reply.raw.writeHead(200, headers as Record<string, string>)
       reply.raw.flushHeaders()
@@ -95,17 +94,17 @@ export class Streams {
     }
   }
 
-  /** Follows a run from its first event, for a source that is made elsewhere. */
+  /** Follows a run from its first event; for callers that build their own source. */
   follow(runId: string): Follower {
-    return new Follower(runId, 0, this.parts.store, this.parts.bus, this.parts.clock)
+    return new Follower(runId, 0, this.dependencies.store, this.dependencies.bus, this.dependencies.clock)
   }
 
-  /** Aborted when the server goes down; for answers that are waited for without a stream. */
+  /** Aborted when the server shuts down; for requests that wait for a run without a stream. */
   get ending(): AbortSignal {
     return this.stopping.signal
   }
 
-  /** The server is going down: every stream ends cleanly, and its client comes back with its cursor. */
+  /** Ends every stream cleanly when the server shuts down; clients resume with their cursors. */
   endAll(): void {
     this.stopping.abort()
     for (const stream of this.open) stream.stop()
@@ -119,10 +118,15 @@ class RunSource implements ByteSource {
   private readonly follower: Follower
   private state: unknown
 
-  constructor(runId: string, dialect: Dialect, cursor: Cursor, parts: Pick<StreamParts, 'store' | 'bus' | 'clock'>) {
+  constructor(
+    runId: string,
+    dialect: Dialect,
+    cursor: Cursor,
+    parts: Pick<StreamDependencies, 'store' | 'bus' | 'clock'>,
+  ) {
     this.dialect = dialect
     this.cursor = cursor
-    // The fold starts at the first event, whatever the cursor: that is what makes a resumed stream the same stream.
+    // The fold always starts at the first event, so a resumed stream has the same frames as the original.
     this.follower = new Follower(runId, 0, parts.store, parts.bus, parts.clock)
     this.state = dialect.open({ runId })
   }
@@ -136,7 +140,7 @@ class RunSource implements ByteSource {
     this.follower.close()
   }
 
-  /** Followers at the same place of the same run share the bytes. */
+  /** Caches the encoded bytes on the batch, so that readers at the same position of a run share them. */
   private encode(batch: EventBatch): Encoded<unknown> {
     const { dialect, cursor } = this
     const whole = batch.firstSeq > cursor.seq
@@ -167,7 +171,7 @@ class SocketStream {
     source: ByteSource,
     dialect: Dialect,
     options: StreamOptions,
-    { clock, keepAliveIntervals }: Pick<StreamParts, 'clock' | 'keepAliveIntervals'>,
+    { clock, keepAliveIntervals }: Pick<StreamDependencies, 'clock' | 'keepAliveIntervals'>,
   ) {
     this.raw = raw
     this.source = source
@@ -200,9 +204,9 @@ class SocketStream {
           this.lastSentAt = this.clock.monotonic()
           full = !raw.write(part.text)
         }
-        // Not before the first bytes: what opens a stream is its first message on every wire.
+        // Keep-alives start after the first bytes, because in every dialect the stream must open with its first message.
         if (this.timer === undefined && !this.over) this.armKeepAlive(this.keepAliveMs)
-        if (full) await this.taken('drain')
+        if (full) await this.waitUntilTaken('drain')
         if (this.over) break
       }
       this.over ||= !raw.destroyed
@@ -212,8 +216,8 @@ class SocketStream {
     }
     if (!raw.destroyed) {
       raw.end()
-      // The last bytes may wait for the reader as well.
-      if (!raw.writableFinished) await this.taken('finish')
+      // The last bytes may still be waiting for a slow reader.
+      if (!raw.writableFinished) await this.waitUntilTaken('finish')
     } else if (!this.over) this.options.onGone?.()
   }
 
@@ -222,13 +226,13 @@ class SocketStream {
     const { whenIdle } = this.dialect.keepAliveTiming
     this.timer = this.clock.after(delayMs, () => {
       if (this.raw.destroyed) return
-      // Not re-armed for every write: there are many of those, and few idle moments.
+      // The timer is not reset on every write, because writes are frequent; it checks the idle time here instead.
       const idleMs = this.clock.monotonic() - this.lastSentAt
       if (whenIdle && idleMs < keepAliveMs) {
         this.armKeepAlive(keepAliveMs - idleMs)
         return
       }
-      // A socket that is full is not idle, and must not be filled further.
+      // Skip the keep-alive if the socket's buffer is full: the reader already has data waiting.
       if (!this.raw.writableNeedDrain) {
         this.keepAlives += 1
         const text = this.dialect.keepAlive(this.clock.now(), this.keepAlives)
@@ -239,8 +243,8 @@ class SocketStream {
     })
   }
 
-  /** Until the reader has taken what was written, or is gone; one that takes nothing is cut off. */
-  private taken(event: 'drain' | 'finish'): Promise<void> {
+  /** Resolves when the reader has taken the written bytes or has disconnected. Disconnects a stalled reader. */
+  private waitUntilTaken(event: 'drain' | 'finish'): Promise<void> {
     const { raw } = this
     if (raw.destroyed) return Promise.resolve()
     return new Promise((resolve) => {

@@ -1,12 +1,12 @@
-// From a request to the stream of a run, for every API family: start or resume, 204 if the
-// client has everything, and what a client that hangs up means for the run it started. A
-// family adds its own dialect, headers and cursor spelling.
+// Answers a request with the stream of a run, for every API family: starts or resumes the
+// run, replies 204 if the client has everything, and cancels on disconnect if configured.
+// A family adds its own dialect, headers and cursor format.
 
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Dialect } from '../dialects/dialect.ts'
 import type { StartRequest } from '../runs/start-request.ts'
 import type { RunRow } from '../stores/run-store.ts'
-import { cancelsOnDisconnect, goneOption } from './disconnect.ts'
+import { cancelsOnDisconnect, disconnectOption } from './disconnect.ts'
 import type { Services } from './routes.ts'
 import { startOrResume } from './start-or-resume.ts'
 import type { StreamRequest } from './stream-reply.ts'
@@ -14,7 +14,7 @@ import type { StreamRequest } from './stream-reply.ts'
 type StreamServices = Pick<Services, 'runs' | 'journal' | 'streams' | 'settings'>
 
 export type RunStream = Omit<StreamRequest, 'onGone'> & {
-  /** The run is cancelled when the client hangs up. */
+  /** If true, the run is cancelled when the client disconnects. */
   cancels?: boolean
 }
 
@@ -24,7 +24,7 @@ export async function streamRun(
   reply: FastifyReply,
   { cancels = false, ...stream }: RunStream,
 ): Promise<FastifyReply> {
-  await services.streams.reply(reply, { ...stream, ...goneOption(services, request.log, cancels, [stream.run]) })
+  await services.streams.reply(reply, { ...stream, ...disconnectOption(services, request.log, cancels, [stream.run]) })
   return reply
 }
 
@@ -34,7 +34,7 @@ export type StartedStream = {
   headersOf: (run: RunRow) => Record<string, string>
 }
 
-/** Starts the run, or goes on with the one that the request started before. */
+/** Starts the run, or resumes the run that an earlier request with the same idempotency key started. */
 export async function startAndStreamRun(
   services: StreamServices,
   request: Pick<FastifyRequest, 'headers' | 'log'>,

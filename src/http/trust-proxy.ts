@@ -1,6 +1,6 @@
-// Which proxies are believed about the address of a client. A proxy appends the address
-// that it saw to X-Forwarded-For, so only as many entries from the right are true as
-// there are proxies of ours; everything before them is what the client wrote.
+// Decides which proxies are trusted to report the address of a client. Each proxy appends
+// the address that it saw to X-Forwarded-For. So with n trusted proxies only the last n
+// entries are reliable; the client can forge everything before them.
 
 import { BlockList, isIP } from 'node:net'
 
@@ -9,7 +9,7 @@ export type TrustProxy = false | number | readonly string[]
 
 type TrustFunction = (address: string, hop: number) => boolean
 
-/** Networks that no client on the internet can come from. */
+/** Networks from which no client on the internet can connect. */
 const privateNetworks = new BlockList()
 for (const [network, bits] of [
   ['127.0.0.0', 8],
@@ -28,9 +28,9 @@ for (const [network, bits] of [
   privateNetworks.addSubnet(network, bits, 'ipv6')
 
 /**
- * As the HTTP server wants it. A number alone says nothing about who is at the other end of the connection: a client
- * that reaches the server directly could write its own address. So with a number, that end must be in a private network;
- * proxies with public addresses have to be named.
+ * The value for Fastify's `trustProxy`. A number of proxies does not say who the direct peer is: a client that connects
+ * directly could forge its address. So with a number, the direct peer must be in a private network. Proxies with public
+ * addresses must be listed.
  */
 export function trustedProxies(trust: TrustProxy): false | string[] | TrustFunction {
   if (trust === false) return false

@@ -1,7 +1,6 @@
-// multipart/form-data, for the routes that take uploads and for no other. Nothing of a
-// body is read before its route has decided that it wants it; then files are read as
-// they come, each into a buffer of bounded size, and what all uploads of the process
-// hold together is bounded, too.
+// multipart/form-data, only for the routes that accept uploads. A body is not read before
+// its route has accepted it. Then each file is read into a buffer of bounded size, and a
+// budget bounds the memory of all uploads in the process together.
 
 import multipart, { type MultipartFile } from '@fastify/multipart'
 import type { IncomingMessage } from 'node:http'
@@ -11,23 +10,23 @@ import type { Clock, Timer } from '../kit/clock.ts'
 import { admitBody, bodyTooLarge } from './request-intake.ts'
 import type { Server } from './routes.ts'
 
-/** Room for the boundaries, headers and fields around the files. */
-const frameBytes = 64 * 1024
+/** Allowance for the boundaries, headers and fields around the files. */
+const formOverheadBytes = 64 * 1024
 
-/** Fields that are no files: clients add some, and no route of ours reads any. */
+/** Fields that are not files: some clients send them, and no route reads them. */
 const fieldsMax = 20
 const fieldBytesMax = 1024
-/** A part has three headers at most. */
+/** A normal part has at most three headers. */
 const partHeadersMax = 20
 
 export type UploadLimits = { fileBytes: number; filesMax: number }
 
-/** All that an upload of these limits may have. */
+/** The largest body that these limits allow. */
 export function uploadBodyBytes({ fileBytes, filesMax }: UploadLimits): number {
-  return fileBytes * filesMax + frameBytes
+  return fileBytes * filesMax + formOverheadBytes
 }
 
-/** Registers `routes` where forms are accepted. They take the body with `readFiles`. */
+/** Registers `routes` in a scope that accepts forms. Their handlers read the body with `readFiles`. */
 export async function withUploads(server: Server, routes: (server: Server) => void): Promise<void> {
   await server.register(async (scope) => {
     await scope.register(multipart)
@@ -36,8 +35,8 @@ export async function withUploads(server: Server, routes: (server: Server) => vo
 }
 
 /**
- * The bytes that uploads may hold in memory at the same time, over all requests of the process. An upload counts with
- * the length that it announced, from its first byte until it is stored.
+ * Limits the bytes that all uploads of the process hold in memory at the same time. An upload counts with its
+ * Content-Length, from its first byte until it is stored.
  */
 export class UploadBudget {
   private readonly bytesMax: number
@@ -48,7 +47,7 @@ export class UploadBudget {
     this.bytesMax = bytesMax
   }
 
-  /** Throws `uploads_busy`. Call the result when the bytes are no longer held. */
+  /** Throws `uploads_busy` if the budget is used up. Call the returned function when the memory is free again. */
   reserve(bytes: number): () => void {
     if (this.bytes > 0 && this.bytes + bytes > this.bytesMax) {
       throw new AppError('uploads_busy', 'Too many uploads are under way at the moment; send this one again later.')
@@ -61,7 +60,7 @@ export class UploadBudget {
     }
   }
 
-  /** One after the other: an archive unpacks to many times its size, and two of them to twice as much. */
+  /** Runs the work of all uploads one after the other, because an unpacked archive is many times larger. */
   inTurn<T>(work: () => Promise<T>): Promise<T> {
     const result = this.lastWork.then(work)
     this.lastWork = result.catch(() => undefined)
@@ -69,7 +68,7 @@ export class UploadBudget {
   }
 }
 
-/** Reads the form of a request and hands its files, by field name, to `use`. Other fields are passed over. */
+/** Reads the form of a request and hands its files, by field name, to `use`. Other fields are ignored. */
 export async function readFiles<T>(
   request: FastifyRequest,
   reply: FastifyReply,
@@ -123,8 +122,8 @@ async function collect(
 }
 
 /**
- * The parser never says that a form has ended in which a part has no headers. All bytes are there then, and it only
- * needs turns of the event loop to look at them; this is far more than it needs.
+ * The parser never reports the end of a form in which a part has no headers. So `nextOf` gives up this long after the
+ * last byte. The parser then has all bytes and needs only a few turns of the event loop, far less than this.
  */
 const formEndMs = 100
 
@@ -161,7 +160,7 @@ function notAForm(cause?: unknown): AppError {
   return new AppError('upload_invalid', 'The body is not a valid multipart/form-data form.', { cause })
 }
 
-/** Not the plugin's own way, which reads a file that is too large to its end before it says so. */
+/** Replaces the plugin's `toBuffer`, which reads a file to its end before it reports that the file is too large. */
 async function bufferOf({ file }: MultipartFile, fileBytes: number): Promise<Buffer> {
   const chunks: Buffer[] = []
   for await (const chunk of file) {

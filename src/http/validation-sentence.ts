@@ -1,6 +1,6 @@
-// What a schema refused → a sentence that names the field and says what it must
-// be. The schemas' own messages ("Invalid input: expected string, received
-// undefined") are for programmers who know the schema; ours are for callers.
+// Turns schema errors into sentences that name the field and say what it must be. The
+// messages of the schema library ("Invalid input: expected string, received undefined") are
+// for programmers who know the schema; these are for API clients.
 
 export type ValidationIssue = { path: string; message: string }
 
@@ -15,14 +15,14 @@ export type RawIssue = {
 /** Which part of the request was checked, as Fastify calls it. */
 export type ValidationContext = 'body' | 'querystring' | 'params' | 'headers'
 
-const places: Record<ValidationContext, { whole: string; part: string }> = {
+const subjects: Record<ValidationContext, { whole: string; part: string }> = {
   body: { whole: 'The body', part: '' },
   querystring: { whole: 'The query', part: 'The query parameter ' },
   params: { whole: 'The path', part: 'The path parameter ' },
   headers: { whole: 'The headers', part: 'The header ' },
 }
 
-/** `value` is what was checked; it tells a missing field from a wrong one. */
+/** `value` is the value that was checked; it is needed to tell a missing field from a wrong one. */
 export function describeIssues(
   raw: readonly RawIssue[],
   context: ValidationContext,
@@ -34,13 +34,13 @@ export function describeIssues(
       (sofar, key) => (/^\d+$/.test(key) ? `${sofar}[${key}]` : sofar === '' ? key : `${sofar}.${key}`),
       '',
     )
-    const place = places[context]
-    const subject = path === '' ? place.whole : `${place.part}${JSON.stringify(path)}`
+    const names = subjects[context]
+    const subject = path === '' ? names.whole : `${names.part}${JSON.stringify(path)}`
     return { path, message: sentence(subject, issue, valueAt(value, keys)) }
   })
 }
 
-/** `total` counts issues that are not described, too. */
+/** `total` includes the issues that are not in `issues`. */
 export function summarise(issues: readonly ValidationIssue[], total = issues.length): string {
   const first = issues[0]?.message ?? 'The request does not have the expected form.'
   if (total <= 1) return first
@@ -49,7 +49,7 @@ export function summarise(issues: readonly ValidationIssue[], total = issues.len
 
 function sentence(subject: string, issue: RawIssue, value: unknown): string {
   const demand = demandOf(issue)
-  // A schema's own sentence (a refinement) says it best.
+  // Unknown kind of issue, such as a refinement: use the schema's own message.
   if (demand === null)
     return endOf(issue.message === undefined ? `${subject} is not valid` : asSentence(subject, issue))
   if (value === undefined) return `${subject} is missing; it must be ${demand}.`
@@ -78,7 +78,7 @@ const typeNames: Record<string, string> = {
   date: 'a date',
 }
 
-/** "must be …", or null where only the schema's own message says what is wrong. */
+/** The text after "must be", or null if only the schema's own message describes the issue. */
 function demandOf({ keyword, params = {} }: RawIssue): string | null {
   switch (keyword) {
     case 'invalid_type': {

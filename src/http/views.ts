@@ -1,5 +1,5 @@
-// Rows → the JSON of the /v1 family. Every time is given twice: ISO text and,
-// with `Ms` behind the name, epoch milliseconds.
+// Rows → the JSON of the /v1 family. Every time has two fields: ISO text, and epoch
+// milliseconds under the same name with the suffix `Ms`.
 
 import { z } from 'zod'
 import { isoTime } from '../kit/clock.ts'
@@ -21,7 +21,7 @@ function times<Name extends string>(fields: Record<Name, number | null>): Record
   )
 }
 
-/** Tells the client its conversation before the first frame. Names may hold any characters; a header may not. */
+/** The header with the conversation id. It is percent-encoded, because an id may have characters that headers forbid. */
 export function conversationHeader(conversationId: string | null): Record<string, string> {
   return conversationId === null ? {} : { 'x-conversation-id': encodeURIComponent(shownConversationId(conversationId)) }
 }
@@ -39,7 +39,7 @@ export const conversationView = z
       .nullable()
       .optional()
       .describe(
-        'The run that is under way, and the cursor of its last event: GET /v1/agent/runs/{runId}/stream?after={cursor}.',
+        'The run that has not ended yet, and the cursor of its last event: attach with GET /v1/agent/runs/{runId}/stream?after={cursor}.',
       ),
   })
   .meta({ id: 'Conversation' })
@@ -66,7 +66,7 @@ export const messageView = z
   })
   .meta({ id: 'Message' })
 
-/** `undecided`: runs that wait for a vote (`ComparisonService.undecidedRuns`). */
+/** `undecided` are the runs that wait for a vote (`ComparisonService.undecidedRuns`); their reasoning is hidden. */
 export function toMessages(rows: readonly MessageRow[], undecided: ReadonlySet<string>): z.infer<typeof messageView>[] {
   return rows.map((row) => {
     if (row.runId === null || !undecided.has(row.runId)) return toMessage(row)
@@ -89,7 +89,7 @@ function toMessage(row: MessageRow): z.infer<typeof messageView> {
   }
 }
 
-/** The words of this family: `cancelled` with two l, and `awaiting_input` while a person is asked. */
+/** The status names of this family: `cancelled` for `canceled`, and `awaiting_input` for `waiting_user`. */
 export function runStatusWord(status: RunRow['status']): string {
   if (status === 'canceled') return 'cancelled'
   return status === 'waiting_user' ? 'awaiting_input' : status
@@ -102,7 +102,7 @@ export const runView = z
     conversationId: z.string().nullable(),
     status: z.enum(['queued', 'running', 'awaiting_input', 'succeeded', 'failed', 'cancelled']),
     attempt: z.number(),
-    cursor: z.string().describe('The last event of the run so far.'),
+    cursor: z.string().describe('The cursor of the newest event of the run.'),
     createdAt: time,
     createdAtMs: ms,
     startedAt: time.nullable(),
@@ -135,12 +135,12 @@ export const confirmationView = z
     conversationId: z.string().nullable(),
     toolCallId: z.string().nullable(),
     toolName: z.string().nullable(),
-    message: z.string().describe('What the call is about to do.'),
-    payload: z.unknown().describe('The arguments that were shown, or as edited while confirming.'),
+    message: z.string().describe('What the call will do.'),
+    payload: z.unknown().describe('The arguments that were shown, or the edited arguments after the confirmation.'),
     outcome: z
       .literal('unknown')
       .nullable()
-      .describe('unknown: the call may have happened before a restart; confirming runs it again.'),
+      .describe('unknown: the call may already have run before a restart; confirming it runs it again.'),
     status: z.enum(['pending', 'confirmed', 'rejected', 'failed', 'expired', 'cancelled']),
     result: z.unknown().nullable(),
     error: z.unknown().nullable(),
@@ -165,7 +165,7 @@ export type ConfirmationStatus = z.infer<typeof confirmationView>['status']
 export function confirmationStatus(row: InteractionRow): ConfirmationStatus {
   switch (row.status) {
     case 'confirmed':
-      // The tool ran and failed; the decision itself still stands.
+      // `failed` means that the tool ran and failed; the decision itself stays `confirmed` in the store.
       return row.error === null ? 'confirmed' : 'failed'
     case 'closed':
       return 'cancelled'

@@ -6,7 +6,7 @@ import { type ArmCursors, TwoArms } from '../../dialects/chunks/two-arms.ts'
 import type { Dialect } from '../../dialects/dialect.ts'
 import type { ComparisonRow } from '../../stores/comparison-store.ts'
 import { checkCursor } from '../cursor.ts'
-import { goneOption } from '../disconnect.ts'
+import { disconnectOption } from '../disconnect.ts'
 import type { Services } from '../routes.ts'
 import { conversationHeader } from '../views.ts'
 import { TwoArmSource } from './two-arm-source.ts'
@@ -41,7 +41,7 @@ export async function attachArms(
       'x-trace-id-a': runA.id,
       'x-trace-id-b': runB.id,
     },
-    ...goneOption(services, request.log, cancels, [runA, runB]),
+    ...disconnectOption(services, request.log, cancels, [runA, runB]),
   })
   return reply
 }

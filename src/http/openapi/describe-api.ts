@@ -1,6 +1,5 @@
-// The OpenAPI description as generators and people need it: operation ids, examples,
-// streams per format, security, named schemas. Takes the document that the routes'
-// schemas gave, and returns a better one; pure.
+// Completes the OpenAPI document that is generated from the routes' schemas: operation ids,
+// examples, the media types of streams, security, and named schemas. Pure.
 
 import { operations, type OperationFacts } from './operations.ts'
 import { tidySchemas } from './schemas.ts'
@@ -15,7 +14,7 @@ type Operation = {
   requestBody?: { content?: Record<string, { schema?: unknown; example?: unknown }> }
   responses?: Record<string, { description?: string; content?: unknown }>
 }
-/** As much of an OpenAPI document as is changed here. */
+/** The parts of an OpenAPI document that this file changes. */
 export type ApiDocument = {
   paths?: Record<string, Record<string, Operation>>
   components?: Record<string, unknown>
@@ -41,7 +40,7 @@ export function describeApi<T extends ApiDocument>(document: T, options: Describ
   const paths: Record<string, Record<string, Operation>> = {}
   const used = new Set<string>()
   for (const [path, methods] of Object.entries(document.paths ?? {})) {
-    // A wildcard has no name of its own; it is the path of a file.
+    // A wildcard has no name in Fastify. In this API it is always the path of a file.
     const named = path.replace('{*}', '{path}')
     paths[named] = Object.fromEntries(
       Object.entries(methods).map(([method, operation]) => {
@@ -88,7 +87,7 @@ function describeOperation(
 
 function securityOf(path: string, { publicPaths, loginRequired }: DescribeOptions): Record<string, never[]>[] {
   if (publicPaths.has(path)) return []
-  // The empty entry says that a login is possible and not needed.
+  // The empty entry makes the login optional.
   return [{ bearer: [] }, { apiKey: [] }, ...(loginRequired ? [] : [{}])]
 }
 
@@ -105,11 +104,11 @@ function responsesOf(
         ...rest,
         description: descriptionOf(status, response.description),
       }
-      // 204 has no body, whatever its schema was.
+      // A 204 has no body, even if the route gives it a schema.
       return [status, status === '204' || content === undefined ? described : { ...described, content }]
     }),
   )
-  // Every route can refuse a request before its own code sees it: the limits, the login, the host.
+  // Any route can reply with 4XX before its handler runs: rate limit, login, host check.
   const refusal = Object.entries(all).find(([status]) => status.startsWith('4'))?.[1]
   all['4XX'] = { description: 'Any other refusal.', content: refusal?.content ?? errorContent }
   if (facts?.stream !== undefined) {
@@ -122,8 +121,8 @@ function responsesOf(
 }
 
 const meanings: Readonly<Record<string, string>> = {
-  '200': 'It worked.',
-  '202': 'Accepted, and not finished yet.',
+  '200': 'Success.',
+  '202': 'Accepted, but not finished yet.',
   '204': 'There is nothing (more) to show.',
   '400': 'The request does not fit; the message says what to change.',
   '401': 'A login is needed, or the credentials are wrong.',
@@ -135,7 +134,7 @@ const meanings: Readonly<Record<string, string>> = {
   '503': 'The server cannot take this just now; try again soon.',
 }
 
-/** The framework writes its own placeholder if a schema has no description. */
+/** Replaces the placeholder that Fastify writes if a schema has no description. */
 function descriptionOf(status: string, given: string | undefined): string {
   if (given !== undefined && given !== '' && given !== 'Default Response') return given
   return meanings[status] ?? 'The answer failed; the message says why.'

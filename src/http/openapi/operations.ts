@@ -1,13 +1,13 @@
-// What the OpenAPI description says about each route beyond its schemas: a name for
-// generated clients, a body that works, and which streams it answers with. A test
-// demands an entry for every route and sends every example to a real server.
+// Facts about each route that its schemas cannot express: the operation id for generated
+// clients, an example body, and the kind of stream that it returns. A test requires an entry
+// for every route and sends every example to a real server.
 
 export type StreamKind = 'native' | 'formats' | 'chunks' | 'arms' | 'fcmp' | 'session'
 
 export type OperationFacts = {
   /** The operationId: a verb and a noun, unique. */
   id: string
-  /** A request body that the server accepts on a fresh start. */
+  /** A request body that a server with an empty database accepts. */
   example?: Record<string, unknown>
   /** The 200 answer is a stream. */
   stream?: StreamKind
@@ -36,7 +36,7 @@ const userId = 'user_123'
 const chatExample = { input: 'what time is it', userId, conversationId: 'conv_123' }
 const questionExample = { message: 'what time is it', client_id: userId }
 
-/** By method and path, as the description spells them. */
+/** Keyed by method and path, in OpenAPI spelling. */
 export const operations: Readonly<Record<string, OperationFacts>> = {
   'POST /v1/agent/chat': { id: 'chat', example: chatExample, stream: 'formats' },
   'GET /v1/agent/messages': { id: 'listChatMessages' },

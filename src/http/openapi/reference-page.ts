@@ -1,7 +1,6 @@
-// The API reference at /docs, served by this server alone: the page's script and
-// styles come with the package, and the content policy forbids every other host. The
-// package holds its script as one text of some megabytes, so it is loaded at the first
-// visit and not at start-up.
+// The API reference page at /docs. It needs no other host: script and styles come from an
+// npm package, and the content security policy forbids all other hosts. The script is
+// several megabytes, so it is loaded on the first visit and not at start-up.
 
 import { createHash } from 'node:crypto'
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
@@ -9,7 +8,7 @@ import type { Server } from '../routes.ts'
 
 const prefix = '/docs'
 
-/** Everything that would call another host, or that this server cannot offer, is off. */
+/** Turns off every feature that would call another host or that this server does not support. */
 const configuration = {
   url: '/openapi.json',
   pageTitle: 'Polylog API',
@@ -44,7 +43,7 @@ async function loadReference(): Promise<FastifyInstance> {
   return pages
 }
 
-/** Inline scripts are allowed by their hash: the page is the same for everybody, so a nonce would prove nothing. */
+/** Allows the inline scripts by their hashes. The page is the same for every visitor, so a nonce would add no security. */
 function policyFor(page: string): string {
   const hashes = [...page.matchAll(/<script(?![^>]*\bsrc=)[^>]*>([^]*?)<\/script>/g)].map(
     ([, script = '']) => `'sha256-${createHash('sha256').update(script).digest('base64')}'`,

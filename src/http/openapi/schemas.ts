@@ -1,5 +1,5 @@
-// Named schemas as a reader expects them: one name for one shape, nothing unused, no
-// union with a member that says nothing.
+// Cleans up the named schemas: one name for each shape, no unused schemas, and no unions
+// with an empty member.
 
 type Json = null | boolean | number | string | Json[] | { [key: string]: Json }
 
@@ -9,7 +9,7 @@ export function tidySchemas<T extends { paths: unknown; components: Record<strin
   const simple = simplify(document as unknown as Json) as unknown as T
   const schemas = (simple.components['schemas'] ?? {}) as Record<string, Json>
   const used = reachable(simple.paths as Json, schemas)
-  // A schema of requests only is generated as `NameInput`, beside a `Name` that nothing uses.
+  // The generator writes a request schema as `NameInput`, next to a `Name` that is often unused; use the short name then.
   const names = new Map(
     [...used].map((name) => {
       const short = name.replace(/Input$/, '')
@@ -32,7 +32,7 @@ function referencesIn(value: Json, found: Set<string>): void {
 function reachable(from: Json, schemas: Record<string, Json>): Set<string> {
   const found = new Set<string>()
   referencesIn(from, found)
-  // A set grows while it is walked: schemas that schemas refer to are found too.
+  // Iterating a Set also visits entries added during the loop, so indirect references are found, too.
   for (const name of found) referencesIn(schemas[name] ?? null, found)
   return found
 }
@@ -49,7 +49,7 @@ function rename(value: Json, names: ReadonlyMap<string, string>): Json {
   )
 }
 
-/** `anyOf: [{}, {type: null}]` is anything at all. */
+/** Removes an `anyOf` with an empty member, such as `anyOf: [{}, {type: null}]`, because it allows any value. */
 function simplify(value: Json): Json {
   if (typeof value !== 'object' || value === null) return value
   if (Array.isArray(value)) return value.map(simplify)

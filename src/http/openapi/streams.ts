@@ -1,6 +1,5 @@
-// How streams look in the OpenAPI description: the media types of each kind, and a
-// short example of the frames. The mapping from events to frames is in the README of
-// each dialect.
+// The OpenAPI description of streams: the media types of each kind, with a short example
+// of the frames. The README of each dialect documents its frames.
 
 import type { StreamKind } from './operations.ts'
 
@@ -10,14 +9,14 @@ type Sample = { media: string; description: string; example: string }
 
 const native: Sample = {
   media: 'text/event-stream',
-  description: 'The native wire: `id`, `event` and one JSON object a frame. The last frame is `agent.end`.',
+  description: 'The native dialect: each frame has `id`, `event` and one JSON object. The last frame is `agent.end`.',
   example:
     'id: 4\nevent: agent.delta\ndata: {"event":"agent.delta","data":{"id":"01M7…","delta":"It is","role":"assistant"}}\n\n' +
     'id: 9\nevent: agent.end\ndata: {"event":"agent.end","data":{"runId":"01M7…","status":"succeeded"}}\n\n',
 }
 const dataStream: Sample = {
   media: 'text/plain',
-  description: '`format=vercel-ai`: the data stream, version 1, of AI SDK 3.3 and 4. One line a part.',
+  description: '`format=vercel-ai`: the data stream, version 1, of AI SDK 3.3 and 4. One line per part.',
   example: 'f:{"messageId":"01M7…"}\n0:"It is"\nd:{"finishReason":"stop"}\n',
 }
 const chunks: Sample = {
@@ -29,7 +28,7 @@ const chunks: Sample = {
 }
 const jsonLines: Sample = {
   media: 'application/x-ndjson',
-  description: 'The same frames, one JSON object a line, for `Accept: application/x-ndjson`.',
+  description: 'The same frames, one JSON object per line, for `Accept: application/x-ndjson`.',
   example: '{"type":"chunk","content":"It is","conversation_id":"01M7…"}\n',
 }
 const arms: Sample = {
@@ -39,13 +38,14 @@ const arms: Sample = {
 }
 const fcmp: Sample = {
   media: 'text/event-stream',
-  description: 'Opens with `snapshot`; then `chat_event` with an envelope of fcmp/1.0 each, and `heartbeat`.',
+  description:
+    'The first event is `snapshot`; then come `chat_event` events, each with one fcmp/1.0 envelope, and `heartbeat` events.',
   example:
     'id: 4\nevent: chat_event\ndata: {"protocol_version":"fcmp/1.0","seq":4,"type":"assistant.message.final","data":{}}\n\n',
 }
 const session: Sample = {
   media: 'text/event-stream',
-  description: 'One JSON object a frame, from `start` to `done`, with `heartbeat` in between.',
+  description: 'One JSON object per frame, from `start` to `done`, with `heartbeat` in between.',
   example: 'data: {"type":"text","content":"It is","timestamp":1794783761069}\n\n',
 }
 
@@ -54,13 +54,13 @@ const kinds: Readonly<Record<StreamKind, readonly Sample[]>> = {
   formats: [
     {
       ...native,
-      description: `${native.description} \`format=\` chooses another wire: \`chunks\`, \`fcmp\` and \`session\` are event streams too.`,
+      description: `${native.description} \`format=\` chooses another dialect: \`chunks\`, \`fcmp\` and \`session\` are event streams too.`,
     },
     dataStream,
-    { ...jsonLines, description: '`format=chunks-ndjson`: the wire of the chat API, one JSON object a line.' },
+    { ...jsonLines, description: '`format=chunks-ndjson`: the dialect of the chat API, one JSON object per line.' },
   ],
   chunks: [chunks, jsonLines],
-  arms: [arms, { ...jsonLines, description: 'The same frames, one JSON object a line.' }],
+  arms: [arms, { ...jsonLines, description: 'The same frames, one JSON object per line.' }],
   fcmp: [fcmp],
   session: [session],
 }
