@@ -20,7 +20,7 @@ export type ComparisonRow = {
   configA: string
   configB: string
   firstSideIsConfigA: boolean
-  /** False for a pair that only the server noticed: no vote is asked for, and nothing is hidden. */
+  /** False for a pair that the server detected by itself: it asks for no vote and hides nothing. */
   offered: boolean
   /** `pending`: an answer is still being written. `ready`: a vote is possible. `failed`: no vote will be possible. */
   state: 'pending' | 'ready' | 'failed'
@@ -52,7 +52,7 @@ export type ComparisonVote = {
   at: number
   /** How many votes the caller saw, replaced ones included. The vote is refused if there are more or fewer. */
   expectVotes: number
-  /** Which messages are the history from now on. */
+  /** The message states after the vote; they decide which answer is part of the history. */
   messageStates: MessageStateChange[]
 }
 
@@ -64,8 +64,8 @@ export type VoteCount = Pick<ComparisonRow, 'configA' | 'configB' | 'firstSideIs
 
 export interface ComparisonStore {
   /**
-   * Returns the row that stands: if there is one on the same two answers already, that one, and nothing is changed. Replaces a
-   * pair of the same runs that was not offered.
+   * Removes a comparison of the same two runs that was not offered. Then, if a comparison of the same two answers exists, returns
+   * that one; otherwise stores `row`, applies `messageStates` and returns `row`.
    */
   createComparison(row: ComparisonRow, messageStates: MessageStateChange[]): Promise<ComparisonRow>
   readComparison(id: string): Promise<ComparisonRow | undefined>

@@ -38,7 +38,7 @@ export interface MessageStore {
   /** All of them or none; unknown ids are skipped. */
   setMessageStates(states: MessageStateChange[]): Promise<void>
   /**
-   * What a model may be told of earlier turns: active messages of turns before that of `beforeRunId` (and messages without a run),
+   * The history that a model is shown: active messages of turns before that of `beforeRunId` (and messages without a run),
    * in the order of their turns, the newest `limit` of them. A run that did not succeed contributes its user message and its
    * finished messages.
    */

@@ -87,7 +87,7 @@ export type AcceptInput = {
   claim: ClaimedBy | null
   /** Requests the cancel of the conversation's unfinished runs of earlier turns, as `requestCancel` would, with this accept or not at all. */
   cancelEarlier?: CancelRequest
-  /** Holds the run until `startHeld`, because something that it needs has not come yet: it is not queued and never `queue_full`. */
+  /** Holds the run until `startHeld`, because its upload has not arrived yet. A held run is not queued, so it is never `queue_full`. */
   hold?: true
   /** How many runs may be held, of this owner and of all; one more is `jobs_awaiting_upload`. Without it there is no bound. */
   heldMax?: { owner: number; all: number }
@@ -151,9 +151,9 @@ export type RunWrite = {
 
 export type ClaimRequest = {
   node: string
-  /** What `wakeAt` is compared with. */
+  /** The time that `wakeAt` is compared with. */
   now: number
-  /** What `leaseUntil` of others is compared with; `now` if absent. Leases are measured with a clock that never steps. */
+  /** The time that the leases of other nodes are compared with; `now` if absent. Leases use the monotonic clock. */
   leaseNow?: number
   leaseUntil: number
   /** How many runs that need a slot may be taken. Runs whose cancel was requested are taken beyond it. */

@@ -1,16 +1,16 @@
-// What any store promises, as the sum of its parts. Each part has its interface and
-// its row types in a file of its own, and a contract suite in test/contracts that
-// runs against every implementation.
+// The interface of every store, composed of parts. Each part has its interface and its
+// row types in a file of its own, and a contract suite in test/contracts that runs
+// against every implementation.
 //
 // The store keeps rows and compares; it decides nothing. Every write that depends
 // on what was read says what it expects (`epoch`, `afterSeq`, `expect…`), and is
-// refused as a whole if that is no longer so; the caller reads again. This
-// optimistic concurrency control is the only one there is, and it is the same on one
-// file and on a database shared by many nodes.
+// refused as a whole if that is no longer so; then the caller reads again. This
+// optimistic concurrency control is the only one, and it works the same on one file and
+// on a database that many nodes share.
 //
-// Promises of every method that writes: all of it or nothing; committed when the
-// promise resolves; synced to disk if `durable` was asked for (or always, if the
-// method does not ask). Errors are AppErrors; any other error of the database becomes
+// Every method that writes is atomic, and its changes are committed when the promise
+// resolves. They are also synced to disk, unless the method has a `durable` option and it
+// is false. Errors are AppErrors; any other error of the database becomes
 // `store_unavailable`, or `store_damaged` if the file is corrupt.
 
 import type { ComparisonStore } from './comparison-store.ts'

@@ -1,7 +1,7 @@
-// What a session knows of its files, and its to-do list. Both are removed together
+// The file versions that a session has seen, and its to-do list. Both are removed together
 // with their conversation, or with their run if it has no conversation.
 
-/** A file as a session knows it: what it read last, or wrote. */
+/** The version of a file that a session last read or wrote. */
 export type FileVersionRow = {
   /** The id of the conversation, or of the run if there is no conversation. */
   scope: string
@@ -25,7 +25,7 @@ export type TodoItem = {
 
 export interface WorkspaceStore {
   readFileVersion(scope: string, path: string): Promise<FileVersionRow | undefined>
-  /** Replaces what was known of the file. */
+  /** Replaces the stored version of the file. */
   saveFileVersion(row: FileVersionRow): Promise<void>
   /** Empty if the scope has no list. */
   readTodos(scope: string): Promise<TodoItem[]>
