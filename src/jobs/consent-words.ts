@@ -1,5 +1,5 @@
-// Which reply to "may this be done?" is a yes. Only plain ones are; everything else is a
-// no, with the words as its reason.
+// Recognizes replies that consent to a tool call. Only an unambiguous yes counts; every
+// other reply is a rejection, and its text becomes the reason.
 
 import type { JsonValue } from '../journal/event.ts'
 

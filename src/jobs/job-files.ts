@@ -1,6 +1,5 @@
-// Where the files of a job are: beside the journal, as blobs of its run. Nothing of an
-// upload is ever written to a folder, so no path of a stranger's archive can lead
-// anywhere, and what belongs to a run goes with it.
+// The files of a job are stored as blobs of its run, never in the file system. A path in an
+// uploaded archive therefore cannot escape a folder, and removing a run removes its files.
 
 import type { RunStore } from '../stores/run-store.ts'
 
@@ -14,10 +13,10 @@ export function packageBlobs(runId: string): string {
   return `${runId}:package:`
 }
 
-/** Paths of files that a job made begin so. */
+/** The prefix of the paths of files that a job made. */
 export const artifactsFolder = 'artifacts/'
 
-/** What the job made, as text; `path` is without the folder. */
+/** A file that the job made, as text; `path` is without `artifactsFolder`. */
 export function artifactBlob(runId: string, path: string): string {
   return `${runId}:artifact:${path}`
 }

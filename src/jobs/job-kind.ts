@@ -2,6 +2,7 @@
 // skill's output schema.
 
 import { AppError } from '../errors/app-error.ts'
+import { defined } from '../kit/defined.ts'
 import type { RunKind } from '../runs/run-kind.ts'
 import { packageBlobs } from './job-files.ts'
 import { outputRuleOf } from './job-output.ts'
@@ -28,7 +29,7 @@ export const jobKind: RunKind = {
 
   outputRule: outputRuleOf,
 
-  /** A job that does not insist on a reply goes on alone after a while. */
+  /** If the job does not require a reply, the model decides by itself after this time. */
   replyTimeoutMs: ({ job }) => (job?.requireReply === false ? job.replyTimeoutMs : undefined),
 
   uploadExpired: () =>
@@ -43,6 +44,9 @@ export const jobKind: RunKind = {
     const reusable = ended?.status === 'succeeded' && cacheKey !== undefined && isReusable(state)
     // The package of an uploaded skill is removed in the commit that ends its run.
     const dropsPackage = job?.source === 'temp_upload' && job.options['debug_keep_temp'] !== true
-    return { ...(reusable ? { cacheKey } : {}), ...(dropsPackage ? { dropBlobs: packageBlobs(runId) } : {}) }
+    return defined({
+      cacheKey: reusable ? cacheKey : undefined,
+      dropBlobs: dropsPackage ? packageBlobs(runId) : undefined,
+    })
   },
 }

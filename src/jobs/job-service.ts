@@ -1,10 +1,11 @@
-// What callers may do with jobs: create, upload, reply, read what came of them. A job is
-// a run of one of two families; both go through the same code and differ in where the
-// skill comes from.
+// The operations on jobs that routes use: create, upload, reply, read results. A job is a
+// run of one of two families, which share this code: `jobs` run an installed skill, and
+// `temp-skill-runs` run an uploaded one.
 
 import { AppError } from '../errors/app-error.ts'
 import type { JobSpec, JsonValue, RunStatus, SkillSpec } from '../journal/event.ts'
 import type { Caller } from '../kit/caller.ts'
+import { defined } from '../kit/defined.ts'
 import { readZip } from '../kit/zip-reader.ts'
 import { fingerprint, type Started } from '../runs/run-acceptance.ts'
 import { openSkillPackage } from '../skills/skill-package.ts'
@@ -26,7 +27,7 @@ import { readRuntimeOptions } from './runtime-options.ts'
 export const jobFamilies: JobFamily[] = ['jobs', 'temp-skill-runs']
 export type JobFamily = 'jobs' | 'temp-skill-runs'
 
-/** Removing a run removes its journal; others wait for the writer meanwhile. */
+/** Bounded because the removal of runs and journals blocks the only writer of the store. */
 const removedAtOnce = 50
 
 export type JobBody = {
@@ -52,7 +53,7 @@ export class JobService {
     this.acceptance = new JobAcceptance(parts)
   }
 
-  /** `held`: it starts with an upload. */
+  /** `held`: the job does not start before its upload arrives. */
   async create(
     owner: string,
     family: JobFamily,
@@ -111,7 +112,7 @@ export class JobService {
     }
   }
 
-  /** Undefined if it is not the caller's, or of the other family. */
+  /** Undefined if the job does not belong to the caller or to this family. */
   async find(caller: Caller, family: JobFamily, runId: string): Promise<RunRow | undefined> {
     const run = await this.parts.runs.find(caller, runId)
     return run?.family === family ? run : undefined
@@ -125,12 +126,12 @@ export class JobService {
     return run
   }
 
-  /** Throws `job_already_started`. Asked before an upload is read: nobody needs to send one in vain. */
+  /** Throws `job_already_started`. Called before the upload is read, so that the client need not send it in vain. */
   refuseUnlessQueued(run: RunRow): void {
     if (run.status !== 'queued' || run.leaseOwner !== null) throw alreadyStarted()
   }
 
-  /** Everything that was sent is checked before anything is stored; a refused upload can be sent again. */
+  /** Checks the whole upload before storing anything, so that a refused upload can be sent again. */
   async upload(
     run: RunRow,
     archives: { skill?: Buffer; file?: Buffer },
@@ -169,15 +170,17 @@ export class JobService {
     const prepared = {
       input: jobInput(input, job.parameter, listed),
       files: listed,
-      ...(uploaded === undefined ? {} : { skill: toSpec(uploaded.skill) }),
-      ...(cacheKey === undefined ? {} : { cacheKey }),
-      ...(earlier === undefined ? {} : { reused: earlier.reused }),
+      ...defined({
+        skill: uploaded === undefined ? undefined : toSpec(uploaded.skill),
+        cacheKey,
+        reused: earlier?.reused,
+      }),
     }
     const started = await this.acceptance.startHeld(run, prepared, [...blobs, ...(earlier?.blobs ?? [])])
     return { run: started, files: paths, reused: earlier !== undefined }
   }
 
-  /** What the job asked so far, in order. */
+  /** All interactions of the job, in order. */
   async interactions(run: RunRow): Promise<InteractionRow[]> {
     return await this.parts.store.interactionsOf(run.id)
   }
@@ -187,7 +190,7 @@ export class JobService {
     return (await this.parts.store.readBlob(artifactBlob(run.id, path.slice(artifactsFolder.length))))?.body
   }
 
-  /** The one that is answered next: the lowest that nobody decided. */
+  /** The interaction to answer next: the pending one with the lowest number. */
   async pending(run: RunRow): Promise<InteractionRow | undefined> {
     if (run.status !== 'waiting_user') return undefined
     return (await this.interactions(run)).find((row) => row.status === 'pending')
@@ -246,7 +249,7 @@ export class JobService {
       ) {
         return { replayed: false }
       }
-      // Somebody, or the deadline, was faster: look again.
+      // Another reply or the deadline decided first: read the interactions again.
       if (pending.deadlineAt !== null && pending.deadlineAt <= at)
         throw stale('The time for this reply is over.', current)
       current = (await this.parts.store.readRun(run.id)) ?? current
@@ -254,7 +257,7 @@ export class JobService {
   }
 }
 
-/** Whatever is answered to a question is its answer. Consent to a call must be plain; anything else is a no, with the words as its reason. */
+/** Any reply answers a question. A confirmation needs an unambiguous yes; any other reply rejects it, with its text as the reason. */
 function decisionOf(row: InteractionRow, response: JsonValue) {
   if (row.kind !== 'confirmation') return { status: 'replied' as const, response }
   if (agrees(response)) return { status: 'confirmed' as const }

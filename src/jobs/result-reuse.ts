@@ -1,6 +1,5 @@
-// Which jobs are the same request, and which results may be given to the next one. The
-// key covers everything that the result depends on and that we can see: the owner is
-// compared by the store.
+// Decides which jobs are equal requests and which results may be reused. The cache key covers
+// every known input of the result except the owner, whom the store compares.
 
 import { createHash } from 'node:crypto'
 import type { JobSpec, SkillSpec } from '../journal/event.ts'
@@ -16,7 +15,7 @@ export type CachedRequest = {
   files: readonly { path: string; sha256: string }[]
 }
 
-/** Two requests with the same key get the same result. Changes whenever its parts change their meaning. */
+/** Part of every cache key. Increase it when the meaning of a field in the key changes. */
 const keyVersion = 1
 
 export function cacheKeyOf({ skill, engine, model, job, files }: CachedRequest): string {
@@ -36,14 +35,14 @@ export function sha256(body: string | Uint8Array): string {
   return createHash('sha256').update(body).digest('hex')
 }
 
-/** A job that asks people, that opts out, or whose skill is uploaded for it alone, is a new request every time. */
+/** False if the job is interactive, opts out with `no_cache`, or uses an uploaded skill. */
 export function mayReuse(job: Pick<JobSpec, 'source' | 'mode' | 'options'>): boolean {
   return job.source === 'installed' && job.mode === 'auto' && job.options['no_cache'] !== true
 }
 
 /**
- * Whether the result of a succeeded run says all there is to say about it. A run that changed something outside itself, or
- * that a person decided in, has done more than its result: the next request must do that too.
+ * Whether the result of a succeeded run may be reused. It may not if a tool had side effects or a person took part, because
+ * an equal request has to repeat those too.
  */
 export function isReusable(state: RunState): boolean {
   if (state.interactions.size > 0) return false
