@@ -1,11 +1,11 @@
 // The next action for a tool call; `plan-call.ts` chooses it and `tool-phase.ts` carries it out.
 
 import type { JsonValue } from '../journal/event.ts'
-import type { Question, Tool } from '../tools/tool.ts'
+import type { Tool, ToolQuestion } from '../tools/tool.ts'
 
 export type CallPlan =
   | { do: 'run'; tool: Tool; input: JsonValue }
-  | { do: 'ask'; outcome: 'unknown' | undefined; prompt: string; question?: Question }
+  | { do: 'ask'; outcome: 'unknown' | undefined; prompt: string; question?: ToolQuestion }
   /** A person answered the question, and the answer is the result of the call. */
   | { do: 'answer'; output: JsonValue }
   | { do: 'wait' }

@@ -1,15 +1,15 @@
-// JSON Schema → a function that says what is wrong with the arguments of a call, in
-// a sentence that a model can act on. MCP servers send schemas of several drafts,
-// with formats and keywords nobody knows: what can be understood is checked, and a
-// schema that cannot be used is a reason, not a crash.
+// Turns a JSON Schema into a function that checks the arguments of a call and describes
+// problems in a sentence that a model can act on. MCP servers send schemas of several drafts
+// with unknown formats and keywords: we check the parts that we understand. A schema that
+// cannot be used is returned as a reason and never throws.
 
 import type { JsonValue } from '../journal/event.ts'
 import { type Complaint, lenientCheck } from '../kit/json-schema.ts'
 
-/** Null when the arguments fit. */
+/** Returns null if the arguments are valid, else a sentence that says what is wrong. */
 export type ArgumentCheck = (input: JsonValue) => string | null
 
-/** More would bury the first one; a model corrects a few at a time. */
+/** Only the first few problems are reported, because a model corrects only a few at a time. */
 const complaintsMax = 5
 
 export function argumentCheck(

@@ -1,4 +1,4 @@
-// The tools that come with the server, in the order in which models are shown them.
+// The tools that come with the server, in the order in which models see them.
 
 import type { Clock } from '../kit/clock.ts'
 import type { NoteStore } from '../stores/note-store.ts'

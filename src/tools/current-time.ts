@@ -1,5 +1,5 @@
-// `current_time`: what a model cannot know. Reads the clock of the run, so that a
-// test decides what time it is.
+// `current_time`: the current date and time in a time zone. It reads the clock of the run,
+// so that tests can set the time.
 
 import { quoted, textField } from './excerpt.ts'
 import type { Tool } from './tool.ts'
@@ -60,10 +60,10 @@ function localTime(epochMs: number, timeZone: string): { iso: string; weekday: s
       timeZoneName: 'longOffset',
     })
   } catch {
-    return null // a RangeError: the zone is not known
+    return null // a RangeError: unknown time zone
   }
   const part = Object.fromEntries(format.formatToParts(epochMs).map(({ type, value }) => [type, value]))
-  // `GMT+08:00`, and plain `GMT` where there is no offset.
+  // `GMT+08:00`, or plain `GMT` if the offset is zero.
   const offset = part.timeZoneName?.slice('GMT'.length) || '+00:00'
   return {
     iso: `${part.year}-${part.month}-${part.day}T${part.hour}:${part.minute}:${part.second}${offset}`,

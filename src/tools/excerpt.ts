@@ -1,15 +1,15 @@
-// Texts of unknown length in sentences for people: on one line, cut, in quotes. And
-// the fields of arguments that nobody has checked yet, since a sentence is also
-// wanted about a call that will be refused.
+// Shortens texts of unknown length for sentences that people read: one line, cut, in quotes.
+// `textField` reads arguments that may not have been checked yet, because a call that will
+// be refused is described to people too.
 
 import type { JsonValue } from '../journal/event.ts'
 
-/** About what fits on two lines of a dialog. */
+/** About two lines of a dialog. */
 const excerptCharsMax = 120
 
 export function excerpt(text: string, charsMax = excerptCharsMax): string {
   const line = text.replaceAll(/\s+/g, ' ').trim()
-  // By code points, so that no character is cut in half.
+  // Cut by code points, so that no surrogate pair is split.
   const points = Array.from(line.slice(0, charsMax * 2 + 2))
   return points.length <= charsMax
     ? line
@@ -23,7 +23,7 @@ export function quoted(text: string, charsMax = excerptCharsMax): string {
   return `“${excerpt(text, charsMax)}”`
 }
 
-/** The field as text, or an empty string. */
+/** The field if it is a string, else an empty string. */
 export function textField(input: JsonValue, name: string): string {
   if (typeof input !== 'object' || input === null || Array.isArray(input)) return ''
   const value = input[name]

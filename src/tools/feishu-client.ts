@@ -1,13 +1,12 @@
-// The HTTP side of the Feishu tool: a tenant token that is kept until shortly before
-// it expires, and one POST at a time. Every request is made exactly once; whether
-// another one makes sense is for the tool to say.
+// The HTTP client of the Feishu tool. It caches the tenant token until shortly before it
+// expires. It never retries a request; the tool decides whether a retry is safe.
 
 import { AppError } from '../errors/app-error.ts'
 import type { Clock } from '../kit/clock.ts'
 
 export type FeishuAnswer = {
   status: number
-  /** Feishu's own verdict, 0 for success; null where the answer was not one of Feishu's. */
+  /** Feishu's result code, 0 for success; null if the response did not come from Feishu (for example, from a proxy). */
   code: number | null
   message: string
   data: Record<string, unknown>
@@ -17,13 +16,13 @@ export type FeishuToken = { value: string } | { refused: FeishuAnswer }
 
 export type FeishuClient = {
   token(signal: AbortSignal): Promise<FeishuToken>
-  /** Only if it is still the one in use: another call may have fetched a newer one. */
+  /** Drops the cached token if it is still this one; another call may have fetched a newer token. */
   forgetToken(token: string): void
-  /** Throws `tool_failed` when it cannot be known whether the request arrived. */
+  /** Throws `tool_failed` if it is unknown whether the request arrived. */
   post(path: string, body: unknown, token: string, signal: AbortSignal): Promise<FeishuAnswer>
 }
 
-/** A token is not used in its last minute: it would expire under way. */
+/** A token is not used in its last minute, because it could expire before the request arrives. */
 const tokenMarginMs = 60_000
 
 export function createFeishuClient(options: {
@@ -48,7 +47,7 @@ export function createFeishuClient(options: {
         headers: { 'content-type': 'application/json; charset=utf-8', ...headers },
         body: JSON.stringify(body),
         signal: AbortSignal.any([signal, overdue.signal]),
-        // A redirect would carry the token, and the message, somewhere else.
+        // Following a redirect would send the token and the message to another host.
         redirect: 'manual',
       })
       return readAnswer(response.status, await response.text())
@@ -97,7 +96,7 @@ export function createFeishuClient(options: {
   }
 }
 
-/** Who aborted a call knows why, and gets its own reason back. */
+/** The error for an aborted call: the signal's own reason if it is an AppError. Null if the signal is not aborted. */
 function stopped(signal: AbortSignal): AppError | null {
   if (!signal.aborted) return null
   if (signal.reason instanceof AppError) return signal.reason
@@ -112,7 +111,7 @@ function readAnswer(status: number, text: string): { answer: FeishuAnswer; body:
   try {
     parsed = JSON.parse(text)
   } catch {
-    parsed = null // a page of a proxy, or nothing: the status is all there is
+    parsed = null // not JSON (an empty body, or a proxy's error page): only the status is known
   }
   const body = isRecord(parsed) ? parsed : {}
   return {

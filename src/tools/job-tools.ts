@@ -1,16 +1,16 @@
-// The tools of jobs: asking a person, reading what was uploaded and what the skill brings,
-// keeping what was made. A path is a name on a list of the run, and is never resolved.
+// The tools of jobs: ask a person, read uploaded files and the skill's files, save artifacts.
+// A path is only looked up in the run's list of files and never resolved on a file system.
 
 import type { JsonValue } from '../journal/event.ts'
 import { cutText } from '../kit/cut-text.ts'
-import { type Question, questionStyles, type Tool } from './tool.ts'
+import { questionStyles, type Tool, type ToolQuestion } from './tool.ts'
 
 export interface JobFiles {
-  /** Undefined: there is no such file. */
+  /** Undefined if there is no such file. */
   readInput(runId: string, path: string): Promise<Uint8Array | undefined>
   putArtifact(runId: string, path: string, text: string): Promise<void>
   listSkillFiles(runId: string): Promise<{ path: string; size: number }[]>
-  /** Undefined: the skill has no such file. */
+  /** Undefined if the skill has no such file. */
   readSkillFile(runId: string, path: string): Promise<Uint8Array | undefined>
 }
 
@@ -60,7 +60,7 @@ const askUser: Tool = {
   timeoutMs: readTimeoutMs,
   outputCharsMax,
   describe: (input) => `Ask: ${(input as Asked).question}`,
-  ask(input): Question {
+  ask(input): ToolQuestion {
     const { question, kind, options = [], fields = [] } = input as Asked
     return {
       prompt: question,
@@ -76,14 +76,14 @@ const askUser: Tool = {
   run: () => Promise.reject(new Error('a person answers this call')),
 }
 
-const aliases: Record<string, Question['style']> = {
+const aliases: Record<string, ToolQuestion['style']> = {
   decision: 'choose_one',
   confirmation: 'confirm',
   clarification: 'open_text',
 }
 
-/** How a question wants to be answered is display only, so an unknown kind is no reason to refuse it. */
-function styleOf(kind: string | undefined): Question['style'] {
+/** Unknown kinds fall back to open_text and are not refused, because the style only affects the display. */
+function styleOf(kind: string | undefined): ToolQuestion['style'] {
   return questionStyles.find((style) => style === kind) ?? aliases[kind ?? ''] ?? 'open_text'
 }
 
@@ -132,7 +132,7 @@ function listSkillFiles(files: JobFiles): Tool {
   }
 }
 
-/** What one call reads of a file; the model goes on with `from`. Larger pages would push the rest out of its memory. */
+/** The most characters that one call returns; the model reads on with `from`. Larger pages would fill its context window. */
 const pageChars = 20_000
 
 function readSkillFile(files: JobFiles): Tool {

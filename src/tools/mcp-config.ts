@@ -1,7 +1,7 @@
-// The file that names the MCP servers, in the shape that desktop clients use:
-// { "mcpServers": { "<name>": { "command", … } or { "url", … } } }. Keys that only
-// other clients know are ignored. What is wrong with the file is said before the
-// server starts; what is wrong with one MCP server is the reason in its listing.
+// Reads the file that configures the MCP servers, in the format of desktop clients:
+// { "mcpServers": { "<name>": { "command", … } or { "url", … } } }. Unknown keys are ignored,
+// because other clients may use them. An invalid file stops the start-up; a server that
+// cannot be reached is listed with the reason.
 
 import { readFile } from 'node:fs/promises'
 import { z } from 'zod'
@@ -14,7 +14,7 @@ const trust = z.strictObject({
   effect: z.enum(['read', 'idempotent', 'unsafe']).optional(),
 })
 
-/** What the operator says about a server's tools, instead of what they say about themselves. */
+/** The operator's settings for a server's tools; they override the tools' own annotations. */
 const polylog = trust.extend({ tools: z.record(z.string(), trust).optional() }).optional()
 
 const stdioServer = z.object({
@@ -51,7 +51,7 @@ export async function readMcpConfig(path: string): Promise<McpConfig> {
   try {
     value = JSON.parse(text)
   } catch (error) {
-    // Only the place: the parser quotes the text around it, which may be a password.
+    // Only the position is reported, because the parser's message quotes the text, which may contain a password.
     const place = /\(line \d+ column \d+\)/.exec(messageOf(error))?.[0] ?? ''
     throw invalid(`The file ${path} is not JSON${place === '' ? '' : ` ${place}`}; check it.`)
   }
@@ -76,8 +76,8 @@ export function parseMcpConfig(value: unknown, path: string): McpConfig {
 }
 
 /**
- * Replaces `${NAME}` and `${NAME:-default}` in each value. A name without a value and a default throws: a header with a hole
- * in it would be a puzzle for whoever reads the refusal.
+ * Replaces `${NAME}` and `${NAME:-default}` in each value. Throws if a variable has neither a value nor a default, because
+ * an incomplete header would only lead to an unclear refusal by the server.
  */
 export function withVariables(
   values: Record<string, string>,

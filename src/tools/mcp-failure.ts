@@ -1,6 +1,5 @@
-// What an error of the MCP library means for a call. The question is always the
-// same: can the server have done something? Only where the answer is a sure no may
-// the error be `tool_unavailable`.
+// Translates an error of the MCP library into the outcome of a call. `tool_unavailable` may
+// be used only if the server has certainly done nothing, because such a call may be retried.
 
 import { ProtocolError, SdkError, SdkErrorCode, SdkHttpError } from '@modelcontextprotocol/client'
 import { AppError } from '../errors/app-error.ts'
@@ -10,11 +9,11 @@ import { streamCut } from './mcp-transport.ts'
 export type CallFailure = {
   error: AppError
   connectionIsLost: boolean
-  /** The server refused the session, before it looked at the call. */
+  /** The server does not know the session any more, and refused the request before it processed the call. */
   sessionIsGone: boolean
 }
 
-/** No connection came about, so nothing was sent. */
+/** System errors that mean that no connection was established, so nothing was sent. */
 const neverConnected = new Set([
   'ECONNREFUSED',
   'ENOTFOUND',
@@ -55,7 +54,7 @@ export function toCallFailure(error: unknown, server: string): CallFailure {
   return { ...lost, error: new AppError('tool_failed', message, { cause: error, details: { outcome: 'unknown' } }) }
 }
 
-/** An error and what it was caused by, as one line for the person who configured the server. */
+/** The messages of an error and its causes in one line, for the operator. */
 export function toReason(error: unknown): string {
   const messages: string[] = []
   for (let current = error; current instanceof Error && messages.length < 3; current = current.cause) {

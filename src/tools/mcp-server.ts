@@ -1,11 +1,11 @@
-// One configured MCP server, over as many connections as it needs:
+// One configured MCP server. It reconnects when its connection is lost:
 //
 //   closed ── connect ──▶ open ── the process or the session dies ──▶ closed
 //
-// A call on a closed server makes one attempt to open it, before anything is sent.
-// A call that may have arrived is never sent again: whoever made it learns that its
-// outcome is unknown (`tool_failed` with `details.outcome`). `tool_unavailable`
-// always means that nothing happened.
+// A call on a closed server makes one attempt to connect before anything is sent.
+// A call that may have arrived is never sent again: it fails with an unknown outcome
+// (`tool_failed` with `details.outcome`). `tool_unavailable` always means that the server
+// has done nothing.
 
 import { type CallToolResult, Client, ProtocolError, type Tool as McpTool } from '@modelcontextprotocol/client'
 import { AppError } from '../errors/app-error.ts'
@@ -17,7 +17,7 @@ import type { McpServerConfig } from './mcp-config.ts'
 import { type Environment, type McpTransport, openTransport } from './mcp-transport.ts'
 import type { ToolContext } from './tool.ts'
 
-/** What we use of a pino logger. */
+/** The methods of a pino logger that we use. */
 export type McpLog = {
   info(details: object, message: string): void
   warn(details: object, message: string): void
@@ -27,7 +27,7 @@ export type McpServerOptions = {
   clock: Clock
   log: McpLog
   environment: Environment
-  /** For the connection and the list of tools together. */
+  /** The time limit for connecting and listing the tools together. */
   connectTimeoutMs: number
   callTimeoutMs: number
 }
@@ -42,17 +42,17 @@ export type McpServer = {
 
 type Connection = { client: Client; link: McpTransport; isOpen: boolean; calls: number; tools: McpTool[] }
 
-/** Only our own clock ends requests; the library's timer is set to the longest that timers can do. */
+/** Disables the library's own timeout (this is the longest delay of a timer); our clock enforces the time limits. */
 const never = 0x7fffffff
 
-/** Every tool is part of every prompt; servers with more than this are few, and their first ones are used. */
+/** Only the first tools of a server are used, because every tool is part of every prompt. */
 const toolsMax = 500
 const progressCharsMax = 1_000
-/** Each page may be as long as a message. */
+/** The most pages of a tool list; each page may be as large as `messageBytesMax`. */
 const listMaxPages = 10
 
-/** A session is ended politely, but nobody waits long for the thanks. */
-const goodbyeMs = 1_000
+/** How long closing waits for the server to confirm the end of the session. */
+const endSessionTimeoutMs = 1_000
 
 export function createMcpServer(name: string, config: McpServerConfig, options: McpServerOptions): McpServer {
   const { clock, log, environment, connectTimeoutMs, callTimeoutMs } = options
@@ -68,8 +68,8 @@ export function createMcpServer(name: string, config: McpServerConfig, options: 
       overdue.abort(new AppError('tool_unavailable', `It did not answer within ${connectTimeoutMs / 1000} s.`))
     })
     try {
-      // The newest protocol is asked for where that costs nothing. A child process would be started twice for the question,
-      // so it is first spoken to as all of them understand, and asked only when it refuses.
+      // Over HTTP we negotiate the newest protocol version at once. A child process would have to be started twice for the
+      // negotiation, so we try the legacy handshake first and negotiate only if the server refuses it.
       if ('url' in config) return await handshake('auto', overdue.signal)
       return await handshake('legacy', overdue.signal).catch((error: unknown) => {
         if (error instanceof ProtocolError) return handshake('auto', overdue.signal)
@@ -86,7 +86,7 @@ export function createMcpServer(name: string, config: McpServerConfig, options: 
 
   async function handshake(mode: 'legacy' | 'auto', signal: AbortSignal): Promise<Connection> {
     const link = openTransport(config, environment)
-    // Nobody is there to answer a server that asks for input in the middle of a call.
+    // Input requests of the server during a call are not supported.
     const client = new Client(
       { name: 'polylog', version: '1' },
       { versionNegotiation: { mode }, inputRequired: { autoFulfill: false }, listMaxPages },
@@ -95,7 +95,7 @@ export function createMcpServer(name: string, config: McpServerConfig, options: 
     client.onclose = () => {
       connection.isOpen = false
       if (current === connection && !closed)
-        log.warn({ server: name, stderr: link.lastWords() }, 'An MCP server closed its connection.')
+        log.warn({ server: name, stderr: link.stderrTail() }, 'An MCP server closed its connection.')
     }
     try {
       await abortable(client.connect(link.transport, { signal, timeout: never }), signal)
@@ -106,26 +106,26 @@ export function createMcpServer(name: string, config: McpServerConfig, options: 
       connection.tools = tools.slice(0, toolsMax)
       return connection
     } catch (error) {
-      log.warn({ server: name, stderr: link.lastWords(), err: error }, 'An MCP server could not be connected.')
+      log.warn({ server: name, stderr: link.stderrTail(), err: error }, 'An MCP server could not be connected.')
       discard(connection)
       throw error
     }
   }
 
-  /** In the background: a child process that ignores the end of its input takes seconds to be stopped. */
+  /** Closes in the background, because a child process that ignores the end of its input takes seconds to stop. */
   function discard(connection: Connection): void {
     connection.isOpen = false
     retired.delete(connection)
     const done = connection.client
       .close()
-      // A failed handshake leaves the client without its transport, which then has to be closed itself.
+      // After a failed handshake the client does not own the transport, so we close it ourselves.
       .then(() => connection.link.transport.close())
-      .catch(() => {}) // what is thrown away may be broken
+      .catch(() => {}) // the connection may be broken already
       .finally(() => closing.delete(done))
     closing.add(done)
   }
 
-  /** No new call uses it. Calls that are under way are left to end: over HTTP each has a socket of its own, which may be well. */
+  /** Lets no new call use the connection. Running calls may finish: over HTTP each has its own socket, which may still work. */
   function retire(connection: Connection): void {
     connection.isOpen = false
     if (connection.calls === 0) discard(connection)
@@ -170,11 +170,11 @@ export function createMcpServer(name: string, config: McpServerConfig, options: 
         try {
           return await send(connection, tool, input, context, signal)
         } catch (error) {
-          // A call that was given up says nothing about the connection, which other calls are using.
+          // An aborted call does not mean that the connection is broken; other calls may be using it.
           if (signal.aborted) throw error
           const failure = toCallFailure(error, name)
           isLost = failure.connectionIsLost
-          // The one case of sending again: the server said that it does not know the session, so it looked at nothing else.
+          // The only retry: the server did not know the session, so it cannot have processed the call.
           if (failure.sessionIsGone && !sessionRenewed) continue
           throw failure.error
         } finally {
@@ -198,7 +198,7 @@ export function createMcpServer(name: string, config: McpServerConfig, options: 
       await opening?.catch(() => {})
       if (current !== null) {
         const { isOpen, link } = current
-        if (isOpen) await atMost(clock, goodbyeMs, link.sayGoodbye())
+        if (isOpen) await atMost(clock, endSessionTimeoutMs, link.endSession())
         discard(current)
       }
       for (const connection of retired) discard(connection)
@@ -224,8 +224,8 @@ async function send(
     {
       signal,
       timeout: never,
-      // Without the output schema: the library would throw about an answer that does not fit it, when all has been done.
-      // That it is given at all keeps the library from sending again by itself.
+      // The output schema is removed, because the library would throw if the result does not match it, although the call has
+      // been carried out. Passing a definition at all keeps the library from sending the call again by itself.
       toolDefinition: { ...tool, outputSchema: undefined },
       onprogress: ({ message, progress, total }) => {
         if (!signal.aborted)
@@ -237,13 +237,13 @@ async function send(
   )
 }
 
-/** Who aborted knows why, and gets its own reason back. */
+/** Returns the signal's reason if it is an AppError, else `tool_cancelled`. */
 function toAbortError(signal: AbortSignal): AppError {
   if (signal.reason instanceof AppError) return signal.reason
   return new AppError('tool_cancelled', 'The call was cancelled.', { cause: signal.reason })
 }
 
-/** Ends the waiting, not the work: parts of a handshake cannot be interrupted. */
+/** Rejects when the signal aborts, although `work` goes on: some parts of a handshake cannot be interrupted. */
 function abortable<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const onAbort = () => reject(signal.reason)
@@ -257,7 +257,7 @@ function atMost(clock: Clock, limitMs: number, work: Promise<unknown>): Promise<
   return new Promise((resolve) => {
     const timer = clock.after(limitMs, resolve)
     work
-      .catch(() => {}) // a goodbye that is not heard changes nothing
+      .catch(() => {}) // best effort: a failure changes nothing
       .finally(() => {
         timer.cancel()
         resolve()

@@ -1,7 +1,6 @@
-// A tool of an MCP server as one of ours: what its annotations say about its effect,
-// and what its answer is to a model. A tool that says nothing about itself is taken
-// for the worst: unsafe, and confirmed every time. The operator's configuration wins
-// over what a tool says about itself.
+// Turns a tool of an MCP server into one of ours: its annotations decide its effect, and its
+// result is translated for the model. A tool without annotations is `unsafe` and needs
+// confirmation every time. The operator's configuration overrides the annotations.
 
 import { isDeepStrictEqual } from 'node:util'
 import type { CallToolResult, Tool as McpTool } from '@modelcontextprotocol/client'
@@ -12,9 +11,9 @@ import type { McpTrust } from './mcp-config.ts'
 import type { McpServer } from './mcp-server.ts'
 import type { Tool, ToolResult } from './tool.ts'
 
-/** It is part of every prompt. */
+/** Descriptions are cut, because they are part of every prompt. */
 const descriptionCharsMax = 20_000
-/** Deeper structures break what walks them by recursion, such as writing them down as JSON. */
+/** Deeper structures could overflow the stack of recursive code such as JSON.stringify. */
 const structureDepthMax = 100
 
 export function toTool(definition: McpTool, server: McpServer, timeoutMs: number, trust?: McpTrust): Tool {
@@ -31,14 +30,14 @@ export function toTool(definition: McpTool, server: McpServer, timeoutMs: number
     howToAllow: `Set "polylog": {"tools": {${JSON.stringify(definition.name)}: {"confirm": "never"}}} for the MCP server ${server.name} in POLYLOG_MCP_CONFIG.`,
     inputSchema: definition.inputSchema,
     timeoutMs,
-    // About what a model reads of a page; the whole output is kept beside the journal.
+    // Longer outputs are cut for the model and stored whole beside the journal.
     outputCharsMax: 100_000,
     describe: (input) => `Use ${quoted(title, 60)} of ${server.name}${withArguments(input)}`,
     run: async (input, context) => toToolResult(await server.call(definition, input, context), title),
   }
 }
 
-/** `with amount: 5, card: “x”`, as far as it fits. */
+/** For example `with amount: 5, card: “x”`; long arguments are cut. */
 function withArguments(input: JsonValue): string {
   if (typeof input !== 'object' || input === null || Array.isArray(input)) return ''
   const parts = Object.entries(input).map(
@@ -58,7 +57,7 @@ export function toToolResult(answer: CallToolResult, title: string): ToolResult 
     return { ok, output: text === '' ? note : `${text}\n${note}`, summary }
   }
 
-  // Servers are asked to repeat the structure as text for old clients; a model need not pay for it twice.
+  // The protocol asks servers to repeat structured content as text for old clients; the model should get it only once.
   const structuredContent = answer.structuredContent as JsonValue
   const output = isJsonOf(text, structuredContent) || text === '' ? { structuredContent } : { text, structuredContent }
   return { ok, output, summary }

@@ -1,7 +1,7 @@
-// How the bytes of one MCP server travel: a child process, or streamable HTTP.
+// The transport to one MCP server: a child process (stdio) or streamable HTTP.
 //
-// A child gets the few variables that any program needs and its own `env`, never the
-// server's own environment: our keys are in there.
+// A child process gets a few basic variables and its configured `env`, never the whole
+// environment of this server, because that contains our API keys.
 
 import { type JSONRPCMessage, StreamableHTTPClientTransport, type Transport } from '@modelcontextprotocol/client'
 import { DEFAULT_INHERITED_ENV_VARS, StdioClientTransport } from '@modelcontextprotocol/client/stdio'
@@ -12,22 +12,22 @@ export type Environment = Record<string, string | undefined>
 
 export type McpTransport = {
   transport: Transport
-  /** The end of what a child process wrote to stderr, for the log. */
-  lastWords(): string
-  /** Tells the other side that the session is over, where there is such a thing. May take its time. */
-  sayGoodbye(): Promise<void>
+  /** The last characters that a child process wrote to stderr, for the log. */
+  stderrTail(): string
+  /** Tells an HTTP server that the session is over; does nothing for a child process. May be slow. */
+  endSession(): Promise<void>
 }
 
-/** In `data` of the error that stands for an answer that was cut off. */
+/** The `data` of the error response that we create ourselves if a response was cut off. */
 export const streamCut = 'answer_cut_off'
 
-const lastWordsCharsMax = 2_000
+const stderrTailCharsMax = 2_000
 
-/** One message of a server: an answer, or a page of its list of tools. More is kept nowhere and of use to no model. */
+/** The largest message that we accept from a server: a response, or a page of its tool list. */
 export const messageBytesMax = 10 * 1024 * 1024
 const lineFeed = 0x0a
 
-/** Throws `config_invalid` where the configuration cannot be used. */
+/** Throws `config_invalid` if the configuration cannot be used. */
 export function openTransport(config: McpServerConfig, environment: Environment): McpTransport {
   return 'command' in config ? stdio(config, environment) : http(config, environment)
 }
@@ -46,12 +46,12 @@ function stdio(config: StdioServerConfig, environment: Environment): McpTranspor
     stderr: 'pipe',
     maxBufferSize: messageBytesMax,
   })
-  // Read in any case: a child that writes into a full pipe stands still.
-  let words = ''
+  // stderr must always be read, because a child blocks when the pipe is full.
+  let tail = ''
   transport.stderr?.on('data', (chunk: Buffer) => {
-    words = (words + chunk.toString('utf8')).slice(-lastWordsCharsMax)
+    tail = (tail + chunk.toString('utf8')).slice(-stderrTailCharsMax)
   })
-  return { transport, lastWords: () => words, sayGoodbye: async () => {} }
+  return { transport, stderrTail: () => tail, endSession: async () => {} }
 }
 
 function http(config: HttpServerConfig, environment: Environment): McpTransport {
@@ -61,12 +61,12 @@ function http(config: HttpServerConfig, environment: Environment): McpTransport 
   }
   const { url, headers } = withoutCredentials(config.url, withVariables(config.headers ?? {}, environment))
   const transport = new HttpTransport(url, { requestInit: { headers }, fetch: boundedFetch })
-  return { transport, lastWords: () => '', sayGoodbye: () => transport.terminateSession() }
+  return { transport, stderrTail: () => '', endSession: () => transport.terminateSession() }
 }
 
 /**
- * `https://user:password@host` as a header: `fetch` refuses such an address, and names it with the password in the error,
- * which would then stand in logs and listings.
+ * Moves the credentials of `https://user:password@host` into a header, because `fetch` refuses such a URL with an error
+ * that contains the password and would appear in logs and listings.
  */
 function withoutCredentials(
   address: string,
@@ -82,7 +82,7 @@ function withoutCredentials(
   return { url, headers: { ...headers, authorization: `Basic ${Buffer.from(credentials).toString('base64')}` } }
 }
 
-/** A lone % is common in passwords that somebody pasted. */
+/** Returns the text unchanged if it is not valid percent-encoding: passwords are often pasted with a bare %. */
 function unescaped(text: string): string {
   try {
     return decodeURIComponent(text)
@@ -91,7 +91,7 @@ function unescaped(text: string): string {
   }
 }
 
-/** An answer is a body, or lines of a stream that may stay open for long: neither may be longer than one message. */
+/** Limits a response body, or each line of an event stream, to `messageBytesMax`; the stream as a whole may be longer. */
 async function boundedFetch(input: string | URL, init?: RequestInit): Promise<Response> {
   const response = await fetch(input, init)
   if (response.body === null) return response
@@ -115,8 +115,8 @@ async function boundedFetch(input: string | URL, init?: RequestInit): Promise<Re
 }
 
 /**
- * The library waits out the whole timeout when the stream of an answer ends without the answer (the server died). Here the
- * waiting request is told at once, in the form of an error answer that only we make.
+ * If the stream of a response ends without the response (the server died), the library waits for the whole timeout. This
+ * class fails the request at once: it delivers an error response of its own (see `streamCut`).
  */
 class HttpTransport extends StreamableHTTPClientTransport {
   override async send(
@@ -129,7 +129,7 @@ class HttpTransport extends StreamableHTTPClientTransport {
       ...options,
       onRequestStreamEnd: () => {
         options.onRequestStreamEnd?.()
-        // Where the answer did come, nobody waits for this id any more and the message is dropped.
+        // If the response did arrive, the library drops this message, because no request with this id is pending.
         this.onmessage?.({
           jsonrpc: '2.0',
           id,

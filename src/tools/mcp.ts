@@ -1,7 +1,7 @@
-// All MCP servers of a configuration: connected at the same time, each within its
-// limit, so that one that hangs costs a start-up ten seconds and no more. A server
-// that cannot be had is one listing with the reason; the others are not touched. It
-// is tried again in the background, and its tools appear when it is there.
+// Connects all configured MCP servers in parallel, each within a time limit, so that a server
+// that hangs delays the start-up by that limit at most. A server that cannot be connected is
+// listed with the reason and does not affect the others. It is retried in the background,
+// and its tools appear when it is connected.
 
 import type { Clock, Timer } from '../kit/clock.ts'
 import type { McpConfig } from './mcp-config.ts'
@@ -14,18 +14,18 @@ import type { ToolEntry } from './tool-registry.ts'
 export type McpOptions = {
   clock: Clock
   log: McpLog
-  /** Where `${NAME}` in the configuration is looked up. */
+  /** The variables for `${NAME}` in the configuration. */
   environment: Environment
   connectTimeoutMs?: number
   callTimeoutMs?: number
 }
 
 export type McpServers = {
-  /** What is known now. */
+  /** The entries that are known now. */
   readonly entries: ToolEntry[]
-  /** Called with all entries when a server came up late. */
+  /** The listener gets all entries each time a server is connected after the start-up. */
   onChange(listener: (entries: ToolEntry[]) => void): void
-  /** Resolves when the server of `source` (without one: every server) is connected or disabled, at the latest after half a minute. */
+  /** Resolves when the server of `source` (if absent, every server) is connected or disabled, or after half a minute. */
   awaitSource(source: string | undefined, signal: AbortSignal): Promise<void>
   close(): Promise<void>
 }
@@ -35,10 +35,10 @@ type Slot = { name: string; entries: ToolEntry[]; pending: boolean; timer: Timer
 
 const retryMs = 1_000
 const retryMaxMs = 60_000
-/** How long a restart waits for a server before it decides about a call of it. */
+/** How long a recovered run waits for the server of a stored call. */
 const awaitMs = 30_000
 
-/** Never throws for a server that cannot be had. */
+/** Does not throw if a server cannot be connected. */
 export async function connectMcpServers(config: McpConfig, options: McpOptions): Promise<McpServers> {
   const { clock, log } = options
   const callTimeoutMs = options.callTimeoutMs ?? 60_000
@@ -133,7 +133,7 @@ export async function connectMcpServers(config: McpConfig, options: McpOptions):
 }
 
 function missing(name: string, reason: string): ToolEntry {
-  // What its tools would do is not known, so the listing says the worst.
+  // The effect of its tools is unknown, so the listing assumes the worst.
   return {
     source: `mcp:${name}`,
     missing: { name, description: `The tools of the MCP server ${name}.`, effect: 'unsafe', reason },

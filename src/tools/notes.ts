@@ -1,8 +1,8 @@
 // `remember_note` and `search_notes`: a user's own notes, over all conversations.
 //
-// The id of a note comes from the idempotency key of the call, and a store keeps
-// the first note of an id; so a call that is made again after a crash adds nothing.
-// The owner always comes from the context, never from the model.
+// A note's id is derived from the idempotency key of the call, and the store keeps the first
+// note with an id, so a call that is retried after a crash adds no second note. The owner
+// always comes from the context, never from the model.
 
 import { createHash } from 'node:crypto'
 import { isoTime } from '../kit/clock.ts'
@@ -62,7 +62,7 @@ function searchNotes(notes: NoteStore): Tool {
       additionalProperties: false,
     },
     timeoutMs: 10_000,
-    // Fifty notes of a normal length; a longer answer is kept whole beside the journal.
+    // About fifty notes of normal length; a longer output is cut and stored whole beside the journal.
     outputCharsMax: 60_000,
     describe: (input) => `Search the notes for ${quoted(textField(input, 'query'))}`,
     async run(input, context) {
@@ -82,7 +82,7 @@ function limitOf(input: unknown): number {
   return typeof limit === 'number' ? limit : limitDefault
 }
 
-/** The owner is part of it, so that two users with the same key cannot meet in one note. */
+/** The owner is part of the id, so that two users with the same key never share a note. */
 function noteId(owner: string, idempotencyKey: string): string {
   const digest = createHash('sha256')
     .update(JSON.stringify([owner, idempotencyKey]))

@@ -1,10 +1,10 @@
-// `send_feishu_message`: a text message through Feishu's open platform. The message
-// reaches a person, so it is unsafe and always confirmed.
+// `send_feishu_message`: sends a text message through Feishu's open platform. The message
+// reaches a person, so the tool is `unsafe` and always needs confirmation.
 //
-// A message is posted a second time only after an answer that says it was refused
-// (the token had become invalid). After a silence or a server error nobody knows
-// whether it arrived: that is thrown, with `details.outcome` "unknown", and never
-// retried here. Feishu itself drops a repeated `uuid`.
+// A message is posted again only if Feishu refused the first request because of an invalid
+// token. After a timeout or a server error it is unknown whether the message arrived: the
+// tool throws with `details.outcome` "unknown" and does not retry. Feishu itself drops a
+// message with a repeated `uuid`.
 
 import { createHash } from 'node:crypto'
 import { AppError } from '../errors/app-error.ts'
@@ -19,7 +19,7 @@ export type FeishuOptions = {
   appSecret?: string | undefined
   baseUrl?: string | undefined
   clock: Clock
-  /** For each of the two requests. */
+  /** The time limit of each HTTP request. */
   requestTimeoutMs?: number
 }
 
@@ -27,7 +27,7 @@ const name = 'send_feishu_message'
 const description = 'Sends a text message to a person or a group chat in Feishu.'
 const effect = 'unsafe'
 
-/** Codes that say: the token is invalid or has expired, so the request was refused before anything happened. */
+/** Feishu refused the request before it did anything, because the token is invalid or has expired. */
 const invalidTokenCodes = new Set([99991663, 99991664, 99991668])
 
 /** Feishu's limit for `uuid`. */
@@ -91,11 +91,11 @@ export function createFeishuTool(options: FeishuOptions): ToolEntry {
         required: ['recipientId', 'message'],
         additionalProperties: false,
       },
-      // Both requests, the second one twice, and a little.
+      // Enough for every request that one call makes: token and message, each twice if the token was invalid.
       timeoutMs: requestTimeoutMs * 4,
       outputCharsMax: 4_000,
       describe: (input) =>
-        `Send a Feishu message to ${quoteless(textField(input, 'recipientId'))}: ${quoted(textField(input, 'message'))}`,
+        `Send a Feishu message to ${recipientLabel(textField(input, 'recipientId'))}: ${quoted(textField(input, 'message'))}`,
       run: (input, context) => send(textField(input, 'recipientId'), textField(input, 'message'), context),
     },
   }
@@ -114,7 +114,7 @@ function resultOf(answer: FeishuAnswer, recipientId: string): ToolResult {
   return { ok: true, output: { recipientId, messageId }, summary: `The message to ${recipientId} was sent.` }
 }
 
-/** An answer that says no: nothing was sent. */
+/** The result if Feishu refused the request: nothing was sent. */
 function refusal(answer: FeishuAnswer, what: string): ToolResult {
   const why =
     answer.code === null ? `HTTP ${answer.status}` : `code ${answer.code}${answer.message ? `: ${answer.message}` : ''}`
@@ -137,6 +137,6 @@ function uuidOf(idempotencyKey: string): string {
   return createHash('sha256').update(idempotencyKey).digest('hex').slice(0, uuidCharsMax)
 }
 
-function quoteless(recipientId: string): string {
+function recipientLabel(recipientId: string): string {
   return recipientId === '' ? 'nobody' : recipientId.slice(0, 100)
 }

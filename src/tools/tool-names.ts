@@ -1,28 +1,26 @@
-// Which name each tool gets. Built-in tools keep theirs. A tool of an MCP server
-// keeps its own too, and is prefixed with the server's name only where two tools
-// would otherwise share one; then all of them are prefixed, so that no name depends
-// on which server is written first.
+// Assigns a name to each tool. Built-in tools keep theirs. A tool of an MCP server also keeps
+// its own name, unless two tools would share it: then every MCP tool with this name gets its
+// server's name as a prefix, so that names do not depend on the order of the servers.
 //
-// Every name that comes out fits ^[a-zA-Z0-9_-]{1,64}$, which all providers accept,
-// and no two tools have the same.
+// Every assigned name matches ^[a-zA-Z0-9_-]{1,64}$, which all providers accept, and is unique.
 
 import { createHash } from 'node:crypto'
 
 export type NameRequest = { source: string; name: string; isTool: boolean }
 
-export type NameGiven = {
+export type AssignedName = {
   name: string
-  /** The tool's own name, as far as providers accept it. */
+  /** The tool's own name, changed only if providers would not accept it. */
   plain: string
-  /** The name with the server's prefix, whether it is used or not. Null for what has no server. */
+  /** The name with the server's prefix, whether it is used or not. Null if the tool has no server. */
   qualified: string | null
-  /** Why this one cannot have a name of its own. */
+  /** Why this tool cannot get a unique name; null if it has one. */
   refusal: string | null
 }
 
 const lengthMax = 64
 
-export function nameTools(requests: NameRequest[]): NameGiven[] {
+export function nameTools(requests: NameRequest[]): AssignedName[] {
   const plain = requests.map((request) => toToolName(request.name))
   const uses = new Map<string, number>()
   const seen = new Set<string>()
@@ -36,7 +34,7 @@ export function nameTools(requests: NameRequest[]): NameGiven[] {
   })
 
   const taken = new Set<string>()
-  const given: NameGiven[] = requests.map((request, position) => {
+  const given: AssignedName[] = requests.map((request, position) => {
     const server = serverOf(request.source)
     const own = plain[position]!
     if (!takesName(request)) return { name: request.name, plain: request.name, qualified: null, refusal: null }
@@ -57,8 +55,8 @@ export function nameTools(requests: NameRequest[]): NameGiven[] {
     return { name, plain: own, qualified, refusal: null }
   })
 
-  // Built-in names are taken by now. What is left are prefixed names that meet again (server `a` with `b_c`, server
-  // `a_b` with `c`): rare, so a number will do.
+  // Prefixed names can still collide (server `a` with tool `b_c`, server `a_b` with tool `c`). This is rare, so we append
+  // a number. The names of built-in tools are already taken at this point.
   given.forEach((item, position) => {
     const request = requests[position]!
     if (!takesName(request) || item.refusal !== null || serverOf(request.source) === null) return
@@ -70,7 +68,7 @@ export function nameTools(requests: NameRequest[]): NameGiven[] {
   return given
 }
 
-/** An entry for a whole server that could not be reached names nothing a model could call. A missing built-in keeps its name. */
+/** An entry for an unreachable MCP server takes no name, because a model cannot call it. A missing built-in keeps its name. */
 function takesName(request: NameRequest): boolean {
   return request.isTool || serverOf(request.source) === null
 }
@@ -83,7 +81,7 @@ function toToolName(wanted: string): string {
   const clean = wanted.replaceAll(/[^a-zA-Z0-9_-]/g, '_')
   if (clean === '') return 'tool'
   if (clean.length <= lengthMax) return clean
-  // Long names often differ only at their end, so what is cut off lives on in a digest.
+  // Long names often differ only at the end, so a digest of the whole name replaces the part that is cut off.
   const digest = createHash('sha256').update(wanted).digest('hex').slice(0, 8)
   return `${clean.slice(0, lengthMax - digest.length - 1)}_${digest}`
 }

@@ -1,20 +1,21 @@
-// All tools of a server under the names that models see: the built-in ones first,
-// then those of the MCP servers in the order of their configuration.
+// All tools of this server under the names that models see: the built-in ones first, then
+// those of the MCP servers in the order of their configuration.
 //
-// This is the only place that decides names and that checks arguments. A name here
-// fits every provider and means one tool; a tool that cannot be used is listed with
-// its reason and is never offered.
+// Only the registry assigns names and checks arguments. A name is valid for every provider
+// and means exactly one tool; a tool that cannot be used is listed with the reason and is
+// never offered to a model.
 
 import { AppError } from '../errors/app-error.ts'
 import type { JsonValue, ToolEffect } from '../journal/event.ts'
+import { defined } from '../kit/defined.ts'
 import { argumentCheck, type ArgumentCheck } from './argument-check.ts'
-import type { Question, Tool, ToolListing, ToolRegistry } from './tool.ts'
+import type { Tool, ToolListing, ToolQuestion, ToolRegistry } from './tool.ts'
 import { nameTools } from './tool-names.ts'
 
 /** `built-in`, or `mcp:` and the name of the server. */
 export type ToolSource = 'built-in' | `mcp:${string}`
 
-/** A tool, or what stands in its place (also: in the place of a whole MCP server) where it cannot be had. */
+/** A tool, or a placeholder with the reason why a tool (or a whole MCP server) is not available. */
 export type ToolEntry = { source: ToolSource; tool: Tool } | { source: ToolSource; missing: MissingTool }
 
 export type MissingTool = { name: string; description: string; effect: ToolEffect; reason: string }
@@ -24,15 +25,20 @@ export type ToolRegistryOptions = {
   awaitSource?: ToolRegistry['awaitSource']
 }
 
-/** A registry whose tools may change: servers come up late. */
+/** A registry whose tools may change, because an MCP server may be connected after the start-up. */
 export type ChangingToolRegistry = ToolRegistry & { replace(entries: ToolEntry[]): void }
 
-type Build = { listings: ToolListing[]; offered: Tool[]; byName: Map<string, Tool>; bySource: Map<string, Tool> }
+type RegistrySnapshot = {
+  listings: ToolListing[]
+  offered: Tool[]
+  byName: Map<string, Tool>
+  bySource: Map<string, Tool>
+}
 
 export function createToolRegistry(entries: ToolEntry[], options: ToolRegistryOptions = {}): ChangingToolRegistry {
-  // Runs keep tools of an earlier build, so their checks are kept as long as the tools are.
+  // Runs may hold tools of an earlier snapshot, so a check lives as long as its tool.
   const checks = new WeakMap<Tool, ArgumentCheck>()
-  let current = build(entries, checks)
+  let current = buildSnapshot(entries, checks)
 
   return {
     available: () => [...current.offered],
@@ -49,7 +55,7 @@ export function createToolRegistry(entries: ToolEntry[], options: ToolRegistryOp
       await options.awaitSource?.(source, signal)
     },
     replace(next) {
-      current = build(next, checks)
+      current = buildSnapshot(next, checks)
     },
     close: async () => {
       await options.close?.()
@@ -57,7 +63,7 @@ export function createToolRegistry(entries: ToolEntry[], options: ToolRegistryOp
   }
 }
 
-function build(entries: ToolEntry[], checks: WeakMap<Tool, ArgumentCheck>): Build {
+function buildSnapshot(entries: ToolEntry[], checks: WeakMap<Tool, ArgumentCheck>): RegistrySnapshot {
   const names = nameTools(
     entries.map((entry) => ({ source: entry.source, name: itemOf(entry).name, isTool: 'tool' in entry })),
   )
@@ -77,7 +83,7 @@ function build(entries: ToolEntry[], checks: WeakMap<Tool, ArgumentCheck>): Buil
         const tool = named(entry.tool, name, entry.source)
         offered.push(tool)
         byName.set(name, tool)
-        // Whether a name is prefixed depends on which other servers are up, so a stored call may have either.
+        // A name is prefixed or not depending on which other servers are connected, so a stored call may have either form.
         for (const known of [plain, name]) bySource.set(JSON.stringify([entry.source, known]), tool)
         const prefixed = JSON.stringify([entry.source, qualified])
         if (!bySource.has(prefixed)) bySource.set(prefixed, tool)
@@ -98,8 +104,8 @@ function build(entries: ToolEntry[], checks: WeakMap<Tool, ArgumentCheck>): Buil
     })
   })
 
-  // A stored run keeps the name that a tool had. A prefixed name goes on meaning its tool after the collision is gone
-  // (the other server is down today), and is never given to another one.
+  // A stored run refers to a tool by the name it had at the time. So a prefixed name stays valid after the collision is
+  // gone (the other server is down now), unless another tool has that name.
   names.forEach(({ name, qualified }) => {
     const tool = byName.get(name)
     if (tool !== undefined && qualified !== null && !byName.has(qualified)) byName.set(qualified, tool)
@@ -111,7 +117,7 @@ function itemOf(entry: ToolEntry): Tool | MissingTool {
   return 'tool' in entry ? entry.tool : entry.missing
 }
 
-/** The same tool under its public name. Spelled out, since a spread would lose the methods of a class. */
+/** The same tool under its public name. Fields are listed one by one, because a spread would lose the methods of a class. */
 function named(tool: Tool, name: string, source: ToolSource): Tool {
   return {
     name,
@@ -119,9 +125,8 @@ function named(tool: Tool, name: string, source: ToolSource): Tool {
     description: tool.description,
     effect: tool.effect,
     confirm: tool.confirm,
-    ...(tool.howToAllow === undefined ? {} : { howToAllow: tool.howToAllow }),
-    ...(tool.audience === undefined ? {} : { audience: tool.audience }),
-    ...(tool.ask === undefined ? {} : { ask: (input: JsonValue) => tool.ask?.(input) as Question }),
+    ...defined({ howToAllow: tool.howToAllow, audience: tool.audience }),
+    ...(tool.ask === undefined ? {} : { ask: (input: JsonValue) => tool.ask?.(input) as ToolQuestion }),
     inputSchema: tool.inputSchema,
     timeoutMs: tool.timeoutMs,
     outputCharsMax: tool.outputCharsMax,

@@ -1,5 +1,6 @@
-// What a tool promises: its effect class, its schema, whether a person must agree,
-// and its bounds. One file a tool; MCP servers bring theirs at start-up.
+// The interface of a tool: its effect class, its argument schema, whether a person must
+// confirm a call, and its limits. Each built-in tool has its own file; MCP servers provide
+// theirs at run time.
 
 import type { JsonValue, ToolEffect } from '../journal/event.ts'
 
@@ -9,17 +10,17 @@ export type ToolContext = {
   runId: string
   callId: string
   conversationId: string | null
-  /** The same over retries of one call: send it along where the other side knows such keys. */
+  /** The same for all retries of one call. Pass it on if the external service supports idempotency keys. */
   idempotencyKey: string
   signal: AbortSignal
   now(): number
-  /** A line for people while the tool works. */
+  /** Reports progress to people, one line at a time. */
   progress(message: string): void
-  /** Set where the run may work on files: its directory, named from the configured workspace. */
+  /** Set if the run may work on files; `dir` is relative to the configured workspace. */
   workspace?: { dir: string }
 }
 
-/** `ok: false` is an answer that says no (a business failure). An exception is something else: throw it. */
+/** `ok: false` is an expected failure that the model should read. Throw for anything unexpected. */
 export type ToolResult = {
   ok: boolean
   output: JsonValue
@@ -31,15 +32,15 @@ export type ToolResult = {
 
 export const questionStyles = ['choose_one', 'confirm', 'fill_fields', 'open_text', 'risk_ack'] as const
 
-/** What a person is asked by a call whose result is their answer. */
-export type Question = {
+/** The question that a call puts to a person; the person's answer is the result of the call. */
+export type ToolQuestion = {
   prompt: string
   style: (typeof questionStyles)[number]
   options: { label: string; value: JsonValue }[]
   fields: string[]
 }
 
-/** Which runs a tool is offered to: all; jobs; jobs that may ask a person; jobs with uploaded files; jobs whose skill has files. */
+/** The runs that a tool is offered to. `interactive_jobs` are jobs that may ask a person. */
 export type Audience = 'all' | 'jobs' | 'interactive_jobs' | 'jobs_with_files' | 'jobs_with_skill_files'
 
 export type Confirm = 'never' | 'always' | ((input: JsonValue) => 'never' | 'always')
@@ -51,38 +52,41 @@ export interface Tool {
   /** `built-in`, or `mcp:` and the name of the server; set by the registry. */
   readonly source?: string
   readonly confirm: Confirm
-  /** What an operator has to set so that calls need no consent; a sentence. Absent: it cannot be had without. */
+  /** A sentence that tells an operator how to auto-approve calls of this tool. Absent if that is not possible. */
   readonly howToAllow?: string
   /** Absent means all. */
   readonly audience?: Audience
-  /** Where it is there, the call asks a person this, and the answer is its result; `run` is not called. */
-  ask?(input: JsonValue): Question
+  /** If present, the call asks a person this question and the answer is its result; `run` is not called. */
+  ask?(input: JsonValue): ToolQuestion
   /** JSON Schema of the arguments (an object). */
   readonly inputSchema: Record<string, unknown>
   readonly timeoutMs: number
-  /** Longer outputs are cut and kept whole beside the journal. */
+  /** Longer outputs are cut, and stored whole beside the journal. */
   readonly outputCharsMax: number
   /** Offered only to runs that have a working directory. */
   readonly needsWorkspace?: true
-  /** A sentence for people: what a call with these arguments is about to do. */
+  /** Tells people in one sentence what a call with these arguments will do. */
   describe(input: JsonValue): string
   run(input: JsonValue, context: ToolContext): Promise<ToolResult>
 }
 
-/** Below the workspace: directories of sessions that named none, and those of single users. Clients cannot name them. */
+/**
+ * Directories below the workspace: for sessions whose client named no directory, and for single users. Clients cannot
+ * name them.
+ */
 export const sessionDirectories = 'sessions'
 export const ownerDirectories = 'owners'
 
 /** The directories that runs may work in, all below the configured workspace. */
 export interface Workspaces {
   /**
-   * The name to put into a run's `workspace.dir`. `asked` may be absolute or relative to the workspace. Makes the
-   * directory where it is missing. Throws `workspace_outside` where it is not inside, or a link leads to it.
+   * Returns the value for a run's `workspace.dir`. `asked` may be absolute or relative to the workspace. Creates the
+   * directory if it is missing. Throws `workspace_outside` if it is not inside, or if its path contains a link.
    */
   open(asked: string): Promise<string>
-  /** Removes a directory that belongs to one session, with everything in it. One that is not there is fine. */
+  /** Removes the directory of one session with everything in it. Does nothing if it does not exist. */
   remove(dir: string): Promise<void>
-  /** The names of the directories below this one; none if it is not there. */
+  /** The names of the directories directly below this one; empty if it does not exist. */
   list(dir: string): Promise<string[]>
 }
 
@@ -91,30 +95,30 @@ export type ToolListing = {
   description: string
   effect: ToolEffect
   available: boolean
-  /** Why it is not offered to the model. */
+  /** Why the tool is not offered to models; null if it is. */
   reason: string | null
   source: string
-  /** Where it is not offered to all runs. */
+  /** Present if the tool is not offered to all runs. */
   audience?: Audience
 }
 
 export interface ToolRegistry {
-  /** Offered to models, in a stable order. */
+  /** The tools that are offered to models, in a stable order. */
   available(): Tool[]
   get(name: string): Tool | undefined
   /**
-   * The tool that a stored call means: of the source that it was called at, under any name that it has or had there.
-   * Another server's tool of the same name is another tool. Without a source, as `get`.
+   * Finds the tool of a stored call: a tool of the same source that has, or could have had, this name. A tool of another
+   * server with the same name does not match. Without a source this is the same as `get`.
    */
   find(name: string, source: string | undefined): Tool | undefined
   /**
-   * Resolves when the tools of a source (or, without one, of all sources) are known, at the latest after a bounded time: a
-   * server that is slow to come up must not make a restart believe that its tools are gone.
+   * Resolves when the tools of a source (if absent, of all sources) are known, or after a time limit. Recovery waits for
+   * this, so that it does not treat the tools of a slow server as missing.
    */
   awaitSource(source: string | undefined, signal: AbortSignal): Promise<void>
-  /** All that were configured, also those whose needs are missing. */
+  /** All configured tools, also those that are not available. */
   list(): ToolListing[]
-  /** Null when the arguments fit the tool's schema, else a sentence that names what is wrong. */
+  /** Null if the arguments match the tool's schema, else a sentence that says what is wrong. */
   check(tool: Tool, input: JsonValue): string | null
   close(): Promise<void>
 }
