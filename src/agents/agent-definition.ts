@@ -1,6 +1,6 @@
-// The card of an agent: a folder with `agent.json`, its templates and schemas.
-// Users add their own folders; a broken one is listed as unavailable, with the
-// reason, and never stops the server.
+// The definition of an agent: a folder with `agent.json`, templates and schemas. Users add
+// their own folders; a broken one is listed as unavailable with the reason and never stops
+// the server.
 
 import { z } from 'zod'
 
@@ -26,7 +26,7 @@ export const agentCard = z.object({
   }),
   tools: z.object({
     mode: z.enum(['none', 'allowlist', 'denylist']),
-    /** The names the mode speaks of: allowed ones, or refused ones. */
+    /** The names that `mode` applies to: the allowed tools, or with `denylist` the refused ones. */
     allowedTools: z.array(z.string()),
   }),
   validation: z.object({ inputSchema: z.string().optional(), outputSchema: z.string().optional() }).optional(),

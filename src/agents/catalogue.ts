@@ -1,5 +1,5 @@
-// The agents that this server has: every folder of the agents directory, read
-// once at start. The chat agent must be there; the others may be broken.
+// The agents of this server: every folder of the agents directory, read once at start-up.
+// The server does not start without a valid chat agent; other agents may be broken.
 
 import { readdir, readFile } from 'node:fs/promises'
 import { join, resolve, sep } from 'node:path'
@@ -76,14 +76,14 @@ async function readDefinition(folder: string): Promise<AgentDefinition> {
   }
 }
 
-/** A definition names files of its own folder only. */
+/** Throws if the path is outside the folder: a definition may only use its own files. */
 function inside(folder: string, path: string): string {
   const full = resolve(folder, path)
   if (!full.startsWith(resolve(folder) + sep)) throw new Error(`${path} lies outside the agent's folder`)
   return full
 }
 
-/** Plain text for a model, so nothing is escaped as HTML. */
+/** Does not escape HTML, because the result is plain text for a model. */
 export function renderTemplate(template: string, values: Record<string, unknown>): string {
   return Mustache.render(template, values, {}, { escape: String }).trim()
 }

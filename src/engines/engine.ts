@@ -1,6 +1,6 @@
-// An engine proposes what happens next in a run; `runs/` writes it down. One call
-// is one step: ask, stream the answer, say how it finished. Tools that the step
-// asks for are executed by `runs/`, which then asks for the next step.
+// An engine proposes what happens next in a run; `runs/` writes it to the journal. One call
+// is one step: send the request, stream the answer, report the finish reason. `runs/`
+// executes the tool calls of a step and then requests the next step.
 
 import type { RunSpec } from '../journal/event.ts'
 import type { ModelMessage, ModelPart, ModelTool } from '../models/model.ts'
@@ -14,6 +14,6 @@ export type StepRequest = {
 
 export interface Engine {
   readonly name: string
-  /** Same promises as `Model.stream`; retries before the first part are the engine's business. */
+  /** Same contract as `Model.stream`, but the engine also retries failures before the first part. */
   step(request: StepRequest, signal: AbortSignal): AsyncIterable<ModelPart[]>
 }

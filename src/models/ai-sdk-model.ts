@@ -1,9 +1,8 @@
-// Any model of the AI SDK's provider interface as a `Model`. For breadth: these
-// adapters know many providers' wires; retries stay with us.
+// Adapts any model of the AI SDK's provider interface to `Model`, so that we support many
+// providers. The SDK does no retries; we do them ourselves.
 //
-// Their adapters report a stream that was cut off as a kind of finish. Here only a
-// finish that the provider itself gave counts; anything else is
-// `model_stream_incomplete`, never a success.
+// The SDK's adapters report a truncated stream as a kind of finish. We accept only a finish
+// reason that the provider itself sent; anything else is `model_stream_incomplete`.
 
 import { APICallError, InvalidResponseDataError, JSONParseError, TypeValidationError } from '@ai-sdk/provider'
 import type { LanguageModelV4, LanguageModelV4CallOptions, LanguageModelV4StreamPart } from '@ai-sdk/provider'
@@ -20,7 +19,7 @@ import type { ProviderIdentity } from './provider-error.ts'
 
 export type AiSdkModelOptions = {
   identity: ProviderIdentity
-  /** Called for each request, with the name after the slash. May load its package on first use. */
+  /** Called for each request with the model name after the slash. May import the provider's package on first use. */
   load: (model: string) => Promise<LanguageModelV4>
   ids: Ids
   clock: Pick<Clock, 'now'>
@@ -30,16 +29,16 @@ export function createAiSdkModel(options: AiSdkModelOptions): Model {
   return {
     async *stream(request, signal) {
       signal.throwIfAborted()
-      // Ours as well, so that a consumer who leaves closes the connection, whatever the adapter does on cancel.
-      const leave = new AbortController()
-      const calls = toCallOptions(request, AbortSignal.any([signal, leave.signal]))
+      // Aborted when the consumer stops reading, so that the connection closes whatever the adapter does on cancel.
+      const consumerDone = new AbortController()
+      const calls = toCallOptions(request, AbortSignal.any([signal, consumerDone.signal]))
       try {
         yield* read(await begin(options, request, calls), request, options)
       } catch (error) {
         if (signal.aborted) throw signal.reason
         throw error
       } finally {
-        leave.abort()
+        consumerDone.abort()
       }
     },
   }
@@ -85,14 +84,14 @@ async function* read(
         pushText(parts, 'reasoning', part.delta)
         break
       case 'tool-input-delta':
-        // Adapters collect these until the call is complete.
+        // The adapter buffers the arguments until the call is complete, so we limit them here.
         argumentChars += part.delta.length
         if (argumentChars > argumentsCharsMax) {
           throw malformedError(identity, 'the arguments of its tool calls are longer than 8 MiB')
         }
         break
       case 'tool-call':
-        // A tool that the provider ran itself is part of its answer, not a request to us.
+        // Skips tools that the provider ran itself: they are part of its answer.
         if (part.providerExecuted !== true) {
           if (calls.length === toolCallsMax) throw tooManyToolCalls()
           calls.push({ id: part.toolCallId, name: part.toolName, rawInput: part.input })
@@ -116,7 +115,7 @@ async function* read(
         return
       }
       default:
-      // Starts, ends, metadata, sources and files have no part of ours; tool input comes whole with `tool-call`.
+      // Starts, ends, metadata, sources and files are ignored: we have no part for them.
     }
     if (parts.length > 0) yield parts
   }
@@ -132,7 +131,7 @@ function finishOf(finish: { unified: string; raw: string | undefined }, identity
     case 'interrupted':
       throw incompleteError(identity, 'the connection closed before the end of the answer')
     default:
-      // Without a word of the provider, `other` and `error` mean that it never said how it finished.
+      // Without a raw reason, `other` and `error` mean that the provider sent no finish reason at all.
       if (finish.raw === undefined) {
         throw incompleteError(identity, 'the connection closed before the end of the answer')
       }
@@ -151,7 +150,7 @@ function toProviderError(
   if (own !== undefined) return own
   if (APICallError.isInstance(error)) {
     if (error.statusCode === undefined) return unreachableError(identity, error.cause)
-    // A success status with an unreadable body: the answer broke off.
+    // A success status with an unreadable body means that the answer was truncated.
     if (error.statusCode < 300) return incompleteError(identity, 'its answer cannot be read', error.cause)
     return statusError(identity, {
       status: error.statusCode,
@@ -167,14 +166,14 @@ function toProviderError(
     return malformedError(identity, 'it does not have the shape of that provider’s answers')
   }
   if (InvalidResponseDataError.isInstance(error)) {
-    // Without data it complains about what never came.
+    // Without data, the adapter means that expected data never arrived.
     if (error.data === undefined) return incompleteError(identity, 'the connection closed before the end of the answer')
     return malformedError(identity, 'it asks for a tool without naming it')
   }
   return otherwise(identity, error)
 }
 
-/** Errors of our own `fetch` come back wrapped in those of the adapter. */
+/** Finds an AppError of our own `fetch`, which adapters wrap as the cause of their errors. */
 function ownErrorIn(error: unknown): AppError | undefined {
   let current = error
   for (let depth = 0; depth < 4 && current instanceof Error; depth += 1) {

@@ -1,6 +1,7 @@
-// Our request → the call options of the AI SDK's provider interface.
+// Converts our request to the call options of the AI SDK's provider interface.
 
 import type { LanguageModelV4CallOptions, LanguageModelV4Message } from '@ai-sdk/provider'
+import { defined } from '../kit/defined.ts'
 import type { ModelMessage, ModelRequest } from './model.ts'
 
 export function toCallOptions(request: ModelRequest, signal: AbortSignal): LanguageModelV4CallOptions {
@@ -18,8 +19,7 @@ export function toCallOptions(request: ModelRequest, signal: AbortSignal): Langu
           })),
           toolChoice: { type: 'auto' as const },
         }),
-    ...(request.temperature === undefined ? {} : { temperature: request.temperature }),
-    ...(request.maxTokens === undefined ? {} : { maxOutputTokens: request.maxTokens }),
+    ...defined({ temperature: request.temperature, maxOutputTokens: request.maxTokens }),
   }
 }
 
@@ -54,7 +54,7 @@ function toPrompt(messages: readonly ModelMessage[]): LanguageModelV4Message[] {
           toolName: message.name,
           output: { type: message.isError ? ('error-text' as const) : ('text' as const), value: message.content },
         }
-        // Results of calls that were made at once belong into one message: some providers insist.
+        // The results of parallel calls go into one message, because some providers require it.
         const last = prompt.at(-1)
         if (last?.role === 'tool') last.content.push(result)
         else prompt.push({ role: 'tool', content: [result] })

@@ -1,5 +1,5 @@
-// Rules for the parts of an answer that hold for every client: how long one text
-// part may be, what arguments a tool call has, and that its id names it alone.
+// Rules for the parts of an answer that all model clients share: the maximum length of a text
+// part, how tool-call arguments are parsed, and that tool-call ids are unique.
 
 import type { JsonValue, Usage } from '../journal/event.ts'
 import { cutText, pieceCharsMax } from '../kit/cut-text.ts'
@@ -7,7 +7,7 @@ import type { Ids } from '../kit/ids.ts'
 import { isDeeperThan } from '../kit/json-depth.ts'
 import type { FinishReason, ModelPart, ModelRequest } from './model.ts'
 
-/** One part becomes one journal event, so a monstrous chunk is cut. */
+/** Splits very long chunks, because each part becomes one journal event. */
 export function pushText(parts: ModelPart[], type: 'text' | 'reasoning', text: string): void {
   if (text.length <= pieceCharsMax) {
     if (text !== '') parts.push({ type, text })
@@ -16,17 +16,17 @@ export function pushText(parts: ModelPart[], type: 'text' | 'reasoning', text: s
   for (const piece of cutText(text)) parts.push({ type, text: piece })
 }
 
-/** The arguments of all calls of one answer; they are collected until the answer is complete. */
+/** The limit for the arguments of all calls of one answer, which stay in memory until the answer is complete. */
 export const argumentsCharsMax = 8 * 1024 * 1024
-/** Far deeper than any tool asks for, and far from what breaks a stack. */
+/** Far deeper than any tool needs, and far below the depth that overflows the stack. */
 const argumentsDepthMax = 100
 
 /** One tool call as the provider described it, all fragments joined. */
 export type RawCall = { id: string; name: string; rawInput: string }
 
 /**
- * Tool calls are shown only when the answer is complete, so that nothing is ever
- * executed from an answer that was cut off.
+ * Called only when the answer is complete, so that no tool call of a truncated answer
+ * is ever executed.
  */
 export function toToolCallParts(
   calls: readonly RawCall[],
@@ -35,7 +35,7 @@ export function toToolCallParts(
   ids: Ids,
 ): ModelPart[] {
   if (calls.length === 0) return []
-  // Some servers count from zero in every answer; an id must be new in the whole conversation.
+  // Some servers restart their ids in every answer, but an id must be unique in the conversation.
   const taken = new Set<string>()
   for (const message of request.messages) {
     if (message.role === 'assistant') for (const call of message.toolCalls ?? []) taken.add(call.callId)
@@ -54,10 +54,10 @@ export function toToolCallParts(
   })
 }
 
-/** Undefined if the arguments are not valid JSON, or nested too deep to be handled. */
+/** Undefined if the arguments are not valid JSON or are nested too deeply. */
 function parseArguments(rawInput: string, reason: FinishReason): JsonValue | undefined {
   if (rawInput.trim() === '') {
-    // Models leave out the arguments of tools without any. At the token limit they may as well have been cut off.
+    // Models send no arguments for tools without parameters. At the token limit, they may have been cut off instead.
     return reason === 'length' ? undefined : {}
   }
   if (isDeeperThan(rawInput, argumentsDepthMax)) return undefined
@@ -68,7 +68,7 @@ function parseArguments(rawInput: string, reason: FinishReason): JsonValue | und
   }
 }
 
-/** Several servers say `stop` when they mean tool calls. */
+/** Corrects the finish reason, because several servers send `stop` together with tool calls. */
 export function finishReasonWith(calls: number, reason: FinishReason): FinishReason {
   return calls > 0 && (reason === 'stop' || reason === 'other') ? 'tool-calls' : reason
 }
@@ -77,7 +77,7 @@ export function usageOf(input: unknown, output: unknown, reasoning: unknown): Us
   const usage: Usage = {}
   if (isCount(input)) usage.inputTokens = input
   if (isCount(output)) usage.outputTokens = output
-  // Some adapters say zero where the provider said nothing.
+  // Some adapters report zero if the provider reported nothing.
   if (isCount(reasoning) && reasoning > 0) usage.reasoningTokens = reasoning
   return Object.keys(usage).length === 0 ? undefined : usage
 }

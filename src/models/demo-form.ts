@@ -1,5 +1,5 @@
-// Fills in a JSON Schema from a text, without understanding it: known names of properties
-// by rules of thumb, unknown ones by their type. Pure and deterministic.
+// Makes a value for a JSON Schema from a text: properties with known names by heuristics, all
+// others by their type. Pure and deterministic.
 
 import type { JsonValue } from '../journal/event.ts'
 
@@ -13,9 +13,9 @@ export type Facts = {
 type Schema = Record<string, JsonValue>
 
 const depthMax = 8
-/** A schema can ask for lists of lists of lists: at most so many values are filled in, the others are null. */
+/** The most values that are filled in; the others are null. Nested lists could otherwise ask for any number of values. */
 const valuesMax = 2_000
-/** And so many characters in all: a schema can name one property of the input many times. */
+/** The most characters in all: a schema could otherwise repeat a long property of the input many times. */
 const charsMax = 512 * 1024
 const summaryCharsMax = 2_000
 const taskCharsMax = 500
@@ -31,7 +31,7 @@ export function fillSchema(schema: Schema, facts: Facts): JsonValue {
 
 class Form {
   readonly #facts: Facts
-  /** What the text says about a name, found once however often the schema asks. */
+  /** A cache of the value for each property name, because a schema may ask for one name many times. */
   readonly #known = new Map<string, { value: JsonValue | undefined; chars: number }>()
   #values = 0
   #chars = 0
@@ -175,7 +175,7 @@ function sentences(text: string): string[] {
     .filter((sentence) => sentence !== '')
 }
 
-/** Words of Latin and other spaced scripts, and single characters of those without spaces. */
+/** The words of scripts that use spaces, and single characters of scripts that do not. */
 function wordsOf(text: string): string[] {
   return text.match(/[\u3400-\u9fff]|[\p{L}\p{N}][\p{L}\p{N}'’-]*/gu) ?? []
 }
@@ -198,7 +198,7 @@ function keywords(text: string): string[] {
     .map(([word]) => word)
 }
 
-/** Lines that look like a task: a checkbox, TODO, or somebody who will, should or must. */
+/** Lines that look like a task: they have a checkbox, "TODO", or a name with "will", "should" or "must". */
 function tasks(text: string): { task: string; owner: string | null; due: string | null }[] {
   return text.split('\n').flatMap((line) => {
     const trimmed = line

@@ -9,7 +9,7 @@ import type { ModelMessage, ModelRequest } from './model.ts'
 
 const jobOpening = 'You carry out one job with the skill '
 const filesMax = 3
-/** Instructions and files come from strangers: so much of them is looked at, and everything that looks is linear in it. */
+/** Instructions and files are untrusted, so only this many characters are read, and only by linear-time code. */
 const instructionCharsMax = 256 * 1024
 const textCharsMax = 64 * 1024
 const questionsMax = 50
@@ -20,7 +20,7 @@ type JobPlan = { reasoning: string; text: string; calls: { name: string; input: 
 
 type Turn = { name: string; input: Record<string, JsonValue>; result: string }
 
-/** Undefined where the request is not about a job. */
+/** Undefined if the request does not belong to a job. */
 export function planDemoJob(request: ModelRequest): JobPlan | undefined {
   const whole = request.messages.find((message) => message.role === 'system')?.content ?? ''
   if (!whole.startsWith(jobOpening)) return undefined
@@ -132,7 +132,7 @@ function parsed(text: string): Record<string, JsonValue> | undefined {
   }
 }
 
-/** What was read from files counts; else the texts of the input. */
+/** The text of the files that were read, or the texts of the input if there are none. */
 function textOf(input: Record<string, JsonValue>, turns: readonly Turn[]): string {
   const read = turns.filter((turn) => turn.name === 'read_job_file').map((turn) => turn.result)
   if (read.length > 0) return read.join('\n').slice(0, textCharsMax)

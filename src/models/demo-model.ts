@@ -1,7 +1,6 @@
-// The built-in model `demo/demo`: deterministic, offline, always there. It lets a
-// fresh installation show everything that the server does (streaming, tools,
-// confirmations, reasoning) before anybody has a key. What it says comes from
-// demo-plan.ts; here it is streamed.
+// The built-in model `demo/demo`: deterministic and offline. It lets a fresh installation
+// show all features of the server (streaming, tools, confirmations, reasoning) without an
+// API key. demo-plan.ts decides the answer; this file streams it.
 
 import type { Clock } from '../kit/clock.ts'
 import type { Ids } from '../kit/ids.ts'
@@ -56,7 +55,7 @@ export function createDemoModel(options: DemoModelOptions): Model {
   }
 }
 
-/** Words with the space before them, and Chinese characters in twos. Joined they are the text again. */
+/** Splits a text into words, each with the space before it, and pairs of Chinese characters. Joined, they give the text. */
 export function chunksOf(text: string): string[] {
   return (
     text.match(

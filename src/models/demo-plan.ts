@@ -1,6 +1,6 @@
-// What the demo model answers to a request. Pure and deterministic: phrases are
-// looked for in a fixed order, and what one phrase has used is not looked at by
-// the next, so that "remember that the time is five" only remembers.
+// Decides what the demo model answers. Pure and deterministic: it looks for phrases in a fixed
+// order, and text that one phrase has matched is not matched again, so that "remember that
+// the time is five" only saves a note.
 
 import { RE2JS } from 're2js'
 import type { JsonValue } from '../journal/event.ts'
@@ -29,7 +29,7 @@ const longSentences = 60
 
 export function planDemoAnswer(request: ModelRequest): DemoPlan {
   const whole = request.messages.findLast((message) => message.role === 'user')?.content ?? ''
-  // Whoever writes the message chooses its length, and everybody else waits while it is read.
+  // Only the beginning is read, because a very long message would block the event loop for all other users.
   const said = whole.slice(0, readCharsMax).trim()
   const job = planDemoJob(request)
   if (job !== undefined) return job
@@ -126,7 +126,7 @@ function wantedCalls(said: string): { calls: Wanted[]; recipientMissing: boolean
     use(time)
   }
 
-  // Two tools at once was all that was asked for: two that only read.
+  // The message asks for parallel calls without naming two tools, so we choose two that only read.
   if (calls.length < 2 && /\bparallel\b|并行|同时/i.test(said)) {
     if (!calls.some((call) => call.name === 'current_time')) calls.push({ name: 'current_time', input: {} })
     if (calls.length < 2) calls.push({ name: 'search_notes', input: { query: anyNote } })

@@ -1,9 +1,9 @@
-// What the demo model says, in the two languages it speaks. Only sentences: what
-// to say when is decided in demo-plan.ts.
+// The sentences of the demo model in English and Chinese. demo-plan.ts decides which of them
+// are used.
 
 export type Language = 'en' | 'zh'
 
-/** What the demo model understands; `help` prints it. */
+/** The phrases that the demo model understands; `help` prints them. */
 export const demoPhrases: readonly { en: string; zh: string; does: { en: string; zh: string } }[] = [
   { en: 'help', zh: '帮助', does: { en: 'prints this list', zh: '显示这个列表' } },
   { en: 'what time is it', zh: '现在几点', does: { en: 'calls current_time', zh: '调用 current_time' } },
@@ -57,7 +57,7 @@ export type Words = {
   toolsDone: string
 }
 
-/** How to get a tool that is not offered. Others depend on the agent or on an MCP server. */
+/** Says how to enable a tool that is not offered. */
 export function configureAdvice(name: string, language: Language): string {
   if (name === 'send_feishu_message') {
     return language === 'zh'

@@ -1,12 +1,12 @@
-// The `fetch` that the adapters of the AI SDK use. It keeps what they do not promise: a
-// redirect is not followed (the key in a header would go along), and neither a line
-// without an end nor an endless error page is collected in memory.
+// The `fetch` for the AI SDK's adapters. It adds limits that they do not have: redirects are
+// not followed, because the API key in a header would be sent along, and the length of a line
+// and of an error page is bounded.
 
 import { malformedError, type ProviderIdentity } from './provider-error.ts'
 
 /** One line of a stream, as in our own client. */
 const lineBytesMax = 8 * 1024 * 1024
-/** The whole response: far above what one answer may hold, with the frames around it. */
+/** The largest response in bytes, far above any real answer with its framing. */
 const bytesMax = 512 * 1024 * 1024
 /** An error page is read for its message only. */
 const errorBytesMax = 64 * 1024

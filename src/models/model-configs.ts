@@ -21,7 +21,7 @@ const configFile = z.union([z.array(modelConfig).min(1), z.object({ configs: z.a
 
 export const defaultConfigName = 'default'
 
-/** Without any there is one, `default`, with nothing in it. */
+/** If none is given, there is one empty set called `default`. */
 export function modelConfigsOf(given: readonly ModelConfig[]): ModelConfigs {
   const first: ModelConfig = given[0] ?? { name: defaultConfigName }
   const configs = given.length === 0 ? [first] : given
@@ -46,7 +46,7 @@ export function modelConfigsOf(given: readonly ModelConfig[]): ModelConfigs {
   }
 }
 
-/** Every mistake in the file stops the start. */
+/** Throws for every mistake in the file, which stops the start-up. */
 export async function readModelConfigs(file: string | null, models: Pick<Models, 'resolve'>): Promise<ModelConfigs> {
   if (file === null) return modelConfigsOf([])
   const refuse = (what: string, cause?: unknown) =>
@@ -74,7 +74,7 @@ export async function readModelConfigs(file: string | null, models: Pick<Models,
   return modelConfigsOf(configs)
 }
 
-/** A union tells both of its failures; only the one about the shape that was meant helps. */
+/** A union reports the errors of both shapes; this picks those of the shape that the file uses. */
 function firstProblem(value: unknown, error: z.ZodError): string {
   const meant = Array.isArray(value) ? z.array(modelConfig).min(1) : z.object({ configs: z.array(modelConfig).min(1) })
   const issue = meant.safeParse(value).error?.issues[0] ?? error.issues[0]

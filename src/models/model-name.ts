@@ -1,16 +1,16 @@
-// What a model may be called. Names come from requests and end up in provider URLs
-// (Google's names are path segments), in logs and in metrics, so one rule holds for
-// every provider and is applied before a run is accepted.
+// The rules for model names. Names come from requests and end up in provider URLs (Google's
+// names are path segments), in logs and in metrics, so they are validated before a run is
+// accepted.
 
 export const modelNameCharsMax = 200
 
 /** Letters, digits and the punctuation that real names have: `ft:gpt-4o:org::id`, `llama3.2:3b`, `claude-3@2024`. */
 const segment = /^[\p{L}\p{N}_@][\p{L}\p{N}._:@+~-]*$/u
 
-/** Which names with a slash a provider has. `paths` are any; file paths of local servers begin with one. */
+/** Which slashes a provider's names may contain. `paths` allows any: local servers use file paths as names. */
 export type SlashRule = 'none' | 'google' | 'paths'
 
-/** `name` is what stands after `provider/`. Null if it may be used, else what is wrong with it, as the end of a sentence. */
+/** `name` is the part after `provider/`. Null if it is valid, else the problem, as the end of a sentence. */
 export function modelNameProblem(name: string, slashes: SlashRule): string | null {
   if (name.length > modelNameCharsMax) return `is longer than ${modelNameCharsMax} characters`
   const segments = (slashes === 'paths' && name.startsWith('/') ? name.slice(1) : name).split('/')

@@ -1,9 +1,8 @@
-// What a model is to us: messages and tools in, parts out, abortable. One call is
-// one step of an agent; there is no loop in here.
+// The interface of a model: messages and tools in, a stream of parts out, abortable. One call
+// is one step of an agent; the loop over steps is in `runs/`.
 //
-// Parts come in arrays: everything that one read of the socket gave. The delta
-// path runs for every token of every user, and an await per token is most of what
-// such servers spend their time on.
+// Parts come in arrays, one array for each read of the socket. This code runs for every token
+// of every user, and an await for each token would dominate the CPU time.
 
 import { AppError } from '../errors/app-error.ts'
 import type { JsonValue, Usage } from '../journal/event.ts'
@@ -25,7 +24,7 @@ export type ModelRequest = {
   maxTokens?: number
 }
 
-/** A step that asks for more tool calls than this fails: each is an event, perhaps a question, and part of every later prompt. */
+/** A step with more tool calls fails, because each call is a journal event and part of every later prompt. */
 export const toolCallsMax = 128
 
 export function tooManyToolCalls(): AppError {
@@ -40,16 +39,16 @@ export type FinishReason = 'stop' | 'length' | 'tool-calls' | 'content-filter' |
 export type ModelPart =
   | { type: 'text'; text: string }
   | { type: 'reasoning'; text: string }
-  /** Complete. `input` is absent where the arguments were not valid JSON; then `rawInput` holds them. */
+  /** Always complete. `input` is absent if the arguments could not be parsed; `rawInput` always holds them as text. */
   | { type: 'tool-call'; callId: string; name: string; input?: JsonValue; rawInput: string }
-  /** Exactly one, last. A stream that ends without it was cut off. */
+  /** Exactly one, as the last part. A stream that ends without it was truncated. */
   | { type: 'finish'; reason: FinishReason; usage?: Usage }
 
 export interface Model {
   /**
-   * Streams one step. Throws AppErrors of kind `upstream` (`retryable` says whether asking again may help), before or
-   * in the middle of the stream. When the provider's stream ends without its own end, throws
-   * `model_stream_incomplete`. Aborting `signal` closes the provider's connection at once and makes the iterator throw.
+   * Streams one step. Throws AppErrors of kind `upstream`, before or in the middle of the stream; `retryable` says
+   * whether a retry may help. Throws `model_stream_incomplete` if the provider's stream was truncated. Aborting `signal`
+   * closes the provider's connection at once and makes the iterator throw.
    */
   stream(request: ModelRequest, signal: AbortSignal): AsyncIterable<ModelPart[]>
 }
@@ -62,7 +61,7 @@ export type ModelConfig = {
   model?: string | undefined
   temperature?: number | undefined
   maxTokens?: number | undefined
-  /** Instead of the agent's own instructions. */
+  /** Replaces the agent's own instructions. */
   systemPrompt?: string | undefined
   /** The only tools that are offered; absent means all that the agent allows. */
   tools?: string[] | undefined
@@ -80,8 +79,8 @@ export interface Models {
   readonly defaultModel: string
   /** A request's `model` → `provider/model`. Without a slash it is the default provider's. Throws `unknown_model`. */
   resolve(name: string | undefined): string
-  /** The model behind a resolved name. Throws `unknown_model` where its provider is gone or has no key. */
+  /** The model for a resolved name. Throws `unknown_model` if its provider is not configured any more. */
   open(resolved: string): Model
-  /** What can be used, for people: provider, whether it is ready, and why not. */
+  /** All providers, whether each can be used, and if not, the reason. */
   list(): { provider: string; ready: boolean; reason: string | null }[]
 }

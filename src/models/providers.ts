@@ -15,7 +15,7 @@ import type { Model, Models } from './model.ts'
 import { modelNameProblem, type SlashRule } from './model-name.ts'
 import { createOpenAiClient } from './openai-client.ts'
 
-/** Null, undefined and empty all mean that it is not set. */
+/** Null, undefined and the empty string all mean "not set". */
 type Setting = string | null | undefined
 
 export type ModelsOptions = {
@@ -40,14 +40,14 @@ export type ModelsOptions = {
 
 type Provider = {
   name: string
-  /** Null where it can be used, else a sentence that says what to set. */
+  /** Null if the provider can be used, else a sentence that says which variable to set. */
   missing: string | null
   defaultModel: string
   slashes: SlashRule
   open(): Model
 }
 
-/** Prefixes of well-known model names, to say which variable a name without a provider needs. */
+/** Prefixes of well-known model names, used to suggest the right variable if a name has no provider. */
 const familiarNames: readonly [prefix: RegExp, provider: string][] = [
   [/^(?:gpt|chatgpt|o\d|ft:)/i, 'openai'],
   [/^claude/i, 'anthropic'],
@@ -57,7 +57,7 @@ const familiarNames: readonly [prefix: RegExp, provider: string][] = [
 export function createModels(options: ModelsOptions): Models {
   const all = providersOf(options)
   const wanted = set(options.model)
-  // Switched off, the demo model is not there at all: it is neither listed nor suggested.
+  // If the demo model is off, it is neither listed nor suggested.
   const providers = demoIsOn(options.demo, wanted, all) ? all : all.filter((provider) => provider.name !== 'demo')
   const names = providers.map((provider) => provider.name)
   const opened = new Map<string, Model>()
@@ -73,7 +73,7 @@ export function createModels(options: ModelsOptions): Models {
       return checked(provider, name.slice(slash + 1), name)
     }
     if (prefix === 'demo') throw unusable(name, demoIsOff)
-    // OpenAI-compatible servers have names with slashes of their own.
+    // Model names of OpenAI-compatible servers may contain slashes.
     if (provider === undefined && name !== '' && (slash === -1 || fallback.name === 'openai')) {
       if (fallback.name === 'demo' && name !== fallback.defaultModel) throw unusable(name, adviceFor(name, providers))
       return checked(fallback, name, name)
@@ -111,7 +111,7 @@ export function createModels(options: ModelsOptions): Models {
       return asked === '' ? defaultModel : resolveWith(asked, defaultProvider)
     },
     open(resolved) {
-      // A run may have been accepted under another configuration: check again.
+      // Checked again, because the run may have been accepted under another configuration.
       const provider = find(resolveWith(resolved, defaultProvider).split('/', 1)[0] ?? '') ?? defaultProvider
       let model = opened.get(provider.name)
       if (model === undefined) {
@@ -151,7 +151,7 @@ function checked(provider: Provider, model: string, asked: string): string {
   return `${provider.name}/${model}`
 }
 
-/** Which variable a model without a provider needs: that of the provider that has such names, else all of them. */
+/** Says which variable to set: that of the provider with such model names, or all of them if the name is unfamiliar. */
 function adviceFor(name: string, providers: readonly Provider[]): string {
   const familiar = familiarNames.find(([prefix]) => prefix.test(name))?.[1]
   const missing = providers.find((provider) => provider.name === familiar)?.missing
@@ -159,7 +159,7 @@ function adviceFor(name: string, providers: readonly Provider[]): string {
   return 'no provider is configured; set OPENAI_API_KEY, OPENAI_BASE_URL, ANTHROPIC_API_KEY, GOOGLE_GENERATIVE_AI_API_KEY or OLLAMA_BASE_URL.'
 }
 
-/** In the order in which the default is chosen. */
+/** The first provider that is configured becomes the default, so the order matters. */
 function providersOf(options: ModelsOptions): Provider[] {
   const { ids, clock } = options
   const openaiApiKey = set(options.openaiApiKey)
@@ -168,7 +168,7 @@ function providersOf(options: ModelsOptions): Provider[] {
   const anthropicBaseUrl = baseUrl('ANTHROPIC_BASE_URL', options.anthropicBaseUrl)
   const googleApiKey = set(options.googleApiKey)
   const googleBaseUrl = baseUrl('GOOGLE_GENERATIVE_AI_BASE_URL', options.googleBaseUrl)
-  // With or without the path of its OpenAI-compatible side.
+  // Accepted with or without the `/v1` of Ollama's OpenAI-compatible API.
   const ollamaBaseUrl = baseUrl('OLLAMA_BASE_URL', options.ollamaBaseUrl)?.replace(/\/v1$/, '')
 
   const aiSdk = (
@@ -213,7 +213,7 @@ function providersOf(options: ModelsOptions): Provider[] {
           return createOpenAiClient({ baseUrl: openaiBaseUrl, apiKey: openaiApiKey, ids, clock })
         }
         return aiSdk('openai', 'OPENAI_API_KEY', openaiApiKey, async (model, fetch) => {
-          // Compatible servers differ from OpenAI's own in reasoning and limits: each has its adapter.
+          // Compatible servers differ from OpenAI in reasoning and limits, so they have their own adapter.
           if (openaiBaseUrl !== undefined) return compatible('openai', openaiBaseUrl, openaiApiKey, model, fetch)
           const { createOpenAI } = await import('@ai-sdk/openai')
           return createOpenAI({ apiKey: openaiApiKey ?? '', fetch }).chat(model)
@@ -272,7 +272,7 @@ function baseUrl(variable: string, value: Setting): string | undefined {
   const url = set(value)
   if (url === undefined) return undefined
   if (!/^https?:\/\//i.test(url) || !URL.canParse(url)) {
-    // The value is not repeated: a URL may hold a password.
+    // The message does not contain the value, because a URL may contain a password.
     throw new AppError('config_invalid', `${variable} must be a URL that begins with http:// or https://.`)
   }
   return url.replace(/\/+$/, '')
@@ -283,7 +283,7 @@ function withBaseUrl(url: string | undefined): { baseURL?: string } {
 }
 
 function quoted(name: string): string {
-  // Control characters would break the line of whoever reads the log.
+  // Control characters are replaced, because they could break log lines.
   const shown = name.slice(0, 100).replaceAll(/\p{C}/gu, '�')
   return `“${name.length > 100 ? `${shown}…` : shown}”`
 }

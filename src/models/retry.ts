@@ -1,9 +1,8 @@
-// Asks a provider again when it failed before it said anything. After the first
-// part nothing is asked again here: the text has been shown.
+// Retries a model request that failed before its first part. After the first part there is
+// no retry, because the user has already seen text.
 //
-// All waiting together stays within a budget: a person is looking at an empty
-// line meanwhile. How long one attempt takes is not limited; a slow first token
-// is not a failure.
+// A retry budget limits when the last attempt may start, because a user is waiting for the
+// first word. The duration of one attempt is not limited: a slow first token is not a failure.
 
 import { AppError } from '../errors/app-error.ts'
 import type { Clock } from '../kit/clock.ts'
@@ -46,7 +45,7 @@ class Attempts implements AsyncIterator<ModelPart[]> {
   }
 
   next(): Promise<IteratorResult<ModelPart[]>> {
-    // From the first part on this adds no promise of its own.
+    // After the first part this adds no promise of its own, because it runs for every read.
     if (this.#begun && this.#current !== undefined) return this.#current.next()
     return this.#first()
   }
@@ -81,11 +80,11 @@ function delayBefore(attempt: number, error: AppError, random: () => number): nu
   const backOff = firstDelayMs * 2 ** attempt
   const jittered = backOff / 2 + (backOff / 2) * random()
   const asked = error.details?.['retryAfterMs']
-  // Never earlier than the provider asked for.
+  // Never earlier than the provider's Retry-After.
   return typeof asked === 'number' ? Math.max(asked, jittered) : jittered
 }
 
-/** Rejects at once with the signal's reason when it is aborted. */
+/** Rejects with the signal's reason as soon as the signal is aborted. */
 export function sleep(clock: Clock, delayMs: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal.aborted) {

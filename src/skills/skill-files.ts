@@ -1,6 +1,6 @@
-// The files of a skill beside its instructions: what a model may list and read while it runs
-// the skill. A path counts only if it is on the list that was made when the skill was read,
-// so a path that a model names can lead nowhere else.
+// The files of a skill that a model may list and read while it runs the skill. A path is
+// valid only if it is on the list that was made when the skill was read, so a model cannot
+// reach any other file.
 
 import { createHash } from 'node:crypto'
 import { lstat, readdir, readFile } from 'node:fs/promises'
@@ -8,19 +8,19 @@ import { join } from 'node:path'
 
 export type SkillFile = { path: string; size: number; sha256: string }
 
-/** As many as an uploaded package may have. Further ones cannot be read. */
+/** The same limit as for uploaded packages. Further files are not listed. */
 const filesMax = 500
 const depthMax = 8
-/** Larger files are not for a model to read. */
+/** Larger files are not offered to a model. */
 export const skillFileBytesMax = 1024 * 1024
 const pathCharsMax = 300
 
-/** Whether a file of a package is one that a model may read. `apart`: those that the server reads itself. */
+/** Whether a model may read this file of a package. `apart` are the files that only the server reads. */
 export function isReadable(path: string, size: number, apart: ReadonlySet<string>): boolean {
   return size <= skillFileBytesMax && path.length <= pathCharsMax && !apart.has(path)
 }
 
-/** The files of a folder, in the order of their paths. Links and hidden files are left out. */
+/** The files of a folder, sorted by name. Links, hidden files and files that are too large are left out. */
 export async function filesOfFolder(folder: string): Promise<SkillFile[]> {
   const found: SkillFile[] = []
   await walk('', 1)

@@ -1,5 +1,5 @@
-// An uploaded skill: a zip with one folder at the top, named like the skill. It is read
-// in memory and never installed.
+// An uploaded skill: a zip with one top-level folder that has the skill's name. It is read in
+// memory and never installed.
 
 import { AppError } from '../errors/app-error.ts'
 import { readZip, type ZipFile } from '../kit/zip-reader.ts'
@@ -8,11 +8,11 @@ import { skillFile } from './skill-files.ts'
 
 export type SkillPackage = {
   skill: Skill
-  /** Without the top folder. */
+  /** Paths are relative to the top-level folder. */
   files: ZipFile[]
 }
 
-/** Throws `archive_…`, and `skill_package_invalid` with the reason. */
+/** Throws `archive_…` if the zip is invalid, and `skill_package_invalid` if the skill in it is. */
 export async function openSkillPackage(archive: Buffer): Promise<SkillPackage> {
   const entries = readZip(archive)
   const tops = new Set(entries.map(({ path }) => path.split('/', 1)[0] ?? ''))

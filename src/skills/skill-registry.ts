@@ -1,5 +1,5 @@
-// The skills that are installed on this server: every folder of the skills directory,
-// read once at start. A broken one stops nothing and is listed with the reason.
+// The skills that are installed on this server: every folder of the skills directory, read
+// once at start-up. A broken skill is listed with the reason and does not stop the server.
 
 import { readdir, readFile, realpath, stat } from 'node:fs/promises'
 import { join, resolve, sep } from 'node:path'
@@ -11,13 +11,13 @@ export type SkillListing = { id: string; skill: Skill | null; error: string | nu
 
 export interface SkillRegistry {
   list(): readonly SkillListing[]
-  /** Throws `skill_not_found`, and `skill_broken` with the reason. */
+  /** Throws `skill_not_found`, or `skill_broken` with the reason. */
   get(id: string): Skill
-  /** A file of a skill that its `files` name. Undefined if the skill or the file is not there, or is not that file any more. */
+  /** Reads a file from the skill's `files`. Undefined if the skill or the file does not exist or cannot be read. */
   readFile(id: string, path: string): Promise<Buffer | undefined>
 }
 
-/** A folder that is not there holds no skills. */
+/** If the directory does not exist, there are no skills. */
 export async function readSkills(directory: string): Promise<SkillRegistry> {
   let names: string[]
   try {
@@ -69,7 +69,7 @@ function textReader(folder: string): PackageReader {
   return async (path) => (await readInside(folder, path))?.toString('utf8')
 }
 
-/** Reads files of the folder only, also if a link in it leads elsewhere. Undefined if there is no such file. */
+/** Throws if the path leads out of the folder, also through a link. Undefined if there is no such file. */
 async function readInside(folder: string, path: string): Promise<Buffer | undefined> {
   let real: string
   let root: string

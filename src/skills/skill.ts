@@ -1,6 +1,6 @@
-// A skill: instructions in SKILL.md (with a front matter that names it) and, where it
-// has one, a runner card in assets/runner.json. Read from a folder or from an uploaded
-// package by the same code; it may only name files of its own package.
+// A skill: instructions in SKILL.md, with a front matter that names it, and an optional runner
+// card in assets/runner.json. The same code reads it from a folder and from an uploaded
+// package. A skill may only refer to files of its own package.
 
 import { z } from 'zod'
 import type { JsonValue } from '../journal/event.ts'
@@ -21,17 +21,17 @@ export type Skill = {
   /** SKILL.md without its front matter. */
   text: string
   modes: ExecutionMode[]
-  /** Null: all engines. */
+  /** Null means all engines. */
   engines: string[] | null
   unsupportedEngines: string[]
   schemas: { input: JsonSchema | undefined; parameter: JsonSchema | undefined; output: JsonSchema | undefined }
-  /** Properties of the input that are uploaded as files. */
+  /** The input properties whose values are uploaded files. */
   fileInputs: { name: string; required: boolean }[]
-  /** Files that a model may read while it runs the skill: not the instructions, the card and the schemas. */
+  /** The files that a model may read while it runs the skill; the instructions, the card and the schemas are not included. */
   files: SkillFile[]
 }
 
-/** A package, by path; undefined where it has no such file. */
+/** Reads a file of the package as text; undefined if there is no such file. */
 export type PackageReader = (path: string) => Promise<string | undefined>
 
 const engineNames = z.array(z.string().min(1).max(100)).max(50)
@@ -51,7 +51,7 @@ export const runnerCard = z.object({
 
 const textBytesMax = 256 * 1024
 
-/** Throws an Error whose message says what is wrong with the package. `strict`: as an uploaded one has to be. */
+/** Throws an Error whose message says what is wrong with the package. `strict` applies the rules for uploaded packages. */
 export async function readSkill(
   read: PackageReader,
   { folder, strict, files = [] }: { folder: string; strict: boolean; files?: readonly SkillFile[] },

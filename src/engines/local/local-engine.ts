@@ -1,7 +1,8 @@
-// The engine that asks a model directly. It knows nothing of tools or journals:
-// one step is one request, retried only while nothing has been said.
+// The engine that calls a model directly. It executes no tools and writes no journal: one
+// step is one request to the model, retried only until the first part has arrived.
 
 import type { Clock } from '../../kit/clock.ts'
+import { defined } from '../../kit/defined.ts'
 import type { Models, ModelRequest } from '../../models/model.ts'
 import { defaultRetry, withRetries } from '../../models/retry.ts'
 import type { Engine } from '../engine.ts'
@@ -30,8 +31,7 @@ export function createLocalEngine(options: LocalEngineOptions): Engine {
         model: spec.model.slice(spec.model.indexOf('/') + 1),
         messages,
         tools,
-        ...(spec.temperature === undefined ? {} : { temperature: spec.temperature }),
-        ...(spec.maxTokens === undefined ? {} : { maxTokens: spec.maxTokens }),
+        ...defined({ temperature: spec.temperature, maxTokens: spec.maxTokens }),
       }
       return withRetries(() => model.stream(request, signal), signal, retry)
     },
