@@ -1,5 +1,5 @@
 // Translates an error of the MCP library into the outcome of a call. `tool_unavailable` may
-// be used only if the server has certainly done nothing, because such a call may be retried.
+// be used only if the server has certainly done nothing.
 
 import { ProtocolError, SdkError, SdkErrorCode, SdkHttpError } from '@modelcontextprotocol/client'
 import { AppError } from '../errors/app-error.ts'

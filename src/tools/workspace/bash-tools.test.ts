@@ -12,6 +12,7 @@ import { after, before, describe, test } from 'node:test'
 import { manualClock } from '../../../test/support/manual-clock.ts'
 import { type Bench, openBench, secret } from '../../../test/support/workspace.ts'
 import { findSandbox, type SandboxKind } from './shell-sandbox.ts'
+import { until as untilAnswer } from '../../../test/support/test-server.ts'
 
 /** Processes whose command line holds the text. */
 function processesWith(text: string): string[] {
@@ -161,7 +162,11 @@ for (const kind of ['none', 'unshare', 'bwrap'] as SandboxKind[]) {
         const id = started.output.shell_id
         assert.equal(started.ok, true)
         await until('the processes', () => [a, b].every((time) => processesWith(`sleep\0${time}`).length > 0))
-        const logs = await bench.use('bash_logs', { shell_id: id })
+        // The output comes through a pipe, which may be read later than the processes are seen.
+        const logs = await untilAnswer('its output', async () => {
+          const answer = await bench.use('bash_logs', { shell_id: id })
+          return answer.output.output === '' ? undefined : answer
+        })
         assert.deepEqual(logs.output, { ok: true, shell_id: id, running: true, code: null, output: 'hello\n' })
 
         const foreign = await bench.use('bash_logs', { shell_id: id }, { conversationId: 'another' })
