@@ -79,8 +79,6 @@ async function runTests(files: string[], options: string[]): Promise<number> {
     // Tests mostly wait for sockets and disks, so even two cores bear a few files at a time.
     `--test-concurrency=${Math.max(2, availableParallelism())}`,
     `--test-timeout=${timeoutMs}`,
-    // A test that fails may leave a server or a thread behind, which must not keep the others' results back.
-    '--test-force-exit',
     ...options,
     ...files,
   ])
