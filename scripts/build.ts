@@ -56,7 +56,7 @@ function withBuiltWorkers(code: string): string {
   return code.replace(/(new URL\('\.[^']*)\.ts(', import\.meta\.url\))/g, '$1.js$2')
 }
 
-/** Every file that built code names by a relative path has to be there. Found here, and not at somebody's first request. */
+/** Every file that built code names by a relative path has to be there. The build checks it, so that a missing file is not found at the first request. */
 function refuseMissingFiles(out: string): void {
   const named = /(?:\bfrom |\bimport |\bimport\(|new URL\()'(\.{1,2}\/[^']*)'/g
   const missing: string[] = []
