@@ -61,6 +61,7 @@ const services = [
   'src/contacts/',
   'src/skills/',
   'src/jobs/',
+  'src/one-shot/',
   'src/agents/',
 ]
 const ladder: Record<string, string[]> = {
@@ -86,6 +87,15 @@ const ladder: Record<string, string[]> = {
   'src/jobs/': [...ground, ...interfaces, 'src/runs/', 'src/skills/', 'src/agents/catalogue.ts'],
   'src/feedback/': [...ground, ...interfaces, 'src/conversations/'],
   'src/contacts/': [...ground, ...interfaces],
+  // A one-shot run is a run of an agent over data that the services own.
+  'src/one-shot/': [
+    ...ground,
+    ...interfaces,
+    'src/runs/',
+    'src/conversations/',
+    'src/contacts/',
+    'src/agents/catalogue.ts',
+  ],
   'src/http/': [...ground, ...interfaces, ...services, 'src/bus/', 'src/dialects/'],
   'src/cli/': [...ground, ...interfaces, ...services, 'src/http/'],
   'src/app/': ['src/'],
