@@ -19,7 +19,7 @@ import { type Clock, systemClock } from '../kit/clock.ts'
 import { type Ids, ulidIds } from '../kit/ids.ts'
 import { readModelConfigs } from '../models/model-configs.ts'
 import { createModels } from '../models/providers.ts'
-import type { RunParts } from '../runs/run-parts.ts'
+import type { RunDependencies } from '../runs/run-dependencies.ts'
 import { ConfirmationService } from '../runs/confirmation-service.ts'
 import { RunService } from '../runs/run-service.ts'
 import { Scheduler } from '../runs/scheduler.ts'
@@ -131,7 +131,7 @@ async function composeParts(
     retries: config.limits.providerRetries,
     retryBudgetMs: config.limits.providerRetryBudgetMs,
   })
-  const parts: RunParts = {
+  const dependencies: RunDependencies = {
     store,
     bus,
     clock,
@@ -152,9 +152,9 @@ async function composeParts(
       await comparisons.runEnded(family, runId)
     },
   }
-  const scheduler = new Scheduler(parts, ids())
-  const runs = new RunService(parts, scheduler)
-  const confirmations = new ConfirmationService(parts, scheduler)
+  const scheduler = new Scheduler(dependencies, ids())
+  const runs = new RunService(dependencies, scheduler)
+  const confirmations = new ConfirmationService(dependencies, scheduler)
   const conversations = new ConversationService({
     store,
     runs,
@@ -282,7 +282,7 @@ async function openStore(config: Config, log: Log, clock: Clock): Promise<Store>
   }
 }
 
-type ToolParts = {
+type ToolDependencies = {
   store: Store
   skills: SkillRegistry
   log: Log
@@ -294,7 +294,7 @@ type ToolParts = {
 
 async function openTools(
   config: Config,
-  { store, skills, log, clock, ids, workspaces, environment }: ToolParts,
+  { store, skills, log, clock, ids, workspaces, environment }: ToolDependencies,
 ): Promise<ToolRegistry> {
   const mcp =
     config.mcpConfigFile === null

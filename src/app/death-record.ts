@@ -6,7 +6,7 @@
 import { closeSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Activity } from '../kit/activity.ts'
-import type { ProcessDeath } from '../runs/run-parts.ts'
+import type { ProcessDeath } from '../runs/run-dependencies.ts'
 
 export type Mark = {
   /** Unique, so that a death that is journaled twice is counted once. */

@@ -1,16 +1,16 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { manualClock } from '../../test/support/manual-clock.ts'
-import { createLifecycle, type LifecycleParts } from './lifecycle.ts'
+import { createLifecycle, type LifecycleDependencies } from './lifecycle.ts'
 
-/** Parts that write down in which order they were used. */
-function rig(changes: (step: (name: string) => void) => Partial<LifecycleParts> = () => ({})) {
+/** Dependencies that write down in which order they were used. */
+function rig(changes: (step: (name: string) => void) => Partial<LifecycleDependencies> = () => ({})) {
   const clock = manualClock()
   const steps: string[] = []
   const step = (name: string) => void steps.push(name)
   const does = (name: string) => async () => step(name)
   const quiet = { warn() {}, error() {} } as never
-  const parts: LifecycleParts = {
+  const dependencies: LifecycleDependencies = {
     clock,
     log: quiet,
     listen: async () => {
@@ -27,7 +27,7 @@ function rig(changes: (step: (name: string) => void) => Partial<LifecycleParts> 
     store: { close: does('store.close') },
     ...changes(step),
   }
-  return { app: createLifecycle(parts), steps, clock }
+  return { app: createLifecycle(dependencies), steps, clock }
 }
 
 const closing = [

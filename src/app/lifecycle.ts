@@ -12,7 +12,7 @@ export type App = {
   stop(): Promise<void>
 }
 
-export type LifecycleParts = {
+export type LifecycleDependencies = {
   clock: Clock
   log: Pick<Log, 'error' | 'warn'>
   listen(): Promise<string>
@@ -35,8 +35,8 @@ const releaseMs = 2_000
 /** After this time connections are closed by force, so that a client that stopped reading cannot delay the stop. */
 const closeMs = 3_000
 
-export function createLifecycle(parts: LifecycleParts): App {
-  const { clock, log, runs, retention, scheduler, streams, server, tools, store } = parts
+export function createLifecycle(dependencies: LifecycleDependencies): App {
+  const { clock, log, runs, retention, scheduler, streams, server, tools, store } = dependencies
   let starting: Promise<string> | undefined
   let stopping: Promise<void> | undefined
 
@@ -44,14 +44,14 @@ export function createLifecycle(parts: LifecycleParts): App {
     if (stopping !== undefined) throw new Error('the server was stopped and cannot be started again')
     let address: string
     try {
-      address = await parts.listen()
+      address = await dependencies.listen()
     } catch (error) {
       // Errors while closing are logged; the caller gets the error that made the start fail.
       await closeAll().catch(() => {})
       throw error
     }
     scheduler.start()
-    await parts
+    await dependencies
       .settle()
       .catch((error: unknown) => log.warn({ err: error }, 'comparisons could not be settled; readers will do it'))
     return address

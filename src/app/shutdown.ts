@@ -8,19 +8,19 @@ import type { Log } from './log.ts'
 
 const repeatMs = 1_000
 
-export type ShutdownParts = {
+export type ShutdownDependencies = {
   clock: Pick<Clock, 'monotonic'>
   log: Pick<Log, 'info' | 'warn' | 'error'>
   exit(code: number): void
 }
 
 export class Shutdown {
-  private readonly parts: ShutdownParts
+  private readonly dependencies: ShutdownDependencies
   private signalledAt: number | undefined
   private stop: (() => Promise<void>) | undefined
 
-  constructor(parts: ShutdownParts) {
-    this.parts = parts
+  constructor(dependencies: ShutdownDependencies) {
+    this.dependencies = dependencies
   }
 
   get requested(): boolean {
@@ -28,7 +28,7 @@ export class Shutdown {
   }
 
   onSignal(signal: string): void {
-    const { clock, log, exit } = this.parts
+    const { clock, log, exit } = this.dependencies
     const now = clock.monotonic()
     if (this.signalledAt === undefined) {
       this.signalledAt = now
@@ -49,7 +49,7 @@ export class Shutdown {
   }
 
   private async run(stop: () => Promise<void>): Promise<void> {
-    const { log, exit } = this.parts
+    const { log, exit } = this.dependencies
     try {
       await stop()
       log.info('stopped')

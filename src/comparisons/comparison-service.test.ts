@@ -18,8 +18,8 @@ before(async () => {
     answer: (request, signal) =>
       request.spec.configName === 'slow' ? silence(signal) : says(`With ${request.spec.configName}.`),
   })
-  rig.parts.configs = modelConfigsOf([{ name: 'calm' }, { name: 'wild' }, { name: 'slow' }])
-  service = new ComparisonService({ ...rig.parts, runs: rig.service, random: () => random })
+  rig.dependencies.configs = modelConfigsOf([{ name: 'calm' }, { name: 'wild' }, { name: 'slow' }])
+  service = new ComparisonService({ ...rig.dependencies, runs: rig.service, random: () => random })
 })
 after(() => rig.close())
 

@@ -10,7 +10,7 @@ import type { Clock } from '../kit/clock.ts'
 import type { Ids } from '../kit/ids.ts'
 import type { ModelConfigs } from '../models/model.ts'
 import { ownConversation } from '../runs/conversation-names.ts'
-import type { RunLog } from '../runs/run-parts.ts'
+import type { RunLog } from '../runs/run-dependencies.ts'
 import type { StartRequest } from '../runs/start-request.ts'
 import type { RunService } from '../runs/run-service.ts'
 import type { ComparisonRow, Preference } from '../stores/comparison-store.ts'
@@ -21,7 +21,7 @@ import { sideAfterVote, stateOf, voteCounts, votesOn, waitsForVote } from './com
 import { Settlement } from './settlement.ts'
 import { type VoteMetrics, voteMetrics } from './vote-metrics.ts'
 
-export type ComparisonParts = {
+export type ComparisonDependencies = {
   store: Store
   runs: RunService
   configs: ModelConfigs
@@ -59,17 +59,17 @@ const settlePage = 5000
 const undecidedMax = 1000
 
 export class ComparisonService {
-  private readonly parts: ComparisonParts
+  private readonly dependencies: ComparisonDependencies
   private readonly settlement: Settlement
 
-  constructor(parts: ComparisonParts) {
-    this.parts = parts
-    this.settlement = new Settlement(parts.store)
+  constructor(dependencies: ComparisonDependencies) {
+    this.dependencies = dependencies
+    this.settlement = new Settlement(dependencies.store)
   }
 
   /** Starts both runs. They, their input and the comparison are on disk when this resolves. */
   async compare({ start, configA, configB }: CompareRequest): Promise<Compared> {
-    const { runs, configs, ids, random, store } = this.parts
+    const { runs, configs, ids, random, store } = this.dependencies
     const names = { a: configs.get(configA).name, b: configs.get(configB).name }
     const firstSideIsConfigA = random() < 0.5
     const id = ids()
@@ -117,19 +117,19 @@ export class ComparisonService {
     owner: string,
     key: { key: string; route: string; fingerprint: string },
   ): Promise<ComparisonRow | undefined> {
-    const run = await this.parts.runs.findStarted(owner, { ...key, route: armRoute(key.route, 'a') })
-    return run === undefined ? undefined : await this.parts.store.findComparisonByRun(run.id)
+    const run = await this.dependencies.runs.findStarted(owner, { ...key, route: armRoute(key.route, 'a') })
+    return run === undefined ? undefined : await this.dependencies.store.findComparisonByRun(run.id)
   }
 
   async get(caller: Caller, id: string): Promise<ComparisonRow> {
-    const row = await this.parts.store.readComparison(id)
+    const row = await this.dependencies.store.readComparison(id)
     if (row === undefined || !owns(caller, row)) throw notFound(id)
     return await this.settlement.settled(row)
   }
 
   /** The two runs of a comparison. Throws `run_not_found` if they have been deleted. */
   async arms(row: ComparisonRow): Promise<{ runA: RunRow; runB: RunRow }> {
-    const { runs } = this.parts
+    const { runs } = this.dependencies
     if (row.runA === null || row.runB === null) {
       throw new AppError(
         'run_not_found',
@@ -142,7 +142,7 @@ export class ComparisonService {
 
   /** The newest comparison of the conversation that waits for a vote. */
   async pending(owner: string, conversationName: string): Promise<ComparisonRow | null> {
-    const { store } = this.parts
+    const { store } = this.dependencies
     const conversation = await ownConversation(store, owner, conversationName)
     const filter = { owner, conversationId: conversation.id, unvoted: true, limit: 20 }
     for (const row of await store.listComparisons({ ...filter, state: ['pending'] })) await this.settlement.settled(row)
@@ -151,7 +151,7 @@ export class ComparisonService {
 
   /** Creates a comparison of two existing answers. The first one becomes the answer in the history. */
   async create(owner: string, request: CreateRequest): Promise<ComparisonRow> {
-    const { store, ids, clock } = this.parts
+    const { store, ids, clock } = this.dependencies
     const { id: conversationId } = await ownConversation(store, owner, request.conversationId)
     await this.message(conversationId, request.userMessageId, 'user')
     const a = await this.message(conversationId, request.messageA, 'assistant')
@@ -187,7 +187,7 @@ export class ComparisonService {
     preference: Preference,
     revise: boolean,
   ): Promise<{ row: ComparisonRow; changed: boolean }> {
-    const { store, clock } = this.parts
+    const { store, clock } = this.dependencies
     for (let attempt = 1; attempt <= voteTriesMax; attempt++) {
       const row = await this.get(caller, id)
       if (!voteCounts(row, preference, revise)) return { row, changed: false }
@@ -206,19 +206,19 @@ export class ComparisonService {
 
   /** Metrics of the votes of one owner, or of all owners if null. */
   async metrics(owner: string | null): Promise<VoteMetrics> {
-    return voteMetrics(await this.parts.store.countVotes(owner))
+    return voteMetrics(await this.dependencies.store.countVotes(owner))
   }
 
   /** True if the run is an arm of a comparison without a vote, so its configuration must be hidden. */
   async isUndecided(runId: string): Promise<boolean> {
-    const row = await this.parts.store.findComparisonByRun(runId)
+    const row = await this.dependencies.store.findComparisonByRun(runId)
     return row !== undefined && waitsForVote(row) && waitsForVote(await this.settlement.settled(row))
   }
 
   /** All runs of a conversation for which `isUndecided` is true. */
   async undecidedRuns(owner: string, conversationId: string): Promise<ReadonlySet<string>> {
     const filter = { owner, conversationId, unvoted: true, limit: undecidedMax }
-    const rows = await this.parts.store.listComparisons({ ...filter, state: ['pending', 'ready'] })
+    const rows = await this.dependencies.store.listComparisons({ ...filter, state: ['pending', 'ready'] })
     const runIds = new Set<string>()
     for (const row of rows) {
       if (!waitsForVote(await this.settlement.settled(row))) continue
@@ -231,11 +231,11 @@ export class ComparisonService {
   async runEnded(family: string, runId: string): Promise<void> {
     if (!armFamilies.has(family)) return
     try {
-      const row = await this.parts.store.findComparisonByRun(runId)
+      const row = await this.dependencies.store.findComparisonByRun(runId)
       if (row !== undefined) await this.settlement.settled(row)
     } catch (error) {
       // Not lost: the next read of the comparison settles it.
-      this.parts.log.warn({ err: error, runId }, 'a comparison could not be settled')
+      this.dependencies.log.warn({ err: error, runId }, 'a comparison could not be settled')
     }
   }
 
@@ -243,7 +243,7 @@ export class ComparisonService {
   async settleAll(): Promise<void> {
     let before: string | undefined
     for (;;) {
-      const rows = await this.parts.store.pendingComparisons(settlePage)
+      const rows = await this.dependencies.store.pendingComparisons(settlePage)
       const first = rows[0]?.id
       for (const row of rows) await this.settlement.settled(row)
       // The remaining ones have open runs; `runEnded` settles them later.
@@ -253,7 +253,7 @@ export class ComparisonService {
   }
 
   private async message(conversationId: string, id: string, role: MessageRow['role']): Promise<MessageRow> {
-    const row = await this.parts.store.readMessage(id)
+    const row = await this.dependencies.store.readMessage(id)
     if (row === undefined || row.conversationId !== conversationId) {
       throw new AppError('message_not_found', `There is no message ${JSON.stringify(id)} in this conversation.`)
     }

@@ -15,12 +15,12 @@ async function rigged(
 ): Promise<{ rig: Rig; conversations: ConversationService }> {
   const rig = await openRig(options)
   context.after(() => rig.close())
-  const { store, clock, parts, service } = rig
+  const { store, clock, dependencies, service } = rig
   const conversations = new ConversationService({
     store,
     runs: service,
     clock,
-    ids: parts.ids,
+    ids: dependencies.ids,
     beforeDelete: (id) => beforeDelete(rig, id),
   })
   return { rig, conversations }

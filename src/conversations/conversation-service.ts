@@ -14,7 +14,7 @@ import type { MessageRow, MessageStore } from '../stores/message-store.ts'
 import type { RowPage } from '../stores/row-page.ts'
 import type { RunRow, RunStore } from '../stores/run-store.ts'
 
-export type ConversationParts = {
+export type ConversationDependencies = {
   store: ConversationStore & MessageStore & Pick<RunStore, 'openRuns'>
   runs: Pick<RunService, 'cancel'>
   clock: Clock
@@ -30,31 +30,31 @@ export type ConversationPage = { limit: number; before: string | undefined }
 const defaultName = 'default'
 
 export class ConversationService {
-  private readonly parts: ConversationParts
+  private readonly dependencies: ConversationDependencies
 
-  constructor(parts: ConversationParts) {
-    this.parts = parts
+  constructor(dependencies: ConversationDependencies) {
+    this.dependencies = dependencies
   }
 
   async create(owner: string, title: string | null): Promise<NewConversation> {
-    const now = this.parts.clock.now()
-    const row: NewConversation = { id: this.parts.ids(), owner, title, createdAt: now, updatedAt: now }
-    await this.parts.store.createConversation(row)
+    const now = this.dependencies.clock.now()
+    const row: NewConversation = { id: this.dependencies.ids(), owner, title, createdAt: now, updatedAt: now }
+    await this.dependencies.store.createConversation(row)
     return row
   }
 
   /** Finds by a name that the owner's client chose, or by id. Throws `conversation_not_found`. */
   async get(owner: string, name: string): Promise<ConversationRow> {
-    return await ownConversation(this.parts.store, owner, name)
+    return await ownConversation(this.dependencies.store, owner, name)
   }
 
   async find(owner: string, name: string): Promise<ConversationRow | undefined> {
-    return await findConversation(this.parts.store, owner, name)
+    return await findConversation(this.dependencies.store, owner, name)
   }
 
   /** The newest conversation that the owner started without a name. */
   async findUnnamed(owner: string): Promise<ConversationRow | undefined> {
-    return (await this.parts.store.newestUnnamedConversation(owner)) ?? (await this.find(owner, defaultName))
+    return (await this.dependencies.store.newestUnnamedConversation(owner)) ?? (await this.find(owner, defaultName))
   }
 
   /** For lists: the id to filter by, undefined if no name is given, null if nothing can match. */
@@ -65,22 +65,22 @@ export class ConversationService {
 
   /** Most recently used first. */
   async list(owner: string, page: ConversationPage): Promise<RowPage<ConversationRow>> {
-    return await this.parts.store.listConversations(owner, await this.pageFrom(owner, page))
+    return await this.dependencies.store.listConversations(owner, await this.pageFrom(owner, page))
   }
 
   /** Sorted by newest message first. */
   async listByLastMessage(owner: string, page: ConversationPage): Promise<RowPage<ConversationRow>> {
-    return await this.parts.store.listConversationsByLastMessage(owner, await this.pageFrom(owner, page))
+    return await this.dependencies.store.listConversationsByLastMessage(owner, await this.pageFrom(owner, page))
   }
 
   /** Counts the conversations whose id begins with `prefix`, and how many of them have an open run. */
   async count(prefix: string): Promise<{ total: number; active: number }> {
-    return await this.parts.store.countConversations(prefix)
+    return await this.dependencies.store.countConversations(prefix)
   }
 
   async rename(owner: string, name: string, title: string | null): Promise<ConversationRow> {
     const { id } = await this.get(owner, name)
-    const renamed = await this.parts.store.renameConversation(id, title, this.parts.clock.now())
+    const renamed = await this.dependencies.store.renameConversation(id, title, this.dependencies.clock.now())
     if (renamed === undefined) throw conversationNotFound(name)
     return renamed
   }
@@ -88,14 +88,14 @@ export class ConversationService {
   /** Deletes the conversation with everything in it, after cancelling its open runs. */
   async delete({ id, owner }: Pick<ConversationRow, 'id' | 'owner'>): Promise<void> {
     const open = await this.openRuns({ id })
-    await Promise.all(open.map((run) => this.parts.runs.cancel(owner, run.id, 'the conversation was deleted')))
-    await this.parts.beforeDelete?.(id)
-    await this.parts.store.deleteConversation(id)
+    await Promise.all(open.map((run) => this.dependencies.runs.cancel(owner, run.id, 'the conversation was deleted')))
+    await this.dependencies.beforeDelete?.(id)
+    await this.dependencies.store.deleteConversation(id)
   }
 
   /** The runs that have not ended, oldest first. */
   async openRuns({ id }: Pick<ConversationRow, 'id'>): Promise<RunRow[]> {
-    return await this.parts.store.openRuns(id)
+    return await this.dependencies.store.openRuns(id)
   }
 
   /** The newest messages that clients are shown, ascending. */
@@ -103,7 +103,7 @@ export class ConversationService {
     { id }: Pick<ConversationRow, 'id'>,
     { limit, before }: { limit: number; before: { id: string } | { createdAt: number } | undefined },
   ): Promise<RowPage<MessageRow>> {
-    return await this.parts.store.listMessages(id, { limit, ...(before === undefined ? {} : { before }) })
+    return await this.dependencies.store.listMessages(id, { limit, ...(before === undefined ? {} : { before }) })
   }
 
   /** The newest messages in any state, ascending; `before` is the id of a message. */
@@ -111,23 +111,24 @@ export class ConversationService {
     { id }: Pick<ConversationRow, 'id'>,
     { limit, before }: { limit: number; before: string | undefined },
   ): Promise<RowPage<MessageRow>> {
-    return await this.parts.store.pageOfAllMessages(id, { limit, ...(before === undefined ? {} : { before }) })
+    return await this.dependencies.store.pageOfAllMessages(id, { limit, ...(before === undefined ? {} : { before }) })
   }
 
   /** The messages that a run wrote, in any state. None if it has no conversation. */
   async messagesOfRun({ id, conversationId }: RunRow, limit: number): Promise<MessageRow[]> {
     if (conversationId === null) return []
-    return await this.parts.store.allMessages(conversationId, { runId: id, limit })
+    return await this.dependencies.store.allMessages(conversationId, { runId: id, limit })
   }
 
   async hasMessage({ id }: Pick<ConversationRow, 'id'>, messageId: string): Promise<boolean> {
-    return (await this.parts.store.readMessage(messageId))?.conversationId === id
+    return (await this.dependencies.store.readMessage(messageId))?.conversationId === id
   }
 
   /** The message that a caller addresses by its id, with the owner of its conversation. Throws `message_not_found`. */
   async message(caller: Caller, id: string): Promise<MessageRow & { owner: string }> {
-    const row = await this.parts.store.readMessage(id)
-    const conversation = row === undefined ? undefined : await this.parts.store.readConversation(row.conversationId)
+    const row = await this.dependencies.store.readMessage(id)
+    const conversation =
+      row === undefined ? undefined : await this.dependencies.store.readConversation(row.conversationId)
     if (row === undefined || conversation === undefined || !owns(caller, conversation)) {
       throw new AppError('message_not_found', `There is no message ${JSON.stringify(id)}.`)
     }

@@ -122,12 +122,12 @@ class RunSource implements ByteSource {
     runId: string,
     dialect: Dialect,
     cursor: Cursor,
-    parts: Pick<StreamDependencies, 'store' | 'bus' | 'clock'>,
+    dependencies: Pick<StreamDependencies, 'store' | 'bus' | 'clock'>,
   ) {
     this.dialect = dialect
     this.cursor = cursor
     // The fold always starts at the first event, so a resumed stream has the same frames as the original.
-    this.follower = new Follower(runId, 0, parts.store, parts.bus, parts.clock)
+    this.follower = new Follower(runId, 0, dependencies.store, dependencies.bus, dependencies.clock)
     this.state = dialect.open({ runId })
   }
 

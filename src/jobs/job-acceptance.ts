@@ -24,7 +24,7 @@ export type JobRequest = {
   idempotency: { key: string; route: string; body: unknown } | null
 }
 
-export type JobAcceptanceParts = {
+export type JobAcceptanceDependencies = {
   runs: RunService
   clock: Clock
   models: Models
@@ -37,18 +37,18 @@ export type JobAcceptanceParts = {
 const heldMax = { owner: 256, all: 2048 }
 
 export class JobAcceptance {
-  private readonly parts: JobAcceptanceParts
+  private readonly dependencies: JobAcceptanceDependencies
 
-  constructor(parts: JobAcceptanceParts) {
-    this.parts = parts
+  constructor(dependencies: JobAcceptanceDependencies) {
+    this.dependencies = dependencies
   }
 
   /** The job is on disk when this resolves. If the queue is full, nothing has changed. */
   async accept({ owner, family, input, model, job, skill, held, idempotency }: JobRequest): Promise<Started> {
-    const createdAt = this.parts.clock.now()
-    const uploadUntil = createdAt + this.parts.uploadTtlMs
-    const engine = this.parts.engineName
-    const resolved = this.parts.models.resolve(model ?? this.parts.catalogue.get(chatAgentId).card.model)
+    const createdAt = this.dependencies.clock.now()
+    const uploadUntil = createdAt + this.dependencies.uploadTtlMs
+    const engine = this.dependencies.engineName
+    const resolved = this.dependencies.models.resolve(model ?? this.dependencies.catalogue.get(chatAgentId).card.model)
     const cacheKey =
       skill === undefined || held || !mayReuse(job)
         ? undefined
@@ -60,7 +60,7 @@ export class JobAcceptance {
       job: { ...job, ...(held ? { uploadUntil } : {}), ...(cacheKey === undefined ? {} : { cacheKey }) },
       ...(skill === undefined ? {} : { skill }),
     }
-    return await this.parts.runs.startStandalone({
+    return await this.dependencies.runs.startStandalone({
       owner,
       family,
       input,
@@ -79,7 +79,7 @@ export class JobAcceptance {
     blobs: { id: string; body: string }[],
   ): Promise<RunRow> {
     try {
-      return await this.parts.runs.startHeld(run, prepared, blobs)
+      return await this.dependencies.runs.startHeld(run, prepared, blobs)
     } catch (error) {
       if (!(error instanceof AppError) || error.code !== 'run_fenced') throw error
       throw new AppError(

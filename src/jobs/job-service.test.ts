@@ -62,12 +62,12 @@ async function rigged(
     runs: rig.service,
     skills: { list: () => [], get: () => skill, readFile: () => Promise.resolve(undefined) },
     clock: rig.clock,
-    models: rig.parts.models,
-    catalogue: rig.parts.catalogue,
+    models: rig.dependencies.models,
+    catalogue: rig.dependencies.catalogue,
     engineName: 'scripted',
     uploadTtlMs,
   })
-  return { rig, jobs, acceptance: new JobAcceptance({ ...rig.parts, runs: rig.service, uploadTtlMs }) }
+  return { rig, jobs, acceptance: new JobAcceptance({ ...rig.dependencies, runs: rig.service, uploadTtlMs }) }
 }
 
 const body = {

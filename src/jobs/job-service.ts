@@ -17,7 +17,7 @@ import type { RunRow } from '../stores/run-store.ts'
 import type { Store } from '../stores/store.ts'
 import { agrees } from './consent-words.ts'
 import { findEarlierResult } from './earlier-result.ts'
-import { JobAcceptance, type JobAcceptanceParts } from './job-acceptance.ts'
+import { JobAcceptance, type JobAcceptanceDependencies } from './job-acceptance.ts'
 import { checkEngine, checkInlineInput, checkParameter, checkSupport, type Values, withFiles } from './job-inputs.ts'
 import { artifactBlob, artifactsFolder, inputBlob, packageBlobs } from './job-files.ts'
 import { jobInput } from './job-prompt.ts'
@@ -42,15 +42,15 @@ export type JobBody = {
 
 export type Reply = { interactionId: number; response: JsonValue; key: string | undefined }
 
-export type JobParts = JobAcceptanceParts & { store: Store; skills: SkillRegistry }
+export type JobDependencies = JobAcceptanceDependencies & { store: Store; skills: SkillRegistry }
 
 export class JobService {
-  private readonly parts: JobParts
+  private readonly dependencies: JobDependencies
   private readonly acceptance: JobAcceptance
 
-  constructor(parts: JobParts) {
-    this.parts = parts
-    this.acceptance = new JobAcceptance(parts)
+  constructor(dependencies: JobDependencies) {
+    this.dependencies = dependencies
+    this.acceptance = new JobAcceptance(dependencies)
   }
 
   /** `held`: the job does not start before its upload arrives. */
@@ -64,11 +64,11 @@ export class JobService {
     const { engine, input, parameter, model } = body
     let skill: Skill | undefined
     if (family === 'jobs') {
-      skill = this.parts.skills.get(body.skillId ?? '')
-      checkSupport(skill, engine, options.mode, this.parts.engineName)
+      skill = this.dependencies.skills.get(body.skillId ?? '')
+      checkSupport(skill, engine, options.mode, this.dependencies.engineName)
       checkParameter(skill, parameter)
       checkInlineInput(skill, input)
-    } else checkEngine(engine, this.parts.engineName)
+    } else checkEngine(engine, this.dependencies.engineName)
     const held = skill === undefined || skill.fileInputs.some(({ required }) => required)
     const job: JobSpec = {
       source: family === 'jobs' ? 'installed' : 'temp_upload',
@@ -98,14 +98,14 @@ export class JobService {
     family: JobFamily,
     page: { status?: RunStatus[]; skillId?: string; before?: string; limit: number },
   ): Promise<RowPage<RunRow>> {
-    return await this.parts.runs.list({ owner, family, ...page })
+    return await this.dependencies.runs.list({ owner, family, ...page })
   }
 
   /** Removes the ended jobs of an owner, a bounded number in each commit. Jobs that go on are left alone. */
   async removeEnded(owner: string): Promise<{ removed: number; cached: number }> {
     const total = { removed: 0, cached: 0 }
     for (;;) {
-      const some = await this.parts.store.removeEndedRuns({ owner, families: jobFamilies, limit: removedAtOnce })
+      const some = await this.dependencies.store.removeEndedRuns({ owner, families: jobFamilies, limit: removedAtOnce })
       total.removed += some.removed
       total.cached += some.cached
       if (some.removed < removedAtOnce) return total
@@ -114,7 +114,7 @@ export class JobService {
 
   /** Undefined if the job does not belong to the caller or to this family. */
   async find(caller: Caller, family: JobFamily, runId: string): Promise<RunRow | undefined> {
-    const run = await this.parts.runs.find(caller, runId)
+    const run = await this.dependencies.runs.find(caller, runId)
     return run?.family === family ? run : undefined
   }
 
@@ -137,15 +137,15 @@ export class JobService {
     archives: { skill?: Buffer; file?: Buffer },
   ): Promise<{ run: RunRow; files: string[]; reused: boolean }> {
     this.refuseUnlessQueued(run)
-    const spec = await this.parts.runs.specOf(run)
+    const spec = await this.dependencies.runs.specOf(run)
     const job = spec?.job
     if (spec === undefined || job === undefined) {
       throw new AppError('job_unreadable', 'The request of this job can no longer be read. Create the job again.')
     }
     const uploaded = archives.skill === undefined ? undefined : await openSkillPackage(archives.skill)
-    const skill = uploaded?.skill ?? this.parts.skills.get(spec.skill?.id ?? '')
+    const skill = uploaded?.skill ?? this.dependencies.skills.get(spec.skill?.id ?? '')
     if (uploaded !== undefined) {
-      checkSupport(skill, this.parts.engineName, job.mode, this.parts.engineName)
+      checkSupport(skill, this.dependencies.engineName, job.mode, this.dependencies.engineName)
       checkParameter(skill, job.parameter)
       checkInlineInput(skill, job.input)
     }
@@ -166,7 +166,7 @@ export class JobService {
         ? cacheKeyOf({ skill: spec.skill, engine: spec.engine, model: spec.model, job, files: hashed })
         : undefined
     const earlier =
-      cacheKey === undefined ? undefined : await findEarlierResult(this.parts.store, run.owner, cacheKey, run.id)
+      cacheKey === undefined ? undefined : await findEarlierResult(this.dependencies.store, run.owner, cacheKey, run.id)
     const prepared = {
       input: jobInput(input, job.parameter, listed),
       files: listed,
@@ -182,12 +182,12 @@ export class JobService {
 
   /** All interactions of the job, in order. */
   async interactions(run: RunRow): Promise<InteractionRow[]> {
-    return await this.parts.store.interactionsOf(run.id)
+    return await this.dependencies.store.interactionsOf(run.id)
   }
 
   /** The text of a file that the job made; `path` begins with its folder. Undefined if there is none. */
   async artifact(run: RunRow, path: string): Promise<string | undefined> {
-    return (await this.parts.store.readBlob(artifactBlob(run.id, path.slice(artifactsFolder.length))))?.body
+    return (await this.dependencies.store.readBlob(artifactBlob(run.id, path.slice(artifactsFolder.length))))?.body
   }
 
   /** The interaction to answer next: the pending one with the lowest number. */
@@ -197,7 +197,7 @@ export class JobService {
   }
 
   async refuseUnlessInteractive(run: RunRow): Promise<void> {
-    const spec = await this.parts.runs.specOf(run)
+    const spec = await this.dependencies.runs.specOf(run)
     // A job whose request is unreadable may have been interactive; its questions stay answerable.
     if (spec === undefined || spec.job?.mode === 'interactive') return
     // A tool that needs consent waits for a person in any mode.
@@ -238,9 +238,9 @@ export class JobService {
           current,
         )
       }
-      const at = this.parts.clock.now()
+      const at = this.dependencies.clock.now()
       if (
-        await this.parts.runs.answer(pending, {
+        await this.dependencies.runs.answer(pending, {
           ...decisionOf(pending, reply.response),
           by,
           at,
@@ -252,7 +252,7 @@ export class JobService {
       // Another reply or the deadline decided first: read the interactions again.
       if (pending.deadlineAt !== null && pending.deadlineAt <= at)
         throw stale('The time for this reply is over.', current)
-      current = (await this.parts.store.readRun(run.id)) ?? current
+      current = (await this.dependencies.store.readRun(run.id)) ?? current
     }
   }
 }

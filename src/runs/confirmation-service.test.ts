@@ -76,7 +76,7 @@ describe('a decision', () => {
   it('is listed for its owner only, and found by its owner and by a caller who names no user', async () => {
     await withRig({ answer, tools: [send] }, async (rig) => {
       const { run, row } = await waiting(rig)
-      const confirmations = new ConfirmationService(rig.parts, rig.scheduler)
+      const confirmations = new ConfirmationService(rig.dependencies, rig.scheduler)
 
       const idsOf = async (owner: string) => (await confirmations.list(owner, { limit: 9 })).rows.map(({ id }) => id)
       assert.deepEqual([await idsOf('ada'), await idsOf('eve')], [[row.id], []])

@@ -11,27 +11,27 @@ import type { RunRow } from '../stores/run-store.ts'
 import type { ToolRegistry } from '../tools/tool.ts'
 import type { Scheduler } from './scheduler.ts'
 
-export type ConfirmationParts = { store: InteractionStore; tools: ToolRegistry; clock: Clock }
+export type ConfirmationDependencies = { store: InteractionStore; tools: ToolRegistry; clock: Clock }
 
 /** Higher than the number of confirmations that one run has open at once. */
 const openOfRunMax = 100
 
 export class ConfirmationService {
-  private readonly parts: ConfirmationParts
+  private readonly dependencies: ConfirmationDependencies
   private readonly scheduler: Pick<Scheduler, 'poke'>
 
-  constructor(parts: ConfirmationParts, scheduler: Pick<Scheduler, 'poke'>) {
-    this.parts = parts
+  constructor(dependencies: ConfirmationDependencies, scheduler: Pick<Scheduler, 'poke'>) {
+    this.dependencies = dependencies
     this.scheduler = scheduler
   }
 
   /** Newest first. `before` is the last id of the previous page; throws if the owner has no confirmation with that id. */
   async list(owner: string, filter: Omit<InteractionFilter, 'owner' | 'kind'>): Promise<RowPage<InteractionRow>> {
     if (filter.before !== undefined) {
-      const last = await this.parts.store.readInteraction(filter.before)
+      const last = await this.dependencies.store.readInteraction(filter.before)
       if (last?.owner !== owner || last.kind !== 'confirmation') throw notFound(filter.before)
     }
-    return await this.parts.store.listInteractions({ ...filter, owner, kind: 'confirmation' })
+    return await this.dependencies.store.listInteractions({ ...filter, owner, kind: 'confirmation' })
   }
 
   /** The pending confirmations of a run. */
@@ -41,7 +41,7 @@ export class ConfirmationService {
 
   /** Throws `tool_confirmation_not_found` if the confirmation does not belong to the caller. */
   async get(caller: Caller, id: string): Promise<InteractionRow> {
-    const row = await this.parts.store.readInteraction(id)
+    const row = await this.dependencies.store.readInteraction(id)
     if (row === undefined || !owns(caller, row) || row.kind !== 'confirmation') throw notFound(id)
     return row
   }
@@ -52,8 +52,8 @@ export class ConfirmationService {
     let response: JsonValue | undefined
     if (changes !== undefined && Object.keys(changes).length > 0) {
       response = { ...(row.input as Record<string, JsonValue>), ...changes }
-      const tool = row.toolName === null ? undefined : this.parts.tools.get(row.toolName)
-      const wrong = tool === undefined ? null : this.parts.tools.check(tool, response)
+      const tool = row.toolName === null ? undefined : this.dependencies.tools.get(row.toolName)
+      const wrong = tool === undefined ? null : this.dependencies.tools.check(tool, response)
       if (wrong !== null)
         throw new AppError(
           'confirmation_payload_invalid',
@@ -72,7 +72,11 @@ export class ConfirmationService {
     { id, owner, runId }: InteractionRow,
     decision: { status: 'confirmed' | 'rejected'; response?: JsonValue; reason?: string },
   ): Promise<InteractionRow> {
-    const result = await this.parts.store.decide(id, { ...decision, by: owner, at: this.parts.clock.now() })
+    const result = await this.dependencies.store.decide(id, {
+      ...decision,
+      by: owner,
+      at: this.dependencies.clock.now(),
+    })
     if (result === undefined) throw notFound(id)
     if (!result.decided) {
       const expired = result.row.status === 'pending' || result.row.status === 'expired'

@@ -13,7 +13,7 @@ const ended = ({ endedAt }: { endedAt: number | null }) => endedAt !== null
 
 /** A second node on the same store, with an engine of its own. `store`: its way to the store, if the first one's fails. */
 function secondNode(rig: Rig, answer: Answer, store = rig.store): Scheduler {
-  return new Scheduler({ ...rig.parts, store, engine: () => ({ name: 'scripted', step: answer }) }, 'node-2')
+  return new Scheduler({ ...rig.dependencies, store, engine: () => ({ name: 'scripted', step: answer }) }, 'node-2')
 }
 
 /** A first node whose store fails on command, and the sound store behind it. */

@@ -21,7 +21,7 @@ import type { Tool } from '../tools/tool.ts'
 import type { RunWriter } from './run-writer.ts'
 import { TornText } from './torn-text.ts'
 
-export type StepParts = {
+export type StepContext = {
   engine: Engine
   clock: Clock
   ids: Ids
@@ -46,26 +46,26 @@ export async function runStep(
   writer: RunWriter,
   messages: ModelMessage[],
   tools: ModelTool[],
-  parts: StepParts,
+  context: StepContext,
 ): Promise<FinishReason> {
   const { state } = writer
   const open = state.steps.at(-1)
   const torn = open !== undefined && !open.finished ? open : undefined
   const number = torn?.step ?? (open?.step ?? 0) + 1
-  const startedAt = parts.clock.monotonic()
+  const startedAt = context.clock.monotonic()
   writer.push({
     type: 'step.started',
-    data: { step: number, messageId: torn?.messageId || parts.ids(), model: specOf(state).model },
+    data: { step: number, messageId: torn?.messageId || context.ids(), model: specOf(state).model },
   })
 
-  const emitter = new DeltaEmitter(writer.state, number, torn?.text ?? '', torn?.reasoning ?? '', parts.ids)
-  const watch = new StallWatch(parts.clock, parts.stallMs, parts.signal)
+  const emitter = new DeltaEmitter(writer.state, number, torn?.text ?? '', torn?.reasoning ?? '', context.ids)
+  const watch = new StallWatch(context.clock, context.stallMs, context.signal)
   const calls: ToolCallPart[] = []
   let answerChars = 0
   let finish: FinishPart | undefined
   try {
     const request = { runId: writer.runId, spec: specOf(state), messages, tools }
-    for await (const batch of parts.engine.step(request, watch.signal)) {
+    for await (const batch of context.engine.step(request, watch.signal)) {
       watch.alive()
       const events: NewEvent[] = []
       for (const part of batch) {
@@ -93,7 +93,7 @@ export async function runStep(
   } finally {
     watch.stop()
   }
-  if (parts.signal.aborted) throw parts.signal.reason
+  if (context.signal.aborted) throw context.signal.reason
   if (finish === undefined) {
     throw new AppError('model_stream_incomplete', 'The model’s answer broke off before its end. Try again.', {
       retryable: true,
@@ -109,7 +109,15 @@ export async function runStep(
     )
   }
   await writer.write(
-    ...closingEvents(writer.state, number, emitter.messageId, calls, finish, parts, elapsedMs(parts.clock, startedAt)),
+    ...closingEvents(
+      writer.state,
+      number,
+      emitter.messageId,
+      calls,
+      finish,
+      context,
+      elapsedMs(context.clock, startedAt),
+    ),
   )
   return finish.reason
 }
@@ -120,7 +128,7 @@ function closingEvents(
   messageId: string,
   calls: ToolCallPart[],
   finish: FinishPart,
-  parts: StepParts,
+  context: StepContext,
   durationMs: number,
 ): NewEvent[] {
   const text = state.steps.at(-1)?.text ?? ''
@@ -132,9 +140,9 @@ function closingEvents(
   const taken = new Set(state.calls.keys())
   for (const [index, call] of calls.entries()) {
     // Some providers count their ids anew in every step; ours name a call for the whole run.
-    const callId = call.callId === '' || taken.has(call.callId) ? `call_${parts.ids()}` : call.callId
+    const callId = call.callId === '' || taken.has(call.callId) ? `call_${context.ids()}` : call.callId
     taken.add(callId)
-    events.push({ type: 'tool.called', data: calledData(call, callId, step, index, parts.toolNamed(call.name)) })
+    events.push({ type: 'tool.called', data: calledData(call, callId, step, index, context.toolNamed(call.name)) })
   }
   if (finish.reason === 'length') {
     events.push({

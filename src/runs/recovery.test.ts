@@ -26,7 +26,7 @@ import { foldRun } from '../journal/run-state.ts'
 import type { ModelPart } from '../models/model.ts'
 import type { Store } from '../stores/store.ts'
 import type { Tool } from '../tools/tool.ts'
-import type { ProcessDeath, ProcessDeaths } from './run-parts.ts'
+import type { ProcessDeath, ProcessDeaths } from './run-dependencies.ts'
 
 type World = { asked: number[]; done: string[]; answer: Answer; tools: Tool[] }
 
@@ -298,7 +298,7 @@ describe('a run whose server dies again and again', () => {
         // A death at loading is not journaled: the process dies before it can be.
         const unread = places.slice(0, life).filter((where) => where === 'load')
         const fresh = unread.length > 0 ? unread : places.slice(Math.max(0, life - 1), life)
-        rig.parts.deaths = deathsOf(
+        rig.dependencies.deaths = deathsOf(
           fresh.map((where, number) => ({ id: `${life}-${number}`, at: 1, runId, place: where, how: 'frozen' })),
         )
         if (life === 0) runId = (await rig.start()).run.id

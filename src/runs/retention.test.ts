@@ -33,7 +33,7 @@ describe('retention', () => {
       const conversation = (await rig.store.readRun(first))?.conversationId ?? ''
       await rig.clock.advance(hour / 2)
       const second = await endedRun(rig, 'one')
-      const retention = startRetention({ ...rig.parts, retentionMs: hour })
+      const retention = startRetention({ ...rig.dependencies, retentionMs: hour })
       try {
         await rig.clock.advance(hour / 2)
         await quiet()
@@ -60,9 +60,9 @@ describe('retention', () => {
   it('keeps everything when it is not configured, and stops when it is told to', async () => {
     await withRig({ limits }, async (rig) => {
       const id = await endedRun(rig, 'one')
-      const none = startRetention({ ...rig.parts, retentionMs: null })
+      const none = startRetention({ ...rig.dependencies, retentionMs: null })
       assert.equal(await none.sweep(), 0)
-      const stopped = startRetention({ ...rig.parts, retentionMs: hour })
+      const stopped = startRetention({ ...rig.dependencies, retentionMs: hour })
       stopped.stop()
       await rig.clock.advance(3 * hour)
       await quiet()
@@ -83,7 +83,7 @@ describe('retention', () => {
       return removed
     }
     await withRig({}, async (rig) => {
-      const retention = startRetention({ ...rig.parts, store: { ...rig.store, expireRuns }, retentionMs: hour })
+      const retention = startRetention({ ...rig.dependencies, store: { ...rig.store, expireRuns }, retentionMs: hour })
       await rig.clock.advance(minute)
       await reached(() => rig.complaints.length === 1)
       fails = false

@@ -3,20 +3,20 @@
 
 import type { Clock, Timer } from '../kit/clock.ts'
 import type { RunStore } from '../stores/run-store.ts'
-import type { RunLog } from './run-parts.ts'
+import type { RunLog } from './run-dependencies.ts'
 
 const sweepMs = 60_000
 const runsPerBatch = 200
 
 export type Retention = { stop(): void; sweep(): Promise<number> }
 
-export function startRetention(parts: {
+export function startRetention(dependencies: {
   store: Pick<RunStore, 'expireRuns'>
   clock: Clock
   log: RunLog
   retentionMs: number | null
 }): Retention {
-  const { store, clock, log, retentionMs } = parts
+  const { store, clock, log, retentionMs } = dependencies
   let timer: Timer | undefined
   let stopped = false
 

@@ -171,7 +171,7 @@ describe('a configuration', () => {
     await withAnswers(
       [answer, answer],
       async (rig, prompts) => {
-        rig.parts.configs = configs
+        rig.dependencies.configs = configs
         const brief = await ask(rig, { config: 'brief' })
         await ask(rig, { config: 'plain' })
 
@@ -189,7 +189,7 @@ describe('a configuration', () => {
 
   it('gives way to what the request itself says', async () => {
     await withAnswers([], async (rig) => {
-      rig.parts.configs = configs
+      rig.dependencies.configs = configs
       const id = await ask(rig, { config: 'brief', temperature: 1 })
 
       assert.equal((await specOf(rig, id)).temperature, 1)

@@ -8,7 +8,7 @@ import { shownConversationId } from '../kit/conversation-id.ts'
 import { sortedJson } from '../kit/sorted-json.ts'
 import type { NewEvent, RunEvent, RunSpec } from '../journal/event.ts'
 import type { AcceptBeside, AcceptInput, CancelRequest, RunRow } from '../stores/run-store.ts'
-import type { RunParts } from './run-parts.ts'
+import type { RunDependencies } from './run-dependencies.ts'
 import { specFor } from './run-spec.ts'
 import type { Scheduler } from './scheduler.ts'
 import { type FirstAnswer, findFirstAnswer, pairOf, secondAnswerSpec } from './second-answer.ts'
@@ -37,13 +37,13 @@ const acceptTriesMax = 8
 const titleCharsMax = 60
 
 export class RunAcceptance {
-  private readonly parts: RunParts
+  private readonly dependencies: RunDependencies
   private readonly scheduler: Scheduler
   /** The last accept under way for each conversation or session; see `serialize`. */
   private readonly accepting = new Map<string, Promise<unknown>>()
 
-  constructor(parts: RunParts, scheduler: Scheduler) {
-    this.parts = parts
+  constructor(dependencies: RunDependencies, scheduler: Scheduler) {
+    this.dependencies = dependencies
     this.scheduler = scheduler
   }
 
@@ -62,7 +62,7 @@ export class RunAcceptance {
     if (existing !== undefined) return existing
     const items = requests.map((request, index): PlannedRun => ({
       request,
-      spec: specFor(request, this.parts),
+      spec: specFor(request, this.dependencies),
       idempotency: keys[index] ?? null,
     }))
     return await this.serialize(first, async () => {
@@ -123,7 +123,7 @@ export class RunAcceptance {
     owner: string,
     wanted: { key: string; route: string; fingerprint: string },
   ): Promise<RunRow | undefined> {
-    const found = await this.parts.store.findIdempotent(owner, wanted.route, wanted.key)
+    const found = await this.dependencies.store.findIdempotent(owner, wanted.route, wanted.key)
     if (found === undefined) return undefined
     if (found.fingerprint !== wanted.fingerprint) {
       throw new AppError(
@@ -131,17 +131,17 @@ export class RunAcceptance {
         'This Idempotency-Key was used with another body. Use a new key for a new request.',
       )
     }
-    return await this.parts.store.readRun(found.runId)
+    return await this.dependencies.store.readRun(found.runId)
   }
 
   private async tryAccept(
     items: readonly PlannedRun[],
     beside?: (turn: PlannedTurn) => AcceptBeside,
   ): Promise<Started[]> {
-    const { store, clock } = this.parts
+    const { store, clock } = this.dependencies
     const first = (items[0] as PlannedRun).request
     const at = clock.now()
-    const found = await findTurnConversation(first, this.parts)
+    const found = await findTurnConversation(first, this.dependencies)
     const answered = items.length === 1 ? await this.firstAnswer(first, found, at) : undefined
     const place: TurnConversation =
       answered === undefined ? found : { id: answered.conversationId, exists: true, announce: false, name: null }
@@ -182,7 +182,7 @@ export class RunAcceptance {
       }
       const { configName } = (items[0] as PlannedRun).spec
       const runId = inputs[0]?.run.id as string
-      const comparison = pairOf(answered, { runId, configName, at }, this.parts.ids)
+      const comparison = pairOf(answered, { runId, configName, at }, this.dependencies.ids)
       const results =
         inputs.length === 1 && comparison === undefined
           ? [await store.accept(inputs[0] as AcceptInput)]
@@ -210,7 +210,10 @@ export class RunAcceptance {
   ): Promise<FirstAnswer | undefined> {
     // If the request names a conversation that does not exist yet, there is no first answer to look for.
     if (!place.exists && place.unnamed !== true) return undefined
-    return await findFirstAnswer(request, place.exists ? place.id : undefined, { store: this.parts.store, nowMs })
+    return await findFirstAnswer(request, place.exists ? place.id : undefined, {
+      store: this.dependencies.store,
+      nowMs,
+    })
   }
 
   private async questionFor(
@@ -219,7 +222,7 @@ export class RunAcceptance {
     at: number,
     answered: FirstAnswer | undefined,
   ): Promise<TurnQuestion> {
-    if (answered === undefined) return await questionFor(request, place, at, this.parts)
+    if (answered === undefined) return await questionFor(request, place, at, this.dependencies)
     const { input } = request
     return { input, userMessageId: answered.userMessageId, messages: [], titleText: input }
   }
@@ -227,7 +230,7 @@ export class RunAcceptance {
   /** The rows and events of a new run. A run with a leader joins the leader's turn and adds no message. */
   private acceptInput({ request, spec, idempotency }: PlannedRun, turn: Turn): AcceptInput {
     const { place, behind, at, question, leader } = turn
-    const runId = this.parts.ids()
+    const runId = this.dependencies.ids()
     const messages = leader === undefined ? question.messages : []
     const asked = messages.at(-1)
     // Only the question belongs to the run; the other messages of the request are imported history.
@@ -285,7 +288,7 @@ export class RunAcceptance {
       messages,
       events: first.map((event, index): RunEvent => ({ seq: index + 1, at, attempt: 1, ...event })),
       idempotency,
-      queueMax: this.parts.limits.queueMax,
+      queueMax: this.dependencies.limits.queueMax,
       claim: null,
     }
   }

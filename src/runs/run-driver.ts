@@ -10,7 +10,7 @@ import { workingOn } from '../kit/activity.ts'
 import type { CancelRequest, RunRow } from '../stores/run-store.ts'
 import { endingEvents } from './run-ending.ts'
 import { deathsMax, RunLoop } from './run-loop.ts'
-import type { RunParts } from './run-parts.ts'
+import type { RunDependencies } from './run-dependencies.ts'
 import { RunWriter } from './run-writer.ts'
 
 /** The first wait after a store failure; each further failure doubles it, up to `retryMaxMs`. */
@@ -22,7 +22,7 @@ export class RunDriver {
   readonly epoch: number
   /** Resolves when this node is done with the run. Never rejects. */
   readonly finished: Promise<void>
-  private readonly parts: RunParts
+  private readonly dependencies: RunDependencies
   private readonly node: string
   private claimed: RunRow
   private loop: RunLoop | undefined
@@ -34,15 +34,21 @@ export class RunDriver {
   private endPause: (() => void) | undefined
 
   /** `known`: the state of a run that was claimed when it was accepted; if undefined, it is read from the store. */
-  constructor(claimed: RunRow, known: RunState | undefined, parts: RunParts, node: string, after?: Promise<void>) {
+  constructor(
+    claimed: RunRow,
+    known: RunState | undefined,
+    dependencies: RunDependencies,
+    node: string,
+    after?: Promise<void>,
+  ) {
     this.runId = claimed.id
     this.epoch = claimed.epoch
     this.claimed = claimed
-    this.parts = parts
+    this.dependencies = dependencies
     this.node = node
     this.finished = workingOn({ run: claimed.id, place: 'load' }, () => this.work(known, after)).catch(
       (error: unknown) =>
-        parts.log.error({ err: error, runId: claimed.id }, 'a run could not be worked on; its lease runs out'),
+        dependencies.log.error({ err: error, runId: claimed.id }, 'a run could not be worked on; its lease runs out'),
     )
   }
 
@@ -78,7 +84,7 @@ export class RunDriver {
   private async work(known: RunState | undefined, after: Promise<void> | undefined): Promise<void> {
     await after
     // Reading this journal killed the process before, so the run is ended with what its row says.
-    const deaths = this.parts.deaths?.of(this.runId) ?? []
+    const deaths = this.dependencies.deaths?.of(this.runId) ?? []
     if (deaths.filter(({ place }) => place === 'load').length >= deathsMax) {
       const cause = new AppError(
         'run_unrecoverable',
@@ -94,11 +100,11 @@ export class RunDriver {
       try {
         state ??= await this.load()
         if (state === undefined) return
-        loop = new RunLoop(this.claimed, state, this.parts)
+        loop = new RunLoop(this.claimed, state, this.dependencies)
       } catch (error) {
         if (!isStoreFailure(error)) return await this.endBroken(error)
         if (isDamage(error)) throw error
-        this.parts.log.error({ runId: this.runId, err: error }, 'a run could not be read; trying again')
+        this.dependencies.log.error({ runId: this.runId, err: error }, 'a run could not be read; trying again')
         waitMs = await this.backOff(waitMs)
         continue
       }
@@ -118,7 +124,7 @@ export class RunDriver {
       if (result !== 'lost' || this.abandoned) return
       if (isDamage(loop.writer.lost)) throw loop.writer.lost
       // The store failed, or our `afterSeq` was stale. If we still hold the lease, the run continues from the stored journal.
-      this.parts.log.error(
+      this.dependencies.log.error(
         { runId: this.runId, err: loop.writer.lost },
         'the journal could not be written; the run goes on when it can be',
       )
@@ -131,7 +137,7 @@ export class RunDriver {
 
   /** Reads the state of the run; undefined if we no longer hold its lease. Throws if the store fails. */
   private async load(): Promise<RunState | undefined> {
-    const state = await readRunState(this.parts.store, this.runId)
+    const state = await readRunState(this.dependencies.store, this.runId)
     // The row is read last, to see a cancel that was recorded meanwhile. Later cancels reach the loop directly.
     if (!(await this.stillOurs())) return undefined
     // The row is written in one transaction with the events, so its status is right even if an event is unreadable.
@@ -141,7 +147,7 @@ export class RunDriver {
 
   /** Reads the row again, and returns whether we still hold the lease. */
   private async stillOurs(): Promise<boolean> {
-    const row = await this.parts.store.readRun(this.runId)
+    const row = await this.dependencies.store.readRun(this.runId)
     if (row === undefined || row.endedAt !== null || row.leaseOwner !== this.node || row.epoch !== this.epoch)
       return false
     this.claimed = row
@@ -153,7 +159,7 @@ export class RunDriver {
    * journal left open; if that ending is refused too, it is built from the row alone.
    */
   private async endBroken(cause: unknown, fromRow = false): Promise<void> {
-    const { log, ids } = this.parts
+    const { log, ids } = this.dependencies
     log.error({ err: cause, runId: this.runId }, 'a run loop failed; the run is ended')
     let rowOnly = fromRow
     for (let waitMs = retryMs; !this.draining && !this.abandoned;) {
@@ -166,9 +172,9 @@ export class RunDriver {
           cancel === null
             ? { status: 'failed' as const, error: endingError(cause).toValue() }
             : { status: 'canceled' as const, by: cancel.by, reason: cancel.reason }
-        await new RunWriter(this.runId, this.epoch, state, this.parts).write(...endingEvents(state, ending, ids))
-        this.parts.deaths?.settled(this.runId)
-        await this.parts.runEnded?.(this.claimed.family, ending.status, this.runId)
+        await new RunWriter(this.runId, this.epoch, state, this.dependencies).write(...endingEvents(state, ending, ids))
+        this.dependencies.deaths?.settled(this.runId)
+        await this.dependencies.runEnded?.(this.claimed.family, ending.status, this.runId)
         return
       } catch (error) {
         if (isDamage(error)) throw error
@@ -186,7 +192,7 @@ export class RunDriver {
     state.phase = this.claimed.status
     state.lastSeq = this.claimed.lastSeq
     state.attempt = this.claimed.attempt
-    for (const row of await this.parts.store.interactionsOf(this.runId)) {
+    for (const row of await this.dependencies.store.interactionsOf(this.runId)) {
       if (row.status !== 'pending') continue
       state.interactions.set(row.id, {
         interactionId: row.id,
@@ -206,9 +212,16 @@ export class RunDriver {
     try {
       if (!(await this.stillOurs())) return
       const afterSeq = this.claimed.lastSeq
-      await this.parts.store.append({ runId, epoch, afterSeq, events: [], durable: true, run: { release: true } })
+      await this.dependencies.store.append({
+        runId,
+        epoch,
+        afterSeq,
+        events: [],
+        durable: true,
+        run: { release: true },
+      })
     } catch (error) {
-      this.parts.log.warn({ runId, err: error }, 'a lease could not be given back; it runs out')
+      this.dependencies.log.warn({ runId, err: error }, 'a lease could not be given back; it runs out')
     }
   }
 
@@ -221,7 +234,7 @@ export class RunDriver {
           this.endPause = undefined
           resolve()
         }
-        const timer = this.parts.clock.after(waitMs, end)
+        const timer = this.dependencies.clock.after(waitMs, end)
         this.endPause = end
       })
     }

@@ -34,7 +34,7 @@ import { judgeAnswer } from './output-check.ts'
 import { nextDeadline } from './row-folds.ts'
 import { type Ending, endingEvents } from './run-ending.ts'
 import type { RunKind } from './run-kind.ts'
-import type { RunParts } from './run-parts.ts'
+import type { RunDependencies } from './run-dependencies.ts'
 import { toolOfCall, toolsOf } from './run-tools.ts'
 import { RunWriter } from './run-writer.ts'
 import { DrainInterrupt, questionFromText, resolveDecided, ToolPhase } from './tool-phase.ts'
@@ -55,7 +55,7 @@ export class RunLoop {
   readonly runId: string
   readonly writer: RunWriter
   private readonly row: RunRow
-  private readonly parts: RunParts
+  private readonly dependencies: RunDependencies
   /** Aborted by a cancel, the time limit, a drain or a lost lease. */
   private readonly modelAbort = new AbortController()
   /** Not aborted when a drain begins, because tools get time to finish; see `cutTools`. */
@@ -67,11 +67,11 @@ export class RunLoop {
   private phase: ToolPhase | undefined
   private history: MessageRow[] | undefined
 
-  constructor(row: RunRow, state: RunState, parts: RunParts) {
+  constructor(row: RunRow, state: RunState, dependencies: RunDependencies) {
     this.runId = row.id
     this.row = row
-    this.parts = parts
-    this.writer = new RunWriter(row.id, row.epoch, state, parts)
+    this.dependencies = dependencies
+    this.writer = new RunWriter(row.id, row.epoch, state, dependencies)
     this.writer.onLost = (error) => this.stop(error)
     if (row.cancel !== null) this.cancelled = row.cancel
   }
@@ -111,9 +111,9 @@ export class RunLoop {
       // A held run is claimed only when its upload deadline has passed. A late upload then fails, because the run is claimed.
       if (this.writer.state.held) return await this.giveUpUpload()
       if (!(await this.resume())) return 'parked'
-      this.runningSince = this.parts.clock.monotonic()
-      const leftMs = this.parts.limits.runMaxMs - this.writer.state.activeMs
-      timer = this.parts.clock.after(leftMs, () => this.stop(this.timedOut()))
+      this.runningSince = this.dependencies.clock.monotonic()
+      const leftMs = this.dependencies.limits.runMaxMs - this.writer.state.activeMs
+      timer = this.dependencies.clock.after(leftMs, () => this.stop(this.timedOut()))
       return await this.advance()
     } catch (error) {
       return await this.finishAfterError(error)
@@ -123,7 +123,7 @@ export class RunLoop {
   }
 
   private kind(): RunKind {
-    return this.parts.kindOf(specOf(this.writer.state))
+    return this.dependencies.kindOf(specOf(this.writer.state))
   }
 
   private stop(reason: unknown): void {
@@ -137,7 +137,7 @@ export class RunLoop {
   }
 
   private timedOut(): AppError {
-    const seconds = Math.round(this.parts.limits.runMaxMs / 1000)
+    const seconds = Math.round(this.dependencies.limits.runMaxMs / 1000)
     return new AppError(
       'run_timed_out',
       `The run took longer than ${seconds} s and was stopped. Ask for less at once, or raise POLYLOG_RUN_MAX_MS.`,
@@ -158,7 +158,7 @@ export class RunLoop {
       )
     }
     if (writer.state.phase === 'waiting_user') {
-      await resolveDecided(writer, this.parts)
+      await resolveDecided(writer, this.dependencies)
       if (openInteractions(writer.state).length > 0) {
         await writer.park(nextDeadline(writer.state))
         return false
@@ -174,7 +174,7 @@ export class RunLoop {
 
   /** Writes the process deaths that the watchdog recorded to the journal before the run is retried, so that they are counted. */
   private async journalDeaths(): Promise<void> {
-    const deaths = this.parts.deaths?.of(this.runId) ?? []
+    const deaths = this.dependencies.deaths?.of(this.runId) ?? []
     if (deaths.length === 0) return
     const verbs = { frozen: 'was frozen', crashed: 'crashed', exited: 'ended' }
     await this.writer.write(
@@ -187,17 +187,17 @@ export class RunLoop {
         },
       })),
     )
-    this.parts.deaths?.settled(this.runId)
+    this.dependencies.deaths?.settled(this.runId)
   }
 
   private async advance(): Promise<LoopResult> {
-    const { writer, parts } = this
+    const { writer, dependencies } = this
     const { reused } = writer.state
     if (reused !== undefined) return await this.end({ status: 'succeeded', output: reused.output })
-    const { card } = parts.catalogue.get(specOf(writer.state).agentId)
-    const tools = toolsOf(parts, card, writer.state)
-    const toolOf = (call: CallState) => toolOfCall(parts, card, writer.state, call)
-    this.phase = new ToolPhase(writer, parts, toolOf, this.toolAbort.signal)
+    const { card } = dependencies.catalogue.get(specOf(writer.state).agentId)
+    const tools = toolsOf(dependencies, card, writer.state)
+    const toolOf = (call: CallState) => toolOfCall(dependencies, card, writer.state, call)
+    this.phase = new ToolPhase(writer, dependencies, toolOf, this.toolAbort.signal)
     for (;;) {
       this.modelAbort.signal.throwIfAborted()
       if (openCalls(writer.state).length > 0) {
@@ -211,10 +211,10 @@ export class RunLoop {
         if (result !== undefined) return result
       }
       const finished = writer.state.steps.filter((step) => step.finished).length
-      if (finished >= parts.limits.stepsMax) {
+      if (finished >= dependencies.limits.stepsMax) {
         throw new AppError(
           'max_steps',
-          `The run reached its limit of ${parts.limits.stepsMax} steps without a final answer.`,
+          `The run reached its limit of ${dependencies.limits.stepsMax} steps without a final answer.`,
         )
       }
       await this.step(tools)
@@ -223,7 +223,7 @@ export class RunLoop {
 
   /** Checks the final answer of a step, and ends or parks the run. Returns undefined if the model has to be asked again. */
   private async settleAnswer({ step, text, messageId }: StepState): Promise<LoopResult | undefined> {
-    const { writer, parts } = this
+    const { writer, dependencies } = this
     const { state } = writer
     if (state.rejectedOutputs.has(step)) return undefined
     const rule = this.kind().outputRule(specOf(state))
@@ -232,10 +232,11 @@ export class RunLoop {
     if (verdict.is === 'answer') return await this.end({ status: 'succeeded', output: verdict.output })
     if (verdict.is === 'question') {
       const asked = questionOf(state, step)
-      if (asked === undefined) writer.push({ type: 'input.required', data: questionFromText(state, text, parts) })
+      if (asked === undefined)
+        writer.push({ type: 'input.required', data: questionFromText(state, text, dependencies) })
       return asked?.resolved === undefined ? await this.parkForPerson() : undefined
     }
-    const stepsLeft = state.steps.filter(({ finished }) => finished).length < parts.limits.stepsMax
+    const stepsLeft = state.steps.filter(({ finished }) => finished).length < dependencies.limits.stepsMax
     if (rule !== undefined && (repaired || !stepsLeft)) throw rule.invalid(verdict.errors, repaired)
     // Committed before the model is asked again, so that a restart does not grant a second repair round.
     await writer.write({ type: 'output.rejected', data: { step, messageId, errors: verdict.errors } })
@@ -243,13 +244,13 @@ export class RunLoop {
   }
 
   private async step(tools: ReturnType<typeof toolsOf>): Promise<void> {
-    const { writer, parts } = this
+    const { writer, dependencies } = this
     const last = writer.state.steps.at(-1)
     atPlace(`step ${last === undefined ? 1 : last.finished ? last.step + 1 : last.step}`)
     const accepted = writer.state.accepted
     const spec = specOf(writer.state)
     const messages = buildPrompt({
-      definition: parts.catalogue.get(spec.agentId),
+      definition: dependencies.catalogue.get(spec.agentId),
       systemPrompt: this.kind().systemPrompt(spec),
       history: await this.readHistory(),
       instructions: spec.instructions,
@@ -260,10 +261,10 @@ export class RunLoop {
     })
     const offered = tools.map(({ name, description, inputSchema }) => ({ name, description, inputSchema }))
     await runStep(writer, messages, offered, {
-      engine: parts.engine(spec.engine),
-      clock: parts.clock,
-      ids: parts.ids,
-      stallMs: parts.limits.stallMs,
+      engine: dependencies.engine(spec.engine),
+      clock: dependencies.clock,
+      ids: dependencies.ids,
+      stallMs: dependencies.limits.stallMs,
       signal: this.modelAbort.signal,
       toolNamed: (name) => tools.find((tool) => tool.name === name),
     })
@@ -274,7 +275,7 @@ export class RunLoop {
     const accepted = this.writer.state.accepted
     if (accepted?.conversationId == null) return []
     if (this.history === undefined) {
-      const rows = await this.parts.store.historyBefore(accepted.conversationId, this.runId, historyRowsMax)
+      const rows = await this.dependencies.store.historyBefore(accepted.conversationId, this.runId, historyRowsMax)
       // When an answer is regenerated, the history already holds the question and the old answer; both are cut off.
       const asked = rows.findIndex((row) => row.id === accepted.userMessageId)
       this.history = asked === -1 ? rows : rows.slice(0, asked)
@@ -289,7 +290,7 @@ export class RunLoop {
         from: 'running',
         to: 'waiting_user',
         trigger: 'turn.needs_input',
-        activeMs: elapsedMs(this.parts.clock, this.runningSince),
+        activeMs: elapsedMs(this.dependencies.clock, this.runningSince),
       },
     })
     return 'parked'
@@ -303,7 +304,7 @@ export class RunLoop {
       try {
         await this.writer.release()
       } catch (cause) {
-        this.parts.log.warn({ runId: this.runId, err: cause }, 'a lease could not be given back')
+        this.dependencies.log.warn({ runId: this.runId, err: cause }, 'a lease could not be given back')
       }
       return 'drained'
     }
@@ -320,22 +321,22 @@ export class RunLoop {
       code: failure.code,
       err: failure.kind === 'bug' ? (failure.cause ?? failure) : failure.message,
     }
-    if (failure.kind === 'bug') this.parts.log.error(details, 'a run failed because of a fault of ours')
-    else this.parts.log.warn(details, 'a run failed')
+    if (failure.kind === 'bug') this.dependencies.log.error(details, 'a run failed because of a fault of ours')
+    else this.dependencies.log.warn(details, 'a run failed')
     return await this.end({ status: 'failed', error: failure.toValue() })
   }
 
   private async end(ending: Ending): Promise<LoopResult> {
     // No model or tool work may start after this, even if some is still running.
     this.stop(new CancelInterrupt())
-    const events: NewEvent[] = endingEvents(this.writer.state, ending, this.parts.ids)
+    const events: NewEvent[] = endingEvents(this.writer.state, ending, this.dependencies.ids)
     try {
       await this.writer.write(...events)
     } catch (error) {
       if (this.writer.lost !== undefined) return 'lost'
       throw error
     }
-    await this.parts.runEnded?.(this.row.family, ending.status, this.runId)
+    await this.dependencies.runEnded?.(this.row.family, ending.status, this.runId)
     return 'ended'
   }
 }

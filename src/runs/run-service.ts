@@ -9,7 +9,7 @@ import type { Decision, InteractionRow } from '../stores/interaction-store.ts'
 import type { RowPage } from '../stores/row-page.ts'
 import type { AcceptBeside, RunRow, RunFilter } from '../stores/run-store.ts'
 import { type PlannedTurn, RunAcceptance, type Started } from './run-acceptance.ts'
-import type { RunParts } from './run-parts.ts'
+import type { RunDependencies } from './run-dependencies.ts'
 import type { Scheduler } from './scheduler.ts'
 import { StandaloneAcceptance, type StandaloneRequest } from './standalone-acceptance.ts'
 import type { StartRequest } from './start-request.ts'
@@ -18,17 +18,17 @@ import type { StartRequest } from './start-request.ts'
 const cancelWaitMs = 10_000
 
 export class RunService {
-  private readonly parts: RunParts
+  private readonly dependencies: RunDependencies
   private readonly scheduler: Scheduler
   private readonly acceptance: RunAcceptance
   private readonly standalone: StandaloneAcceptance
   private stopped = false
 
-  constructor(parts: RunParts, scheduler: Scheduler) {
-    this.parts = parts
+  constructor(dependencies: RunDependencies, scheduler: Scheduler) {
+    this.dependencies = dependencies
     this.scheduler = scheduler
-    this.standalone = new StandaloneAcceptance(parts, scheduler)
-    this.acceptance = new RunAcceptance(parts, scheduler)
+    this.standalone = new StandaloneAcceptance(dependencies, scheduler)
+    this.acceptance = new RunAcceptance(dependencies, scheduler)
   }
 
   refuseNewRuns(): void {
@@ -80,7 +80,7 @@ export class RunService {
 
   /** Undefined if there is no such run, or if it does not belong to the caller. */
   async find(caller: Caller, runId: string): Promise<RunRow | undefined> {
-    const run = await this.parts.store.readRun(runId)
+    const run = await this.dependencies.store.readRun(runId)
     return run !== undefined && owns(caller, run) ? run : undefined
   }
 
@@ -93,12 +93,12 @@ export class RunService {
 
   /** Newest first. */
   async list(filter: RunFilter): Promise<RowPage<RunRow>> {
-    return await this.parts.store.listRuns(filter)
+    return await this.dependencies.store.listRuns(filter)
   }
 
   /** The spec of the run, including an uploaded skill. Undefined if the first event can no longer be read. */
   async specOf(run: RunRow): Promise<RunSpec | undefined> {
-    const { events } = await this.parts.store.readEvents(run.id, 0, 2)
+    const { events } = await this.dependencies.store.readEvents(run.id, 0, 2)
     const accepted = events.find((event) => event.type === 'run.accepted')
     if (accepted === undefined) return undefined
     const prepared = events.find((event) => event.type === 'run.prepared')
@@ -108,7 +108,7 @@ export class RunService {
 
   /** The whole text of a tool output that was too long for the journal. Undefined if the run has no such output. */
   async outputOf(run: RunRow, outputId: string): Promise<string | undefined> {
-    const blob = await this.parts.store.readBlob(outputId)
+    const blob = await this.dependencies.store.readBlob(outputId)
     return blob?.runId === run.id ? blob.body : undefined
   }
 
@@ -130,20 +130,20 @@ export class RunService {
   }
 
   async requestCancel(runId: string, by: string, reason: string | null): Promise<void> {
-    const row = await this.parts.store.requestCancel(runId, { by, reason, at: this.parts.clock.now() })
+    const row = await this.dependencies.store.requestCancel(runId, { by, reason, at: this.dependencies.clock.now() })
     if (row !== undefined && row.endedAt === null) this.scheduler.cancel(row)
   }
 
   /** Stores a decision on an interaction; the caller has checked permission. Returns false if it was already decided. */
   async answer(row: InteractionRow, decision: Decision): Promise<boolean> {
-    const result = await this.parts.store.decide(row.id, decision)
+    const result = await this.dependencies.store.decide(row.id, decision)
     if (result?.decided === true) this.scheduler.poke(row.runId)
     return result?.decided ?? false
   }
 
   private async waitForEnd(run: RunRow): Promise<RunRow> {
     const limit = new AbortController()
-    const timer = this.parts.clock.after(cancelWaitMs, () => limit.abort())
+    const timer = this.dependencies.clock.after(cancelWaitMs, () => limit.abort())
     try {
       return await this.settled(run, { signal: limit.signal })
     } finally {
@@ -156,7 +156,7 @@ export class RunService {
     run: RunRow,
     { signal, orWaiting = false }: { signal?: AbortSignal; orWaiting?: boolean } = {},
   ): Promise<RunRow> {
-    const { store, bus, clock } = this.parts
+    const { store, bus, clock } = this.dependencies
     const follower = new Follower(run.id, orWaiting ? 0 : run.lastSeq, store, bus, clock)
     const closeFollower = () => follower.close()
     signal?.addEventListener('abort', closeFollower, { once: true })
@@ -168,7 +168,7 @@ export class RunService {
         const last = batch.events.findLast((event) => event.type === 'run.state')
         if (orWaiting && last?.data.to === 'waiting_user') {
           // The event may be old, so the row is read to see whether the run still waits.
-          const now = await this.parts.store.readRun(run.id)
+          const now = await this.dependencies.store.readRun(run.id)
           if (now === undefined || now.status === 'waiting_user') break
         }
       }
@@ -176,6 +176,6 @@ export class RunService {
       signal?.removeEventListener('abort', closeFollower)
       follower.close()
     }
-    return (await this.parts.store.readRun(run.id)) ?? run
+    return (await this.dependencies.store.readRun(run.id)) ?? run
   }
 }

@@ -7,17 +7,17 @@ import { AppError } from '../errors/app-error.ts'
 import type { RunSpec } from '../journal/event.ts'
 import { defined } from '../kit/defined.ts'
 import { boundContext, enabledTools } from './bounded-context.ts'
-import type { RunParts } from './run-parts.ts'
+import type { RunDependencies } from './run-dependencies.ts'
 import type { StartRequest } from './start-request.ts'
 
 /** Settings of the request override those of the configuration, which override those of the agent. */
 export function specFor(
   request: StartRequest,
-  parts: Pick<RunParts, 'catalogue' | 'configs' | 'models' | 'engineName'>,
+  dependencies: Pick<RunDependencies, 'catalogue' | 'configs' | 'models' | 'engineName'>,
 ): RunSpec {
   const agentId = request.agentId ?? chatAgentId
-  const definition = parts.catalogue.get(agentId)
-  const config = request.config === undefined ? undefined : parts.configs.get(request.config ?? undefined)
+  const definition = dependencies.catalogue.get(agentId)
+  const config = request.config === undefined ? undefined : dependencies.configs.get(request.config ?? undefined)
   if (request.instructions !== undefined && definition.card.callerInstructions === 'refused') {
     throw new AppError(
       'instructions_refused',
@@ -34,8 +34,8 @@ export function specFor(
   const maxTokens = request.maxTokens ?? config?.maxTokens
   return {
     agentId,
-    engine: parts.engineName,
-    model: parts.models.resolve(request.model ?? config?.model ?? definition.card.model),
+    engine: dependencies.engineName,
+    model: dependencies.models.resolve(request.model ?? config?.model ?? definition.card.model),
     ...defined({
       temperature,
       maxTokens,

@@ -4,25 +4,29 @@ import { agentAllowsTool, type AgentCard } from '../agents/agent-definition.ts'
 import { type CallState, type RunState, specOf } from '../journal/run-state.ts'
 import type { Tool } from '../tools/tool.ts'
 import type { KindOf } from './run-kind.ts'
-import type { RunParts } from './run-parts.ts'
+import type { RunDependencies } from './run-dependencies.ts'
 
 /**
  * The tools that are available, allowed by the agent and not filtered out by the request. Tools that need a workspace are
  * included only if the run has one; in workspace mode `ask`, only tools that read are.
  */
-export function toolsOf(parts: Pick<RunParts, 'tools' | 'kindOf'>, card: AgentCard, state: RunState): Tool[] {
-  return parts.tools.available().filter((tool) => mayUse(tool, tool.name, card, state, parts.kindOf))
+export function toolsOf(
+  dependencies: Pick<RunDependencies, 'tools' | 'kindOf'>,
+  card: AgentCard,
+  state: RunState,
+): Tool[] {
+  return dependencies.tools.available().filter((tool) => mayUse(tool, tool.name, card, state, dependencies.kindOf))
 }
 
 /** The tool that a call refers to now, from the source in the call. Undefined if it is missing or not allowed. */
 export function toolOfCall(
-  parts: Pick<RunParts, 'tools' | 'kindOf'>,
+  dependencies: Pick<RunDependencies, 'tools' | 'kindOf'>,
   card: AgentCard,
   state: RunState,
   call: Pick<CallState, 'name' | 'source'>,
 ): Tool | undefined {
-  const tool = parts.tools.find(call.name, call.source)
-  return tool !== undefined && mayUse(tool, call.name, card, state, parts.kindOf) ? tool : undefined
+  const tool = dependencies.tools.find(call.name, call.source)
+  return tool !== undefined && mayUse(tool, call.name, card, state, dependencies.kindOf) ? tool : undefined
 }
 
 function mayUse(tool: Tool, name: string, card: AgentCard, state: RunState, kindOf: KindOf): boolean {

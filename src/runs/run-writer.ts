@@ -18,7 +18,7 @@ import type { RunStore, RunWrite } from '../stores/run-store.ts'
 import { foldRows, type RowChanges } from './row-folds.ts'
 import type { KindOf } from './run-kind.ts'
 
-export type WriterParts = {
+export type WriterDependencies = {
   store: Pick<RunStore, 'append'>
   bus: Pick<LiveBus, 'publish'>
   clock: Clock
@@ -42,7 +42,7 @@ export class RunWriter {
   }
 
   private readonly epoch: number
-  private readonly parts: WriterParts
+  private readonly dependencies: WriterDependencies
   private pending: RunEvent[] = []
   private pendingRows: RowChanges = {}
   private pendingBarrier = false
@@ -51,11 +51,11 @@ export class RunWriter {
   private appending: Promise<void> = Promise.resolve()
   private waiters: { seq: number; resolve: () => void; reject: (error: AppError) => void }[] = []
 
-  constructor(runId: string, epoch: number, state: RunState, parts: WriterParts) {
+  constructor(runId: string, epoch: number, state: RunState, dependencies: WriterDependencies) {
     this.runId = runId
     this.epoch = epoch
     this.state = state
-    this.parts = parts
+    this.dependencies = dependencies
     this.committedSeq = state.lastSeq
   }
 
@@ -74,7 +74,7 @@ export class RunWriter {
       checkPair(pairs, event)
       phase = phaseAfter(phase, event)
     }
-    const at = Math.max(this.parts.clock.now(), this.state.lastAt)
+    const at = Math.max(this.dependencies.clock.now(), this.state.lastAt)
     for (const event of events) this.number(event, at)
     this.flush()
   }
@@ -116,7 +116,7 @@ export class RunWriter {
   private async releaseWith(change: { wakeAt?: number | null }): Promise<void> {
     await this.committed()
     try {
-      await this.parts.store.append({
+      await this.dependencies.store.append({
         runId: this.runId,
         epoch: this.epoch,
         afterSeq: this.committedSeq,
@@ -140,7 +140,7 @@ export class RunWriter {
         throw new AppError('event_too_large', 'One delta holds at most 1 MiB of text.')
     }
     applyEvent(this.state, numbered)
-    foldRows(this.runId, this.state, numbered, this.pendingRows, this.parts.kindOf)
+    foldRows(this.runId, this.state, numbered, this.pendingRows, this.dependencies.kindOf)
     this.pending.push(numbered)
     if (isBarrier(numbered.type)) this.pendingBarrier = true
   }
@@ -165,14 +165,14 @@ export class RunWriter {
       this.pendingRows = {}
       this.pendingBarrier = false
       try {
-        await this.parts.store.append(write)
+        await this.dependencies.store.append(write)
       } catch (error) {
         this.lose(error)
         break
       }
       this.committedSeq += events.length
-      this.parts.countEvents?.(events.length)
-      this.parts.bus.publish(this.runId, events)
+      this.dependencies.countEvents?.(events.length)
+      this.dependencies.bus.publish(this.runId, events)
       this.settle()
     }
     this.draining = false

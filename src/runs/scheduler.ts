@@ -8,7 +8,7 @@ import { onNobodysBehalf } from '../kit/activity.ts'
 import type { Timer } from '../kit/clock.ts'
 import type { RunRow } from '../stores/run-store.ts'
 import { isDamage, RunDriver } from './run-driver.ts'
-import type { RunParts } from './run-parts.ts'
+import type { RunDependencies } from './run-dependencies.ts'
 
 export const leaseMs = 30_000
 export const heartbeatMs = 10_000
@@ -19,7 +19,7 @@ const wakeCheckMs = 60_000
 
 export class Scheduler {
   readonly node: string
-  private readonly parts: RunParts
+  private readonly dependencies: RunDependencies
   /** The drivers of the runs that this node has claimed. Only the leases of these runs are renewed. */
   private readonly drivers = new Map<string, RunDriver>()
   private readonly work = new Set<Promise<void>>()
@@ -34,10 +34,10 @@ export class Scheduler {
   private heartbeat: Timer | undefined
   private renewedAt: number
 
-  constructor(parts: RunParts, node: string) {
-    this.parts = parts
+  constructor(dependencies: RunDependencies, node: string) {
+    this.dependencies = dependencies
     this.node = node
-    this.renewedAt = parts.clock.monotonic()
+    this.renewedAt = dependencies.clock.monotonic()
   }
 
   /** The first claim also recovers interrupted runs, because they are due like any others. */
@@ -47,7 +47,7 @@ export class Scheduler {
   }
 
   hasFreeSlot(): boolean {
-    return !this.stopped && this.busy < this.parts.limits.concurrency
+    return !this.stopped && this.busy < this.dependencies.limits.concurrency
   }
 
   /** Holds a slot for a run that is about to be accepted. Always followed by `release`. */
@@ -63,7 +63,7 @@ export class Scheduler {
 
   /** Leases use the monotonic clock, so that a change of the wall clock cannot expire them. */
   leaseUntil(): number {
-    return Math.ceil(this.parts.clock.monotonic()) + leaseMs
+    return Math.ceil(this.dependencies.clock.monotonic()) + leaseMs
   }
 
   /** Drives a run that was claimed in the transaction that accepted it; its events need not be read. */
@@ -93,7 +93,7 @@ export class Scheduler {
     this.heartbeat?.cancel()
     for (const driver of this.drivers.values()) driver.drain()
     const cut = Number.isFinite(toolsMs)
-      ? this.parts.clock.after(toolsMs, () => {
+      ? this.dependencies.clock.after(toolsMs, () => {
           for (const driver of this.drivers.values()) driver.cutTools()
         })
       : undefined
@@ -120,43 +120,43 @@ export class Scheduler {
   private async claimOnce(): Promise<void> {
     try {
       // If the process was blocked for long, our own leases may have expired. Renew them first, or we would claim our own runs.
-      if (this.parts.clock.monotonic() - this.renewedAt > leaseMs - heartbeatMs) await this.renew()
-      const rows = await this.parts.store.claim({
+      if (this.dependencies.clock.monotonic() - this.renewedAt > leaseMs - heartbeatMs) await this.renew()
+      const rows = await this.dependencies.store.claim({
         node: this.node,
-        now: this.parts.clock.now(),
-        leaseNow: this.parts.clock.monotonic(),
+        now: this.dependencies.clock.now(),
+        leaseNow: this.dependencies.clock.monotonic(),
         leaseUntil: this.leaseUntil(),
-        limit: Math.max(0, this.parts.limits.concurrency - this.busy),
+        limit: Math.max(0, this.dependencies.limits.concurrency - this.busy),
       })
       for (const row of rows) this.drive(row)
       await this.armWakeTimer()
     } catch (error) {
-      this.parts.log.error({ err: error }, 'runs could not be claimed')
+      this.dependencies.log.error({ err: error }, 'runs could not be claimed')
       if (isDamage(error)) this.damaged = true
-      if (!this.stopped && !this.damaged) this.parts.clock.after(claimRetryMs, () => this.poke())
+      if (!this.stopped && !this.damaged) this.dependencies.clock.after(claimRetryMs, () => this.poke())
     }
   }
 
   private async armWakeTimer(): Promise<void> {
-    const wakeAt = await this.parts.store.nextWakeAt()
+    const wakeAt = await this.dependencies.store.nextWakeAt()
     this.wakeTimer?.cancel()
     this.wakeTimer = undefined
     if (wakeAt === null || this.stopped) return
-    const delayMs = wakeAt - this.parts.clock.now()
+    const delayMs = wakeAt - this.dependencies.clock.now()
     // A run is due but all slots are taken. No timer is needed, because the end of any run pokes the scheduler.
     if (delayMs <= 0 && !this.hasFreeSlot()) return
-    this.wakeTimer = this.parts.clock.after(Math.min(Math.max(delayMs, 1), wakeCheckMs), () => this.poke())
+    this.wakeTimer = this.dependencies.clock.after(Math.min(Math.max(delayMs, 1), wakeCheckMs), () => this.poke())
   }
 
   /** Takes the slot before the journal is read, so that the next claim does not exceed the limit. */
   private drive(row: RunRow, events?: readonly RunEvent[]): void {
-    const { parts, node } = this
+    const { dependencies, node } = this
     const slots = row.cancel === null ? 1 : 0
     this.busy += slots
     // Our lease expired and we claimed the run again. The new driver waits until the old one has finished.
     const earlier = this.drivers.get(row.id)
     earlier?.abandon()
-    const driver = new RunDriver(row, events && foldRun(events), parts, node, earlier?.finished)
+    const driver = new RunDriver(row, events && foldRun(events), dependencies, node, earlier?.finished)
     if (this.stopped) driver.drain()
     this.drivers.set(row.id, driver)
     const work = driver.finished.finally(() => {
@@ -170,7 +170,7 @@ export class Scheduler {
   }
 
   private beat(): void {
-    this.heartbeat = this.parts.clock.after(heartbeatMs, () => {
+    this.heartbeat = this.dependencies.clock.after(heartbeatMs, () => {
       void this.renew().finally(() => {
         if (this.stopped || this.damaged) return
         this.beat()
@@ -182,18 +182,18 @@ export class Scheduler {
 
   /** Handles a lease that was not renewed: either another node claimed the run, or the run has just ended or parked. */
   private async abandonIfClaimed(driver: RunDriver): Promise<void> {
-    const row = await this.parts.store.readRun(driver.runId)
+    const row = await this.dependencies.store.readRun(driver.runId)
     const taken = row !== undefined && row.endedAt === null && row.epoch > driver.epoch
     if (taken) driver.abandon()
   }
 
   /** Renews the leases of all driven runs. The rows also show cancels that other nodes recorded and runs that were lost. */
   private async renew(): Promise<void> {
-    this.renewedAt = this.parts.clock.monotonic()
+    this.renewedAt = this.dependencies.clock.monotonic()
     const held = new Map(this.drivers)
     if (held.size === 0) return
     try {
-      const rows = await this.parts.store.renewLeases(this.node, this.leaseUntil(), [...held.keys()])
+      const rows = await this.dependencies.store.renewLeases(this.node, this.leaseUntil(), [...held.keys()])
       const found = new Map(rows.map((row) => [row.id, row]))
       for (const [runId, driver] of held) {
         const row = found.get(runId)
@@ -201,7 +201,7 @@ export class Scheduler {
         else if (row.cancel !== null) driver.cancel(row.cancel)
       }
     } catch (error) {
-      this.parts.log.error({ err: error }, 'leases could not be renewed')
+      this.dependencies.log.error({ err: error }, 'leases could not be renewed')
     }
   }
 }

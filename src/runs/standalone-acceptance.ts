@@ -5,7 +5,7 @@
 import type { EventData, RunEvent, RunSpec } from '../journal/event.ts'
 import type { AcceptInput, RunRow } from '../stores/run-store.ts'
 import { fingerprint, type Started } from './run-acceptance.ts'
-import type { RunParts } from './run-parts.ts'
+import type { RunDependencies } from './run-dependencies.ts'
 import type { Scheduler } from './scheduler.ts'
 
 export type StandaloneRequest = {
@@ -22,11 +22,11 @@ export type StandaloneRequest = {
 }
 
 export class StandaloneAcceptance {
-  private readonly parts: RunParts
+  private readonly dependencies: RunDependencies
   private readonly scheduler: Scheduler
 
-  constructor(parts: RunParts, scheduler: Scheduler) {
-    this.parts = parts
+  constructor(dependencies: RunDependencies, scheduler: Scheduler) {
+    this.dependencies = dependencies
     this.scheduler = scheduler
   }
 
@@ -41,7 +41,7 @@ export class StandaloneAcceptance {
     createdAt,
     idempotency,
   }: StandaloneRequest): Promise<Started> {
-    const { store, ids, limits } = this.parts
+    const { store, ids, limits } = this.dependencies
     const accepted: RunEvent = {
       seq: 1,
       at: createdAt,
@@ -90,7 +90,7 @@ export class StandaloneAcceptance {
     prepared: EventData<'run.prepared'>,
     blobs: { id: string; body: string }[],
   ): Promise<RunRow> {
-    const { store, clock, limits } = this.parts
+    const { store, clock, limits } = this.dependencies
     const known = (await store.readEvents(run.id, 0, 10)).events
     const at = Math.max(clock.now(), run.createdAt)
     const event: RunEvent = { seq: run.lastSeq + 1, at, attempt: 1, type: 'run.prepared', data: prepared }
@@ -105,7 +105,7 @@ export class StandaloneAcceptance {
         claim,
       }
       const started = await store.startHeld(start)
-      this.parts.bus.publish(run.id, [event])
+      this.dependencies.bus.publish(run.id, [event])
       this.launch(started, [...known, event])
       return started
     })

@@ -11,7 +11,7 @@ import type { Ids } from '../kit/ids.ts'
 import type { Tool, ToolContext, ToolResult } from '../tools/tool.ts'
 import { outputText } from './tool-outcome.ts'
 
-export type ExecutionParts = {
+export type CallContext = {
   clock: Clock
   ids: Ids
   owner: string
@@ -32,18 +32,18 @@ const progressMax = 2000
 /** A journal event holds at most 1 MiB, so larger outputs are stored as blobs. */
 const inlineCharsMax = 256 * 1024
 
-export async function executeCall(tool: Tool, call: CallState, input: JsonValue, parts: ExecutionParts): Promise<Done> {
-  const startedAt = parts.clock.monotonic()
+export async function executeCall(tool: Tool, call: CallState, input: JsonValue, context: CallContext): Promise<Done> {
+  const startedAt = context.clock.monotonic()
   const settle = (rest: Omit<Done, 'callId' | 'messageId' | 'durationMs'>): Done => ({
     callId: call.callId,
-    messageId: parts.ids(),
-    durationMs: elapsedMs(parts.clock, startedAt),
+    messageId: context.ids(),
+    durationMs: elapsedMs(context.clock, startedAt),
     ...rest,
     summary: rest.summary.slice(0, summaryCharsMax),
   })
   try {
-    const result = await withinLimits(tool, input, call, parts)
-    const stored = await fitOutput(tool, result.output, parts)
+    const result = await withinLimits(tool, input, call, context)
+    const stored = await fitOutput(tool, result.output, context)
     return settle({
       outcome: result.ok ? 'succeeded' : 'failed',
       ...stored,
@@ -56,7 +56,7 @@ export async function executeCall(tool: Tool, call: CallState, input: JsonValue,
     })
   } catch (thrown) {
     // When a run ends, run-ending.ts writes the results of its open calls.
-    if (parts.signal.aborted) throw parts.signal.reason
+    if (context.signal.aborted) throw context.signal.reason
     const error = errorOf(tool, thrown)
     const unknown = error.code === 'tool_outcome_unknown'
     return settle({
@@ -70,18 +70,18 @@ export async function executeCall(tool: Tool, call: CallState, input: JsonValue,
 }
 
 /** Waits for the tool, its time limit or the end of the run, whichever comes first. A tool that ignores its signal keeps running unobserved. */
-async function withinLimits(tool: Tool, input: JsonValue, call: CallState, parts: ExecutionParts): Promise<ToolResult> {
+async function withinLimits(tool: Tool, input: JsonValue, call: CallState, context: CallContext): Promise<ToolResult> {
   const limit = new AbortController()
-  const context: ToolContext = {
-    owner: parts.owner,
-    runId: parts.runId,
+  const toolContext: ToolContext = {
+    owner: context.owner,
+    runId: context.runId,
     callId: call.callId,
-    conversationId: parts.conversationId,
-    idempotencyKey: parts.idempotencyKey,
+    conversationId: context.conversationId,
+    idempotencyKey: context.idempotencyKey,
     signal: limit.signal,
-    now: () => parts.clock.now(),
-    progress: boundedProgress(parts.progress),
-    ...(parts.workspace === undefined ? {} : { workspace: parts.workspace }),
+    now: () => context.clock.now(),
+    progress: boundedProgress(context.progress),
+    ...(context.workspace === undefined ? {} : { workspace: context.workspace }),
   }
   let removeListeners = () => {}
   try {
@@ -90,22 +90,22 @@ async function withinLimits(tool: Tool, input: JsonValue, call: CallState, parts
         limit.abort(reason)
         reject(reason)
       }
-      const timer = parts.clock.after(tool.timeoutMs, () => stop(timedOut(tool)))
-      const onAbort = () => stop(parts.signal.reason)
+      const timer = context.clock.after(tool.timeoutMs, () => stop(timedOut(tool)))
+      const onAbort = () => stop(context.signal.reason)
       removeListeners = () => {
         timer.cancel()
-        parts.signal.removeEventListener('abort', onAbort)
+        context.signal.removeEventListener('abort', onAbort)
       }
-      if (parts.signal.aborted) return onAbort()
-      parts.signal.addEventListener('abort', onAbort, { once: true })
-      tool.run(input, context).then(resolve, reject)
+      if (context.signal.aborted) return onAbort()
+      context.signal.addEventListener('abort', onAbort, { once: true })
+      tool.run(input, toolContext).then(resolve, reject)
     })
   } finally {
     removeListeners()
   }
 }
 
-function boundedProgress(progress: ExecutionParts['progress']): ExecutionParts['progress'] {
+function boundedProgress(progress: CallContext['progress']): CallContext['progress'] {
   let count = 0
   return (message) => {
     count += 1
@@ -139,15 +139,15 @@ function errorOf(tool: Tool, thrown: unknown): ErrorValue {
 async function fitOutput(
   tool: Tool,
   output: JsonValue,
-  parts: ExecutionParts,
+  context: CallContext,
 ): Promise<Pick<Done, 'output' | 'fullLength' | 'truncated' | 'outputRef'>> {
   const text = outputText(output)
   const charsMax = Math.min(tool.outputCharsMax, inlineCharsMax)
   if (text.length <= charsMax) return { output, fullLength: text.length, truncated: false }
   const cut = { output: text.slice(0, charsMax), fullLength: text.length, truncated: true }
-  const outputRef = parts.ids()
+  const outputRef = context.ids()
   try {
-    await parts.putBlob(outputRef, text)
+    await context.putBlob(outputRef, text)
   } catch {
     // The tool has done its work, so a failure to store the long output must not turn the call into a failed one.
     return cut

@@ -20,7 +20,7 @@ const asksFor =
 
 /** The next life of the server, with other tools. */
 function nextLife(rig: Rig, tools: Partial<ToolRegistry>): Scheduler {
-  return new Scheduler({ ...rig.parts, tools: { ...rig.parts.tools, ...tools } }, 'node-2')
+  return new Scheduler({ ...rig.dependencies, tools: { ...rig.dependencies.tools, ...tools } }, 'node-2')
 }
 
 async function cutOff(rig: Rig, id: string): Promise<void> {
@@ -155,8 +155,8 @@ describe('the calls of one step', () => {
             return fine
           },
         })
-        rig.parts.tools = {
-          ...rig.parts.tools,
+        rig.dependencies.tools = {
+          ...rig.dependencies.tools,
           available: () => [look],
           find: () => look,
           check: () => {
@@ -241,9 +241,9 @@ describe('the calls of one step', () => {
     }
     const tools = [tool('denied'), { ...tool('files'), needsWorkspace: true as const }, tool('fine')]
     await withRig({ answer, tools }, async (rig) => {
-      const definition = rig.parts.catalogue.get('chat_conversation')
+      const definition = rig.dependencies.catalogue.get('chat_conversation')
       const card = { ...definition.card, tools: { mode: 'denylist' as const, allowedTools: ['denied'] } }
-      rig.parts.catalogue = { ...rig.parts.catalogue, get: () => ({ ...definition, card }) }
+      rig.dependencies.catalogue = { ...rig.dependencies.catalogue, get: () => ({ ...definition, card }) }
       const { id } = (await rig.start()).run
       await rig.until(id, ended)
 

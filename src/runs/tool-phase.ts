@@ -12,7 +12,7 @@ import { defined } from '../kit/defined.ts'
 import type { CallPlan } from './call-plan.ts'
 import { answerWithoutConsent } from './consent.ts'
 import { planCall } from './plan-call.ts'
-import type { RunParts } from './run-parts.ts'
+import type { RunDependencies } from './run-dependencies.ts'
 import type { RunWriter } from './run-writer.ts'
 import { executeCall } from './tool-execution.ts'
 import { outputText } from './tool-outcome.ts'
@@ -26,7 +26,7 @@ type Start = { call: CallState; tool: Tool; input: JsonValue }
 
 export class ToolPhase {
   private readonly writer: RunWriter
-  private readonly parts: RunParts
+  private readonly dependencies: RunDependencies
   private readonly toolOf: (call: CallState) => Tool | undefined
   private readonly signal: AbortSignal
   // Every open call is in exactly one of these four collections. A call is planned only when it changes, so the work of a
@@ -39,9 +39,14 @@ export class ToolPhase {
   private poked = false
   private failure: { error: unknown } | null = null
 
-  constructor(writer: RunWriter, parts: RunParts, toolOf: (call: CallState) => Tool | undefined, signal: AbortSignal) {
+  constructor(
+    writer: RunWriter,
+    dependencies: RunDependencies,
+    toolOf: (call: CallState) => Tool | undefined,
+    signal: AbortSignal,
+  ) {
     this.writer = writer
-    this.parts = parts
+    this.dependencies = dependencies
     this.toolOf = toolOf
     this.signal = signal
   }
@@ -84,12 +89,13 @@ export class ToolPhase {
   private async awaitToolSources(): Promise<void> {
     const sources = new Set<string | undefined>()
     for (const call of this.toPlan)
-      if (needsTool(call) && this.parts.tools.find(call.name, call.source) === undefined) sources.add(call.source)
-    await Promise.all([...sources].map((source) => this.parts.tools.awaitSource(source, this.signal)))
+      if (needsTool(call) && this.dependencies.tools.find(call.name, call.source) === undefined)
+        sources.add(call.source)
+    await Promise.all([...sources].map((source) => this.dependencies.tools.awaitSource(source, this.signal)))
   }
 
   private async takeDecisions(): Promise<boolean> {
-    const any = await resolveDecided(this.writer, this.parts)
+    const any = await resolveDecided(this.writer, this.dependencies)
     if (!any) return false
     for (const call of this.waiting) {
       if (call.decision === undefined) continue
@@ -106,10 +112,10 @@ export class ToolPhase {
     let number = state.interactions.size
     for (const call of this.toPlan) {
       const tool = this.toolOf(call)
-      const plan = answerWithoutConsent(planCall(call, tool, this.parts.tools), specOf(state), tool)
+      const plan = answerWithoutConsent(planCall(call, tool, this.dependencies.tools), specOf(state), tool)
       if (plan.do === 'wait') this.waiting.add(call)
-      else if (plan.do === 'close') events.push(closedCallEvent(call, plan, this.parts.ids))
-      else if (plan.do === 'answer') events.push(answeredCallEvent(call, plan.output, this.parts.ids))
+      else if (plan.do === 'close') events.push(closedCallEvent(call, plan, this.dependencies.ids))
+      else if (plan.do === 'answer') events.push(answeredCallEvent(call, plan.output, this.dependencies.ids))
       else if (plan.do === 'run') this.ready.push({ call, tool: plan.tool, input: plan.input })
       else {
         number += 1
@@ -118,7 +124,7 @@ export class ToolPhase {
       }
     }
     this.toPlan.clear()
-    const starts = this.ready.splice(0, Math.max(0, this.parts.limits.toolsAtOnce - this.running.size))
+    const starts = this.ready.splice(0, Math.max(0, this.dependencies.limits.toolsAtOnce - this.running.size))
     for (const { call, input } of starts) {
       events.push({ type: 'tool.started', data: { callId: call.callId, input, idempotencyKey: this.keyOf(call) } })
     }
@@ -133,8 +139,8 @@ export class ToolPhase {
     const { workspace } = specOf(state)
     const activity = { run: this.writer.runId, place: `tool ${call.name} (${call.callId})` }
     const context = {
-      clock: this.parts.clock,
-      ids: this.parts.ids,
+      clock: this.dependencies.clock,
+      ids: this.dependencies.ids,
       owner: state.accepted?.owner ?? 'anonymous',
       runId: this.writer.runId,
       conversationId: state.accepted?.conversationId ?? null,
@@ -146,7 +152,7 @@ export class ToolPhase {
         }
       },
       ...(workspace === undefined ? {} : { workspace: { dir: workspace.dir } }),
-      putBlob: (id: string, body: string) => this.parts.store.putBlob(id, this.writer.runId, body),
+      putBlob: (id: string, body: string) => this.dependencies.store.putBlob(id, this.writer.runId, body),
     }
     const execution = workingOn(activity, () => executeCall(tool, call, input, context))
       .then((done) => {
@@ -172,8 +178,8 @@ export class ToolPhase {
     plan: Extract<CallPlan, { do: 'ask' }>,
     number: number,
   ): EventData<'input.required'> {
-    const { clock, ids, limits } = this.parts
-    const replyDeadline = replyDeadlineOf(this.writer.state, this.parts)
+    const { clock, ids, limits } = this.dependencies
+    const replyDeadline = replyDeadlineOf(this.writer.state, this.dependencies)
     const common = { interactionId: ids(), number, callId: call.callId, prompt: plan.prompt, input: call.input }
     if (plan.question === undefined) {
       // A confirmation expires at its deadline; only questions are auto-decided, because consent must come from a person.
@@ -219,7 +225,10 @@ function needsTool(call: CallState): boolean {
 }
 
 /** When the model decides a question by itself because no reply came. Undefined if the run waits without a limit. */
-function replyDeadlineOf(state: RunState, { clock, kindOf }: Pick<RunParts, 'clock' | 'kindOf'>): number | undefined {
+function replyDeadlineOf(
+  state: RunState,
+  { clock, kindOf }: Pick<RunDependencies, 'clock' | 'kindOf'>,
+): number | undefined {
   const spec = specOf(state)
   const timeoutMs = kindOf(spec).replyTimeoutMs(spec)
   return timeoutMs === undefined ? undefined : clock.now() + timeoutMs
@@ -231,11 +240,11 @@ const promptCharsMax = 8000
 export function questionFromText(
   state: RunState,
   text: string,
-  parts: Pick<RunParts, 'clock' | 'ids' | 'kindOf'>,
+  dependencies: Pick<RunDependencies, 'clock' | 'ids' | 'kindOf'>,
 ): EventData<'input.required'> {
-  const replyDeadline = replyDeadlineOf(state, parts)
+  const replyDeadline = replyDeadlineOf(state, dependencies)
   return {
-    interactionId: parts.ids(),
+    interactionId: dependencies.ids(),
     number: state.interactions.size + 1,
     kind: 'question',
     style: 'open_text',
@@ -301,18 +310,21 @@ function answeredCallEvent(call: CallState, output: JsonValue, ids: () => string
  * Writes new decisions of people and of deadlines into the journal, and returns whether there were any. Any node may
  * store a decision as a row, but only the owner of the run writes its journal.
  */
-export async function resolveDecided(writer: RunWriter, parts: Pick<RunParts, 'store' | 'clock'>): Promise<boolean> {
+export async function resolveDecided(
+  writer: RunWriter,
+  dependencies: Pick<RunDependencies, 'store' | 'clock'>,
+): Promise<boolean> {
   const open = openInteractions(writer.state)
   if (open.length === 0) return false
-  const rows = new Map((await parts.store.interactionsOf(writer.runId)).map((row) => [row.id, row]))
-  const now = parts.clock.now()
+  const rows = new Map((await dependencies.store.interactionsOf(writer.runId)).map((row) => [row.id, row]))
+  const now = dependencies.clock.now()
   const events: NewEvent[] = []
   for (const interaction of open) {
     let row = rows.get(interaction.interactionId)
     if (row?.status === 'pending' && row.deadlineAt !== null && row.deadlineAt <= now) {
       const status = row.atDeadline === 'auto_decide' ? 'auto_decided' : 'expired'
       const reply = status === 'auto_decided' ? autoDecision(row) : {}
-      row = (await parts.store.decide(row.id, { status, by: 'system', at: now, ...reply }))?.row
+      row = (await dependencies.store.decide(row.id, { status, by: 'system', at: now, ...reply }))?.row
     }
     if (row === undefined || row.status === 'pending') continue
     events.push({ type: 'input.resolved', data: resolutionOf(row) })

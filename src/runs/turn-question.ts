@@ -20,7 +20,7 @@ export type TurnQuestion = {
 }
 
 type Conversation = { id: string; exists: boolean }
-type QuestionParts = { store: Pick<MessageStore, 'listMessages' | 'allMessages'>; ids: Ids }
+type TurnQuestionDependencies = { store: Pick<MessageStore, 'listMessages' | 'allMessages'>; ids: Ids }
 
 /** How far back the last question of a conversation is looked for: one answer has at most a few hundred messages. */
 const lookBackRowsMax = 2000
@@ -29,13 +29,14 @@ export async function questionFor(
   request: StartRequest,
   conversation: Conversation,
   at: number,
-  parts: QuestionParts,
+  dependencies: TurnQuestionDependencies,
 ): Promise<TurnQuestion> {
-  if (request.regenerate === true) return await questionAgain(conversation, parts)
-  const stored = conversation.exists && (await parts.store.listMessages(conversation.id, { limit: 1 })).rows.length > 0
-  const row = (entry: EarlierMessage) => rowOf(entry, conversation.id, at, parts.ids)
+  if (request.regenerate === true) return await questionAgain(conversation, dependencies)
+  const stored =
+    conversation.exists && (await dependencies.store.listMessages(conversation.id, { limit: 1 })).rows.length > 0
+  const row = (entry: EarlierMessage) => rowOf(entry, conversation.id, at, dependencies.ids)
   if (request.continues === true) {
-    const messages = stored ? await newResults(request, conversation, parts) : request.earlier
+    const messages = stored ? await newResults(request, conversation, dependencies) : request.earlier
     const lastUser = request.earlier.findLast(({ role }) => role === 'user')
     return { input: '', userMessageId: null, messages: messages.map(row), titleText: lastUser?.content ?? '' }
   }
@@ -53,7 +54,7 @@ export async function questionFor(
 async function newResults(
   { earlier }: StartRequest,
   conversation: Conversation,
-  { store }: QuestionParts,
+  { store }: TurnQuestionDependencies,
 ): Promise<EarlierMessage[]> {
   const group = earlier.slice(earlier.findLastIndex(({ role }) => role === 'assistant'))
   const rows = (await store.allMessages(conversation.id, { limit: lookBackRowsMax })).filter(
@@ -72,7 +73,7 @@ async function newResults(
 }
 
 /** The last question of the conversation, with the answer that a new one takes the place of. */
-async function questionAgain(conversation: Conversation, { store }: QuestionParts): Promise<TurnQuestion> {
+async function questionAgain(conversation: Conversation, { store }: TurnQuestionDependencies): Promise<TurnQuestion> {
   if (!conversation.exists) throw conversationNotFound(shownConversationId(conversation.id))
   const rows = await store.allMessages(conversation.id, { limit: lookBackRowsMax })
   const asked = rows.findLast((row) => row.role === 'user' && row.state === 'active')

@@ -50,7 +50,7 @@ const rig = await openRig({
   ids,
   node: ids(),
 })
-rig.parts.deaths = watchdog.deaths
+rig.dependencies.deaths = watchdog.deaths
 let run = known
 let innocent = beside
 if (known === '') {

@@ -16,7 +16,7 @@ import { systemClock } from '../../src/kit/clock.ts'
 import type { Ids } from '../../src/kit/ids.ts'
 import type { ModelPart } from '../../src/models/model.ts'
 import { modelConfigsOf } from '../../src/models/model-configs.ts'
-import type { RunParts } from '../../src/runs/run-parts.ts'
+import type { RunDependencies } from '../../src/runs/run-dependencies.ts'
 import type { Started } from '../../src/runs/run-acceptance.ts'
 import { ConfirmationService } from '../../src/runs/confirmation-service.ts'
 import { RunService } from '../../src/runs/run-service.ts'
@@ -32,7 +32,7 @@ export type Rig = {
   store: Store
   clock: ManualClock
   bus: LiveBus
-  parts: RunParts
+  dependencies: RunDependencies
   scheduler: Scheduler
   service: RunService
   /** Decisions of a user on a confirmation. */
@@ -55,7 +55,7 @@ export type Answer = (request: StepRequest, signal: AbortSignal) => AsyncIterabl
 export type RigOptions = {
   answer?: Answer
   tools?: Tool[]
-  limits?: Partial<RunParts['limits']>
+  limits?: Partial<RunDependencies['limits']>
   /** An existing database file. */
   file?: string
   clock?: ManualClock
@@ -77,7 +77,7 @@ export async function openRig(options: RigOptions = {}): Promise<Rig> {
   const complaints: string[] = []
   const complain = (_details: object, message: string) => void complaints.push(message)
   const engine: Engine = { name: 'scripted', step: options.answer ?? (() => says('Hello.')) }
-  const parts: RunParts = {
+  const dependencies: RunDependencies = {
     store,
     bus,
     clock,
@@ -101,15 +101,15 @@ export async function openRig(options: RigOptions = {}): Promise<Rig> {
     },
     log: { info: () => {}, warn: complain, error: complain },
   }
-  const scheduler = new Scheduler(parts, options.node ?? 'node-1')
-  const service = new RunService(parts, scheduler)
-  const confirmations = new ConfirmationService(parts, scheduler)
+  const scheduler = new Scheduler(dependencies, options.node ?? 'node-1')
+  const service = new RunService(dependencies, scheduler)
+  const confirmations = new ConfirmationService(dependencies, scheduler)
   let closed = false
   return {
     store,
     clock,
     bus,
-    parts,
+    dependencies,
     scheduler,
     service,
     confirm: (owner, id, changes) => confirmations.confirm(asUser(owner), id, changes),

@@ -45,7 +45,7 @@ export interface ProcessDeaths {
   settled(runId: string): void
 }
 
-export type RunParts = {
+export type RunDependencies = {
   store: Store
   bus: LiveBus
   clock: Clock
