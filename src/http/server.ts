@@ -14,7 +14,7 @@ import {
   type ZodTypeProvider,
 } from 'fastify-type-provider-zod'
 import { AppError } from '../errors/app-error.ts'
-import { workingOn } from '../kit/activity.ts'
+import { withActivity } from '../kit/activity.ts'
 import { chatRoute } from './agent-v1/chat-route.ts'
 import { invariantsRoute } from './agent-v1/invariants-route.ts'
 import { messagesRoute } from './agent-v1/messages-route.ts'
@@ -89,7 +89,7 @@ export async function buildServer(options: ServerOptions): Promise<Server> {
 
   // Tells the watchdog which route is running. Set twice, because the context is lost while the body is read.
   const asRoute = (request: FastifyRequest, _reply: unknown, done: () => void) =>
-    workingOn({ route: `${request.method} ${request.routeOptions.url ?? '(no route)'}` }, done)
+    withActivity({ route: `${request.method} ${request.routeOptions.url ?? '(no route)'}` }, done)
   server.addHook('onRequest', asRoute)
   server.addHook('preValidation', asRoute)
   server.addHook('onRequest', async (request) => {

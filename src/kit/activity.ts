@@ -9,12 +9,12 @@ export type Activity = RunActivity | { readonly route: string }
 
 const storage = new AsyncLocalStorage<Activity | undefined>()
 
-export function workingOn<T>(activity: Activity, work: () => T): T {
+export function withActivity<T>(activity: Activity, work: () => T): T {
   return storage.run(activity, work)
 }
 
 /** Runs shared background work without the activity of the code that happens to start it. */
-export function onNobodysBehalf<T>(work: () => T): T {
+export function withoutActivity<T>(work: () => T): T {
   return storage.run(undefined, work)
 }
 

@@ -5,6 +5,7 @@
 import { createHash } from 'node:crypto'
 import { AppError } from '../errors/app-error.ts'
 import { shownConversationId } from '../kit/conversation-id.ts'
+import { KeyedMutex } from '../kit/keyed-mutex.ts'
 import { sortedJson } from '../kit/sorted-json.ts'
 import type { NewEvent, RunEvent, RunSpec } from '../journal/event.ts'
 import type { AcceptBeside, AcceptInput, CancelRequest, RunRow } from '../stores/run-store.ts'
@@ -39,8 +40,8 @@ const titleCharsMax = 60
 export class RunAcceptance {
   private readonly dependencies: RunDependencies
   private readonly scheduler: Scheduler
-  /** The last accept under way for each conversation or session; see `serialize`. */
-  private readonly accepting = new Map<string, Promise<unknown>>()
+  /** See `serialize`. */
+  private readonly accepting = new KeyedMutex()
 
   constructor(dependencies: RunDependencies, scheduler: Scheduler) {
     this.dependencies = dependencies
@@ -95,13 +96,7 @@ export class RunAcceptance {
     if (name === undefined && request.sentAt === undefined) return await work()
     // Without a name the sending time is the key, because two requests with one sending time may be two answers to one question.
     const key = JSON.stringify([request.owner, name ?? request.sentAt])
-    const turn = (this.accepting.get(key) ?? Promise.resolve()).then(work, work)
-    this.accepting.set(key, turn)
-    try {
-      return await turn
-    } finally {
-      if (this.accepting.get(key) === turn) this.accepting.delete(key)
-    }
+    return await this.accepting.run(key, work)
   }
 
   /** The runs that an earlier request with the same idempotency keys started; undefined if the request is new. */

@@ -6,7 +6,7 @@
 import { AppError, toAppError } from '../errors/app-error.ts'
 import { readRunState } from '../journal/event-pages.ts'
 import { newRunState, type RunState } from '../journal/run-state.ts'
-import { workingOn } from '../kit/activity.ts'
+import { withActivity } from '../kit/activity.ts'
 import type { CancelRequest, RunRow } from '../stores/run-store.ts'
 import { endingEvents } from './run-ending.ts'
 import { deathsMax, RunLoop } from './run-loop.ts'
@@ -46,7 +46,7 @@ export class RunDriver {
     this.claimed = claimed
     this.dependencies = dependencies
     this.node = node
-    this.finished = workingOn({ run: claimed.id, place: 'load' }, () => this.work(known, after)).catch(
+    this.finished = withActivity({ run: claimed.id, place: 'load' }, () => this.work(known, after)).catch(
       (error: unknown) =>
         dependencies.log.error({ err: error, runId: claimed.id }, 'a run could not be worked on; its lease runs out'),
     )

@@ -4,7 +4,7 @@
 
 import { foldRun } from '../journal/run-state.ts'
 import type { RunEvent } from '../journal/event.ts'
-import { onNobodysBehalf } from '../kit/activity.ts'
+import { withoutActivity } from '../kit/activity.ts'
 import type { Timer } from '../kit/clock.ts'
 import type { RunRow } from '../stores/run-store.ts'
 import { isDamage, RunDriver } from './run-driver.ts'
@@ -164,7 +164,7 @@ export class Scheduler {
       this.work.delete(work)
       if (this.drivers.get(row.id) === driver) this.drivers.delete(row.id)
       // A slot is free, and the next run of the conversation may be due.
-      onNobodysBehalf(() => this.poke())
+      withoutActivity(() => this.poke())
     })
     this.work.add(work)
   }

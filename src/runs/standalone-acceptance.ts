@@ -70,7 +70,7 @@ export class StandaloneAcceptance {
           : { key: idempotency.key, route: idempotency.route, fingerprint: fingerprint(idempotency.body) },
       queueMax: limits.queueMax,
       claim: null,
-      ...(held === null ? {} : { hold: true, heldMax: held.max, holdUntil: held.until }),
+      ...(held === null ? {} : { held }),
       ...(reuse === undefined ? {} : { reuse }),
     }
     return await this.withSlot(held === null, async (claim) => {

@@ -7,7 +7,7 @@ import type { EventData, JsonValue, NewEvent } from '../journal/event.ts'
 import { type CallState, openCalls, openInteractions, type RunState, specOf } from '../journal/run-state.ts'
 import type { Decision, InteractionRow } from '../stores/interaction-store.ts'
 import type { Tool } from '../tools/tool.ts'
-import { workingOn } from '../kit/activity.ts'
+import { withActivity } from '../kit/activity.ts'
 import { defined } from '../kit/defined.ts'
 import type { CallPlan } from './call-plan.ts'
 import { answerWithoutConsent } from './consent.ts'
@@ -154,7 +154,7 @@ export class ToolPhase {
       ...(workspace === undefined ? {} : { workspace: { dir: workspace.dir } }),
       putBlob: (id: string, body: string) => this.dependencies.store.putBlob(id, this.writer.runId, body),
     }
-    const execution = workingOn(activity, () => executeCall(tool, call, input, context))
+    const execution = withActivity(activity, () => executeCall(tool, call, input, context))
       .then((done) => {
         if (this.signal.aborted) throw this.signal.reason
         return this.writer.write({ type: 'tool.done', data: done })

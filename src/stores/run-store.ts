@@ -88,11 +88,12 @@ export type AcceptInput = {
   /** Requests the cancel of the conversation's unfinished runs of earlier turns, as `requestCancel` would, with this accept or not at all. */
   cancelEarlier?: CancelRequest
   /** Holds the run until `startHeld`, because its upload has not arrived yet. A held run is not queued, so it is never `queue_full`. */
-  hold?: true
-  /** How many runs may be held, of this owner and of all; one more is `jobs_awaiting_upload`. Without it there is no bound. */
-  heldMax?: { owner: number; all: number }
-  /** A held run that has not started by then becomes claimable, so that its owner can end it. Absent: no deadline. */
-  holdUntil?: number
+  held?: {
+    /** The deadline: a run that has not started by then becomes claimable, so that its lease owner can end it. Absent: none. */
+    until?: number
+    /** How many runs may be held, of this owner and of all owners; one more is `jobs_awaiting_upload`. Absent: no limit. */
+    max?: { owner: number; all: number }
+  }
   /** If a run of the owner succeeded with this key, that run is the answer (`reused`), and nothing is accepted. */
   reuse?: { cacheKey: string }
 }

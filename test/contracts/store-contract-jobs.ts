@@ -31,14 +31,14 @@ export function jobContract(open: OpenStore<RunStore & InteractionStore>): void 
     ...changes,
   })
   const hold = (store: RunStore, id = 'r') =>
-    store.accept(acceptInput(id, { hold: true, claim: claimNow, events: [delta(1)] }))
+    store.accept(acceptInput(id, { held: {}, claim: claimNow, events: [delta(1)] }))
 
   describe('a held run', () => {
     test(
       'is there and queued, is claimed by nobody, and takes no room in the queue',
       opened(async ({ store, reopen }) => {
         const { run } = await store.accept(
-          acceptInput('r', { hold: true, claim: claimNow, queueMax: 0, events: [delta(1)] }),
+          acceptInput('r', { held: {}, claim: claimNow, queueMax: 0, events: [delta(1)] }),
         )
         await store.accept(acceptInput('other', { queueMax: 1 }))
 
@@ -56,7 +56,7 @@ export function jobContract(open: OpenStore<RunStore & InteractionStore>): void 
       'counts against a bound for its owner and for all; one that started or ended does not',
       opened(async ({ store }) => {
         const held = (id: string, by: string, max: { owner: number; all: number }) => {
-          const input = acceptInput(id, { hold: true, heldMax: max, events: [delta(1)] })
+          const input = acceptInput(id, { held: { max }, events: [delta(1)] })
           return store.accept({ ...input, run: { ...input.run, owner: by } })
         }
         const code = { code: 'jobs_awaiting_upload' }
@@ -142,9 +142,9 @@ export function jobContract(open: OpenStore<RunStore & InteractionStore>): void 
   })
 
   describe('a held run with a deadline', () => {
-    const holdUntil = start + 100
+    const heldUntil = start + 100
     const holds = (store: RunStore, id = 'r') =>
-      store.accept(acceptInput(id, { hold: true, holdUntil, events: [delta(1)] }))
+      store.accept(acceptInput(id, { held: { until: heldUntil }, events: [delta(1)] }))
     const claimAt = (store: RunStore, now: number) => store.claim({ node: 'n', now, leaseUntil: farAway, limit: 10 })
 
     test(
@@ -153,11 +153,11 @@ export function jobContract(open: OpenStore<RunStore & InteractionStore>): void 
         await holds(store)
         await hold(store, 'for ever')
 
-        assert.deepEqual(await claimAt(store, holdUntil - 1), [])
+        assert.deepEqual(await claimAt(store, heldUntil - 1), [])
         const again = await reopen()
-        assert.equal(await again.nextWakeAt(), holdUntil)
+        assert.equal(await again.nextWakeAt(), heldUntil)
         assert.deepEqual(
-          (await claimAt(again, holdUntil)).map(({ id, status }) => [id, status]),
+          (await claimAt(again, heldUntil)).map(({ id, status }) => [id, status]),
           [['r', 'queued']],
         )
         assert.equal(await again.nextWakeAt(), null)
@@ -171,7 +171,7 @@ export function jobContract(open: OpenStore<RunStore & InteractionStore>): void 
         await holds(store, 'q')
         await store.startHeld(starting({ runId: 'q', blobs: [], claim: claimNow }))
 
-        const claimed = await claimAt(store, holdUntil)
+        const claimed = await claimAt(store, heldUntil)
 
         assert.deepEqual(
           claimed.map(({ id }) => id),
@@ -258,7 +258,7 @@ export function jobContract(open: OpenStore<RunStore & InteractionStore>): void 
         await store.accept(family('b', 'jobs', 'two'))
         await store.accept(family('c', 'temp', 'one'))
         await store.accept(family('d', 'jobs', 'one', 'bob'))
-        await store.accept({ ...family('e', 'jobs'), hold: true, claim: null })
+        await store.accept({ ...family('e', 'jobs'), held: {}, claim: null })
         await store.startHeld(starting({ runId: 'e', skillId: 'one', blobs: [] }))
         const list = async (filter: object) =>
           (await store.listRuns({ owner, limit: 10, ...filter })).rows.map(({ id, skillId }) => `${id} ${skillId}`)

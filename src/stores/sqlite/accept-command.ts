@@ -103,10 +103,11 @@ export function acceptHandlers(
     }
 
     const { first, turn } = checkConversation(input)
-    const held = input.hold === true
-    const claimsNow = input.claim !== null && first && !held
-    if (!claimsNow && !held && (countQueued.get()?.count as number) >= input.queueMax) throw queueFull(input.queueMax)
-    if (held && input.heldMax !== undefined) refuseIfTooManyAreHeld(run.owner, input.heldMax)
+    const { held } = input
+    const claimsNow = input.claim !== null && first && held === undefined
+    if (!claimsNow && held === undefined && (countQueued.get()?.count as number) >= input.queueMax)
+      throw queueFull(input.queueMax)
+    if (held?.max !== undefined) refuseIfTooManyAreHeld(run.owner, held.max)
 
     if (conversation !== null && run.conversationId !== null) {
       if (conversation.expect === 'absent') {
@@ -141,9 +142,9 @@ export function acceptHandlers(
       lastSeq,
       run.createdAt,
       turn,
-      held ? 1 : 0,
+      held === undefined ? 0 : 1,
       run.skillId ?? null,
-      held ? (input.holdUntil ?? null) : null,
+      held?.until ?? null,
     )
     const position = inserted?.position as number
     for (const message of input.messages) messages.insert(message, turn ?? position)

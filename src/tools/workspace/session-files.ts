@@ -7,6 +7,7 @@
 // came in between (it is refused). This makes the file tools idempotent.
 
 import { createHash } from 'node:crypto'
+import { KeyedMutex } from '../../kit/keyed-mutex.ts'
 import type { WorkspaceStore } from '../../stores/workspace-store.ts'
 import type { ToolContext } from '../tool.ts'
 import { refused } from './refusal.ts'
@@ -23,7 +24,7 @@ export class SessionFiles {
   private readonly folders: WorkspaceFolders
   private readonly versions: FileVersions
   /** Serialises the changes of each file, because calls of one step run in parallel and sessions may share a directory. */
-  private readonly turns = new Map<string, Promise<unknown>>()
+  private readonly files = new KeyedMutex()
 
   constructor(folders: WorkspaceFolders, versions: FileVersions) {
     this.folders = folders
@@ -35,7 +36,7 @@ export class SessionFiles {
   }
 
   async read(workspace: Workspace, place: WorkspacePath, context: ToolContext): Promise<string> {
-    return this.inTurn(workspace.keyOf(place), async () => {
+    return this.files.run(workspace.keyOf(place), async () => {
       const content = await workspace.readFile(place)
       const text = textOf(content, place.shown)
       await this.versions.saveFileVersion({
@@ -57,7 +58,7 @@ export class SessionFiles {
     produce: (current: string | null) => Change,
   ): Promise<Changed> {
     const path = workspace.keyOf(place)
-    return this.inTurn(path, async () => {
+    return this.files.run(path, async () => {
       const scope = scopeOf(context)
       const bytes = await workspace.readFileIfPresent(place)
       const before = bytes === null ? null : hashOf(bytes)
@@ -87,18 +88,6 @@ export class SessionFiles {
       }
       return { ...measured(after), replacements, modified: hash !== before }
     })
-  }
-
-  private async inTurn<T>(key: string, work: () => Promise<T>): Promise<T> {
-    const earlier = this.turns.get(key) ?? Promise.resolve()
-    const mine = earlier.then(work, work)
-    const settled = mine.catch(() => {})
-    this.turns.set(key, settled)
-    try {
-      return await mine
-    } finally {
-      if (this.turns.get(key) === settled) this.turns.delete(key)
-    }
   }
 }
 
