@@ -80,7 +80,7 @@ const ladder: Record<string, string[]> = {
   'src/agents/': [...ground, ...interfaces],
   'src/skills/': [...ground, ...interfaces],
   // A run asks the catalogue which agent it is.
-  'src/runs/': [...ground, ...interfaces, 'src/bus/', 'src/agents/catalogue.ts'],
+  'src/runs/': [...ground, ...interfaces, 'src/bus/', 'src/agents/catalogue.ts', 'src/agents/template.ts'],
   'src/conversations/': [...ground, ...interfaces, 'src/runs/'],
   'src/comparisons/': [...ground, ...interfaces, 'src/runs/', 'src/conversations/'],
   // A job is a run of a skill.

@@ -1,45 +1,142 @@
-// The definition of an agent: a folder with `agent.json`, templates and schemas. Users add
-// their own folders; a broken one is listed as unavailable with the reason and never stops
-// the server.
+// The definition of an agent: a folder with `agent.json`, templates and schemas. This file has the format of
+// `agent.json` and the type of a definition after its files were read and checked (read-definition.ts).
+//
+// An agent is a list of operations. Fields of an operation override the fields of its agent. An agent that
+// declares no operations has one, without an id.
 
 import { z } from 'zod'
 
-export const agentCard = z.object({
-  id: z.string().regex(/^[a-zA-Z0-9_-]{1,64}$/),
-  version: z.string().min(1),
-  name: z.string().optional(),
-  description: z.string().optional(),
-  usage: z.string().optional(),
-  endpoint: z.string().optional(),
+/**
+ * The data that code collects for a one-shot run: the request's input only, a conversation with its messages, a contact
+ * with its records, a contact with its recent interactions, or all contacts of the user.
+ */
+export const agentReads = ['input', 'conversation', 'contact', 'contact_brief', 'network'] as const
+export type AgentReads = (typeof agentReads)[number]
+
+/** The thing that a result is about. Its id is `input.conversationId`, `input.contactId`, the user's id, or null. */
+export const agentScopes = ['conversation', 'contact', 'user', 'global'] as const
+export type AgentScope = (typeof agentScopes)[number]
+
+export const scopeOfReads: Record<AgentReads, AgentScope> = {
+  input: 'user',
+  conversation: 'conversation',
+  contact: 'contact',
+  contact_brief: 'contact',
+  network: 'user',
+}
+
+const id = z.string().regex(/^[a-zA-Z0-9_-]{1,64}$/, 'must be 1 to 64 letters, digits, "_" or "-"')
+const line = z.string().min(1).max(200)
+const paragraph = z.string().max(2000)
+/** A path inside the folder of the definition. */
+const file = z.string().min(1).max(200)
+
+const promptFiles = z.strictObject({
+  systemTemplate: file,
+  /** Renders the message to the model; absent means the collected data as JSON. Chats do not use it. */
+  userTemplate: file.optional(),
+  defaultsFile: file.optional(),
+})
+
+const runFields = {
+  reads: z.enum(agentReads).optional(),
+  /** Absent means the scope of `reads`. */
+  scope: z.enum(agentScopes).optional(),
+  /** `required`: every statement of the answer that has a `citations` field must cite records that were given to the model. */
+  citations: z.enum(['required']).optional(),
+  validation: z
+    .strictObject({
+      inputSchema: file.optional(),
+      /** What the model has to write. Absent means any text, which becomes `{ "content": text }`. */
+      outputSchema: file.optional(),
+      /** The properties of the result that the server adds. Only for display in the list of agents. */
+      serverFields: file.optional(),
+    })
+    .optional(),
+  /** Absent: results are not stored. `ttl` is in seconds; 0 means that a result never expires. */
+  cache: z
+    .strictObject({
+      ttl: z.number().int().min(0),
+      /** The fields of `input` that change the result, if not all of them do. */
+      sourceHashFields: z.array(z.string().min(1).max(64)).max(50).optional(),
+    })
+    .optional(),
+}
+
+const operationCard = z.strictObject({
+  id,
+  name: line.optional(),
+  description: paragraph.optional(),
+  prompt: promptFiles.partial().optional(),
+  ...runFields,
+})
+
+export const operationsMax = 20
+
+export const agentCard = z.strictObject({
+  /** For editors; not used. */
+  $schema: z.string().optional(),
+  id,
+  version: z.string().min(1).max(64),
+  name: line.optional(),
+  description: paragraph.optional(),
+  usage: paragraph.optional(),
+  endpoint: line.optional(),
   /** `provider/model`; absent means the server's default. */
-  model: z.string().optional(),
-  prompt: z.object({
-    systemTemplate: z.string(),
-    userTemplate: z.string().optional(),
-    defaultsFile: z.string().optional(),
-  }),
+  model: z.string().min(1).max(200).optional(),
+  prompt: promptFiles,
   /** Whether a request may add instructions of its own (messages with role `system`); absent means allowed. */
   callerInstructions: z.enum(['allowed', 'refused']).optional(),
-  memory: z.object({
+  memory: z.strictObject({
     strategy: z.enum(['sliding_window', 'conversation', 'declarative']),
     maxTokens: z.number().int().positive(),
   }),
-  tools: z.object({
+  tools: z.strictObject({
     mode: z.enum(['none', 'allowlist', 'denylist']),
     /** The names that `mode` applies to: the allowed tools, or with `denylist` the refused ones. */
-    allowedTools: z.array(z.string()),
+    allowedTools: z.array(z.string().min(1).max(200)).max(500),
   }),
-  validation: z.object({ inputSchema: z.string().optional(), outputSchema: z.string().optional() }).optional(),
-  cache: z.object({ ttl: z.number().int(), sourceHashFields: z.array(z.string()).optional() }).optional(),
+  ...runFields,
+  operations: z.array(operationCard).max(operationsMax).optional(),
 })
 
 export type AgentCard = z.infer<typeof agentCard>
 
-export type AgentDefinition = {
-  card: AgentCard
+/** A JSON Schema that was checked with `schemaProblem`. */
+export type AgentSchema = Record<string, unknown>
+
+/** One thing that an agent can be asked to do in a one-shot run. */
+export type AgentOperation = {
+  /** Null if the agent declares no operations; this is then its only one. */
+  id: string | null
+  name: string
+  description: string
   systemTemplate: string
   userTemplate: string
   defaults: Record<string, unknown>
+  /** Null: any object. */
+  inputSchema: AgentSchema | null
+  /** What the model has to write. Null: any text. */
+  outputSchema: AgentSchema | null
+  /** The whole `data` of a response: the output schema and the fields that the server adds, marked `readOnly`. */
+  dataSchema: AgentSchema | null
+  /** Null: results are not stored. `ttlMs` null: they never expire. `inputFields` null: every field of the input counts. */
+  cache: { ttlMs: number | null; inputFields: readonly string[] | null } | null
+  reads: AgentReads
+  scope: AgentScope
+  citations: 'required' | 'optional'
+  /** Changes with the agent's version, and also if a template, a default or the output schema changes. */
+  promptVersion: string
+}
+
+export type AgentDefinition = {
+  card: AgentCard
+  /** The agent's own prompt. Chats use it; a one-shot run uses the one of its operation. */
+  systemTemplate: string
+  userTemplate: string
+  defaults: Record<string, unknown>
+  /** At least one. */
+  operations: readonly AgentOperation[]
 }
 
 /** Whether the agent may use a tool of this name. */

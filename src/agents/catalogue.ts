@@ -1,11 +1,11 @@
 // The agents of this server: every folder of the agents directory, read once at start-up.
 // The server does not start without a valid chat agent; other agents may be broken.
 
-import { readdir, readFile } from 'node:fs/promises'
-import { join, resolve, sep } from 'node:path'
-import Mustache from 'mustache'
+import { readdir } from 'node:fs/promises'
+import { join } from 'node:path'
 import { AppError } from '../errors/app-error.ts'
-import { type AgentDefinition, agentCard } from './agent-definition.ts'
+import type { AgentDefinition } from './agent-definition.ts'
+import { readDefinition } from './read-definition.ts'
 
 export const chatAgentId = 'chat_conversation'
 
@@ -55,35 +55,4 @@ export async function readCatalogue(directory: string): Promise<Catalogue> {
     },
     list: () => listings,
   }
-}
-
-async function readDefinition(folder: string): Promise<AgentDefinition> {
-  const parsed = agentCard.safeParse(JSON.parse(await readFile(join(folder, 'agent.json'), 'utf8')))
-  if (!parsed.success) {
-    const issue = parsed.error.issues[0]
-    throw new Error(`agent.json: ${issue?.path.join('.')} ${issue?.message}`)
-  }
-  const card = parsed.data
-  const read = (path: string) => readFile(inside(folder, path), 'utf8')
-  return {
-    card,
-    systemTemplate: await read(card.prompt.systemTemplate),
-    userTemplate: card.prompt.userTemplate === undefined ? '{{{input}}}' : await read(card.prompt.userTemplate),
-    defaults:
-      card.prompt.defaultsFile === undefined
-        ? {}
-        : (JSON.parse(await read(card.prompt.defaultsFile)) as Record<string, unknown>),
-  }
-}
-
-/** Throws if the path is outside the folder: a definition may only use its own files. */
-function inside(folder: string, path: string): string {
-  const full = resolve(folder, path)
-  if (!full.startsWith(resolve(folder) + sep)) throw new Error(`${path} lies outside the agent's folder`)
-  return full
-}
-
-/** Does not escape HTML, because the result is plain text for a model. */
-export function renderTemplate(template: string, values: Record<string, unknown>): string {
-  return Mustache.render(template, values, {}, { escape: String }).trim()
 }

@@ -13,7 +13,8 @@ import { buildPrompt, estimateTokens } from './prompt.ts'
 
 function agentWith(maxTokens: number): AgentDefinition {
   const card = { memory: { strategy: 'sliding_window', maxTokens } } as AgentDefinition['card']
-  return { card, systemTemplate: 'You are {{{name}}}.', userTemplate: '', defaults: { name: 'helpful & kind' } }
+  const prompt = { systemTemplate: 'You are {{{name}}}.', userTemplate: '', defaults: { name: 'helpful & kind' } }
+  return { card, ...prompt, operations: [] }
 }
 
 let position = 0

@@ -5,7 +5,7 @@
 // because providers reject a history in which one of them is missing.
 
 import type { AgentDefinition } from '../agents/agent-definition.ts'
-import { renderTemplate } from '../agents/catalogue.ts'
+import { renderTemplate } from '../agents/template.ts'
 import type { JsonValue } from '../journal/event.ts'
 import { questionOf, type RunState } from '../journal/run-state.ts'
 import { sortedJson } from '../kit/sorted-json.ts'

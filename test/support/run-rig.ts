@@ -222,6 +222,7 @@ const agent: AgentDefinition = {
   systemTemplate: 'Be kind.',
   userTemplate: '',
   defaults: {},
+  operations: [],
 }
 
 export function countingIds(prefix = 'id'): Ids {
