@@ -6,6 +6,7 @@ import { describe, it } from 'node:test'
 import { quiet, reached, withRig } from '../../test/support/run-helpers.ts'
 import { type Answer, calls, type Rig, says, toolOf } from '../../test/support/run-rig.ts'
 import type { RunStore } from '../stores/run-store.ts'
+import type { SnapshotStore } from '../stores/snapshot-store.ts'
 import { startRetention } from './retention.ts'
 
 const ended = ({ endedAt }: { endedAt: number | null }) => endedAt !== null
@@ -54,6 +55,27 @@ describe('retention', () => {
       } finally {
         retention.stop()
       }
+    })
+  })
+
+  it('removes snapshots that expired longer ago than the setting, and keeps those that can still be compared', async () => {
+    await withRig({ limits }, async (rig) => {
+      const asked: number[] = []
+      let due = 201
+      const expireSnapshots: SnapshotStore['expireSnapshots'] = async (before, limit) => {
+        asked.push(before)
+        const removed = Math.min(limit, due)
+        due -= removed
+        return removed
+      }
+      const store = { ...rig.store, expireSnapshots }
+      const retention = startRetention({ ...rig.dependencies, store, retentionMs: hour })
+      const before = rig.clock.now() - hour
+
+      assert.equal(await retention.sweep(), 201)
+
+      assert.deepEqual(asked, [before, before])
+      retention.stop()
     })
   })
 

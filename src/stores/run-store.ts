@@ -10,6 +10,7 @@ import type { ComparisonRow } from './comparison-store.ts'
 import type { InteractionRow, InteractionUpdate } from './interaction-store.ts'
 import type { MessageRow, MessageStateChange } from './message-store.ts'
 import type { RowPage } from './row-page.ts'
+import type { NewSnapshot, SnapshotKey } from './snapshot-store.ts'
 
 export type RunRow = {
   id: string
@@ -96,6 +97,12 @@ export type AcceptInput = {
   }
   /** If a run of the owner succeeded with this key, that run is the answer (`reused`), and nothing is accepted. */
   reuse?: { cacheKey: string }
+  /**
+   * If an open run of the owner has the same key and nobody asked to cancel it, that run is the answer (`shared`), and nothing
+   * is accepted. The key counts until the run ends. `unlessSnapshot`: `accept_stale` if there is such a snapshot, because the
+   * run that wrote it ended after the caller looked.
+   */
+  share?: { key: string; unlessSnapshot?: SnapshotKey }
 }
 
 /** Lets a held run start. */
@@ -116,7 +123,10 @@ export type HeldStart = {
 export type AcceptBeside = { comparison?: ComparisonRow }
 
 /** `reused`: the run answered an equal request before; it was found by `reuse`, or by the key of a request that was. */
-export type AcceptResult = { outcome: 'accepted' | 'existing'; run: RunRow; reused?: true }
+export type AcceptResult = { outcome: 'accepted' | 'existing'; run: RunRow; reused?: true; shared?: true }
+
+/** A request that was answered with what an earlier run produced. */
+export type AnsweredRequest = { owner: string; route: string; key: string; fingerprint: string; runId: string }
 
 export type RunWrite = {
   runId: string
@@ -146,6 +156,8 @@ export type RunWrite = {
   interactionUpdates?: InteractionUpdate[]
   /** Sets updated_at of the run's conversation. */
   touchConversationAt?: number
+  /** The result of a one-shot run. */
+  snapshot?: NewSnapshot
   /** Removes the run's blobs whose ids begin like this. */
   dropBlobs?: string
 }
@@ -202,7 +214,17 @@ export interface RunStore extends EventReader {
   listRuns(filter: RunFilter): Promise<RowPage<RunRow>>
   /** Unfinished runs of a conversation, oldest first. */
   openRuns(conversationId: string): Promise<RunRow[]>
-  findIdempotent(owner: string, route: string, key: string): Promise<{ runId: string; fingerprint: string } | undefined>
+  /** `reused`: the request was answered with what an earlier run had produced. */
+  findIdempotent(
+    owner: string,
+    route: string,
+    key: string,
+  ): Promise<{ runId: string; fingerprint: string; reused?: true } | undefined>
+  /**
+   * Binds the idempotency key of a request to the earlier run that answered it. Throws `idempotency_key_reused` if the key was
+   * used for another request. Does nothing if the key is bound already, or if the run has been removed.
+   */
+  bindIdempotencyKey(request: AnsweredRequest): Promise<void>
   /** The newest run of the owner that succeeded under this cache key. */
   findCached(owner: string, cacheKey: string): Promise<string | undefined>
   /** The earliest `wakeAt` of a parked or held run. */

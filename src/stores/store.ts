@@ -20,6 +20,7 @@ import type { InteractionStore } from './interaction-store.ts'
 import type { MessageStore } from './message-store.ts'
 import type { NoteStore } from './note-store.ts'
 import type { RunStore } from './run-store.ts'
+import type { SnapshotStore } from './snapshot-store.ts'
 import type { WorkspaceStore } from './workspace-store.ts'
 
 export interface Store
@@ -32,6 +33,7 @@ export interface Store
     ComparisonStore,
     WorkspaceStore,
     NoteStore,
+    SnapshotStore,
     StoreLifetime {}
 
 /** The store as a whole: whether it works, and its end. */

@@ -12,6 +12,7 @@ import { lifetimeContract } from './store-contract-lifetime.ts'
 import { messageContract } from './store-contract-messages.ts'
 import { noteContract } from './store-contract-notes.ts'
 import { runContract } from './store-contract-runs.ts'
+import { snapshotContract } from './store-contract-snapshots.ts'
 import { workspaceContract } from './store-contract-workspace.ts'
 
 export function storeContract(name: string, open: OpenStore): void {
@@ -24,6 +25,7 @@ export function storeContract(name: string, open: OpenStore): void {
     comparisonContract(open)
     workspaceContract(open)
     noteContract(open)
+    snapshotContract(open)
     lifetimeContract(open)
   })
 }

@@ -5,7 +5,7 @@
 
 import type { DatabaseSync } from 'node:sqlite'
 import { AppError } from '../../errors/app-error.ts'
-import type { AcceptResult, RunRow } from '../run-store.ts'
+import type { AcceptResult, AnsweredRequest, RunRow } from '../run-store.ts'
 import type { Commands } from './commands.ts'
 import type { ConversationWriter } from './conversation-store.ts'
 import type { JournalWriter } from './journal-writer.ts'
@@ -13,6 +13,7 @@ import type { MessageWriter } from './message-store.ts'
 import type { RunCache } from './run-cache.ts'
 import { unfinished } from './run-rows.ts'
 import type { RunTable } from './run-table.ts'
+import type { SnapshotWriter } from './snapshot-store.ts'
 
 type AcceptCommand = Commands['accept']['takes']
 type HeldCommand = Commands['startHeld']['takes']
@@ -20,9 +21,15 @@ type HeldCommand = Commands['startHeld']['takes']
 export function acceptHandlers(
   db: DatabaseSync,
   cache: RunCache,
-  writers: { runs: RunTable; conversations: ConversationWriter; messages: MessageWriter; journal: JournalWriter },
+  writers: {
+    runs: RunTable
+    conversations: ConversationWriter
+    messages: MessageWriter
+    journal: JournalWriter
+    snapshots: SnapshotWriter
+  },
 ) {
-  const { runs, conversations, messages, journal } = writers
+  const { runs, conversations, messages, journal, snapshots } = writers
   const newestOpen = db.prepare(
     `SELECT id FROM runs WHERE conversation_id = ? AND ${unfinished} ORDER BY position DESC LIMIT 1`,
   )
@@ -41,15 +48,37 @@ export function acceptHandlers(
   const countHeld = db.prepare(
     `SELECT count(*) AS total, coalesce(sum(owner = ?), 0) AS own FROM runs WHERE ${unfinished} AND status = 'queued' AND held = 1`,
   )
+  const openShared = db.prepare(
+    `SELECT id FROM runs WHERE owner = ? AND share_key = ? AND ${unfinished} AND cancel_at IS NULL ORDER BY position LIMIT 1`,
+  )
   const insertRun = db.prepare(
-    `INSERT INTO runs (id, owner, family, agent_id, conversation_id, status, attempt, epoch, last_seq, created_at, turn, held, skill_id, wake_at)
-     VALUES (?, ?, ?, ?, ?, 'queued', ?, 0, ?, ?, ?, ?, ?, ?) RETURNING position`,
+    `INSERT INTO runs (id, owner, family, agent_id, conversation_id, status, attempt, epoch, last_seq, created_at, turn, held, skill_id, wake_at, share_key)
+     VALUES (?, ?, ?, ?, ?, 'queued', ?, 0, ?, ?, ?, ?, ?, ?, ?) RETURNING position`,
   )
   const insertKey = db.prepare(
     'INSERT INTO idempotency_keys (owner, route, key, fingerprint, run_id, reused) VALUES (?, ?, ?, ?, ?, ?)',
   )
 
-  return { accept, startHeld }
+  return { accept, startHeld, bindIdempotencyKey }
+
+  /** The run that an idempotency key is bound to. Throws if the key was used for another request. */
+  function boundTo(request: { owner: string; route: string; key: string; fingerprint: string }) {
+    const known = runs.reader.idempotent(request.owner, request.route, request.key)
+    if (known !== undefined && known.fingerprint !== request.fingerprint) {
+      throw new AppError(
+        'idempotency_key_reused',
+        'This idempotency key was used for another request. Send a new key with a new request.',
+        { details: { key: request.key } },
+      )
+    }
+    return known
+  }
+
+  function bindIdempotencyKey(request: AnsweredRequest): null {
+    if (boundTo(request) !== undefined || runs.read(request.runId) === undefined) return null
+    insertKey.run(request.owner, request.route, request.key, request.fingerprint, request.runId, 1)
+    return null
+  }
 
   function startHeld({ runId, afterSeq, skillId, journal: part, blobs, queueMax, claim }: HeldCommand): RunRow {
     const found = runs.read(runId)
@@ -79,15 +108,8 @@ export function acceptHandlers(
   function accept(input: AcceptCommand): AcceptResult {
     const { run, idempotency, conversation } = input
     if (idempotency !== null) {
-      const known = runs.reader.idempotent(run.owner, idempotency.route, idempotency.key)
+      const known = boundTo({ owner: run.owner, ...idempotency })
       if (known !== undefined) {
-        if (known.fingerprint !== idempotency.fingerprint) {
-          throw new AppError(
-            'idempotency_key_reused',
-            'This idempotency key was used for another request. Send a new key with a new request.',
-            { details: { key: idempotency.key } },
-          )
-        }
         const existing = runs.read(known.runId)
         if (existing !== undefined)
           return { outcome: 'existing', run: existing, ...(known.reused ? { reused: true } : {}) }
@@ -100,6 +122,21 @@ export function acceptHandlers(
         insertKey.run(run.owner, idempotency.route, idempotency.key, idempotency.fingerprint, earlier.id, 1)
       }
       return { outcome: 'existing', run: earlier, reused: true }
+    }
+
+    if (input.share !== undefined) {
+      const { key, unlessSnapshot } = input.share
+      const open = openShared.get(run.owner, key)
+      const shared = open === undefined ? undefined : runs.read(open.id as string)
+      if (shared !== undefined) {
+        if (idempotency !== null) {
+          insertKey.run(run.owner, idempotency.route, idempotency.key, idempotency.fingerprint, shared.id, 0)
+        }
+        return { outcome: 'existing', run: shared, shared: true }
+      }
+      if (unlessSnapshot !== undefined && snapshots.reader.find(unlessSnapshot, run.createdAt) !== undefined) {
+        throw stale('There is a snapshot now that answers the request.')
+      }
     }
 
     const { first, turn } = checkConversation(input)
@@ -145,6 +182,7 @@ export function acceptHandlers(
       held === undefined ? 0 : 1,
       run.skillId ?? null,
       held?.until ?? null,
+      input.share?.key ?? null,
     )
     const position = inserted?.position as number
     for (const message of input.messages) messages.insert(message, turn ?? position)

@@ -22,6 +22,7 @@ import { noteHandlers } from './note-store.ts'
 import { RunCache } from './run-cache.ts'
 import { runHandlers } from './run-commands.ts'
 import { runTable } from './run-table.ts'
+import { snapshotWriter } from './snapshot-store.ts'
 import { failsOnlyItsCommand, toStoreError } from './sqlite-errors.ts'
 import { workspaceHandlers } from './workspace-store.ts'
 
@@ -46,6 +47,7 @@ export function batchWriter(db: DatabaseSync) {
   const messages = messageWriter(db)
   const interactions = interactionWriter(db, runs)
   const comparisons = comparisonWriter(db, messages)
+  const snapshots = snapshotWriter(db)
   const writeCheck = db.prepare("UPDATE store_state SET value = 1 - value WHERE name = 'write_check'")
   const savepoint = db.prepare('SAVEPOINT command')
   const keep = db.prepare('RELEASE command')
@@ -53,7 +55,7 @@ export function batchWriter(db: DatabaseSync) {
   const commit = db.prepare('COMMIT')
 
   const handlers: Handlers = {
-    ...runHandlers(db, cache, { runs, journal, conversations, messages, interactions, comparisons }),
+    ...runHandlers(db, cache, { runs, journal, conversations, messages, interactions, comparisons, snapshots }),
     ...conversations.handlers,
     ...messages.handlers,
     ...interactions.handlers,
@@ -61,6 +63,7 @@ export function batchWriter(db: DatabaseSync) {
     ...comparisons.handlers,
     ...workspaceHandlers(db),
     ...noteHandlers(db),
+    ...snapshots.handlers,
     check() {
       writeCheck.run()
       return null

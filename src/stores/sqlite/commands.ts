@@ -14,6 +14,7 @@ import type {
   AcceptBeside,
   AcceptInput,
   AcceptResult,
+  AnsweredRequest,
   CancelRequest,
   ClaimRequest,
   HeldStart,
@@ -38,6 +39,7 @@ export type RunCommands = {
   claim: { takes: ClaimRequest; gives: RunRow[] }
   renewLeases: { takes: { node: string; leaseUntil: number; runIds: string[] }; gives: RunRow[] }
   requestCancel: { takes: { runId: string; cancel: CancelRequest }; gives: RunRow | null }
+  bindIdempotencyKey: { takes: AnsweredRequest; gives: null }
   putBlob: { takes: { id: string; runId: string; body: string }; gives: null }
   expireRuns: { takes: { endedBefore: number; limit: number }; gives: number }
   removeEndedRuns: {
@@ -80,6 +82,10 @@ export type NoteCommands = {
   addNote: { takes: NoteRow; gives: null }
 }
 
+export type SnapshotCommands = {
+  expireSnapshots: { takes: { expiredBefore: number; limit: number }; gives: number }
+}
+
 /** Every command of the writer, by the part of the store that it belongs to. */
 export type Commands = RunCommands &
   ConversationCommands &
@@ -88,7 +94,8 @@ export type Commands = RunCommands &
   FeedbackCommands &
   ComparisonCommands &
   WorkspaceCommands &
-  NoteCommands & { check: { takes: null; gives: null } }
+  NoteCommands &
+  SnapshotCommands & { check: { takes: null; gives: null } }
 
 export type CommandName = keyof Commands
 

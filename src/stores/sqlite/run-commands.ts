@@ -11,6 +11,7 @@ import type { InteractionWriter } from './interaction-store.ts'
 import type { JournalWriter } from './journal-writer.ts'
 import type { MessageWriter } from './message-store.ts'
 import type { RunCache } from './run-cache.ts'
+import type { SnapshotWriter } from './snapshot-store.ts'
 import { releasesRun, type RunTable } from './run-table.ts'
 
 type TableWriters = {
@@ -20,11 +21,12 @@ type TableWriters = {
   messages: MessageWriter
   interactions: InteractionWriter
   comparisons: ComparisonWriter
+  snapshots: SnapshotWriter
 }
 
 export function runHandlers(db: DatabaseSync, cache: RunCache, writers: TableWriters): Handlers<RunCommands> {
-  const { runs, journal, conversations, messages, interactions, comparisons } = writers
-  const { accept, startHeld } = acceptHandlers(db, cache, writers)
+  const { runs, journal, conversations, messages, interactions, comparisons, snapshots } = writers
+  const { accept, startHeld, bindIdempotencyKey } = acceptHandlers(db, cache, writers)
 
   return {
     accept,
@@ -37,6 +39,7 @@ export function runHandlers(db: DatabaseSync, cache: RunCache, writers: TableWri
       return results
     },
     startHeld,
+    bindIdempotencyKey,
     append(write) {
       const { runId } = write
       const entry = runs.checkFence(runId, write.epoch, write.afterSeq)
@@ -52,6 +55,7 @@ export function runHandlers(db: DatabaseSync, cache: RunCache, writers: TableWri
         const conversationId = runs.conversationOf(runId)
         if (conversationId !== null) conversations.touch(conversationId, write.touchConversationAt)
       }
+      if (write.snapshot !== undefined) snapshots.insert(write.snapshot)
       if (write.dropBlobs !== undefined) runs.dropBlobs(runId, write.dropBlobs)
       if (write.run !== undefined) runs.patch(runId, entry, write.run)
       return null

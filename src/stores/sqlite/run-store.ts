@@ -83,8 +83,11 @@ export function runStore({ db, read, write }: PartAccess, queue: CommitQueue, ta
     findIdempotent: (owner, route, key) =>
       read(() => {
         const found = runs.idempotent(owner, route, key)
-        return found === undefined ? undefined : { runId: found.runId, fingerprint: found.fingerprint }
+        if (found === undefined) return undefined
+        const { runId, fingerprint, reused } = found
+        return { runId, fingerprint, ...(reused ? { reused: true as const } : {}) }
       }),
+    bindIdempotencyKey: async (request) => void (await write('bindIdempotencyKey', request)),
     findCached: (owner, cacheKey) => read(() => runs.cached(owner, cacheKey)),
     nextWakeAt: () => read(() => runs.nextWakeAt()),
     countRuns: () => read(() => runs.counts()),
@@ -117,6 +120,7 @@ function changesNoRow(write: RunWrite): boolean {
     write.newInteractions === undefined &&
     write.interactionUpdates === undefined &&
     write.touchConversationAt === undefined &&
-    write.dropBlobs === undefined
+    write.dropBlobs === undefined &&
+    write.snapshot === undefined
   )
 }

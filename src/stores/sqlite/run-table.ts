@@ -70,6 +70,7 @@ export function runTable(db: DatabaseSync, cache: RunCache, journal: JournalWrit
                      WHEN woken_at IS NULL OR :ended THEN :wakeAt
                      ELSE min(woken_at, coalesce(:wakeAt, woken_at)) END,
       cache_key = coalesce(:cacheKey, cache_key),
+      share_key = CASE WHEN :ended THEN NULL ELSE share_key END,
       lease_owner = CASE WHEN :release THEN NULL ELSE lease_owner END,
       lease_until = CASE WHEN :release THEN NULL ELSE lease_until END,
       last_seq = :lastSeq

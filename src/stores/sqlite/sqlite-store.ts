@@ -19,6 +19,7 @@ import { noteStore } from './note-store.ts'
 import type { PartAccess } from './part-access.ts'
 import { lockFile, type ProcessLock } from './process-lock.ts'
 import { runStore } from './run-store.ts'
+import { snapshotStore } from './snapshot-store.ts'
 import { toStoreError } from './sqlite-errors.ts'
 import { workspaceStore } from './workspace-store.ts'
 
@@ -91,6 +92,7 @@ function storeOf(file: string, queue: CommitQueue, tails: JournalTails, unlock: 
     ...comparisonStore(access),
     ...workspaceStore(access),
     ...noteStore(access),
+    ...snapshotStore(access),
 
     async check() {
       // SQLite keeps writing to a deleted file without an error, and those writes would be lost.
