@@ -172,6 +172,23 @@ describe('ratings of many', () => {
     }
   })
 
+  it('stay finite when the first Newton step would overshoot to where no vote has weight', () => {
+    const ratings = rate([
+      pair('c2', 'c0', 0, 8067),
+      pair('c3', 'c1', 0, 800137, 36),
+      pair('c4', 'c3', 39524, 0, 45),
+      pair('c5', 'c2', 0, 2533),
+      pair('c1', 'c3', 34366, 118, 1),
+      pair('c0', 'c3', 7, 13, 1),
+      pair('c1', 'c5', 1301, 6, 1),
+      pair('c3', 'c0', 3, 1, 1),
+      pair('c0', 'c2', 4, 11, 1),
+    ])
+
+    for (const { name, rating } of ratings)
+      assert.ok([rating.value, rating.low, rating.high].every(Number.isFinite), `${name}: ${JSON.stringify(rating)}`)
+  })
+
   it('compare nothing that no vote connects: each group has its own mean', () => {
     const ratings = rate([pair('p', 'q', 60, 20), pair('x', 'y', 2, 1), pair('lonely', 'lonely', 3, 4)])
 

@@ -42,11 +42,14 @@ const pointsPerLogOdds = 400 / Math.LN10
 /** Two-sided, 95 %. */
 const normal95 = 1.959963984540054
 
-/** About twelve iterations are enough for any votes; the bound only guarantees termination. */
+/** Newton's method needs up to about twenty iterations, also for millions of votes; the limit only guarantees termination. */
 const roundsMax = 200
 
 /** In log odds: below this step size Newton's method has nearly converged. */
 const nearEnough = 1e-4
+
+/** In log odds. A longer step could reach a point at which the information matrix is singular in floating point. */
+const stepMax = 4
 
 /** Half a vote for either side of a pair that was compared. */
 const priorVotes = 0.5
@@ -167,8 +170,8 @@ function verdictOf({ low, high }: Interval, equal: number, bound: number): Verdi
 }
 
 /**
- * The strengths at which the likelihood is largest, the first one held at 0, and their covariance. The likelihood is
- * concave and its maximum finite, since each pair has points on both sides and the pairs connect all; a Newton step
+ * The strengths that maximize the likelihood (the first is fixed at 0) and their covariance. The likelihood is concave
+ * and its maximum finite, because each pair has points on both sides and the pairs connect all names. A Newton step
  * that overshoots is halved.
  */
 function fit(names: readonly string[], scores: readonly Score[]): { strengths: number[]; covariance: number[][] } {
@@ -207,14 +210,14 @@ function fit(names: readonly string[], scores: readonly Score[]): { strengths: n
     )
     const size = Math.max(...step.map(Math.abs))
     if (size < nearEnough) {
-      // Close to the maximum each step doubles the number of correct digits, so the step is taken without comparing
-      // likelihoods, which are too flat to compare when there are many votes.
+      // Close to the maximum Newton's method converges quadratically, so the step is taken without comparing likelihoods:
+      // their difference shrinks with the square of the step and is soon lost in the rounding of the sum.
       strengths = moved(strengths, step, 1)
       if (size < nearEnough ** 2) break
       continue
     }
     const best = likelihood(strengths)
-    let scale = 1
+    let scale = Math.min(1, stepMax / size)
     while (scale > 1e-6 && likelihood(moved(strengths, step, scale)) < best) scale /= 2
     strengths = moved(strengths, step, scale)
   }
