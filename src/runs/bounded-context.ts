@@ -19,7 +19,10 @@ export function boundContext(context: Record<string, unknown>): Record<string, u
   return bounded
 }
 
-/** `context.composer.enabledTools`: only these tools are offered to the model. Undefined if the caller sent no list. */
+/**
+ * `context.composer.enabledTools`: the tools of the agent that the caller allows for this run; an empty list allows none.
+ * Undefined if the caller sent no list. Tools that only some runs get (`Tool.audience`) are not affected.
+ */
 export function enabledTools(context: Record<string, unknown>): string[] | undefined {
   const composer = context.composer as { enabledTools?: unknown } | null | undefined
   const names = composer?.enabledTools

@@ -1,6 +1,6 @@
-// One step: ask the engine, show what comes as it comes, and close the step with
-// its message and its tool calls in one commit. Nothing of a step counts as
-// finished before that commit; a crash in between asks this step again.
+// Executes one model step: asks the engine, journals the text as it streams in, and closes
+// the step with its message and its tool calls in one commit. A step is finished only by
+// that commit; after a crash before it, the step is asked again.
 
 import { AppError } from '../errors/app-error.ts'
 import type { Engine } from '../engines/engine.ts'
@@ -31,12 +31,12 @@ export type StepContext = {
   toolNamed(name: string): Tool | undefined
 }
 
-/** Events that were pushed and are not committed; beyond it the provider has to wait for the disk, and others get their turn. */
+/** Back-pressure: with more uncommitted events than this, the step stops reading from the provider until they are committed. */
 const backlogMax = 64
 const invalidInputCharsMax = 4000
-/** Arguments stand in the journal, in the question to a person and in the next prompt. */
+/** Bounded because arguments are copied to the journal, to the confirmation and to the next prompt. */
 const inputCharsMax = 256 * 1024
-/** What one answer may hold, text, reasoning and arguments together; a model that never stops must not fill the memory. */
+/** The limit for the text, reasoning and arguments of one answer, so that a model that never stops cannot fill the memory. */
 const answerCharsMax = 64 * 1024 * 1024
 
 type ToolCallPart = Extract<ModelPart, { type: 'tool-call' }>
@@ -133,13 +133,13 @@ function closingEvents(
 ): NewEvent[] {
   const text = state.steps.at(-1)?.text ?? ''
   const events: NewEvent[] = []
-  // A step that only calls tools has no message; the last step always has one, if only an empty one.
+  // A step that only calls tools has no message. A step without calls always has one, even if its text is empty.
   if (text !== '' || calls.length === 0) {
     events.push({ type: 'message.done', data: { messageId, role: 'assistant', text, step, state: 'active' } })
   }
   const taken = new Set(state.calls.keys())
   for (const [index, call] of calls.entries()) {
-    // Some providers count their ids anew in every step; ours name a call for the whole run.
+    // Some providers restart their call ids in every step, but a call id must be unique within the run.
     const callId = call.callId === '' || taken.has(call.callId) ? `call_${context.ids()}` : call.callId
     taken.add(callId)
     events.push({ type: 'tool.called', data: calledData(call, callId, step, index, context.toolNamed(call.name)) })
@@ -177,7 +177,7 @@ function calledData(
   try {
     note = tool?.describe(input) ?? note
   } catch {
-    // A sentence for people is a courtesy; arguments that it cannot describe are judged by the schema later.
+    // The note is optional. The schema check reports invalid arguments later.
   }
   return {
     callId,
@@ -192,9 +192,9 @@ function calledData(
   }
 }
 
-/** Turns the model's text into deltas, and knows what of it was shown before a crash. */
+/** Turns the model's text into delta events, and skips text that was already journaled before a crash (see torn-text.ts). */
 class DeltaEmitter {
-  /** The message that fresh text belongs to. */
+  /** The message that new text belongs to. */
   messageId: string
   private readonly step: number
   private readonly ids: Ids
@@ -236,7 +236,7 @@ class DeltaEmitter {
   }
 
   private emitText(fresh: string, events: NewEvent[]): void {
-    // A provider's chunk is one delta; only a monstrous one is cut.
+    // One chunk of the provider becomes one delta, unless it is too large for one event.
     if (fresh.length <= pieceCharsMax) {
       if (fresh !== '') events.push({ type: 'text.delta', data: { messageId: this.messageId, text: fresh } })
       return
@@ -260,7 +260,7 @@ class DeltaEmitter {
   }
 }
 
-/** Aborts the step when nothing came for too long, also before the first token. */
+/** Aborts the step if the model sends nothing for `stallMs`, also before the first token. */
 class StallWatch {
   readonly signal: AbortSignal
   private readonly controller = new AbortController()
@@ -283,7 +283,7 @@ class StallWatch {
     this.timer = clock.after(stallMs, () => this.check())
   }
 
-  /** Runs for every batch of tokens, so it only notes the time; the timer looks at it when it fires. */
+  /** Called for every batch of tokens, so it only records the time; the timer compares it when it fires. */
   alive(): void {
     this.lastAliveAt = this.clock.monotonic()
   }

@@ -17,7 +17,7 @@ import type { StartRequest } from './start-request.ts'
 import { findTurnConversation, namesOf, type TurnConversation } from './turn-conversation.ts'
 import { questionFor, type TurnQuestion } from './turn-question.ts'
 
-/** `reused`: an equal request was answered before, and this is its run. */
+/** `reused`: an equal request succeeded before, and `run` is the run of that request. */
 export type Started = { run: RunRow; outcome: 'accepted' | 'existing'; reused?: true }
 
 /** The runs that are about to be accepted together, in one turn of a conversation. */
@@ -49,8 +49,8 @@ export class RunAcceptance {
   }
 
   /**
-   * Several runs that answer one question side by side, accepted together or not at all: one conversation, one user
-   * message, one turn. The first request says what is asked and where; the others differ in how it is answered.
+   * Accepts several runs that answer one question in parallel, in one transaction. They share one conversation, one user
+   * message and one turn, all taken from the first request; the others differ only in how the question is answered.
    */
   async startTogether(
     requests: readonly StartRequest[],

@@ -14,7 +14,7 @@ import type { Scheduler } from './scheduler.ts'
 import { StandaloneAcceptance, type StandaloneRequest } from './standalone-acceptance.ts'
 import type { StartRequest } from './start-request.ts'
 
-/** How long a cancel waits for the end of the run: a tool that does not stop, or a store that hangs, must not hang the caller. */
+/** How long a cancel waits for the end of the run, so that a tool that ignores its signal does not block the caller. */
 const cancelWaitMs = 10_000
 
 export class RunService {
@@ -134,7 +134,10 @@ export class RunService {
     if (row !== undefined && row.endedAt === null) this.scheduler.cancel(row)
   }
 
-  /** Stores a decision on an interaction; the caller has checked permission. Returns false if it was already decided. */
+  /**
+   * Stores a decision on an interaction. The caller must have checked who owns it. Returns false if the decision was not
+   * taken: the interaction was decided before, is past its deadline, or was removed.
+   */
   async answer(row: InteractionRow, decision: Decision): Promise<boolean> {
     const result = await this.dependencies.store.decide(row.id, decision)
     if (result?.decided === true) this.scheduler.poke(row.runId)

@@ -1,10 +1,10 @@
-// The only writer of a run's journal: numbers, checks, stores, then announces; in
-// that order. It belongs to the node that claimed the run, and every append
-// carries the epoch of that claim; once an append is refused, this writer is done
-// for good and says so through `lost`.
+// The only writer of a run's journal. It checks and numbers events, stores them, and
+// publishes them after the commit, in that order. It belongs to the node that claimed the
+// run: every append carries the epoch of the claim as a fencing token. Once an append is
+// refused, the writer is `lost` and accepts nothing more.
 //
-// One append is under way at a time. What is pushed meanwhile goes out together
-// in the next one: deltas share commits without a timer.
+// One append is in flight at a time. Events that are pushed meanwhile are sent together in
+// the next append, so deltas share commits without a timer.
 
 import { AppError } from '../errors/app-error.ts'
 import type { LiveBus } from '../bus/live-bus.ts'
@@ -28,15 +28,15 @@ export type WriterDependencies = {
 
 export class RunWriter {
   readonly runId: string
-  /** The fold of everything pushed, also of what is not committed yet. */
+  /** The fold of all pushed events, including those that are not committed yet. */
   readonly state: RunState
-  /** Set when an append was refused: somebody else owns the run, or the store is gone. */
+  /** Set when an append failed: another node has claimed the run, or the store cannot be written. */
   lost: AppError | undefined
-  /** The newest event that is stored. */
+  /** The seq of the newest committed event. */
   committedSeq: number
   /** Called once, when the writer is lost. */
   onLost: ((error: AppError) => void) | undefined
-  /** Events that were pushed and are not committed. */
+  /** How many pushed events are not committed yet. */
   get backlog(): number {
     return this.state.lastSeq - this.committedSeq
   }
@@ -47,7 +47,7 @@ export class RunWriter {
   private pendingRows: RowChanges = {}
   private pendingBarrier = false
   private draining = false
-  /** The appends under way; never rejects. */
+  /** Resolves when no append is in flight; never rejects. */
   private appending: Promise<void> = Promise.resolve()
   private waiters: { seq: number; resolve: () => void; reject: (error: AppError) => void }[] = []
 
@@ -60,8 +60,8 @@ export class RunWriter {
   }
 
   /**
-   * Numbers and queues events that belong to one instant: all of them, or none where one is refused. They are shown after
-   * their commit, which starts at once unless one is under way.
+   * Checks, numbers and queues events that get the same time: all of them, or none if one is refused. Readers see them
+   * after their commit, which starts at once unless an append is in flight.
    */
   push(...events: NewEvent[]): void {
     if (this.lost !== undefined) throw this.lost
@@ -79,7 +79,7 @@ export class RunWriter {
     this.flush()
   }
 
-  /** Everything pushed so far is committed (and synced, where it holds a barrier) when this resolves. */
+  /** Resolves when every event pushed so far is committed (and synced to disk, if one of them is a barrier). */
   committed(): Promise<void> {
     if (this.lost !== undefined) return Promise.reject(this.lost)
     const seq = this.state.lastSeq
@@ -94,19 +94,19 @@ export class RunWriter {
     await this.committed()
   }
 
-  /** Releases the lease of a parked run without an event: it was woken, and still has to wait until `wakeAt`. */
+  /** Releases the lease without an event: the parked run was woken, but still has to wait until `wakeAt`. */
   async park(wakeAt: number | null): Promise<void> {
     await this.releaseWith({ wakeAt })
   }
 
-  /** Releases the lease and changes nothing else, so that the next claim finds the run as it is. */
+  /** Releases the lease and changes nothing else. */
   async release(): Promise<void> {
     await this.releaseWith({})
   }
 
   /**
-   * Takes no more events. Resolves when the append that is under way has been answered, so that the next reader of the
-   * journal sees everything that this writer will ever have written. What was pushed and not sent is dropped.
+   * Accepts no more events, and drops those that were pushed but not sent. Resolves when the append in flight has finished:
+   * from then on the journal holds everything that this writer will ever write.
    */
   async retire(reason: AppError): Promise<void> {
     if (this.lost === undefined) this.lose(reason)
@@ -125,20 +125,16 @@ export class RunWriter {
         run: { ...change, release: true },
       })
     } catch (error) {
-      // Like any refused append: a run that still has to wait must not fail because the disk did.
+      // Handled like any failed append: the driver retries, so a failure of the disk does not end a waiting run.
       throw this.lose(error)
     }
   }
 
   private number(event: NewEvent, at: number): void {
-    // `attempt` grows each time the run goes queued → running; the first time it is 1 already.
+    // `attempt` is 1 at first and grows each time the run goes from queued to running again.
     const starts = event.type === 'run.state' && event.data.to === 'running' && this.state.startedAt !== undefined
     const attempt = this.state.attempt + (starts ? 1 : 0)
     const numbered = { seq: this.state.lastSeq + 1, at, attempt, type: event.type, data: event.data } as RunEvent
-    if (numbered.type === 'text.delta' || numbered.type === 'reasoning.delta') {
-      if (numbered.data.text.length > eventBytesMax)
-        throw new AppError('event_too_large', 'One delta holds at most 1 MiB of text.')
-    }
     applyEvent(this.state, numbered)
     foldRows(this.runId, this.state, numbered, this.pendingRows, this.dependencies.kindOf)
     this.pending.push(numbered)

@@ -1,8 +1,9 @@
-// Accepting runs without a conversation. Such a run may be held: it exists for every reader
-// and can be cancelled, but it is not claimed until the upload that it needs has come. What
-// the upload brings lets it start, in one commit or not at all.
+// Accepts runs without a conversation. Such a run may be held until its upload arrives: every
+// reader sees it and it can be cancelled, but it is not claimed. The upload is stored in the
+// transaction that makes the run claimable.
 
 import type { EventData, RunEvent, RunSpec } from '../journal/event.ts'
+import { defined } from '../kit/defined.ts'
 import type { AcceptInput, RunRow } from '../stores/run-store.ts'
 import { fingerprint, type Started } from './run-acceptance.ts'
 import type { RunDependencies } from './run-dependencies.ts'
@@ -13,9 +14,9 @@ export type StandaloneRequest = {
   family: string
   input: string
   spec: RunSpec
-  /** Set if the run is held: when it is given up, and how many may be held of this owner and of all. */
+  /** Null if the run needs no upload. `until`: the deadline of the upload. `max`: how many runs may be held, of this owner and of all. */
   held: { until: number; max: { owner: number; all: number } } | null
-  /** The run of an equal request that succeeded before is given instead of a new one. */
+  /** If a run of the owner succeeded with this key, that run is returned instead of a new one. */
   reuse?: { cacheKey: string }
   createdAt: number
   idempotency: { key: string; route: string; body: unknown } | null
@@ -30,7 +31,7 @@ export class StandaloneAcceptance {
     this.scheduler = scheduler
   }
 
-  /** The run is on disk when this resolves. If the queue is full, nothing has changed. */
+  /** The run is on disk when this resolves. Throws `queue_full` or `jobs_awaiting_upload` and then has changed nothing. */
   async accept({
     owner,
     family,
@@ -57,8 +58,8 @@ export class StandaloneAcceptance {
         family,
         agentId,
         conversationId: null,
-        ...(skill === undefined ? {} : { skillId: skill.id }),
         createdAt,
+        ...defined({ skillId: skill?.id }),
       },
       conversation: null,
       expectBehind: null,
@@ -70,21 +71,20 @@ export class StandaloneAcceptance {
           : { key: idempotency.key, route: idempotency.route, fingerprint: fingerprint(idempotency.body) },
       queueMax: limits.queueMax,
       claim: null,
-      ...(held === null ? {} : { held }),
-      ...(reuse === undefined ? {} : { reuse }),
+      ...defined({ held: held ?? undefined, reuse }),
     }
     return await this.withSlot(held === null, async (claim) => {
       const result = await store.accept({ ...acceptInput, claim })
       if (result.outcome === 'accepted') {
         if (held === null) this.launch(result.run, acceptInput.events)
-        // Its deadline may be the next one that the scheduler has to wake for.
+        // The scheduler may have to set its timer to the upload deadline of this run.
         else this.scheduler.poke()
       }
       return result
     })
   }
 
-  /** Lets a held run start with what was uploaded. Throws `run_fenced` if it is not held any more, and `queue_full`; then nothing has changed. */
+  /** Starts a held run with its upload. Throws `run_fenced` if the run is no longer held, or `queue_full`, and then has changed nothing. */
   async startHeld(
     run: RunRow,
     prepared: EventData<'run.prepared'>,
@@ -99,7 +99,7 @@ export class StandaloneAcceptance {
         runId: run.id,
         afterSeq: run.lastSeq,
         events: [event],
-        ...(prepared.skill === undefined ? {} : { skillId: prepared.skill.id }),
+        ...defined({ skillId: prepared.skill?.id }),
         blobs,
         queueMax: limits.queueMax,
         claim,
@@ -116,7 +116,7 @@ export class StandaloneAcceptance {
     else this.scheduler.poke()
   }
 
-  /** Holds a slot while the run is stored, so that it is claimed at once if one is free. */
+  /** Reserves a slot while the run is stored, if one is free, so that the run can be claimed in the same transaction. */
   private async withSlot<T>(wanted: boolean, work: (claim: AcceptInput['claim']) => Promise<T>): Promise<T> {
     const slot = wanted && this.scheduler.reserve()
     try {

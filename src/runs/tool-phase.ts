@@ -85,7 +85,10 @@ export class ToolPhase {
     }
   }
 
-  /** Waits for the tool servers of these calls, because after a restart an MCP server may connect later than we do. */
+  /**
+   * Waits, up to a time limit, for the MCP servers of calls whose tool is unknown, because a server may be connected later
+   * than the run continues. A call whose tool was unknown from the start names no server, so it waits for all of them.
+   */
   private async awaitToolSources(): Promise<void> {
     const sources = new Set<string | undefined>()
     for (const call of this.toPlan)

@@ -1,15 +1,15 @@
-// After a crash the interrupted step is asked again. What the model then repeats
-// word for word of the text already shown is not shown again; where it says
-// something else, the shown text is superseded. Pure: text in, decision out.
+// After a crash the interrupted step is asked again. If the model repeats the text that
+// readers already have, the repeated part is not emitted again. If the new text differs, the
+// old text is superseded by it. Pure.
 
-export type Torn = {
-  /** The model said something else: close the shown message, `fresh` starts a new one. */
+export type TextDecision = {
+  /** The new text differs: the shown message must be superseded, and `fresh` begins a new one. */
   diverged: boolean
-  /** Text to show now. */
+  /** Text to emit now. */
   fresh: string
 }
 
-const nothingYet: Torn = { diverged: false, fresh: '' }
+const nothingYet: TextDecision = { diverged: false, fresh: '' }
 
 export class TornText {
   private readonly shown: string
@@ -21,7 +21,7 @@ export class TornText {
     this.settled = shown === ''
   }
 
-  feed(text: string): Torn {
+  feed(text: string): TextDecision {
     if (this.settled) return { diverged: false, fresh: text }
     this.received += text
     if (this.received.startsWith(this.shown)) {
@@ -33,8 +33,8 @@ export class TornText {
     return { diverged: true, fresh: this.received }
   }
 
-  /** The answer is complete. A shorter one than was shown is a different one. */
-  end(): Torn {
+  /** To be called when the answer is complete. An answer that is shorter than the shown text differs from it. */
+  end(): TextDecision {
     if (this.settled) return nothingYet
     this.settled = true
     return { diverged: true, fresh: this.received }

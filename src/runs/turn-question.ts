@@ -1,5 +1,6 @@
-// What a turn asks, and the message rows that it brings: a new question, tool results to go on from, or the last
-// question of the conversation once more. Rows of the conversation go before whatever the client sent along.
+// Determines the input of a turn and the message rows that it adds. The input is a new question,
+// tool results that the model continues from, or the last question of the conversation again.
+// Stored messages take precedence over a history that the client sent.
 
 import { AppError } from '../errors/app-error.ts'
 import { shownConversationId } from '../kit/conversation-id.ts'
@@ -10,19 +11,19 @@ import type { EarlierMessage, StartRequest } from './start-request.ts'
 
 export type TurnQuestion = {
   input: string
-  /** Null if the turn goes on from tool results. */
+  /** Null if the model continues from tool results. */
   userMessageId: string | null
   messages: MessageRow[]
-  /** Messages that the answer takes the place of. */
+  /** The messages that the new answer replaces. */
   supersedes?: string[]
-  /** For a conversation without a title. */
+  /** The text that the title is made from if the conversation has none. */
   titleText: string
 }
 
 type Conversation = { id: string; exists: boolean }
 type TurnQuestionDependencies = { store: Pick<MessageStore, 'listMessages' | 'allMessages'>; ids: Ids }
 
-/** How far back the last question of a conversation is looked for: one answer has at most a few hundred messages. */
+/** How many rows are searched for the last question. One answer has at most a few hundred messages. */
 const lookBackRowsMax = 2000
 
 export async function questionFor(
@@ -50,7 +51,7 @@ export async function questionFor(
   }
 }
 
-/** The calls and results that the list ends with, unless the stored conversation ends with the same. */
+/** The tool calls and results at the end of the client's list. Throws if the stored conversation already has these results. */
 async function newResults(
   { earlier }: StartRequest,
   conversation: Conversation,
@@ -72,7 +73,7 @@ async function newResults(
   return group
 }
 
-/** The last question of the conversation, with the answer that a new one takes the place of. */
+/** The last question of the conversation, and the messages of its answer, which the new answer replaces. */
 async function questionAgain(conversation: Conversation, { store }: TurnQuestionDependencies): Promise<TurnQuestion> {
   if (!conversation.exists) throw conversationNotFound(shownConversationId(conversation.id))
   const rows = await store.allMessages(conversation.id, { limit: lookBackRowsMax })

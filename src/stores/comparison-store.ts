@@ -64,8 +64,8 @@ export type VoteCount = Pick<ComparisonRow, 'configA' | 'configB' | 'firstSideIs
 
 export interface ComparisonStore {
   /**
-   * Removes a comparison of the same two runs that was not offered. Then, if a comparison of the same two answers exists, returns
-   * that one; otherwise stores `row`, applies `messageStates` and returns `row`.
+   * First removes a comparison of the same two runs that was not offered for a vote. Then, if the owner has a comparison of the
+   * same two answers (in either order), returns that one; otherwise stores `row`, applies `messageStates` and returns `row`.
    */
   createComparison(row: ComparisonRow, messageStates: MessageStateChange[]): Promise<ComparisonRow>
   readComparison(id: string): Promise<ComparisonRow | undefined>

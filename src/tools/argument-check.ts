@@ -1,7 +1,7 @@
 // Turns a JSON Schema into a function that checks the arguments of a call and describes
 // problems in a sentence that a model can act on. MCP servers send schemas of several drafts
-// with unknown formats and keywords: we check the parts that we understand. A schema that
-// cannot be used is returned as a reason and never throws.
+// with unknown formats and keywords: we check the parts that we understand. For a schema
+// that cannot be used, `argumentCheck` returns the reason; it does not throw.
 
 import type { JsonValue } from '../journal/event.ts'
 import { type Complaint, lenientCheck } from '../kit/json-schema.ts'
