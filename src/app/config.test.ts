@@ -5,6 +5,9 @@ import { test } from 'node:test'
 import { AppError } from '../errors/app-error.ts'
 import { isLoopback } from '../kit/loopback.ts'
 import { describeConfig, readConfig, unknownSettings } from './config.ts'
+import { fileNameOf } from './setting-names.ts'
+import { type SettingName, settingTable } from './setting-table.ts'
+import type { FileSettings } from './settings.ts'
 import { riskySettings } from './risky-settings.ts'
 
 const hash = 'a'.repeat(64)
@@ -312,4 +315,58 @@ test('settings that let every web page in are named in open mode, and only there
   assert.match(hosts ?? '', /^POLYLOG_ALLOWED_HOSTS is \*/)
   assert.deepEqual(riskySettings(readConfig({})), [])
   assert.deepEqual(riskySettings(readConfig({ ...wide, POLYLOG_AUTH: 'required', POLYLOG_JWT_SECRET: 'x' })), [])
+})
+
+test('every setting that is declared is read', () => {
+  const read = new Set<string>()
+  const environment: Record<string, string | undefined> = new Proxy(
+    {},
+    {
+      get: (_target, name) => {
+        read.add(String(name))
+        return undefined
+      },
+    },
+  )
+
+  readConfig(environment)
+  assert.deepEqual([...read].toSorted(), Object.keys(settingTable).toSorted())
+})
+
+test('every setting has a name of its own in the configuration file', () => {
+  const names = Object.keys(settingTable).map((variable) => fileNameOf(variable))
+
+  assert.equal(new Set(names).size, names.length)
+  assert.equal(fileNameOf('POLYLOG_MAX_STEPS'), 'maxSteps')
+  assert.equal(fileNameOf('GOOGLE_GENERATIVE_AI_API_KEY'), 'googleGenerativeAiApiKey')
+  assert.equal(fileNameOf('PORT'), 'port')
+})
+
+function fileWith(values: Partial<Record<SettingName, string>>): FileSettings {
+  return {
+    values: new Map(Object.entries(values) as [SettingName, string][]),
+    folder: resolve('elsewhere'),
+    placeOf: (key) => (key === 'port' ? 'polylog.config.ts:7' : null),
+    problems: [],
+  }
+}
+
+test('a setting of the file counts if the environment does not set it, or sets it to nothing', () => {
+  const file = fileWith({ PORT: '4000', POLYLOG_MAX_STEPS: '3', POLYLOG_LOG: 'debug' })
+  const config = readConfig({ PORT: '5000', POLYLOG_LOG: ' ' }, file)
+
+  assert.deepEqual([config.port, config.limits.stepsMax, config.logLevel], [5000, 3, 'debug'])
+})
+
+test('a path of the file starts at the folder of the file, one of the environment at the working directory', () => {
+  const file = fileWith({ POLYLOG_DATA: 'd', POLYLOG_WORKSPACE: 'w' })
+  const config = readConfig({ POLYLOG_WORKSPACE: 'w' }, file)
+
+  assert.deepEqual([config.dataDir, config.workspaceDir], [join(resolve('elsewhere'), 'd'), resolve('w')])
+})
+
+test('a wrong setting of the file is called by its name there, with its place', () => {
+  assert.throws(() => readConfig({}, fileWith({ PORT: '70000', POLYLOG_MAX_STEPS: '0' })), {
+    message: /\n  port \(polylog\.config\.ts:7\) is "70000"; it must be .*\n  maxSteps is "0"; it must be /,
+  })
 })

@@ -1,6 +1,6 @@
-// Reads the environment once at the start into one frozen value. Every default is in this
-// file, and no other file reads the environment. All problems are reported together, by the
-// names of the variables. Those names are a contract with operators: add, never rename.
+// Reads the settings once at the start into one frozen value: from the environment and, if
+// it does not set one, from the configuration file. Every default is in this file, every
+// setting is declared in setting-table.ts. All problems are reported together, by name.
 
 import { isIP } from 'node:net'
 import { join, resolve } from 'node:path'
@@ -10,10 +10,10 @@ import { type AuthSettings, hasAuthSecret, userCharsMax } from '../http/caller.t
 import type { TrustProxy } from '../http/trust-proxy.ts'
 import { isLoopback } from '../kit/loopback.ts'
 import { meantSetting } from './setting-names.ts'
-import { SettingReader, urlWithoutSecrets } from './settings.ts'
+import { type ChoiceOf, settingTable } from './setting-table.ts'
+import { type FileSettings, SettingReader, urlWithoutSecrets } from './settings.ts'
 
-export const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
-export type LogLevel = (typeof logLevels)[number]
+export type LogLevel = ChoiceOf<'POLYLOG_LOG'>
 
 export type Config = {
   readonly host: string
@@ -98,11 +98,9 @@ export type Config = {
 const mebibyte = 1024 * 1024
 const minute = 60_000
 const day = 24 * 60 * minute
-/** The longest wait that a Node timer can hold, about 24 days. */
-const timerMax = 0x7fffffff
 
-export function readConfig(environment: Record<string, string | undefined>): Config {
-  const read = new SettingReader(environment)
+export function readConfig(environment: Record<string, string | undefined>, file?: FileSettings): Config {
+  const read = new SettingReader(environment, file)
   const config = build(read)
   for (const { name, meant } of unknownSettings(environment)) {
     if (meant !== undefined) read.problem(name, `${name} is not a setting; did you mean ${meant}?`)
@@ -120,16 +118,13 @@ export function readConfig(environment: Record<string, string | undefined>): Con
 function build(read: SettingReader): Config {
   const host = readHost(read)
   const loopback = isLoopback(host)
-  const dataDir = resolve(read.text('POLYLOG_DATA') ?? 'data')
-  const workspace = read.text('POLYLOG_WORKSPACE')
-  const mcpConfig = read.text('POLYLOG_MCP_CONFIG')
-  const modelConfigs = read.text('POLYLOG_MODEL_CONFIGS')
-  const retentionDays = read.decimal('POLYLOG_RETENTION_DAYS', 0, 0, 36_500)
+  const dataDir = read.path('POLYLOG_DATA') ?? resolve('data')
+  const retentionDays = read.decimal('POLYLOG_RETENTION_DAYS', 0)
   return {
     host,
-    port: read.whole('PORT', 3000, 0, 65_535),
+    port: read.whole('PORT', 3000),
     dataDir,
-    databaseUrl: read.url('POLYLOG_DATABASE_URL', ['postgres', 'postgresql']),
+    databaseUrl: read.url('POLYLOG_DATABASE_URL'),
     model: read.text('POLYLOG_MODEL'),
     providers: {
       openaiApiKey: read.text('OPENAI_API_KEY'),
@@ -140,64 +135,63 @@ function build(read: SettingReader): Config {
       googleBaseUrl: read.url('GOOGLE_GENERATIVE_AI_BASE_URL'),
       ollamaBaseUrl: read.url('OLLAMA_BASE_URL'),
     },
-    openaiClient: read.oneOf('POLYLOG_OPENAI_CLIENT', ['lean', 'ai-sdk']) ?? 'lean',
+    openaiClient: read.oneOf('POLYLOG_OPENAI_CLIENT') ?? 'lean',
     auth: readAuth(read, loopback),
-    rateLimitPerMinute: read.whole('POLYLOG_RATE_LIMIT', loopback ? 0 : 600, 0, 1_000_000),
-    trustProxy: readTrustProxy(read.text('POLYLOG_TRUST_PROXY'), read),
+    rateLimitPerMinute: read.whole('POLYLOG_RATE_LIMIT', loopback ? 0 : 600),
+    trustProxy: readTrustProxy(read.mixed('POLYLOG_TRUST_PROXY'), read),
     allowedHosts: readAllowedHosts(read.list('POLYLOG_ALLOWED_HOSTS'), read),
     corsOrigins: readOrigins(read),
-    engine: read.oneOf('POLYLOG_ENGINE', ['local', 'openclaw']) ?? 'local',
-    engineFallback: read.oneOf('POLYLOG_ENGINE_FALLBACK', ['local', 'none']) ?? 'local',
-    openclawUrl: read.url('OPENCLAW_URL', ['http', 'https', 'ws', 'wss']),
+    engine: read.oneOf('POLYLOG_ENGINE') ?? 'local',
+    engineFallback: read.oneOf('POLYLOG_ENGINE_FALLBACK') ?? 'local',
+    openclawUrl: read.url('OPENCLAW_URL'),
     openclawToken: read.text('OPENCLAW_TOKEN'),
-    pingMs: read.whole('POLYLOG_PING_MS', 15_000, 1, timerMax),
-    onDisconnect: read.oneOf('POLYLOG_ON_DISCONNECT', ['continue', 'cancel']) ?? 'continue',
-    clientTimeoutMs: read.whole('POLYLOG_CLIENT_TIMEOUT_MS', 10 * minute, 1000, timerMax),
-    fcmpHeartbeatMs: read.whole('POLYLOG_FCMP_HEARTBEAT_MS', 5_000, 1, timerMax),
-    sessionHeartbeatMs: read.whole('POLYLOG_SESSION_HEARTBEAT_MS', 2_000, 1, timerMax),
+    pingMs: read.whole('POLYLOG_PING_MS', 15_000),
+    onDisconnect: read.oneOf('POLYLOG_ON_DISCONNECT') ?? 'continue',
+    clientTimeoutMs: read.whole('POLYLOG_CLIENT_TIMEOUT_MS', 10 * minute),
+    fcmpHeartbeatMs: read.whole('POLYLOG_FCMP_HEARTBEAT_MS', 5_000),
+    sessionHeartbeatMs: read.whole('POLYLOG_SESSION_HEARTBEAT_MS', 2_000),
     sharedDirs: read.list('POLYLOG_SHARED_DIRS'),
-    workspaceDir: workspace === null ? join(dataDir, 'workspace') : resolve(workspace),
-    bash: read.oneOf('POLYLOG_BASH', ['off', 'confirm', 'allow']) ?? 'off',
-    sandbox: read.oneOf('POLYLOG_SANDBOX', ['auto', 'bwrap', 'unshare', 'none']) ?? 'auto',
-    skillsDir: resolve(read.text('POLYLOG_SKILLS_DIR') ?? fileURLToPath(new URL('../../skills', import.meta.url))),
+    workspaceDir: read.path('POLYLOG_WORKSPACE') ?? join(dataDir, 'workspace'),
+    bash: read.oneOf('POLYLOG_BASH') ?? 'off',
+    sandbox: read.oneOf('POLYLOG_SANDBOX') ?? 'auto',
+    skillsDir: read.path('POLYLOG_SKILLS_DIR') ?? fileURLToPath(new URL('../../skills', import.meta.url)),
     feishu: {
       appId: read.text('FEISHU_APP_ID'),
       appSecret: read.text('FEISHU_APP_SECRET'),
       baseUrl: read.url('FEISHU_BASE_URL'),
     },
-    mcpConfigFile: mcpConfig === null ? null : resolve(mcpConfig),
-    modelConfigsFile: modelConfigs === null ? null : resolve(modelConfigs),
-    agentsDir: resolve(read.text('POLYLOG_AGENTS_DIR') ?? fileURLToPath(new URL('../../agents', import.meta.url))),
+    mcpConfigFile: read.path('POLYLOG_MCP_CONFIG'),
+    modelConfigsFile: read.path('POLYLOG_MODEL_CONFIGS'),
+    agentsDir: read.path('POLYLOG_AGENTS_DIR') ?? fileURLToPath(new URL('../../agents', import.meta.url)),
     sockets: readSockets(read),
     limits: {
-      jsonBodyBytes: read.whole('POLYLOG_BODY_MAX', 2 * mebibyte, 1024, 1024 * mebibyte),
-      uploadBytes: read.whole('POLYLOG_UPLOAD_MAX', 20 * mebibyte, 1024, 1024 * mebibyte),
-      stepsMax: read.whole('POLYLOG_MAX_STEPS', 25, 1, 10_000),
-      providerRetries: read.whole('POLYLOG_PROVIDER_RETRIES', 2, 0, 10),
-      providerRetryBudgetMs: read.whole('POLYLOG_PROVIDER_RETRY_BUDGET_MS', 8_000, 0, 10 * minute),
-      runMaxMs: read.whole('POLYLOG_RUN_MAX_MS', 30 * minute, 1, timerMax),
-      stallMs: read.whole('POLYLOG_STALL_MS', 2 * minute, 1, timerMax),
+      jsonBodyBytes: read.whole('POLYLOG_BODY_MAX', 2 * mebibyte),
+      uploadBytes: read.whole('POLYLOG_UPLOAD_MAX', 20 * mebibyte),
+      stepsMax: read.whole('POLYLOG_MAX_STEPS', 25),
+      providerRetries: read.whole('POLYLOG_PROVIDER_RETRIES', 2),
+      providerRetryBudgetMs: read.whole('POLYLOG_PROVIDER_RETRY_BUDGET_MS', 8_000),
+      runMaxMs: read.whole('POLYLOG_RUN_MAX_MS', 30 * minute),
+      stallMs: read.whole('POLYLOG_STALL_MS', 2 * minute),
       // High, because a run mostly waits for its provider and uses few resources while it waits.
-      concurrency: read.whole('POLYLOG_CONCURRENCY', 1024, 1, 1_000_000),
-      queueMax: read.whole('POLYLOG_QUEUE_MAX', 1024, 0, 1_000_000),
-      // Stored in the database instead of a timer, so the upper bound of timers does not apply.
-      confirmationTtlMs: read.whole('POLYLOG_CONFIRMATION_TTL_MS', day, 1, 36_500 * day),
-      uploadTtlMs: read.whole('POLYLOG_UPLOAD_TTL_MS', day, 1, 36_500 * day),
+      concurrency: read.whole('POLYLOG_CONCURRENCY', 1024),
+      queueMax: read.whole('POLYLOG_QUEUE_MAX', 1024),
+      confirmationTtlMs: read.whole('POLYLOG_CONFIRMATION_TTL_MS', day),
+      uploadTtlMs: read.whole('POLYLOG_UPLOAD_TTL_MS', day),
       retentionMs: retentionDays === 0 ? null : Math.round(retentionDays * day),
-      toolsAtOnce: read.whole('POLYLOG_TOOLS_AT_ONCE', 16, 1, 1000),
-      toolTimeoutMs: read.whole('POLYLOG_TOOL_TIMEOUT_MS', minute, 1, timerMax),
+      toolsAtOnce: read.whole('POLYLOG_TOOLS_AT_ONCE', 16),
+      toolTimeoutMs: read.whole('POLYLOG_TOOL_TIMEOUT_MS', minute),
     },
-    demo: read.oneOf('POLYLOG_DEMO', ['on', 'off']),
-    freezeMaxMs: read.whole('POLYLOG_FREEZE_MAX_MS', minute, 0, timerMax),
-    demoPaceMs: read.whole('POLYLOG_DEMO_PACE_MS', 15, 0, 10_000),
-    logLevel: read.oneOf('POLYLOG_LOG', logLevels) ?? 'info',
+    demo: read.oneOf('POLYLOG_DEMO'),
+    freezeMaxMs: read.whole('POLYLOG_FREEZE_MAX_MS', minute),
+    demoPaceMs: read.whole('POLYLOG_DEMO_PACE_MS', 15),
+    logLevel: read.oneOf('POLYLOG_LOG') ?? 'info',
   }
 }
 
 function readSockets(read: SettingReader): Config['sockets'] {
-  const headersTimeoutMs = read.whole('POLYLOG_HEADERS_TIMEOUT_MS', 30_000, 1, timerMax)
+  const headersTimeoutMs = read.whole('POLYLOG_HEADERS_TIMEOUT_MS', 30_000)
   // An upload of 20 MiB within 10 minutes needs 35 KB/s; slower clients need a longer timeout.
-  const requestTimeoutMs = read.whole('POLYLOG_REQUEST_TIMEOUT_MS', 10 * minute, 1, timerMax)
+  const requestTimeoutMs = read.whole('POLYLOG_REQUEST_TIMEOUT_MS', 10 * minute)
   if (requestTimeoutMs < headersTimeoutMs) {
     read.problem(
       'POLYLOG_REQUEST_TIMEOUT_MS',
@@ -207,8 +201,8 @@ function readSockets(read: SettingReader): Config['sockets'] {
   return {
     headersTimeoutMs,
     requestTimeoutMs,
-    bodyIdleMs: read.whole('POLYLOG_BODY_IDLE_MS', 30_000, 1, timerMax),
-    connectionsMax: read.whole('POLYLOG_MAX_CONNECTIONS', 20_000, 1, 1_000_000),
+    bodyIdleMs: read.whole('POLYLOG_BODY_IDLE_MS', 30_000),
+    connectionsMax: read.whole('POLYLOG_MAX_CONNECTIONS', 20_000),
   }
 }
 
@@ -224,7 +218,7 @@ function readHost(read: SettingReader): string {
 
 function readAuth(read: SettingReader, loopback: boolean): AuthSettings {
   const problemsBefore = read.problems.length
-  const chosen = read.oneOf('POLYLOG_AUTH', ['open', 'required'])
+  const chosen = read.oneOf('POLYLOG_AUTH')
   const choiceIsReadable = read.problems.length === problemsBefore
   const auth: AuthSettings = {
     mode: chosen ?? 'open',
@@ -345,16 +339,10 @@ function deepFreeze<T extends object>(value: T): T {
 export function unknownSettings(
   environment: Record<string, string | undefined>,
 ): { name: string; meant: string | undefined }[] {
-  const { known } = settingsOf({})
+  const known = Object.keys(settingTable)
   return Object.keys(environment)
-    .filter((name) => name.toUpperCase().startsWith('POLYLOG_') && !known.has(name))
+    .filter((name) => name.toUpperCase().startsWith('POLYLOG_') && !known.includes(name))
     .map((name) => ({ name, meant: meantSetting(name, known) }))
-}
-
-function settingsOf(environment: Record<string, string | undefined>): SettingReader {
-  const read = new SettingReader(environment)
-  build(read)
-  return read
 }
 
 /** The settings for the start-up log, without secrets. */

@@ -1,4 +1,26 @@
-// Suggests the setting that a misspelt name was probably meant to be.
+// The names of settings: how a variable is called in the configuration file, and which
+// setting a misspelt name was probably meant to be.
+
+/** `POLYLOG_MAX_STEPS` is `maxSteps`, `OPENAI_API_KEY` is `openaiApiKey`. */
+export type FileNameOf<Variable extends string> = Variable extends `POLYLOG_${infer Rest}`
+  ? CamelCase<Rest>
+  : CamelCase<Variable>
+
+type CamelCase<Words extends string> = Words extends `${infer First}_${infer Rest}`
+  ? `${Lowercase<First>}${Capitalize<CamelCase<Rest>>}`
+  : Lowercase<Words>
+
+export function fileNameOf<Variable extends string>(variable: Variable): FileNameOf<Variable> {
+  const words = variable
+    .replace(/^POLYLOG_/, '')
+    .toLowerCase()
+    .split('_')
+  return words.map((word, index) => (index === 0 ? word : capitalized(word))).join('') as FileNameOf<Variable>
+}
+
+function capitalized(word: string): string {
+  return word.slice(0, 1).toUpperCase() + word.slice(1)
+}
 
 /** The largest edit distance at which two names still count as the same. */
 const slipsMax = 2

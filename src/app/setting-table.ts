@@ -1,0 +1,110 @@
+// Every setting of the server, declared once: its variable and which values it accepts.
+// The name of a setting in polylog.config.ts and its type there are derived from this table
+// (setting-names.ts). Defaults are in config.ts, because some depend on other settings.
+// Variable names are a contract with operators: add, never rename.
+
+const mebibyte = 1024 * 1024
+const minute = 60_000
+const day = 24 * 60 * minute
+/** The longest wait that a Node timer can hold, about 24 days. */
+const timerMax = 0x7fffffff
+
+const text = { kind: 'text' } as const
+/** Not trimmed, because spaces at the ends may belong to the secret. */
+const secret = { kind: 'secret' } as const
+/** Relative to the working directory; in the configuration file, to the folder of that file. */
+const path = { kind: 'path' } as const
+const boolean = { kind: 'boolean' } as const
+const list = { kind: 'list' } as const
+const url = (...schemes: string[]) => ({ kind: 'url', schemes }) as const
+const webUrl = url('http', 'https')
+const oneOf = <const T extends readonly string[]>(...allowed: T) => ({ kind: 'oneOf', allowed }) as const
+const whole = (least: number, most: number) => ({ kind: 'whole', least, most }) as const
+const decimal = (least: number, most: number) => ({ kind: 'decimal', least, most }) as const
+
+export const settingTable = {
+  HOST: text,
+  PORT: whole(0, 65_535),
+  POLYLOG_DATA: path,
+  POLYLOG_DATABASE_URL: url('postgres', 'postgresql'),
+  POLYLOG_AGENTS_DIR: path,
+  POLYLOG_SKILLS_DIR: path,
+  POLYLOG_RETENTION_DAYS: decimal(0, 36_500),
+
+  POLYLOG_MODEL: text,
+  OPENAI_API_KEY: text,
+  OPENAI_BASE_URL: webUrl,
+  ANTHROPIC_API_KEY: text,
+  ANTHROPIC_BASE_URL: webUrl,
+  GOOGLE_GENERATIVE_AI_API_KEY: text,
+  GOOGLE_GENERATIVE_AI_BASE_URL: webUrl,
+  OLLAMA_BASE_URL: webUrl,
+  POLYLOG_OPENAI_CLIENT: oneOf('lean', 'ai-sdk'),
+  POLYLOG_PROVIDER_RETRIES: whole(0, 10),
+  POLYLOG_PROVIDER_RETRY_BUDGET_MS: whole(0, 10 * minute),
+  POLYLOG_STALL_MS: whole(1, timerMax),
+  POLYLOG_MODEL_CONFIGS: path,
+  POLYLOG_DEMO: oneOf('on', 'off'),
+  POLYLOG_DEMO_PACE_MS: whole(0, 10_000),
+
+  POLYLOG_AUTH: oneOf('open', 'required'),
+  POLYLOG_JWT_SECRET: secret,
+  POLYLOG_JWKS_URL: webUrl,
+  POLYLOG_JWT_ISSUER: text,
+  POLYLOG_JWT_AUDIENCE: text,
+  POLYLOG_JWT_WITHOUT_EXP: boolean,
+  POLYLOG_API_KEYS: list,
+  POLYLOG_RATE_LIMIT: whole(0, 1_000_000),
+  /** A number of proxies, their addresses, or `true` for one. */
+  POLYLOG_TRUST_PROXY: { kind: 'mixed' },
+  POLYLOG_ALLOWED_HOSTS: list,
+  POLYLOG_CORS_ORIGINS: list,
+
+  POLYLOG_CONCURRENCY: whole(1, 1_000_000),
+  POLYLOG_QUEUE_MAX: whole(0, 1_000_000),
+  POLYLOG_MAX_STEPS: whole(1, 10_000),
+  POLYLOG_RUN_MAX_MS: whole(1, timerMax),
+  // Stored in the database instead of a timer, so the upper bound of timers does not apply.
+  POLYLOG_CONFIRMATION_TTL_MS: whole(1, 36_500 * day),
+  POLYLOG_UPLOAD_TTL_MS: whole(1, 36_500 * day),
+  POLYLOG_BODY_MAX: whole(1024, 1024 * mebibyte),
+  POLYLOG_UPLOAD_MAX: whole(1024, 1024 * mebibyte),
+  POLYLOG_HEADERS_TIMEOUT_MS: whole(1, timerMax),
+  POLYLOG_REQUEST_TIMEOUT_MS: whole(1, timerMax),
+  POLYLOG_BODY_IDLE_MS: whole(1, timerMax),
+  POLYLOG_MAX_CONNECTIONS: whole(1, 1_000_000),
+  POLYLOG_ON_DISCONNECT: oneOf('continue', 'cancel'),
+  POLYLOG_PING_MS: whole(1, timerMax),
+  POLYLOG_FCMP_HEARTBEAT_MS: whole(1, timerMax),
+  POLYLOG_SESSION_HEARTBEAT_MS: whole(1, timerMax),
+  POLYLOG_CLIENT_TIMEOUT_MS: whole(1000, timerMax),
+  POLYLOG_LOG: oneOf('trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'),
+
+  POLYLOG_FREEZE_MAX_MS: whole(0, timerMax),
+  POLYLOG_TOOLS_AT_ONCE: whole(1, 1000),
+  POLYLOG_TOOL_TIMEOUT_MS: whole(1, timerMax),
+  POLYLOG_WORKSPACE: path,
+  POLYLOG_SHARED_DIRS: list,
+  POLYLOG_BASH: oneOf('off', 'confirm', 'allow'),
+  POLYLOG_SANDBOX: oneOf('auto', 'bwrap', 'unshare', 'none'),
+  POLYLOG_MCP_CONFIG: path,
+  FEISHU_APP_ID: text,
+  FEISHU_APP_SECRET: text,
+  FEISHU_BASE_URL: webUrl,
+
+  POLYLOG_ENGINE: oneOf('local', 'openclaw'),
+  POLYLOG_ENGINE_FALLBACK: oneOf('local', 'none'),
+  OPENCLAW_URL: url('http', 'https', 'ws', 'wss'),
+  OPENCLAW_TOKEN: text,
+} as const
+
+export type SettingName = keyof typeof settingTable
+export type SettingKind = (typeof settingTable)[SettingName]['kind']
+
+/** The settings of one kind. */
+export type NamesOf<Kind extends SettingKind> = {
+  [Name in SettingName]: (typeof settingTable)[Name]['kind'] extends Kind ? Name : never
+}[SettingName]
+
+/** The values that a `oneOf` setting accepts. */
+export type ChoiceOf<Name extends NamesOf<'oneOf'>> = (typeof settingTable)[Name]['allowed'][number]
