@@ -149,7 +149,7 @@ export class JobService {
       checkParameter(skill, job.parameter)
       checkInlineInput(skill, job.input)
     }
-    const files = archives.file === undefined ? [] : readZip(archives.file)
+    const files = archives.file === undefined ? [] : await readZip(archives.file)
     const paths = files.map(({ path }) => path)
     const input = withFiles(skill, job.input, paths)
     const listed = files.map(({ path, body }) => ({ path, size: body.length }))

@@ -3,8 +3,9 @@
 //
 // The central directory is the only list of files. Each entry's local header must agree
 // with it, and no two entries may share bytes (zip bombs use overlapping entries).
+// Files are inflated in Node's thread pool, so that a large archive does not block the server.
 
-import { crc32, inflateRawSync } from 'node:zlib'
+import { crc32, inflateRaw, type ZlibOptions } from 'node:zlib'
 import { AppError } from '../errors/app-error.ts'
 
 export type ZipFile = { path: string; body: Buffer }
@@ -27,6 +28,14 @@ const commentBytesMax = 0xffff
 const directoryBytes = 46
 const localBytes = 30
 const encryptedFlag = 0x1
+/** Checksum and sizes follow the data; the local header may hold zeros instead. */
+const descriptorFlag = 0x8
+const utf8Flag = 0x800
+/** The flags that change how an entry is read. They must be the same in both headers. */
+const comparedFlags = encryptedFlag | descriptorFlag | utf8Flag
+/** A size that is too large for its field, or unknown while writing: the zip64 extra field has it. */
+const inZip64 = 0xffffffff
+const zip64Field = 0x1
 const pathBytesMax = 500
 /** Files up to this size may have any ratio: a page of blanks compresses well and is harmless. */
 const ratioFreeBytes = 1024 * 1024
@@ -43,8 +52,10 @@ type Entry = {
   folder: boolean
 }
 
+type Span = { entry: Entry; from: number; to: number }
+
 /** The files of an archive, in its order; folders are left out. Throws `archive_…`. */
-export function readZip(archive: Buffer, limits: ZipLimits = zipLimits): ZipFile[] {
+export async function readZip(archive: Buffer, limits: ZipLimits = zipLimits): Promise<ZipFile[]> {
   const end = findEnd(archive)
   const count = archive.readUInt16LE(end + 10)
   const directorySize = archive.readUInt32LE(end + 12)
@@ -56,8 +67,7 @@ export function readZip(archive: Buffer, limits: ZipLimits = zipLimits): ZipFile
   ) {
     throw invalid('it is one of several parts')
   }
-  if (count === 0xffff || directorySize === 0xffffffff || directoryAt === 0xffffffff)
-    throw invalid('zip64 is not accepted')
+  if (count === 0xffff || directorySize === inZip64 || directoryAt === inZip64) throw invalid('zip64 is not accepted')
   if (directoryAt + directorySize !== end) throw invalid('its directory does not end where the archive does')
   // Folders count too, because listing them costs as much.
   if (count > limits.filesMax)
@@ -99,7 +109,7 @@ function readDirectory(archive: Buffer, from: number, to: number, count: number)
     const packed = archive.readUInt32LE(at + 20)
     const size = archive.readUInt32LE(at + 24)
     const offset = archive.readUInt32LE(at + 42)
-    if (packed === 0xffffffff || size === 0xffffffff || offset === 0xffffffff) throw invalid('zip64 is not accepted')
+    if (packed === inZip64 || size === inZip64 || offset === inZip64) throw invalid('zip64 is not accepted')
     checkKind(archive.readUInt16LE(at + 4) >> 8, archive.readUInt32LE(at + 38) >>> 16, path)
     const folder = path.endsWith('/')
     if (folder && size !== 0) throw invalid('a folder in it has contents')
@@ -170,56 +180,89 @@ function checkSizes(entries: readonly Entry[], limits: ZipLimits): void {
   }
 }
 
-function unpack(archive: Buffer, entries: readonly Entry[], directoryAt: number): ZipFile[] {
-  const files: ZipFile[] = []
-  const spans: [from: number, to: number][] = []
-  for (const entry of entries) {
-    const from = dataStart(archive, entry, directoryAt)
+async function unpack(archive: Buffer, entries: readonly Entry[], directoryAt: number): Promise<ZipFile[]> {
+  const spans = entries.map((entry): Span => {
+    const from = checkLocalHeader(archive, entry, directoryAt)
     const to = from + entry.packed
     if (to > directoryAt) throw invalid('a file in it is cut off')
-    spans.push([entry.offset, to])
-    if (!entry.folder) files.push({ path: entry.path, body: inflate(archive.subarray(from, to), entry) })
-  }
-  spans.sort(([a], [b]) => a - b)
-  for (let index = 1; index < spans.length; index++) {
-    if ((spans[index]?.[0] ?? 0) < (spans[index - 1]?.[1] ?? 0)) throw bomb('files in it share the same bytes')
+    return { entry, from, to }
+  })
+  checkOverlaps(spans)
+  const files: ZipFile[] = []
+  for (const { entry, from, to } of spans) {
+    if (!entry.folder) files.push({ path: entry.path, body: await inflate(archive.subarray(from, to), entry) })
   }
   return files
 }
 
-function dataStart(archive: Buffer, entry: Entry, directoryAt: number): number {
+function checkOverlaps(spans: readonly Span[]): void {
+  const sorted = spans.toSorted((a, b) => a.entry.offset - b.entry.offset)
+  for (const [index, { to }] of sorted.entries()) {
+    if (to > (sorted[index + 1]?.entry.offset ?? Infinity)) throw bomb('files in it share the same bytes')
+  }
+}
+
+/** Compares the local header of an entry with the directory. Returns where the entry's data starts. */
+function checkLocalHeader(archive: Buffer, entry: Entry, directoryAt: number): number {
   const { offset } = entry
   if (offset + localBytes > directoryAt || archive.readUInt32LE(offset) !== localSignature)
     throw invalid('a file in it is not where the directory says')
-  const nameLength = archive.readUInt16LE(offset + 26)
-  const from = offset + localBytes + nameLength + archive.readUInt16LE(offset + 28)
-  const name = archive.subarray(offset + localBytes, offset + localBytes + nameLength)
-  if (!name.equals(entry.name) || archive.readUInt16LE(offset + 8) !== entry.method)
-    throw invalid('a file in it has two names')
-  if ((archive.readUInt16LE(offset + 6) & encryptedFlag) !== 0) throw invalid('it is encrypted')
-  return from
+  const nameEnd = offset + localBytes + archive.readUInt16LE(offset + 26)
+  const dataStart = nameEnd + archive.readUInt16LE(offset + 28)
+  if (!archive.subarray(offset + localBytes, nameEnd).equals(entry.name)) throw invalid('a file in it has two names')
+  const flags = archive.readUInt16LE(offset + 6)
+  if (((flags ^ entry.flags) & comparedFlags) !== 0 || archive.readUInt16LE(offset + 8) !== entry.method)
+    throw invalid('a file in it is described in two ways')
+  let packed = archive.readUInt32LE(offset + 18)
+  let size = archive.readUInt32LE(offset + 22)
+  if (packed === inZip64 && size === inZip64) [size, packed] = zip64Sizes(archive.subarray(nameEnd, dataStart))
+  const described = { crc: archive.readUInt32LE(offset + 14), packed, size }
+  const unknown = (flags & descriptorFlag) !== 0
+  for (const field of ['size', 'packed', 'crc'] as const) {
+    if (described[field] === entry[field] || (unknown && described[field] === 0)) continue
+    throw field === 'size' && size > entry.size
+      ? bomb(`${JSON.stringify(entry.path)} is larger than it says`)
+      : invalid('a file in it is described in two ways')
+  }
+  return dataStart
 }
 
-function inflate(packed: Buffer, entry: Entry): Buffer {
-  let body: Buffer
-  if (entry.method === 0) body = Buffer.from(packed)
-  else {
-    try {
-      // Inflating stops one byte after the declared size: that proves the size wrong without holding more in memory.
-      body = inflateRawSync(packed, { maxOutputLength: entry.size + 1 })
-    } catch (cause) {
-      if ((cause as { code?: string }).code === 'ERR_BUFFER_TOO_LARGE')
-        throw bomb(`${JSON.stringify(entry.path)} is larger than it says`)
-      throw invalid(`${JSON.stringify(entry.path)} cannot be unpacked`)
-    }
+/** Programs that do not know the size of a file when they start to write it use this field also for small files. */
+function zip64Sizes(extra: Buffer): [size: number, packed: number] {
+  for (let at = 0; at + 4 <= extra.length; at += 4 + extra.readUInt16LE(at + 2)) {
+    if (extra.readUInt16LE(at) === zip64Field && extra.readUInt16LE(at + 2) >= 16 && at + 20 <= extra.length)
+      return [Number(extra.readBigUInt64LE(at + 4)), Number(extra.readBigUInt64LE(at + 12))]
   }
-  if (body.length !== entry.size) {
-    throw body.length > entry.size
-      ? bomb(`${JSON.stringify(entry.path)} is larger than it says`)
-      : invalid(`${JSON.stringify(entry.path)} is shorter than it says`)
-  }
+  throw invalid('a file in it has no size')
+}
+
+async function inflate(packed: Buffer, entry: Entry): Promise<Buffer> {
+  const body = entry.method === 0 ? Buffer.from(packed) : await inflateDeflated(packed, entry)
+  if (body.length > entry.size) throw bomb(`${JSON.stringify(entry.path)} is larger than it says`)
+  if (body.length < entry.size) throw invalid(`${JSON.stringify(entry.path)} is shorter than it says`)
   if (crc32(body) !== entry.crc) throw invalid(`${JSON.stringify(entry.path)} is damaged`)
   return body
+}
+
+function inflateDeflated(packed: Buffer, entry: Entry): Promise<Buffer> {
+  const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
+  // Inflating stops one byte after the declared size: that proves the size wrong without holding more in memory.
+  const options: ZlibOptions = { maxOutputLength: entry.size + 1, info: true }
+  inflateRaw(packed, options, (cause, result) => {
+    if (cause !== null) {
+      reject(
+        (cause as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE'
+          ? bomb(`${JSON.stringify(entry.path)} is larger than it says`)
+          : invalid(`${JSON.stringify(entry.path)} cannot be unpacked`),
+      )
+      return
+    }
+    // With `info` the result has this form, which the types of Node do not say.
+    const { buffer, engine } = result as unknown as { buffer: Buffer; engine: { bytesWritten: number } }
+    if (engine.bytesWritten === packed.length) resolve(buffer)
+    else reject(invalid(`${JSON.stringify(entry.path)} ends before its data does`))
+  })
+  return promise
 }
 
 function invalid(why: string): AppError {

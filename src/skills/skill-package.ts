@@ -14,7 +14,7 @@ export type SkillPackage = {
 
 /** Throws `archive_…` if the zip is invalid, and `skill_package_invalid` if the skill in it is. */
 export async function openSkillPackage(archive: Buffer): Promise<SkillPackage> {
-  const entries = readZip(archive)
+  const entries = await readZip(archive)
   const tops = new Set(entries.map(({ path }) => path.split('/', 1)[0] ?? ''))
   const [top] = tops
   if (tops.size !== 1 || top === undefined || entries.some(({ path }) => !path.includes('/'))) {

@@ -204,7 +204,7 @@ describe('creating a job', () => {
 
     const file = await job.get('/artifacts/out/list.md')
     const response = await fetch(new URL(`${job.path}/bundle?userId=${user}`, server.polylog.baseUrl))
-    const bundle = readZip(Buffer.from(await response.arrayBuffer()))
+    const bundle = await readZip(Buffer.from(await response.arrayBuffer()))
 
     assert.ok(early.status === 404 || early.status === 200)
     assert.deepEqual((await job.get('/artifacts')).body.artifacts, [{ path: 'artifacts/out/list.md', size: 3 }])
