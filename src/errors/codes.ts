@@ -55,6 +55,7 @@ export const errorCodes = {
   workspace_outside: 'invalid',
   file_refused: 'invalid',
   host_invalid: 'invalid',
+  contact_file_invalid: 'invalid',
 
   unauthorized: 'unauthenticated',
   forbidden: 'forbidden',
