@@ -3,7 +3,7 @@
 
 import type { JsonValue } from '../journal/event.ts'
 
-/** Longer than any of the words below with its punctuation. A reply can be as long as a body. */
+/** Longer than any consent below with its punctuation. Bounded because a reply may be as long as a request body. */
 const consentCharsMax = 20
 
 const consent =

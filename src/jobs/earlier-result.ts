@@ -1,5 +1,5 @@
-// The result of an earlier job for an equal request that came with an upload. It is copied
-// into the new job, so that each job keeps its own result for as long as it exists.
+// Finds the result of an earlier job that had the same request and the same upload. The result
+// is copied into the new job, so that it does not disappear when the earlier job is removed.
 
 import type { EventData } from '../journal/event.ts'
 import { readRunState } from '../journal/event-pages.ts'
@@ -9,11 +9,11 @@ import { artifactBlob, artifactsFolder } from './job-files.ts'
 
 type Reused = NonNullable<EventData<'run.prepared'>['reused']>
 
-/** A copy travels in one event and one commit; larger results are made again. */
+/** Limits, because the copy has to fit into one event and one transaction. A job with a larger result runs again. */
 const outputCharsMax = 256 * 1024
 const artifactCharsMax = 4 * 1024 * 1024
 
-/** Undefined if there is none, or if it can no longer be read whole. */
+/** Undefined if there is no such result, if it is too large, or if a part of it is missing. */
 export async function findEarlierResult(
   store: Pick<RunStore, 'findCached' | 'readEvents' | 'readBlob'>,
   owner: string,

@@ -1,10 +1,11 @@
-// Accepting jobs: a request becomes the spec of a run, with the key under which its result
-// may be reused. A job that needs an upload is held until that has come.
+// Accepts jobs: builds the spec of the run and the cache key under which its result may be
+// reused. A job that needs an upload is held until the upload arrives.
 
 import { type Catalogue, chatAgentId } from '../agents/catalogue.ts'
 import { AppError } from '../errors/app-error.ts'
 import type { EventData, JobSpec, RunSpec, SkillSpec } from '../journal/event.ts'
 import type { Clock } from '../kit/clock.ts'
+import { defined } from '../kit/defined.ts'
 import type { Models } from '../models/model.ts'
 import type { Started } from '../runs/run-acceptance.ts'
 import type { RunService } from '../runs/run-service.ts'
@@ -17,9 +18,9 @@ export type JobRequest = {
   input: string
   model: string | undefined
   job: JobSpec
-  /** Absent if it is still to be uploaded. */
+  /** Undefined if the skill is uploaded later. */
   skill: SkillSpec | undefined
-  /** It cannot start before something was uploaded. */
+  /** The job must not start before its upload arrives. */
   held: boolean
   idempotency: { key: string; route: string; body: unknown } | null
 }
@@ -33,7 +34,7 @@ export type JobAcceptanceDependencies = {
   uploadTtlMs: number
 }
 
-/** A held job costs a row and a journal, and its upload may never come. */
+/** Limits for held jobs, of one owner and of all. Each costs a row and a journal, and its upload may never arrive. */
 const heldMax = { owner: 256, all: 2048 }
 
 export class JobAcceptance {
@@ -43,7 +44,7 @@ export class JobAcceptance {
     this.dependencies = dependencies
   }
 
-  /** The job is on disk when this resolves. If the queue is full, nothing has changed. */
+  /** The job is on disk when this resolves. Throws `queue_full` or `jobs_awaiting_upload` and then has changed nothing. */
   async accept({ owner, family, input, model, job, skill, held, idempotency }: JobRequest): Promise<Started> {
     const createdAt = this.dependencies.clock.now()
     const uploadUntil = createdAt + this.dependencies.uploadTtlMs
@@ -57,8 +58,8 @@ export class JobAcceptance {
       agentId: chatAgentId,
       engine,
       model: resolved,
-      job: { ...job, ...(held ? { uploadUntil } : {}), ...(cacheKey === undefined ? {} : { cacheKey }) },
-      ...(skill === undefined ? {} : { skill }),
+      job: { ...job, ...defined({ uploadUntil: held ? uploadUntil : undefined, cacheKey }) },
+      ...defined({ skill }),
     }
     return await this.dependencies.runs.startStandalone({
       owner,
@@ -66,13 +67,13 @@ export class JobAcceptance {
       input,
       spec,
       held: held ? { until: uploadUntil, max: heldMax } : null,
-      ...(cacheKey === undefined ? {} : { reuse: { cacheKey } }),
+      ...defined({ reuse: cacheKey === undefined ? undefined : { cacheKey } }),
       createdAt,
       idempotency,
     })
   }
 
-  /** Lets a held job start with what was uploaded. Throws `job_already_started`, and `queue_full` without changing anything. */
+  /** Starts a held job with its upload. Throws `job_already_started` or `queue_full` and then has changed nothing. */
   async startHeld(
     run: RunRow,
     prepared: EventData<'run.prepared'>,

@@ -1,8 +1,8 @@
-// The files that a job made, as its journal tells.
+// Lists the files that a job saved, as recorded in its journal.
 
 import type { RunState } from '../journal/run-state.ts'
 
-/** A path that was saved twice is there once. */
+/** One entry per path, with the size of the last save. */
 export function artifactsOf(state: RunState): { path: string; size: number }[] {
   const found = new Map((state.reused?.artifacts ?? []).map(({ path, size }) => [path, size]))
   for (const call of state.calls.values()) {

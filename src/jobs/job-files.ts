@@ -3,20 +3,20 @@
 
 import type { RunStore } from '../stores/run-store.ts'
 
-/** Files that a caller sent along as input, in base64. */
+/** The id of the blob with an uploaded input file, in base64. */
 export function inputBlob(runId: string, path: string): string {
   return `${runId}:input:${path}`
 }
 
-/** Files of an uploaded skill, in base64; gone when the run ends. */
+/** The prefix of the blobs with the files of an uploaded skill, in base64. They are removed when the run ends. */
 export function packageBlobs(runId: string): string {
   return `${runId}:package:`
 }
 
-/** The prefix of the paths of files that a job made. */
+/** The prefix of the paths of files that a job saved. */
 export const artifactsFolder = 'artifacts/'
 
-/** A file that the job made, as text; `path` is without `artifactsFolder`. */
+/** The id of the blob with a file that the job saved, as text. `path` is without `artifactsFolder`. */
 export function artifactBlob(runId: string, path: string): string {
   return `${runId}:artifact:${path}`
 }

@@ -1,5 +1,5 @@
-// Whether what was sent fits the skill: inline values by its schemas, files by the names
-// that its input schema asks for.
+// Checks a job request against its skill: inline values against the skill's schemas, and
+// uploaded files against the file names in its input schema.
 
 import { AppError } from '../errors/app-error.ts'
 import type { JsonValue } from '../journal/event.ts'
@@ -51,7 +51,7 @@ export function checkParameter(skill: Skill, parameter: Values): void {
   )
 }
 
-/** What is uploaded as a file is not asked for here. */
+/** File inputs are not required here, because they are uploaded later; see `withFiles`. */
 export function checkInlineInput(skill: Skill, input: Values): void {
   const wrong =
     skill.schemas.input === undefined ? [] : schemaComplaints(withoutFiles(skill.schemas.input, skill), input)
@@ -74,7 +74,7 @@ function withoutFiles(schema: JsonSchema, skill: Skill): JsonSchema {
   return { ...schema, properties: Object.fromEntries(properties) as Values, required }
 }
 
-/** The input with the path of each uploaded file in its place. Throws `job_input_invalid` where one is missing. */
+/** Puts the path of each uploaded file into the input. Throws `job_input_invalid` if a file is missing. */
 export function withFiles(skill: Skill, input: Values, paths: readonly string[]): Values {
   const result = { ...input }
   for (const { name, required } of skill.fileInputs) {

@@ -1,5 +1,5 @@
-// A run of a skill: its instructions, the tools for jobs, and an answer that must fit the
-// skill's output schema.
+// The kind of a run that executes a skill. It uses the instructions of the skill and the tools
+// for jobs, and its answer must fit the skill's output schema.
 
 import { AppError } from '../errors/app-error.ts'
 import { defined } from '../kit/defined.ts'

@@ -1,5 +1,5 @@
-// The final answer of a job: what its skill promises, the value that the answer stands
-// for, and how it became that. Pure.
+// The final answer of a job: the rule that it must satisfy, the JSON value that clients get,
+// and which repair the answer needed. Pure.
 
 import { AppError } from '../errors/app-error.ts'
 import type { JsonValue, RunSpec, SkillSpec } from '../journal/event.ts'
@@ -7,7 +7,7 @@ import type { RunState } from '../journal/run-state.ts'
 import { wholeJson } from '../kit/embedded-json.ts'
 import type { OutputRule } from '../runs/output-check.ts'
 
-/** Undefined: any text is an answer. */
+/** Undefined if the skill has no output schema, so that any text is an answer. */
 export function outputRuleOf({ job, skill }: Pick<RunSpec, 'job' | 'skill'>): OutputRule | undefined {
   if (skill?.outputSchema === undefined) return undefined
   return {
@@ -26,13 +26,13 @@ function outputInvalid(skillId: string, errors: readonly string[], repaired: boo
   )
 }
 
-/** The value that a final answer stands for: its JSON if a schema asks for it, else its text. */
+/** The final answer as a JSON value: parsed if the skill has an output schema, otherwise `{ text }`. */
 export function outputData(skill: SkillSpec | undefined, output: string): JsonValue {
   if (skill?.outputSchema === undefined) return { text: output }
   return (wholeJson(output)?.value as JsonValue | undefined) ?? { text: output }
 }
 
-/** How the answer of a succeeded run became its output. */
+/** Which repair the answer needed: none, extraction of the JSON from its text, or a second request to the model. */
 export function repairLevelOf(state: RunState): 'none' | 'deterministic_generic' | 'model_round' {
   if (state.ended?.status !== 'succeeded' || state.reused !== undefined) return 'none'
   if (state.rejectedOutputs.size > 0) return 'model_round'

@@ -1,9 +1,9 @@
-// What a model is told about a job: the skill's own instructions in every turn, and the
-// shape of the answer. Pure. The demo model reads the same text, so headings are fixed.
+// Builds the system message and the user message of a job. Pure. The demo model parses this
+// text, so the headings must not change without it.
 
 import type { JobSpec, JsonValue, SkillSpec } from '../journal/event.ts'
 
-/** Beyond it the list would crowd out the instructions. */
+/** A longer list would leave too little of the prompt for the instructions. */
 const filesNamedMax = 50
 
 export function jobInstructions(skill: SkillSpec, job: JobSpec | undefined): string {

@@ -92,7 +92,7 @@ export class JobService {
     return { ...started, held }
   }
 
-  /** A page of jobs, newest first. `before`: the id of the last job of the page before. */
+  /** A page of jobs, newest first. `before`: the id of the last job of the previous page. */
   async list(
     owner: string,
     family: JobFamily,
@@ -101,7 +101,7 @@ export class JobService {
     return await this.dependencies.runs.list({ owner, family, ...page })
   }
 
-  /** Removes the ended jobs of an owner, a bounded number in each commit. Jobs that go on are left alone. */
+  /** Removes the ended jobs of an owner, a bounded number in each transaction. Unfinished jobs are kept. */
   async removeEnded(owner: string): Promise<{ removed: number; cached: number }> {
     const total = { removed: 0, cached: 0 }
     for (;;) {
@@ -126,7 +126,7 @@ export class JobService {
     return run
   }
 
-  /** Throws `job_already_started`. Called before the upload is read, so that the client need not send it in vain. */
+  /** Throws `job_already_started`. Called before the upload is read, so that the client does not send it for nothing. */
   refuseUnlessQueued(run: RunRow): void {
     if (run.status !== 'queued' || run.leaseOwner !== null) throw alreadyStarted()
   }
@@ -185,7 +185,7 @@ export class JobService {
     return await this.dependencies.store.interactionsOf(run.id)
   }
 
-  /** The text of a file that the job made; `path` begins with its folder. Undefined if there is none. */
+  /** The text of a file that the job saved; `path` begins with `artifactsFolder`. Undefined if there is none. */
   async artifact(run: RunRow, path: string): Promise<string | undefined> {
     return (await this.dependencies.store.readBlob(artifactBlob(run.id, path.slice(artifactsFolder.length))))?.body
   }
@@ -200,12 +200,12 @@ export class JobService {
     const spec = await this.dependencies.runs.specOf(run)
     // A job whose request is unreadable may have been interactive; its questions stay answerable.
     if (spec === undefined || spec.job?.mode === 'interactive') return
-    // A tool that needs consent waits for a person in any mode.
+    // Confirmations of tool calls exist in any mode.
     if ((await this.interactions(run)).length > 0) return
     throw new AppError('job_not_interactive', 'This job does not ask anybody anything: it runs in the mode auto.')
   }
 
-  /** Takes a reply once. The same reply with the same key again gets the same answer, and changes nothing. */
+  /** Stores a reply. A repeated request with the same key and the same reply succeeds and changes nothing (`replayed`). */
   async reply(run: RunRow, by: string, reply: Reply): Promise<{ replayed: boolean }> {
     await this.refuseUnlessInteractive(run)
     const print = fingerprint([reply.interactionId, reply.response])
@@ -244,7 +244,7 @@ export class JobService {
           ...decisionOf(pending, reply.response),
           by,
           at,
-          ...(reply.key === undefined ? {} : { reply: { key: reply.key, fingerprint: print } }),
+          ...defined({ reply: reply.key === undefined ? undefined : { key: reply.key, fingerprint: print } }),
         })
       ) {
         return { replayed: false }
@@ -266,14 +266,14 @@ function decisionOf(row: InteractionRow, response: JsonValue) {
 }
 
 function toSpec(skill: Skill): SkillSpec {
-  return {
+  return defined({
     id: skill.id,
     name: skill.name,
-    ...(skill.version === undefined ? {} : { version: skill.version }),
+    version: skill.version,
     text: skill.text,
-    ...(skill.schemas.output === undefined ? {} : { outputSchema: skill.schemas.output }),
-    ...(skill.files.length === 0 ? {} : { files: skill.files }),
-  }
+    outputSchema: skill.schemas.output,
+    files: skill.files.length === 0 ? undefined : skill.files,
+  })
 }
 
 function alreadyStarted(): AppError {

@@ -11,7 +11,7 @@ export type CachedRequest = {
   engine: string
   model: string
   job: Pick<JobSpec, 'input' | 'parameter'>
-  /** What was uploaded. */
+  /** The uploaded files. */
   files: readonly { path: string; sha256: string }[]
 }
 

@@ -1,5 +1,5 @@
-// `runtime_options` of a job: a closed list, so that a misspelt option is refused and
-// not silently without effect.
+// Reads the `runtime_options` of a job. Unknown options are refused, so that a misspelt one is
+// not ignored silently.
 
 import { AppError } from '../errors/app-error.ts'
 import type { JsonValue } from '../journal/event.ts'
@@ -13,7 +13,7 @@ export type RuntimeOptions = {
 }
 
 const flags = ['verbose', 'no_cache', 'debug', 'debug_keep_temp', 'interactive_require_user_reply'] as const
-/** The first that is given counts; the others are its older names. */
+/** Names of one option, the current one first. If a request has several of them, the first of this list counts. */
 const timeouts = [
   'session_timeout_sec',
   'interactive_wait_timeout_sec',
@@ -21,7 +21,7 @@ const timeouts = [
   'wait_timeout_sec',
 ] as const
 const timeoutSecondsDefault = 1200
-/** A year; beyond that a deadline is a mistake. */
+/** One year. A longer timeout is certainly a mistake. */
 const timeoutSecondsMax = 366 * 24 * 3600
 const known: ReadonlySet<string> = new Set([...flags, ...timeouts, 'execution_mode'])
 

@@ -5,6 +5,7 @@ import { AppError } from '../errors/app-error.ts'
 import type { JsonValue } from '../journal/event.ts'
 import { type Caller, owns } from '../kit/caller.ts'
 import type { Clock } from '../kit/clock.ts'
+import { defined } from '../kit/defined.ts'
 import type { InteractionFilter, InteractionRow, InteractionStore } from '../stores/interaction-store.ts'
 import type { RowPage } from '../stores/row-page.ts'
 import type { RunRow } from '../stores/run-store.ts'
@@ -60,12 +61,12 @@ export class ConfirmationService {
           `The changed arguments do not fit ${row.toolName}: ${wrong}.`,
         )
     }
-    return await this.decide(row, { status: 'confirmed', ...(response === undefined ? {} : { response }) })
+    return await this.decide(row, { status: 'confirmed', ...defined({ response }) })
   }
 
   async reject(caller: Caller, id: string, reason: string | undefined): Promise<InteractionRow> {
     const row = await this.get(caller, id)
-    return await this.decide(row, { status: 'rejected', ...(reason === undefined ? {} : { reason }) })
+    return await this.decide(row, { status: 'rejected', ...defined({ reason }) })
   }
 
   private async decide(

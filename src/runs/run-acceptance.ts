@@ -5,6 +5,7 @@
 import { createHash } from 'node:crypto'
 import { AppError } from '../errors/app-error.ts'
 import { shownConversationId } from '../kit/conversation-id.ts'
+import { defined } from '../kit/defined.ts'
 import { KeyedMutex } from '../kit/keyed-mutex.ts'
 import { sortedJson } from '../kit/sorted-json.ts'
 import type { NewEvent, RunEvent, RunSpec } from '../journal/event.ts'
@@ -240,11 +241,13 @@ export class RunAcceptance {
           owner: request.owner,
           family: request.family,
           conversationId: place.id,
-          ...(place.exists ? {} : { newConversation: true }),
-          ...(request.sessionId === undefined ? {} : { sessionId: request.sessionId }),
           userMessageId: question.userMessageId,
           input: question.input,
-          ...(question.userMessageId === null ? { continuesHistory: true } : {}),
+          ...defined({
+            newConversation: place.exists ? undefined : (true as const),
+            sessionId: request.sessionId,
+            continuesHistory: question.userMessageId === null ? (true as const) : undefined,
+          }),
           spec: question.supersedes === undefined ? spec : { ...spec, supersedes: question.supersedes },
         },
       },
@@ -279,7 +282,7 @@ export class RunAcceptance {
         ...(leader === undefined ? namesOf(place) : { name: null }),
       },
       expectBehind: behind?.id ?? null,
-      ...(leader === undefined ? {} : { joinTurnOf: leader }),
+      ...defined({ joinTurnOf: leader }),
       messages,
       events: first.map((event, index): RunEvent => ({ seq: index + 1, at, attempt: 1, ...event })),
       idempotency,

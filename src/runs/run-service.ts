@@ -5,6 +5,7 @@ import { Follower } from '../bus/follower.ts'
 import { AppError } from '../errors/app-error.ts'
 import type { EventData, RunSpec } from '../journal/event.ts'
 import { asUser, type Caller, owns } from '../kit/caller.ts'
+import { defined } from '../kit/defined.ts'
 import type { Decision, InteractionRow } from '../stores/interaction-store.ts'
 import type { RowPage } from '../stores/row-page.ts'
 import type { AcceptBeside, RunRow, RunFilter } from '../stores/run-store.ts'
@@ -103,7 +104,7 @@ export class RunService {
     if (accepted === undefined) return undefined
     const prepared = events.find((event) => event.type === 'run.prepared')
     const skill = prepared?.data.skill ?? accepted.data.spec.skill
-    return { ...accepted.data.spec, ...(skill === undefined ? {} : { skill }) }
+    return { ...accepted.data.spec, ...defined({ skill }) }
   }
 
   /** The whole text of a tool output that was too long for the journal. Undefined if the run has no such output. */

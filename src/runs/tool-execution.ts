@@ -81,7 +81,7 @@ async function withinLimits(tool: Tool, input: JsonValue, call: CallState, conte
     signal: limit.signal,
     now: () => context.clock.now(),
     progress: boundedProgress(context.progress),
-    ...(context.workspace === undefined ? {} : { workspace: context.workspace }),
+    ...defined({ workspace: context.workspace }),
   }
   let removeListeners = () => {}
   try {

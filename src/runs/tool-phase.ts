@@ -154,7 +154,7 @@ export class ToolPhase {
           this.writer.push({ type: 'tool.progress', data: { callId: call.callId, message: message.slice(0, 8000) } })
         }
       },
-      ...(workspace === undefined ? {} : { workspace: { dir: workspace.dir } }),
+      ...defined({ workspace: workspace === undefined ? undefined : { dir: workspace.dir } }),
       putBlob: (id: string, body: string) => this.dependencies.store.putBlob(id, this.writer.runId, body),
     }
     const execution = withActivity(activity, () => executeCall(tool, call, input, context))
@@ -189,7 +189,7 @@ export class ToolPhase {
       return {
         ...common,
         kind: 'confirmation',
-        ...(plan.outcome === undefined ? {} : { outcome: plan.outcome }),
+        ...defined({ outcome: plan.outcome }),
         deadlineAt: Math.min(replyDeadline ?? Infinity, clock.now() + limits.confirmationTtlMs),
         atDeadline: 'expire',
       }

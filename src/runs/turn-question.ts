@@ -4,6 +4,7 @@
 
 import { AppError } from '../errors/app-error.ts'
 import { shownConversationId } from '../kit/conversation-id.ts'
+import { defined } from '../kit/defined.ts'
 import type { Ids } from '../kit/ids.ts'
 import type { MessageRow, MessageStore } from '../stores/message-store.ts'
 import { conversationNotFound } from './conversation-names.ts'
@@ -107,7 +108,7 @@ function rowOf(entry: EarlierMessage, conversationId: string, at: number, ids: I
     toolCallId: entry.role === 'tool' ? entry.callId : null,
     metadata: {
       imported: true,
-      ...(calls === undefined ? {} : { toolCalls: calls }),
+      ...defined({ toolCalls: calls }),
       ...(entry.role === 'tool' ? { toolName: entry.name, outcome: 'succeeded' } : {}),
     },
     createdAt: at,
