@@ -13,9 +13,9 @@ export type Facts = {
 type Schema = Record<string, JsonValue>
 
 const depthMax = 8
-/** The most values that are filled in; the others are null. Nested lists could otherwise ask for any number of values. */
+/** How many values are filled in; the others are null. Otherwise nested lists could require any number of values. */
 const valuesMax = 2_000
-/** The most characters in all: a schema could otherwise repeat a long property of the input many times. */
+/** The limit for all values together. Otherwise a schema could repeat a long property of the input many times. */
 const charsMax = 512 * 1024
 const summaryCharsMax = 2_000
 const taskCharsMax = 500

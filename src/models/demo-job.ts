@@ -1,7 +1,7 @@
-// What the demo model does with a job. It follows any skill as far as fixed rules can:
-// it reads the uploaded files, asks the questions that stand under "## Questions", and
-// fills in the output schema from the words of the input, property by property. So the
-// shipped skills are of use offline, and an unknown one at least gives a fitting answer.
+// Decides what the demo model does in a job. It follows a skill by fixed rules: it reads the
+// uploaded files, asks the questions under the heading "## Questions", and fills in the output
+// schema from the text of the input. So the included skills work offline, and other skills get
+// an answer that fits their schema.
 
 import type { JsonValue } from '../journal/event.ts'
 import { fillSchema, type Facts } from './demo-form.ts'
@@ -78,7 +78,7 @@ function turnsOf(messages: readonly ModelMessage[]): Turn[] {
   )
 }
 
-/** `- kind: question [one | two]`, or `[name]` for a list of the input. */
+/** The lines of the form `- kind: question [one | two]`; `[name]` means that the options are the list `name` of the input. */
 function questionsOf(instructions: string, input: Record<string, JsonValue>): Record<string, JsonValue>[] {
   const questions: Record<string, JsonValue>[] = []
   let inSection = false
@@ -142,7 +142,7 @@ function textOf(input: Record<string, JsonValue>, turns: readonly Turn[]): strin
     .slice(0, textCharsMax)
 }
 
-/** Nobody replied in time: the server says so in a reply of its own. */
+/** If the question was auto-decided at its deadline, the reply is an object with the reason `user_no_reply`. */
 function answerText(result: string): string {
   return parsed(result)?.['reason'] === 'user_no_reply' ? '(nobody replied in time)' : result.slice(0, lineCharsMax)
 }

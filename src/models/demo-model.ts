@@ -13,7 +13,7 @@ export { demoPhrases } from './demo-words.ts'
 export type DemoModelOptions = {
   clock: Clock
   ids: Ids
-  /** Between two chunks, about as fast as people read; 0 streams without waiting. */
+  /** The delay between two chunks; 0 streams without delay. The default is about as fast as people read. */
   paceMs?: number
 }
 
@@ -64,7 +64,7 @@ export function chunksOf(text: string): string[] {
   )
 }
 
-/** A rule of thumb: four Latin characters to a token. */
+/** A rule of thumb: four characters per token. */
 function estimateTokens(text: string): number {
   return Math.ceil(text.length / 4)
 }

@@ -13,17 +13,17 @@ export type DemoPlan = { reasoning: string; text: string; calls: { name: string;
 
 type Wanted = { name: string; input: JsonValue | undefined }
 
-/** How much of a message is looked at for calls by name, whose arguments may be long. Only linear work is done on it. */
+/** How much of a message is searched for calls by name, whose arguments may be long. Only linear-time code runs on it. */
 const readCharsMax = 64 * 1024
-/** How much of it is looked at for all other phrases, which backtrack a little. */
+/** How much of it is searched for all other phrases, whose patterns backtrack a little. */
 const phraseCharsMax = 4_000
 const callsMax = 16
-/** Between the name of a tool and its arguments; the pattern that looks there backtracks over blanks. */
+/** How far behind the name of a tool its arguments may begin. Bounded because the pattern that looks for them backtracks. */
 const openingCharsMax = 200
 const heardCharsMax = 400
 const contentCharsMax = 600
 const countMax = 5_000
-/** What finds the newest notes: the tool wants a query that is not empty, and this has no word in it. */
+/** The query for the newest notes: the tool requires one that is not empty, and this one contains no word. */
 const anyNote = ' '
 const longSentences = 60
 
@@ -134,7 +134,7 @@ function wantedCalls(said: string): { calls: Wanted[]; recipientMissing: boolean
   return { calls, recipientMissing }
 }
 
-// What is searched for ends where a sentence does, or where another wish begins.
+// The search text ends at the end of the sentence or where another request begins.
 const searchForm = new RegExp(
   '\\b(?:(?:search|find in|look in|look through)\\s+(?:my\\s+)?notes?|what did i (?:note|ask you to remember))' +
     '(?:\\s+(?:for|about)\\s+(?<english>(?:(?!\\s+and\\s+(?:what|tell|the time)|\\s+in parallel)[^.;,?\\n])+))?' +
@@ -145,7 +145,7 @@ const searchForm = new RegExp(
 
 const recipient = '(?:o[unc]_[\\w-]+|[\\w.+-]+@[\\w-]+(?:\\.[\\w-]+)+|[\\w-]+)'
 
-// Several of their parts can match the same blanks, so they run in an engine whose time is linear in the text.
+// Several of their parts can match the same spaces, which would backtrack, so they run in RE2, whose time is linear.
 const feishuForms = [
   linear(`\\bsend\\s+(?<message>.+?)\\s+to\\s+(?<id>${recipient})\\s+(?:on|via|in|through|by|with)\\s+feishu`, 'is'),
   linear(`\\bfeishu\\b.*?\\bto\\s+(?<id>${recipient})\\s*(?:saying|that says|:|,)?\\s+(?<message>.+)`, 'is'),
@@ -174,7 +174,7 @@ function readFeishu(text: string): { recipientId: string; message: string } | un
   return undefined
 }
 
-/** A JSON object near the beginning. Nothing there means no arguments; something unreadable gives no input. */
+/** The JSON object near the beginning: `{}` if there is none, undefined if it cannot be parsed. */
 function leadingJson(text: string): { input: JsonValue | undefined; length: number } {
   const opening = /^[\s:\uff1a,\uff0c]*(?:with|参数)?[\s:\uff1a,\uff0c`]*\{/i.exec(text.slice(0, openingCharsMax))
   if (opening === null) return { input: {}, length: 0 }
@@ -188,7 +188,7 @@ function leadingJson(text: string): { input: JsonValue | undefined; length: numb
   }
 }
 
-/** Behind the brace that closes the one at `start`, or -1. One pass; braces in strings do not count. */
+/** The index after the brace that closes the one at `start`, or -1. One pass; braces in strings do not count. */
 function endOfObject(text: string, start: number): number {
   let depth = 0
   let inString = false
@@ -227,7 +227,7 @@ function newsOf({ name, content: whole, isError }: ToolMessage): ToolNews {
   const content = whole.slice(0, phraseCharsMax)
   const shown = cut(whole, contentCharsMax)
   if (!isError) return { name, content: shown, kind: 'succeeded' }
-  // Only the sentence that a model is given says how the call ended.
+  // The outcome of a call is known only from the sentence that models get (see tool-outcome.ts).
   const kind = /^The tool failed\b/.test(content)
     ? 'failed'
     : /\b(?:did not allow|not allowed|denied|rejected|declined|expired)\b/i.test(content)

@@ -1,6 +1,6 @@
-// Named sets of model settings, from one JSON file. A request chooses one by its
-// name; the set is copied into the run at acceptance, so that a later change of the
-// file, or another request, never touches a run that has begun.
+// Reads the model configurations (named sets of model settings) from a JSON file. A request
+// chooses one by name. It is copied into the spec of the run at acceptance, so that a later
+// change of the file does not affect the run.
 
 import { readFile } from 'node:fs/promises'
 import { z } from 'zod'
@@ -21,7 +21,7 @@ const configFile = z.union([z.array(modelConfig).min(1), z.object({ configs: z.a
 
 export const defaultConfigName = 'default'
 
-/** If none is given, there is one empty set called `default`. */
+/** If the list is empty, there is one empty configuration called `default`. */
 export function modelConfigsOf(given: readonly ModelConfig[]): ModelConfigs {
   const first: ModelConfig = given[0] ?? { name: defaultConfigName }
   const configs = given.length === 0 ? [first] : given

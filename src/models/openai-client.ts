@@ -1,9 +1,9 @@
-// Our own client of the OpenAI chat-completions wire, which most model servers
-// speak. This is the hot path of the whole server: one array of parts for each
-// read of the socket, no web streams, no promise for each token.
+// Our own client for the OpenAI chat-completions API, which most model servers support.
+// This is the hot path of the server: it yields one array of parts for each read of the
+// socket, and uses no web streams and no promise per token.
 //
-// Back-pressure: what the consumer has not taken waits in one array; beyond a
-// bound the socket is paused, so a slow consumer costs a bounded amount of memory.
+// Back-pressure: parts that the consumer has not read wait in one array. When they exceed a
+// limit the socket is paused, so a slow consumer costs a bounded amount of memory.
 
 import * as http from 'node:http'
 import * as https from 'node:https'
@@ -16,23 +16,23 @@ import { incompleteError, malformedError, statusError, unreachableError } from '
 import type { ProviderIdentity } from './provider-error.ts'
 
 export type OpenAiClientOptions = {
-  /** With or without a slash at its end. */
+  /** With or without a trailing slash. */
   baseUrl?: string | undefined
   apiKey?: string | undefined
-  /** For sentences; `openai` unless told. */
+  /** The name in error messages; `openai` if absent. */
   provider?: string
   keyVariable?: string
   ids: Ids
   clock: Pick<Clock, 'now'>
 }
 
-/** Read but not yet taken by the consumer. Some thousand tokens: enough to never idle, little to hold. */
+/** The socket is paused when the consumer has this much to read: some thousand tokens, so the consumer never has to wait for more. */
 const unreadBytesMax = 256 * 1024
-/** An error body is read for its message only. */
+/** An error body is read only for its message. */
 const errorBytesMax = 64 * 1024
-/** A whole answer in one JSON body; a message has no limit below this. */
+/** The limit for an answer that comes as one JSON body instead of a stream. */
 const wholeBytesMax = 64 * 1024 * 1024
-/** After the end of an answer: how long and how much we read on, only to get the connection back for reuse. */
+/** After the end of an answer we read the rest of the response, within these limits, so that the connection can be reused. */
 const drainIdleMs = 2_000
 const drainBytesMax = 64 * 1024
 
@@ -43,7 +43,7 @@ export function createOpenAiClient(options: OpenAiClientOptions): Model {
   const target: Target = {
     url,
     transport,
-    // Idle connections are kept for reuse: a TLS handshake costs more than a short answer.
+    // Idle connections are reused, because a TLS handshake takes longer than a short answer.
     agent: new transport.Agent({ keepAlive: true, scheduling: 'lifo', maxFreeSockets: 256 }),
     identity: {
       provider: options.provider ?? 'openai',
@@ -53,7 +53,7 @@ export function createOpenAiClient(options: OpenAiClientOptions): Model {
     headers: {
       'content-type': 'application/json',
       accept: 'text/event-stream',
-      // A compressed stream would be held back in blocks.
+      // Compression would delay tokens, because it works on blocks.
       'accept-encoding': 'identity',
       ...(options.apiKey === undefined || options.apiKey === '' ? {} : { authorization: `Bearer ${options.apiKey}` }),
     },
@@ -83,7 +83,7 @@ type Step = IteratorResult<ModelPart[], undefined>
 
 const over: Step = { done: true, value: undefined }
 
-/** One request and its answer, pulled by its consumer. The request is sent at the first `next`. */
+/** One request and its answer. The request is sent when `next` is called for the first time. */
 class Answer implements AsyncIterator<ModelPart[], undefined> {
   readonly #target: Target
   readonly #request: ModelRequest
@@ -97,7 +97,7 @@ class Answer implements AsyncIterator<ModelPart[], undefined> {
   #paused = false
   #waiting: { resolve(step: Step): void; reject(error: unknown): void } | undefined
   #closed = false
-  /** Thrown once, after everything that was read before it. */
+  /** Thrown once, after all parts that were read before it. */
   #failure: { error: unknown } | undefined
 
   constructor(target: Target, request: ModelRequest, body: string, signal: AbortSignal) {
@@ -131,11 +131,11 @@ class Answer implements AsyncIterator<ModelPart[], undefined> {
     })
   }
 
-  /** The consumer leaves early. */
+  /** Called if the consumer stops reading early. */
   return(): Promise<Step> {
     this.#ready = []
     this.#close()
-    // Leaving after the last part is the usual way to go, and then the connection is still good for the next request.
+    // Consumers usually stop after the last part. The connection can then be reused.
     if (!this.#decoder.finished) this.#outgoing?.destroy()
     return Promise.resolve(over)
   }
@@ -154,7 +154,7 @@ class Answer implements AsyncIterator<ModelPart[], undefined> {
     })
     this.#outgoing = outgoing
     outgoing.on('response', (incoming) => this.#answered(incoming))
-    // Before the answer began; afterwards the answer itself reports what breaks, and this handler has nothing to add.
+    // Only errors before the response begins are handled here. Later ones are reported by the response itself.
     outgoing.on('error', (error) => {
       if (this.#incoming === undefined) this.#fail(unreachableError(this.#target.identity, error))
     })
@@ -189,7 +189,7 @@ class Answer implements AsyncIterator<ModelPart[], undefined> {
     incoming.on('data', (bytes: Buffer) => this.#read(bytes))
     incoming.on('end', () => this.#ended(undefined))
     incoming.on('error', (error) => this.#ended(error))
-    // A socket that is destroyed from this side emits no error here.
+    // If we destroy the socket ourselves, there is no error event, only this one.
     incoming.on('close', () => this.#ended(undefined))
   }
 
@@ -225,7 +225,7 @@ class Answer implements AsyncIterator<ModelPart[], undefined> {
     }
   }
 
-  /** Hands over what the decoder has; closes when the answer is over. */
+  /** Gives the decoded parts to the consumer, and finishes when the answer is complete. */
   #deliver(): void {
     const parts = this.#decoder.take()
     if (this.#decoder.finished) {
@@ -261,7 +261,7 @@ class Answer implements AsyncIterator<ModelPart[], undefined> {
     this.#signal.removeEventListener('abort', this.#abort)
   }
 
-  /** The answer is over for us; the last bytes of the response are read so that the connection can be used again. */
+  /** The answer is complete. Reads the rest of the response, so that the connection can be reused. */
   #drain(): void {
     const incoming = this.#incoming
     if (incoming === undefined || incoming.complete) return

@@ -1,9 +1,9 @@
-// Bytes of a chat-completions stream → parts. Pure: no socket, no clock. However
-// the bytes are cut into reads, the parts are the same.
+// Decodes the bytes of a chat-completions stream into parts. Pure: no socket, no clock. The
+// parts do not depend on how the bytes are split into reads.
 //
-// An answer is over when a `finish_reason` came; `[DONE]` and the close of the
-// connection then only say when to stop waiting for the usage. Without either it
-// was cut off, and that is never a success.
+// An answer is complete when it has a `finish_reason`. After that, `[DONE]` or the end of the
+// connection only ends the wait for the usage. A stream without a `finish_reason` was
+// truncated and is always an error.
 
 import { StringDecoder } from 'node:string_decoder'
 import { createParser } from 'eventsource-parser'
@@ -18,7 +18,7 @@ import type { FinishReason, ModelPart, ModelRequest } from './model.ts'
 import { incompleteError, malformedError, reportedError } from './provider-error.ts'
 import type { ProviderIdentity } from './provider-error.ts'
 
-/** One line of the stream; a provider that never ends its line must not fill our memory. */
+/** The longest line of a stream, so that a provider that never ends a line cannot fill the memory. */
 const lineCharsMax = 8 * 1024 * 1024
 
 type ToolCallDelta = {
@@ -42,7 +42,7 @@ type Chunk = {
 }
 
 export class OpenAiDecoder {
-  /** Set with the `finish` part: whatever follows is ignored. */
+  /** True after the `finish` part; further input is ignored. */
   finished = false
 
   readonly #identity: ProviderIdentity
@@ -71,21 +71,21 @@ export class OpenAiDecoder {
     })
   }
 
-  /** Throws where the stream is broken; `take` still gives what came before. */
+  /** Throws if the stream is invalid; `take` still returns the parts before the error. */
   feed(bytes: Buffer): void {
     if (this.finished) return
     this.#parser.feed(this.#text.write(bytes))
     if (this.#overflown) throw malformedError(this.#identity, 'one line of its stream is longer than 8 MiB')
   }
 
-  /** The connection is closed, cleanly or not; `cause` says why when not. */
+  /** To be called when the connection is closed. `cause` is the error, if there was one. */
   end(cause?: unknown): void {
     if (this.finished) return
     try {
-      // A server may leave out the blank line after its last frame.
+      // Some servers omit the blank line after the last frame.
       this.#parser.feed(`${this.#text.end()}\n\n`)
     } catch (error) {
-      // A frame that was torn after the finish reason can only have held the usage.
+      // A frame that was truncated after the finish reason can only have held the usage.
       if (this.#reason === undefined) throw error
     }
     if (this.finished) return
@@ -95,7 +95,7 @@ export class OpenAiDecoder {
     this.#finish(this.#reason)
   }
 
-  /** A server that does not stream answers with one JSON body. */
+  /** Decodes the answer of a server that does not stream: one JSON body. */
   whole(body: string): void {
     const chunk = this.#parse(body)
     const choice = Array.isArray(chunk.choices) ? chunk.choices[0] : undefined
@@ -138,7 +138,7 @@ export class OpenAiDecoder {
     return chunk
   }
 
-  /** The types above say what a provider promises; one that sends something else must not break us. */
+  /** Catches type errors, because a provider may send other types than those declared above. */
   #understand(chunk: Chunk): void {
     try {
       this.#accept(chunk)
@@ -184,11 +184,11 @@ export class OpenAiDecoder {
     const id = fragment.id || undefined
     const index = fragment.index ?? undefined
     let call = this.#calls.findLast((known) => index === undefined || known.index === index)
-    // Some servers give every call the index 0, or none: there another id together with a name begins another call.
-    // Others repeat the name, or vary the id, in every fragment of one call: neither alone begins anything.
+    // Some servers send index 0, or none, for every call, so a new id together with a name begins a new call. Neither
+    // alone does, because other servers repeat the name, or change the id, in every fragment of one call.
     const another = call !== undefined && name !== undefined && id !== undefined && call.id !== '' && id !== call.id
     if (call === undefined || another) {
-      // Also while they come: looking for the call of a fragment takes time in proportion to how many there are.
+      // Checked for each new call and not only at the end, because finding the call of a fragment takes linear time.
       if (this.#calls.length === toolCallsMax) throw tooManyToolCalls()
       call = { index, id: id ?? '', name: name ?? '', rawInput: '' }
       this.#calls.push(call)
@@ -197,12 +197,12 @@ export class OpenAiDecoder {
       if (call.name === '' && name !== undefined) call.name = name
     }
     const given = fragment.function?.arguments
-    // Against the contract, but seen: the arguments as an object instead of its text.
+    // Some servers send the arguments as an object instead of a string.
     const text = given !== null && typeof given === 'object' ? JSON.stringify(given) : given
     if (typeof text !== 'string') return
     call.rawInput += text
     this.#argumentChars += text.length
-    // Text leaves as it comes; arguments are the one thing that is collected here.
+    // Unlike text, arguments are buffered here until the answer is complete, so they are limited.
     if (this.#argumentChars > argumentsCharsMax) {
       throw malformedError(this.#identity, 'the arguments of its tool calls are longer than 8 MiB')
     }

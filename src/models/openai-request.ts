@@ -1,13 +1,13 @@
-// Our request → the body of a chat-completions call. The only place that knows
-// this wire's field names for requests.
+// Converts our request to the body of a chat-completions request. No other file may know the
+// field names of that body.
 
 import type { ModelMessage, ModelRequest } from './model.ts'
 
 export const openAiBaseUrl = 'https://api.openai.com/v1'
 
-/** `baseUrl` without a slash at its end. */
+/** `baseUrl` must not have a trailing slash. */
 export function toChatBody(request: ModelRequest, baseUrl: string): string {
-  // OpenAI's own reasoning models refuse `max_tokens`; most compatible servers know nothing else.
+  // OpenAI's reasoning models refuse `max_tokens`, and most compatible servers support only that.
   const maxTokensField = baseUrl === openAiBaseUrl ? 'max_completion_tokens' : 'max_tokens'
   return JSON.stringify({
     model: request.model,
@@ -20,8 +20,9 @@ export function toChatBody(request: ModelRequest, baseUrl: string): string {
             function: { name: tool.name, description: tool.description, parameters: tool.inputSchema },
           })),
         }),
-    ...(request.temperature === undefined ? {} : { temperature: request.temperature }),
-    ...(request.maxTokens === undefined ? {} : { [maxTokensField]: request.maxTokens }),
+    // JSON.stringify omits fields that are undefined.
+    temperature: request.temperature,
+    [maxTokensField]: request.maxTokens,
     stream: true,
     stream_options: { include_usage: true },
   })
@@ -37,7 +38,7 @@ function toChatMessage(message: ModelMessage): Record<string, unknown> {
       if (calls.length === 0) return { role: 'assistant', content: message.content }
       return {
         role: 'assistant',
-        // Null, not empty: several servers refuse an empty text beside tool calls.
+        // Null, because several servers refuse an empty text in a message with tool calls.
         content: message.content === '' ? null : message.content,
         tool_calls: calls.map((call) => ({
           id: call.callId,

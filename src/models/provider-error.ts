@@ -1,30 +1,29 @@
-// What a provider's failure becomes: one table from status codes, sockets and
-// error bodies to our codes, shared by every client, so that retries and the
-// sentences people read do not depend on which client was used.
+// Maps the failures of providers (status codes, socket errors, error bodies) to our error
+// codes. All model clients use this file, so retries and messages do not depend on the client.
 //
-// A provider's own words may quote the key back: they are redacted and cut here.
+// A provider's message may contain the API key, so it is redacted and shortened here.
 
 import { AppError } from '../errors/app-error.ts'
 
-/** Who failed, for the sentence; and what must never appear in it. */
+/** The provider as it appears in error messages. */
 export type ProviderIdentity = {
   provider: string
   /** The environment variable that holds the key. */
   keyVariable: string | undefined
-  /** Texts that must never be shown. */
+  /** Texts that are redacted from every message. */
   secrets: readonly string[]
 }
 
 export type ProviderFailure = {
   status: number
-  /** The body as text, in whatever shape it came. */
+  /** The raw body; it need not be JSON. */
   body: string
   retryAfter?: string | undefined
-  /** To turn an HTTP date in `retryAfter` into a distance. */
+  /** Epoch milliseconds, to compute the wait if `retryAfter` is a date. */
   now: number
 }
 
-/** Enough to see what is wrong; a provider may answer with a whole HTML page. */
+/** Messages are cut to this length, because a provider may answer with an HTML page. */
 const messageCharsMax = 500
 
 export function statusError(identity: ProviderIdentity, failure: ProviderFailure): AppError {
@@ -34,14 +33,14 @@ export function statusError(identity: ProviderIdentity, failure: ProviderFailure
   const details = { provider: identity.provider, status }
   if (status === 401 || status === 403) {
     const advice = identity.keyVariable === undefined ? 'Check its credentials.' : `Check ${identity.keyVariable}.`
-    // The provider's own words are left out: here they are most likely to hold a piece of the key.
+    // The provider's message is left out, because messages about credentials often contain a part of the key.
     return new AppError('model_auth_failed', `${identity.provider} refused the credentials (${status}). ${advice}`, {
       details,
     })
   }
   if (status === 429) {
     const retryAfterMs = parseRetryAfter(failure.retryAfter, failure.now)
-    // An empty account answers 429 too, and no waiting helps.
+    // An account without credit is 429 too, but a retry does not help.
     const exhausted = said.code === 'insufficient_quota'
     return new AppError(
       'model_rate_limited',
@@ -64,7 +63,7 @@ export function statusError(identity: ProviderIdentity, failure: ProviderFailure
   return new AppError('model_error', `${identity.provider} refused the request (${status}).${words}`, { details })
 }
 
-/** No connection, or one that broke before the provider answered. */
+/** The connection could not be made, or broke before the response began. */
 export function unreachableError(identity: ProviderIdentity, cause: unknown): AppError {
   const code = errorCodeOf(cause)
   return new AppError(
@@ -74,7 +73,7 @@ export function unreachableError(identity: ProviderIdentity, cause: unknown): Ap
   )
 }
 
-/** The answer stopped before its end. */
+/** The answer was truncated. */
 export function incompleteError(identity: ProviderIdentity, why: string, cause?: unknown): AppError {
   return new AppError('model_stream_incomplete', `The answer of ${identity.provider} is incomplete: ${why}.`, {
     retryable: true,
@@ -83,7 +82,7 @@ export function incompleteError(identity: ProviderIdentity, why: string, cause?:
   })
 }
 
-/** The provider said in the middle of its stream that it failed. */
+/** The provider reported an error in its stream. */
 export function reportedError(identity: ProviderIdentity, error: unknown): AppError {
   const said = readError(error)
   const words = quote(identity, said.message)
@@ -96,7 +95,7 @@ export function reportedError(identity: ProviderIdentity, error: unknown): AppEr
   })
 }
 
-/** The provider's answer breaks its own contract in a way that asking again will hardly mend. */
+/** The answer violates the provider's API; a retry would hardly help. */
 export function malformedError(identity: ProviderIdentity, what: string): AppError {
   return new AppError('model_error', `The answer of ${identity.provider} cannot be used: ${what}.`, {
     details: { provider: identity.provider },
@@ -121,7 +120,7 @@ export function redact(identity: ProviderIdentity, text: string): string {
 }
 
 function quote(identity: ProviderIdentity, message: string): string {
-  // Redact before cutting: half a key at the cut would not be recognised.
+  // Redacted before it is cut, because a key that is cut in half would not be recognised.
   const clean = redact(identity, message).replace(/\s+/g, ' ').trim()
   if (clean === '') return ''
   return ` It said: ${clean.length > messageCharsMax ? `${clean.slice(0, messageCharsMax)}…` : clean}`
@@ -137,7 +136,7 @@ function readErrorBody(body: string): Said {
       if (inner !== undefined) return readError(inner)
     }
   } catch {
-    // Not JSON: the text itself is what it said.
+    // Not JSON: the text itself is the message.
   }
   return { message: body, code: undefined, transient: false }
 }

@@ -1,11 +1,12 @@
-// Which models there are. The only place that knows the providers by name, their
-// variables, and what a request's `model` means.
+// Creates the models of all configured providers, and resolves the `model` of a request. No
+// other file knows the providers by name or their environment variables.
 //
-// Provider packages are loaded when they are first used: most installations have
-// one provider, and start-up time is for everyone.
+// A provider's package is imported when it is first used, because most installations use only
+// one and would pay for all of them at the start.
 
 import { AppError } from '../errors/app-error.ts'
 import type { Clock } from '../kit/clock.ts'
+import { defined } from '../kit/defined.ts'
 import type { Ids } from '../kit/ids.ts'
 import { createAiSdkModel } from './ai-sdk-model.ts'
 import type { AiSdkModelOptions } from './ai-sdk-model.ts'
@@ -28,11 +29,11 @@ export type ModelsOptions = {
   googleApiKey?: Setting
   googleBaseUrl?: Setting
   ollamaBaseUrl?: Setting
-  /** Our own client of the OpenAI wire, or the AI SDK's. */
+  /** `lean`: our own client for the OpenAI API. `ai-sdk`: that of the AI SDK. */
   openaiClient?: 'lean' | 'ai-sdk' | undefined
-  /** POLYLOG_DEMO. Unset: on only while no provider is configured, or when `model` names it. */
+  /** POLYLOG_DEMO. If unset, the demo model is on if no provider is configured or `model` names it. */
   demo?: 'on' | 'off' | null | undefined
-  /** Between two chunks of the demo model. */
+  /** The delay between two chunks of the demo model. */
   demoPaceMs?: number | undefined
   ids: Ids
   clock: Clock
@@ -141,7 +142,7 @@ function unusable(name: string, why: string): AppError {
   return new AppError('unknown_model', `The model ${quoted(name)} cannot be used: ${why}`)
 }
 
-/** `provider/model`, if the provider can have a model of this name. */
+/** Returns `provider/model`; throws if the provider cannot have a model with this name. */
 function checked(provider: Provider, model: string, asked: string): string {
   const problem = modelNameProblem(model, provider.slashes)
   if (problem !== null) throw new AppError('unknown_model', `The model name ${quoted(asked)} ${problem}.`)
@@ -195,7 +196,7 @@ function providersOf(options: ModelsOptions): Provider[] {
       baseURL: url,
       includeUsage: true,
       fetch,
-      ...(apiKey === undefined ? {} : { apiKey }),
+      ...defined({ apiKey }),
     }).chatModel(model)
   }
 
@@ -257,8 +258,7 @@ function providersOf(options: ModelsOptions): Provider[] {
       missing: null,
       defaultModel: 'demo',
       slashes: 'none',
-      open: () =>
-        createDemoModel({ clock, ids, ...(options.demoPaceMs === undefined ? {} : { paceMs: options.demoPaceMs }) }),
+      open: () => createDemoModel({ clock, ids, ...defined({ paceMs: options.demoPaceMs }) }),
     },
   ]
 }

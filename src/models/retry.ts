@@ -10,10 +10,10 @@ import type { ModelPart } from './model.ts'
 
 export type RetryOptions = {
   clock: Clock
-  /** 0 ≤ random() < 1: spreads the retries of many runs that failed together. */
+  /** 0 ≤ random() < 1. The jitter spreads the retries of runs that failed at the same time. */
   random: () => number
   retries: number
-  /** No attempt starts later than this after the first one did. */
+  /** The retry budget: no attempt starts later than this after the first one. */
   budgetMs: number
 }
 
