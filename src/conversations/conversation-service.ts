@@ -80,7 +80,7 @@ export class ConversationService {
 
   async rename(owner: string, name: string, title: string | null): Promise<ConversationRow> {
     const { id } = await this.get(owner, name)
-    const renamed = await this.dependencies.store.renameConversation(id, title, this.dependencies.clock.now())
+    const renamed = await this.dependencies.store.updateConversation(id, { title }, this.dependencies.clock.now())
     if (renamed === undefined) throw conversationNotFound(name)
     return renamed
   }

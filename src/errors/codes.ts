@@ -64,6 +64,8 @@ export const errorCodes = {
 
   route_not_found: 'not_found',
   conversation_not_found: 'not_found',
+  contact_not_found: 'not_found',
+  contact_record_not_found: 'not_found',
   run_not_found: 'not_found',
   run_timeline_not_found: 'not_found',
   run_output_not_found: 'not_found',
@@ -79,6 +81,8 @@ export const errorCodes = {
   artifact_not_found: 'not_found',
 
   conversation_busy: 'conflict',
+  contact_exists: 'conflict',
+  contacts_full: 'conflict',
   idempotency_key_reused: 'conflict',
   tool_confirmation_resolved: 'conflict',
   tool_confirmation_expired: 'conflict',

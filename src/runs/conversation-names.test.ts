@@ -8,7 +8,16 @@ function storeOf(conversations: Record<string, string>, names: Record<string, st
   const row = (id: string | undefined): ConversationRow | undefined =>
     id === undefined || !Object.hasOwn(conversations, id)
       ? undefined
-      : { id, owner: conversations[id] as string, title: null, createdAt: 0, updatedAt: 0, lastMessageAt: null }
+      : {
+          id,
+          owner: conversations[id] as string,
+          title: null,
+          summary: null,
+          contactId: null,
+          createdAt: 0,
+          updatedAt: 0,
+          lastMessageAt: null,
+        }
   return {
     readConversation: async (id: string) => row(id),
     findConversationByName: async (owner: string, name: string) => row(names[`${owner}/${name}`]),

@@ -3,7 +3,9 @@
 // contact with the same id, and neither can tell. Every method takes the owner and sees
 // only that owner's rows.
 
+import { AppError } from '../errors/app-error.ts'
 import type { JsonValue } from '../journal/event.ts'
+import type { CountedPage, RowPage } from './row-page.ts'
 
 /** All times are epoch milliseconds. */
 export type ContactRow = {
@@ -47,9 +49,7 @@ export type ContactFactRow = ContactRecord & {
   metadata: Record<string, JsonValue>
 }
 
-export const contactTodoStatuses = ['pending', 'completed', 'canceled'] as const
-
-export type ContactTodoStatus = (typeof contactTodoStatuses)[number]
+export type ContactTodoStatus = 'pending' | 'completed' | 'canceled'
 
 export type ContactTodoRow = ContactRecord & {
   content: string
@@ -63,4 +63,108 @@ export type ContactEventRow = ContactRecord & {
   details: Record<string, JsonValue>
   /** When it happened or will happen; if null, `createdAt` counts. */
   eventDate: number | null
+}
+
+/** The rows of each kind of record. */
+export type ContactRecordRows = { fact: ContactFactRow; todo: ContactTodoRow; event: ContactEventRow }
+
+export type ContactRecordKind = keyof ContactRecordRows
+
+/** The fields of a record that a client can change. */
+export type ContactRecordChanges<Kind extends ContactRecordKind> = Partial<
+  Omit<ContactRecordRows[Kind], 'id' | 'owner' | 'contactId' | 'createdAt' | 'updatedAt'>
+>
+
+export type ContactListPage = {
+  limit: number
+  /** How many rows to skip. */
+  offset: number
+  /** All words must occur in the searchable fields, in any order; upper and lower case are the same. */
+  search?: string
+  /** Exactly this tag. */
+  tag?: string
+}
+
+export type ContactRecordPage = {
+  limit: number
+  offset: number
+  /** To-dos with this status only. */
+  status?: ContactTodoStatus
+}
+
+/** A contact of an imported file. Fields that are absent leave an existing contact as it is. */
+export type ContactImport = Partial<Omit<ContactFields, 'name'>> & {
+  name: string
+  /** Used if the contact has to be created and `id` is not given. */
+  newId: string
+  id?: string
+}
+
+export type ContactImportOutcome = { outcome: 'created' | 'updated' | 'unchanged'; id: string }
+
+export interface ContactStore {
+  /** `contact_exists` if the owner has a contact with this id; `contacts_full` if the owner has `max` contacts already. */
+  createContact(row: ContactRow, max: number): Promise<void>
+  readContact(owner: string, id: string): Promise<ContactRow | undefined>
+  /** Changed last first. `total` counts all contacts that match. */
+  listContacts(owner: string, page: ContactListPage): Promise<CountedPage<ContactRow>>
+  /** All contacts in the order of creation, a page at a time: those after the contact `after`, or after the place where it was. */
+  pageOfContacts(
+    owner: string,
+    page: { limit: number; after?: ContactCursor },
+  ): Promise<RowPage<ContactRow> & { next: ContactCursor | null }>
+  /** Undefined if there is no such contact. */
+  updateContact(owner: string, id: string, changes: Partial<ContactFields>, at: number): Promise<ContactRow | undefined>
+  /**
+   * Removes the contact with its facts, to-dos and events. Nothing changes if conversations are linked to it
+   * (`has_conversations`): they are deleted first.
+   */
+  deleteContact(owner: string, id: string): Promise<'deleted' | 'missing' | 'has_conversations'>
+  /**
+   * Creates or updates contacts, all or none (`contacts_full` as for `createContact`). An entry matches the contact with its id
+   * or uid; else one with its email and no other uid; else one with its name and no other uid, email or phone. Entries
+   * match earlier entries, too. Tags are added to those that the contact has.
+   */
+  importContacts(
+    owner: string,
+    entries: readonly ContactImport[],
+    at: number,
+    max: number,
+  ): Promise<ContactImportOutcome[]>
+
+  /**
+   * Adding the same id again changes nothing. `contact_not_found` if the owner has no such contact. A source conversation that the
+   * owner does not have (any more) is stored as null.
+   */
+  addContactRecord<Kind extends ContactRecordKind>(kind: Kind, row: ContactRecordRows[Kind]): Promise<void>
+  readContactRecord<Kind extends ContactRecordKind>(
+    kind: Kind,
+    key: ContactRecordKey,
+  ): Promise<ContactRecordRows[Kind] | undefined>
+  /** Undefined if there is no such record. */
+  updateContactRecord<Kind extends ContactRecordKind>(
+    kind: Kind,
+    key: ContactRecordKey,
+    changes: ContactRecordChanges<Kind>,
+    at: number,
+  ): Promise<ContactRecordRows[Kind] | undefined>
+  deleteContactRecord(kind: ContactRecordKind, key: ContactRecordKey): Promise<boolean>
+  /**
+   * Facts and to-dos: added last first. Events: latest date first (`createdAt` if they have none). With status `pending`, to-dos come
+   * in the order of their due time, those without one last.
+   */
+  listContactRecords<Kind extends ContactRecordKind>(
+    kind: Kind,
+    contact: { owner: string; contactId: string },
+    page: ContactRecordPage,
+  ): Promise<CountedPage<ContactRecordRows[Kind]>>
+}
+
+/** A place in the order of creation; opaque. */
+export type ContactCursor = number
+
+export type ContactRecordKey = { owner: string; contactId: string; id: string }
+
+export function contactNotFound(id: string): AppError {
+  return new AppError('contact_not_found', `There is no contact ${JSON.stringify(id)}.`)
 }

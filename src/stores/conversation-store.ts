@@ -1,19 +1,28 @@
 // Conversations, and the names that clients chose for them. A conversation usually
 // comes into being with its first run (see `AcceptInput.conversation`).
 
-import type { RowPage } from './row-page.ts'
+import type { CountedPage, RowPage } from './row-page.ts'
 
 export type ConversationRow = {
   id: string
   owner: string
   title: string | null
+  /** A few sentences about the conversation; null until there is a summary. */
+  summary: string | null
+  /** The contact that the conversation is with or about; one of the owner's. */
+  contactId: string | null
   createdAt: number
   updatedAt: number
   /** When the last question or answer was written, not counting answers that broke off; null if there is none. */
   lastMessageAt: number | null
 }
 
-export type NewConversation = Omit<ConversationRow, 'lastMessageAt'>
+/** `contactId`: `contact_not_found` if the owner has no such contact; absent means none. */
+export type NewConversation = Omit<ConversationRow, 'lastMessageAt' | 'summary' | 'contactId'> & {
+  contactId?: string | null
+}
+
+export type ConversationChanges = Partial<Pick<ConversationRow, 'title' | 'summary' | 'contactId'>>
 
 export interface ConversationStore {
   createConversation(row: NewConversation): Promise<void>
@@ -29,9 +38,16 @@ export interface ConversationStore {
     owner: string,
     page: { limit: number; before?: { id: string } },
   ): Promise<RowPage<ConversationRow>>
+  /** The conversations that are linked to a contact, last used first. */
+  listConversationsOfContact(
+    owner: string,
+    contactId: string,
+    page: { limit: number; offset: number },
+  ): Promise<CountedPage<ConversationRow>>
   /** Of the conversations whose id begins with `prefix`: how many there are, and how many of them have an unfinished run. */
   countConversations(prefix: string): Promise<{ total: number; active: number }>
-  renameConversation(id: string, title: string | null, at: number): Promise<ConversationRow | undefined>
+  /** Undefined if there is no such conversation; `contact_not_found` if its owner has no contact `contactId`. */
+  updateConversation(id: string, changes: ConversationChanges, at: number): Promise<ConversationRow | undefined>
   /**
    * With its messages, their feedback, its comparisons, runs, events, interactions and blobs. Refused with `conversation_busy`
    * while one of its runs has not ended.

@@ -14,6 +14,7 @@
 // `store_unavailable`, or `store_damaged` if the file is corrupt.
 
 import type { ComparisonStore } from './comparison-store.ts'
+import type { ContactStore } from './contact-store.ts'
 import type { ConversationStore } from './conversation-store.ts'
 import type { FeedbackStore } from './feedback-store.ts'
 import type { InteractionStore } from './interaction-store.ts'
@@ -34,6 +35,7 @@ export interface Store
     WorkspaceStore,
     NoteStore,
     SnapshotStore,
+    ContactStore,
     StoreLifetime {}
 
 /** The store as a whole: whether it works, and its end. */

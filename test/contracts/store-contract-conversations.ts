@@ -60,7 +60,7 @@ export function conversationContract(
         const run = await store.readRun('r1')
         await store.append(write(run!, 1, { touchConversationAt: start - 1000 }))
         assert.deepEqual(ids((await store.listConversations(owner, { limit: 9 })).rows), ['first', 'second'])
-        await store.renameConversation('second', 'a name', start - 2000)
+        await store.updateConversation('second', { title: 'a name' }, start - 2000)
         assert.deepEqual(ids((await store.listConversations(owner, { limit: 9 })).rows), ['second', 'first'])
         const used = inConversation('r2', 'first', 'present', { expectBehind: 'r1' })
         await store.accept({ ...used, run: { ...used.run, createdAt: start - 3000 } })
@@ -80,7 +80,7 @@ export function conversationContract(
         ]
         await store.accept(inConversation('r', 'c', 'absent', { messages }))
 
-        const renamed = await store.renameConversation('c', 'a name', start + 100)
+        const renamed = await store.updateConversation('c', { title: 'a name' }, start + 100)
 
         assert.deepEqual([renamed?.updatedAt, renamed?.lastMessageAt], [start + 100, start + 5])
         assert.equal((await store.readConversation('c'))?.lastMessageAt, start + 5)
@@ -121,7 +121,7 @@ export function conversationContract(
             touchConversationAt: start + 9,
           }),
         )
-        await store.renameConversation('d', 'New', start + 99)
+        await store.updateConversation('d', { title: 'New' }, start + 99)
         await store.createConversation({ id: 'e', owner, title: null, createdAt: start + 4, updatedAt: start + 90 })
 
         for await (const from of beforeAndAfter(store, reopen)) {
@@ -165,15 +165,17 @@ export function conversationContract(
       opened(async ({ store }) => {
         await store.createConversation({ id: 'c', owner, title: 'Old', createdAt: start, updatedAt: start })
 
-        assert.deepEqual(await store.renameConversation('c', 'New', start + 1), {
+        assert.deepEqual(await store.updateConversation('c', { title: 'New' }, start + 1), {
           id: 'c',
           owner,
           title: 'New',
+          summary: null,
+          contactId: null,
           createdAt: start,
           updatedAt: start + 1,
           lastMessageAt: null,
         })
-        assert.equal(await store.renameConversation('nobody', 'New', start), undefined)
+        assert.equal(await store.updateConversation('nobody', { title: 'New' }, start), undefined)
         assert.equal((await store.readConversation('c'))?.title, 'New')
       }),
     )

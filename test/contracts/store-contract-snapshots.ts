@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import type { ContactStore } from '../../src/stores/contact-store.ts'
 import type { ConversationStore } from '../../src/stores/conversation-store.ts'
 import type { AcceptInput, RunStore } from '../../src/stores/run-store.ts'
 import {
@@ -11,6 +12,7 @@ import {
   type SnapshotStore,
 } from '../../src/stores/snapshot-store.ts'
 import type { OpenStore } from './open-store.ts'
+import { contact } from './store-contract-contacts.ts'
 import {
   acceptInput,
   beforeAndAfter,
@@ -25,7 +27,7 @@ import {
   write,
 } from './store-fixtures.ts'
 
-type Opened = RunStore & ConversationStore & SnapshotStore
+type Opened = RunStore & ConversationStore & ContactStore & SnapshotStore
 
 function snapshot(id: string, changes: Partial<NewSnapshot> = {}): NewSnapshot {
   return {
@@ -214,6 +216,24 @@ export function snapshotContract(open: OpenStore<Opened>): void {
 
         assert.deepEqual(ids((await store.listSnapshots({ owner, limit: 9 })).rows), ['contact', 'other'])
         assert.deepEqual(ids((await store.listSnapshots({ owner: 'bob', limit: 9 })).rows), ['theirs'])
+      }),
+    )
+
+    test(
+      'goes with the contact of its scope, only for that owner, and is not stored after that',
+      opened(async ({ store }) => {
+        for (const id of ['c1', 'c2']) await store.createContact(contact(id), 10)
+        await save(store, snapshot('of-c1', { scopeMustExist: true }))
+        await save(store, snapshot('of-c2', { scopeId: 'c2', scopeMustExist: true }))
+        await save(store, snapshot('conversation', { scopeType: 'conversation' }))
+        await save(store, snapshot('theirs', { owner: 'bob' }))
+
+        await store.deleteContact(owner, 'c1')
+        await save(store, snapshot('late', { scopeMustExist: true }))
+
+        assert.deepEqual(ids((await store.listSnapshots({ owner, limit: 9 })).rows), ['conversation', 'of-c2'])
+        assert.deepEqual(ids((await store.listSnapshots({ owner: 'bob', limit: 9 })).rows), ['theirs'])
+        assert.equal((await store.readRun('run-late'))?.status, 'succeeded')
       }),
     )
 

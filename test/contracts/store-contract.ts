@@ -5,6 +5,7 @@
 import { describe } from 'node:test'
 import type { OpenStore } from './open-store.ts'
 import { comparisonContract } from './store-contract-comparisons.ts'
+import { contactContract } from './store-contract-contacts.ts'
 import { conversationContract } from './store-contract-conversations.ts'
 import { feedbackContract } from './store-contract-feedback.ts'
 import { interactionContract } from './store-contract-interactions.ts'
@@ -26,6 +27,7 @@ export function storeContract(name: string, open: OpenStore): void {
     workspaceContract(open)
     noteContract(open)
     snapshotContract(open)
+    contactContract(open)
     lifetimeContract(open)
   })
 }

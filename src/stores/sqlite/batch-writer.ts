@@ -13,6 +13,8 @@ import {
   unpackCommand,
 } from './commands.ts'
 import { comparisonWriter } from './comparison-store.ts'
+import { contactRecordHandlers } from './contact-record-store.ts'
+import { contactHandlers } from './contact-store.ts'
 import { conversationWriter } from './conversation-store.ts'
 import { feedbackHandlers } from './feedback-store.ts'
 import { interactionWriter } from './interaction-store.ts'
@@ -64,6 +66,8 @@ export function batchWriter(db: DatabaseSync) {
     ...workspaceHandlers(db),
     ...noteHandlers(db),
     ...snapshots.handlers,
+    ...contactHandlers(db),
+    ...contactRecordHandlers(db),
     check() {
       writeCheck.run()
       return null

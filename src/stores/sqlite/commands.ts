@@ -5,7 +5,16 @@
 import { AppError, type ErrorExtras } from '../../errors/app-error.ts'
 import type { ErrorCode } from '../../errors/codes.ts'
 import type { ComparisonOutcome, ComparisonRow, ComparisonVote } from '../comparison-store.ts'
-import type { ConversationRow, NewConversation } from '../conversation-store.ts'
+import type {
+  ContactFields,
+  ContactImport,
+  ContactImportOutcome,
+  ContactRecordKey,
+  ContactRecordKind,
+  ContactRecordRows,
+  ContactRow,
+} from '../contact-store.ts'
+import type { ConversationChanges, ConversationRow, NewConversation } from '../conversation-store.ts'
 import type { FeedbackRow, Reaction } from '../feedback-store.ts'
 import type { Decision, InteractionRow } from '../interaction-store.ts'
 import type { MessageStateChange } from '../message-store.ts'
@@ -50,7 +59,10 @@ export type RunCommands = {
 
 export type ConversationCommands = {
   createConversation: { takes: NewConversation; gives: null }
-  renameConversation: { takes: { id: string; title: string | null; at: number }; gives: ConversationRow | null }
+  updateConversation: {
+    takes: { id: string; changes: ConversationChanges; at: number }
+    gives: ConversationRow | null
+  }
   deleteConversation: { takes: { id: string }; gives: boolean }
 }
 
@@ -86,6 +98,30 @@ export type SnapshotCommands = {
   expireSnapshots: { takes: { expiredBefore: number; limit: number }; gives: number }
 }
 
+export type ContactCommands = {
+  createContact: { takes: { row: ContactRow; max: number }; gives: null }
+  updateContact: {
+    takes: { owner: string; id: string; changes: Partial<ContactFields>; at: number }
+    gives: ContactRow | null
+  }
+  deleteContact: { takes: { owner: string; id: string }; gives: 'deleted' | 'missing' | 'has_conversations' }
+  importContacts: {
+    takes: { owner: string; entries: readonly ContactImport[]; at: number; max: number }
+    gives: ContactImportOutcome[]
+  }
+}
+
+type AnyContactRecord = ContactRecordRows[ContactRecordKind]
+
+export type ContactRecordCommands = {
+  addContactRecord: { takes: { kind: ContactRecordKind; row: AnyContactRecord }; gives: null }
+  updateContactRecord: {
+    takes: { kind: ContactRecordKind; key: ContactRecordKey; changes: Partial<AnyContactRecord>; at: number }
+    gives: AnyContactRecord | null
+  }
+  deleteContactRecord: { takes: { kind: ContactRecordKind; key: ContactRecordKey }; gives: boolean }
+}
+
 /** Every command of the writer, by the part of the store that it belongs to. */
 export type Commands = RunCommands &
   ConversationCommands &
@@ -95,7 +131,9 @@ export type Commands = RunCommands &
   ComparisonCommands &
   WorkspaceCommands &
   NoteCommands &
-  SnapshotCommands & { check: { takes: null; gives: null } }
+  SnapshotCommands &
+  ContactCommands &
+  ContactRecordCommands & { check: { takes: null; gives: null } }
 
 export type CommandName = keyof Commands
 

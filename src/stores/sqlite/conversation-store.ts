@@ -2,6 +2,7 @@
 
 import type { DatabaseSync } from 'node:sqlite'
 import { AppError } from '../../errors/app-error.ts'
+import { contactNotFound } from '../contact-store.ts'
 import type { ConversationRow, ConversationStore, NewConversation } from '../conversation-store.ts'
 import type { ConversationCommands, Handlers } from './commands.ts'
 import type { Row } from './connection.ts'
@@ -23,6 +24,8 @@ function toConversation(row: Row): ConversationRow {
     id: row.id as string,
     owner: row.owner as string,
     title: row.title as string | null,
+    summary: row.summary as string | null,
+    contactId: row.contact_id as string | null,
     createdAt: row.created_at as number,
     updatedAt: row.updated_at as number,
     lastMessageAt: row.last_message_at as number | null,
@@ -38,8 +41,10 @@ export function conversationStore({ db, read, write }: PartAccess): Conversation
     newestUnnamedConversation: (owner) => read(() => reader.newestUnnamed(owner)),
     listConversations: (owner, page) => read(() => reader.list(owner, page)),
     listConversationsByLastMessage: (owner, page) => read(() => reader.listByLastMessage(owner, page)),
+    listConversationsOfContact: (owner, contactId, page) => read(() => reader.listOfContact(owner, contactId, page)),
     countConversations: (prefix) => read(() => reader.count(prefix)),
-    renameConversation: async (id, title, at) => (await write('renameConversation', { id, title, at })) ?? undefined,
+    updateConversation: async (id, changes, at) =>
+      (await write('updateConversation', { id, changes, at })) ?? undefined,
     deleteConversation: (id) => write('deleteConversation', { id }),
   }
 }
@@ -67,6 +72,10 @@ function conversationReader(db: DatabaseSync) {
      WHERE owner = ? AND (${newestMessage}, id) < (SELECT ${newestMessage}, id FROM conversations WHERE id = ?)
      ORDER BY ${newestMessage} DESC, id DESC LIMIT ?`,
   )
+  const ofContact = db.prepare(
+    `SELECT * FROM conversations WHERE owner = ?1 AND contact_id = ?2 ORDER BY activity DESC, id DESC LIMIT ?4 OFFSET ?3`,
+  )
+  const countOfContact = db.prepare('SELECT count(*) AS count FROM conversations WHERE owner = ? AND contact_id = ?')
   const total = db.prepare('SELECT count(*) AS count FROM conversations WHERE id >= ? AND id < ?')
   const active = db.prepare(
     `SELECT count(DISTINCT conversation_id) AS count FROM runs
@@ -88,6 +97,10 @@ function conversationReader(db: DatabaseSync) {
         ? readPage(lastWritten, [owner], limit, toConversation)
         : readPage(lastWrittenBefore, [owner, before.id], limit, toConversation)
     },
+    listOfContact(owner: string, contactId: string, { limit, offset }: { limit: number; offset: number }) {
+      const count = countOfContact.get(owner, contactId)?.count as number
+      return { ...readPage(ofContact, [owner, contactId, offset], limit, toConversation), total: count }
+    },
     count(prefix: string) {
       // The range of ids that begin with the prefix. No id contains \uffff, so it can mark the end.
       const range = [prefix, `${prefix}\uffff`] as const
@@ -101,14 +114,17 @@ export type ConversationWriter = ReturnType<typeof conversationWriter>
 export function conversationWriter(db: DatabaseSync, runs: Pick<RunTable, 'remove'>) {
   const reader = conversationReader(db)
   const insert = db.prepare(
-    `INSERT INTO conversations (id, owner, title, created_at, updated_at, activity, unnamed)
-     VALUES (?1, ?2, ?3, ?4, ?5, 1 + coalesce((SELECT max(activity) FROM conversations WHERE owner = ?2), 0),
+    `INSERT INTO conversations (id, owner, title, created_at, updated_at, contact_id, activity, unnamed)
+     VALUES (?1, ?2, ?3, ?4, ?5, ?7, 1 + coalesce((SELECT max(activity) FROM conversations WHERE owner = ?2), 0),
        CASE WHEN ?6 THEN 1 + coalesce((SELECT max(unnamed) FROM conversations WHERE owner = ?2 AND unnamed IS NOT NULL), 0) END)`,
   )
   const startTurn = db.prepare(
     `UPDATE conversations SET title = coalesce(title, ?2), updated_at = ?3, activity = ${top} WHERE id = ?1`,
   )
-  const rename = db.prepare(`UPDATE conversations SET title = ?2, updated_at = ?3, activity = ${top} WHERE id = ?1`)
+  const update = db.prepare(
+    `UPDATE conversations SET title = ?2, summary = ?3, contact_id = ?4, updated_at = ?5, activity = ${top} WHERE id = ?1`,
+  )
+  const contact = db.prepare('SELECT 1 FROM contacts WHERE owner = ? AND id = ?')
   const touch = db.prepare(`UPDATE conversations SET updated_at = ?2, activity = ${top} WHERE id = ?1`)
   const bind = db.prepare(
     'INSERT INTO conversation_names (owner, name, conversation_id) VALUES (?, ?, ?) ON CONFLICT (owner, name) DO NOTHING',
@@ -121,7 +137,13 @@ export function conversationWriter(db: DatabaseSync, runs: Pick<RunTable, 'remov
     if (reader.read(row.id) !== undefined) {
       throw new AppError('accept_stale', 'A conversation with this id exists already. Read again, then retry.')
     }
-    insert.run(row.id, row.owner, row.title, row.createdAt, row.updatedAt, unnamed ? 1 : 0)
+    const { contactId = null } = row
+    checkContact(row.owner, contactId)
+    insert.run(row.id, row.owner, row.title, row.createdAt, row.updatedAt, unnamed ? 1 : 0, contactId)
+  }
+
+  function checkContact(owner: string, id: string | null): void {
+    if (id !== null && contact.get(owner, id) === undefined) throw contactNotFound(id)
   }
 
   const handlers: Handlers<ConversationCommands> = {
@@ -129,8 +151,12 @@ export function conversationWriter(db: DatabaseSync, runs: Pick<RunTable, 'remov
       create(row)
       return null
     },
-    renameConversation({ id, title, at }) {
-      rename.run(id, title, at)
+    updateConversation({ id, changes, at }) {
+      const found = reader.read(id)
+      if (found === undefined) return null
+      const { owner, title, summary, contactId } = { ...found, ...changes }
+      if (contactId !== found.contactId) checkContact(owner, contactId)
+      update.run(id, title, summary, contactId, at)
       return reader.read(id) ?? null
     },
     deleteConversation({ id }) {

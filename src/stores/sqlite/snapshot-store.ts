@@ -115,12 +115,14 @@ export function snapshotWriter(db: DatabaseSync) {
        SELECT position FROM snapshots WHERE ${ofSubject} ORDER BY position DESC LIMIT -1 OFFSET ?)`,
   )
   const conversation = db.prepare('SELECT 1 FROM conversations WHERE id = ? AND owner = ?')
+  const contact = db.prepare('SELECT 1 FROM contacts WHERE id = ? AND owner = ?')
   const expire = db.prepare(
     `DELETE FROM snapshots WHERE position IN (
        SELECT position FROM snapshots WHERE expires_at IS NOT NULL AND expires_at < ? ORDER BY expires_at LIMIT ?)`,
   )
 
   function scopeExists({ scopeType, scopeId, owner }: NewSnapshot): boolean {
+    if (scopeType === 'contact') return contact.get(scopeId, owner) !== undefined
     return scopeType !== 'conversation' || conversation.get(scopeId, owner) !== undefined
   }
 

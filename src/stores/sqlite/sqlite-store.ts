@@ -10,6 +10,8 @@ import type { Store } from '../store.ts'
 import { CommitQueue, startWriter } from './commit-queue.ts'
 import { comparisonStore } from './comparison-store.ts'
 import { openReader } from './connection.ts'
+import { contactRecordStore } from './contact-record-store.ts'
+import { contactStore } from './contact-store.ts'
 import { conversationStore } from './conversation-store.ts'
 import { feedbackStore } from './feedback-store.ts'
 import { interactionStore } from './interaction-store.ts'
@@ -93,6 +95,8 @@ function storeOf(file: string, queue: CommitQueue, tails: JournalTails, unlock: 
     ...workspaceStore(access),
     ...noteStore(access),
     ...snapshotStore(access),
+    ...contactStore(access),
+    ...contactRecordStore(access),
 
     async check() {
       // SQLite keeps writing to a deleted file without an error, and those writes would be lost.
