@@ -1,58 +1,84 @@
-// The agents of this server: every folder of the agents directory, read once at start-up.
-// The server does not start without a valid chat agent; other agents may be broken.
+// The agents of this server, from one or more folders of definitions (read-agents.ts). The whole list is replaced
+// at once when definitions are read again, so a reader never sees half of a change.
+//
+// A definition may break while the server runs. New runs are then refused with the reason. Runs under way keep
+// the last definition that worked in this process.
 
-import { readdir } from 'node:fs/promises'
-import { join } from 'node:path'
 import { AppError } from '../errors/app-error.ts'
-import type { AgentDefinition } from './agent-definition.ts'
-import { readDefinition } from './read-definition.ts'
+import type { AgentCard, AgentDefinition } from './agent-definition.ts'
+import { type AgentsFound, readAgents } from './read-agents.ts'
 
 export const chatAgentId = 'chat_conversation'
 
-export type AgentListing = { id: string; definition: AgentDefinition | null; error: string | null }
-
-export interface Catalogue {
-  /** Throws `agent_not_found`. */
-  get(agentId: string): AgentDefinition
-  list(): AgentListing[]
+export type AgentListing = {
+  id: string
+  /** Null if the agent cannot be used. */
+  definition: AgentDefinition | null
+  /** What agent.json says, if at least that could be read. */
+  card: AgentCard | null
+  /** Why the agent cannot be used, and what to do; null if it can. */
+  error: string | null
 }
 
-export async function readCatalogue(directory: string): Promise<Catalogue> {
-  let names: string[]
-  try {
-    names = (await readdir(directory, { withFileTypes: true }))
-      .filter((entry) => entry.isDirectory())
-      .map((entry) => entry.name)
-  } catch (cause) {
-    throw new AppError(
-      'config_invalid',
-      `The agents folder ${directory} cannot be read: set POLYLOG_AGENTS_DIR to a folder with agent definitions.`,
-      { cause },
-    )
+export interface Catalogue {
+  /** For a new run. Throws `agent_not_found`, or `agent_unavailable` with the reason. */
+  get(agentId: string): AgentDefinition
+  /** For a run under way: the definition, or the last one that worked. Throws as `get` does if there is none. */
+  lastWorking(agentId: string): AgentDefinition
+  /** The built-in agents in a fixed order, then all others by id. */
+  list(): readonly AgentListing[]
+}
+
+export interface ReloadableCatalogue extends Catalogue {
+  /** Throws and changes nothing if a folder of definitions cannot be read at all. */
+  reload(): Promise<AgentsFound>
+  /** What the last reading found. */
+  readonly found: AgentsFound
+}
+
+/**
+ * `directories` hold one folder per agent; an agent of a later directory replaces the agent with the same id of an earlier
+ * one. The server does not start without a chat agent that works; all others may be broken.
+ */
+export async function readCatalogue(directories: readonly string[]): Promise<ReloadableCatalogue> {
+  let found = await readAgents(directories)
+  const chat = found.listings.find(({ id }) => id === chatAgentId)
+  if (chat?.definition == null) {
+    const reason = chat?.error ?? `there is no such folder in ${directories.join(' or ')}`
+    throw new AppError('config_invalid', `The agent ${chatAgentId} cannot be used: ${reason}.`)
   }
-  const listings: AgentListing[] = []
-  for (const name of names.toSorted()) {
-    try {
-      const definition = await readDefinition(join(directory, name))
-      listings.push({ id: definition.card.id, definition, error: null })
-    } catch (error) {
-      listings.push({ id: name, definition: null, error: error instanceof Error ? error.message : String(error) })
-    }
+  const working = new Map<string, AgentDefinition>()
+  const remember = () => {
+    for (const { id, definition } of found.listings) if (definition !== null) working.set(id, definition)
   }
-  const byId = new Map(
-    listings.flatMap((listing) => (listing.definition === null ? [] : [[listing.id, listing.definition] as const])),
-  )
-  if (!byId.has(chatAgentId)) {
-    const reason = listings.find((listing) => listing.id === chatAgentId)?.error ?? 'there is no such folder'
-    throw new AppError('config_invalid', `The agent ${chatAgentId} in ${directory} cannot be used: ${reason}.`)
+  remember()
+
+  const get = (agentId: string): AgentDefinition => {
+    const listing = found.listings.find(({ id }) => id === agentId)
+    if (listing === undefined)
+      throw new AppError(
+        'agent_not_found',
+        `There is no agent ${JSON.stringify(agentId)}. GET /v1/agent/list lists those that there are.`,
+      )
+    if (listing.definition === null)
+      throw new AppError('agent_unavailable', `The agent ${agentId} cannot be used: ${listing.error}.`)
+    return listing.definition
   }
+
   return {
-    get(agentId) {
-      const definition = byId.get(agentId)
-      if (definition === undefined)
-        throw new AppError('agent_not_found', `There is no agent ${JSON.stringify(agentId)}.`)
-      return definition
+    get,
+    lastWorking(agentId) {
+      const current = found.listings.find(({ id }) => id === agentId)?.definition
+      return current ?? working.get(agentId) ?? get(agentId)
     },
-    list: () => listings,
+    list: () => found.listings,
+    get found() {
+      return found
+    },
+    async reload() {
+      found = await readAgents(directories)
+      remember()
+      return found
+    },
   }
 }

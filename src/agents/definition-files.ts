@@ -2,7 +2,7 @@
 // together bounded in size. Errors name the field of agent.json and the file, and say what to do.
 
 import { readFile, realpath, stat } from 'node:fs/promises'
-import { resolve, sep } from 'node:path'
+import { dirname, resolve, sep } from 'node:path'
 import { isDeeperThan } from '../kit/json-depth.ts'
 
 /** A template with long examples has a few KiB. */
@@ -12,12 +12,15 @@ export const agentFolderBytesMax = 1024 * 1024
 const jsonDepthMax = 64
 
 export class DefinitionFiles {
+  /** The folder, and the directories inside it that hold files of the definition or should hold one. */
+  readonly directories: Set<string>
   readonly #folder: string
   readonly #texts = new Map<string, string>()
   #bytes = 0
 
   constructor(folder: string) {
     this.#folder = folder
+    this.directories = new Set([folder])
   }
 
   /** `field` is the field of agent.json that names the file. */
@@ -42,6 +45,8 @@ export class DefinitionFiles {
     let real: string
     try {
       root = await realpath(this.#folder)
+      const directory = dirname(resolve(root, path))
+      if (directory.startsWith(root + sep) && (await stat(directory)).isDirectory()) this.directories.add(directory)
       real = await realpath(resolve(root, path))
     } catch {
       throw new Error(`${shown} does not exist in the agent's folder`)

@@ -14,7 +14,7 @@ import {
   agentCard,
   scopeOfReads,
 } from './agent-definition.ts'
-import { DefinitionFiles } from './definition-files.ts'
+import type { DefinitionFiles } from './definition-files.ts'
 import { templateProblem } from './template.ts'
 
 export class BrokenDefinition extends Error {
@@ -27,10 +27,10 @@ export class BrokenDefinition extends Error {
   }
 }
 
-export async function readDefinition(folder: string): Promise<AgentDefinition> {
+/** Throws `BrokenDefinition`. */
+export async function readDefinition(files: DefinitionFiles): Promise<AgentDefinition> {
   let card: AgentCard | null = null
   try {
-    const files = new DefinitionFiles(folder)
     card = checkedCard(await files.card())
     const prompt = await readPrompt(files, 'prompt', card.prompt)
     const operations: AgentOperation[] = []

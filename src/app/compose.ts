@@ -2,6 +2,8 @@
 
 import { readFileSync } from 'node:fs'
 import { readCatalogue } from '../agents/catalogue.ts'
+import type { AgentsFound } from '../agents/read-agents.ts'
+import { watchAgents } from '../agents/watch-agents.ts'
 import { createProcessBus } from '../bus/live-bus.ts'
 import { ComparisonService } from '../comparisons/comparison-service.ts'
 import { ConversationService } from '../conversations/conversation-service.ts'
@@ -79,7 +81,20 @@ async function composeParts(
   opened: Closable[],
 ): Promise<ComposedApp> {
   const ids = ulidIds(() => clock.now())
-  const catalogue = await readCatalogue(config.agentsDir)
+  const catalogue = await readCatalogue(config.agentsDirs)
+  warnOfAgents(catalogue.found, log)
+  const agentsWatch = config.agentsReload
+    ? watchAgents({
+        catalogue,
+        clock,
+        onReload(found) {
+          log.info({ agents: found.listings.length }, 'the agent definitions were read again')
+          warnOfAgents(found, log)
+        },
+        onError: (error) => log.warn({ err: error }, 'changes of agent definitions may not be noticed'),
+      })
+    : undefined
+  opened.push({ close: async () => agentsWatch?.close() })
   const models = createModels({
     ...config.providers,
     model: config.model,
@@ -242,7 +257,12 @@ async function composeParts(
       scheduler,
       settle: () => comparisons.settleAll(),
       runs,
-      retention,
+      retention: {
+        stop() {
+          retention.stop()
+          agentsWatch?.close()
+        },
+      },
       streams,
       server: { close: () => server.close(), closeAllConnections: () => server.server.closeAllConnections() },
       tools,
@@ -331,6 +351,12 @@ async function openTools(
   })
   mcp?.onChange((entries) => registry.replace([...own, ...entries]))
   return registry
+}
+
+function warnOfAgents({ listings, warnings }: AgentsFound, log: Log): void {
+  for (const sentence of warnings) log.warn(sentence)
+  for (const { id, error } of listings)
+    if (error !== null) log.warn({ agent: id, reason: error }, 'an agent cannot be used')
 }
 
 function warnOfBash(kind: SandboxKind, bash: Config['bash'], log: Log): void {

@@ -49,7 +49,10 @@ test('an empty environment gives the documented defaults', () => {
   assert.deepEqual([config.pingMs, config.fcmpHeartbeatMs, config.sessionHeartbeatMs], [15_000, 5_000, 2_000])
   assert.equal(config.onDisconnect, 'continue')
   assert.equal(config.mcpConfigFile, null)
-  assert.ok(isAbsolute(config.agentsDir) && existsSync(config.agentsDir))
+  const [agents = '', ...ownAgents] = config.agentsDirs
+  assert.ok(isAbsolute(agents) && existsSync(agents))
+  assert.deepEqual(ownAgents, [])
+  assert.equal(config.agentsReload, true)
   assert.deepEqual(config.limits, {
     jsonBodyBytes: 2 * 1024 * 1024,
     uploadBytes: 20 * 1024 * 1024,
@@ -103,6 +106,8 @@ test('every setting that is given is used', () => {
     POLYLOG_BASH: 'confirm',
     POLYLOG_SANDBOX: 'bwrap',
     POLYLOG_SKILLS_DIR: 'my-skills',
+    POLYLOG_AGENTS_DIR: 'my-agents',
+    NODE_ENV: 'production',
     FEISHU_APP_ID: 'app',
     FEISHU_APP_SECRET: 'hush',
     FEISHU_BASE_URL: 'http://127.0.0.1:1',
@@ -138,6 +143,8 @@ test('every setting that is given is used', () => {
   assert.equal(config.bash, 'confirm')
   assert.equal(config.sandbox, 'bwrap')
   assert.equal(config.skillsDir, resolve('my-skills'))
+  assert.deepEqual([config.agentsDirs.length, config.agentsDirs[1]], [2, resolve('my-agents')])
+  assert.equal(config.agentsReload, false)
   assert.equal(config.mcpConfigFile, resolve('mcp.json'))
   assert.equal(config.limits.retentionMs, 1.5 * 24 * 60 * 60_000)
   assert.equal(config.limits.queueMax, 0)

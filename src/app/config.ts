@@ -61,7 +61,10 @@ export type Config = {
   readonly feishu: { readonly appId: string | null; readonly appSecret: string | null; readonly baseUrl: string | null }
   readonly mcpConfigFile: string | null
   readonly modelConfigsFile: string | null
-  readonly agentsDir: string
+  /** The agents of the program, then the operator's own, which may replace them. */
+  readonly agentsDirs: readonly string[]
+  /** Whether definitions of agents are read again when they change. */
+  readonly agentsReload: boolean
   /** How long a client may take to send a request, and how many may be connected. */
   readonly sockets: {
     readonly headersTimeoutMs: number
@@ -162,7 +165,8 @@ function build(read: SettingReader): Config {
     },
     mcpConfigFile: read.path('POLYLOG_MCP_CONFIG'),
     modelConfigsFile: read.path('POLYLOG_MODEL_CONFIGS'),
-    agentsDir: read.path('POLYLOG_AGENTS_DIR') ?? fileURLToPath(new URL('../../agents', import.meta.url)),
+    agentsDirs: readAgentsDirs(read),
+    agentsReload: read.boolean('POLYLOG_AGENTS_RELOAD', read.text('NODE_ENV') !== 'production'),
     sockets: readSockets(read),
     limits: {
       jsonBodyBytes: read.whole('POLYLOG_BODY_MAX', 2 * mebibyte),
@@ -186,6 +190,12 @@ function build(read: SettingReader): Config {
     demoPaceMs: read.whole('POLYLOG_DEMO_PACE_MS', 15),
     logLevel: read.oneOf('POLYLOG_LOG') ?? 'info',
   }
+}
+
+function readAgentsDirs(read: SettingReader): string[] {
+  const builtIn = fileURLToPath(new URL('../../agents', import.meta.url))
+  const own = read.path('POLYLOG_AGENTS_DIR')
+  return own === null || own === builtIn ? [builtIn] : [builtIn, own]
 }
 
 function readSockets(read: SettingReader): Config['sockets'] {

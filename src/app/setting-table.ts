@@ -28,6 +28,8 @@ export const settingTable = {
   POLYLOG_DATA: path,
   POLYLOG_DATABASE_URL: url('postgres', 'postgresql'),
   POLYLOG_AGENTS_DIR: path,
+  POLYLOG_AGENTS_RELOAD: boolean,
+  NODE_ENV: text,
   POLYLOG_SKILLS_DIR: path,
   POLYLOG_RETENTION_DAYS: decimal(0, 36_500),
 

@@ -125,6 +125,7 @@ export const errorCodes = {
   uploads_busy: 'unavailable',
   shutting_down: 'unavailable',
   auth_unavailable: 'unavailable',
+  agent_unavailable: 'unavailable',
 
   run_timed_out: 'timeout',
   model_stalled: 'timeout',

@@ -194,7 +194,7 @@ export class RunLoop {
     const { writer, dependencies } = this
     const { reused } = writer.state
     if (reused !== undefined) return await this.end({ status: 'succeeded', output: reused.output })
-    const { card } = dependencies.catalogue.get(specOf(writer.state).agentId)
+    const { card } = dependencies.catalogue.lastWorking(specOf(writer.state).agentId)
     const tools = toolsOf(dependencies, card, writer.state)
     const toolOf = (call: CallState) => toolOfCall(dependencies, card, writer.state, call)
     this.phase = new ToolPhase(writer, dependencies, toolOf, this.toolAbort.signal)
@@ -250,7 +250,7 @@ export class RunLoop {
     const accepted = writer.state.accepted
     const spec = specOf(writer.state)
     const messages = buildPrompt({
-      definition: dependencies.catalogue.get(spec.agentId),
+      definition: dependencies.catalogue.lastWorking(spec.agentId),
       systemPrompt: this.kind().systemPrompt(spec),
       history: await this.readHistory(),
       instructions: spec.instructions,

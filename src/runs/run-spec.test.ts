@@ -10,7 +10,11 @@ function specOf(card: Partial<AgentCard>, request: Partial<StartRequest>) {
   return specFor(
     { owner: 'ada', family: 'agent', input: 'x', earlier: [], whenBusy: 'queue', idempotency: null, ...request },
     {
-      catalogue: { get: () => definition as unknown as AgentDefinition, list: () => [] },
+      catalogue: {
+        get: () => definition as unknown as AgentDefinition,
+        lastWorking: () => assert.fail(),
+        list: () => [],
+      },
       configs: modelConfigsOf([]),
       models: { defaultModel: 'p/m', resolve: (name) => name ?? 'p/m', open: () => assert.fail(), list: () => [] },
       engineName: 'local',

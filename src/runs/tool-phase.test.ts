@@ -243,7 +243,7 @@ describe('the calls of one step', () => {
     await withRig({ answer, tools }, async (rig) => {
       const definition = rig.dependencies.catalogue.get('chat_conversation')
       const card = { ...definition.card, tools: { mode: 'denylist' as const, allowedTools: ['denied'] } }
-      rig.dependencies.catalogue = { ...rig.dependencies.catalogue, get: () => ({ ...definition, card }) }
+      rig.dependencies.catalogue = { ...rig.dependencies.catalogue, lastWorking: () => ({ ...definition, card }) }
       const { id } = (await rig.start()).run
       await rig.until(id, ended)
 

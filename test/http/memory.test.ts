@@ -24,7 +24,9 @@ let agentsDir: string
 
 before(async () => {
   agentsDir = mkdtempSync(join(tmpdir(), 'polylog-agents-'))
-  cpSync(fileURLToPath(new URL('../../agents', import.meta.url)), agentsDir, { recursive: true })
+  // Only this agent is replaced; the built-in ones stay.
+  const builtIn = fileURLToPath(new URL('../../agents/chat_conversation', import.meta.url))
+  cpSync(builtIn, join(agentsDir, 'chat_conversation'), { recursive: true })
   const file = join(agentsDir, 'chat_conversation', 'agent.json')
   const card = JSON.parse(readFileSync(file, 'utf8')) as Json
   writeFileSync(file, JSON.stringify({ ...card, memory: { strategy: 'sliding_window', maxTokens: 400 } }))

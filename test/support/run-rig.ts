@@ -87,7 +87,7 @@ export async function openRig(options: RigOptions = {}): Promise<Rig> {
     engine: () => engine,
     engineName: 'scripted',
     tools: registryOf(options.tools ?? []),
-    catalogue: { get: () => agent, list: () => [] },
+    catalogue: { get: () => agent, lastWorking: () => agent, list: () => [] },
     kindOf,
     limits: {
       stepsMax: 10,
