@@ -5,20 +5,10 @@
 // the last definition that worked in this process.
 
 import { AppError } from '../errors/app-error.ts'
-import type { AgentCard, AgentDefinition } from './agent-definition.ts'
-import { type AgentsFound, readAgents } from './read-agents.ts'
+import type { AgentDefinition } from './agent-definition.ts'
+import { type AgentListing, type AgentsFound, readAgents } from './read-agents.ts'
 
 export const chatAgentId = 'chat_conversation'
-
-export type AgentListing = {
-  id: string
-  /** Null if the agent cannot be used. */
-  definition: AgentDefinition | null
-  /** What agent.json says, if at least that could be read. */
-  card: AgentCard | null
-  /** Why the agent cannot be used, and what to do; null if it can. */
-  error: string | null
-}
 
 export interface Catalogue {
   /** For a new run. Throws `agent_not_found`, or `agent_unavailable` with the reason. */

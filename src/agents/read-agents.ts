@@ -4,12 +4,22 @@
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { AppError } from '../errors/app-error.ts'
-import type { AgentListing } from './catalogue.ts'
+import type { AgentCard, AgentDefinition } from './agent-definition.ts'
 import { DefinitionFiles } from './definition-files.ts'
 import { BrokenDefinition, readDefinition } from './read-definition.ts'
 
 /** Of one directory. Further folders are not read, and a warning says so. */
 export const agentFoldersMax = 200
+
+export type AgentListing = {
+  id: string
+  /** Null if the agent cannot be used. */
+  definition: AgentDefinition | null
+  /** What agent.json says, if at least that could be read. */
+  card: AgentCard | null
+  /** Why the agent cannot be used, and what to do; null if it can. */
+  error: string | null
+}
 
 export type AgentsFound = {
   listings: AgentListing[]
