@@ -54,6 +54,32 @@ export type SkillSpec = {
   files?: (StoredFile & { sha256: string })[]
 }
 
+/** What a one-shot run was asked to do. */
+export type OneShotSpec = {
+  /** The operation of the agent; null if the agent has only one. */
+  operation: string | null
+  promptVersion: string
+  language: string
+  /** JSON Schema of the answer; absent: any text. */
+  outputSchema?: Record<string, JsonValue>
+  /** What the result is about. `mustExist`: if it is deleted before the end, no result is stored. */
+  scope: { type: 'conversation' | 'contact' | 'user' | 'global'; id: string | null; mustExist: boolean }
+  /** A hash over the data that the run reads. */
+  sourceHash: string
+  /** The snapshot that the run writes when it succeeds; null if its result is not stored. `ttlMs` null: it never expires. */
+  snapshot: { id: string; ttlMs: number | null } | null
+  /** The records that the answer may cite; absent if citations are not checked. */
+  citable?: { source: string; type: 'conversation' | 'event' | 'fact' | 'todo' | 'message' | 'contact' }[]
+  /** True if every statement of the answer has to cite a record. */
+  citationsRequired: boolean
+  /** Fields of the result that code has computed; they are added to the answer of the model. */
+  fields?: Record<string, JsonValue>
+  /** The answer that code alone can give; the demo model answers with it. */
+  computedAnswer?: Record<string, JsonValue>
+  /** The conversation whose title and summary become those of the answer. */
+  describes?: string
+}
+
 /** Everything that is needed to execute the run; fixed at acceptance. */
 export type RunSpec = {
   agentId: string
@@ -86,6 +112,7 @@ export type RunSpec = {
   job?: JobSpec
   /** The skill that a job runs. If it is uploaded, `run.prepared` brings it. */
   skill?: SkillSpec
+  oneShot?: OneShotSpec
   /** The directory that the run may work in, relative to the configured workspace. `ask`: only tools that read. */
   workspace?: { dir: string; mode: 'edit' | 'ask' }
   /** `refuse`: a call that needs consent is answered as not allowed. Absent: the run waits for a person. */

@@ -3,13 +3,15 @@
 // executes the tool calls of a step and then requests the next step.
 
 import type { RunSpec } from '../journal/event.ts'
-import type { ModelMessage, ModelPart, ModelTool } from '../models/model.ts'
+import type { ModelMessage, ModelPart, ModelTool, WantedAnswer } from '../models/model.ts'
 
 export type StepRequest = {
   runId: string
   spec: RunSpec
   messages: ModelMessage[]
   tools: ModelTool[]
+  /** Absent if any text is an answer. */
+  answer?: WantedAnswer
 }
 
 export interface Engine {

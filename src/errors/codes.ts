@@ -56,6 +56,9 @@ export const errorCodes = {
   file_refused: 'invalid',
   host_invalid: 'invalid',
   contact_file_invalid: 'invalid',
+  invalid_input: 'invalid',
+  agent_operation_invalid: 'invalid',
+  snapshots_not_comparable: 'invalid',
 
   unauthorized: 'unauthenticated',
   forbidden: 'forbidden',
@@ -71,6 +74,7 @@ export const errorCodes = {
   run_output_not_found: 'not_found',
   tool_confirmation_not_found: 'not_found',
   agent_not_found: 'not_found',
+  snapshot_not_found: 'not_found',
   tool_not_found: 'not_found',
   comparison_not_found: 'not_found',
   message_not_found: 'not_found',
@@ -98,6 +102,7 @@ export const errorCodes = {
 
   body_too_large: 'too_large',
   headers_too_large: 'too_large',
+  agent_data_too_large: 'too_large',
   rate_limited: 'limited',
   queue_full: 'limited',
   jobs_awaiting_upload: 'limited',
@@ -118,6 +123,8 @@ export const errorCodes = {
   tool_expired: 'upstream',
   tool_cancelled: 'upstream',
   job_output_invalid: 'upstream',
+  output_validation_failed: 'upstream',
+  ai_provider_error: 'upstream',
 
   store_unavailable: 'unavailable',
   store_busy: 'unavailable',

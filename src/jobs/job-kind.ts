@@ -29,6 +29,8 @@ export const jobKind: RunKind = {
 
   outputRule: outputRuleOf,
 
+  computedAnswer: () => undefined,
+
   /** If the job does not require a reply, the model decides by itself after this time. */
   replyTimeoutMs: ({ job }) => (job?.requireReply === false ? job.replyTimeoutMs : undefined),
 

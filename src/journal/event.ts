@@ -63,6 +63,41 @@ const skillSpec = z.object({
   files: z.array(storedFile.extend({ sha256: id })).optional(),
 })
 
+/** A record that an answer may cite. `source` is its id. */
+const citableRecord = z.object({
+  source: id,
+  type: z.enum(['conversation', 'event', 'fact', 'todo', 'message', 'contact']),
+})
+
+const oneShotSpec = z.object({
+  /** The operation of the agent; null if the agent has only one. */
+  operation: id.nullable(),
+  promptVersion: id,
+  language: id,
+  /** The JSON Schema of the answer; absent means any text. */
+  outputSchema: z.record(z.string(), json).optional(),
+  /** What the result is about. `mustExist`: the conversation or contact existed at acceptance; if it is deleted, no result is stored. */
+  scope: z.object({
+    type: z.enum(['conversation', 'contact', 'user', 'global']),
+    id: id.nullable(),
+    mustExist: z.boolean(),
+  }),
+  /** A hash over the data that the run reads. */
+  sourceHash: id,
+  /** The snapshot that the run writes when it succeeds; null if its result is not stored. `ttlMs` null: it never expires. */
+  snapshot: z.object({ id, ttlMs: z.number().int().nonnegative().nullable() }).nullable(),
+  /** The records that the answer may cite; absent if citations are not checked. */
+  citable: z.array(citableRecord).optional(),
+  /** True if every statement of the answer has to cite a record. */
+  citationsRequired: z.boolean(),
+  /** Fields of the result that code has computed; they are added to the answer of the model. */
+  fields: z.record(z.string(), json).optional(),
+  /** The answer that code alone can give; the demo model answers with it. */
+  computedAnswer: z.record(z.string(), json).optional(),
+  /** The conversation whose title and summary become those of the answer. */
+  describes: id.optional(),
+})
+
 /** Everything that is needed to execute the run; fixed at acceptance. */
 export const runSpec = z.object({
   agentId: id,
@@ -96,6 +131,8 @@ export const runSpec = z.object({
   job: jobSpec.optional(),
   /** The skill that a job runs. If it is uploaded, it comes with `run.prepared` instead. */
   skill: skillSpec.optional(),
+  /** What a one-shot run was asked to do. */
+  oneShot: oneShotSpec.optional(),
   /**
    * The directory in which the run may work on files. The path is relative to the configured workspace (`.` is the
    * workspace itself), so that the data folder can be moved. `ask`: only tools that read.
@@ -277,6 +314,7 @@ export type EventData<T extends EventType> = EventOf<T>['data']
 export type RunSpec = z.infer<typeof runSpec>
 export type JobSpec = z.infer<typeof jobSpec>
 export type SkillSpec = z.infer<typeof skillSpec>
+export type OneShotSpec = z.infer<typeof oneShotSpec>
 export type ToolOutcome = (typeof toolOutcomes)[number]
 export type ToolEffect = (typeof toolEffects)[number]
 export type JsonValue = z.infer<typeof json>

@@ -324,3 +324,29 @@ test('a long error of a tool is answered in bounded work', async () => {
 
   assert.match(text, /lookup failed/)
 })
+
+test('if code has computed the answer, that is the answer, also in the repair round', async () => {
+  const computed = { title: '天气😀', points: Array.from({ length: 40 }, (_, index) => `第 ${index} 点 😀`) }
+  const answer = { schema: { type: 'object' }, computed }
+  const { text, calls, parts } = await ask('use tool lookup', allTools, { answer })
+
+  assert.deepEqual(JSON.parse(text), computed)
+  assert.deepEqual(calls, [])
+  assert.ok(parts.length > 5, 'it is streamed')
+  assert.ok(parts.every((part) => part.type !== 'text' || part.text.isWellFormed()))
+})
+
+test('an answer that has to fit a schema is filled in from the request', async () => {
+  const schema = {
+    type: 'object',
+    properties: { title: { type: 'string' }, mood: { enum: ['calm', 'angry'] }, tags: { type: 'array' } },
+    required: ['title', 'mood', 'tags'],
+  }
+  for (const said of ['{"text":"The ship sails at noon."}', 'The ship sails at noon.']) {
+    const { text } = await ask(said, [], { answer: { schema } })
+    const value = JSON.parse(text) as Record<string, unknown>
+
+    assert.match(String(value['title']), /ship/)
+    assert.equal(value['mood'], 'calm')
+  }
+})

@@ -26,7 +26,10 @@ export function createDemoModel(options: DemoModelOptions): Model {
       const plan = planDemoAnswer(request)
       const said: ModelPart[] = [
         ...chunksOf(plan.reasoning).map((text): ModelPart => ({ type: 'reasoning', text })),
-        ...chunksOf(plan.text).map((text): ModelPart => ({ type: 'text', text })),
+        ...(request.answer === undefined ? chunksOf(plan.text) : piecesOf(plan.text)).map((text): ModelPart => ({
+          type: 'text',
+          text,
+        })),
       ]
       const limit = request.maxTokens ?? said.length
       for (const part of said.slice(0, limit)) {
@@ -62,6 +65,20 @@ export function chunksOf(text: string): string[] {
       /[\u3000-\u9fff\uf900-\ufaff\uff00-\uffef]{1,2}|\s*[^\s\u3000-\u9fff\uf900-\ufaff\uff00-\uffef]{1,24}|\s+/gu,
     ) ?? []
   )
+}
+
+/** JSON is not read while it is streamed, so it goes out in larger pieces. */
+const jsonPieceChars = 80
+
+function piecesOf(text: string): string[] {
+  const pieces: string[] = []
+  for (let at = 0; at < text.length;) {
+    // A surrogate pair stays together.
+    const half = /[\uD800-\uDBFF]/.test(text[at + jsonPieceChars - 1] ?? '') ? 1 : 0
+    pieces.push(text.slice(at, at + jsonPieceChars + half))
+    at += jsonPieceChars + half
+  }
+  return pieces
 }
 
 /** A rule of thumb: four characters per token. */

@@ -5,6 +5,7 @@
 import { RE2JS } from 're2js'
 import type { JsonValue } from '../journal/event.ts'
 import { planDemoJob } from './demo-job.ts'
+import { planDemoAnswerTo } from './demo-one-shot.ts'
 import { configureAdvice, demoWords } from './demo-words.ts'
 import type { Language, ToolNews, Words } from './demo-words.ts'
 import type { ModelMessage, ModelRequest } from './model.ts'
@@ -33,6 +34,8 @@ export function planDemoAnswer(request: ModelRequest): DemoPlan {
   const said = whole.slice(0, readCharsMax).trim()
   const job = planDemoJob(request)
   if (job !== undefined) return job
+  const json = planDemoAnswerTo(request)
+  if (json !== undefined) return { reasoning: '', text: json, calls: [] }
   const language: Language = /[\u3400-\u9fff\uf900-\ufaff]/.test(said) ? 'zh' : 'en'
   const words = demoWords[language]
   const results = resultsAtTheEnd(request.messages)

@@ -15,6 +15,14 @@ export type ModelMessage =
 
 export type ModelTool = { name: string; description: string; inputSchema: Record<string, unknown> }
 
+/** What is known about the final answer before the model is asked. */
+export type WantedAnswer = {
+  /** The JSON Schema that it has to fit. The prompt states it, too. */
+  schema: Record<string, JsonValue>
+  /** The answer that code alone can give. Real models ignore it; the demo model answers with it. */
+  computed?: Record<string, JsonValue>
+}
+
 export type ModelRequest = {
   /** The name after the slash of `provider/model`. */
   model: string
@@ -22,6 +30,7 @@ export type ModelRequest = {
   tools: ModelTool[]
   temperature?: number
   maxTokens?: number
+  answer?: WantedAnswer
 }
 
 /** A step with more tool calls fails, because each call is a journal event and part of every later prompt. */

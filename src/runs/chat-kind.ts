@@ -10,6 +10,7 @@ export const chatKind: RunKind = {
   systemPrompt: (spec) => spec.systemPrompt,
   isAudience: () => false,
   outputRule: () => undefined,
+  computedAnswer: () => undefined,
   replyTimeoutMs: () => undefined,
   uploadExpired: () => new AppError('internal_error', 'A chat run never waits for an upload.'),
   changesAtEnd: () => ({}),

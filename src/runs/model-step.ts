@@ -14,6 +14,7 @@ import {
   type ModelMessage,
   type ModelPart,
   type ModelTool,
+  type WantedAnswer,
   toolCallsMax,
   tooManyToolCalls,
 } from '../models/model.ts'
@@ -29,6 +30,8 @@ export type StepContext = {
   /** Aborted when the run is cancelled, drained or out of time. */
   signal: AbortSignal
   toolNamed(name: string): Tool | undefined
+  /** Undefined if any text is an answer. */
+  answer?: WantedAnswer | undefined
 }
 
 /** Back-pressure: with more uncommitted events than this, the step stops reading from the provider until they are committed. */
@@ -64,7 +67,8 @@ export async function runStep(
   let answerChars = 0
   let finish: FinishPart | undefined
   try {
-    const request = { runId: writer.runId, spec: specOf(state), messages, tools }
+    const { answer } = context
+    const request = { runId: writer.runId, spec: specOf(state), messages, tools, ...(answer && { answer }) }
     for await (const batch of context.engine.step(request, watch.signal)) {
       watch.alive()
       const events: NewEvent[] = []

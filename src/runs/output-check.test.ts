@@ -57,3 +57,20 @@ test('errors that a model is told are few and short', () => {
 test('without a rule any text is the answer', () => {
   assert.deepEqual(judgeAnswer(undefined, 'anything', false), { is: 'answer', output: 'anything' })
 })
+
+test('a value that fits the schema is still wrong if the check of the rule finds something', () => {
+  const checked: OutputRule = {
+    schema: { type: 'object', required: ['source'] },
+    mayAsk: false,
+    check: (value) => ((value as { source: string }).source === 'known' ? [] : ['the source does not exist']),
+    invalid: () => new AppError('output_validation_failed', 'No.'),
+  }
+  assert.equal(judgeAnswer(checked, '{"source":"known"}', false).is, 'answer')
+  assert.deepEqual(judgeAnswer(checked, '{"source":"made up"}', false), {
+    is: 'wrong',
+    errors: ['the source does not exist'],
+  })
+  assert.equal(judgeAnswer(checked, 'Here: {"source":"made up"} and {"source":"known"}', false).is, 'answer')
+  // The check may rely on the schema.
+  assert.equal(judgeAnswer({ ...checked, check: () => assert.fail('not asked') }, '{}', false).is, 'wrong')
+})

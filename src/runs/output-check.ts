@@ -13,6 +13,8 @@ import { schemaComplaints } from '../kit/json-schema.ts'
 
 export type OutputRule = {
   schema: Record<string, JsonValue>
+  /** What is wrong with a value that fits the schema, for rules that a schema cannot state; an empty list if nothing is. */
+  check?(value: JsonValue): string[]
   /** An answer in plain words may be a question to a person. */
   mayAsk: boolean
   /** The error of a run whose answer is rejected for good. `repaired`: the repair round was used. */
@@ -35,12 +37,12 @@ export function judgeAnswer(rule: OutputRule | undefined, text: string, repaired
   if (text.length > outputCharsMax) return wrong('it is longer than 4 MiB')
   const whole = wholeJson(text)
   if (whole !== undefined) {
-    const complaints = schemaComplaints(rule.schema, whole.value)
+    const complaints = complaintsOf(rule, whole.value)
     return complaints.length === 0 ? { is: 'answer', output: whole.text } : wrong(...complaints)
   }
   const candidates = embeddedJson(text).map((candidate) => ({
     ...candidate,
-    complaints: schemaComplaints(rule.schema, candidate.value),
+    complaints: complaintsOf(rule, candidate.value),
   }))
   const fitting = candidates.filter(({ complaints }) => complaints.length === 0)
   if (rule.mayAsk) {
@@ -52,6 +54,11 @@ export function judgeAnswer(rule: OutputRule | undefined, text: string, repaired
   if (only !== undefined && fitting.length === 1) return { is: 'answer', output: only.text }
   if (only !== undefined) return wrong('it holds more than one JSON value that fits the schema')
   return wrong(...(candidates[0]?.complaints ?? ['it is not JSON']))
+}
+
+function complaintsOf(rule: OutputRule, value: unknown): string[] {
+  const complaints = schemaComplaints(rule.schema, value)
+  return complaints.length > 0 ? complaints : (rule.check?.(value as JsonValue) ?? [])
 }
 
 /** The message that asks the model to correct a rejected answer. */

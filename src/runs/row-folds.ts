@@ -13,7 +13,14 @@ import { resultForModel } from './tool-outcome.ts'
 
 export type RowChanges = Pick<
   RunWrite,
-  'run' | 'messages' | 'messageStates' | 'newInteractions' | 'interactionUpdates' | 'touchConversationAt' | 'dropBlobs'
+  | 'run'
+  | 'messages'
+  | 'messageStates'
+  | 'newInteractions'
+  | 'interactionUpdates'
+  | 'touchConversationAt'
+  | 'dropBlobs'
+  | 'snapshot'
 >
 
 /** Adds the row changes of `event` to `changes`. `state` already includes the event. */
@@ -115,9 +122,10 @@ export function foldRows(runId: string, state: RunState, event: RunEvent, change
       changes.touchConversationAt = event.at
       if (event.data.status === 'succeeded') replaceAnswer(changes, state)
       if (state.accepted !== undefined) {
-        const { cacheKey, dropBlobs } = kindOf(state.accepted.spec).changesAtEnd(runId, state)
+        const { cacheKey, dropBlobs, snapshot } = kindOf(state.accepted.spec).changesAtEnd(runId, state)
         if (cacheKey !== undefined) changes.run.cacheKey = cacheKey
         if (dropBlobs !== undefined) changes.dropBlobs = dropBlobs
+        if (snapshot !== undefined) changes.snapshot = snapshot
       }
       return
     case 'input.resolved':

@@ -3,7 +3,7 @@
 // kind is pure: it reads the spec or the state of a run, and only runs/ writes.
 
 import type { AppError } from '../errors/app-error.ts'
-import type { RunSpec } from '../journal/event.ts'
+import type { JsonValue, RunSpec } from '../journal/event.ts'
 import type { RunState } from '../journal/run-state.ts'
 import type { RunWrite } from '../stores/run-store.ts'
 import type { Audience } from '../tools/tool.ts'
@@ -17,6 +17,8 @@ export interface RunKind {
   isAudience(audience: Exclude<Audience, 'all'>, state: RunState): boolean
   /** The rule that the final answer must satisfy. Undefined if any text is an answer. */
   outputRule(spec: RunSpec): OutputRule | undefined
+  /** The answer that code alone can give. Real models ignore it; the demo model answers with it. */
+  computedAnswer(spec: RunSpec): Record<string, JsonValue> | undefined
   /** How long a question waits for a reply before the model decides by itself. Undefined if there is no limit. */
   replyTimeoutMs(spec: RunSpec): number | undefined
   /** The error that ends a held run whose upload did not come in time. */
@@ -25,7 +27,7 @@ export interface RunKind {
   changesAtEnd(runId: string, state: RunState): EndChanges
 }
 
-export type EndChanges = Pick<NonNullable<RunWrite['run']>, 'cacheKey'> & Pick<RunWrite, 'dropBlobs'>
+export type EndChanges = Pick<NonNullable<RunWrite['run']>, 'cacheKey'> & Pick<RunWrite, 'dropBlobs' | 'snapshot'>
 
 /** The kind of a run. It depends only on the spec, so it never changes. */
 export type KindOf = (spec: RunSpec) => RunKind

@@ -11,7 +11,7 @@
 // lease (the new owner resumes it).
 
 import { AppError, toAppError } from '../errors/app-error.ts'
-import type { NewEvent } from '../journal/event.ts'
+import type { NewEvent, RunSpec } from '../journal/event.ts'
 import {
   type CallState,
   deathsAtOnePlace,
@@ -25,6 +25,8 @@ import {
 } from '../journal/run-state.ts'
 import { atPlace } from '../kit/activity.ts'
 import { elapsedMs, type Timer } from '../kit/clock.ts'
+import { defined } from '../kit/defined.ts'
+import type { WantedAnswer } from '../models/model.ts'
 import type { MessageRow } from '../stores/message-store.ts'
 import type { RunRow } from '../stores/run-store.ts'
 import { workspaceRules } from './consent.ts'
@@ -267,7 +269,14 @@ export class RunLoop {
       stallMs: dependencies.limits.stallMs,
       signal: this.modelAbort.signal,
       toolNamed: (name) => tools.find((tool) => tool.name === name),
+      answer: this.wantedAnswer(spec),
     })
+  }
+
+  private wantedAnswer(spec: RunSpec): WantedAnswer | undefined {
+    const rule = this.kind().outputRule(spec)
+    if (rule === undefined) return undefined
+    return { schema: rule.schema, ...defined({ computed: this.kind().computedAnswer(spec) }) }
   }
 
   /** Read once and cached, because earlier turns do not change while this run has its turn in the conversation. */

@@ -25,13 +25,13 @@ export function createLocalEngine(options: LocalEngineOptions): Engine {
   }
   return {
     name: 'local',
-    step({ spec, messages, tools }, signal) {
+    step({ spec, messages, tools, answer }, signal) {
       const model = options.models.open(spec.model)
       const request: ModelRequest = {
         model: spec.model.slice(spec.model.indexOf('/') + 1),
         messages,
         tools,
-        ...defined({ temperature: spec.temperature, maxTokens: spec.maxTokens }),
+        ...defined({ temperature: spec.temperature, maxTokens: spec.maxTokens, answer }),
       }
       return withRetries(() => model.stream(request, signal), signal, retry)
     },

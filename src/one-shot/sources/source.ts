@@ -7,7 +7,11 @@ import type { Caller } from '../../kit/caller.ts'
 
 export type JsonObject = Record<string, JsonValue>
 
-export type CitationType = 'conversation' | 'event' | 'fact' | 'todo'
+/**
+ * `message`: an entry `{ messageId }` of a `citations` list may name it. `contact`: the fields `contactId` and `contacts` of
+ * an answer may name it. If a source lists none of these two types, such ids are not checked.
+ */
+export type CitationType = 'conversation' | 'event' | 'fact' | 'todo' | 'message' | 'contact'
 
 /** A record that an answer may cite. `source` is the id of the record. */
 export type Citable = { source: string; type: CitationType }
@@ -19,6 +23,8 @@ export type Collected = {
   hashed: JsonValue
   /** The records that an answer may cite. */
   citable: Citable[]
+  /** Fields of the result that code computes (for example `priorityScore`). They are added to whatever the model answers. */
+  fields?: JsonObject
   /**
    * The answer that code alone can give, in the language asked for. The demo model answers with it. It must fit the output
    * schema of the agent. Undefined if there is none.
