@@ -29,3 +29,13 @@ export function textField(input: JsonValue, name: string): string {
   const value = input[name]
   return typeof value === 'string' ? value : ''
 }
+
+/** For example `with amount: 5, card: “x”`; long arguments are cut. */
+export function withArguments(input: JsonValue): string {
+  if (typeof input !== 'object' || input === null || Array.isArray(input)) return ''
+  const parts = Object.entries(input).map(
+    ([name, value]) =>
+      `${excerpt(name, 80)}: ${typeof value === 'string' ? quoted(value, 80) : excerpt(JSON.stringify(value), 80)}`,
+  )
+  return parts.length === 0 ? '' : ` with ${excerpt(parts.join(', '), 300)}`
+}

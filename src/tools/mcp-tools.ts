@@ -6,7 +6,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { CallToolResult, Tool as McpTool } from '@modelcontextprotocol/client'
 import type { JsonValue } from '../journal/event.ts'
 import { isValueDeeperThan } from '../kit/json-depth.ts'
-import { excerpt, quoted } from './excerpt.ts'
+import { excerpt, quoted, withArguments } from './excerpt.ts'
 import type { McpTrust } from './mcp-config.ts'
 import type { McpServer } from './mcp-server.ts'
 import type { Tool, ToolResult } from './tool.ts'
@@ -35,16 +35,6 @@ export function toTool(definition: McpTool, server: McpServer, timeoutMs: number
     describe: (input) => `Use ${quoted(title, 60)} of ${server.name}${withArguments(input)}`,
     run: async (input, context) => toToolResult(await server.call(definition, input, context), title),
   }
-}
-
-/** For example `with amount: 5, card: “x”`; long arguments are cut. */
-function withArguments(input: JsonValue): string {
-  if (typeof input !== 'object' || input === null || Array.isArray(input)) return ''
-  const parts = Object.entries(input).map(
-    ([name, value]) =>
-      `${excerpt(name, 80)}: ${typeof value === 'string' ? quoted(value, 80) : excerpt(JSON.stringify(value), 80)}`,
-  )
-  return parts.length === 0 ? '' : ` with ${excerpt(parts.join(', '), 300)}`
 }
 
 export function toToolResult(answer: CallToolResult, title: string): ToolResult {

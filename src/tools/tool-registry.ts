@@ -1,5 +1,5 @@
 // All tools of this server under the names that models see: the built-in ones first, then
-// those of the MCP servers in the order of their configuration.
+// those in code, then those of the MCP servers in the order of their configuration.
 //
 // Only the registry assigns names and checks arguments. A name is valid for every provider
 // and means exactly one tool; a tool that cannot be used is listed with the reason and is
@@ -12,8 +12,8 @@ import { argumentCheck, type ArgumentCheck } from './argument-check.ts'
 import type { Tool, ToolListing, ToolQuestion, ToolRegistry } from './tool.ts'
 import { nameTools } from './tool-names.ts'
 
-/** `built-in`, or `mcp:` and the name of the server. */
-export type ToolSource = 'built-in' | `mcp:${string}`
+/** `built-in`, `config` (a tool in code), or `mcp:` and the name of the server. */
+export type ToolSource = 'built-in' | 'config' | `mcp:${string}`
 
 /** A tool, or a placeholder with the reason why a tool (or a whole MCP server) is not available. */
 export type ToolEntry = { source: ToolSource; tool: Tool } | { source: ToolSource; missing: MissingTool }
@@ -49,7 +49,7 @@ export function createToolRegistry(entries: ToolEntry[], options: ToolRegistryOp
     check(tool: Tool, input: JsonValue) {
       const check = checks.get(tool)
       if (check === undefined) throw new AppError('internal_error', `The tool ${tool.name} is not of this registry.`)
-      return check(input)
+      return check(input) ?? tool.check?.(input) ?? null
     },
     awaitSource: async (source, signal) => {
       await options.awaitSource?.(source, signal)
@@ -128,6 +128,7 @@ function named(tool: Tool, name: string, source: ToolSource): Tool {
     ...defined({ howToAllow: tool.howToAllow, audience: tool.audience }),
     ...(tool.ask === undefined ? {} : { ask: (input: JsonValue) => tool.ask?.(input) as ToolQuestion }),
     inputSchema: tool.inputSchema,
+    ...(tool.check === undefined ? {} : { check: (input: JsonValue) => tool.check?.(input) ?? null }),
     timeoutMs: tool.timeoutMs,
     outputCharsMax: tool.outputCharsMax,
     ...(tool.needsWorkspace === true ? { needsWorkspace: true as const } : {}),

@@ -49,7 +49,7 @@ export interface Tool {
   readonly name: string
   readonly description: string
   readonly effect: ToolEffect
-  /** `built-in`, or `mcp:` and the name of the server; set by the registry. */
+  /** `built-in`, `config` (a tool in code), or `mcp:` and the name of the server; set by the registry. */
   readonly source?: string
   readonly confirm: Confirm
   /** A sentence that tells an operator how to auto-approve calls of this tool. Absent if that is not possible. */
@@ -60,6 +60,8 @@ export interface Tool {
   ask?(input: JsonValue): ToolQuestion
   /** JSON Schema of the arguments (an object). */
   readonly inputSchema: Record<string, unknown>
+  /** Checks arguments that match the schema further: null, or a sentence that says what is wrong. */
+  check?(input: JsonValue): string | null
   readonly timeoutMs: number
   /** Longer outputs are cut, and stored whole beside the journal. */
   readonly outputCharsMax: number
