@@ -9,7 +9,7 @@ import { join, posix } from 'node:path'
 import { test } from 'node:test'
 import { AppError } from '../src/errors/app-error.ts'
 import { errorCodes, type ErrorCode } from '../src/errors/codes.ts'
-import { statusOf } from '../src/http/error-reply.ts'
+import { httpStatusOf } from '../src/http/error-reply.ts'
 
 const root = join(import.meta.dirname, '..')
 const isTest = (file: string) => file.endsWith('.test.ts')
@@ -187,6 +187,32 @@ test('nothing but app reads the system clock, sets timers or mints ids by itself
   assert.deepEqual(found, [])
 })
 
+test('no two files export the same name, so that a name means one thing', () => {
+  // Implementations of the store have the same files, so that they can be compared: these count as one file.
+  const mirrored = (file: string) => file.replace(/^src\/stores\/[^/]+\//, 'src/stores/<implementation>/')
+  const declared =
+    /^export\s+(?:declare\s+)?(?:abstract\s+)?(?:async\s+)?(?:const|let|function\*?|class|type|interface)\s+([\w$]+)/gm
+  const homes = new Map<string, Set<string>>()
+  for (const file of graph.keys()) {
+    const text = readFileSync(join(root, file), 'utf8')
+    // A list without `from` exports names of this file; with `from` it is the same thing under the same name.
+    const lists = [...text.matchAll(/^export\s+(?:type\s+)?\{([^}]*)\}(?!\s*from)/gm)].flatMap(([, names]) =>
+      (names ?? '').split(',').map((name) => name.trim().split(/\s+/).at(-1) ?? ''),
+    )
+    const names = [...text.matchAll(declared)].map(([, name]) => name ?? '')
+    for (const name of [...names, ...lists]) {
+      if (name !== '') homes.set(name, (homes.get(name) ?? new Set()).add(mirrored(file)))
+    }
+  }
+
+  assert.ok(homes.get('AppError')?.has('src/errors/app-error.ts'))
+  const shared = [...homes].filter(([, files]) => files.size > 1)
+  assert.deepEqual(
+    shared.map(([name, files]) => `${name}: ${[...files].join(', ')}`),
+    [],
+  )
+})
+
 test('server code imports nothing from tests', () => {
   for (const [file, imports] of graph) {
     for (const imported of imports) {
@@ -219,7 +245,9 @@ test('docs/errors.md holds exactly the codes that exist, each with its status', 
   const documented = [...text.matchAll(/^\| `(\w+)` \| (\d+) \| \S[^|]* \| \S[^|]* \|$/gm)].map(
     (match) => `${match[1]} ${match[2]}`,
   )
-  const existing = (Object.keys(errorCodes) as ErrorCode[]).map((code) => `${code} ${statusOf(new AppError(code, ''))}`)
+  const existing = (Object.keys(errorCodes) as ErrorCode[]).map(
+    (code) => `${code} ${httpStatusOf(new AppError(code, ''))}`,
+  )
 
   assert.deepEqual(documented.toSorted(), existing.toSorted())
 })

@@ -3,7 +3,7 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, statSync, symlinkSync, write
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
-import { prepareDataFolder, prepareWorkspaceRoot, reasonOf } from './data-folder.ts'
+import { prepareDataFolder, prepareWorkspaceRoot, fileErrorReason } from './data-folder.ts'
 
 let root: string
 let umask: number
@@ -92,7 +92,7 @@ test('a database that is a folder is refused with a sentence', () => {
 })
 
 test('what the system says becomes a reason and what to do', () => {
-  const reason = (code: string) => reasonOf(Object.assign(new Error('x'), { code }))
+  const reason = (code: string) => fileErrorReason(Object.assign(new Error('x'), { code }))
 
   assert.match(reason('EROFS'), /read-only; set POLYLOG_DATA/)
   assert.match(reason('EACCES'), /may not write there; set POLYLOG_DATA/)

@@ -88,7 +88,7 @@ function usable<T>(path: string, work: () => T): T {
   try {
     return work()
   } catch (cause) {
-    throw new AppError('config_invalid', `${path} cannot be used: ${reasonOf(cause)}.`, { cause })
+    throw new AppError('config_invalid', `${path} cannot be used: ${fileErrorReason(cause)}.`, { cause })
   }
 }
 
@@ -104,7 +104,7 @@ const reasons: Readonly<Record<string, string>> = {
   ENAMETOOLONG: 'the path is too long; set POLYLOG_DATA to a shorter one',
 }
 
-export function reasonOf(cause: unknown): string {
+export function fileErrorReason(cause: unknown): string {
   const code = String((cause as { code?: unknown } | null)?.code)
   return reasons[code] ?? `the system says ${code}; ${another}`
 }

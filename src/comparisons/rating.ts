@@ -21,7 +21,7 @@ export type PairVotes = {
 
 export type Interval = { readonly value: number; readonly low: number; readonly high: number }
 
-export type Verdict = 'better' | 'worse' | 'no_difference' | 'too_few_votes'
+export type RatingVerdict = 'better' | 'worse' | 'no_difference' | 'too_few_votes'
 
 export type Rating = {
   readonly name: string
@@ -30,7 +30,7 @@ export type Rating = {
   /** Ratings compare only within a group: names that votes connect, directly or over others. Counted from 1. */
   readonly group: number
   /** Against the mean of its group. */
-  readonly verdict: Verdict
+  readonly verdict: RatingVerdict
 }
 
 /** The mean of every group. */
@@ -61,7 +61,7 @@ const priorVotes = 0.5
 export const tellingPoints = 100
 
 /** How far `first` is ahead of `second`, in rating points, from the votes on this pair alone. */
-export function ratePair(votes: PairVotes): Interval & { readonly verdict: Verdict } {
+export function ratePair(votes: PairVotes): Interval & { readonly verdict: RatingVerdict } {
   const won = votes.firstWins + votes.undecided / 2 + priorVotes
   const lost = votes.secondWins + votes.undecided / 2 + priorVotes
   const interval = intervalOf(Math.log(won / lost), 1 / won + 1 / lost)
@@ -163,7 +163,7 @@ function intervalOf(logOdds: number, variance: number): Interval {
   return { value, low: value - reach, high: value + reach }
 }
 
-function verdictOf({ low, high }: Interval, equal: number, bound: number): Verdict {
+function verdictOf({ low, high }: Interval, equal: number, bound: number): RatingVerdict {
   if (low > equal) return 'better'
   if (high < equal) return 'worse'
   return (high - low) / 2 > bound ? 'too_few_votes' : 'no_difference'

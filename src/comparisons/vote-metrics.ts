@@ -12,7 +12,7 @@ import {
   rate,
   ratePair,
   tellingPoints,
-  type Verdict,
+  type RatingVerdict,
   wilson,
 } from './rating.ts'
 
@@ -22,7 +22,7 @@ export type ConfigMetrics = Tally & {
   config: string
   rating: Interval
   group: number
-  verdict: Verdict
+  verdict: RatingVerdict
   sentence: string
 }
 
@@ -31,7 +31,7 @@ export type PairMetrics = {
   votes: number
   /** How far the first configuration is ahead, in rating points. */
   difference: Interval
-  verdict: Verdict
+  verdict: RatingVerdict
   sentence: string
   position: PositionMetrics
 }
@@ -168,7 +168,7 @@ function winnerOf({ preference, firstSideIsConfigA }: VoteCount): 'a' | 'b' | nu
   return (preference === 'a') === firstSideIsConfigA ? 'a' : 'b'
 }
 
-function pairSentence(first: string, second: string, verdict: Verdict, votes: number): string {
+function pairSentence(first: string, second: string, verdict: RatingVerdict, votes: number): string {
   if (first === second) return 'A configuration against itself: only the position can be told from this.'
   switch (verdict) {
     case 'better':
@@ -182,7 +182,7 @@ function pairSentence(first: string, second: string, verdict: Verdict, votes: nu
   }
 }
 
-function configSentence(name: string, verdict: Verdict): string {
+function configSentence(name: string, verdict: RatingVerdict): string {
   switch (verdict) {
     case 'better':
       return `${name} is better than the average of those it was compared with.`

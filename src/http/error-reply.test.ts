@@ -8,7 +8,7 @@ import { pino } from 'pino'
 import { z } from 'zod'
 import { AppError } from '../errors/app-error.ts'
 import { errorCodes, type ErrorCode } from '../errors/codes.ts'
-import { errorBody, frameworkErrors, installErrorReplies, statusOf } from './error-reply.ts'
+import { toErrorBody, frameworkErrors, installErrorReplies, httpStatusOf } from './error-reply.ts'
 
 let logged = ''
 const log = pino(
@@ -259,7 +259,7 @@ test('a URL that cannot be read is a clear refusal in our own form', async () =>
 test('the body follows the longest prefix that is a whole segment', () => {
   const error = new AppError('queue_full', 'Too many.')
 
-  assert.equal(statusOf(error), 429)
-  assert.deepEqual(errorBody(error, '/api/chat/stream?x=/v1'), { error: 'RATE_LIMITED', message: 'Too many.' })
-  assert.deepEqual(errorBody(error, '/v1/api/x'), { code: 'queue_full', message: 'Too many.' })
+  assert.equal(httpStatusOf(error), 429)
+  assert.deepEqual(toErrorBody(error, '/api/chat/stream?x=/v1'), { error: 'RATE_LIMITED', message: 'Too many.' })
+  assert.deepEqual(toErrorBody(error, '/v1/api/x'), { code: 'queue_full', message: 'Too many.' })
 })

@@ -18,7 +18,7 @@ const defaultRetryAfterSeconds: Partial<Record<ErrorKind, number>> = { limited: 
 /** Bounds the reply: a list of 10,000 wrong entries has 10,000 issues. */
 const issuesMax = 20
 
-export function statusOf(error: AppError): number {
+export function httpStatusOf(error: AppError): number {
   return statusOfErrorCode(error.code)
 }
 
@@ -73,7 +73,7 @@ const capitalCodes: Record<ErrorKind, string> = {
   bug: 'INTERNAL_ERROR',
 }
 
-export function errorBody(error: AppError, url: string): ErrorBody {
+export function toErrorBody(error: AppError, url: string): ErrorBody {
   const path = url.split(/[?#]/, 1)[0] ?? ''
   let best = bodyShapes[0]
   for (const shape of bodyShapes) {
@@ -163,9 +163,9 @@ export function replyWithError(thrown: unknown, request: FastifyRequest, reply: 
   for (const [name, value] of Object.entries(errorHeaders(error))) {
     if (!reply.hasHeader(name)) reply.header(name, value)
   }
-  reply.code(statusOf(error)).header('content-type', 'application/json; charset=utf-8')
+  reply.code(httpStatusOf(error)).header('content-type', 'application/json; charset=utf-8')
   // Serialised here, because the response schema of the route would drop fields of the error.
-  return reply.serializer((body: string) => body).send(JSON.stringify(errorBody(error, request.url)))
+  return reply.serializer((body: string) => body).send(JSON.stringify(toErrorBody(error, request.url)))
 }
 
 /** Conversations are looked up per user, so a request without a user has probably forgotten `userId`. */

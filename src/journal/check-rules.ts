@@ -16,7 +16,7 @@ export type JudgedEvent = {
 
 type Offence = { readonly seq: number; readonly message: string }
 
-export type Verdict<On extends string = string> = {
+export type RuleVerdict<On extends string = string> = {
   readonly id: string
   readonly kind: 'transition' | 'mapping' | 'pairing' | 'ordering'
   /** Which `seq` the offences refer to: the journal's, or that of the wire with this name. */
@@ -57,7 +57,7 @@ export function edgeVerdicts<On extends string>(
   on: On,
   edges: readonly Edge[],
   changes: readonly JudgedEvent[],
-): Verdict<On>[] {
+): RuleVerdict<On>[] {
   const matches = (edge: Edge, { data }: JudgedEvent) =>
     edge.from === data.from && edge.to === data.to && edge.trigger === data.trigger
   const strays = changes.filter((change) => !edges.some((edge) => matches(edge, change)))
@@ -81,7 +81,7 @@ export function ruleVerdict<On extends string>(
   rule: Rule,
   list: readonly JudgedEvent[],
   { checks, ended }: { checks: Checks; ended: boolean },
-): Verdict<On> {
+): RuleVerdict<On> {
   const { seen, broken } = findingsOf(rule, list, checks, ended)
   return { id: rule.id, kind, on, rule: rule.text, seen, kept: broken.length === 0, broken }
 }

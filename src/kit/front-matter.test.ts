@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { readFrontMatter, textField } from './front-matter.ts'
+import { readFrontMatter, frontMatterText } from './front-matter.ts'
 
 const fieldOf = (yaml: string, name = 'description') => {
   const { fields } = readFrontMatter(`---\n${yaml}\n---\nText.\n`, 'SKILL.md')
-  return textField(fields, name, 'SKILL.md')
+  return frontMatterText(fields, name, 'SKILL.md')
 }
 const refused = (yaml: string) => {
   try {

@@ -78,7 +78,7 @@ function fieldsOf(yaml: string, file: string): ReadonlyMap<string, unknown> {
 }
 
 /** The text of a field, empty if it is missing. Throws if it is a list, a map or another value. */
-export function textField(fields: ReadonlyMap<string, unknown>, name: string, file: string): string {
+export function frontMatterText(fields: ReadonlyMap<string, unknown>, name: string, file: string): string {
   const value = fields.get(name)
   if (value === undefined || value === null) return ''
   if (typeof value === 'string') return value.trim()

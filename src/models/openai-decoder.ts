@@ -159,7 +159,7 @@ export class OpenAiDecoder {
     if (delta) this.#delta(delta)
     if (choice.finish_reason) {
       if (choice.finish_reason === 'error') throw reportedError(this.#identity, 'its finish reason is "error".')
-      this.#reason = reasonOf(choice.finish_reason)
+      this.#reason = toFinishReason(choice.finish_reason)
     }
   }
 
@@ -222,7 +222,7 @@ export class OpenAiDecoder {
   }
 }
 
-export function reasonOf(raw: string): FinishReason {
+function toFinishReason(raw: string): FinishReason {
   switch (raw) {
     case 'stop':
       return 'stop'

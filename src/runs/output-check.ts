@@ -21,7 +21,7 @@ export type OutputRule = {
   invalid(errors: readonly string[], repaired: boolean): AppError
 }
 
-export type Verdict =
+export type AnswerVerdict =
   /** `output` is the JSON without surrounding text or code fence. */
   { is: 'answer'; output: string } | { is: 'question' } | { is: 'wrong'; errors: string[] }
 
@@ -31,7 +31,7 @@ const errorCharsMax = 300
 const errorsMax = 5
 
 /** `repaired`: the repair round was used. */
-export function judgeAnswer(rule: OutputRule | undefined, text: string, repaired: boolean): Verdict {
+export function judgeAnswer(rule: OutputRule | undefined, text: string, repaired: boolean): AnswerVerdict {
   if (rule === undefined) return { is: 'answer', output: text }
   if (text.trim() === '') return wrong('it is empty')
   if (text.length > outputCharsMax) return wrong('it is longer than 4 MiB')
@@ -70,6 +70,6 @@ export function repairRequest(errors: readonly string[]): string {
   ].join('\n')
 }
 
-function wrong(...errors: string[]): Verdict {
+function wrong(...errors: string[]): AnswerVerdict {
   return { is: 'wrong', errors: errors.slice(0, errorsMax).map((error) => error.slice(0, errorCharsMax)) }
 }

@@ -4,7 +4,7 @@
 
 import { z } from 'zod'
 import type { JsonValue } from '../journal/event.ts'
-import { readFrontMatter, textField } from '../kit/front-matter.ts'
+import { readFrontMatter, frontMatterText } from '../kit/front-matter.ts'
 import { schemaBytesMax, schemaProblem } from '../kit/json-schema.ts'
 import { isReadable, type SkillFile } from './skill-files.ts'
 
@@ -60,9 +60,9 @@ export async function readSkill(
   if (source === undefined) throw new Error('there is no SKILL.md')
   if (source.length > textBytesMax) throw new Error('SKILL.md is longer than 256 KiB')
   const { fields, text } = readFrontMatter(source, 'SKILL.md')
-  const name = textField(fields, 'name', 'SKILL.md')
+  const name = frontMatterText(fields, 'name', 'SKILL.md')
   if (name === '') throw new Error('the front matter of SKILL.md has no name')
-  const description = textField(fields, 'description', 'SKILL.md')
+  const description = frontMatterText(fields, 'description', 'SKILL.md')
   if (text.trim() === '') throw new Error('SKILL.md has no instructions')
 
   const cardText = await read('assets/runner.json')

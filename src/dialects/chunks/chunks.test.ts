@@ -6,7 +6,7 @@ import { dialectContract, framesOf, textOf } from '../../../test/contracts/diale
 import { type Scenario, scenario } from '../../../test/scenarios/journal-builder.ts'
 import { type ScenarioName, scenarioNamed, scenarios } from '../../../test/scenarios/scenarios.ts'
 import { AppError } from '../../errors/app-error.ts'
-import { statusOf } from '../../http/error-reply.ts'
+import { httpStatusOf } from '../../http/error-reply.ts'
 import { chunksDialect, type ChunksOptions } from './chunks.ts'
 
 dialectContract(chunksDialect())
@@ -130,7 +130,7 @@ describe('chunks', () => {
   })
 
   it('ends a failed run with the status that the same error has before a stream', () => {
-    assert.equal(told('timed out').at(-1)?.status, statusOf(new AppError('run_timed_out', '')))
+    assert.equal(told('timed out').at(-1)?.status, httpStatusOf(new AppError('run_timed_out', '')))
     assert.equal(told('model down').at(-1)?.status, 500, 'a code that nobody knows')
   })
 

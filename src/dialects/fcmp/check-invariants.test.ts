@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { scenarioNamed } from '../../../test/scenarios/scenarios.ts'
-import type { JudgedEvent, Verdict } from '../../journal/check-rules.ts'
+import type { JudgedEvent, RuleVerdict } from '../../journal/check-rules.ts'
 import type { RunEvent } from '../../journal/event.ts'
 import invariants from '../../journal/invariants.json' with { type: 'json' }
 import { checkInvariants } from './check-invariants.ts'
@@ -33,7 +33,7 @@ const wire = numbered(
   said('conversation.completed'),
 )
 
-const broken = (verdicts: readonly Verdict[]) =>
+const broken = (verdicts: readonly RuleVerdict[]) =>
   verdicts.filter(({ kept }) => !kept).map(({ id, broken: list }) => `${id}@${list.map(({ seq }) => seq).join(',')}`)
 
 const without = (seq: number) =>

@@ -11,7 +11,7 @@ import {
   offences,
   type Rule,
   ruleVerdict,
-  type Verdict,
+  type RuleVerdict,
 } from '../../journal/check-rules.ts'
 import type { RunEvent, RunStatus } from '../../journal/event.ts'
 import invariants from '../../journal/invariants.json' with { type: 'json' }
@@ -20,7 +20,7 @@ import type { FcmpType } from './envelope.ts'
 const stateChanged: FcmpType = 'conversation.state.changed'
 
 /** The result of checking one rule on a run. */
-export type RunVerdict = Verdict<'journal' | 'fcmp'>
+export type RunVerdict = RuleVerdict<'journal' | 'fcmp'>
 
 export function checkInvariants(events: readonly RunEvent[], envelopes: readonly JudgedEvent[]): RunVerdict[] {
   const ended = events.some(({ type }) => type === 'run.ended')

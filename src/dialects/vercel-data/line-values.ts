@@ -62,7 +62,7 @@ export function sameJson(left: object, right: object): boolean {
 }
 
 /** A failed call is sent as a result, because `3:` would make the client discard the whole message. */
-export function resultOf(done: EventData<'tool.done'>): unknown {
+export function toolResultOf(done: EventData<'tool.done'>): unknown {
   const { output, outcome, summary, error, truncated, fullLength } = done
   const shown = output !== undefined && truncated ? { truncated: true, fullLength, preview: output } : output
   if (outcome === 'succeeded') return shown ?? null

@@ -15,7 +15,7 @@ import {
   codes,
   finishReasonOf,
   type PartName,
-  resultOf,
+  toolResultOf,
   sameJson,
   sumOf,
   type Tokens,
@@ -266,7 +266,7 @@ function resultFrames(state: VercelDataState, event: EventOf<'tool.done'>): Proj
         toolCallId: callId,
         // These replace the arguments of the `9:` in the client, so an edited call shows the arguments that it ran with.
         ...(sameJson(argsOf(call.input), argsOf(latestInput(call))) ? {} : { args: argsOf(latestInput(call)) }),
-        result: resultOf(event.data),
+        result: toolResultOf(event.data),
       }),
     )
   })

@@ -12,7 +12,7 @@ import { readPage } from './row-page.ts'
 /** Must be spelled exactly as in the partial indexes, or SQLite does not use them. */
 export const unfinished = "status IN ('queued', 'running', 'waiting_user')"
 
-export function toRun(row: Row): RunRow {
+export function toRunRow(row: Row): RunRow {
   return {
     id: row.id as string,
     owner: row.owner as string,
@@ -64,7 +64,7 @@ export function runReader(db: DatabaseSync) {
   return {
     read(id: string): RunRow | undefined {
       const row = byId.get(id)
-      return row === undefined ? undefined : toRun(row)
+      return row === undefined ? undefined : toRunRow(row)
     },
     list(filter: RunFilter): RowPage<RunRow> {
       const conditions = ['owner = ?']
@@ -90,10 +90,10 @@ export function runReader(db: DatabaseSync) {
         values.push(filter.before)
       }
       const sql = `SELECT * FROM runs WHERE ${conditions.join(' AND ')} ORDER BY position DESC LIMIT ?`
-      return readPage(statement(sql), values, filter.limit, toRun)
+      return readPage(statement(sql), values, filter.limit, toRunRow)
     },
     open(conversationId: string): RunRow[] {
-      return openInConversation.all(conversationId).map(toRun)
+      return openInConversation.all(conversationId).map(toRunRow)
     },
     idempotent(
       owner: string,

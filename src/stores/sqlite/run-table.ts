@@ -10,7 +10,7 @@ import type { Row } from './connection.ts'
 import type { JournalWriter } from './journal-writer.ts'
 import { toJson } from './json-column.ts'
 import type { CachedRun, RunCache } from './run-cache.ts'
-import { runReader, toRun, unfinished } from './run-rows.ts'
+import { runReader, toRunRow, unfinished } from './run-rows.ts'
 
 type RunChange = NonNullable<Commands['append']['takes']['run']>
 
@@ -94,7 +94,7 @@ export function runTable(db: DatabaseSync, cache: RunCache, journal: JournalWrit
 
   /** The row with the `lastSeq` of the cache, which is newer than the one on disk. */
   function current(row: Row): RunRow {
-    const run = toRun(row)
+    const run = toRunRow(row)
     const cached = cache.get(run.id)
     return cached === undefined ? run : { ...run, lastSeq: cached.lastSeq }
   }

@@ -3,7 +3,7 @@
 
 import { readdirSync, realpathSync } from 'node:fs'
 import type { JsonValue } from '../../journal/event.ts'
-import { readFrontMatter, textField as fieldOfFrontMatter } from '../../kit/front-matter.ts'
+import { readFrontMatter, frontMatterText } from '../../kit/front-matter.ts'
 import { quoted, textField } from '../excerpt.ts'
 import type { Tool } from '../tool.ts'
 import type { ToolEntry } from '../tool-registry.ts'
@@ -118,7 +118,7 @@ function isName(name: string): boolean {
 /** Empty if the front matter cannot be read: the skill can still be loaded. */
 function descriptionIn(text: string): string {
   try {
-    return fieldOfFrontMatter(readFrontMatter(text, 'SKILL.md').fields, 'description', 'SKILL.md')
+    return frontMatterText(readFrontMatter(text, 'SKILL.md').fields, 'description', 'SKILL.md')
   } catch {
     return ''
   }
