@@ -100,6 +100,16 @@ test('more folders than allowed are not read, and a warning says so', async () =
   assert.match(found.warnings.join(), new RegExp(`${agentFoldersMax + 1} folders; only the first ${agentFoldersMax}`))
 })
 
+test('definitions that are too large together are listed with the reason', async () => {
+  const large = 'x'.repeat(250 * 1024)
+  for (let index = 0; index < 34; index++) own.agent(`a${10 + index}`, {}, { 'user.mustache': large })
+
+  const catalogue = await readCatalogue([builtIn, own.path])
+
+  assert.equal(catalogue.get('a20').card.id, 'a20')
+  assert.throws(() => catalogue.get('a43'), { code: 'agent_unavailable', message: /all agents together/ })
+})
+
 test('a link to a folder is an agent, because the operator placed it', async () => {
   const elsewhere = agentFolder()
   elsewhere.agent('linked')

@@ -16,7 +16,8 @@ export class DefinitionFiles {
   readonly directories: Set<string>
   readonly #folder: string
   readonly #texts = new Map<string, string>()
-  #bytes = 0
+  /** How many bytes were read so far. */
+  bytes = 0
 
   constructor(folder: string) {
     this.#folder = folder
@@ -58,11 +59,16 @@ export class DefinitionFiles {
     if (stats.size > agentFileBytesMax) {
       throw new Error(`${shown} has ${stats.size} bytes; at most ${agentFileBytesMax} are allowed`)
     }
-    this.#bytes += stats.size
-    if (this.#bytes > agentFolderBytesMax) {
+    this.bytes += stats.size
+    if (this.bytes > agentFolderBytesMax) {
       throw new Error(`the files of the definition have more than ${agentFolderBytesMax} bytes together; shorten them`)
     }
-    const bytes = await readFile(real)
+    const bytes = await readFile(real).catch((error: unknown) => {
+      // The message of the system names a path of this machine, and the list of agents is public.
+      throw new Error(`${shown} cannot be read (${(error as { code?: string }).code ?? 'unknown error'})`, {
+        cause: error,
+      })
+    })
     try {
       return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
     } catch {

@@ -10,6 +10,8 @@ import { BrokenDefinition, readDefinition } from './read-definition.ts'
 
 /** Of one directory. Further folders are not read, and a warning says so. */
 export const agentFoldersMax = 200
+/** Of all definitions together. The list of agents shows their schemas, and must not grow without bound. */
+export const agentsBytesMax = 8 * 1024 * 1024
 
 export type AgentListing = {
   id: string
@@ -37,6 +39,7 @@ export async function readAgents(directories: readonly string[]): Promise<Agents
   const byId = new Map<string, AgentListing>()
   const warnings: string[] = []
   const watched = new Set<string>()
+  let bytes = 0
   for (const directory of directories) {
     watched.add(directory)
     const names = await folderNames(directory)
@@ -48,7 +51,9 @@ export async function readAgents(directories: readonly string[]): Promise<Agents
     const found: { folder: string; listing: AgentListing }[] = []
     for (const folder of names.slice(0, agentFoldersMax)) {
       const files = new DefinitionFiles(join(directory, folder))
-      found.push({ folder, listing: await readListing(folder, files) })
+      const listing = await readListing(folder, files)
+      bytes += files.bytes
+      found.push({ folder, listing: bytes > agentsBytesMax ? withoutRoom(listing) : listing })
       for (const used of files.directories) watched.add(used)
     }
     for (const listing of withoutDuplicates(found)) byId.set(listing.id, listing)
@@ -93,6 +98,11 @@ async function readListing(folder: string, files: DefinitionFiles): Promise<Agen
     // A folder without a readable id is listed by its name, which is what its author sees.
     return { id: card?.id ?? folder, definition: null, card, error: message }
   }
+}
+
+function withoutRoom({ id, card }: AgentListing): AgentListing {
+  const error = `all agents together have more than ${agentsBytesMax} bytes; remove some or shorten their files`
+  return { id, definition: null, card, error }
 }
 
 /** If several folders of one directory define the same agent, none of them is used: each could be the one that is meant. */

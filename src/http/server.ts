@@ -16,6 +16,7 @@ import {
 import { AppError } from '../errors/app-error.ts'
 import { withActivity } from '../kit/activity.ts'
 import { chatRoute } from './agent-v1/chat-route.ts'
+import { agentListRoute } from './agent-v1/list-route.ts'
 import { invariantsRoute } from './agent-v1/invariants-route.ts'
 import { messagesRoute } from './agent-v1/messages-route.ts'
 import { runRoutes } from './agent-v1/run-routes.ts'
@@ -184,6 +185,7 @@ export async function buildServer(options: ServerOptions): Promise<Server> {
 
   chatRoute(server, services)
   messagesRoute(server, services)
+  agentListRoute(server, services)
   runRoutes(server, services)
   invariantsRoute(server, services)
   conversationRoutes(server, services)

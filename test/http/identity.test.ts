@@ -294,6 +294,7 @@ describe('somebody else’s ids', () => {
     'GET /health': { expect: saysNothingAboutAnybody },
     'GET /v1/health': { expect: saysNothingAboutAnybody },
     'GET /v1/tools': { expect: saysNothingAboutAnybody },
+    'GET /v1/agent/list': { expect: saysNothingAboutAnybody },
     'GET /v1/providers': { expect: saysNothingAboutAnybody },
     'GET /metrics': { expect: saysNothingAboutAnybody },
   }

@@ -39,6 +39,7 @@ const questionExample = { message: 'what time is it', client_id: userId }
 /** Keyed by method and path, in OpenAPI spelling. */
 export const operations: Readonly<Record<string, OperationFacts>> = {
   'POST /v1/agent/chat': { id: 'chat', example: chatExample, stream: 'formats' },
+  'GET /v1/agent/list': { id: 'listAgents' },
   'GET /v1/agent/messages': { id: 'listChatMessages' },
   'DELETE /v1/agent/messages': { id: 'deleteChatMessages' },
   'GET /v1/agent/runs': { id: 'listRuns' },
