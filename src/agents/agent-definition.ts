@@ -42,7 +42,7 @@ const runFields = {
   reads: z.enum(agentReads).optional(),
   /** Absent means the scope of `reads`. */
   scope: z.enum(agentScopes).optional(),
-  /** `required`: every statement of the answer that has a `citations` field must cite records that were given to the model. */
+  /** `required`: the answer and each object in its lists must cite a record that was given to the model. */
   citations: z.enum(['required']).optional(),
   validation: z
     .strictObject({

@@ -18,7 +18,8 @@ import {
 import { tmpdir } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { callServer, named, runIdOf } from '../support/test-server.ts'
+import { agentFolder } from '../support/agent-folder.ts'
+import { callServer, type Json, named, runIdOf } from '../support/test-server.ts'
 import { type Polylog, startPolylog } from '../support/polylog.ts'
 import { openStream } from '../support/sse.ts'
 
@@ -86,9 +87,9 @@ function command(): string {
   return link
 }
 
-async function start(data: string): Promise<Polylog> {
+async function start(data: string, environment: Record<string, string> = {}): Promise<Polylog> {
   const path = `${dirname(process.execPath)}${delimiter}${process.env.PATH ?? ''}`
-  return await startPolylog({ PATH: path }, data, { file: command(), args: [], cwd: folder })
+  return await startPolylog({ PATH: path, ...environment }, data, { file: command(), args: [], cwd: folder })
 }
 
 describe('the packed server', () => {
@@ -174,6 +175,23 @@ describe('the packed server', () => {
       assert.doesNotMatch(server.log(), /watchdog stopped|Cannot find module|ERR_/)
     } finally {
       await server.dispose()
+    }
+  })
+
+  test('has all built-in agents, and adds those of a folder of the user', async () => {
+    const own = agentFolder()
+    own.agent('mine')
+    const server = await start(join(folder, 'data-of-agents'), { POLYLOG_AGENTS_DIR: own.path })
+    try {
+      const { body } = await callServer(server.baseUrl, 'GET', '/v1/agent/list')
+      const builtIn = ['chat_conversation', 'archive_brief', 'title_summary', 'network_action', 'contact_insight']
+      assert.deepEqual(
+        (body.agents as Json[]).map(({ id, status }) => `${id} ${status}`),
+        [...builtIn, 'mine'].map((id) => `${id} available`),
+      )
+    } finally {
+      await server.dispose()
+      own.dispose()
     }
   })
 

@@ -91,7 +91,7 @@ describe('the list of agents', () => {
     assert.deepEqual(Object.keys(inputSchema.properties), ['conversationId', 'messages', 'language'])
     assert.deepEqual(outputSchema.required, ['title', 'summary'])
     assert.equal(outputSchema.properties.title.readOnly, undefined)
-    assert.equal(outputSchema.properties.sourceHash.readOnly, true)
+    assert.equal(outputSchema.properties.computed.readOnly, true)
   })
 
   test('shows the operations of archive_brief, each with its schemas', async () => {
