@@ -7,7 +7,7 @@ import type { JsonValue } from '../journal/event.ts'
 import { planDemoJob } from './demo-job.ts'
 import { planDemoAnswerTo } from './demo-one-shot.ts'
 import { configureAdvice, demoWords } from './demo-words.ts'
-import type { Language, ToolNews, Words } from './demo-words.ts'
+import type { Language, ToolReport, DemoSentences } from './demo-words.ts'
 import type { ModelMessage, ModelRequest } from './model.ts'
 
 export type DemoPlan = { reasoning: string; text: string; calls: { name: string; input: JsonValue }[] }
@@ -60,7 +60,7 @@ export function planDemoAnswer(request: ModelRequest): DemoPlan {
   return { reasoning, text: paragraphs.join('\n\n'), calls }
 }
 
-function answerInWords(whole: string, words: Words): string {
+function answerInWords(whole: string, words: DemoSentences): string {
   const said = whole.slice(0, phraseCharsMax)
   if (said === '') return words.nothingSaid
   if (/^\W*help\W*$|\bwhat can you do\b|帮助|你会什么|你能做什么/i.test(said)) return words.help()
@@ -221,12 +221,12 @@ function resultsAtTheEnd(messages: readonly ModelMessage[]): ToolMessage[] {
   return results
 }
 
-function summarise(results: ToolMessage[], words: Words): string {
-  const lines = results.map((result) => words.tool(newsOf(result)))
+function summarise(results: ToolMessage[], words: DemoSentences): string {
+  const lines = results.map((result) => words.tool(toolReportOf(result)))
   return [...lines, words.toolsDone].join('\n')
 }
 
-function newsOf({ name, content: whole, isError }: ToolMessage): ToolNews {
+function toolReportOf({ name, content: whole, isError }: ToolMessage): ToolReport {
   const content = whole.slice(0, phraseCharsMax)
   const shown = cut(whole, contentCharsMax)
   if (!isError) return { name, content: shown, kind: 'succeeded' }

@@ -38,9 +38,9 @@ export const demoPhrases: readonly { en: string; zh: string; does: { en: string;
   { en: 'a New Year’s wish', zh: '新年祝福', does: { en: 'wishes you well', zh: '写一句祝福' } },
 ]
 
-export type ToolNews = { name: string; content: string; kind: 'succeeded' | 'failed' | 'denied' | 'unknown' }
+export type ToolReport = { name: string; content: string; kind: 'succeeded' | 'failed' | 'denied' | 'unknown' }
 
-export type Words = {
+export type DemoSentences = {
   introduction: string
   help(): string
   heard(said: string): string
@@ -53,7 +53,7 @@ export type Words = {
   noRecipient: string
   wish: string
   long: string
-  tool(news: ToolNews): string
+  tool(report: ToolReport): string
   toolsDone: string
 }
 
@@ -69,7 +69,7 @@ export function configureAdvice(name: string, language: Language): string {
     : 'Look at the tools of the agent, or add an MCP server that has it to POLYLOG_MCP_CONFIG.'
 }
 
-const english: Words = {
+const english: DemoSentences = {
   introduction:
     'I am the built-in demo model: I run offline and follow a few fixed phrases. ' +
     'To talk to a real model, set OPENAI_API_KEY, ANTHROPIC_API_KEY, GOOGLE_GENERATIVE_AI_API_KEY or OLLAMA_BASE_URL ' +
@@ -99,7 +99,7 @@ const english: Words = {
   toolsDone: 'That is all I was asked to do.',
 }
 
-const chinese: Words = {
+const chinese: DemoSentences = {
   introduction:
     '我是内置的演示模型：离线运行，只懂几种固定说法。' +
     '想使用真正的模型，请设置 OPENAI_API_KEY、ANTHROPIC_API_KEY、GOOGLE_GENERATIVE_AI_API_KEY 或 OLLAMA_BASE_URL' +
@@ -124,4 +124,4 @@ const chinese: Words = {
   toolsDone: '你要我做的都在这里了。',
 }
 
-export const demoWords: Readonly<Record<Language, Words>> = { en: english, zh: chinese }
+export const demoWords: Readonly<Record<Language, DemoSentences>> = { en: english, zh: chinese }

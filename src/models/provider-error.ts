@@ -28,8 +28,8 @@ const messageCharsMax = 500
 
 export function statusError(identity: ProviderIdentity, failure: ProviderFailure): AppError {
   const { status } = failure
-  const said = readErrorBody(failure.body)
-  const words = quote(identity, said.message)
+  const reported = readErrorBody(failure.body)
+  const words = quote(identity, reported.message)
   const details = { provider: identity.provider, status }
   if (status === 401 || status === 403) {
     const advice = identity.keyVariable === undefined ? 'Check its credentials.' : `Check ${identity.keyVariable}.`
@@ -41,7 +41,7 @@ export function statusError(identity: ProviderIdentity, failure: ProviderFailure
   if (status === 429) {
     const retryAfterMs = parseRetryAfter(failure.retryAfter, failure.now)
     // An account without credit is 429 too, but a retry does not help.
-    const exhausted = said.code === 'insufficient_quota'
+    const exhausted = reported.code === 'insufficient_quota'
     return new AppError(
       'model_rate_limited',
       exhausted
@@ -57,7 +57,7 @@ export function statusError(identity: ProviderIdentity, failure: ProviderFailure
       details: retryAfterMs === undefined ? details : { ...details, retryAfterMs },
     })
   }
-  if (said.code === 'content_filter') {
+  if (reported.code === 'content_filter') {
     return new AppError('model_content_filtered', `${identity.provider} filtered the request.${words}`, { details })
   }
   return new AppError('model_error', `${identity.provider} refused the request (${status}).${words}`, { details })
@@ -84,13 +84,13 @@ export function incompleteError(identity: ProviderIdentity, why: string, cause?:
 
 /** The provider reported an error in its stream. */
 export function reportedError(identity: ProviderIdentity, error: unknown): AppError {
-  const said = readError(error)
-  const words = quote(identity, said.message)
-  if (said.code === 'content_filter') {
+  const reported = readError(error)
+  const words = quote(identity, reported.message)
+  if (reported.code === 'content_filter') {
     return new AppError('model_content_filtered', `${identity.provider} filtered the answer.${words}`)
   }
   return new AppError('model_error', `${identity.provider} failed while answering.${words}`, {
-    retryable: said.transient,
+    retryable: reported.transient,
     details: { provider: identity.provider },
   })
 }
@@ -126,9 +126,9 @@ function quote(identity: ProviderIdentity, message: string): string {
   return ` It said: ${clean.length > messageCharsMax ? `${clean.slice(0, messageCharsMax)}…` : clean}`
 }
 
-type Said = { message: string; code: string | undefined; transient: boolean }
+type ProviderMessage = { message: string; code: string | undefined; transient: boolean }
 
-function readErrorBody(body: string): Said {
+function readErrorBody(body: string): ProviderMessage {
   try {
     const parsed: unknown = JSON.parse(body)
     if (parsed !== null && typeof parsed === 'object') {
@@ -149,7 +149,7 @@ const transientKinds = new Set([
   'api_error',
 ])
 
-function readError(error: unknown): Said {
+function readError(error: unknown): ProviderMessage {
   if (typeof error === 'string') return { message: error, code: undefined, transient: false }
   if (error === null || typeof error !== 'object') return { message: '', code: undefined, transient: false }
   const { message, code, type, detail } = error as Record<string, unknown>

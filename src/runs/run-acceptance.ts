@@ -9,7 +9,7 @@ import { defined } from '../kit/defined.ts'
 import { KeyedMutex } from '../kit/keyed-mutex.ts'
 import { sortedJson } from '../kit/sorted-json.ts'
 import type { NewEvent, RunEvent, RunSpec } from '../journal/event.ts'
-import type { AcceptBeside, AcceptInput, CancelRequest, RunRow } from '../stores/run-store.ts'
+import type { AcceptExtraRows, AcceptInput, CancelRequest, RunRow } from '../stores/run-store.ts'
 import type { RunDependencies } from './run-dependencies.ts'
 import { specFor } from './run-spec.ts'
 import type { Scheduler } from './scheduler.ts'
@@ -26,7 +26,7 @@ export type PlannedTurn = { conversationId: string; userMessageId: string; runId
 
 type PlannedRun = { request: StartRequest; spec: RunSpec; idempotency: AcceptInput['idempotency'] }
 type Turn = {
-  place: TurnConversation
+  conversation: TurnConversation
   /** The newest open run of the conversation, which the new runs wait for. */
   behind: RunRow | undefined
   at: number
@@ -55,7 +55,7 @@ export class RunAcceptance {
    */
   async startTogether(
     requests: readonly StartRequest[],
-    beside?: (turn: PlannedTurn) => AcceptBeside,
+    extraRows?: (turn: PlannedTurn) => AcceptExtraRows,
   ): Promise<Started[]> {
     const first = requests[0] as StartRequest
     const keys = requests.map(keyOf)
@@ -70,7 +70,7 @@ export class RunAcceptance {
     return await this.serialize(first, async () => {
       for (let attempt = 1; ; attempt++) {
         try {
-          return await this.tryAccept(items, beside)
+          return await this.tryAccept(items, extraRows)
         } catch (error) {
           // The conversation changed after it was read: try again.
           if (!(error instanceof AppError) || error.code !== 'accept_stale') throw error
@@ -132,16 +132,16 @@ export class RunAcceptance {
 
   private async tryAccept(
     items: readonly PlannedRun[],
-    beside?: (turn: PlannedTurn) => AcceptBeside,
+    extraRows?: (turn: PlannedTurn) => AcceptExtraRows,
   ): Promise<Started[]> {
     const { store, clock } = this.dependencies
     const first = (items[0] as PlannedRun).request
     const at = clock.now()
     const found = await findTurnConversation(first, this.dependencies)
     const answered = items.length === 1 ? await this.firstAnswer(first, found, at) : undefined
-    const place: TurnConversation =
+    const conversation: TurnConversation =
       answered === undefined ? found : { id: answered.conversationId, exists: true, announce: false, name: null }
-    const open = place.exists ? await store.openRuns(place.id) : []
+    const open = conversation.exists ? await store.openRuns(conversation.id) : []
     // Checked again after the open runs are read, because the same request may have been sent twice at once.
     const existing = await this.findAllStarted(
       first.owner,
@@ -161,12 +161,12 @@ export class RunAcceptance {
     }
     const cancelsEarlier = first.whenBusy === 'cancel' && answered === undefined
     const cancel: CancelRequest = { by: first.owner, reason: 'replaced by a newer message', at }
-    const question = await this.questionFor(first, place, at, answered)
+    const question = await this.questionFor(first, conversation, at, answered)
     const inputs: AcceptInput[] = []
     for (const item of items) {
       const leader = joins?.id ?? inputs[0]?.run.id
       const spec = secondAnswerSpec(item.spec, answered)
-      inputs.push(this.acceptInput({ ...item, spec }, { place, behind, at, question, leader }))
+      inputs.push(this.acceptInput({ ...item, spec }, { conversation, behind, at, question, leader }))
     }
     if (cancelsEarlier && inputs[0] !== undefined) inputs[0].cancelEarlier = cancel
     const reserved: boolean[] = []
@@ -184,7 +184,7 @@ export class RunAcceptance {
           ? [await store.accept(inputs[0] as AcceptInput)]
           : await store.acceptAll(
               inputs,
-              comparison === undefined ? beside?.(plannedTurn(inputs, place, question, at)) : { comparison },
+              comparison === undefined ? extraRows?.(plannedTurn(inputs, conversation, question, at)) : { comparison },
             )
       if (cancelsEarlier && results[0]?.outcome === 'accepted')
         for (const run of open) this.scheduler.cancel({ ...run, cancel: run.cancel ?? cancel })
@@ -201,12 +201,12 @@ export class RunAcceptance {
 
   private async firstAnswer(
     request: StartRequest,
-    place: TurnConversation,
+    conversation: TurnConversation,
     nowMs: number,
   ): Promise<FirstAnswer | undefined> {
     // If the request names a conversation that does not exist yet, there is no first answer to look for.
-    if (!place.exists && place.unnamed !== true) return undefined
-    return await findFirstAnswer(request, place.exists ? place.id : undefined, {
+    if (!conversation.exists && conversation.unnamed !== true) return undefined
+    return await findFirstAnswer(request, conversation.exists ? conversation.id : undefined, {
       store: this.dependencies.store,
       nowMs,
     })
@@ -214,18 +214,18 @@ export class RunAcceptance {
 
   private async questionFor(
     request: StartRequest,
-    place: TurnConversation,
+    conversation: TurnConversation,
     at: number,
     answered: FirstAnswer | undefined,
   ): Promise<TurnQuestion> {
-    if (answered === undefined) return await questionFor(request, place, at, this.dependencies)
+    if (answered === undefined) return await questionFor(request, conversation, at, this.dependencies)
     const { input } = request
     return { input, userMessageId: answered.userMessageId, messages: [], titleText: input }
   }
 
   /** The rows and events of a new run. A run with a leader joins the leader's turn and adds no message. */
   private acceptInput({ request, spec, idempotency }: PlannedRun, turn: Turn): AcceptInput {
-    const { place, behind, at, question, leader } = turn
+    const { conversation, behind, at, question, leader } = turn
     const runId = this.dependencies.ids()
     const messages = leader === undefined ? question.messages : []
     const asked = messages.at(-1)
@@ -240,11 +240,11 @@ export class RunAcceptance {
         data: {
           owner: request.owner,
           family: request.family,
-          conversationId: place.id,
+          conversationId: conversation.id,
           userMessageId: question.userMessageId,
           input: question.input,
           ...defined({
-            newConversation: place.exists ? undefined : (true as const),
+            newConversation: conversation.exists ? undefined : (true as const),
             sessionId: request.sessionId,
             continuesHistory: question.userMessageId === null ? (true as const) : undefined,
           }),
@@ -252,10 +252,10 @@ export class RunAcceptance {
         },
       },
     ]
-    if (place.announce)
+    if (conversation.announce)
       first.push({
         type: 'context.patch',
-        data: { layer: 'session', patch: { conversationId: shownConversationId(place.id) } },
+        data: { layer: 'session', patch: { conversationId: shownConversationId(conversation.id) } },
       })
     if (behind !== undefined) {
       first.push({
@@ -273,13 +273,13 @@ export class RunAcceptance {
         owner: request.owner,
         family: request.family,
         agentId: spec.agentId,
-        conversationId: place.id,
+        conversationId: conversation.id,
         createdAt: at,
       },
       conversation: {
-        expect: place.exists || leader !== undefined ? 'present' : 'absent',
+        expect: conversation.exists || leader !== undefined ? 'present' : 'absent',
         title: request.title ?? titleOf(question.titleText),
-        ...(leader === undefined ? namesOf(place) : { name: null }),
+        ...(leader === undefined ? namesOf(conversation) : { name: null }),
       },
       expectBehind: behind?.id ?? null,
       ...defined({ joinTurnOf: leader }),
@@ -294,14 +294,14 @@ export class RunAcceptance {
 
 function plannedTurn(
   inputs: readonly AcceptInput[],
-  place: TurnConversation,
+  conversation: TurnConversation,
   question: TurnQuestion,
   at: number,
 ): PlannedTurn {
   if (question.userMessageId === null)
     throw new AppError('internal_error', 'Runs that start together answer a question, and this turn has none.')
   const runIds = inputs.map(({ run }) => run.id)
-  return { conversationId: place.id, userMessageId: question.userMessageId, runIds, at }
+  return { conversationId: conversation.id, userMessageId: question.userMessageId, runIds, at }
 }
 
 /** The title of a conversation that has none: the beginning of its first message. */

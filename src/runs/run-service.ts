@@ -8,7 +8,7 @@ import { asUser, type Caller, owns } from '../kit/caller.ts'
 import { defined } from '../kit/defined.ts'
 import type { Decision, InteractionRow } from '../stores/interaction-store.ts'
 import type { RowPage } from '../stores/row-page.ts'
-import type { AcceptBeside, RunRow, RunFilter } from '../stores/run-store.ts'
+import type { AcceptExtraRows, RunRow, RunFilter } from '../stores/run-store.ts'
 import { type PlannedTurn, RunAcceptance, type Started } from './run-acceptance.ts'
 import type { RunDependencies } from './run-dependencies.ts'
 import type { Scheduler } from './scheduler.ts'
@@ -45,10 +45,10 @@ export class RunService {
   /** Starts several runs that answer one question in parallel; see `RunAcceptance`. */
   async startTogether(
     requests: readonly StartRequest[],
-    beside?: (turn: PlannedTurn) => AcceptBeside,
+    extraRows?: (turn: PlannedTurn) => AcceptExtraRows,
   ): Promise<Started[]> {
     this.refuseWhenStopped()
-    return await this.acceptance.startTogether(requests, beside)
+    return await this.acceptance.startTogether(requests, extraRows)
   }
 
   /** Starts a run without a conversation. The run may be held until its upload arrives. */

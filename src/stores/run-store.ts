@@ -120,7 +120,7 @@ export type HeldStart = {
 }
 
 /** Rows that are created together with the runs of an `acceptAll`. */
-export type AcceptBeside = { comparison?: ComparisonRow }
+export type AcceptExtraRows = { comparison?: ComparisonRow }
 
 /** `reused`: the run answered an equal request before; it was found by `reuse`, or by the key of a request that was. */
 export type AcceptResult = { outcome: 'accepted' | 'existing'; run: RunRow; reused?: true; shared?: true }
@@ -187,7 +187,7 @@ export type RunFilter = {
 export interface RunStore extends EventReader {
   accept(input: AcceptInput): Promise<AcceptResult>
   /** Several accepts in their order, all or none; a later one may join the turn of an earlier one. */
-  acceptAll(inputs: AcceptInput[], beside?: AcceptBeside): Promise<AcceptResult[]>
+  acceptAll(inputs: AcceptInput[], extraRows?: AcceptExtraRows): Promise<AcceptResult[]>
   /**
    * Lets a held run start, once: `run_fenced` if it was started, cancelled, claimed or ended before, `queue_full` as for an accept; then
    * nothing has changed.

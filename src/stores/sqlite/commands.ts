@@ -20,7 +20,7 @@ import type { Decision, InteractionRow } from '../interaction-store.ts'
 import type { MessageStateChange } from '../message-store.ts'
 import type { NoteRow } from '../note-store.ts'
 import type {
-  AcceptBeside,
+  AcceptExtraRows,
   AcceptInput,
   AcceptResult,
   AnsweredRequest,
@@ -42,7 +42,7 @@ type AcceptCommand = Omit<AcceptInput, 'events'> & { attempt: number; journal: E
 
 export type RunCommands = {
   accept: { takes: AcceptCommand; gives: AcceptResult }
-  acceptAll: { takes: { inputs: AcceptCommand[]; beside: AcceptBeside }; gives: AcceptResult[] }
+  acceptAll: { takes: { inputs: AcceptCommand[]; extraRows: AcceptExtraRows }; gives: AcceptResult[] }
   startHeld: { takes: Omit<HeldStart, 'events'> & { journal: EncodedEvents | null }; gives: RunRow }
   append: { takes: Omit<RunWrite, 'events' | 'durable'> & { journal: EncodedEvents | null }; gives: null }
   claim: { takes: ClaimRequest; gives: RunRow[] }

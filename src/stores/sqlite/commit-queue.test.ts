@@ -243,7 +243,7 @@ describe('the answer of the writer', () => {
       { outcome: 'existing', run: {} },
       { outcome: 'accepted', run: {} },
     ]
-    const accepted = queue.run('acceptAll', { inputs: [], beside: {} }, true, place(1, 'a'), place(2, 'b'))
+    const accepted = queue.run('acceptAll', { inputs: [], extraRows: {} }, true, place(1, 'a'), place(2, 'b'))
     await turn()
     done({ results: [[0, results]] })
     await accepted

@@ -30,11 +30,11 @@ export function runHandlers(db: DatabaseSync, cache: RunCache, writers: TableWri
 
   return {
     accept,
-    acceptAll({ inputs, beside }) {
+    acceptAll({ inputs, extraRows }) {
       const results = inputs.map(accept)
       // A repeated request finds the existing runs, and the comparison that was created with them.
-      if (beside.comparison !== undefined && results.every((result) => result.outcome === 'accepted')) {
-        comparisons.insert(beside.comparison)
+      if (extraRows.comparison !== undefined && results.every((result) => result.outcome === 'accepted')) {
+        comparisons.insert(extraRows.comparison)
       }
       return results
     },

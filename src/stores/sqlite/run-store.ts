@@ -46,9 +46,9 @@ export function runStore({ db, read, write }: PartAccess, queue: CommitQueue, ta
       const { command, tailRow } = acceptCommand(input)
       return queue.run('accept', command, true, tailRow)
     },
-    async acceptAll(inputs, beside = {}) {
+    async acceptAll(inputs, extraRows = {}) {
       const parts = inputs.map(acceptCommand)
-      const commands = { inputs: parts.map((part) => part.command), beside }
+      const commands = { inputs: parts.map((part) => part.command), extraRows }
       return queue.run('acceptAll', commands, true, ...parts.map((part) => part.tailRow))
     },
     async startHeld({ events, ...start }) {
