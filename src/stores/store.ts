@@ -14,6 +14,7 @@
 // `store_unavailable`, or `store_damaged` if the file is corrupt.
 
 import type { ComparisonStore } from './comparison-store.ts'
+import type { ContactActivityStore } from './contact-activity-store.ts'
 import type { ContactStore } from './contact-store.ts'
 import type { ConversationStore } from './conversation-store.ts'
 import type { FeedbackStore } from './feedback-store.ts'
@@ -36,6 +37,7 @@ export interface Store
     NoteStore,
     SnapshotStore,
     ContactStore,
+    ContactActivityStore,
     StoreLifetime {}
 
 /** The store as a whole: whether it works, and its end. */

@@ -5,6 +5,7 @@
 import { describe } from 'node:test'
 import type { OpenStore } from './open-store.ts'
 import { comparisonContract } from './store-contract-comparisons.ts'
+import { contactActivityContract } from './store-contract-contact-activity.ts'
 import { contactContract } from './store-contract-contacts.ts'
 import { conversationContract } from './store-contract-conversations.ts'
 import { feedbackContract } from './store-contract-feedback.ts'
@@ -28,6 +29,7 @@ export function storeContract(name: string, open: OpenStore): void {
     noteContract(open)
     snapshotContract(open)
     contactContract(open)
+    contactActivityContract(open)
     lifetimeContract(open)
   })
 }

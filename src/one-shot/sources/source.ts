@@ -33,6 +33,9 @@ export type Collected = {
 }
 
 export interface DataSource {
-  /** Throws a 404 error if the input names an entity that does not exist or is not the caller's. */
-  collect(caller: Caller, input: JsonObject, at: number, language: string): Promise<Collected>
+  /**
+   * Throws a 404 error if the input names an entity that does not exist or is not the caller's. `operation` is that of the
+   * agent (null if it has only one): several operations may read the same data and answer it differently.
+   */
+  collect(caller: Caller, input: JsonObject, at: number, language: string, operation: string | null): Promise<Collected>
 }

@@ -10,6 +10,7 @@ import type { Store } from '../store.ts'
 import { CommitQueue, startWriter } from './commit-queue.ts'
 import { comparisonStore } from './comparison-store.ts'
 import { openReader } from './connection.ts'
+import { contactActivityStore } from './contact-activity-store.ts'
 import { contactRecordStore } from './contact-record-store.ts'
 import { contactStore } from './contact-store.ts'
 import { conversationStore } from './conversation-store.ts'
@@ -97,6 +98,7 @@ function storeOf(file: string, queue: CommitQueue, tails: JournalTails, unlock: 
     ...snapshotStore(access),
     ...contactStore(access),
     ...contactRecordStore(access),
+    ...contactActivityStore(access),
 
     async check() {
       // SQLite keeps writing to a deleted file without an error, and those writes would be lost.
