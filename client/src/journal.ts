@@ -217,6 +217,8 @@ export type EventBodies = {
   }
   'input.required': {
     interactionId: string
+    /** The name that a turn engine gave to what it asks. */
+    key?: string
     /** 1, 2, 3… within the run. */
     number: number
     kind: 'confirmation' | 'question' | 'client_tool'
@@ -246,6 +248,8 @@ export type EventBodies = {
   }
   /** The final answer does not fit the output schema of the run. The model is asked once more, with these errors. */
   'output.rejected': { step: number; messageId: string; errors: string[] }
+  /** What a turn engine needs to find its remote turn again. No wire shows it. */
+  'engine.handle': { engine: string; handle: JsonValue }
   'context.patch': { layer: 'global' | 'session' | 'request'; patch: Record<string, JsonValue> }
   diagnostic: { code: string; message: string; details?: Record<string, JsonValue> }
   /** The last event of every run. */

@@ -10,6 +10,7 @@ import { ConversationService } from '../conversations/conversation-service.ts'
 import { FeedbackService } from '../feedback/feedback-service.ts'
 import { jobFilesOf } from '../jobs/job-files.ts'
 import { JobService } from '../jobs/job-service.ts'
+import { createEngineRouter } from '../engines/engine-router.ts'
 import { createLocalEngine } from '../engines/local/local-engine.ts'
 import { AppError } from '../errors/app-error.ts'
 import { createBrowserGuard } from '../http/browser-guard.ts'
@@ -146,6 +147,13 @@ async function composeParts(
     retries: config.limits.providerRetries,
     retryBudgetMs: config.limits.providerRetryBudgetMs,
   })
+  const engines = createEngineRouter({
+    local: engine,
+    others: [],
+    defaultName: 'local',
+    fallback: config.engineFallback,
+    engineOfAgent: () => undefined,
+  })
   const dependencies: RunDependencies = {
     store,
     bus,
@@ -153,8 +161,7 @@ async function composeParts(
     ids,
     models,
     configs,
-    engine: () => engine,
-    engineName: engine.name,
+    engines,
     tools,
     catalogue,
     kindOf,

@@ -67,7 +67,11 @@ async function rigged(
     engineName: 'scripted',
     uploadTtlMs,
   })
-  return { rig, jobs, acceptance: new JobAcceptance({ ...rig.dependencies, runs: rig.service, uploadTtlMs }) }
+  return {
+    rig,
+    jobs,
+    acceptance: new JobAcceptance({ ...rig.dependencies, engineName: 'scripted', runs: rig.service, uploadTtlMs }),
+  }
 }
 
 const body = {

@@ -22,7 +22,12 @@ async function rigged(context: TestContext, options: RigOptions): Promise<Rig> {
 }
 
 async function startJob(rig: Rig, mode: 'auto' | 'interactive' = 'auto'): Promise<string> {
-  const { run } = await new JobAcceptance({ ...rig.dependencies, runs: rig.service, uploadTtlMs: 1000 }).accept({
+  const { run } = await new JobAcceptance({
+    ...rig.dependencies,
+    engineName: 'scripted',
+    runs: rig.service,
+    uploadTtlMs: 1000,
+  }).accept({
     owner: 'ada',
     family: 'jobs',
     input: 'Run it.',

@@ -242,6 +242,8 @@ const bodies = {
   }),
   'input.required': z.object({
     interactionId: id,
+    /** The name that a turn engine gave to what it asks. */
+    key: id.optional(),
     /** 1, 2, 3… within the run. */
     number: z.number().int().positive(),
     kind: z.enum(interactionKinds),
@@ -275,6 +277,8 @@ const bodies = {
     messageId: id,
     errors: z.array(text).min(1),
   }),
+  /** What a turn engine needs to find its remote turn again. No wire shows it. */
+  'engine.handle': z.object({ engine: id, handle: json }),
   'context.patch': z.object({
     layer: z.enum(['global', 'session', 'request']),
     patch: z.record(z.string(), json),

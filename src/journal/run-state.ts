@@ -79,6 +79,10 @@ export type RunState = {
   /** Time spent running, over all attempts that did not end in a crash. */
   activeMs: number
   runningSince: number | undefined
+  /** The engine that took over because the one of the spec was not available. */
+  fallbackEngine: string | undefined
+  /** What the turn engine asked to have journaled last. */
+  handle: JsonValue | undefined
   /** Process crashes while this run was on the main thread: crash id → the place in the run where it happened. */
   deaths: Map<string, string>
   usage: { inputTokens: number; outputTokens: number }
@@ -106,6 +110,8 @@ export function newRunState(): RunState {
     lastResolution: undefined,
     activeMs: 0,
     runningSince: undefined,
+    fallbackEngine: undefined,
+    handle: undefined,
     deaths: new Map(),
     usage: { inputTokens: 0, outputTokens: 0 },
   }
@@ -287,9 +293,13 @@ export function applyEvent(state: RunState, event: RunEvent): void {
       return
     case 'diagnostic': {
       const { code, details } = event.data
+      if (code === engineFallback) state.fallbackEngine = String(details?.['to'])
       if (code === processDied) state.deaths.set(String(details?.['id']), String(details?.['place']))
       return
     }
+    case 'engine.handle':
+      state.handle = event.data.handle
+      return
     case 'tool.progress':
     case 'context.patch':
       return
@@ -301,6 +311,14 @@ function withOutput(state: RunState, ended: EventData<'run.ended'>): EventData<'
   if (ended.status !== 'succeeded' || ended.output !== undefined || ended.messageId === undefined) return ended
   const answer = state.steps.findLast((step) => step.messageId === ended.messageId)
   return answer === undefined ? ended : { ...ended, output: answer.text }
+}
+
+/** The code of the `diagnostic` event which records that another engine took over. */
+export const engineFallback = 'engine_fallback'
+
+/** The name of the engine that executes the run. */
+export function engineOf(state: RunState): string {
+  return state.fallbackEngine ?? specOf(state).engine
 }
 
 /** The code of the `diagnostic` event which records that the process died while this run was on the main thread. */

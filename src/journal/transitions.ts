@@ -29,6 +29,7 @@ export const allowedIn: Readonly<Record<EventType, ReadonlyArray<RunStatus | 'ne
   // A person may decide while other calls of the same step still run.
   'input.resolved': ['queued', 'running', 'waiting_user'],
   'output.rejected': ['running'],
+  'engine.handle': ['running'],
   'context.patch': ['queued', 'running'],
   diagnostic: ['queued', 'running', 'waiting_user'],
   'run.ended': ['succeeded', 'failed', 'canceled'],

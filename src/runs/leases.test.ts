@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { flaky, gate, quiet, reached, withRig } from '../../test/support/run-helpers.ts'
-import { type Answer, calls, type Rig, says, silence, toolOf } from '../../test/support/run-rig.ts'
+import { enginesOf, type Answer, calls, type Rig, says, silence, toolOf } from '../../test/support/run-rig.ts'
 import { foldRun } from '../journal/run-state.ts'
 import type { Store } from '../stores/store.ts'
 import { heartbeatMs, leaseMs, Scheduler } from './scheduler.ts'
@@ -13,7 +13,10 @@ const ended = ({ endedAt }: { endedAt: number | null }) => endedAt !== null
 
 /** A second node on the same store, with an engine of its own. `store`: its way to the store, if the first one's fails. */
 function secondNode(rig: Rig, answer: Answer, store = rig.store): Scheduler {
-  return new Scheduler({ ...rig.dependencies, store, engine: () => ({ name: 'scripted', step: answer }) }, 'node-2')
+  return new Scheduler(
+    { ...rig.dependencies, store, engines: enginesOf({ kind: 'step', name: 'scripted', step: answer }) },
+    'node-2',
+  )
 }
 
 /** A first node whose store fails on command, and the sound store behind it. */

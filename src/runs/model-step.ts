@@ -3,11 +3,10 @@
 // that commit; after a crash before it, the step is asked again.
 
 import { AppError } from '../errors/app-error.ts'
-import type { Engine } from '../engines/engine.ts'
+import type { StepEngine } from '../engines/engine.ts'
 import type { EventData, NewEvent } from '../journal/event.ts'
 import { type RunState, specOf } from '../journal/run-state.ts'
-import { type Clock, elapsedMs, type Timer } from '../kit/clock.ts'
-import { cutText, pieceCharsMax } from '../kit/cut-text.ts'
+import { type Clock, elapsedMs } from '../kit/clock.ts'
 import type { Ids } from '../kit/ids.ts'
 import {
   type FinishReason,
@@ -19,11 +18,12 @@ import {
   tooManyToolCalls,
 } from '../models/model.ts'
 import type { Tool } from '../tools/tool.ts'
+import { DeltaEmitter } from './delta-emitter.ts'
 import type { RunWriter } from './run-writer.ts'
-import { TornText } from './torn-text.ts'
+import { StallWatch } from './stall-watch.ts'
 
 export type StepContext = {
-  engine: Engine
+  engine: StepEngine
   clock: Clock
   ids: Ids
   stallMs: number
@@ -62,7 +62,7 @@ export async function runStep(
   })
 
   const emitter = new DeltaEmitter(writer.state, number, torn?.text ?? '', torn?.reasoning ?? '', context.ids)
-  const watch = new StallWatch(context.clock, context.stallMs, context.signal)
+  const watch = new StallWatch(context.clock, context.stallMs, context.signal, modelStalled)
   const calls: ToolCallPart[] = []
   let answerChars = 0
   let finish: FinishPart | undefined
@@ -196,122 +196,12 @@ function calledData(
   }
 }
 
-/** Turns the model's text into delta events, and skips text that was already journaled before a crash (see torn-text.ts). */
-class DeltaEmitter {
-  /** The message that new text belongs to. */
-  messageId: string
-  private readonly step: number
-  private readonly ids: Ids
-  private readonly shownText: string
-  private readonly tornText: TornText
-  private readonly tornReasoning: TornText
-  private reasoningId: string | undefined
-
-  constructor(state: RunState, step: number, shownText: string, shownReasoning: string, ids: Ids) {
-    const current = state.steps.at(-1)
-    this.step = step
-    this.ids = ids
-    this.shownText = shownText
-    this.tornText = new TornText(shownText)
-    this.tornReasoning = new TornText(shownReasoning)
-    this.messageId = current?.messageId ?? ids()
-    this.reasoningId = current?.reasoningId
-  }
-
-  text(text: string, events: NewEvent[]): void {
-    const { diverged, fresh } = this.tornText.feed(text)
-    if (diverged) this.supersede(events)
-    this.emitText(fresh, events)
-  }
-
-  reasoning(text: string, events: NewEvent[]): void {
-    const { diverged, fresh } = this.tornReasoning.feed(text)
-    if (diverged || this.reasoningId === undefined) this.reasoningId = this.ids()
-    for (const piece of cutText(fresh)) {
-      events.push({ type: 'reasoning.delta', data: { reasoningId: this.reasoningId, text: piece } })
-    }
-  }
-
-  end(events: NewEvent[]): void {
-    const { diverged, fresh } = this.tornText.end()
-    if (!diverged) return
-    this.supersede(events)
-    this.emitText(fresh, events)
-  }
-
-  private emitText(fresh: string, events: NewEvent[]): void {
-    // One chunk of the provider becomes one delta, unless it is too large for one event.
-    if (fresh.length <= pieceCharsMax) {
-      if (fresh !== '') events.push({ type: 'text.delta', data: { messageId: this.messageId, text: fresh } })
-      return
-    }
-    for (const piece of cutText(fresh))
-      events.push({ type: 'text.delta', data: { messageId: this.messageId, text: piece } })
-  }
-
-  private supersede(events: NewEvent[]): void {
-    events.push({
-      type: 'message.done',
-      data: {
-        messageId: this.messageId,
-        role: 'assistant',
-        text: this.shownText,
-        step: this.step,
-        state: 'superseded',
-      },
-    })
-    this.messageId = this.ids()
-  }
-}
-
-/** Aborts the step if the model sends nothing for `stallMs`, also before the first token. */
-class StallWatch {
-  readonly signal: AbortSignal
-  private readonly controller = new AbortController()
-  private readonly clock: Clock
-  private readonly stallMs: number
-  private readonly outer: AbortSignal
-  private readonly onOuterAbort: () => void
-  private timer: Timer
-  private lastAliveAt: number
-
-  constructor(clock: Clock, stallMs: number, outer: AbortSignal) {
-    this.clock = clock
-    this.stallMs = stallMs
-    this.outer = outer
-    this.signal = this.controller.signal
-    this.onOuterAbort = () => this.controller.abort(outer.reason)
-    outer.addEventListener('abort', this.onOuterAbort, { once: true })
-    if (outer.aborted) this.onOuterAbort()
-    this.lastAliveAt = clock.monotonic()
-    this.timer = clock.after(stallMs, () => this.check())
-  }
-
-  /** Called for every batch of tokens, so it only records the time; the timer compares it when it fires. */
-  alive(): void {
-    this.lastAliveAt = this.clock.monotonic()
-  }
-
-  reason(): unknown {
-    return this.signal.aborted ? this.signal.reason : undefined
-  }
-
-  stop(): void {
-    this.timer.cancel()
-    this.outer.removeEventListener('abort', this.onOuterAbort)
-  }
-
-  private check(): void {
-    const quietMs = this.clock.monotonic() - this.lastAliveAt
-    if (quietMs < this.stallMs) {
-      this.timer = this.clock.after(this.stallMs - quietMs, () => this.check())
-      return
-    }
-    const seconds = Math.round(this.stallMs / 1000)
-    this.controller.abort(
-      new AppError('model_stalled', `The model said nothing for ${seconds} s. Try again, or raise POLYLOG_STALL_MS.`, {
-        retryable: true,
-      }),
-    )
-  }
+function modelStalled(seconds: number): AppError {
+  return new AppError(
+    'model_stalled',
+    `The model said nothing for ${seconds} s. Try again, or raise POLYLOG_STALL_MS.`,
+    {
+      retryable: true,
+    },
+  )
 }

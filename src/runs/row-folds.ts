@@ -144,6 +144,7 @@ export function foldRows(runId: string, state: RunState, event: RunEvent, change
     case 'tool.progress':
     case 'context.patch':
     case 'output.rejected':
+    case 'engine.handle':
     case 'diagnostic':
       return
   }

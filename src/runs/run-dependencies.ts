@@ -3,7 +3,7 @@
 import type { Catalogue } from '../agents/catalogue.ts'
 import type { LiveBus } from '../bus/live-bus.ts'
 import type { RunStatus } from '../journal/event.ts'
-import type { Engine } from '../engines/engine.ts'
+import type { Engines } from '../engines/engine.ts'
 import type { Clock } from '../kit/clock.ts'
 import type { Ids } from '../kit/ids.ts'
 import type { ModelConfigs, Models } from '../models/model.ts'
@@ -52,8 +52,7 @@ export type RunDependencies = {
   ids: Ids
   models: Models
   configs: ModelConfigs
-  engine(name: string): Engine
-  engineName: string
+  engines: Engines
   tools: ToolRegistry
   catalogue: Catalogue
   kindOf: KindOf

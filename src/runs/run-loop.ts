@@ -10,12 +10,15 @@
 // writes none in two cases: a drain (the next start resumes the run) and a lost
 // lease (the new owner resumes it).
 
+import type { StepEngine, TurnEngine } from '../engines/engine.ts'
 import { AppError, toAppError } from '../errors/app-error.ts'
 import type { NewEvent, RunSpec } from '../journal/event.ts'
 import {
   type CallState,
   deathsAtOnePlace,
   openCalls,
+  engineFallback,
+  engineOf,
   openInteractions,
   processDied,
   type RunState,
@@ -26,7 +29,7 @@ import {
 import { atPlace } from '../kit/activity.ts'
 import { elapsedMs, type Timer } from '../kit/clock.ts'
 import { defined } from '../kit/defined.ts'
-import type { WantedAnswer } from '../models/model.ts'
+import type { ModelMessage, WantedAnswer } from '../models/model.ts'
 import type { MessageRow } from '../stores/message-store.ts'
 import type { RunRow } from '../stores/run-store.ts'
 import { workspaceRules } from './consent.ts'
@@ -40,6 +43,7 @@ import type { RunDependencies } from './run-dependencies.ts'
 import { toolOfCall, toolsOf } from './run-tools.ts'
 import { RunWriter } from './run-writer.ts'
 import { DrainInterrupt, questionFromText, resolveDecided, ToolPhase } from './tool-phase.ts'
+import { isTurnFinished, runTurn } from './turn-phase.ts'
 
 class CancelInterrupt extends Error {
   override name = 'CancelInterrupt'
@@ -50,6 +54,9 @@ const historyRowsMax = 400
 
 /** A run that was active at this many process deaths, at the same place in its work, is ended instead of retried. */
 export const deathsMax = 2
+
+/** How long the end of a run waits for the remote side of its turn to stop. */
+const remoteAbortMs = 5_000
 
 export type LoopResult = 'ended' | 'parked' | 'drained' | 'lost'
 
@@ -196,6 +203,13 @@ export class RunLoop {
     const { writer, dependencies } = this
     const { reused } = writer.state
     if (reused !== undefined) return await this.end({ status: 'succeeded', output: reused.output })
+    const engine = dependencies.engines.get(engineOf(writer.state))
+    if (engine.kind === 'turn') {
+      const result = await this.advanceTurn(engine)
+      if (result !== undefined) return result
+      // Another engine took over.
+      return await this.advance()
+    }
     const { card } = dependencies.catalogue.lastWorking(specOf(writer.state).agentId)
     const tools = toolsOf(dependencies, card, writer.state)
     const toolOf = (call: CallState) => toolOfCall(dependencies, card, writer.state, call)
@@ -219,7 +233,65 @@ export class RunLoop {
           `The run reached its limit of ${dependencies.limits.stepsMax} steps without a final answer.`,
         )
       }
-      await this.step(tools)
+      await this.step(engine, tools)
+    }
+  }
+
+  /** Returns undefined if the engine is not available and another one took over. */
+  private async advanceTurn(engine: TurnEngine): Promise<LoopResult | undefined> {
+    const { writer, dependencies } = this
+    const { state } = writer
+    const { accepted } = state
+    if (isTurnFinished(state)) return await this.end({ status: 'succeeded' })
+    atPlace(`turn of ${engine.name}`)
+    const request = {
+      runId: this.runId,
+      spec: specOf(state),
+      owner: accepted?.owner ?? 'anonymous',
+      conversationId: accepted?.conversationId ?? null,
+      messages: await this.promptMessages([]),
+    }
+    try {
+      const result = await runTurn(writer, engine, request, {
+        clock: dependencies.clock,
+        ids: dependencies.ids,
+        stallMs: dependencies.limits.stallMs,
+        confirmationTtlMs: dependencies.limits.confirmationTtlMs,
+        signal: this.modelAbort.signal,
+        putBlob: (id, body) => dependencies.store.putBlob(id, this.runId, body),
+      })
+      return result === 'waiting' ? await this.parkForPerson() : await this.end({ status: 'succeeded' })
+    } catch (error) {
+      const to = dependencies.engines.fallbackOf(engine.name)
+      const began = state.handle !== undefined || state.steps.length > 0
+      if (!(error instanceof AppError) || error.code !== 'engine_unavailable' || began || to === undefined) throw error
+      await writer.write({
+        type: 'diagnostic',
+        data: {
+          code: engineFallback,
+          message: `The engine ${engine.name} is not available, so ${to} answers. ${error.message}`,
+          details: { from: engine.name, to },
+        },
+      })
+      return undefined
+    }
+  }
+
+  /** Stops the remote turn of a run that ends here, so that the remote agent does not go on unseen. Waits a bounded time. */
+  private async abortRemoteTurn(): Promise<void> {
+    const { state } = this.writer
+    const { engines, clock, log } = this.dependencies
+    if (state.accepted === undefined || state.handle === undefined) return
+    const abort = new AbortController()
+    const timer = clock.after(remoteAbortMs, () => abort.abort(new Error('the remote side did not answer in time')))
+    try {
+      const engine = engines.get(engineOf(state))
+      if (engine.kind !== 'turn' || isTurnFinished(state)) return
+      await Promise.race([engine.abort(state.handle, abort.signal), rejection(abort.signal)])
+    } catch (error) {
+      log.warn({ runId: this.runId, err: error }, 'the remote turn of a run that ended could not be stopped')
+    } finally {
+      timer.cancel()
     }
   }
 
@@ -245,31 +317,36 @@ export class RunLoop {
     return undefined
   }
 
-  private async step(tools: ReturnType<typeof toolsOf>): Promise<void> {
+  private async step(engine: StepEngine, tools: ReturnType<typeof toolsOf>): Promise<void> {
     const { writer, dependencies } = this
     const last = writer.state.steps.at(-1)
     atPlace(`step ${last === undefined ? 1 : last.finished ? last.step + 1 : last.step}`)
-    const accepted = writer.state.accepted
-    const spec = specOf(writer.state)
-    const messages = buildPrompt({
-      definition: dependencies.catalogue.lastWorking(spec.agentId),
+    const messages = await this.promptMessages(tools)
+    const offered = tools.map(({ name, description, inputSchema }) => ({ name, description, inputSchema }))
+    await runStep(writer, messages, offered, {
+      engine,
+      clock: dependencies.clock,
+      ids: dependencies.ids,
+      stallMs: dependencies.limits.stallMs,
+      signal: this.modelAbort.signal,
+      toolNamed: (name) => tools.find((tool) => tool.name === name),
+      answer: this.wantedAnswer(specOf(writer.state)),
+    })
+  }
+
+  private async promptMessages(tools: ReturnType<typeof toolsOf>): Promise<ModelMessage[]> {
+    const { state } = this.writer
+    const { accepted } = state
+    const spec = specOf(state)
+    return buildPrompt({
+      definition: this.dependencies.catalogue.lastWorking(spec.agentId),
       systemPrompt: this.kind().systemPrompt(spec),
       history: await this.readHistory(),
       instructions: spec.instructions,
       input: accepted?.continuesHistory === true ? null : (accepted?.input ?? ''),
       context: spec.context,
       rules: [workspaceRules(spec, tools)].filter((rule) => rule !== null),
-      state: writer.state,
-    })
-    const offered = tools.map(({ name, description, inputSchema }) => ({ name, description, inputSchema }))
-    await runStep(writer, messages, offered, {
-      engine: dependencies.engine(spec.engine),
-      clock: dependencies.clock,
-      ids: dependencies.ids,
-      stallMs: dependencies.limits.stallMs,
-      signal: this.modelAbort.signal,
-      toolNamed: (name) => tools.find((tool) => tool.name === name),
-      answer: this.wantedAnswer(spec),
+      state,
     })
   }
 
@@ -338,6 +415,7 @@ export class RunLoop {
   private async end(ending: Ending): Promise<LoopResult> {
     // No model or tool work may start after this, even if some is still running.
     this.stop(new CancelInterrupt())
+    if (ending.status !== 'succeeded') await this.abortRemoteTurn()
     const events: NewEvent[] = endingEvents(this.writer.state, ending, this.dependencies.ids)
     try {
       await this.writer.write(...events)
@@ -348,4 +426,10 @@ export class RunLoop {
     await this.dependencies.runEnded?.(this.row.family, ending.status, this.runId)
     return 'ended'
   }
+}
+
+function rejection(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) =>
+    signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true }),
+  )
 }

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { AgentCard, AgentDefinition } from '../agents/agent-definition.ts'
+import { enginesOf } from '../../test/support/run-rig.ts'
 import { modelConfigsOf } from '../models/model-configs.ts'
 import { specFor } from './run-spec.ts'
 import type { StartRequest } from './start-request.ts'
@@ -17,7 +18,7 @@ function specOf(card: Partial<AgentCard>, request: Partial<StartRequest>) {
       },
       configs: modelConfigsOf([]),
       models: { defaultModel: 'p/m', resolve: (name) => name ?? 'p/m', open: () => assert.fail(), list: () => [] },
-      engineName: 'local',
+      engines: enginesOf({ kind: 'step', name: 'local', step: () => assert.fail() }),
     },
   )
 }

@@ -13,7 +13,7 @@ import type { StartRequest } from './start-request.ts'
 /** Settings of the request override those of the configuration, which override those of the agent. */
 export function specFor(
   request: StartRequest,
-  dependencies: Pick<RunDependencies, 'catalogue' | 'configs' | 'models' | 'engineName'>,
+  dependencies: Pick<RunDependencies, 'catalogue' | 'configs' | 'models' | 'engines'>,
 ): RunSpec {
   const agentId = request.agentId ?? chatAgentId
   const definition = dependencies.catalogue.get(agentId)
@@ -34,7 +34,7 @@ export function specFor(
   const maxTokens = request.maxTokens ?? config?.maxTokens
   return {
     agentId,
-    engine: dependencies.engineName,
+    engine: dependencies.engines.resolve(request.engine, agentId),
     model: dependencies.models.resolve(request.model ?? config?.model ?? definition.card.model),
     ...defined({
       temperature,

@@ -30,6 +30,8 @@ export type StartRequest = {
   newConversationId?: string
   context?: Record<string, unknown>
   model?: string
+  /** The name of an engine; absent means that of the agent, or the server's default. */
+  engine?: string
   temperature?: number
   maxTokens?: number
   onDisconnect?: 'continue' | 'cancel'

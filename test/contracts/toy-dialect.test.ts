@@ -58,6 +58,7 @@ const terminal: Dialect<TerminalState> = {
       case 'input.resolved':
       case 'context.patch':
       case 'output.rejected':
+      case 'engine.handle':
       case 'diagnostic':
         return silent(state)
     }

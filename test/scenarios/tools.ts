@@ -36,6 +36,27 @@ export const tools = [
       .succeeds('message-2', '04:04 and 22:04.'),
   ),
 
+  // A turn engine: the remote agent goes on talking while its own call is under way.
+  scenario('remote turn', (journal) =>
+    journal
+      .accepted('Order more paper.')
+      .running()
+      .add('engine.handle', { engine: 'remote', handle: { run: 'remote-1' } })
+      .asks(1, 'message-1')
+      .says('message-1', 'One moment.')
+      .message('message-1', 'One moment.', 1)
+      .calls('call-1', 'order_paper', { sheets: 500 }, { effect: 'unsafe' })
+      .stepDone(1, 'message-1', 1)
+      .starts('call-1', { sheets: 500 })
+      .asks(2, 'message-2')
+      .says('message-2', 'The order ', 'is being sent.')
+      .message('message-2', 'The order is being sent.', 2)
+      .stepDone(2, 'message-2')
+      .returns('call-1', { order: 7 })
+      .answers(3, 'message-3', 'It is ordered.')
+      .succeeds('message-3', 'It is ordered.'),
+  ),
+
   scenario('tool threw', (journal) =>
     journal
       .accepted('Look into my notes.')

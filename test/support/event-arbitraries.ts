@@ -153,6 +153,7 @@ const bodies: { [T in EventType]: fc.Arbitrary<EventData<T>> } = {
     layer: fc.constantFrom('global', 'session', 'request'),
     patch: record,
   }),
+  'engine.handle': object<EventData<'engine.handle'>>({ engine: id, handle: anyJson }),
   'output.rejected': object<EventData<'output.rejected'>>({
     step: positive,
     messageId: id,

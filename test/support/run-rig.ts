@@ -8,7 +8,8 @@ import { join } from 'node:path'
 import type { AgentDefinition } from '../../src/agents/agent-definition.ts'
 import { kindOf } from '../../src/app/run-kinds.ts'
 import { createProcessBus, type LiveBus } from '../../src/bus/live-bus.ts'
-import type { Engine, StepRequest } from '../../src/engines/engine.ts'
+import { createEngineRouter } from '../../src/engines/engine-router.ts'
+import type { StepEngine, StepRequest, TurnEngine, Engines } from '../../src/engines/engine.ts'
 import type { JsonValue, RunEvent } from '../../src/journal/event.ts'
 import { type EventReader, eventPages } from '../../src/journal/event-pages.ts'
 import { asUser } from '../../src/kit/caller.ts'
@@ -55,6 +56,8 @@ export type Answer = (request: StepRequest, signal: AbortSignal) => AsyncIterabl
 export type RigOptions = {
   answer?: Answer
   tools?: Tool[]
+  /** Runs use this engine instead of `answer`, which is its fallback. */
+  turnEngine?: TurnEngine
   limits?: Partial<RunDependencies['limits']>
   /** An existing database file. */
   file?: string
@@ -76,7 +79,7 @@ export async function openRig(options: RigOptions = {}): Promise<Rig> {
   const bus = createProcessBus()
   const complaints: string[] = []
   const complain = (_details: object, message: string) => void complaints.push(message)
-  const engine: Engine = { name: 'scripted', step: options.answer ?? (() => says('Hello.')) }
+  const engine: StepEngine = { kind: 'step', name: 'scripted', step: options.answer ?? (() => says('Hello.')) }
   const dependencies: RunDependencies = {
     store,
     bus,
@@ -84,8 +87,7 @@ export async function openRig(options: RigOptions = {}): Promise<Rig> {
     ids: options.ids ?? countingIds(),
     models: { defaultModel: 'scripted/one', resolve: () => 'scripted/one', open: () => never(), list: () => [] },
     configs: modelConfigsOf([]),
-    engine: () => engine,
-    engineName: 'scripted',
+    engines: enginesOf(engine, options.turnEngine),
     tools: registryOf(options.tools ?? []),
     catalogue: { get: () => agent, lastWorking: () => agent, list: () => [] },
     kindOf,
@@ -232,4 +234,14 @@ export function countingIds(prefix = 'id'): Ids {
 
 function never(): never {
   throw new Error('models are not asked here')
+}
+
+export function enginesOf(local: StepEngine, turn?: TurnEngine): Engines {
+  return createEngineRouter({
+    local,
+    others: turn === undefined ? [] : [turn],
+    defaultName: (turn ?? local).name,
+    fallback: 'local',
+    engineOfAgent: () => undefined,
+  })
 }

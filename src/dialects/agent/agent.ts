@@ -90,6 +90,7 @@ export const agentDialect: Dialect<AgentState> = {
       case 'step.done':
       case 'input.resolved':
       case 'output.rejected':
+      case 'engine.handle':
       case 'diagnostic':
         return silent(state)
     }

@@ -1,5 +1,5 @@
 // The timeline of a run: the agent dialect's fold, one entry per frame. An event without a
-// frame in that dialect appears under its own name, so the timeline shows every event.
+// frame in that dialect appears under its own name, except `engine.handle`, which no reader sees.
 
 import { isoTime } from '../../kit/clock.ts'
 import type { RunEvent } from '../../journal/event.ts'
@@ -25,6 +25,7 @@ export function openTimeline(runId: string): TimelineFold {
 
 /** Adds the entries of one event to `out`. */
 export function timelineEntries(fold: TimelineFold, event: RunEvent, out: TimelineEntry[]): void {
+  if (event.type === 'engine.handle') return
   const { state, frames } = agentDialect.step(fold.state, event)
   fold.state = state
   const at = isoTime(event.at)

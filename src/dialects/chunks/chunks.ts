@@ -93,6 +93,7 @@ export function chunksDialect(options: ChunksOptions = {}): Dialect<ChunksState>
         case 'tool.progress':
         case 'context.patch':
         case 'output.rejected':
+        case 'engine.handle':
         case 'diagnostic':
           return silent(state)
       }

@@ -110,6 +110,7 @@ export function fcmpDialect(options: FcmpOptions = {}): Dialect<FcmpState> {
         case 'tool.started':
         case 'tool.progress':
         case 'context.patch':
+        case 'engine.handle':
           return silent(state)
       }
     },

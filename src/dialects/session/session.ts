@@ -76,6 +76,7 @@ export const sessionDialect: Dialect<SessionState> = {
       case 'context.patch':
       case 'run.prepared':
       case 'output.rejected':
+      case 'engine.handle':
       case 'diagnostic':
         return silent(state)
     }

@@ -47,6 +47,11 @@ const seen: Readonly<Record<ScenarioName, Seen>> = {
     data: [created],
     finish: 'stop',
   },
+  'remote turn': {
+    text: 'One moment.\n\nThe order is being sent.\n\nIt is ordered.',
+    tools: ['order_paper {"sheets":500} = {"order":7}'],
+    finish: 'stop',
+  },
   'parallel tools': {
     text: '04:04 and 22:04.',
     tools: [

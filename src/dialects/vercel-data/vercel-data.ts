@@ -98,6 +98,7 @@ export const vercelDataDialect: Dialect<VercelDataState> = {
       case 'tool.progress':
       case 'input.resolved':
       case 'output.rejected':
+      case 'engine.handle':
       case 'diagnostic':
         return silent(state)
     }

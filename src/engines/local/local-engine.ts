@@ -5,7 +5,7 @@ import type { Clock } from '../../kit/clock.ts'
 import { defined } from '../../kit/defined.ts'
 import type { Models, ModelRequest } from '../../models/model.ts'
 import { defaultRetry, withRetries } from '../../models/retry.ts'
-import type { Engine } from '../engine.ts'
+import type { StepEngine } from '../engine.ts'
 
 export type LocalEngineOptions = {
   models: Models
@@ -16,7 +16,7 @@ export type LocalEngineOptions = {
   retryBudgetMs?: number
 }
 
-export function createLocalEngine(options: LocalEngineOptions): Engine {
+export function createLocalEngine(options: LocalEngineOptions): StepEngine {
   const retry = {
     clock: options.clock,
     random: options.random,
@@ -24,6 +24,7 @@ export function createLocalEngine(options: LocalEngineOptions): Engine {
     budgetMs: options.retryBudgetMs ?? defaultRetry.budgetMs,
   }
   return {
+    kind: 'step',
     name: 'local',
     step({ spec, messages, tools, answer }, signal) {
       const model = options.models.open(spec.model)
