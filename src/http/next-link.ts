@@ -1,6 +1,6 @@
 // Adds `Link: <…>; rel="next"` to a list that has more pages, so that the body of the list
-// needs no extra field. The address is relative, so that it works behind any proxy, and it
-// keeps all other query parameters.
+// needs no extra field. The address is a path without a host, so that it does not depend on
+// the name under which clients reach the server, and it keeps all other query parameters.
 
 import type { FastifyReply, FastifyRequest } from 'fastify'
 

@@ -78,7 +78,7 @@ export async function buildServer(options: ServerOptions): Promise<Server> {
     frameworkErrors,
     serverFactory: (listener) => createHttpServer(listener, options.sockets),
     clientErrorHandler: answerClientError,
-    // Close only idle connections: `Streams.endAll` ends the streams before the server closes.
+    // Close only idle connections: app/lifecycle.ts ends the streams before, and closes connections that remain after.
     forceCloseConnections: 'idle',
     routerOptions: { maxParamLength: 512 },
   }).withTypeProvider<ZodTypeProvider>()
@@ -88,7 +88,8 @@ export async function buildServer(options: ServerOptions): Promise<Server> {
   acceptJson(server)
   installIntake(server, services.clock, { bodyIdleMs: options.sockets.bodyIdleMs, drainBytesMax, drainMs })
 
-  // Tells the watchdog which route is running. Set twice, because the context is lost while the body is read.
+  // Tells the watchdog which route is running. Set twice: Fastify continues after the body in the async context of the
+  // socket, which does not have the activity.
   const asRoute = (request: FastifyRequest, _reply: unknown, done: () => void) =>
     withActivity({ route: `${request.method} ${request.routeOptions.url ?? '(no route)'}` }, done)
   server.addHook('onRequest', asRoute)

@@ -1,6 +1,6 @@
-// multipart/form-data, only for the routes that accept uploads. A body is not read before
-// its route has accepted it. Then each file is read into a buffer of bounded size, and a
-// budget bounds the memory of all uploads in the process together.
+// Reads multipart/form-data, only on the routes that accept uploads. A route first checks
+// the request and then calls `readFiles`, which reads each file into a buffer of bounded
+// size. `UploadBudget` limits the memory of all uploads in the process together.
 
 import multipart, { type MultipartFile } from '@fastify/multipart'
 import type { IncomingMessage } from 'node:http'
@@ -36,7 +36,8 @@ export async function withUploads(server: Server, routes: (server: Server) => vo
 
 /**
  * Limits the bytes that all uploads of the process hold in memory at the same time. An upload counts with its
- * Content-Length, from its first byte until it is stored.
+ * Content-Length, or with the largest body that its route accepts if it has none, from before the body is read until
+ * the files are stored. An upload that is the only one is always admitted.
  */
 export class UploadBudget {
   private readonly bytesMax: number

@@ -180,7 +180,7 @@ function position({ firstSideWins, secondSideWins, share, ...rest }: PositionMet
   }
 }
 
-/** Rounded to a tenth, because more digits would be noise. Null for infinity, which JSON cannot express. */
+/** Rating points, to a tenth: the intervals are many points wide. Null for an infinite bound, which JSON cannot express. */
 function rounded(points: number): number | null {
   return Number.isFinite(points) ? Math.round(points * 10) / 10 : null
 }

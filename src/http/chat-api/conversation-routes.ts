@@ -68,7 +68,7 @@ export function chatConversationRoutes(server: Server, services: Services): void
         tags: ['Chat API'],
         summary: 'A conversation with its messages, oldest first, and their feedback',
         description:
-          'Returns the newest messages that fit into one reply. If there are older ones, the reply has a Link header with rel="next": send before to get them.',
+          'Returns the newest messages that fit into one reply. If there are older ones, send before to get them. The reply then also has a Link header with rel="next", which leads to them in the shape of GET /v1/conversations/{id}/messages.',
         querystring: clientQuery,
         body: z.object({
           ...clientFields,
@@ -93,7 +93,7 @@ export function chatConversationRoutes(server: Server, services: Services): void
         services.feedback.inConversation(row),
       ])
       const first = page.rows[0]?.id ?? ''
-      // A chat client posts again with `before`. A client that follows links cannot post, so the link is a GET in /v1.
+      // A chat client posts again with `before`. A link can only be followed with GET, so it leads to the list in /v1.
       if (page.more) {
         const path = `/v1/conversations/${encodeURIComponent(shownConversationId(row.id))}/messages`
         linkNext(request, reply, { client_id: owner, before: first }, path)

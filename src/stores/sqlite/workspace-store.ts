@@ -1,5 +1,7 @@
-// The file versions that sessions have seen, and their to-do lists. A to-do list that no
-// longer parses counts as empty.
+// Two tables of sessions that work in a directory: the hash of each file as the session last
+// read it or is about to write it (with the key of that write, so that a repeated call can
+// tell whether the write happened), and the to-do list. A to-do list that is not a JSON list
+// counts as empty.
 
 import type { DatabaseSync } from 'node:sqlite'
 import type { FileVersionRow, TodoItem, WorkspaceStore } from '../workspace-store.ts'

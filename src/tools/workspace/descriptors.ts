@@ -11,8 +11,9 @@ import { refused } from './refusal.ts'
 
 const { O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = constants
 /**
- * Gives a handle to an entry without opening it for reading, so a device is not activated and a FIFO does not block.
- * Missing from Node's constants; this value holds for the architectures that Node runs on.
+ * Opens an entry only as a reference, not for reading, so a device is not activated and a FIFO does not block. Node's
+ * constants do not have it. Linux uses this value on all architectures for which Node is built (x64, arm64, ppc64,
+ * s390x, riscv64, loong64); only Alpha, SPARC and PA-RISC differ.
  */
 const O_PATH = 0o10000000
 
