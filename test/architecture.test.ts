@@ -86,7 +86,8 @@ const ladder: Record<string, string[]> = {
   // A job is a run of a skill.
   'src/jobs/': [...ground, ...interfaces, 'src/runs/', 'src/skills/', 'src/agents/catalogue.ts'],
   'src/feedback/': [...ground, ...interfaces, 'src/conversations/'],
-  'src/contacts/': [...ground, ...interfaces],
+  // A contact is deleted with its conversations.
+  'src/contacts/': [...ground, ...interfaces, 'src/conversations/'],
   // A one-shot run is a run of an agent over data that the services own.
   'src/one-shot/': [
     ...ground,

@@ -6,6 +6,7 @@ import type { AgentsFound } from '../agents/read-agents.ts'
 import { watchAgents } from '../agents/watch-agents.ts'
 import { createProcessBus } from '../bus/live-bus.ts'
 import { ComparisonService } from '../comparisons/comparison-service.ts'
+import { ContactService } from '../contacts/contact-service.ts'
 import { ConversationService } from '../conversations/conversation-service.ts'
 import { FeedbackService } from '../feedback/feedback-service.ts'
 import { jobFilesOf } from '../jobs/job-files.ts'
@@ -184,6 +185,7 @@ async function composeParts(
     ids,
     beforeDelete: (id) => workspaces.remove(`${sessionDirectories}/${id}`),
   })
+  const contacts = new ContactService({ store, conversations, clock, ids })
   const feedback = new FeedbackService({ store, conversations, clock })
   const jobs = new JobService({
     store,
@@ -212,6 +214,7 @@ async function composeParts(
       runs,
       confirmations,
       conversations,
+      contacts,
       feedback,
       jobs,
       skills,

@@ -33,7 +33,7 @@ describe('a conversation', () => {
 
     assert.equal((await conversations.get('ann', id)).title, 'Plans')
     await assert.rejects(conversations.get('bob', id), { code: 'conversation_not_found' })
-    await assert.rejects(conversations.rename('bob', id, 'Mine'), { code: 'conversation_not_found' })
+    await assert.rejects(conversations.update('bob', id, { title: 'Mine' }), { code: 'conversation_not_found' })
     await assert.rejects(conversations.list('bob', { limit: 1, before: id }), { code: 'conversation_not_found' })
     assert.equal(await conversations.find('bob', id), undefined)
     const filters = [conversations.idFilter('bob', id), conversations.idFilter('ann', id)]

@@ -9,7 +9,12 @@ import type { Clock } from '../kit/clock.ts'
 import type { Ids } from '../kit/ids.ts'
 import { conversationNotFound, findConversation, ownConversation } from '../runs/conversation-names.ts'
 import type { RunService } from '../runs/run-service.ts'
-import type { ConversationRow, ConversationStore, NewConversation } from '../stores/conversation-store.ts'
+import type {
+  ConversationChanges,
+  ConversationRow,
+  ConversationStore,
+  NewConversation,
+} from '../stores/conversation-store.ts'
 import type { MessageRow, MessageStore } from '../stores/message-store.ts'
 import type { RowPage } from '../stores/row-page.ts'
 import type { RunRow, RunStore } from '../stores/run-store.ts'
@@ -36,11 +41,19 @@ export class ConversationService {
     this.dependencies = dependencies
   }
 
-  async create(owner: string, title: string | null): Promise<NewConversation> {
+  /** Throws `contact_not_found` if the owner has no contact `contactId`. */
+  async create(owner: string, title: string | null, contactId: string | null = null): Promise<ConversationRow> {
     const now = this.dependencies.clock.now()
-    const row: NewConversation = { id: this.dependencies.ids(), owner, title, createdAt: now, updatedAt: now }
+    const row: NewConversation = {
+      id: this.dependencies.ids(),
+      owner,
+      title,
+      contactId,
+      createdAt: now,
+      updatedAt: now,
+    }
     await this.dependencies.store.createConversation(row)
-    return row
+    return { ...row, contactId, summary: null, lastMessageAt: null }
   }
 
   /** Finds by a name that the owner's client chose, or by id. Throws `conversation_not_found`. */
@@ -78,11 +91,12 @@ export class ConversationService {
     return await this.dependencies.store.countConversations(prefix)
   }
 
-  async rename(owner: string, name: string, title: string | null): Promise<ConversationRow> {
+  /** Throws `contact_not_found` if the owner has no contact `contactId`. */
+  async update(owner: string, name: string, changes: ConversationChanges): Promise<ConversationRow> {
     const { id } = await this.get(owner, name)
-    const renamed = await this.dependencies.store.updateConversation(id, { title }, this.dependencies.clock.now())
-    if (renamed === undefined) throw conversationNotFound(name)
-    return renamed
+    const updated = await this.dependencies.store.updateConversation(id, changes, this.dependencies.clock.now())
+    if (updated === undefined) throw conversationNotFound(name)
+    return updated
   }
 
   /** Deletes the conversation with everything in it, after cancelling its open runs. */

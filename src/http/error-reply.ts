@@ -168,9 +168,11 @@ export function replyWithError(thrown: unknown, request: FastifyRequest, reply: 
   return reply.serializer((body: string) => body).send(JSON.stringify(toErrorBody(error, request.url)))
 }
 
-/** Conversations are looked up per user, so a request without a user has probably forgotten `userId`. */
+const perUserCodes: ReadonlySet<string> = new Set(['conversation_not_found', 'contact_not_found'])
+
+/** Conversations and contacts are looked up per user, so a request without a user has probably forgotten `userId`. */
 function withUserHint(error: AppError, request: Partial<Pick<FastifyRequest, 'login' | 'claimed'>>): AppError {
-  if (error.code !== 'conversation_not_found' || request.login != null) return error
+  if (!perUserCodes.has(error.code) || request.login != null) return error
   if (request.claimed === undefined || namesUser(request.claimed)) return error
   const sentence = `${error.message} The request names no user: add ?userId= to say whose it is.`
   return new AppError(error.code, sentence, { ...(error.details && { details: error.details }), cause: error })

@@ -7,6 +7,7 @@ import { z } from 'zod'
 import type { Catalogue } from '../agents/catalogue.ts'
 import { type Claimed, type Login, resolveCaller } from './caller.ts'
 import type { ComparisonService } from '../comparisons/comparison-service.ts'
+import type { ContactService } from '../contacts/contact-service.ts'
 import type { ConversationService } from '../conversations/conversation-service.ts'
 import type { FeedbackService } from '../feedback/feedback-service.ts'
 import type { Caller } from '../kit/caller.ts'
@@ -30,6 +31,7 @@ export type Services = {
   runs: RunService
   confirmations: ConfirmationService
   conversations: ConversationService
+  contacts: ContactService
   feedback: FeedbackService
   jobs: JobService
   skills: SkillRegistry

@@ -29,6 +29,7 @@ import { chatConversationRoutes } from './chat-api/conversation-routes.ts'
 import { feedbackRoutes } from './chat-api/feedback-routes.ts'
 import { traceRoutes } from './chat-api/trace-routes.ts'
 import { confirmationRoutes } from './confirmations-v1/confirmation-routes.ts'
+import { contactRoutes } from './contacts-v1/contact-routes.ts'
 import { conversationRoutes } from './conversations-v1/conversation-routes.ts'
 import { frameworkErrors, installErrorReplies } from './error-reply.ts'
 import { addressKey, FailedLogins } from './failed-logins.ts'
@@ -190,6 +191,7 @@ export async function buildServer(options: ServerOptions): Promise<Server> {
   runRoutes(server, services)
   invariantsRoute(server, services)
   conversationRoutes(server, services)
+  contactRoutes(server, services)
   confirmationRoutes(server, services)
   answerRoutes(server, services)
   traceRoutes(server, services)

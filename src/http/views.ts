@@ -4,15 +4,17 @@
 import { z } from 'zod'
 import { isoTime } from '../kit/clock.ts'
 import { shownConversationId, shownConversationIdOrNull } from '../kit/conversation-id.ts'
-import type { NewConversation } from '../stores/conversation-store.ts'
+import type { ConversationRow } from '../stores/conversation-store.ts'
 import type { InteractionRow } from '../stores/interaction-store.ts'
 import type { MessageRow } from '../stores/message-store.ts'
 import type { RunRow } from '../stores/run-store.ts'
 
-const time = z.string().describe('ISO 8601, UTC')
-const ms = z.number().describe('epoch milliseconds')
+export const time = z.string().describe('ISO 8601, UTC')
+export const ms = z.number().describe('epoch milliseconds')
 
-function times<Name extends string>(fields: Record<Name, number | null>): Record<string, string | number | null> {
+export function times<Name extends string>(
+  fields: Record<Name, number | null>,
+): Record<string, string | number | null> {
   return Object.fromEntries(
     Object.entries<number | null>(fields).flatMap(([name, at]) => [
       [name, at === null ? null : isoTime(at)],
@@ -30,6 +32,8 @@ export const conversationView = z
   .object({
     id: z.string(),
     title: z.string().nullable(),
+    summary: z.string().nullable(),
+    contactId: z.string().nullable().describe('The contact that the conversation is with or about.'),
     createdAt: time,
     createdAtMs: ms,
     updatedAt: time,
@@ -44,10 +48,12 @@ export const conversationView = z
   })
   .meta({ id: 'Conversation' })
 
-export function toConversation(row: NewConversation): z.infer<typeof conversationView> {
+export function toConversation(row: ConversationRow): z.infer<typeof conversationView> {
   return {
     id: shownConversationId(row.id),
     title: row.title,
+    summary: row.summary,
+    contactId: row.contactId,
     ...times({ createdAt: row.createdAt, updatedAt: row.updatedAt }),
   } as z.infer<typeof conversationView>
 }

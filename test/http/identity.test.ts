@@ -219,6 +219,13 @@ describe('somebody else’s ids', () => {
     'PATCH /v1/conversations/{conversationId}': { body: () => ({ title: 'mine now' }), expect: notFound },
     'DELETE /v1/conversations/{conversationId}': { expect: notFound },
     'GET /v1/conversations/{conversationId}/messages': { expect: notFound },
+    'POST /v1/contacts': { body: () => ({ name: 'Ann' }), expect: ({ status }) => assert.equal(status, 201) },
+    'GET /v1/contacts': { expect: ({ body }) => assert.deepEqual(body, { items: [], total: 0 }) },
+    'GET /v1/contacts/{contactId}': { expect: notFound },
+    'PATCH /v1/contacts/{contactId}': { body: () => ({ name: 'mine now' }), expect: notFound },
+    'DELETE /v1/contacts/{contactId}': { expect: notFound },
+    'GET /v1/contacts/{contactId}/context': { expect: notFound },
+    'GET /v1/contacts/{contactId}/conversations': { expect: notFound },
     'GET /v1/tool-confirmations': { path: ({ runId }) => `?runId=${runId}`, expect: empty },
     'GET /v1/tool-confirmations/{id}': { expect: notFound },
     'POST /v1/tool-confirmations/{id}/confirm': { body: () => ({}), expect: notFound },
@@ -299,6 +306,18 @@ describe('somebody else’s ids', () => {
     'GET /metrics': { expect: saysNothingAboutAnybody },
   }
 
+  for (const [path, body] of Object.entries({
+    facts: { content: 'x' },
+    todos: { content: 'x' },
+    events: { title: 'x' },
+  })) {
+    const records = `/v1/contacts/{contactId}/${path}`
+    rows[`GET ${records}`] = { expect: notFound }
+    rows[`POST ${records}`] = { body: () => body, expect: notFound }
+    rows[`PATCH ${records}/{recordId}`] = { body: () => body, expect: notFound }
+    rows[`DELETE ${records}/{recordId}`] = { expect: notFound }
+  }
+
   // What a run of the jobs family says, under both of its prefixes.
   const eventReads = ['events', 'events/history', 'invariants', 'logs', 'logs/range']
   for (const prefix of ['/v1/jobs', '/v1/temp-skill-runs'])
@@ -356,6 +375,9 @@ describe('somebody else’s ids', () => {
       messageId: asked?.id,
     }
     await open.reaches(user, owned.runId, 'awaiting_input')
+    const contact = (await open.call('POST', '/v1/contacts', { user, body: { name: 'Ann' } })).body
+    const facts = `/v1/contacts/${contact.id}/facts`
+    const fact = (await open.call('POST', facts, { user, body: { content: 'likes tea' } })).body
     // That the owner can read an output or a comparison, and nobody else, is tested where there is one.
     const ids: Record<string, string> = {
       runId: owned.runId,
@@ -367,6 +389,8 @@ describe('somebody else’s ids', () => {
       skill_id: 'nothing',
       path: 'any',
       message_id: owned.messageId,
+      contactId: contact.id,
+      recordId: fact.id,
     }
     const skill_id = 'action-items'
     const jobs = {
@@ -381,6 +405,7 @@ describe('somebody else’s ids', () => {
       (await open.call('GET', `/v1/conversations/${conversationId}`, { user })).body,
       (await open.call('GET', `/v1/conversations/${conversationId}/messages`, { user })).body,
       (await open.call('GET', `/v1/agent/runs/${owned.runId}`, { user })).body,
+      (await open.call('GET', `/v1/contacts/${contact.id}/context`, { user })).body,
       (await open.call('GET', `/v1/tool-confirmations/${owned.confirmationId}`, { user })).body,
     ]
     const before = await seenByOwner()

@@ -3,9 +3,19 @@
 
 import { z } from 'zod'
 import { AppError } from '../../errors/app-error.ts'
+import { defined } from '../../kit/defined.ts'
 import type { ConversationRow } from '../../stores/conversation-store.ts'
 import { linkNext } from '../next-link.ts'
-import { callerOf, errorBody, idParam, optionalFilter, type Server, type Services, userIdQuery } from '../routes.ts'
+import {
+  callerOf,
+  errorBody,
+  idParam,
+  optionalFilter,
+  optionalId,
+  type Server,
+  type Services,
+  userIdQuery,
+} from '../routes.ts'
 import { conversationView, messageView, runStatusWord, toConversation, toMessages } from '../views.ts'
 
 const params = z.object({ conversationId: idParam })
@@ -23,15 +33,16 @@ export function conversationRoutes(server: Server, services: Services): void {
         summary: 'Create a conversation',
         querystring: userIdQuery,
         body: z
-          .object({ title, userId: z.string().max(200).nullish() })
+          .object({ title, contactId: optionalId(), userId: z.string().max(200).nullish() })
           .loose()
           .nullish(),
-        response: { 200: conversationView, 400: errorBody },
+        response: { 200: conversationView, 400: errorBody, 404: errorBody },
       },
     },
     async (request) => {
       const { userId } = callerOf(request, services)
-      return toConversation(await conversations.create(userId, titleOf(request.body?.title)))
+      const { title: given, contactId } = request.body ?? {}
+      return toConversation(await conversations.create(userId, titleOf(given), contactId))
     },
   )
 
@@ -87,17 +98,28 @@ export function conversationRoutes(server: Server, services: Services): void {
     {
       schema: {
         tags: ['Conversations'],
-        summary: 'Rename a conversation',
+        summary: 'Rename a conversation, or link it to a contact',
+        description: 'Only the fields that are given change. A `contactId` of null removes the link.',
         params,
         querystring: userIdQuery,
-        body: z.object({ title: z.string().max(500).nullable(), userId: z.string().max(200).nullish() }),
-        response: { 200: conversationView, 404: errorBody },
+        body: z
+          .object({
+            title: z.string().max(500).nullable().optional(),
+            contactId: z.string().min(1).max(200).nullable().optional(),
+            userId: z.string().max(200).nullish(),
+          })
+          .refine(({ title: given, contactId }) => given !== undefined || contactId !== undefined, {
+            message: 'Nothing to change: send "title" or "contactId".',
+          }),
+        response: { 200: conversationView, 400: errorBody, 404: errorBody },
       },
     },
     async (request) => {
       const { userId } = callerOf(request, services)
       const { conversationId } = request.params
-      return toConversation(await conversations.rename(userId, conversationId, titleOf(request.body.title)))
+      const { title: given, contactId } = request.body
+      const changes = defined({ title: given === undefined ? undefined : titleOf(given), contactId })
+      return toConversation(await conversations.update(userId, conversationId, changes))
     },
   )
 

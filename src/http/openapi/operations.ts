@@ -32,6 +32,13 @@ const jobOperations = (prefix: string, noun: string): Record<string, OperationFa
   [`GET ${prefix}/{request_id}/logs/range`]: { id: `get${noun}LogRange` },
 })
 
+const contactRecordOperations = (path: string, noun: string): Record<string, OperationFacts> => ({
+  [`POST /v1/contacts/{contactId}/${path}`]: { id: `add${noun}` },
+  [`GET /v1/contacts/{contactId}/${path}`]: { id: `list${noun}s` },
+  [`PATCH /v1/contacts/{contactId}/${path}/{recordId}`]: { id: `update${noun}` },
+  [`DELETE /v1/contacts/{contactId}/${path}/{recordId}`]: { id: `delete${noun}` },
+})
+
 const userId = 'user_123'
 const chatExample = { input: 'what time is it', userId, conversationId: 'conv_123' }
 const questionExample = { message: 'what time is it', client_id: userId }
@@ -53,9 +60,23 @@ export const operations: Readonly<Record<string, OperationFacts>> = {
   'POST /v1/conversations': { id: 'createConversation', example: { title: 'A first one', userId } },
   'GET /v1/conversations': { id: 'listConversations' },
   'GET /v1/conversations/{conversationId}': { id: 'getConversation' },
-  'PATCH /v1/conversations/{conversationId}': { id: 'renameConversation' },
+  'PATCH /v1/conversations/{conversationId}': { id: 'updateConversation' },
   'DELETE /v1/conversations/{conversationId}': { id: 'deleteConversation' },
   'GET /v1/conversations/{conversationId}/messages': { id: 'listMessages' },
+
+  'POST /v1/contacts': {
+    id: 'createContact',
+    example: { name: '张伟', company: 'Acme', email: 'zhangwei@example.com', tags: ['friend'], userId },
+  },
+  'GET /v1/contacts': { id: 'listContacts' },
+  'GET /v1/contacts/{contactId}': { id: 'getContact' },
+  'PATCH /v1/contacts/{contactId}': { id: 'updateContact' },
+  'DELETE /v1/contacts/{contactId}': { id: 'deleteContact' },
+  'GET /v1/contacts/{contactId}/context': { id: 'getContactContext' },
+  'GET /v1/contacts/{contactId}/conversations': { id: 'listContactConversations' },
+  ...contactRecordOperations('facts', 'ContactFact'),
+  ...contactRecordOperations('todos', 'ContactTodo'),
+  ...contactRecordOperations('events', 'ContactEvent'),
 
   'GET /v1/tool-confirmations': { id: 'listConfirmations' },
   'GET /v1/tool-confirmations/{id}': { id: 'getConfirmation' },
