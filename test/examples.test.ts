@@ -9,6 +9,7 @@ import { createServer, type AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { type Polylog, startPolylog } from './support/polylog.ts'
+import { startPolylogProcess } from './support/polylog-process.ts'
 
 const root = join(import.meta.dirname, '..')
 
@@ -96,7 +97,7 @@ describe('the examples', () => {
   })
 
   it('chat.ts prints the whole answer once, though the server is killed in the middle of it', async () => {
-    const mortal = await startPolylog({ POLYLOG_DEMO_PACE_MS: '4', PORT: String(await freePort()) })
+    const mortal = await startPolylogProcess({ POLYLOG_DEMO_PACE_MS: '4', PORT: String(await freePort()) })
     const client = chatTs(mortal.baseUrl, 'count to 200')
     await client.says(' 60 61')
 

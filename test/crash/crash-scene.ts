@@ -7,7 +7,7 @@ import assert from 'node:assert/strict'
 import { DatabaseSync } from 'node:sqlite'
 import { join } from 'node:path'
 import type { FakeFeishu } from '../support/fake-feishu.ts'
-import { type Polylog, startPolylog } from '../support/polylog.ts'
+import { type PolylogProcess, startPolylogProcess } from '../support/polylog-process.ts'
 import type { FakeProcess } from '../support/spawn-fake.ts'
 import { openStream, type SseFrame, type SseStream } from '../support/sse.ts'
 
@@ -64,22 +64,22 @@ export async function eventually<T>(ask: () => Promise<T | undefined>, what: str
 
 /** One data folder, and the server that has it just now. */
 export class Host {
-  server: Polylog
+  server: PolylogProcess
   readonly storyteller: FakeProcess
   readonly feishu: FakeFeishu
 
-  private constructor(server: Polylog, storyteller: FakeProcess, feishu: FakeFeishu) {
+  private constructor(server: PolylogProcess, storyteller: FakeProcess, feishu: FakeFeishu) {
     this.server = server
     this.storyteller = storyteller
     this.feishu = feishu
   }
 
   static async start(storyteller: FakeProcess, feishu: FakeFeishu): Promise<Host> {
-    return new Host(await startPolylog(environmentOf(storyteller, feishu)), storyteller, feishu)
+    return new Host(await startPolylogProcess(environmentOf(storyteller, feishu)), storyteller, feishu)
   }
 
   async restart(): Promise<void> {
-    this.server = await this.server.restart()
+    this.server = await this.server.restartProcess()
   }
 
   /** Straight from the file: notes have no route of their own. Only while no server has it. */

@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { type FakeProvider, startFakeProvider } from '../support/fake-provider.ts'
-import { type Polylog, startPolylog } from '../support/polylog.ts'
+import { type PolylogProcess, startPolylogProcess } from '../support/polylog-process.ts'
 import { openStream } from '../support/sse.ts'
 import { eventually } from './crash-scene.ts'
 
@@ -42,7 +42,7 @@ function fill(): void {
 
 describe('a full disk', { skip }, () => {
   let provider: FakeProvider
-  let server: Polylog
+  let server: PolylogProcess
 
   before(async () => {
     provider = await startFakeProvider()
@@ -52,7 +52,7 @@ describe('a full disk', { skip }, () => {
       POLYLOG_MODEL: 'openai/fake',
       POLYLOG_PING_MS: '600000',
     }
-    server = await startPolylog(environment, join(disk, 'data'))
+    server = await startPolylogProcess(environment, join(disk, 'data'))
   })
   after(async () => {
     await server?.dispose()
@@ -109,7 +109,7 @@ describe('a full disk', { skip }, () => {
     assert.equal(deltas(whole), 'One two three.')
     assert.match(whole, /"status":"succeeded"/)
     await server.kill()
-    server = await server.restart()
+    server = await server.restartProcess()
     const replay = await openStream(`${server.baseUrl}/v1/agent/runs/${runId}/stream`)
     await replay.ended()
     assert.equal(replay.text(), whole, 'after a kill it is all there')
@@ -121,14 +121,14 @@ describe('a full disk', { skip }, () => {
     await server.kill()
     fill()
 
-    await assert.rejects(server.restart(), (error: Error) => {
+    await assert.rejects(server.restartProcess(), (error: Error) => {
       assert.match(error.message, /Polylog cannot start\. .*full/)
       assert.doesNotMatch(error.message, /\n\s+at /)
       return true
     })
 
     rmSync(ballast)
-    server = await server.restart()
+    server = await server.restartProcess()
     assert.equal((await fetch(`${server.baseUrl}/v1/health`)).status, 200)
   })
 })

@@ -15,7 +15,7 @@ import {
   runIdOf,
   says,
   someone,
-  startTestServer,
+  startTestServerProcess,
   toolState,
   until,
 } from '../support/test-server.ts'
@@ -34,7 +34,7 @@ const attach = (server: TestServer, user: string, runId: string, after = '0') =>
   openStream(`${server.polylog.baseUrl}/v1/agent/runs/${runId}/stream?userId=${user}&after=${after}`)
 
 test('SIGTERM ends streams cleanly, and each kind of unfinished run goes on at the next start', async () => {
-  const server = await startTestServer({}, provider)
+  const server = await startTestServerProcess({}, provider)
   const user = someone()
   const mark = (name: string) => `${name} ${user}`
 
@@ -106,7 +106,7 @@ describe('while a tool sends something', () => {
   /** A run whose confirmed message is on its way; Feishu takes its time for each of its two answers. */
   async function sending(delayMs: number) {
     await feishu.behave({})
-    const server = await startTestServer(
+    const server = await startTestServerProcess(
       { FEISHU_APP_ID: feishu.appId, FEISHU_APP_SECRET: feishu.appSecret, FEISHU_BASE_URL: feishu.baseUrl },
       provider,
     )
@@ -226,7 +226,7 @@ describe('while a tool sends something', () => {
 })
 
 test('SIGTERM with nothing to do ends the process, in order', async () => {
-  const idle = await startTestServer({}, provider)
+  const idle = await startTestServerProcess({}, provider)
   assert.equal((await idle.call('GET', '/v1/health')).status, 200)
 
   assert.equal(await idle.polylog.stop(), 0)

@@ -12,6 +12,7 @@ import {
   says,
   someone,
   startTestServer,
+  startTestServerProcess,
 } from '../support/test-server.ts'
 
 let server: TestServer
@@ -169,7 +170,7 @@ test('a key that is empty or too long is 400', async () => {
 
 test('the key holds after a crash: the retry finds the run, and nothing is asked twice', async () => {
   const user = someone()
-  const other = await startTestServer({}, server.provider)
+  const other = await startTestServerProcess({}, server.provider)
   const first = await other.chat(user, user, keyOf(user))
   await first.ended()
   await other.polylog.kill()

@@ -20,7 +20,7 @@ import { delimiter, dirname, join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { agentFolder } from '../support/agent-folder.ts'
 import { callServer, type Json, named, runIdOf } from '../support/test-server.ts'
-import { type Polylog, startPolylog } from '../support/polylog.ts'
+import { type PolylogProcess, startPolylogProcess } from '../support/polylog-process.ts'
 import { openStream } from '../support/sse.ts'
 
 const root = join(import.meta.dirname, '../..')
@@ -87,9 +87,9 @@ function command(): string {
   return link
 }
 
-async function start(data: string, environment: Record<string, string> = {}): Promise<Polylog> {
+async function start(data: string, environment: Record<string, string> = {}): Promise<PolylogProcess> {
   const path = `${dirname(process.execPath)}${delimiter}${process.env.PATH ?? ''}`
-  return await startPolylog({ PATH: path, ...environment }, data, { file: command(), args: [], cwd: folder })
+  return await startPolylogProcess({ PATH: path, ...environment }, data, { file: command(), args: [], cwd: folder })
 }
 
 describe('the packed server', () => {

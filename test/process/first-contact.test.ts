@@ -10,7 +10,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { callServer } from '../support/test-server.ts'
-import { startPolylog } from '../support/polylog.ts'
+import { startPolylogProcess } from '../support/polylog-process.ts'
 
 const main = new URL('../../src/app/main.ts', import.meta.url).pathname
 
@@ -58,7 +58,7 @@ describe('a start that cannot work says in a sentence what to do', () => {
     } finally {
       await new Promise((resolve) => other.close(resolve))
     }
-    const next = await startPolylog({ PORT: String(port) }, join(folder, 'data'))
+    const next = await startPolylogProcess({ PORT: String(port) }, join(folder, 'data'))
     assert.equal(await next.stop(), 0)
   })
 
@@ -78,7 +78,7 @@ describe('a start that cannot work says in a sentence what to do', () => {
   })
 
   test('another server has the data folder', async () => {
-    const first = await startPolylog()
+    const first = await startPolylogProcess()
     try {
       await assertOneSentence(
         { POLYLOG_DATA: first.dataDir },
@@ -101,7 +101,7 @@ describe('a start that cannot work says in a sentence what to do', () => {
       { POLYLOG_DATA: data, POLYLOG_MCP_CONFIG: join(folder, 'nowhere.json') },
       /POLYLOG_MCP_CONFIG/,
     )
-    const next = await startPolylog({}, data)
+    const next = await startPolylogProcess({}, data)
     assert.equal(await next.stop(), 0)
   })
 })
@@ -125,15 +125,15 @@ describe('a signal during the start', () => {
       assert.equal(code, 0, said)
       assert.match(said, /stopping: [^]*stopped/)
     }
-    const next = await startPolylog({}, data)
+    const next = await startPolylogProcess({}, data)
     assert.equal(await next.stop(), 0)
   })
 })
 
 describe('a start that works', () => {
   test('says in its log which model answers and who may use it', async () => {
-    const open = await startPolylog({ POLYLOG_MODEL: 'demo/demo' })
-    const required = await startPolylog({
+    const open = await startPolylogProcess({ POLYLOG_MODEL: 'demo/demo' })
+    const required = await startPolylogProcess({
       POLYLOG_AUTH: 'required',
       POLYLOG_JWT_SECRET: 'long enough',
       OPENAI_API_KEY: 'k',
@@ -151,7 +151,7 @@ describe('a start that works', () => {
   test('keeps everything that it stores from other users of the machine, whatever the umask is', async () => {
     const umask = process.umask(0)
     const data = join(folder, 'modes', 'data')
-    const server = await startPolylog({}, data).finally(() => process.umask(umask))
+    const server = await startPolylogProcess({}, data).finally(() => process.umask(umask))
     try {
       await callServer(server.baseUrl, 'POST', '/v1/agent/chat', { body: { input: 'hello' } })
       await callServer(server.baseUrl, 'POST', '/api/chat/stream', {

@@ -15,6 +15,7 @@ import {
   says,
   someone,
   startTestServer,
+  startTestServerProcess,
 } from '../support/test-server.ts'
 import type { SeenRequest } from '../support/fake-provider.ts'
 import { eventNames, journaled } from '../support/sse.ts'
@@ -443,7 +444,7 @@ describe('keys: user, conversation and session', () => {
 
   test('the history survives a restart: nothing lives only in memory', async () => {
     const user = someone()
-    const other = await startTestServer({}, server.provider)
+    const other = await startTestServerProcess({}, server.provider)
     await other.chatToEnd(user, { input: 'remember me', sessionId: 's' })
     const before = await other.call('GET', '/v1/agent/messages?sessionId=s', { user })
     await other.polylog.kill()

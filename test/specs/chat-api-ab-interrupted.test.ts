@@ -13,6 +13,7 @@ import {
   idOf,
   pausesAfter,
   startAbTestServer,
+  startAbTestServerProcess,
   textOfArm,
   wild,
 } from '../support/comparisons.ts'
@@ -274,7 +275,7 @@ describe('a comparison that was left', () => {
 
 describe('a restart', () => {
   it('between the answers and the vote loses nothing', async () => {
-    const first = await startAbTestServer()
+    const first = await startAbTestServerProcess()
     let second: AbTestServer | undefined
     try {
       const user = someone()
@@ -292,13 +293,13 @@ describe('a restart', () => {
       })
       assert.equal(loaded.body.messages.at(-1).content, textOfArm(frames, 'b'))
     } finally {
-      await second?.polylog.kill()
+      await second?.polylog.stop()
       await first.close()
     }
   })
 
   it('in the middle of both answers lets both come to their end, and the vote after them', async () => {
-    const first = await startAbTestServer()
+    const first = await startAbTestServerProcess()
     let second: AbTestServer | undefined
     try {
       const user = someone()
@@ -326,7 +327,7 @@ describe('a restart', () => {
         [`Torn. ${user}`, textOfArm(all, 'b')],
       )
     } finally {
-      await second?.polylog.kill()
+      await second?.polylog.stop()
       await first.close()
     }
   })

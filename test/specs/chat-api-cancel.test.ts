@@ -11,13 +11,16 @@ import {
   calls,
   hangsAfter,
   type TestServer,
+  type TestServerProcess,
   type Json,
   says,
   someone,
-  startTestServer,
+  startTestServerProcess,
   until,
 } from '../support/test-server.ts'
 
+let mortal: TestServerProcess
+/** The server at this moment: `mortal`, or the one after its death. */
 let server: TestServer
 let effects: Effects
 /** Cancelled traces, looked at again when everything has settled and after a restart. */
@@ -27,7 +30,8 @@ before(async () => {
   effects = effectsFile()
   const mcp = join(effects.file, '..', 'mcp.json')
   writeFileSync(mcp, JSON.stringify({ mcpServers: { demo: stdioFake({ FAKE_MCP_FILE: effects.file }) } }))
-  server = await startTestServer({ POLYLOG_MCP_CONFIG: mcp })
+  mortal = await startTestServerProcess({ POLYLOG_MCP_CONFIG: mcp })
+  server = mortal
 })
 
 after(async () => {
@@ -213,8 +217,8 @@ test('cancelled traces stay as they are when everything has settled, and after a
   assert.ok(cancelled.length >= 5)
   for (const { client: owner, traceId, trace } of cancelled) assert.deepEqual(await traceOf(owner, traceId), trace)
 
-  await server.polylog.kill()
-  server = await server.restart()
+  await mortal.polylog.kill()
+  server = await mortal.restart()
 
   for (const { client: owner, traceId, trace } of cancelled) assert.deepEqual(await traceOf(owner, traceId), trace)
 })

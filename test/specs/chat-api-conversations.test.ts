@@ -17,6 +17,7 @@ import {
   says,
   someone,
   startTestServer,
+  startTestServerProcess,
   until,
 } from '../support/test-server.ts'
 
@@ -428,21 +429,24 @@ describe('Ownership', () => {
 
 test('an answer asked for again that a crash cut off takes the place of the old one after the restart, and not before', async () => {
   const client = someone()
+  const mortal = await startTestServerProcess({}, server.provider)
+  let current: TestServer = mortal
   await server.provider.script([says('Old.'), hangsAfter('Half'), says('New.')], client)
-  const first = await ask(server, client, client)
+  const first = await ask(mortal, client, client)
   await first.toEnd()
   const contents = async () => {
-    const { body } = await post(server, 'load_conversation', client, { conversation_id: first.conversationId })
+    const { body } = await post(current, 'load_conversation', client, { conversation_id: first.conversationId })
     return body.messages.map((message: Json) => message.content) as string[]
   }
-  const again = await ask(server, client, { conversation_id: first.conversationId, is_refresh: true })
+  const again = await ask(mortal, client, { conversation_id: first.conversationId, is_refresh: true })
   await again.waitFor('chunk')
   assert.deepEqual(await contents(), [client, 'Old.'])
 
-  await server.polylog.kill()
-  server = await server.restart()
+  await mortal.polylog.kill()
+  current = await mortal.restart()
 
-  const status = () => get(server, `trace/${again.traceId}`, client).then(({ body }) => body.trace.status as string)
+  const status = () => get(current, `trace/${again.traceId}`, client).then(({ body }) => body.trace.status as string)
   await until('the end', async () => ((await status()) === 'completed' ? true : undefined))
   assert.deepEqual(await contents(), [client, 'New.'])
+  await current.close()
 })

@@ -20,6 +20,7 @@ import {
   says,
   someone,
   startTestServer,
+  startTestServerProcess,
 } from '../support/test-server.ts'
 import { openStream, type SseFrame, type SseStream } from '../support/sse.ts'
 
@@ -361,14 +362,14 @@ for (const family of families) {
       })
 
       test('Scenario: seq 连续, over a kill while a person is awaited and one in mid-sentence', async () => {
-        const first = await startTestServer(settings, server.provider)
+        const first = await startTestServerProcess(settings, server.provider)
         const script = [calls(['ask_user', { question: 'Which?' }]), hangsAfter('{"do'), says(answer)]
         const job = await start(family, script, {}, first)
         const seen = await follow(job, '', {}, first)
         const asked = envelope(await seen.waitFor(is('user.input.required')))
         await first.polylog.kill()
 
-        const second = await first.restart()
+        const second = await first.restartProcess()
         const stream = await follow(job, `&cursor=${asked.seq}`, {}, second)
         await reply(job, 1, 'a', second)
         await stream.waitFor(reaches('running'))

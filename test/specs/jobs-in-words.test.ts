@@ -4,7 +4,14 @@
 import assert from 'node:assert/strict'
 import { rmSync } from 'node:fs'
 import { after, before, describe, test } from 'node:test'
-import { type TestServer, messagesOf, says, someone, startTestServer } from '../support/test-server.ts'
+import {
+  type TestServer,
+  messagesOf,
+  says,
+  someone,
+  startTestServer,
+  startTestServerProcess,
+} from '../support/test-server.ts'
 import { families, jobOf, skillsFolder, startJob } from '../support/jobs.ts'
 
 let server: TestServer
@@ -91,14 +98,16 @@ describe('an interactive job whose model asks in words', () => {
   test('is still waiting after a restart, and takes the reply then', async () => {
     const user = someone()
     await server.provider.script([says('Which one?'), says('{"done":true}')], user)
-    const job = await startJob(server, 'jobs', user)
+    const mortal = await startTestServerProcess({ POLYLOG_SKILLS_DIR: folder }, server.provider)
+    const job = await startJob(mortal, 'jobs', user)
     await job.reaches('waiting_user')
-    await server.polylog.kill()
-    server = await server.restart()
-    const again = jobOf(server, 'jobs', user, job.id)
+    await mortal.polylog.kill()
+    const restarted = await mortal.restart()
+    const again = jobOf(restarted, 'jobs', user, job.id)
 
     await again.reply(1, `The blue one, ${user}`)
 
     await again.reaches('succeeded')
+    await restarted.close()
   })
 })

@@ -5,7 +5,16 @@ import assert from 'node:assert/strict'
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { calls, type TestServer, type Json, says, someone, startTestServer, until } from '../support/test-server.ts'
+import {
+  calls,
+  type TestServer,
+  type Json,
+  says,
+  someone,
+  startTestServer,
+  startTestServerProcess,
+  until,
+} from '../support/test-server.ts'
 import {
   errand,
   errandResult,
@@ -288,7 +297,10 @@ test('cleanup removes the caller’s ended jobs of both families and their cache
 })
 
 test('a job whose upload does not come in time ends as failed with a clear code, over a restart', async () => {
-  const small = await startTestServer({ POLYLOG_SKILLS_DIR: folder, POLYLOG_UPLOAD_TTL_MS: '1500' }, server.provider)
+  const small = await startTestServerProcess(
+    { POLYLOG_SKILLS_DIR: folder, POLYLOG_UPLOAD_TTL_MS: '1500' },
+    server.provider,
+  )
   const user = someone()
   const created = await small.call('POST', '/v1/jobs', {
     user,

@@ -17,7 +17,15 @@ import {
   upload,
   zipped,
 } from '../support/jobs.ts'
-import { hangsAfter, type Json, says, someone, startTestServer, type TestServer } from '../support/test-server.ts'
+import {
+  hangsAfter,
+  type Json,
+  says,
+  someone,
+  startTestServer,
+  startTestServerProcess,
+  type TestServer,
+} from '../support/test-server.ts'
 
 let server: TestServer
 const folder = skillsFolder()
@@ -74,7 +82,10 @@ describe('cancelling', () => {
 
 describe('a restart', () => {
   test('finds queued, running, held and waiting jobs where they were; they go on, and seq has no hole', async () => {
-    const first = await startTestServer({ POLYLOG_SKILLS_DIR: folder, POLYLOG_CONCURRENCY: '1' }, server.provider)
+    const first = await startTestServerProcess(
+      { POLYLOG_SKILLS_DIR: folder, POLYLOG_CONCURRENCY: '1' },
+      server.provider,
+    )
     const [asking, alone, running, queued, held] = ['asking', 'alone', 'running', 'queued', 'held'].map((name) =>
       someone(name),
     ) as [string, string, string, string, string]

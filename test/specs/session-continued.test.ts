@@ -12,11 +12,13 @@ import {
   calls,
   hangsAfter,
   type TestServer,
+  type TestServerProcess,
   type Json,
   messagesOf,
   says,
   someone,
   startTestServer,
+  startTestServerProcess,
   until,
 } from '../support/test-server.ts'
 import {
@@ -251,6 +253,8 @@ describe('a session', () => {
 
 describe('a session whose server dies', () => {
   let folder: string
+  let mortal: TestServerProcess
+  /** The server at this moment: `mortal`, or the one after its death. */
   let server: TestServer
 
   before(() => {
@@ -259,28 +263,26 @@ describe('a session whose server dies', () => {
   after(() => rmSync(folder, { recursive: true, force: true }))
 
   /** A server of its own for a test that kills it. */
-  async function mortal(work: () => Promise<void>, environment: Record<string, string> = {}): Promise<void> {
-    server = await startTestServer({
+  async function withMortalServer(work: () => Promise<void>): Promise<void> {
+    mortal = await startTestServerProcess({
       POLYLOG_WORKSPACE: join(folder, 'workspace'),
       POLYLOG_BASH: 'allow',
-      ...environment,
     })
-    const first = server
+    server = mortal
     try {
       await work()
     } finally {
       await server.close()
-      if (server !== first) await first.provider.stop()
     }
   }
 
   async function killAndRestart(): Promise<void> {
-    await server.polylog.kill()
-    server = await server.restart()
+    await mortal.polylog.kill()
+    server = await mortal.restart()
   }
 
   test('goes on after a restart, with memory, mode and directory', () =>
-    mortal(async () => {
+    withMortalServer(async () => {
       const [user, later] = [someone(), someone('later')]
       await server.provider.script([calls(['fs_write', { path: 'a.txt', content: 'x' }]), says('Written.')], user)
       const agentId = agentIdOf(await sayToEnd(server, user, { message: user, context: { workingDir: 'restarted' } }))
@@ -298,7 +300,7 @@ describe('a session whose server dies', () => {
     }))
 
   test('killed in the middle of a command: the answer goes on by itself, and the command is never run again', () =>
-    mortal(async () => {
+    withMortalServer(async () => {
       const [user, later] = [someone(), someone('later')]
       const directory = join(folder, 'workspace', 'killed')
       const cmd = 'echo once >> ran.txt; sleep 5'
@@ -322,7 +324,7 @@ describe('a session whose server dies', () => {
     }))
 
   test('killed in the middle of a command while a newer message waits: that one is answered after the restart', () =>
-    mortal(async () => {
+    withMortalServer(async () => {
       const [user, later] = [someone(), someone('later')]
       const directory = join(folder, 'workspace', 'followed')
       const cmd = 'echo once >> ran.txt; sleep 5'
@@ -342,7 +344,7 @@ describe('a session whose server dies', () => {
     }))
 
   test('killed in the middle of a command: with consent wait a person may decide to run it again', () =>
-    mortal(async () => {
+    withMortalServer(async () => {
       const user = someone()
       const directory = join(folder, 'workspace', 'again')
       const cmd = 'echo once >> ran.txt; test $(wc -l < ran.txt) -gt 1 || sleep 5'
@@ -364,7 +366,7 @@ describe('a session whose server dies', () => {
     }))
 
   test('killed in mid-sentence: what the model says instead comes after a blank line, and only that is remembered', () =>
-    mortal(async () => {
+    withMortalServer(async () => {
       const [user, later] = [someone(), someone('later')]
       await server.provider.script([hangsAfter('Roses are'), says('Violets ', 'are blue.')], user)
       const stream = await say(server, user, user)

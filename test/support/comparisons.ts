@@ -5,7 +5,14 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Action } from './fake-provider.ts'
-import { type Answer, type TestServer, type Json, startTestServer } from './test-server.ts'
+import {
+  type Answer,
+  type Json,
+  startTestServer,
+  startTestServerProcess,
+  type TestServer,
+  type TestServerProcess,
+} from './test-server.ts'
 import { openStream, type SseFrame, type SseStream } from './sse.ts'
 
 /** Names and models of the two configurations. The client must not see any of them before the vote. */
@@ -16,7 +23,7 @@ export const arms = ['a', 'b'] as const
 
 export type ArmFrame = { id: string; json: Json & { type: string; arm: 'a' | 'b' } }
 
-export type AbTestServer = Omit<TestServer, 'restart'> & {
+export type AbTestServer<Server extends TestServer = TestServer> = Omit<Server, 'restart'> & {
   compare(user: string, body: string | Json, headers?: Record<string, string>): Promise<SseStream>
   /** The same, read to its end. */
   compareToEnd(
@@ -37,7 +44,18 @@ export type AbTestServer = Omit<TestServer, 'restart'> & {
   restart(environment?: Record<string, string>): Promise<AbTestServer>
 }
 
-export async function startAbTestServer(): Promise<AbTestServer> {
+export function startAbTestServer(): Promise<AbTestServer> {
+  return startComparing(startTestServer)
+}
+
+/** One that can be killed. */
+export function startAbTestServerProcess(): Promise<AbTestServer<TestServerProcess>> {
+  return startComparing(startTestServerProcess)
+}
+
+async function startComparing<Server extends TestServer>(
+  start: (environment: Record<string, string>) => Promise<Server>,
+): Promise<AbTestServer<Server>> {
   const folder = mkdtempSync(join(tmpdir(), 'polylog-configs-'))
   const file = join(folder, 'configs.json')
   const configs = [
@@ -46,7 +64,7 @@ export async function startAbTestServer(): Promise<AbTestServer> {
     { name: wild.name, model: `openai/${wild.model}`, systemPrompt: 'Be wild.' },
   ]
   writeFileSync(file, JSON.stringify(configs))
-  const server = abTestServerOf(await startTestServer({ POLYLOG_MODEL_CONFIGS: file }))
+  const server = abTestServerOf(await start({ POLYLOG_MODEL_CONFIGS: file }))
   return {
     ...server,
     async close() {
@@ -56,9 +74,9 @@ export async function startAbTestServer(): Promise<AbTestServer> {
   }
 }
 
-function abTestServerOf(server: TestServer): AbTestServer {
+function abTestServerOf<Server extends TestServer>(server: Server): AbTestServer<Server> {
   const base = server.polylog.baseUrl
-  const ab: AbTestServer = {
+  const ab: AbTestServer<Server> = {
     ...server,
     async compare(user, body, headers = {}) {
       const fields = typeof body === 'string' ? { message: body } : body

@@ -1,11 +1,12 @@
-// The real server with a fake model provider behind it, and a client for both.
-// The tests of one file share one server. Each test uses its own user, and puts a
+// The real server with a fake model provider behind it, and a client for both. The server
+// runs in the process of the test, or in one of its own if the test has to kill it. The tests of one file share one server. Each test uses its own user, and puts a
 // marker text into its questions, which selects the scripted answers of the provider.
 
 import assert from 'node:assert/strict'
 import { setTimeout as wait } from 'node:timers/promises'
 import { type Action, type FakeProvider, type SeenRequest, startFakeProvider } from './fake-provider.ts'
 import { type Polylog, startPolylog } from './polylog.ts'
+import { type PolylogProcess, startPolylogProcess } from './polylog-process.ts'
 import { openStream, type SseFrame, type SseStream } from './sse.ts'
 
 /** JSON of an answer; the test asserts what it needs of it. */
@@ -34,19 +35,50 @@ export type TestServer = {
   close(): Promise<void>
 }
 
-export async function startTestServer(
-  environment: Record<string, string> = {},
-  shared?: FakeProvider,
-): Promise<TestServer> {
+/** A test server that can be killed. */
+export type TestServerProcess = TestServer & {
+  readonly polylog: PolylogProcess
+  /** As `restart`, and the new server can be killed too. */
+  restartProcess(environment?: Record<string, string>): Promise<TestServerProcess>
+}
+
+type Environment = Record<string, string>
+
+export async function startTestServer(environment: Environment = {}, shared?: FakeProvider): Promise<TestServer> {
   const provider = shared ?? (await startFakeProvider())
-  const polylog = await startPolylog({
+  const polylog = await startPolylog({ ...askingProvider(provider), ...environment })
+  return testServerOf(provider, polylog, shared === undefined)
+}
+
+export async function startTestServerProcess(
+  environment: Environment = {},
+  shared?: FakeProvider,
+): Promise<TestServerProcess> {
+  const provider = shared ?? (await startFakeProvider())
+  const polylog = await startPolylogProcess({ ...askingProvider(provider), ...environment })
+  return testServerProcessOf(provider, polylog, shared === undefined)
+}
+
+function askingProvider(provider: FakeProvider): Environment {
+  return {
     OPENAI_API_KEY: 'test-key',
     OPENAI_BASE_URL: provider.baseUrl,
     POLYLOG_MODEL: 'openai/fake',
     POLYLOG_PROVIDER_RETRIES: '0',
-    ...environment,
-  })
-  return testServerOf(provider, polylog, shared === undefined)
+  }
+}
+
+function testServerProcessOf(
+  provider: FakeProvider,
+  polylog: PolylogProcess,
+  ownsProvider: boolean,
+): TestServerProcess {
+  return {
+    ...testServerOf(provider, polylog, ownsProvider),
+    polylog,
+    restartProcess: async (environment) =>
+      testServerProcessOf(provider, await polylog.restartProcess(environment), ownsProvider),
+  }
 }
 
 function testServerOf(provider: FakeProvider, polylog: Polylog, ownsProvider: boolean): TestServer {

@@ -4,7 +4,7 @@
 // tortured as much as an idle one.
 
 import { setTimeout as wait } from 'node:timers/promises'
-import { type Polylog, startPolylog } from '../support/polylog.ts'
+import { type PolylogProcess, startPolylogProcess } from '../support/polylog-process.ts'
 import type { Random } from '../support/random.ts'
 
 /** If the clients see nothing for so long, the server is killed all the same: they may all be waiting for a person. */
@@ -15,19 +15,19 @@ export class KilledServer {
   kills = 0
   drains = 0
   frames = 0
-  private server: Polylog
+  private server: PolylogProcess
   private up: Promise<void> = Promise.resolve()
   private readonly environment: Record<string, string>
   private wake: (() => void) | undefined
 
-  private constructor(server: Polylog, environment: Record<string, string>) {
+  private constructor(server: PolylogProcess, environment: Record<string, string>) {
     this.server = server
     this.baseUrl = server.baseUrl
     this.environment = environment
   }
 
   static async start(environment: Record<string, string>): Promise<KilledServer> {
-    const server = await startPolylog(environment)
+    const server = await startPolylogProcess(environment)
     // The next lives take the port of the first one, as a restarted service does.
     return new KilledServer(server, { ...environment, PORT: new URL(server.baseUrl).port })
   }
@@ -55,7 +55,7 @@ export class KilledServer {
       }
       // Some lives end before they have begun to serve.
       if (random.chance(0.1)) await this.dieWhileStarting(random.between(50, 700))
-      this.server = await this.server.restart(this.environment)
+      this.server = await this.server.restartProcess(this.environment)
     })()
     await this.up
   }
