@@ -1,12 +1,17 @@
 // `npm test`: types and lint first, since they take seconds, then every test.
 // Arguments are paths to narrow it down (`npm test -- src/journal`) or options of
 // `node --test`. Whatever happens, the last lines are node's own totals.
+//
+// Loading the server costs more than most test files, so a process runs many files, one
+// after the other, each in a suite of its own. Files that change their process or measure
+// it get one for themselves.
 
 import { spawn } from 'node:child_process'
-import { globSync, statSync } from 'node:fs'
+import { globSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
-import { delimiter, join, relative, resolve } from 'node:path'
+import { delimiter, join, matchesGlob, relative, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
+import { pathToFileURL } from 'node:url'
 
 const root = join(import.meta.dirname, '..')
 /** Compiled modules are kept between processes: a test run starts hundreds of servers, and most of a start is compiling. */
@@ -14,6 +19,19 @@ const compileCache = join(root, 'node_modules', '.cache', 'polylog-compile')
 const everything = ['src/**/*.test.ts', 'test/**/*.test.ts']
 /** A test that hangs must fail; the slowest ones kill and restart servers for a while. */
 const timeoutMs = 300_000
+/** Tests mostly wait for sockets and disks, so even two cores bear a few files at a time. */
+const processesAtOnce = Math.max(2, availableParallelism())
+/** More than one for each place, so that the last process to end is not alone for long. */
+const groups = 3 * processesAtOnce
+/** Files that need a process of their own. */
+const alone = [
+  // They load no server but start and kill many, and take longest.
+  'test/{crash,packages,process,torture}/*',
+  // It changes the environment of its process.
+  'src/tools/mcp-stdio.test.ts',
+  // It measures its process.
+  'test/properties/long-answer.test.ts',
+]
 
 process.exitCode = await main(process.argv.slice(2))
 
@@ -73,15 +91,40 @@ async function check(
 }
 
 async function runTests(files: string[], options: string[]): Promise<number> {
-  const child = start([
-    '--test',
-    '--test-reporter=spec',
-    // Tests mostly wait for sockets and disks, so even two cores bear a few files at a time.
-    `--test-concurrency=${Math.max(2, availableParallelism())}`,
-    `--test-timeout=${timeoutMs}`,
-    ...options,
-    ...files,
-  ])
+  const cache = join(root, 'node_modules', '.cache')
+  mkdirSync(cache, { recursive: true })
+  const folder = mkdtempSync(join(cache, 'polylog-tests-'))
+  try {
+    return await runFiles(writeGroups(files, folder), options)
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+/** Writes one file per process, which imports test files; the paths of these files. */
+function writeGroups(files: string[], folder: string): string[] {
+  const isAlone = (file: string) => alone.some((pattern) => matchesGlob(file, pattern))
+  const shared = files.filter((file) => !isAlone(file))
+  const grouped = Array.from({ length: Math.min(groups, shared.length) }, (_, group) =>
+    shared.filter((_, index) => index % groups === group),
+  )
+  return [...files.filter(isAlone).map((file) => [file]), ...grouped].map((group, index) => {
+    const path = join(folder, `${index}.test.mjs`)
+    writeFileSync(path, groupOf(group))
+    return path
+  })
+}
+
+/** Each file is loaded inside a suite, so that its hooks are hooks of that suite. The suites run one after the other. */
+function groupOf(files: string[]): string {
+  const urls = files.map((file) => [file, pathToFileURL(join(root, file)).href])
+  return `import { describe } from 'node:test'
+for (const [file, url] of ${JSON.stringify(urls)}) describe(file, { timeout: ${timeoutMs} }, () => import(url))
+`
+}
+
+async function runFiles(files: string[], options: string[]): Promise<number> {
+  const child = start(['--test', '--test-reporter=spec', `--test-concurrency=${processesAtOnce}`, ...options, ...files])
   child.stderr.pipe(process.stderr)
   // The reporter lists failures after the totals; people and scripts look for the totals at the end.
   const totals: string[] = []
