@@ -1,14 +1,13 @@
-// Votes → ratings. Pure arithmetic, no rows and no clock.
+// Computes ratings from votes. Pure arithmetic, without rows and clock.
 //
 // The model is Bradley and Terry's (1952): i is preferred to j with probability
-// 1 / (1 + exp(βj − βi)). A tie counts as half a win for each, the convention of
-// Elo: a rating then says what share of the points to expect, and all votes being
-// ties is evidence of equality. Each pair that was compared gets half a vote more
-// on either side (Haldane and Anscombe), so that "always won" stays finite; for a
-// single pair this gives log((w+½)/(l+½)) with the variance 1/(w+½) + 1/(l+½) of
-// Gart and Zweifel (1967). The maximum is found by Newton's method; intervals come
-// from the observed information. With ties they are a little too wide, never too
-// narrow, since a tie varies less than the model believes.
+// 1 / (1 + exp(βj − βi)). As in Elo, a tie counts as half a win for each side: a rating
+// then predicts the share of the points, and many ties are evidence of equality. Each side
+// of a compared pair gets half a vote more (Haldane and Anscombe), so that the rating of a
+// side that won every vote stays finite. For a single pair this gives log((w+½)/(l+½)) with
+// the variance 1/(w+½) + 1/(l+½) of Gart and Zweifel (1967). The maximum is found by
+// Newton's method; intervals come from the observed information. With ties the intervals
+// are a little too wide, never too narrow, because a tie varies less than the model assumes.
 
 export type PairVotes = {
   readonly first: string
@@ -97,7 +96,7 @@ export function wilson(hits: number, of: number): Interval | null {
   return { value: share, low: Math.max(0, centre - reach), high: Math.min(1, centre + reach) }
 }
 
-/** Points of one pair, ties as halves, with the prior's. */
+/** The points of both sides of a pair: wins, half of the ties, and the prior. */
 type Score = { first: string; second: string; firstPoints: number; secondPoints: number }
 
 function votesOf(pair: PairVotes): number {

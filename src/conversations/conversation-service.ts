@@ -4,6 +4,7 @@
 // service.
 
 import { AppError } from '../errors/app-error.ts'
+import { defined } from '../kit/defined.ts'
 import { type Caller, owns } from '../kit/caller.ts'
 import type { Clock } from '../kit/clock.ts'
 import type { Ids } from '../kit/ids.ts'
@@ -117,7 +118,7 @@ export class ConversationService {
     { id }: Pick<ConversationRow, 'id'>,
     { limit, before }: { limit: number; before: { id: string } | { createdAt: number } | undefined },
   ): Promise<RowPage<MessageRow>> {
-    return await this.dependencies.store.listMessages(id, { limit, ...(before === undefined ? {} : { before }) })
+    return await this.dependencies.store.listMessages(id, { limit, ...defined({ before }) })
   }
 
   /** The newest messages in any state, ascending; `before` is the id of a message. */
@@ -125,7 +126,7 @@ export class ConversationService {
     { id }: Pick<ConversationRow, 'id'>,
     { limit, before }: { limit: number; before: string | undefined },
   ): Promise<RowPage<MessageRow>> {
-    return await this.dependencies.store.pageOfAllMessages(id, { limit, ...(before === undefined ? {} : { before }) })
+    return await this.dependencies.store.pageOfAllMessages(id, { limit, ...defined({ before }) })
   }
 
   /** The messages that a run wrote, in any state. None if it has no conversation. */

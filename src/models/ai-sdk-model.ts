@@ -7,6 +7,7 @@
 import { APICallError, InvalidResponseDataError, JSONParseError, TypeValidationError } from '@ai-sdk/provider'
 import type { LanguageModelV4, LanguageModelV4CallOptions, LanguageModelV4StreamPart } from '@ai-sdk/provider'
 import { AppError } from '../errors/app-error.ts'
+import { defined } from '../kit/defined.ts'
 import type { Clock } from '../kit/clock.ts'
 import type { Ids } from '../kit/ids.ts'
 import { toCallOptions } from './ai-sdk-request.ts'
@@ -109,7 +110,7 @@ async function* read(
         parts.push(...toToolCallParts(calls, reason, request, ids), {
           type: 'finish',
           reason: finishReasonWith(calls.length, reason),
-          ...(usage === undefined ? {} : { usage }),
+          ...defined({ usage }),
         })
         yield parts
         return

@@ -1,6 +1,7 @@
 // Rules for the parts of an answer that all model clients share: the maximum length of a text
 // part, how tool-call arguments are parsed, and that tool-call ids are unique.
 
+import { defined } from '../kit/defined.ts'
 import type { JsonValue, Usage } from '../journal/event.ts'
 import { cutText, pieceCharsMax } from '../kit/cut-text.ts'
 import type { Ids } from '../kit/ids.ts'
@@ -49,7 +50,7 @@ export function toToolCallParts(
       callId,
       name: call.name,
       rawInput: call.rawInput,
-      ...(input === undefined ? {} : { input }),
+      ...defined({ input }),
     }
   })
 }

@@ -8,6 +8,7 @@
 import { StringDecoder } from 'node:string_decoder'
 import { createParser } from 'eventsource-parser'
 import type { EventSourceParser } from 'eventsource-parser'
+import { defined } from '../kit/defined.ts'
 import type { Usage } from '../journal/event.ts'
 import type { Ids } from '../kit/ids.ts'
 import { AppError } from '../errors/app-error.ts'
@@ -217,7 +218,7 @@ export class OpenAiDecoder {
     this.#parts.push({
       type: 'finish',
       reason: finishReasonWith(this.#calls.length, reason),
-      ...(this.#usage === undefined ? {} : { usage: this.#usage }),
+      ...defined({ usage: this.#usage }),
     })
   }
 }

@@ -4,6 +4,7 @@
 // A provider's message may contain the API key, so it is redacted and shortened here.
 
 import { AppError } from '../errors/app-error.ts'
+import { defined } from '../kit/defined.ts'
 
 /** The provider as it appears in error messages. */
 export type ProviderIdentity = {
@@ -78,7 +79,7 @@ export function incompleteError(identity: ProviderIdentity, why: string, cause?:
   return new AppError('model_stream_incomplete', `The answer of ${identity.provider} is incomplete: ${why}.`, {
     retryable: true,
     details: { provider: identity.provider },
-    ...(cause === undefined ? {} : { cause }),
+    ...defined({ cause }),
   })
 }
 

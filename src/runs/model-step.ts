@@ -7,6 +7,7 @@ import type { StepEngine } from '../engines/engine.ts'
 import type { EventData, NewEvent } from '../journal/event.ts'
 import { type RunState, specOf } from '../journal/run-state.ts'
 import { type Clock, elapsedMs } from '../kit/clock.ts'
+import { defined } from '../kit/defined.ts'
 import type { Ids } from '../kit/ids.ts'
 import {
   type FinishReason,
@@ -162,7 +163,7 @@ function closingEvents(
       finishReason: finish.reason,
       toolCalls: calls.length,
       durationMs,
-      ...(finish.usage === undefined ? {} : { usage: finish.usage }),
+      ...defined({ usage: finish.usage }),
     },
   })
   return events
@@ -191,8 +192,10 @@ function calledData(
     input,
     note,
     effect: tool?.effect ?? 'unsafe',
-    ...(tool?.source === undefined ? {} : { source: tool.source }),
-    ...(!usable ? { invalidInput: call.rawInput.slice(0, invalidInputCharsMax) } : {}),
+    ...defined({
+      source: tool?.source,
+      invalidInput: usable ? undefined : call.rawInput.slice(0, invalidInputCharsMax),
+    }),
   }
 }
 

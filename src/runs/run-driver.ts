@@ -70,8 +70,8 @@ export class RunDriver {
     this.endPause?.()
   }
 
-  cutTools(): void {
-    this.loop?.cutTools()
+  abortTools(): void {
+    this.loop?.abortTools()
   }
 
   /** The lease is lost: stop, and write nothing more. */

@@ -64,7 +64,7 @@ function endedData(state: RunState, ending: Ending): Extract<NewEvent, { type: '
     case 'failed':
       return { status: 'failed', error: ending.error }
     case 'canceled':
-      return { status: 'canceled', by: ending.by, ...(ending.reason === null ? {} : { reason: ending.reason }) }
+      return { status: 'canceled', by: ending.by, ...defined({ reason: ending.reason ?? undefined }) }
   }
 }
 

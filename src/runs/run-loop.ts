@@ -67,7 +67,7 @@ export class RunLoop {
   private readonly dependencies: RunDependencies
   /** Aborted by a cancel, the time limit, a drain or a lost lease. */
   private readonly modelAbort = new AbortController()
-  /** Not aborted when a drain begins, because tools get time to finish; see `cutTools`. */
+  /** Not aborted when a drain begins, because tools get time to finish; see `abortTools`. */
   private readonly toolAbort = new AbortController()
   private cancelled: { by: string; reason: string | null } | undefined
   private draining = false
@@ -97,7 +97,7 @@ export class RunLoop {
   }
 
   /** Aborts running tools when the drain's deadline passes. Their results are discarded, so recovery treats the calls as after a crash. */
-  cutTools(): void {
+  abortTools(): void {
     this.toolAbort.abort(new DrainInterrupt())
   }
 

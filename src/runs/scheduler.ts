@@ -94,7 +94,7 @@ export class Scheduler {
     for (const driver of this.drivers.values()) driver.drain()
     const cut = Number.isFinite(toolsMs)
       ? this.dependencies.clock.after(toolsMs, () => {
-          for (const driver of this.drivers.values()) driver.cutTools()
+          for (const driver of this.drivers.values()) driver.abortTools()
         })
       : undefined
     await this.claiming
