@@ -63,6 +63,22 @@ const runFields = {
     .optional(),
 }
 
+/** A header value is a text, or the name of an environment variable that holds it, so that no secret stands in a definition. */
+const headerValue = z.union([
+  z.string().max(4000),
+  z.strictObject({ env: z.string().regex(/^[A-Za-z_][A-Za-z0-9_]{0,99}$/) }),
+])
+
+/** The name of an engine of this server, or a remote agent that speaks AG-UI. */
+const agentEngine = z.union([
+  z.enum(['local', 'openclaw']),
+  z.strictObject({
+    kind: z.literal('ag-ui'),
+    url: z.url({ protocol: /^https?$/ }).max(2000),
+    headers: z.record(z.string().regex(/^[A-Za-z0-9-]{1,100}$/), headerValue).optional(),
+  }),
+])
+
 const operationCard = z.strictObject({
   id,
   name: line.optional(),
@@ -84,6 +100,8 @@ export const agentCard = z.strictObject({
   endpoint: line.optional(),
   /** `provider/model`; absent means the server's default. */
   model: z.string().min(1).max(200).optional(),
+  /** The engine that answers chats with this agent; absent means the server's default. Operations always run locally. */
+  engine: agentEngine.optional(),
   prompt: promptFiles,
   /** Whether a request may add instructions of its own (messages with role `system`); absent means allowed. */
   callerInstructions: z.enum(['allowed', 'refused']).optional(),

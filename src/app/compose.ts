@@ -170,8 +170,8 @@ async function composeParts(
     log,
     countEvents: (count) => metrics.eventsStored(count),
     deaths: watchdog.deaths,
-    async runEnded(family, status, runId) {
-      metrics.runEnded(family, status)
+    async runEnded({ runId, family, engine: engineName, status }) {
+      metrics.runEnded({ family, engine: engineName, status })
       await comparisons.runEnded(family, runId)
     },
   }

@@ -4,9 +4,9 @@ import { createMetrics } from './metrics.ts'
 
 test('what happened is what a scrape shows', async () => {
   const metrics = createMetrics()
-  metrics.runEnded('agent', 'succeeded')
-  metrics.runEnded('agent', 'succeeded')
-  metrics.runEnded('jobs', 'failed')
+  metrics.runEnded({ family: 'agent', engine: 'local', status: 'succeeded' })
+  metrics.runEnded({ family: 'agent', engine: 'local', status: 'succeeded' })
+  metrics.runEnded({ family: 'jobs', engine: 'openclaw', status: 'failed' })
   metrics.eventsStored(3)
   metrics.eventsStored(4)
   metrics.requestDone({ method: 'GET', route: '/v1/runs/:id', status: 200, seconds: 0.02 })
@@ -14,8 +14,8 @@ test('what happened is what a scrape shows', async () => {
 
   const text = await metrics.text()
 
-  assert.match(text, /^polylog_runs_total\{family="agent",status="succeeded"\} 2$/m)
-  assert.match(text, /^polylog_runs_total\{family="jobs",status="failed"\} 1$/m)
+  assert.match(text, /^polylog_runs_total\{family="agent",engine="local",status="succeeded"\} 2$/m)
+  assert.match(text, /^polylog_runs_total\{family="jobs",engine="openclaw",status="failed"\} 1$/m)
   assert.match(text, /^polylog_events_total 7$/m)
   assert.match(
     text,

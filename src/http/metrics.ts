@@ -6,7 +6,7 @@ import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom
 import { type RunStatus, isTerminal, runStatuses } from '../journal/event.ts'
 
 export interface Metrics {
-  runEnded(family: string, status: RunStatus): void
+  runEnded(run: { family: string; engine: string; status: RunStatus }): void
   eventsStored(count: number): void
   /** Counts an open stream until the returned function is called. Calling that function twice is harmless. */
   streamOpened(dialect: string): () => void
@@ -30,7 +30,7 @@ export function createMetrics(): Metrics {
   const runs = new Counter({
     name: 'polylog_runs_total',
     help: 'Runs that ended, by API family and final status.',
-    labelNames: ['family', 'status'] as const,
+    labelNames: ['family', 'engine', 'status'] as const,
     registers,
   })
   const openRuns = new Gauge({
@@ -86,7 +86,7 @@ export function createMetrics(): Metrics {
       longestSeconds.set(work, seconds)
       longest.set({ work }, seconds)
     },
-    runEnded: (family, status) => runs.inc({ family, status }),
+    runEnded: ({ family, engine, status }) => runs.inc({ family, engine, status }),
     eventsStored: (count) => events.inc(count),
     streamOpened(dialect) {
       let open = true

@@ -45,6 +45,8 @@ export interface ProcessDeaths {
   settled(runId: string): void
 }
 
+export type EndedRun = { runId: string; family: string; engine: string; status: RunStatus }
+
 export type RunDependencies = {
   store: Store
   bus: LiveBus
@@ -61,5 +63,5 @@ export type RunDependencies = {
   countEvents?: (count: number) => void
   deaths?: ProcessDeaths
   /** Called and awaited after the ending is committed, so that its consequences are done before the next run of the conversation starts. */
-  runEnded?: (family: string, status: RunStatus, runId: string) => void | Promise<void>
+  runEnded?: (run: EndedRun) => void | Promise<void>
 }

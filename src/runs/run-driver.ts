@@ -5,7 +5,7 @@
 
 import { AppError, toAppError } from '../errors/app-error.ts'
 import { readRunState } from '../journal/event-pages.ts'
-import { newRunState, type RunState } from '../journal/run-state.ts'
+import { engineOf, newRunState, type RunState } from '../journal/run-state.ts'
 import { withActivity } from '../kit/activity.ts'
 import type { CancelRequest, RunRow } from '../stores/run-store.ts'
 import { endingEvents } from './run-ending.ts'
@@ -174,7 +174,13 @@ export class RunDriver {
             : { status: 'canceled' as const, by: cancel.by, reason: cancel.reason }
         await new RunWriter(this.runId, this.epoch, state, this.dependencies).write(...endingEvents(state, ending, ids))
         this.dependencies.deaths?.settled(this.runId)
-        await this.dependencies.runEnded?.(this.claimed.family, ending.status, this.runId)
+        await this.dependencies.runEnded?.({
+          runId: this.runId,
+          family: this.claimed.family,
+          // A run that lost its first event has no engine.
+          engine: state.accepted === undefined ? 'unknown' : engineOf(state),
+          status: ending.status,
+        })
         return
       } catch (error) {
         if (isDamage(error)) throw error

@@ -423,7 +423,12 @@ export class RunLoop {
       if (this.writer.lost !== undefined) return 'lost'
       throw error
     }
-    await this.dependencies.runEnded?.(this.row.family, ending.status, this.runId)
+    await this.dependencies.runEnded?.({
+      runId: this.runId,
+      family: this.row.family,
+      engine: engineOf(this.writer.state),
+      status: ending.status,
+    })
     return 'ended'
   }
 }

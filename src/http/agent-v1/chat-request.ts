@@ -23,6 +23,11 @@ export const chatBody = z
         'The state of your application; the model reads it. composer.enabledTools limits which tools the run may use.',
       ),
     model: z.string().max(200).nullish().describe('provider/model, or the name of a model of the default provider.'),
+    engine: z
+      .string()
+      .max(200)
+      .nullish()
+      .describe('The engine that answers; absent means that of the agent, or the server’s default.'),
     temperature: z.number().min(0).max(2).nullish(),
     maxTokens: z.number().int().positive().nullish(),
     max_tokens: z.number().int().positive().nullish(),
@@ -68,6 +73,7 @@ export function toStartRequest(
       sessionId: body.sessionId,
       context: body.context ?? undefined,
       model: body.model == null || body.model.trim() === '' ? undefined : body.model.trim(),
+      engine: body.engine == null || body.engine.trim() === '' ? undefined : body.engine.trim(),
       temperature: body.temperature ?? undefined,
       maxTokens: body.maxTokens ?? body.max_tokens ?? undefined,
       onDisconnect: body.onDisconnect ?? undefined,
