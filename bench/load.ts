@@ -1,5 +1,5 @@
-// The client side of a measurement, in its own process: opens streams, counts
-// deltas, notes when the first one came, and prints one JSON line.
+// The client side of a measurement, in its own process: opens streams, counts their
+// deltas, records when the first one arrived, and prints one JSON line.
 
 import { Agent, request as httpRequest } from 'node:http'
 
@@ -39,7 +39,7 @@ function one(index: number): Promise<Result> {
             deltas += 1
             at = data.indexOf(mark, at + mark.length)
           }
-          // A marker may be cut in two; what is kept is shorter than one.
+          // A marker may be split over two chunks, so the end of each chunk is kept, shorter than a marker.
           tail = Buffer.from(data.subarray(Math.max(0, data.length - mark.length + 1)))
         })
         response.on('end', () => resolve({ deltas, firstMs, ok: response.statusCode === 200 }))

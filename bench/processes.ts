@@ -1,4 +1,4 @@
-// Starts the processes of a measurement and reads what they cost.
+// Starts the processes of a measurement and reads their CPU time and memory.
 
 import { type ChildProcess, spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'

@@ -1,5 +1,5 @@
-// What everything is compared with: a bare node:http proxy that forwards the
-// upstream's bytes and stores nothing.
+// The baseline of the measurements: a bare node:http proxy that forwards the bytes of the
+// upstream and stores nothing.
 
 import { Agent, createServer, request as httpRequest } from 'node:http'
 

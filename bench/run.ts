@@ -1,6 +1,6 @@
-// `npm run bench`: what a delta costs, beside a raw node:http proxy that forwards
-// the same upstream bytes and stores nothing, in the same run on the same machine.
-// The absolute figures are this machine's; the ratios are the point.
+// `npm run bench`: measures the cost of a delta, and in the same run that of a raw
+// node:http proxy which forwards the same bytes and stores nothing. The absolute figures
+// depend on the machine; compare the ratios.
 
 import { mkdtempSync, rmSync } from 'node:fs'
 import { cpus, tmpdir } from 'node:os'
@@ -63,7 +63,7 @@ async function compare(title: string, streams: number, model: string): Promise<v
   const server = await polylog()
   const raw: Measured[] = []
   const ours: Measured[] = []
-  // One round to warm up both; then in turns, so that a busy moment of the machine hits both.
+  // One round warms up both servers. Then they are measured alternately, so that other load on the machine affects both.
   for (let round = 0; round <= rounds; round++) {
     const one = await measure(proxy, '/', streams, model, '"content"')
     const two = await measure(server, '/v1/agent/chat', streams, model, 'event: agent.delta')

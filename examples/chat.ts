@@ -1,6 +1,6 @@
-// A chat client in fetch and eventsource-parser: prints the answer as it comes, asks
-// you before a tool that needs consent, and survives a server that goes away: it
-// comes back with Last-Event-ID and goes on where it was.
+// A chat client with fetch and eventsource-parser. It prints the answer while it streams,
+// asks you before a tool that needs consent runs, and if the connection is lost, it
+// reconnects with Last-Event-ID and continues at the same place.
 //
 //   npx node examples/chat.ts "remember that the door code is 4711"
 

@@ -1,6 +1,6 @@
-// `npm run build`: what the published packages hold. The server becomes JavaScript in dist/, with the same
-// folders as src/, so that paths relative to a file are the same in both; the client becomes declaration
-// files and JavaScript in client/dist/. A clone needs none of it: Node runs the TypeScript as it is.
+// `npm run build`: builds the contents of the published packages. The server becomes JavaScript in dist/, with the
+// same folders as src/, so that relative paths are the same in both; the client becomes declaration files and
+// JavaScript in client/dist/. A clone does not need it, because Node runs the TypeScript as it is.
 //
 // An argument names one of the two (`server`, `client`). A second one is the folder to write to.
 

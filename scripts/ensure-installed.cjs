@@ -1,6 +1,6 @@
-// Runs before every script, on whatever old Node the machine has: installs the
-// locked packages (Node itself among them) when they are missing or older than
-// the lock file. It must therefore stay plain JavaScript that Node 18 reads.
+// Runs before every npm script, on the machine's own Node: installs the locked packages
+// (including the project's own Node) if they are missing or older than the lock file. It
+// must stay plain JavaScript that Node 18 can run.
 'use strict'
 const { execFileSync } = require('node:child_process')
 const fs = require('node:fs')

@@ -1,10 +1,10 @@
-// `npm run mutants`: plants small defects in the source, one at a time, and counts how
-// many the tests notice. A defect that no test notices shows a promise without a test.
+// `npm run mutants`: mutation testing. Adds small defects to the source, one at a time, and
+// counts how many of them the tests detect. An undetected defect shows that a test is missing.
 //
 //   npm run mutants -- --sample 60 --seed 7             60 random ones of src/runs, src/stores and src/bus
 //   npm run mutants -- src/runs/scheduler.ts            all of one file
 //   npm run mutants -- --list src/bus                   only lists them
-//   npm run mutants -- --quick                          without the tests over sockets: a lower bound, much sooner
+//   npm run mutants -- --quick                          without the tests over sockets: faster, but detects fewer
 //
 // Works in copies of the tree in the temporary folder, so the working tree is never touched.
 // For each defect the tests nearest to the file run first, and the first failure ends it.
@@ -19,7 +19,7 @@ import { type Mutant, mutantsOf } from './mutate.ts'
 
 const root = join(import.meta.dirname, '..')
 const defaultPaths = ['src/runs', 'src/stores', 'src/bus']
-/** Beyond this a test file counts as hanging, which is noticed too. */
+/** After this time a test file counts as hanging, and the defect as detected. */
 const groupTimeoutMs = 240_000
 
 /** Tests beyond those in the file's own folder, the quick ones first. The first folder that fits counts. */
@@ -143,7 +143,7 @@ async function noticedBy(mutant: Mutant, copy: string): Promise<string | undefin
   }
 }
 
-/** `npm test` checks types too; asked last, since most defects type-check. */
+/** `npm test` checks types too. This runs last, because most defects have correct types. */
 function typeChecks(cwd: string): Promise<boolean> {
   const tsc = join(root, 'node_modules/typescript-native/bin/tsc')
   const child = spawn(process.execPath, [tsc, '--noEmit', '-p', 'tsconfig.json'], { cwd, stdio: 'ignore' })

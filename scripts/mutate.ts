@@ -1,6 +1,6 @@
-// Which small defects a source file can have: each is a piece of text that is replaced.
-// They are the mistakes that a person makes: a condition turned round, a bound off by one,
-// a call forgotten, a flag flipped. Types, messages, logs and imports are left alone.
+// Lists the small defects (mutants) that can be added to a source file; each replaces a
+// piece of text. They imitate human mistakes: an inverted condition, a bound that is off by
+// one, a missing call, a wrong flag. Types, messages, logs and imports are not changed.
 
 import ts from 'typescript'
 

@@ -1,4 +1,4 @@
-// `npm run torture`: the torture test for as long as one likes.
+// `npm run torture`: runs the torture test with a chosen number of server kills and clients.
 //
 //   npm run torture -- --deaths 400 --clients 24 --seed 7
 

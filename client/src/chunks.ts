@@ -1,12 +1,12 @@
-// The wire of the chat API (`format=chunks`, and `chunks-ndjson` with one frame a line). Exactly one `done` or
-// `error` comes, last. `ArmFrame` is a frame of a stream that shows the two runs of a comparison together.
+// The wire of the chat API (`format=chunks`, and `chunks-ndjson` with one frame per line). The last frame is either
+// `done` or `error`. `ArmFrame` is a frame of a stream that has both runs of a comparison.
 
 import type { JsonValue } from './json.ts'
 
 export type ChunksFrame =
   | {
       type: 'chunk'
-      /** New text, to be appended; never the text so far. */
+      /** The new text alone; append it to the text before. */
       content: string
       conversation_id: string | null
     }
@@ -43,6 +43,6 @@ export type ArmFrame =
       arm: Arm
       comparison_id: string
       vote_requested: boolean
-      /** Why no vote is asked. */
+      /** Why no vote is requested. */
       vote_note?: string
     })

@@ -1,5 +1,5 @@
-// The wire of jobs, FCMP/1.0. A stream opens with `snapshot`; then each `chat_event` is one envelope, numbered
-// 1, 2, 3… over the whole run, and `heartbeat` comes while nothing happens.
+// The wire of jobs, FCMP/1.0. A stream starts with `snapshot`. Then each `chat_event` has one envelope, numbered
+// 1, 2, 3… over the whole run, and a `heartbeat` is sent while there are no events.
 
 import type { RunStatus } from './journal.ts'
 

@@ -1,5 +1,5 @@
-// What a Polylog server sends, as types: the events of its journal and the frames of its wires. Types only; this
-// module has no code and no dependency.
+// Types of what a Polylog server sends: the events of its journal and the frames of its wire formats. This module has
+// no code and no dependency.
 
 export type { Arm, ArmFrame, ChunksFrame } from './chunks.ts'
 export type { FcmpData, FcmpEnvelope, FcmpFrame, FcmpType } from './fcmp.ts'

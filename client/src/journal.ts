@@ -6,10 +6,10 @@ import type { JsonValue } from './json.ts'
 
 export type RunStatus = 'queued' | 'running' | 'waiting_user' | 'succeeded' | 'failed' | 'canceled'
 
-/** How a tool call ended. `failed`: the tool answered no. `threw`: an exception. `unknown`: it may have happened. */
+/** How a tool call ended. `failed`: the tool reported a failure. `threw`: an exception. `unknown`: it may have happened. */
 export type ToolOutcome = 'succeeded' | 'failed' | 'threw' | 'denied' | 'cancelled' | 'unknown'
 
-/** What it means to run a tool a second time. */
+/** Whether a tool may run a second time. */
 export type ToolEffect = 'read' | 'idempotent' | 'unsafe'
 
 export type ErrorValue = {
@@ -29,7 +29,7 @@ export type StoredFile = { path: string; size: number }
 export type JobSpec = {
   source: 'installed' | 'temp_upload'
   mode: 'auto' | 'interactive'
-  /** False: after `replyTimeoutMs` without a reply the agent goes on alone. */
+  /** False: after `replyTimeoutMs` without a reply the agent continues without one. */
   requireReply: boolean
   replyTimeoutMs: number
   input: Record<string, JsonValue>
@@ -90,7 +90,7 @@ export type RunSpec = {
   maxTokens?: number
   /** The context that the caller sent. */
   context?: Record<string, unknown>
-  /** What the caller tells the model about how to answer. */
+  /** The caller's instructions to the model. */
   instructions?: string
   /** Names of the tools that the run may use; absent: all that its agent allows. */
   tools?: string[]
@@ -132,11 +132,11 @@ export type EventBodies = {
     /** The user message of this run; null for runs without one. */
     userMessageId: string | null
     input: string
-    /** True if the model goes on from the tool results that the history ends with; `input` is empty. */
+    /** True if the model continues from the tool results at the end of the history; then `input` is empty. */
     continuesHistory?: boolean
     spec: RunSpec
   }
-  /** An upload brought what an accepted run was waiting for. The run can start from here on. */
+  /** The upload that the run was waiting for has arrived. The run can start now. */
   'run.prepared': {
     /** Replaces the input of `run.accepted`. */
     input: string

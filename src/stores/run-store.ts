@@ -98,9 +98,9 @@ export type AcceptInput = {
   /** If a run of the owner succeeded with this key, that run is the answer (`reused`), and nothing is accepted. */
   reuse?: { cacheKey: string }
   /**
-   * If an open run of the owner has the same key and nobody asked to cancel it, that run is the answer (`shared`), and nothing
-   * is accepted. The key counts until the run ends. `unlessSnapshot`: `accept_stale` if there is such a snapshot, because the
-   * run that wrote it ended after the caller looked.
+   * If an open run of the owner has the same key and no cancel request, that run is the result (`shared`), and nothing is
+   * accepted. The key is valid until the run ends. `unlessSnapshot`: fails with `accept_stale` if there is such a snapshot,
+   * because the run that wrote it ended after the caller had looked for it.
    */
   share?: { key: string; unlessSnapshot?: SnapshotKey }
 }

@@ -100,7 +100,7 @@ function buildSnapshot(entries: ToolEntry[], checks: WeakMap<Tool, ArgumentCheck
       available: reason === null,
       reason,
       source: entry.source,
-      ...(audience === undefined ? {} : { audience }),
+      ...defined({ audience }),
     })
   })
 
