@@ -96,6 +96,7 @@ const ladder: Record<string, string[]> = {
     'src/conversations/',
     'src/contacts/',
     'src/agents/catalogue.ts',
+    'src/agents/template.ts',
   ],
   'src/http/': [...ground, ...interfaces, ...services, 'src/bus/', 'src/dialects/'],
   'src/cli/': [...ground, ...interfaces, ...services, 'src/http/'],

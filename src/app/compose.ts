@@ -11,6 +11,9 @@ import { ConversationService } from '../conversations/conversation-service.ts'
 import { FeedbackService } from '../feedback/feedback-service.ts'
 import { jobFilesOf } from '../jobs/job-files.ts'
 import { JobService } from '../jobs/job-service.ts'
+import { OneShotService } from '../one-shot/one-shot-service.ts'
+import { SnapshotService } from '../one-shot/snapshot-service.ts'
+import { inputSource } from '../one-shot/sources/input-source.ts'
 import { createEngineRouter } from '../engines/engine-router.ts'
 import { createLocalEngine } from '../engines/local/local-engine.ts'
 import { AppError } from '../errors/app-error.ts'
@@ -197,6 +200,23 @@ async function composeParts(
     engineName: engine.name,
     uploadTtlMs: config.limits.uploadTtlMs,
   })
+  const oneShot = new OneShotService({
+    store,
+    runs,
+    catalogue,
+    models,
+    sources: {
+      input: inputSource,
+      conversation: inputSource,
+      contact: inputSource,
+      contact_brief: inputSource,
+      network: inputSource,
+    },
+    clock,
+    ids,
+    engineName: engine.name,
+  })
+  const snapshots = new SnapshotService(store)
   const comparisons = new ComparisonService({ store, runs, configs, clock, ids, random: Math.random, log })
   const streams = new Streams({
     store,
@@ -217,6 +237,8 @@ async function composeParts(
       contacts,
       feedback,
       jobs,
+      oneShot,
+      snapshots,
       skills,
       comparisons,
       streams,

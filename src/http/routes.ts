@@ -14,6 +14,8 @@ import type { Caller } from '../kit/caller.ts'
 import type { Clock } from '../kit/clock.ts'
 import type { Ids } from '../kit/ids.ts'
 import type { EventReader } from '../journal/event-pages.ts'
+import type { OneShotService } from '../one-shot/one-shot-service.ts'
+import type { SnapshotService } from '../one-shot/snapshot-service.ts'
 import type { JobService } from '../jobs/job-service.ts'
 import type { SkillRegistry } from '../skills/skill-registry.ts'
 import type { ConfirmationService } from '../runs/confirmation-service.ts'
@@ -34,6 +36,8 @@ export type Services = {
   contacts: ContactService
   feedback: FeedbackService
   jobs: JobService
+  oneShot: OneShotService
+  snapshots: SnapshotService
   skills: SkillRegistry
   comparisons: ComparisonService
   streams: Streams

@@ -19,6 +19,8 @@ import { chatRoute } from './agent-v1/chat-route.ts'
 import { agentListRoute } from './agent-v1/list-route.ts'
 import { invariantsRoute } from './agent-v1/invariants-route.ts'
 import { messagesRoute } from './agent-v1/messages-route.ts'
+import { runAgentRoute } from './agent-v1/run-agent-route.ts'
+import { snapshotRoutes } from './agent-v1/snapshot-routes.ts'
 import { runRoutes } from './agent-v1/run-routes.ts'
 import type { BrowserGuard } from './browser-guard.ts'
 import { type Authenticator, claimsOf } from './caller.ts'
@@ -187,6 +189,8 @@ export async function buildServer(options: ServerOptions): Promise<Server> {
 
   chatRoute(server, services)
   messagesRoute(server, services)
+  runAgentRoute(server, services)
+  snapshotRoutes(server, services)
   agentListRoute(server, services)
   runRoutes(server, services)
   invariantsRoute(server, services)

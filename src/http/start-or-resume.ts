@@ -28,18 +28,33 @@ export const startHeaders = z
   })
   .loose()
 
-/** `started` is false if the run already existed. The result is null if the client already has the whole run. */
+/** `started` is false if the run already existed. */
+export type BegunRun = { run: RunRow; started: boolean }
+
+export type ResumableStart = Pick<StartRequest, 'owner' | 'idempotency' | 'onDisconnect'> & {
+  /** Starts the run, or finds the one that answers the request. Not called if the request resumes a stream. */
+  begin(): Promise<BegunRun>
+}
+
+export function chatStart(services: Pick<Services, 'runs'>, start: StartRequest): ResumableStart {
+  return {
+    ...start,
+    async begin() {
+      const { run, outcome } = await services.runs.start(start)
+      return { run, started: outcome === 'accepted' }
+    },
+  }
+}
+
+/** The result is null if the client already has the whole run. */
 export async function startOrResume(
   services: Pick<Services, 'runs' | 'journal'>,
   headers: IncomingHttpHeaders,
-  start: StartRequest,
+  start: ResumableStart,
   dialect: Dialect,
-): Promise<{ run: RunRow; cursor: Cursor; started: boolean } | null> {
+): Promise<(BegunRun & { cursor: Cursor }) | null> {
   const lastEventId = headers['last-event-id']
-  if (lastEventId === undefined || lastEventId === '') {
-    const { run, outcome } = await services.runs.start(start)
-    return { run, cursor: beginning, started: outcome === 'accepted' }
-  }
+  if (lastEventId === undefined || lastEventId === '') return { ...(await start.begin()), cursor: beginning }
   if (start.idempotency === null) {
     throw new AppError(
       'resume_by_post',

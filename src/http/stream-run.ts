@@ -8,7 +8,7 @@ import type { StartRequest } from '../runs/start-request.ts'
 import type { RunRow } from '../stores/run-store.ts'
 import { cancelsOnDisconnect, disconnectOption } from './disconnect.ts'
 import type { Services } from './routes.ts'
-import { startOrResume } from './start-or-resume.ts'
+import { chatStart, type ResumableStart, startOrResume } from './start-or-resume.ts'
 import type { StreamRequest } from './stream-reply.ts'
 
 type StreamServices = Pick<Services, 'runs' | 'journal' | 'streams' | 'settings'>
@@ -28,14 +28,24 @@ export async function streamRun(
   return reply
 }
 
-export type StartedStream = {
-  start: StartRequest
+type StartedStream = {
+  start: ResumableStart
   dialect: Dialect
   headersOf: (run: RunRow) => Record<string, string>
 }
 
-/** Starts the run, or resumes the run that an earlier request with the same idempotency key started. */
+/** Starts a run of a conversation, or resumes the run that an earlier request with the same idempotency key started. */
 export async function startAndStreamRun(
+  services: StreamServices,
+  request: Pick<FastifyRequest, 'headers' | 'log'>,
+  reply: FastifyReply,
+  { start, ...stream }: Omit<StartedStream, 'start'> & { start: StartRequest },
+): Promise<FastifyReply> {
+  return await beginAndStreamRun(services, request, reply, { start: chatStart(services, start), ...stream })
+}
+
+/** Like `startAndStreamRun`, for any kind of run. */
+export async function beginAndStreamRun(
   services: StreamServices,
   request: Pick<FastifyRequest, 'headers' | 'log'>,
   reply: FastifyReply,

@@ -30,6 +30,17 @@ export function schemaProblem(schema: unknown): string | null {
   return prepared.ok ? null : prepared.reason
 }
 
+/** What is wrong with a value, each with the path of the field, at most `complaintsMax`. A property that is missing is named in the path. */
+export function schemaIssues(schema: Record<string, unknown>, value: unknown): Complaint[] {
+  const prepared = prepareSchema(schema, { unusablePatterns: 'refuse' })
+  if (!prepared.ok) return [{ path: [], message: prepared.reason }]
+  const { errors } = checkValue(prepared.schema, value)
+  return errors.slice(0, complaintsMax).map(({ path, message }) => {
+    const missing = /^must have required property '(.+)'$/.exec(message)?.[1]
+    return missing === undefined ? { path, message } : { path: [...path, missing], message: 'is missing' }
+  })
+}
+
 /** Describes what is wrong with a value, in at most `complaintsMax` phrases. If the schema cannot be used, the reason is the only one. */
 export function schemaComplaints(schema: Record<string, unknown>, value: unknown): string[] {
   const prepared = prepareSchema(schema, { unusablePatterns: 'refuse' })

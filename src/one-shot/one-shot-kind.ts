@@ -6,11 +6,15 @@ import { AppError } from '../errors/app-error.ts'
 import type { OneShotSpec, RunSpec } from '../journal/event.ts'
 import type { RunState } from '../journal/run-state.ts'
 import { defined } from '../kit/defined.ts'
+import { isValueDeeperThan } from '../kit/json-depth.ts'
 import type { OutputRule } from '../runs/output-check.ts'
-import type { RunKind } from '../runs/run-kind.ts'
+import type { EndChanges, RunKind } from '../runs/run-kind.ts'
 import type { NewSnapshot } from '../stores/snapshot-store.ts'
 import { citationErrors } from './citations.ts'
 import { resultOf } from './one-shot-result.ts'
+
+/** Recursive code walks the result: the JSON writer, the comparison of snapshots, and clients. */
+const depthMax = 64
 
 export const oneShotKind: RunKind = {
   name: 'one-shot',
@@ -21,7 +25,8 @@ export const oneShotKind: RunKind = {
   computedAnswer: ({ oneShot }) => oneShot?.computedAnswer,
   replyTimeoutMs: () => undefined,
   uploadExpired: () => new AppError('internal_error', 'A one-shot run never waits for an upload.'),
-  changesAtEnd: (runId, state) => defined({ snapshot: snapshotOf(runId, state) }),
+  changesAtEnd: (runId, state) =>
+    defined({ snapshot: snapshotOf(runId, state), describeConversation: descriptionOf(state) }),
 }
 
 function outputRuleOf(agentId: string, oneShot: OneShotSpec | undefined): OutputRule | undefined {
@@ -30,7 +35,10 @@ function outputRuleOf(agentId: string, oneShot: OneShotSpec | undefined): Output
   return {
     schema: outputSchema,
     mayAsk: false,
-    ...(citable === undefined ? {} : { check: (value) => citationErrors(value, citable, citationsRequired) }),
+    check(value) {
+      if (isValueDeeperThan(value, depthMax)) return [`it is nested more than ${depthMax} levels deep`]
+      return citable === undefined ? [] : citationErrors(value, citable, citationsRequired)
+    },
     invalid: (errors, repaired) => outputInvalid(agentId, errors, repaired),
   }
 }
@@ -67,4 +75,13 @@ function snapshotOf(runId: string, { accepted, ended, endedAt }: RunState): NewS
     expiresAt: ttlMs === null ? null : createdAt + ttlMs,
     scopeMustExist: oneShot.scope.mustExist,
   }
+}
+
+/** Written in the commit that ends the run, so that it happens exactly once, also after a crash. */
+function descriptionOf({ accepted, ended }: RunState): EndChanges['describeConversation'] {
+  const oneShot = accepted?.spec.oneShot
+  if (oneShot?.describes === undefined || ended?.status !== 'succeeded') return undefined
+  const { title, summary } = resultOf(oneShot, ended.output ?? '')
+  if (typeof title !== 'string' || typeof summary !== 'string') return undefined
+  return { id: oneShot.describes, title, summary }
 }

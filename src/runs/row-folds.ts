@@ -21,6 +21,7 @@ export type RowChanges = Pick<
   | 'touchConversationAt'
   | 'dropBlobs'
   | 'snapshot'
+  | 'describeConversation'
 >
 
 /** Adds the row changes of `event` to `changes`. `state` already includes the event. */
@@ -122,10 +123,9 @@ export function foldRows(runId: string, state: RunState, event: RunEvent, change
       changes.touchConversationAt = event.at
       if (event.data.status === 'succeeded') replaceAnswer(changes, state)
       if (state.accepted !== undefined) {
-        const { cacheKey, dropBlobs, snapshot } = kindOf(state.accepted.spec).changesAtEnd(runId, state)
+        const { cacheKey, ...rows } = kindOf(state.accepted.spec).changesAtEnd(runId, state)
         if (cacheKey !== undefined) changes.run.cacheKey = cacheKey
-        if (dropBlobs !== undefined) changes.dropBlobs = dropBlobs
-        if (snapshot !== undefined) changes.snapshot = snapshot
+        Object.assign(changes, rows)
       }
       return
     case 'input.resolved':

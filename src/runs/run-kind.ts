@@ -27,7 +27,8 @@ export interface RunKind {
   changesAtEnd(runId: string, state: RunState): EndChanges
 }
 
-export type EndChanges = Pick<NonNullable<RunWrite['run']>, 'cacheKey'> & Pick<RunWrite, 'dropBlobs' | 'snapshot'>
+export type EndChanges = Pick<NonNullable<RunWrite['run']>, 'cacheKey'> &
+  Pick<RunWrite, 'dropBlobs' | 'snapshot' | 'describeConversation'>
 
 /** The kind of a run. It depends only on the spec, so it never changes. */
 export type KindOf = (spec: RunSpec) => RunKind

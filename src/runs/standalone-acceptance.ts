@@ -18,6 +18,8 @@ export type StandaloneRequest = {
   held: { until: number; max: { owner: number; all: number } } | null
   /** If a run of the owner succeeded with this key, that run is returned instead of a new one. */
   reuse?: { cacheKey: string }
+  /** Equal requests share an open run; see `AcceptInput.share`. */
+  share?: AcceptInput['share']
   createdAt: number
   idempotency: { key: string; route: string; body: unknown } | null
 }
@@ -39,6 +41,7 @@ export class StandaloneAcceptance {
     spec,
     held,
     reuse,
+    share,
     createdAt,
     idempotency,
   }: StandaloneRequest): Promise<Started> {
@@ -71,7 +74,7 @@ export class StandaloneAcceptance {
           : { key: idempotency.key, route: idempotency.route, fingerprint: fingerprint(idempotency.body) },
       queueMax: limits.queueMax,
       claim: null,
-      ...defined({ held: held ?? undefined, reuse }),
+      ...defined({ held: held ?? undefined, reuse, share }),
     }
     return await this.withSlot(held === null, async (claim) => {
       const result = await store.accept({ ...acceptInput, claim })

@@ -158,6 +158,8 @@ export type RunWrite = {
   touchConversationAt?: number
   /** The result of a one-shot run. */
   snapshot?: NewSnapshot
+  /** Gives a conversation a new title and summary, if it still exists. Does not count as using the conversation. */
+  describeConversation?: { id: string; title: string; summary: string }
   /** Removes the run's blobs whose ids begin like this. */
   dropBlobs?: string
 }

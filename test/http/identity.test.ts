@@ -11,6 +11,7 @@ import {
   type TestServer,
   type Json,
   runIdOf,
+  says,
   someone,
   startTestServer,
   toolState,
@@ -201,6 +202,13 @@ describe('somebody else’s ids', () => {
       body: ({ conversationId }) => ({ input: 'hi', conversationId }),
       expect: notFound,
     },
+    'POST /v1/agent/run': {
+      body: ({ conversationId }) => ({ agentId: 'chat_conversation', input: { prompt: 'hi' }, conversationId }),
+      expect: notFound,
+    },
+    'GET /v1/agent/snapshots': { path: ({ conversationId }) => `?scopeId=${conversationId}`, expect: empty },
+    'GET /v1/agent/snapshots/{snapshotId}': { expect: notFound },
+    'GET /v1/agent/snapshots/{snapshotId}/diff': { expect: notFound },
     'DELETE /v1/agent/messages': {
       path: ({ conversationId }) => `?conversationId=${conversationId}`,
       expect: ({ status }) => assert.equal(status, 204),
@@ -355,6 +363,16 @@ describe('somebody else’s ids', () => {
     )
   }
 
+  /** A snapshot about a conversation of this user. */
+  async function snapshotOf(user: string, conversationId: string): Promise<string> {
+    await open.provider.script([says('{"title":"A title","summary":"A summary."}')], `about ${user}`)
+    const messages = [{ role: 'user', content: `about ${user}` }]
+    const body = { agentId: 'title_summary', input: { conversationId, messages }, userId: user }
+    const answer = await open.call('POST', '/v1/agent/run', { body })
+    assert.equal(typeof answer.body.snapshotId, 'string', answer.text)
+    return answer.body.snapshotId as string
+  }
+
   test('every route of the API stands in the table', async () => {
     assert.deepEqual((await routes()).toSorted(), Object.keys(rows).toSorted())
   })
@@ -391,6 +409,7 @@ describe('somebody else’s ids', () => {
       message_id: owned.messageId,
       contactId: contact.id,
       recordId: fact.id,
+      snapshotId: await snapshotOf(user, conversationId),
     }
     const skill_id = 'action-items'
     const jobs = {

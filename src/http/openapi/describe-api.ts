@@ -112,7 +112,14 @@ function responsesOf(
   const refusal = Object.entries(all).find(([status]) => status.startsWith('4'))?.[1]
   all['4XX'] = { description: 'Any other refusal.', content: refusal?.content ?? errorContent }
   if (facts?.stream !== undefined) {
-    all['200'] = { description: 'The stream. `Last-Event-ID` resumes it.', content: mediaTypesOf(facts.stream) }
+    const streamed = mediaTypesOf(facts.stream)
+    all['200'] =
+      facts.alsoJson === true
+        ? {
+            description: 'The result, or the stream if one is asked for.',
+            content: { ...(all['200']?.content as object | undefined), ...streamed },
+          }
+        : { description: 'The stream. `Last-Event-ID` resumes it.', content: streamed }
   } else if (facts?.file !== undefined) {
     const schema = facts.file.startsWith('text/') ? { type: 'string' } : { type: 'string', format: 'binary' }
     all['200'] = { description: 'The file.', content: { [facts.file]: { schema } } }

@@ -11,6 +11,8 @@ export type OperationFacts = {
   example?: Record<string, unknown>
   /** The 200 answer is a stream. */
   stream?: StreamKind
+  /** The 200 answer is JSON unless the client asks for the stream. */
+  alsoJson?: true
   /** The 200 answer is a file of this media type. */
   file?: string
 }
@@ -47,6 +49,27 @@ const questionExample = { message: 'what time is it', client_id: userId }
 export const operations: Readonly<Record<string, OperationFacts>> = {
   'POST /v1/agent/chat': { id: 'chat', example: chatExample, stream: 'formats' },
   'GET /v1/agent/list': { id: 'listAgents' },
+  'POST /v1/agent/run': {
+    id: 'runAgent',
+    example: {
+      agentId: 'title_summary',
+      input: {
+        conversationId: 'conv_123',
+        messages: [
+          { role: 'user', content: 'The weather is fine today. Where should I walk?' },
+          { role: 'assistant', content: 'Along the river, it has shade.' },
+        ],
+        language: 'en',
+      },
+      options: { useCache: true },
+      userId,
+    },
+    stream: 'formats',
+    alsoJson: true,
+  },
+  'GET /v1/agent/snapshots': { id: 'listSnapshots' },
+  'GET /v1/agent/snapshots/{snapshotId}': { id: 'getSnapshot' },
+  'GET /v1/agent/snapshots/{snapshotId}/diff': { id: 'compareSnapshots' },
   'GET /v1/agent/messages': { id: 'listChatMessages' },
   'DELETE /v1/agent/messages': { id: 'deleteChatMessages' },
   'GET /v1/agent/runs': { id: 'listRuns' },

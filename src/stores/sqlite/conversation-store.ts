@@ -126,6 +126,7 @@ export function conversationWriter(db: DatabaseSync, runs: Pick<RunTable, 'remov
   )
   const contact = db.prepare('SELECT 1 FROM contacts WHERE owner = ? AND id = ?')
   const touch = db.prepare(`UPDATE conversations SET updated_at = ?2, activity = ${top} WHERE id = ?1`)
+  const describe = db.prepare('UPDATE conversations SET title = ?, summary = ? WHERE id = ?')
   const bind = db.prepare(
     'INSERT INTO conversation_names (owner, name, conversation_id) VALUES (?, ?, ?) ON CONFLICT (owner, name) DO NOTHING',
   )
@@ -185,6 +186,9 @@ export function conversationWriter(db: DatabaseSync, runs: Pick<RunTable, 'remov
     /** Does nothing if the owner already uses the name for a conversation. */
     bindName(owner: string, name: string, conversationId: string): void {
       bind.run(owner, name, conversationId)
+    },
+    describe({ id, title, summary }: { id: string; title: string; summary: string }): void {
+      describe.run(title, summary, id)
     },
     touch(id: string, at: number): void {
       touch.run(id, at)

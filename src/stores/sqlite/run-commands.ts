@@ -56,6 +56,7 @@ export function runHandlers(db: DatabaseSync, cache: RunCache, writers: TableWri
         if (conversationId !== null) conversations.touch(conversationId, write.touchConversationAt)
       }
       if (write.snapshot !== undefined) snapshots.insert(write.snapshot)
+      if (write.describeConversation !== undefined) conversations.describe(write.describeConversation)
       if (write.dropBlobs !== undefined) runs.dropBlobs(runId, write.dropBlobs)
       if (write.run !== undefined) runs.patch(runId, entry, write.run)
       return null

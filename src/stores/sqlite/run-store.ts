@@ -121,6 +121,7 @@ function changesNoRow(write: RunWrite): boolean {
     write.interactionUpdates === undefined &&
     write.touchConversationAt === undefined &&
     write.dropBlobs === undefined &&
-    write.snapshot === undefined
+    write.snapshot === undefined &&
+    write.describeConversation === undefined
   )
 }

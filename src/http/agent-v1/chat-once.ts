@@ -1,0 +1,90 @@
+// chat_conversation through POST /v1/agent/run: one turn of a chat, stored in its conversation
+// like any other, and answered as a whole. Nobody can be asked for consent here, so calls that
+// need it are answered as not allowed.
+
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { AppError } from '../../errors/app-error.ts'
+import { isoTime } from '../../kit/clock.ts'
+import { invalidInput } from '../../one-shot/one-shot-input.ts'
+import { type OneShotIdempotency, runEndError } from '../../one-shot/one-shot-service.ts'
+import type { StartRequest } from '../../runs/start-request.ts'
+import type { RunRow } from '../../stores/run-store.ts'
+import { claimsOf, namesUser } from '../caller.ts'
+import { answerText, messagesMax } from '../chat-api/answers.ts'
+import { cancelsOnDisconnect } from '../disconnect.ts'
+import { dialectNamed } from '../formats.ts'
+import { callerOf, type Services } from '../routes.ts'
+import { startAndStreamRun } from '../stream-run.ts'
+import { conversationHeader } from '../views.ts'
+import { chatBody, toStartRequest } from './chat-request.ts'
+import { type RunAgentBody, toRunAgentView } from './run-agent-body.ts'
+
+export async function chatOnce(
+  services: Services,
+  request: FastifyRequest<{ Querystring: { format?: string | undefined } }>,
+  reply: FastifyReply,
+  asked: { body: RunAgentBody; idempotency: OneShotIdempotency; streams: boolean },
+): Promise<FastifyReply> {
+  const start = startOf(services, request, asked.body, asked.idempotency)
+  if (asked.streams) {
+    const dialect = dialectNamed(request.query.format)
+    const headersOf = (run: RunRow) => conversationHeader(run.conversationId)
+    return await startAndStreamRun(services, request, reply, { start, dialect, headersOf })
+  }
+  const { run, outcome } = await services.runs.start(start)
+  const gone = new AbortController()
+  if (reply.raw.destroyed) gone.abort()
+  reply.raw.on('close', () => gone.abort())
+  const ended = await services.runs.settled(run, { signal: AbortSignal.any([gone.signal, services.streams.ending]) })
+  if (gone.signal.aborted && cancelsOnDisconnect(services, start, outcome === 'accepted'))
+    await services.runs.clientLeft(run.id, run.owner)
+  if (ended.status !== 'succeeded') throw runEndError(ended)
+  return reply.headers(conversationHeader(run.conversationId)).send(await responseOf(services, ended))
+}
+
+function startOf(
+  services: Services,
+  { login, claimed }: Pick<FastifyRequest, 'login' | 'claimed'>,
+  body: RunAgentBody,
+  idempotency: OneShotIdempotency,
+): StartRequest {
+  const named = namesUser(claimed) ? claimed : claimsOf(body.input)
+  const { userId } = callerOf({ login, claimed: named }, services)
+  const { message, ...input } = body.input ?? {}
+  const { conversationId, sessionId } = body
+  const parsed = chatBody.safeParse({ prompt: message, conversationId, sessionId, ...input, agentId: body.agentId })
+  if (!parsed.success) {
+    const [issue] = parsed.error.issues
+    throw invalidInput(['input', ...(issue?.path ?? [])].join('.'), `is not valid: ${issue?.message}`)
+  }
+  try {
+    const start = toStartRequest(parsed.data, userId, undefined, body)
+    return { ...start, consent: 'refuse', idempotency }
+  } catch (error) {
+    if (!(error instanceof AppError) || error.code !== 'messages_or_prompt_required') throw error
+    throw invalidInput('input.messages', 'holds no message of a user; send messages, prompt or message')
+  }
+}
+
+async function responseOf(services: Services, run: RunRow) {
+  const rows = await services.conversations.messagesOfRun(run, messagesMax)
+  const last = rows.findLast((row) => row.role === 'assistant' && row.state === 'active' && row.content !== '')
+  const createdAt = last?.createdAt ?? run.endedAt ?? run.createdAt
+  const content = answerText(rows)
+  const message = {
+    id: last?.id ?? run.id,
+    role: 'assistant',
+    content: last?.content ?? content,
+    createdAt: isoTime(createdAt),
+    createdAtMs: createdAt,
+  }
+  return toRunAgentView({
+    runId: run.id,
+    agentId: run.agentId,
+    operation: null,
+    cached: false,
+    snapshotId: null,
+    generatedAt: run.endedAt ?? createdAt,
+    data: { message, content },
+  })
+}
