@@ -7,8 +7,8 @@
 // it get one for themselves.
 
 import { spawn } from 'node:child_process'
-import { globSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { availableParallelism } from 'node:os'
+import { globSync, mkdirSync, mkdtempSync, rmSync, statfsSync, statSync, writeFileSync } from 'node:fs'
+import { availableParallelism, tmpdir } from 'node:os'
 import { delimiter, join, matchesGlob, relative, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
 import { pathToFileURL } from 'node:url'
@@ -23,6 +23,9 @@ const timeoutMs = 300_000
 const processesAtOnce = Math.max(2, availableParallelism())
 /** More than one for each place, so that the last process to end is not alone for long. */
 const groups = 3 * processesAtOnce
+/** The files of tests go into memory if there is a file system for it with this much room: no test checks what a power cut leaves. */
+const memoryFolder = '/dev/shm'
+const memoryBytesMin = 4 * 1024 ** 3
 /** Files that need a process of their own. */
 const alone = [
   // They load no server but start and kill many, and take longest.
@@ -94,11 +97,18 @@ async function runTests(files: string[], options: string[]): Promise<number> {
   const cache = join(root, 'node_modules', '.cache')
   mkdirSync(cache, { recursive: true })
   const folder = mkdtempSync(join(cache, 'polylog-tests-'))
+  const temporary = mkdtempSync(join(hasMemoryFolder() ? memoryFolder : tmpdir(), 'polylog-tests-'))
   try {
-    return await runFiles(writeGroups(files, folder), options)
+    return await runFiles(writeGroups(files, folder), options, { TMPDIR: temporary })
   } finally {
-    rmSync(folder, { recursive: true, force: true })
+    for (const path of [folder, temporary]) rmSync(path, { recursive: true, force: true })
   }
+}
+
+function hasMemoryFolder(): boolean {
+  if (statSync(memoryFolder, { throwIfNoEntry: false })?.isDirectory() !== true) return false
+  const { bavail, bsize } = statfsSync(memoryFolder)
+  return bavail * bsize >= memoryBytesMin
 }
 
 /** Writes one file per process, which imports test files; the paths of these files. */
@@ -123,8 +133,11 @@ for (const [file, url] of ${JSON.stringify(urls)}) describe(file, { timeout: ${t
 `
 }
 
-async function runFiles(files: string[], options: string[]): Promise<number> {
-  const child = start(['--test', '--test-reporter=spec', `--test-concurrency=${processesAtOnce}`, ...options, ...files])
+async function runFiles(files: string[], options: string[], environment: Record<string, string>): Promise<number> {
+  const child = start(
+    ['--test', '--test-reporter=spec', `--test-concurrency=${processesAtOnce}`, ...options, ...files],
+    environment,
+  )
   child.stderr.pipe(process.stderr)
   // The reporter lists failures after the totals; people and scripts look for the totals at the end.
   const totals: string[] = []
@@ -141,12 +154,12 @@ async function runFiles(files: string[], options: string[]): Promise<number> {
   return code
 }
 
-function start(args: string[]) {
+function start(args: string[], environment: Record<string, string> = {}) {
   const path = `${join(root, 'node_modules', '.bin')}${delimiter}${process.env['PATH'] ?? ''}`
   const colour = process.stdout.isTTY ? { FORCE_COLOR: '1' } : {}
   return spawn(process.execPath, args, {
     cwd: root,
-    env: { ...process.env, ...colour, PATH: path, NODE_COMPILE_CACHE: compileCache },
+    env: { ...process.env, ...colour, PATH: path, NODE_COMPILE_CACHE: compileCache, ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
 }

@@ -10,7 +10,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { callServer } from '../support/test-server.ts'
-import { startPolylogProcess } from '../support/polylog-process.ts'
+import { startPolylog } from '../support/polylog.ts'
+import { compileCache, startPolylogProcess } from '../support/polylog-process.ts'
 
 const main = new URL('../../src/app/main.ts', import.meta.url).pathname
 
@@ -22,10 +23,17 @@ before(() => {
 
 after(() => rmSync(folder, { recursive: true, force: true }))
 
+const settings = (environment: Record<string, string>) => ({
+  PATH: process.env.PATH ?? '',
+  PORT: '0',
+  ...compileCache(),
+  ...environment,
+})
+
 /** Starts the server and waits for its end, which must come by itself. */
 async function failingStart(environment: Record<string, string>): Promise<{ code: number | null; said: string }> {
   const child = spawn(process.execPath, [main], {
-    env: { PATH: process.env.PATH ?? '', PORT: '0', POLYLOG_DATA: join(folder, 'data'), ...environment },
+    env: settings({ POLYLOG_DATA: join(folder, 'data'), ...environment }),
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   let said = ''
@@ -58,7 +66,7 @@ describe('a start that cannot work says in a sentence what to do', () => {
     } finally {
       await new Promise((resolve) => other.close(resolve))
     }
-    const next = await startPolylogProcess({ PORT: String(port) }, join(folder, 'data'))
+    const next = await startPolylog({ PORT: String(port) }, join(folder, 'data'))
     assert.equal(await next.stop(), 0)
   })
 
@@ -78,7 +86,7 @@ describe('a start that cannot work says in a sentence what to do', () => {
   })
 
   test('another server has the data folder', async () => {
-    const first = await startPolylogProcess()
+    const first = await startPolylog()
     try {
       await assertOneSentence(
         { POLYLOG_DATA: first.dataDir },
@@ -101,7 +109,7 @@ describe('a start that cannot work says in a sentence what to do', () => {
       { POLYLOG_DATA: data, POLYLOG_MCP_CONFIG: join(folder, 'nowhere.json') },
       /POLYLOG_MCP_CONFIG/,
     )
-    const next = await startPolylogProcess({}, data)
+    const next = await startPolylog({}, data)
     assert.equal(await next.stop(), 0)
   })
 })
@@ -111,7 +119,7 @@ describe('a signal during the start', () => {
     const data = join(folder, 'signalled')
     for (const signal of ['SIGTERM', 'SIGINT'] as const) {
       const child = spawn(process.execPath, [main], {
-        env: { PATH: process.env.PATH ?? '', PORT: '0', POLYLOG_DATA: data },
+        env: settings({ POLYLOG_DATA: data }),
         stdio: ['ignore', 'pipe', 'inherit'],
       })
       let said = ''
@@ -125,7 +133,7 @@ describe('a signal during the start', () => {
       assert.equal(code, 0, said)
       assert.match(said, /stopping: [^]*stopped/)
     }
-    const next = await startPolylogProcess({}, data)
+    const next = await startPolylog({}, data)
     assert.equal(await next.stop(), 0)
   })
 })

@@ -6,12 +6,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { StdioServerConfig } from '../../src/tools/mcp-config.ts'
+import { compileCache } from './polylog-process.ts'
 
 const stdioServer = fileURLToPath(new URL('../fakes/mcp-stdio-server.ts', import.meta.url))
 
 /** For `mcpServers`: a fake that is started as a child process. */
 export function stdioFake(env: Record<string, string> = {}): StdioServerConfig {
-  return { command: process.execPath, args: [stdioServer], env }
+  return { command: process.execPath, args: [stdioServer], env: { ...compileCache(), ...env } }
 }
 
 export type Effects = {
