@@ -7,6 +7,7 @@ import assert from 'node:assert/strict'
 import { DatabaseSync } from 'node:sqlite'
 import { join } from 'node:path'
 import type { FakeFeishu } from '../support/fake-feishu.ts'
+import type { Polylog } from '../support/polylog.ts'
 import { type PolylogProcess, startPolylogProcess } from '../support/polylog-process.ts'
 import type { FakeProcess } from '../support/spawn-fake.ts'
 import { openStream, type SseFrame, type SseStream } from '../support/sse.ts'
@@ -62,14 +63,17 @@ export async function eventually<T>(ask: () => Promise<T | undefined>, what: str
   throw new Error(`never came: ${what}`)
 }
 
-/** One data folder, and the server that has it just now. */
+/** One data folder, and the server that uses it at this moment. */
 export class Host {
-  server: PolylogProcess
+  server: Polylog
+  /** The server as a process, if it is one: only a process can be killed. */
+  private process: PolylogProcess | undefined
   readonly storyteller: FakeProcess
   readonly feishu: FakeFeishu
 
   private constructor(server: PolylogProcess, storyteller: FakeProcess, feishu: FakeFeishu) {
     this.server = server
+    this.process = server
     this.storyteller = storyteller
     this.feishu = feishu
   }
@@ -78,8 +82,22 @@ export class Host {
     return new Host(await startPolylogProcess(environmentOf(storyteller, feishu)), storyteller, feishu)
   }
 
+  async kill(): Promise<void> {
+    assert.ok(this.process !== undefined, 'the server runs in this process')
+    await this.process.kill()
+  }
+
+  /** The next server, in the process of the test. */
   async restart(): Promise<void> {
-    this.server = await this.server.restartProcess()
+    this.server = await this.server.restart()
+    this.process = undefined
+  }
+
+  /** The next server, as a process that can be killed. */
+  async restartProcess(): Promise<void> {
+    assert.ok(this.process !== undefined, 'the server runs in this process')
+    this.process = await this.process.restartProcess()
+    this.server = this.process
   }
 
   /** Straight from the file: notes have no route of their own. Only while no server has it. */

@@ -146,10 +146,10 @@ describe('a server that is killed while its runs are held', () => {
       await scene.ask(moment.words)
       await moment.reach(scene)
     }
-    await host.server.kill()
+    await host.kill()
     await Promise.all([...scenes.values()].map((scene) => scene.lost()))
     await feishu.behave({})
-    await host.restart()
+    await host.restartProcess()
   })
   after(async () => {
     await host?.server.dispose()
@@ -204,9 +204,9 @@ describe('a server that is killed while its runs are held', () => {
   it('afterwards another kill and two more starts change nothing', async () => {
     const before = await everything()
 
-    await host.server.kill()
-    await host.restart()
-    await host.server.kill()
+    await host.kill()
+    await host.restartProcess()
+    await host.kill()
     assert.deepEqual(
       host.notes(),
       held.map((_, index) => `note of held-${index}`).toSorted(),
@@ -259,7 +259,7 @@ describe('a server that is killed the moment a client sees …', { concurrency: 
         const scene = new CrashScene(host, `passing-${index}`)
         await scene.ask()
         await reach(scene)
-        await host.server.kill()
+        await host.kill()
         await scene.lost()
         await host.restart()
 
@@ -276,7 +276,7 @@ describe('a server that is killed the moment a client sees …', { concurrency: 
         else assert.deepEqual({ messages, requests }, { messages: 1, requests: 1 })
         const starts = outcomes(timeline, 'current_time').filter((status) => status === 'running').length
         assert.ok(starts <= 2, 'a read may be done again, once')
-        await host.server.kill()
+        await host.server.stop()
         assert.deepEqual(host.notes(), [`note of passing-${index}`])
       } finally {
         await host.server.dispose()

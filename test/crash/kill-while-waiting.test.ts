@@ -65,7 +65,7 @@ describe('a server that is killed while its runs wait', () => {
     await second.waitFor(named('agent.start'))
     assert.equal((await second.timeline()).status, 'queued')
 
-    await host.server.kill()
+    await host.kill()
     await Promise.all(all.map((scene) => scene.lost()))
     passDeadline(expiring)
     await host.restart()
@@ -226,7 +226,7 @@ describe('a server that is told to stop while an unsafe tool is under way', { co
         async () => (scene.host.server.log().includes('stopping: no new runs') ? true : undefined),
         'the drain begins',
       )
-      await scene.host.server.kill()
+      await scene.host.kill()
       await stopping
       await scene.lost()
       await scene.host.restart()
