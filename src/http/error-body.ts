@@ -9,5 +9,7 @@ export function plainBody(error: AppError): ErrorBody {
     code: error.code,
     message: error.message,
     ...(error.details === undefined ? {} : { details: error.details }),
+    // Other kinds of error have Retry-After if a retry can help.
+    ...(error.kind === 'upstream' && error.retryable ? { retryable: true } : {}),
   }
 }

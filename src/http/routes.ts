@@ -115,7 +115,12 @@ export function optionalFilter(): z.ZodType<string | undefined> {
 }
 
 export const errorBody = z
-  .object({ code: z.string(), message: z.string(), details: z.record(z.string(), z.unknown()).optional() })
+  .object({
+    code: z.string(),
+    message: z.string(),
+    details: z.record(z.string(), z.unknown()).optional(),
+    retryable: z.boolean().optional().describe('True if a model provider failed and the same request may succeed.'),
+  })
   .meta({ id: 'Error', description: 'An error: a stable code, and a sentence that says what to do.' })
 
 export const userIdQuery = z.object({

@@ -374,6 +374,28 @@ describe('the steps of this run', () => {
     assert.match(after(asking().resolved('q', 'auto_decided')).at(-1)?.[1] as string, /^Nobody replied/)
   })
 
+  it('that were rejected are followed by the errors, also if nothing else fits, and a long one is shortened', () => {
+    const journal = new JournalBuilder()
+      .accepted('now')
+      .running()
+      .answers(1, 'm1', 'x'.repeat(20_000))
+      .add('output.rejected', { step: 1, messageId: 'm1', errors: ['it is not JSON'] })
+    const told = buildPrompt({
+      definition: agentWith(10),
+      history: [],
+      input: 'y'.repeat(4000),
+      context: undefined,
+      state: foldRun(journal.events),
+    })
+
+    assert.deepEqual(
+      told.map(({ role }) => role),
+      ['system', 'user', 'assistant', 'user'],
+    )
+    assert.ok((told[2]?.content.length ?? 0) < 17_000)
+    assert.match(told[3]?.content ?? '', /it is not JSON/)
+  })
+
   it('without text and calls are left out', () => {
     assert.deepEqual(promptOf(stateWith([{ text: '', outputs: [] }])), [])
     assert.deepEqual(promptOf(stateWith([{ text: 'Hm.', outputs: [] }])), [{ role: 'assistant', content: 'Hm.' }])

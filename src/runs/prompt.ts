@@ -47,14 +47,25 @@ export function buildPrompt(parts: PromptInput): ModelMessage[] {
   const asked: Block[] =
     input === null ? earlier.splice(-1) : [{ messages: [{ role: 'user', content: input }], startsTurn: true }]
   const steps = stepBlocks(state)
+  const newest = keepsNewestStep(state) ? steps.splice(-1) : []
 
   // The message to answer is always kept. The rest of the budget goes to this run's newest steps, then to earlier turns.
-  let room = definition.card.memory.maxTokens - sum(asked)
+  let room = definition.card.memory.maxTokens - sum(asked) - sum(newest)
   const keptSteps = newestThatFit(steps, room)
   room -= sum(keptSteps)
   const keptHistory = keptSteps.length === steps.length ? newestThatFit(earlier, room) : []
   while (keptHistory.length > 0 && keptHistory[0]?.startsTurn === false) keptHistory.shift()
-  return [...system, ...[...keptHistory, ...asked, ...keptSteps].flatMap((block) => block.messages)]
+  return [...system, ...[...keptHistory, ...asked, ...keptSteps, ...newest].flatMap((block) => block.messages)]
+}
+
+/**
+ * Whether the newest step is kept even if it exceeds the budget. A rejected answer must be followed by its errors, or the
+ * repair round repeats the first request. The data of a one-shot run alone may exceed the budget, and without its newest
+ * step the model would never see the result of a tool.
+ */
+function keepsNewestStep({ accepted, steps, rejectedOutputs }: RunState): boolean {
+  const last = steps.findLast((step) => step.finished)
+  return last !== undefined && (accepted?.spec.oneShot !== undefined || rejectedOutputs.has(last.step))
 }
 
 /** A cheap estimate that errs high: four characters per token, but one per CJK character. */
@@ -94,8 +105,9 @@ function stepBlocks(state: RunState): Block[] {
     if (!step.finished) return []
     const calls = step.callIds.flatMap((callId) => state.calls.get(callId) ?? [])
     if (calls.length === 0) {
-      const messages: ModelMessage[] = step.text === '' ? [] : [{ role: 'assistant', content: step.text }]
       const errors = state.rejectedOutputs.get(step.step)
+      const content = errors === undefined ? step.text : shortened(step.text)
+      const messages: ModelMessage[] = content === '' ? [] : [{ role: 'assistant', content }]
       if (errors !== undefined) messages.push({ role: 'user', content: repairRequest(errors) })
       const reply = questionOf(state, step.step)?.resolved
       if (reply !== undefined) messages.push({ role: 'user', content: replyText(reply.response) })
@@ -117,6 +129,14 @@ function stepBlocks(state: RunState): Block[] {
     ]
     return [{ messages, startsTurn: false }]
   })
+}
+
+/** How much of a rejected answer the model is shown again. It may be as long as the model liked. */
+const rejectedCharsMax = 16 * 1024
+
+function shortened(text: string): string {
+  if (text.length <= rejectedCharsMax) return text
+  return `${text.slice(0, rejectedCharsMax).toWellFormed()}\n(${text.length - rejectedCharsMax} more characters)`
 }
 
 function replyText(response: JsonValue | undefined): string {
