@@ -13,7 +13,11 @@ import { jobFilesOf } from '../jobs/job-files.ts'
 import { JobService } from '../jobs/job-service.ts'
 import { OneShotService } from '../one-shot/one-shot-service.ts'
 import { SnapshotService } from '../one-shot/snapshot-service.ts'
+import { contactBriefSource } from '../one-shot/sources/contact-brief.ts'
+import { contactSource } from '../one-shot/sources/contact.ts'
+import { conversationSource } from '../one-shot/sources/conversation.ts'
 import { inputSource } from '../one-shot/sources/input-source.ts'
+import { networkSource } from '../one-shot/sources/network.ts'
 import { createEngineRouter } from '../engines/engine-router.ts'
 import { createLocalEngine } from '../engines/local/local-engine.ts'
 import { AppError } from '../errors/app-error.ts'
@@ -207,10 +211,10 @@ async function composeParts(
     models,
     sources: {
       input: inputSource,
-      conversation: inputSource,
-      contact: inputSource,
-      contact_brief: inputSource,
-      network: inputSource,
+      conversation: conversationSource(store),
+      contact: contactSource(store),
+      contact_brief: contactBriefSource(store),
+      network: networkSource(store),
     },
     clock,
     ids,
