@@ -3,12 +3,14 @@
 
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import { Ajv2020 } from 'ajv/dist/2020.js'
 import { dialectContract, framesOf, textOf } from '../../../test/contracts/dialect-contract.ts'
 import { type JournalBuilder, type Scenario, scenario } from '../../../test/scenarios/journal-builder.ts'
 import { type ScenarioName, scenarioNamed, scenarios } from '../../../test/scenarios/scenarios.ts'
 import type { RunEvent } from '../../journal/event.ts'
 import { checkInvariants } from './check-invariants.ts'
 import { type FcmpEnvelope, violationOf } from './envelope.ts'
+import schema from './fcmp-event-envelope.schema.json' with { type: 'json' }
 import { fcmpDialect, type FcmpOptions, snapshotFrame } from './fcmp.ts'
 
 dialectContract(fcmpDialect())
@@ -335,6 +337,12 @@ describe('fcmp', () => {
 })
 
 describe('the schema of an envelope', () => {
+  it('fits its own meta-schema, which the server does not check at its start', () => {
+    const ajv = new Ajv2020()
+    assert.equal(ajv.validateSchema(schema), true, ajv.errorsText())
+    assert.equal(ajv.validateSchema({ ...schema, type: 'no such type' }), false)
+  })
+
   const whole = () => structuredClone(told('tool confirmed')[2]) as unknown as Record<string, Record<string, unknown>>
 
   it('has closed objects at every level', () => {

@@ -48,7 +48,6 @@ export function journalReader(db: DatabaseSync, tails: JournalTails) {
       let nextAfter = afterSeq
       const full = () => events.length >= limit || (events.length > 0 && chars > pageCharsMax)
       chunks: for (const { lastSeq, body } of chunksAfter(runId, afterSeq)) {
-        if (full()) break
         for (const line of linesOf(body)) {
           const event = decodeEvent(line)
           if (event === null || event.seq <= nextAfter || event.seq > lastSeq) continue
@@ -60,6 +59,8 @@ export function journalReader(db: DatabaseSync, tails: JournalTails) {
         }
         skipped += lastSeq - nextAfter
         nextAfter = lastSeq
+        // Before the next row is read: rows can be long.
+        if (full()) break
       }
       const lastSeq = Math.max(tails.lastSeq(runId), Number(lastFolded.get(runId)?.seq ?? 0))
       return { events, skipped, nextAfter, atHead: nextAfter >= lastSeq }

@@ -17,6 +17,9 @@ const tailRowsMax = 64
 /** … or this many characters. The writer keeps at most this much in memory for each open run. */
 const tailCharsMax = 16 * 1024
 
+/** A longer body is stored as several rows, cut between events: a reader loads whole rows, and a page of it is 1 MiB. */
+const rowCharsMax = 1024 * 1024
+
 /** How many ids a tail row may lag behind the newest one. Bounds the rows that recovery has to read after a crash. */
 const tailSpanMax = 20_000
 
@@ -59,13 +62,31 @@ export function journalWriter(db: DatabaseSync, cache: RunCache, folded: [runId:
   /** Moves the cached tail into the journal table, and brings `last_seq` of the run's row up to date. */
   function fold(runId: string, entry: CachedRun): void {
     if (entry.tailRows === 0) return
-    insertRow.run(runId, entry.foldedSeq + 1, entry.lastSeq, entry.tail)
+    insertRows(runId, entry.foldedSeq + 1, entry.lastSeq, entry.tail)
     setLastSeq.run(entry.lastSeq, runId)
     cache.remember(runId, entry)
     entry.foldedSeq = entry.lastSeq
     entry.tail = ''
     entry.tailRows = 0
     folded.push([runId, entry.lastSeq])
+  }
+
+  /** The seqs are consecutive, one for each line of the body. */
+  function insertRows(runId: string, firstSeq: number, lastSeq: number, body: string): void {
+    let seq = firstSeq
+    let start = 0
+    while (body.length - start > rowCharsMax) {
+      // At least one event, and no more than fit.
+      let end = body.lastIndexOf('\n', start + rowCharsMax)
+      if (end <= start) end = body.indexOf('\n', start + rowCharsMax)
+      if (end === -1) break
+      const row = body.slice(start, end)
+      const rowLastSeq = seq + linesIn(row) - 1
+      insertRow.run(runId, seq, rowLastSeq, row)
+      seq = rowLastSeq + 1
+      start = end + 1
+    }
+    insertRow.run(runId, seq, lastSeq, start === 0 ? body : body.slice(start))
   }
 
   /** Every `sweepEvery` rows: folds runs that had no recent append, and deletes tail rows that were folded before. */
@@ -98,6 +119,12 @@ export function journalWriter(db: DatabaseSync, cache: RunCache, folded: [runId:
   }
 
   return { insert, fold, sweep, rolledBack, foldAll, remove }
+}
+
+function linesIn(text: string): number {
+  let lines = 1
+  for (let at = text.indexOf('\n'); at !== -1; at = text.indexOf('\n', at + 1)) lines += 1
+  return lines
 }
 
 const insertFolded = 'INSERT INTO journal (run_id, first_seq, last_seq, body) VALUES (?, ?, ?, ?)'

@@ -359,3 +359,31 @@ test('appends of a run that is read at the same time never look torn', async () 
   )
   await cleanup()
 })
+
+test('an append of many megabytes becomes rows of about a page each, cut between events, and is read as it was written', async () => {
+  const { file, remove } = newFolder()
+  const store = await openSqliteStore({ clock: systemClock, file, commitGatherMs: 0 })
+  const run = await claimedRun(store, 'r')
+  const lengths = [300_000, 300_000, 300_000, 300_000, 2_500_000, 10, 10, 1_100_000, 10, 900_000]
+  const events = lengths.map((length, index) => delta(index + 2, String(index).repeat(length)))
+  await store.append(write(run, 1, { events, durable: true }))
+
+  assert.deepEqual((await readAll(store, 'r')).events.slice(1), events)
+  assert.equal((await readAll(store, 'r')).skipped, 0)
+  await store.close()
+  const db = new DatabaseSync(file)
+  const rows = db.prepare('SELECT first_seq, last_seq FROM journal WHERE run_id = ? AND first_seq > 1').all('r')
+  assert.deepEqual(
+    rows.map((row) => [row.first_seq, row.last_seq]),
+    [
+      [2, 4],
+      [5, 5],
+      [6, 6],
+      [7, 8],
+      [9, 9],
+      [10, 11],
+    ],
+  )
+  db.close()
+  remove()
+})
