@@ -6,6 +6,7 @@ import type { AgentsFound } from '../agents/read-agents.ts'
 import { watchAgents } from '../agents/watch-agents.ts'
 import { createProcessBus } from '../bus/live-bus.ts'
 import { ComparisonService } from '../comparisons/comparison-service.ts'
+import { ContactFiles } from '../contacts/contact-files.ts'
 import { ContactService } from '../contacts/contact-service.ts'
 import { ConversationService } from '../conversations/conversation-service.ts'
 import { FeedbackService } from '../feedback/feedback-service.ts'
@@ -239,6 +240,7 @@ async function composeParts(
       confirmations,
       conversations,
       contacts,
+      contactFiles: new ContactFiles({ store, clock, ids }),
       feedback,
       jobs,
       oneShot,
@@ -364,6 +366,7 @@ async function openTools(
   const builtIn = createBuiltInTools({
     clock,
     notes: store,
+    contacts: store,
     jobFiles: jobFilesOf(store, (id, path) => skills.readFile(id, path)),
     feishu: given(config.feishu),
   })

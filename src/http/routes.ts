@@ -7,6 +7,7 @@ import { z } from 'zod'
 import type { Catalogue } from '../agents/catalogue.ts'
 import { type Claimed, type Login, resolveCaller } from './caller.ts'
 import type { ComparisonService } from '../comparisons/comparison-service.ts'
+import type { ContactFiles } from '../contacts/contact-files.ts'
 import type { ContactService } from '../contacts/contact-service.ts'
 import type { ConversationService } from '../conversations/conversation-service.ts'
 import type { FeedbackService } from '../feedback/feedback-service.ts'
@@ -34,6 +35,7 @@ export type Services = {
   confirmations: ConfirmationService
   conversations: ConversationService
   contacts: ContactService
+  contactFiles: ContactFiles
   feedback: FeedbackService
   jobs: JobService
   oneShot: OneShotService

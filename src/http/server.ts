@@ -31,6 +31,7 @@ import { chatConversationRoutes } from './chat-api/conversation-routes.ts'
 import { feedbackRoutes } from './chat-api/feedback-routes.ts'
 import { traceRoutes } from './chat-api/trace-routes.ts'
 import { confirmationRoutes } from './confirmations-v1/confirmation-routes.ts'
+import { contactFileRoutes } from './contacts-v1/file-routes.ts'
 import { contactRoutes } from './contacts-v1/contact-routes.ts'
 import { conversationRoutes } from './conversations-v1/conversation-routes.ts'
 import { frameworkErrors, installErrorReplies } from './error-reply.ts'
@@ -196,6 +197,7 @@ export async function buildServer(options: ServerOptions): Promise<Server> {
   invariantsRoute(server, services)
   conversationRoutes(server, services)
   contactRoutes(server, services)
+  await contactFileRoutes(server, services)
   confirmationRoutes(server, services)
   answerRoutes(server, services)
   traceRoutes(server, services)

@@ -16,6 +16,8 @@ export const jobKind: RunKind = {
 
   isAudience(audience, { accepted, files }) {
     switch (audience) {
+      case 'chats':
+        return false
       case 'jobs':
         return true
       case 'interactive_jobs':

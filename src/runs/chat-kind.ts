@@ -8,7 +8,7 @@ import type { RunKind } from './run-kind.ts'
 export const chatKind: RunKind = {
   name: 'chat',
   systemPrompt: (spec) => spec.systemPrompt,
-  isAudience: () => false,
+  isAudience: (audience) => audience === 'chats',
   outputRule: () => undefined,
   computedAnswer: () => undefined,
   replyTimeoutMs: () => undefined,

@@ -33,7 +33,7 @@ function mayUse(tool: Tool, name: string, card: AgentCard, state: RunState, kind
   const spec = specOf(state)
   const { audience = 'all' } = tool
   if (audience !== 'all' && !kindOf(spec).isAudience(audience, state)) return false
-  if (tool.audience === undefined) {
+  if (audience === 'all' || audience === 'chats') {
     if (!agentAllowsTool(card, name)) return false
     if (spec.tools !== undefined && !spec.tools.includes(name)) return false
   }

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { manualClock } from '../../test/support/manual-clock.ts'
 import { toolContext } from '../../test/support/tool-context.ts'
+import type { ContactStore } from '../stores/contact-store.ts'
 import type { NoteRow } from '../stores/note-store.ts'
 import { createBuiltInTools } from './built-in.ts'
 import { createToolRegistry } from './tool-registry.ts'
@@ -24,7 +25,11 @@ function setUp() {
     listSkillFiles: () => Promise.resolve([]),
     readSkillFile: () => Promise.resolve(undefined),
   }
-  const registry = createToolRegistry(createBuiltInTools({ clock: manualClock(), notes, jobFiles, feishu: {} }))
+  // The contact tools have their own tests.
+  const contacts = {} as ContactStore
+  const registry = createToolRegistry(
+    createBuiltInTools({ clock: manualClock(), notes, contacts, jobFiles, feishu: {} }),
+  )
   return { registry, rows, searches, get: (name: string) => registry.get(name)! }
 }
 
@@ -46,6 +51,9 @@ test('reading tools are never confirmed and writing tools always are', () => {
       ['current_time', 'read', 'never'],
       ['remember_note', 'idempotent', 'always'],
       ['search_notes', 'read', 'never'],
+      ['search_contacts', 'read', 'never'],
+      ['get_contact', 'read', 'never'],
+      ['add_contact_fact', 'idempotent', 'always'],
       ['ask_user', 'read', 'never'],
       ['read_job_file', 'read', 'never'],
       ['list_skill_files', 'read', 'never'],

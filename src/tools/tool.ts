@@ -40,8 +40,11 @@ export type ToolQuestion = {
   fields: string[]
 }
 
-/** The runs that a tool is offered to. `interactive_jobs` are jobs that may ask a person. */
-export type Audience = 'all' | 'jobs' | 'interactive_jobs' | 'jobs_with_files' | 'jobs_with_skill_files'
+/**
+ * The runs that a tool is offered to. `interactive_jobs` are jobs that may ask a person. `chats` leaves out jobs and one-shot
+ * agents; such a tool, like one for `all`, is offered only if the agent and the request allow it, too.
+ */
+export type Audience = 'all' | 'chats' | 'jobs' | 'interactive_jobs' | 'jobs_with_files' | 'jobs_with_skill_files'
 
 export type Confirm = 'never' | 'always' | ((input: JsonValue) => 'never' | 'always')
 

@@ -179,7 +179,7 @@ describe('somebody else’s ids', () => {
   type Row = {
     path?: (owned: Owned) => string
     body?: (owned: Owned) => Json
-    expect: (answer: { status: number; body: Json }) => void
+    expect: (answer: { status: number; body: Json; text: string }) => void
   }
 
   const notFound = ({ status, body }: { status: number; body: Json }) => {
@@ -196,6 +196,8 @@ describe('somebody else’s ids', () => {
     assert.equal(status, 200)
     assert.deepEqual([body.succeeded, body.items[0].code], [0, 'tool_confirmation_not_found'])
   }
+
+  const onlyTheHeader = ({ text }: { text: string }) => assert.match(text, /^\uFEFF?uid,name,[^\n]*\n$/)
 
   const rows: Record<string, Row> = {
     'POST /v1/agent/chat': {
@@ -229,6 +231,8 @@ describe('somebody else’s ids', () => {
     'GET /v1/conversations/{conversationId}/messages': { expect: notFound },
     'POST /v1/contacts': { body: () => ({ name: 'Ann' }), expect: ({ status }) => assert.equal(status, 201) },
     'GET /v1/contacts': { expect: ({ body }) => assert.deepEqual(body, { items: [], total: 0 }) },
+    'POST /v1/contacts/import': { expect: ({ status }) => assert.equal(status, 415) },
+    'GET /v1/contacts/export': { path: () => '?format=csv', expect: onlyTheHeader },
     'GET /v1/contacts/{contactId}': { expect: notFound },
     'PATCH /v1/contacts/{contactId}': { body: () => ({ name: 'mine now' }), expect: notFound },
     'DELETE /v1/contacts/{contactId}': { expect: notFound },

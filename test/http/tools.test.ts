@@ -153,8 +153,8 @@ describe('MCP and missing tools', () => {
     const [asked] = await server.asked(user)
     const offered = ((asked?.body.tools ?? []) as Json[]).map((tool) => tool.function.name as string)
     // Those of jobs are offered to jobs, those of a workspace to runs that have one.
-    const forAll = (await listed()).filter((tool) => tool.audience === undefined)
-    const usable = forAll.filter((tool) => tool.available).map((tool) => tool.name as string)
+    const forChats = (await listed()).filter((tool) => tool.audience === undefined || tool.audience === 'chats')
+    const usable = forChats.filter((tool) => tool.available).map((tool) => tool.name as string)
     const fit = usable.filter((name) => !/^(?:fs|bash|todo)_|^skills$/.test(name))
     assert.ok(fit.length < usable.length)
     assert.deepEqual(offered.toSorted(), fit.toSorted())

@@ -129,6 +129,7 @@ function responsesOf(
 
 const meanings: Readonly<Record<string, string>> = {
   '200': 'Success.',
+  '201': 'Created.',
   '202': 'Accepted, but not finished yet.',
   '204': 'There is nothing (more) to show.',
   '400': 'The request does not fit; the message says what to change.',

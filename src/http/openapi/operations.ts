@@ -92,6 +92,8 @@ export const operations: Readonly<Record<string, OperationFacts>> = {
     example: { name: '张伟', company: 'Acme', email: 'zhangwei@example.com', tags: ['friend'], userId },
   },
   'GET /v1/contacts': { id: 'listContacts' },
+  'POST /v1/contacts/import': { id: 'importContacts' },
+  'GET /v1/contacts/export': { id: 'exportContacts', file: 'text/vcard' },
   'GET /v1/contacts/{contactId}': { id: 'getContact' },
   'PATCH /v1/contacts/{contactId}': { id: 'updateContact' },
   'DELETE /v1/contacts/{contactId}': { id: 'deleteContact' },
