@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { type AgentFolder, agentFolder } from '../../test/support/agent-folder.ts'
 import { type ManualClock, manualClock } from '../../test/support/manual-clock.ts'
 import { type ReloadableCatalogue, readCatalogue } from './catalogue.ts'
+import type { AgentsFound } from './read-agents.ts'
 import { type AgentsWatch, type WatchDirectory, watchAgents } from './watch-agents.ts'
 
 const builtIn = fileURLToPath(new URL('../../agents', import.meta.url))
@@ -125,6 +126,40 @@ test('a reading that fails as a whole, and a watcher that fails, are reported an
   await quiet()
   assert.equal(errors.length, 2)
   assert.equal(catalogue.get('mine').systemTemplate, 'One.')
+})
+
+test('a directory that was deleted and created again under its name is watched anew', async () => {
+  const before = watched.get(join(own.path, 'mine'))
+  change()
+  await quiet()
+  assert.notEqual(watched.get(join(own.path, 'mine')), before)
+})
+
+test('a change during a reading causes another one, because it may have come too late', async () => {
+  const readings: PromiseWithResolvers<AgentsFound>[] = []
+  const slow: ReloadableCatalogue = {
+    ...catalogue,
+    found: { listings: [], warnings: [], directories: new Set(['only']) },
+    reload() {
+      readings.push(Promise.withResolvers())
+      return readings.at(-1)?.promise ?? assert.fail()
+    },
+  }
+  let onChange = () => {}
+  const watch: WatchDirectory = (_directory, changed) => {
+    onChange = changed
+    return { close() {} }
+  }
+  const slowWatch = watchAgents({ catalogue: slow, clock, watch, onReload() {}, onError: assert.fail })
+  onChange()
+  await clock.advance(200)
+  onChange()
+  await clock.advance(200)
+  assert.equal(readings.length, 1, 'there is one reading at a time')
+  readings[0]?.resolve(slow.found)
+  await clock.advance(200)
+  assert.equal(readings.length, 2)
+  slowWatch.close()
 })
 
 test('after close nothing is watched and nothing is read', async () => {

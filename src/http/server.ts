@@ -42,6 +42,7 @@ import { jobRoutes } from './jobs-v1/job-routes.ts'
 import { rateWindows } from './rate-windows.ts'
 import { type ApiDocument, describeApi } from './openapi/describe-api.ts'
 import { referencePage } from './openapi/reference-page.ts'
+import { mcpRoute } from './mcp/mcp-route.ts'
 import { operationRoutes } from './operations/operation-routes.ts'
 import { drainBytesMax, drainMs, installIntake } from './request-intake.ts'
 import type { Server, Services } from './routes.ts'
@@ -116,6 +117,7 @@ export async function buildServer(options: ServerOptions): Promise<Server> {
         'x-trace-id-b',
         'retry-after',
         'link',
+        'mcp-session-id',
       ],
       maxAge: 600,
     })
@@ -207,6 +209,7 @@ export async function buildServer(options: ServerOptions): Promise<Server> {
   comparisonRoutes(server, services)
   await jobRoutes(server, services)
   sessionRoutes(server, services)
+  mcpRoute(server, services, options.version)
   operationRoutes(server, services, options.version)
   referencePage(server)
   return server

@@ -95,7 +95,7 @@ function operationInfo(operation: AgentOperation): z.infer<typeof operationView>
 }
 
 /** Null if the server can use the model. */
-function modelProblem(model: string | undefined, models: Models): string | null {
+export function modelProblem(model: string | undefined, models: Models): string | null {
   try {
     models.resolve(model)
     return null
