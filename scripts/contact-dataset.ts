@@ -191,38 +191,36 @@ function recordBase({ owner, id: contactId }: ContactRow, createdAt: number) {
   return { owner, contactId, sourceConversationId: null, sourceMessageIds: [], createdAt, updatedAt: createdAt }
 }
 
-/** Sends a dataset to a running server. Returns the number of requests. */
+/** Sends a dataset to a running server, contact by contact. A contact that exists already is left as it is. Returns the number of new ones. */
 export async function sendDataset(dataset: ContactDataset, url: string, user: string): Promise<number> {
-  let requests = 0
-  const post = async (path: string, body: Record<string, unknown>) => {
+  const post = async (path: string, body: Record<string, unknown>): Promise<number> => {
     const response = await fetch(new URL(`${path}?userId=${encodeURIComponent(user)}`, url), {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
       body: JSON.stringify(body),
     })
-    requests += 1
-    // 409: the contact exists already, so the command can be repeated after it was stopped.
+    const text = await response.text()
     if (!response.ok && response.status !== 409) {
-      throw new Error(`POST ${path} answered ${response.status}: ${(await response.text()).slice(0, 300)}`)
+      throw new Error(`POST ${path} answered ${response.status}: ${text.slice(0, 300)}`)
     }
-    await response.arrayBuffer()
+    return response.status
   }
-  const iso = (time: number | null) => (time === null ? {} : { at: new Date(time).toISOString() })
+  let created = 0
   for (const { id, name, alias, email, phone, company, position, profile, tags } of dataset.contacts) {
-    const given = Object.entries({ alias, email, phone, company, position }).filter(([, value]) => value !== null)
-    await post('/v1/contacts', { id, name, profile, tags, ...Object.fromEntries(given) })
+    const status = await post('/v1/contacts', { id, name, alias, email, phone, company, position, profile, tags })
+    if (status === 409) continue
+    created += 1
+    const of = <Row extends { contactId: string }>(rows: readonly Row[]) => rows.filter((row) => row.contactId === id)
+    for (const { content } of of(dataset.facts)) await post(`/v1/contacts/${id}/facts`, { content })
+    for (const { content, status, dueAt } of of(dataset.todos)) {
+      await post(`/v1/contacts/${id}/todos`, { content, status, dueAt })
+    }
+    const met = of(dataset.conversations).map(({ title, at }) => ({ title, eventDate: at }))
+    for (const { title, eventDate } of [...of(dataset.events), ...met]) {
+      await post(`/v1/contacts/${id}/events`, { title, eventDate })
+    }
   }
-  for (const { contactId, content } of dataset.facts) await post(`/v1/contacts/${contactId}/facts`, { content })
-  for (const { contactId, content, status, dueAt } of dataset.todos) {
-    const { at: due } = iso(dueAt)
-    await post(`/v1/contacts/${contactId}/todos`, { content, status, ...(due === undefined ? {} : { dueAt: due }) })
-  }
-  const met = dataset.conversations.map(({ contactId, title, at }) => ({ contactId, title, eventDate: at }))
-  for (const { contactId, title, eventDate } of [...dataset.events, ...met]) {
-    const { at: date } = iso(eventDate)
-    await post(`/v1/contacts/${contactId}/events`, { title, ...(date === undefined ? {} : { eventDate: date }) })
-  }
-  return requests
+  return created
 }
 
 async function main(): Promise<void> {
@@ -240,9 +238,9 @@ async function main(): Promise<void> {
     seed: Number(values.seed),
     contacts: Number(values.contacts),
   })
-  const requests = await sendDataset(dataset, values.url, values.user)
+  const created = await sendDataset(dataset, values.url, values.user)
   console.log(
-    `${dataset.contacts.length} contacts of ${values.user} are stored at ${values.url} (${requests} requests).`,
+    `${created} contacts of ${values.user} were created at ${values.url}; ${dataset.contacts.length - created} existed already.`,
   )
 }
 
