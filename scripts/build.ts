@@ -1,6 +1,7 @@
 // `npm run build`: builds the contents of the published packages. The server becomes JavaScript in dist/, with the
-// same folders as src/, so that relative paths are the same in both; the client becomes declaration files and
-// JavaScript in client/dist/. A clone does not need it, because Node runs the TypeScript as it is.
+// same folders as src/, so that relative paths are the same in both, and declaration files for what src/index.ts
+// exports; the client becomes declaration files and JavaScript in client/dist/. A clone does not need it, because
+// Node runs the TypeScript as it is.
 //
 // An argument names one of the two (`server`, `client`). A second one is the folder to write to.
 
@@ -30,16 +31,34 @@ function buildServer(out: string): void {
     mkdirSync(dirname(join(out, file)), { recursive: true })
     copyFileSync(join(root, 'src', file), join(out, file))
   }
+  pruneDeclarations(out, 'index.d.ts')
   refuseMissingFiles(out)
 }
 
 function buildClient(out: string): void {
   compile('client/tsconfig.build.json', out)
-  for (const file of globSync('**/*.d.ts', { cwd: out })) {
-    const path = join(out, file)
-    // The compiler rewrites the paths of imports in JavaScript and leaves those in declarations alone.
-    writeFileSync(path, readFileSync(path, 'utf8').replace(/(from '\.[^']*)\.ts'/g, "$1.js'"))
+  for (const file of globSync('**/*.d.ts', { cwd: out })) writeFileSync(join(out, file), declarationOf(join(out, file)))
+}
+
+/** The compiler rewrites the paths of imports in JavaScript and leaves those in declarations alone. */
+function declarationOf(path: string): string {
+  return readFileSync(path, 'utf8').replace(/((?:from |import\()['"]\.[^'"]*)\.ts(['"])/g, '$1.js$2')
+}
+
+/** Keeps the declarations that a user of the package can reach from `entry`, and removes those of the rest of the server. */
+function pruneDeclarations(out: string, entry: string): void {
+  const kept = new Set<string>()
+  const rest = [entry]
+  for (let file = rest.pop(); file !== undefined; file = rest.pop()) {
+    if (kept.has(file)) continue
+    kept.add(file)
+    const text = declarationOf(join(out, file))
+    writeFileSync(join(out, file), text)
+    for (const [, path = ''] of text.matchAll(/(?:from |import\()['"](\.[^'"]*)\.js['"]/g)) {
+      rest.push(join(dirname(file), `${path}.d.ts`))
+    }
   }
+  for (const file of globSync('**/*.d.ts', { cwd: out })) if (!kept.has(file)) rmSync(join(out, file))
 }
 
 function compile(project: string, out: string): void {

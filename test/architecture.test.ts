@@ -101,6 +101,8 @@ const ladder: Record<string, string[]> = {
   'src/http/': [...ground, ...interfaces, ...services, 'src/bus/', 'src/dialects/'],
   'src/cli/': [...ground, ...interfaces, ...services, 'src/http/'],
   'src/app/': ['src/'],
+  // The exports of the package.
+  'src/index.ts': ['src/app/', 'src/tools/define-tool.ts'],
 }
 
 function folderOf(file: string): string | undefined {

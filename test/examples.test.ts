@@ -4,8 +4,9 @@
 
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
-import { globSync, readFileSync } from 'node:fs'
+import { globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { createServer, type AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { type Polylog, startPolylog } from './support/polylog.ts'
@@ -20,10 +21,16 @@ type Client = {
   ended: Promise<number | null>
 }
 
-function runExample(command: string, args: string[], baseUrl: string, typed: string): Client {
+function runExample(
+  command: string,
+  args: string[],
+  baseUrl: string,
+  typed: string,
+  environment: Record<string, string> = {},
+): Client {
   const child = spawn(command, args, {
     cwd: root,
-    env: { PATH: process.env.PATH ?? '', POLYLOG_URL: baseUrl },
+    env: { PATH: process.env.PATH ?? '', POLYLOG_URL: baseUrl, ...environment },
     stdio: ['pipe', 'pipe', 'pipe'],
   })
   let output = ''
@@ -203,8 +210,47 @@ describe('the examples', () => {
     assert.match(client.said(), /BAD_REQUEST/)
   })
 
+  it('config/ starts with its tools, asks before it refunds, and calls its hook', async () => {
+    const command = {
+      file: process.execPath,
+      args: [join(root, 'src/app/main.ts')],
+      cwd: join(root, 'examples/config'),
+    }
+    const shop = await startPolylogProcess({}, undefined, command)
+    try {
+      const look = chatTs(shop.baseUrl, 'use the tool look_up_order with {"orderId": "A-17"}')
+      assert.equal(await look.ended, 0, look.said())
+      assert.match(look.said(), /\[look_up_order: succeeded\] item: “a desk lamp”, cents: 4900/)
+
+      const refund = () => chatTs(shop.baseUrl, 'use the tool refund_order with {"orderId": "A-17"}', 'y\n')
+      const first = refund()
+      assert.equal(await first.ended, 0, first.said())
+      assert.match(first.said(), /\[refund_order: awaiting_input\] Refund order A-17/)
+      assert.match(first.said(), /\[refund_order: succeeded\] orderId: “A-17”, cents: 4900, refundedBy: /)
+      const second = refund()
+      assert.equal(await second.ended, 0, second.said())
+      assert.match(second.said(), /Order A-17 was refunded before\./)
+      assert.match(shop.log(), /'s run \w+ has succeeded/)
+    } finally {
+      await shop.dispose()
+    }
+  })
+
+  it('embed.ts starts a server in its own process, and ends with it', async () => {
+    const data = mkdtempSync(join(tmpdir(), 'polylog-embed-'))
+    try {
+      const client = runExample(process.execPath, ['examples/embed.ts'], '', '', { EXAMPLE_DATA: data })
+      assert.equal(await client.ended, 0, client.said())
+      assert.match(client.said(), /"toolName":"toss_coins"/)
+      assert.match(client.said(), /^a:\{.*"result":\[("heads"|"tails"),("heads"|"tails"),("heads"|"tails")\]/m)
+      assert.match(client.said(), /^d:\{"finishReason":"stop"/m)
+    } finally {
+      rmSync(data, { recursive: true, force: true })
+    }
+  })
+
   it('are short enough to be read at once', () => {
-    for (const file of globSync('examples/*', { cwd: root })) {
+    for (const file of globSync('examples/**/*.*', { cwd: root })) {
       assert.ok(readFileSync(join(root, file), 'utf8').split('\n').length <= 60, file)
     }
   })

@@ -29,7 +29,7 @@ import { buildServer } from '../http/server.ts'
 import { Streams } from '../http/stream-reply.ts'
 import { type Clock, systemClock } from '../kit/clock.ts'
 import { type Ids, ulidIds } from '../kit/ids.ts'
-import { readModelConfigs } from '../models/model-configs.ts'
+import { checkedModelSets, readModelConfigs } from '../models/model-configs.ts'
 import { createModels } from '../models/providers.ts'
 import type { RunDependencies } from '../runs/run-dependencies.ts'
 import { ConfirmationService } from '../runs/confirmation-service.ts'
@@ -40,6 +40,7 @@ import { readSkills, type SkillRegistry } from '../skills/skill-registry.ts'
 import { openSqliteStore } from '../stores/sqlite/sqlite-store.ts'
 import type { Store } from '../stores/store.ts'
 import { createBuiltInTools } from '../tools/built-in.ts'
+import { checkCodeTools } from '../tools/check-code-tools.ts'
 import { connectMcpServers } from '../tools/mcp.ts'
 import { readMcpConfig } from '../tools/mcp-config.ts'
 import { createToolRegistry } from '../tools/tool-registry.ts'
@@ -49,9 +50,12 @@ import { createWorkspaces, type WorkspaceFolders } from '../tools/workspace/work
 import { sessionDirectories, type ToolRegistry } from '../tools/tool.ts'
 import type { Config } from './config.ts'
 import { prepareDataFolder, prepareWorkspaceRoot } from './data-folder.ts'
+import type { RunHooks } from './define-config.ts'
+import { configInvalid, shownPath } from './config-problems.ts'
 import { type App, createLifecycle } from './lifecycle.ts'
 import { listenError } from './listen-error.ts'
 import type { Log } from './log.ts'
+import { RunHookCaller } from './run-hooks.ts'
 import { kindOf } from './run-kinds.ts'
 import { startWatchdog } from './watchdog.ts'
 
@@ -64,16 +68,22 @@ export const version = (
   JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as { version: string }
 ).version
 
-export async function compose(
-  config: Config,
-  log: Log,
-  environment: Record<string, string | undefined>,
-  clock: Clock = systemClock,
-): Promise<ComposedApp> {
+export type ComposeOptions = {
+  /** The variables for `${NAME}` in the configuration of MCP servers. */
+  environment: Record<string, string | undefined>
+  /** Tools in code, not yet checked. */
+  tools?: readonly unknown[]
+  hooks?: RunHooks
+  /** The process does nothing else, so a watchdog may watch it and end it when it freezes. */
+  ownsProcess?: boolean
+  clock?: Clock
+}
+
+export async function compose(config: Config, log: Log, options: ComposeOptions): Promise<ComposedApp> {
   /** The parts to close if a later part cannot be created. */
   const opened: Closable[] = []
   try {
-    return await composeParts(config, log, environment, clock, opened)
+    return await composeParts(config, log, options, opened)
   } catch (error) {
     for (const part of opened.toReversed())
       await part.close().catch((failure: unknown) => log.error({ err: failure }, 'a part could not be closed'))
@@ -86,8 +96,7 @@ type Closable = { close(): Promise<void> }
 async function composeParts(
   config: Config,
   log: Log,
-  environment: Record<string, string | undefined>,
-  clock: Clock,
+  { environment, tools: codeTools = [], hooks = {}, ownsProcess = false, clock = systemClock }: ComposeOptions,
   opened: Closable[],
 ): Promise<ComposedApp> {
   const ids = ulidIds(() => clock.now())
@@ -122,7 +131,10 @@ async function composeParts(
   const skills = await readSkills(config.skillsDir)
   for (const { id, error } of skills.list())
     if (error !== null) log.warn({ skill: id, reason: error }, 'a skill cannot be used')
-  const configs = await readModelConfigs(config.modelConfigsFile, models)
+  const configs =
+    config.modelSets === null
+      ? await readModelConfigs(config.modelConfigsFile, models)
+      : checkedModelSets(config.modelSets, models)
   if (config.engine === 'openclaw') {
     if (config.engineFallback === 'none') {
       throw new AppError(
@@ -134,17 +146,19 @@ async function composeParts(
   }
   const store = await openStore(config, log, clock)
   opened.push(store)
-  const watchdog = startWatchdog({
-    folder: config.dataDir,
-    life: ids(),
-    log,
-    freezeMaxMs: config.freezeMaxMs,
-    onBlock: (activity, ms) =>
-      metrics.loopBlocked(activity === null ? 'unknown' : 'run' in activity ? 'run' : activity.route, ms / 1000),
-  })
-  opened.push({ close: watchdog.stop })
+  const watchdog = ownsProcess
+    ? startWatchdog({
+        folder: config.dataDir,
+        life: ids(),
+        log,
+        freezeMaxMs: config.freezeMaxMs,
+        onBlock: (activity, ms) =>
+          metrics.loopBlocked(activity === null ? 'unknown' : 'run' in activity ? 'run' : activity.route, ms / 1000),
+      })
+    : undefined
+  opened.push({ close: async () => await watchdog?.stop() })
   const workspaces = createWorkspaces(config.workspaceDir)
-  const tools = await openTools(config, { store, skills, log, clock, ids, workspaces, environment })
+  const tools = await openTools(config, { store, skills, log, clock, ids, workspaces, environment, codeTools })
   opened.push(tools)
   const metrics = createMetrics()
   metrics.countOpenRunsWith(() => store.countRuns())
@@ -163,6 +177,7 @@ async function composeParts(
     fallback: config.engineFallback,
     engineOfAgent: () => undefined,
   })
+  const hookCaller = new RunHookCaller(hooks, { store, clock, log })
   const dependencies: RunDependencies = {
     store,
     bus,
@@ -177,10 +192,11 @@ async function composeParts(
     limits: config.limits,
     log,
     countEvents: (count) => metrics.eventsStored(count),
-    deaths: watchdog.deaths,
+    ...(watchdog === undefined ? {} : { deaths: watchdog.deaths }),
     async runEnded({ runId, family, engine: engineName, status }) {
       metrics.runEnded({ family, engine: engineName, status })
       await comparisons.runEnded(family, runId)
+      hookCaller.runEnded(runId)
     },
   }
   const scheduler = new Scheduler(dependencies, ids())
@@ -301,13 +317,14 @@ async function composeParts(
           agentsWatch?.close()
         },
       },
+      hooks: hookCaller,
       streams,
       server: { close: () => server.close(), closeAllConnections: () => server.server.closeAllConnections() },
       tools,
       store: {
         async close() {
           await store.close()
-          await watchdog.stop()
+          await watchdog?.stop()
         },
       },
     }),
@@ -348,21 +365,15 @@ type ToolDependencies = {
   ids: Ids
   workspaces: WorkspaceFolders
   environment: Record<string, string | undefined>
+  codeTools: readonly unknown[]
 }
 
 async function openTools(
   config: Config,
-  { store, skills, log, clock, ids, workspaces, environment }: ToolDependencies,
+  { store, skills, log, clock, ids, workspaces, environment, codeTools }: ToolDependencies,
 ): Promise<ToolRegistry> {
-  const mcp =
-    config.mcpConfigFile === null
-      ? undefined
-      : await connectMcpServers(await readMcpConfig(config.mcpConfigFile), {
-          clock,
-          log,
-          environment,
-          callTimeoutMs: config.limits.toolTimeoutMs,
-        })
+  const servers =
+    config.mcpServers ?? (config.mcpConfigFile === null ? undefined : await readMcpConfig(config.mcpConfigFile))
   const builtIn = createBuiltInTools({
     clock,
     notes: store,
@@ -381,7 +392,19 @@ async function openTools(
     skillsDir,
     onSandbox: (kind) => warnOfBash(kind, bash, log),
   })
-  const own = [...builtIn, ...workspace.entries]
+  const timeoutMs = config.limits.toolTimeoutMs
+  const { entries: inCode, problems } = checkCodeTools(codeTools, [...builtIn, ...workspace.entries], {
+    timeoutMs,
+    log,
+  })
+  if (problems.length > 0) {
+    await workspace.close()
+    throw configInvalid(
+      problems.map(({ place, message }) => (place === null ? message : `${shownPath(place)}: ${message}`)),
+    )
+  }
+  const mcp = servers && (await connectMcpServers(servers, { clock, log, environment, callTimeoutMs: timeoutMs }))
+  const own = [...builtIn, ...workspace.entries, ...inCode]
   const registry = createToolRegistry([...own, ...(mcp?.entries ?? [])], {
     close: async () => {
       await Promise.all([workspace.close(), mcp?.close()])

@@ -4,10 +4,9 @@ import { basename, isAbsolute, join, resolve } from 'node:path'
 import { test } from 'node:test'
 import { AppError } from '../errors/app-error.ts'
 import { isLoopback } from '../kit/loopback.ts'
-import { describeConfig, readConfig, unknownSettings } from './config.ts'
+import { type CodeParts, describeConfig, readConfig, unknownSettings } from './config.ts'
 import { fileNameOf } from './setting-names.ts'
 import { type SettingName, settingTable } from './setting-table.ts'
-import type { FileSettings } from './settings.ts'
 import { riskySettings } from './risky-settings.ts'
 
 const hash = 'a'.repeat(64)
@@ -349,13 +348,14 @@ test('every setting has a name of its own in the configuration file', () => {
   assert.equal(fileNameOf('PORT'), 'port')
 })
 
-function fileWith(values: Partial<Record<SettingName, string>>): FileSettings {
-  return {
+function fileWith(values: Partial<Record<SettingName, string>>): CodeParts {
+  const settings = {
     values: new Map(Object.entries(values) as [SettingName, string][]),
     folder: resolve('elsewhere'),
-    placeOf: (key) => (key === 'port' ? 'polylog.config.ts:7' : null),
+    placeOf: (key: string) => (key === 'port' ? 'polylog.config.ts:7' : null),
     problems: [],
   }
+  return { settings, agents: [], mcp: null, models: null }
 }
 
 test('a setting of the file counts if the environment does not set it, or sets it to nothing', () => {
@@ -376,4 +376,18 @@ test('a wrong setting of the file is called by its name there, with its place', 
   assert.throws(() => readConfig({}, fileWith({ PORT: '70000', POLYLOG_MAX_STEPS: '0' })), {
     message: /\n  port \(polylog\.config\.ts:7\) is "70000"; it must be .*\n  maxSteps is "0"; it must be /,
   })
+})
+
+test('agents, MCP servers and models of the file count unless the environment names others', () => {
+  const agents = [resolve('mine')]
+  const code = { ...fileWith({}), agents, mcp: { mcpServers: {} }, models: [{ name: 'brief' }] }
+  const fromFile = readConfig({}, code)
+  const others = { POLYLOG_AGENTS_DIR: 'other', POLYLOG_MCP_CONFIG: 'm.json', POLYLOG_MODEL_CONFIGS: 'c.json' }
+  const fromEnvironment = readConfig(others, code)
+
+  assert.deepEqual(fromFile.agentsDirs.slice(1), agents)
+  assert.deepEqual([fromFile.mcpServers, fromFile.modelSets], [code.mcp, code.models])
+  assert.deepEqual(fromEnvironment.agentsDirs.slice(1), [resolve('other')])
+  assert.deepEqual([fromEnvironment.mcpServers, fromEnvironment.modelSets], [null, null])
+  assert.equal(fromEnvironment.mcpConfigFile, resolve('m.json'))
 })

@@ -5,17 +5,22 @@
 import { isIP } from 'node:net'
 import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { AppError } from '../errors/app-error.ts'
 import { type AuthSettings, hasAuthSecret, userCharsMax } from '../http/caller.ts'
 import type { TrustProxy } from '../http/trust-proxy.ts'
 import { isLoopback } from '../kit/loopback.ts'
+import type { ModelConfig } from '../models/model.ts'
+import type { McpConfig } from '../tools/mcp-config.ts'
+import type { CheckedConfig } from './check-config.ts'
+import { configInvalid } from './config-problems.ts'
 import { meantSetting } from './setting-names.ts'
 import { type ChoiceOf, settingTable } from './setting-table.ts'
-import { type FileSettings, SettingReader, urlWithoutSecrets } from './settings.ts'
+import { SettingReader, urlWithoutSecrets } from './settings.ts'
 
 export type LogLevel = ChoiceOf<'POLYLOG_LOG'>
 
 export type Config = {
+  /** What POLYLOG_CONFIG names; null if the file is looked for in the working directory. */
+  readonly configFile: string | null
   readonly host: string
   readonly port: number
   readonly dataDir: string
@@ -60,7 +65,11 @@ export type Config = {
   readonly skillsDir: string
   readonly feishu: { readonly appId: string | null; readonly appSecret: string | null; readonly baseUrl: string | null }
   readonly mcpConfigFile: string | null
+  /** The servers of a configuration in code; null if there are none, or if a file names them. */
+  readonly mcpServers: McpConfig | null
   readonly modelConfigsFile: string | null
+  /** The same for model configurations. */
+  readonly modelSets: readonly ModelConfig[] | null
   /** The agents of the program, then the operator's own, which may replace them. */
   readonly agentsDirs: readonly string[]
   /** Whether definitions of agents are read again when they change. */
@@ -102,28 +111,32 @@ const mebibyte = 1024 * 1024
 const minute = 60_000
 const day = 24 * 60 * minute
 
-export function readConfig(environment: Record<string, string | undefined>, file?: FileSettings): Config {
-  const read = new SettingReader(environment, file)
-  const config = build(read)
+/** What a configuration in code adds to its settings. The environment wins here too. */
+export type CodeParts = Pick<CheckedConfig, 'settings' | 'agents' | 'mcp' | 'models'>
+
+export function readConfig(environment: Record<string, string | undefined>, code?: CodeParts): Config {
+  const read = new SettingReader(environment, code?.settings)
+  const config = build(read, code)
   for (const { name, meant } of unknownSettings(environment)) {
     if (meant !== undefined) read.problem(name, `${name} is not a setting; did you mean ${meant}?`)
   }
-  if (read.problems.length > 0) {
-    const count = read.problems.length === 1 ? 'a problem' : `${read.problems.length} problems`
-    const sentences = read.problems.map((problem) => problem.message).join('\n  ')
-    throw new AppError('config_invalid', `The configuration has ${count}:\n  ${sentences}`, {
-      details: { problems: read.problems },
-    })
-  }
+  if (read.problems.length > 0)
+    throw configInvalid(
+      read.problems.map(({ message }) => message),
+      read.problems,
+    )
   return deepFreeze(config)
 }
 
-function build(read: SettingReader): Config {
+function build(read: SettingReader, code?: CodeParts): Config {
   const host = readHost(read)
   const loopback = isLoopback(host)
   const dataDir = read.path('POLYLOG_DATA') ?? resolve('data')
   const retentionDays = read.decimal('POLYLOG_RETENTION_DAYS', 0)
+  const mcpConfigFile = read.path('POLYLOG_MCP_CONFIG')
+  const modelConfigsFile = read.path('POLYLOG_MODEL_CONFIGS')
   return {
+    configFile: read.path('POLYLOG_CONFIG'),
     host,
     port: read.whole('PORT', 3000),
     dataDir,
@@ -163,9 +176,11 @@ function build(read: SettingReader): Config {
       appSecret: read.text('FEISHU_APP_SECRET'),
       baseUrl: read.url('FEISHU_BASE_URL'),
     },
-    mcpConfigFile: read.path('POLYLOG_MCP_CONFIG'),
-    modelConfigsFile: read.path('POLYLOG_MODEL_CONFIGS'),
-    agentsDirs: readAgentsDirs(read),
+    mcpConfigFile,
+    mcpServers: mcpConfigFile === null ? (code?.mcp ?? null) : null,
+    modelConfigsFile,
+    modelSets: modelConfigsFile === null ? (code?.models ?? null) : null,
+    agentsDirs: readAgentsDirs(read, code?.agents ?? []),
     agentsReload: read.boolean('POLYLOG_AGENTS_RELOAD', read.text('NODE_ENV') !== 'production'),
     sockets: readSockets(read),
     limits: {
@@ -192,10 +207,10 @@ function build(read: SettingReader): Config {
   }
 }
 
-function readAgentsDirs(read: SettingReader): string[] {
+function readAgentsDirs(read: SettingReader, inCode: readonly string[]): string[] {
   const builtIn = fileURLToPath(new URL('../../agents', import.meta.url))
   const own = read.path('POLYLOG_AGENTS_DIR')
-  return own === null || own === builtIn ? [builtIn] : [builtIn, own]
+  return [...new Set([builtIn, ...(own === null ? inCode : [own])])]
 }
 
 function readSockets(read: SettingReader): Config['sockets'] {

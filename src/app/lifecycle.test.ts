@@ -21,6 +21,7 @@ function rig(changes: (step: (name: string) => void) => Partial<LifecycleDepende
     settle: does('settle'),
     runs: { refuseNewRuns: () => step('runs.refuse') },
     retention: { stop: () => step('retention.stop') },
+    hooks: { settled: does('hooks.settled') },
     streams: { endAll: () => step('streams.end') },
     server: { close: does('server.close'), closeAllConnections: () => step('server.cut') },
     tools: { close: does('tools.close') },
@@ -36,6 +37,7 @@ const closing = [
   'scheduler.drain',
   'streams.end',
   'server.close',
+  'hooks.settled',
   'tools.close',
   'store.close',
 ]
@@ -157,7 +159,7 @@ test('tools that do not end are waited for only so long, and readers that do not
   await clock.advance(3_000)
   await stopped
 
-  assert.deepEqual(steps.slice(-3), ['server.cut', 'tools.close', 'store.close'])
+  assert.deepEqual(steps.slice(-4), ['server.cut', 'hooks.settled', 'tools.close', 'store.close'])
   assert.equal(clock.pending, 0)
 })
 

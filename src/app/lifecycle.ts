@@ -22,6 +22,8 @@ export type LifecycleDependencies = {
   settle(): Promise<void>
   runs: { refuseNewRuns(): void }
   retention: { stop(): void }
+  /** Waits a moment for hooks that are under way. */
+  hooks: { settled(): Promise<void> }
   streams: { endAll(): void }
   server: { close(): Promise<unknown>; closeAllConnections(): void }
   tools: { close(): Promise<void> }
@@ -36,7 +38,7 @@ const releaseMs = 2_000
 const closeMs = 3_000
 
 export function createLifecycle(dependencies: LifecycleDependencies): App {
-  const { clock, log, runs, retention, scheduler, streams, server, tools, store } = dependencies
+  const { clock, log, runs, retention, scheduler, hooks, streams, server, tools, store } = dependencies
   let starting: Promise<string> | undefined
   let stopping: Promise<void> | undefined
 
@@ -65,6 +67,7 @@ export function createLifecycle(dependencies: LifecycleDependencies): App {
       () => within(clock, drainMs + releaseMs, scheduler.drain(drainMs)),
       () => streams.endAll(),
       closeServer,
+      () => hooks.settled(),
       () => tools.close(),
       () => store.close(),
     ]

@@ -4,29 +4,36 @@
 
 import { AppError } from '../errors/app-error.ts'
 import { systemClock } from '../kit/clock.ts'
-import { compose } from './compose.ts'
+import { loadConfigFile } from './config-file.ts'
 import { describeConfig, readConfig, unknownSettings } from './config.ts'
-import { riskySettings } from './risky-settings.ts'
 import { createLog } from './log.ts'
+import { openServer } from './open-server.ts'
 import { Shutdown } from './shutdown.ts'
+import { containUserCode } from './uncaught.ts'
+
+const signals = ['SIGTERM', 'SIGINT'] as const
 
 try {
-  const config = readConfig(process.env)
+  // Registered first, because the first process of a container has no default signal handlers.
+  const leave = () => process.exit(0)
+  for (const signal of signals) process.on(signal, leave)
+  const { file, config: inFile, warnings } = await loadConfigFile(process.env, process.cwd(), systemClock)
+  const config = readConfig(process.env, inFile)
   const log = createLog({ level: config.logLevel })
   const shutdown = new Shutdown({ clock: systemClock, log, exit: (code) => process.exit(code) })
-  // Registered first, because the first process of a container has no default signal handlers.
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => shutdown.onSignal(signal))
+  for (const signal of signals) process.on(signal, () => shutdown.onSignal(signal)).off(signal, leave)
   exitWithNpm(shutdown)
   for (const { name } of unknownSettings(process.env)) log.warn(`${name} is not a setting of this server`)
-  for (const sentence of riskySettings(config)) log.warn(sentence)
-  log.info(describeConfig(config), 'settings')
+  for (const sentence of warnings) log.warn(sentence)
+  log.info({ configFile: file, ...describeConfig(config) }, 'settings')
+  if (file !== null) containUserCode(log)
 
-  const app = await compose(config, log, process.env)
-  shutdown.stopWith(() => app.stop())
+  const server = await openServer(config, inFile, log, { environment: process.env, ownsProcess: true })
+  shutdown.stopWith(() => server.close())
   if (!shutdown.requested) {
-    const address = await app.start()
+    const address = await server.listen()
     const who = config.auth.mode === 'open' ? 'open to everybody who can reach it' : 'a login is required'
-    log.info(`Polylog serves at ${address} (API page: ${address}/docs), model ${app.defaultModel}, ${who}`)
+    log.info(`Polylog serves at ${address} (API page: ${address}/docs), model ${server.defaultModel}, ${who}`)
   }
 } catch (error) {
   const sentence = error instanceof AppError ? error.message : ((error as Error).stack ?? String(error))

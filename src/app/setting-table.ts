@@ -23,6 +23,7 @@ const whole = (least: number, most: number) => ({ kind: 'whole', least, most }) 
 const decimal = (least: number, most: number) => ({ kind: 'decimal', least, most }) as const
 
 export const settingTable = {
+  POLYLOG_CONFIG: path,
   HOST: text,
   PORT: whole(0, 65_535),
   POLYLOG_DATA: path,
@@ -101,6 +102,10 @@ export const settingTable = {
 } as const
 
 export type SettingName = keyof typeof settingTable
+/** These cannot stand in the configuration file: one names that file, the other belongs to the whole process. */
+export const environmentOnly = ['POLYLOG_CONFIG', 'NODE_ENV'] as const satisfies readonly SettingName[]
+export type EnvironmentOnly = (typeof environmentOnly)[number]
+
 export type SettingKind = (typeof settingTable)[SettingName]['kind']
 
 /** The settings of one kind. */

@@ -4,6 +4,7 @@
 
 import { Worker } from 'node:worker_threads'
 import { type Activity, currentActivity } from '../kit/activity.ts'
+import { currentUserCode } from '../kit/user-code.ts'
 import { DeathRecord, type Mark, markFileOf, writeWhole } from './death-record.ts'
 import type { Log } from './log.ts'
 import type { WatchdogData, WatchdogMessage } from './watchdog-worker.ts'
@@ -62,7 +63,10 @@ export function startWatchdog(options: WatchdogOptions): Watchdog {
     stopped = true
     writeWhole(markFileOf(folder), { id: `${life}:${how}`, at: Date.now(), how, activity } satisfies Mark)
   }
-  const onThrow = () => died('crashed')
+  const onThrow = () => {
+    // What code of the operator throws is caught (uncaught.ts), and the process lives on.
+    if (currentUserCode() === undefined) died('crashed')
+  }
   const onExit = () => died('exited')
   process.on('uncaughtExceptionMonitor', onThrow)
   process.on('exit', onExit)

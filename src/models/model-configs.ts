@@ -60,23 +60,54 @@ export async function readModelConfigs(file: string | null, models: Pick<Models,
   const parsed = configFile.safeParse(value)
   if (!parsed.success) throw refuse(`does not fit: ${firstProblem(value, parsed.error)}.`)
   const configs = Array.isArray(parsed.data) ? parsed.data : parsed.data.configs
+  const problem = problemOf(configs, models)
+  if (problem !== null) throw refuse(problem)
+  return modelConfigsOf(configs)
+}
+
+/** The sets of a configuration in code, by name. Throws `config_invalid`. */
+export function parseModelSets(value: unknown): ModelConfig[] {
+  const parsed = z.record(z.string(), z.unknown()).safeParse(value)
+  const refuse = (sentence: string) => new AppError('config_invalid', sentence)
+  if (!parsed.success) throw refuse('models must hold an object of model settings for each name.')
+  return Object.entries(parsed.data).map(([name, set]) => {
+    const config = z.record(z.string(), z.unknown()).safeParse(set)
+    const checked = modelConfig.safeParse({ ...config.data, name })
+    if (checked.success && config.success) return checked.data
+    const issue = checked.error?.issues[0]
+    throw refuse(`The set ${JSON.stringify(name)} of models does not fit: ${issueSentence(issue)}.`)
+  })
+}
+
+/** Throws `config_invalid` if a set names a model that cannot be used. */
+export function checkedModelSets(sets: readonly ModelConfig[], models: Pick<Models, 'resolve'>): ModelConfigs {
+  const problem = problemOf(sets, models)
+  if (problem !== null) throw new AppError('config_invalid', `The configuration ${problem}`)
+  return modelConfigsOf(sets)
+}
+
+function problemOf(configs: readonly ModelConfig[], models: Pick<Models, 'resolve'>): string | null {
   const seen = new Set<string>()
   for (const { name, model } of configs) {
-    if (seen.has(name)) throw refuse(`has two sets called ${JSON.stringify(name)}; names must differ.`)
+    if (seen.has(name)) return `has two sets called ${JSON.stringify(name)}; names must differ.`
     seen.add(name)
     if (model === undefined) continue
     try {
       models.resolve(model)
     } catch (error) {
-      throw refuse(`has a set ${JSON.stringify(name)} that cannot be used: ${(error as Error).message}`, error)
+      return `has a set ${JSON.stringify(name)} that cannot be used: ${(error as Error).message}`
     }
   }
-  return modelConfigsOf(configs)
+  return null
 }
 
 /** A union reports the errors of both shapes; this picks those of the shape that the file uses. */
 function firstProblem(value: unknown, error: z.ZodError): string {
   const meant = Array.isArray(value) ? z.array(modelConfig).min(1) : z.object({ configs: z.array(modelConfig).min(1) })
   const issue = meant.safeParse(value).error?.issues[0] ?? error.issues[0]
-  return `${issue?.path.join('.') ?? ''} ${issue?.message ?? 'unknown'}`.trim()
+  return issueSentence(issue)
+}
+
+function issueSentence(issue: { path: PropertyKey[]; message: string } | undefined): string {
+  return `${issue?.path.join('.') ?? ''} ${issue?.message ?? 'it must be an object'}`.trim()
 }

@@ -22,7 +22,8 @@ export type CodeToolOptions = {
 
 /** Longer sentences are cut; a person reads them before a click. */
 const sentenceCharsMax = 2000
-const outputCharsMax = 100_000
+/** What the model is shown, as for `bash_run`: a longer output would push the question out of its memory. */
+const outputCharsMax = 30_000
 
 /** The definition must have been checked, and `inputSchema` is what the check made of its input. */
 export function toCodeTool(

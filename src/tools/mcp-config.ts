@@ -55,21 +55,30 @@ export async function readMcpConfig(path: string): Promise<McpConfig> {
     const place = /\(line \d+ column \d+\)/.exec(messageOf(error))?.[0] ?? ''
     throw invalid(`The file ${path} is not JSON${place === '' ? '' : ` ${place}`}; check it.`)
   }
-  return parseMcpConfig(value, path)
+  const outline = z.object({ mcpServers: z.unknown() }).safeParse(value)
+  if (!outline.success || outline.data.mcpServers === undefined)
+    throw invalid(`The file ${path} needs an object "mcpServers".`)
+  try {
+    return parseMcpServers(outline.data.mcpServers, path)
+  } catch (error) {
+    throw invalid(messageOf(error), error)
+  }
 }
 
-export function parseMcpConfig(value: unknown, path: string): McpConfig {
-  const outline = z.object({ mcpServers: z.record(z.string().min(1), z.looseObject({})) }).safeParse(value)
-  if (!outline.success) throw invalid(`The file ${path} needs an object "mcpServers": ${issuesOf(outline.error, '')}.`)
+/** `where` names the servers in messages. Throws `config_invalid`. */
+export function parseMcpServers(value: unknown, where: string): McpConfig {
+  const outline = z.record(z.string().min(1), z.looseObject({})).safeParse(value)
+  const refuse = (sentence: string) => new AppError('config_invalid', sentence)
+  if (!outline.success) throw refuse(`"mcpServers" in ${where} must hold an object for each server.`)
 
   const mcpServers: Record<string, McpServerConfig> = {}
-  for (const [name, entry] of Object.entries(outline.data.mcpServers)) {
+  for (const [name, entry] of Object.entries(outline.data)) {
     const hasCommand = 'command' in entry
     if (hasCommand === 'url' in entry) {
-      throw invalid(`The server "${name}" in ${path} needs either a "command" or a "url".`)
+      throw refuse(`The server "${name}" in ${where} needs either a "command" or a "url".`)
     }
     const parsed = hasCommand ? stdioServer.safeParse(entry) : httpServer.safeParse(entry)
-    if (!parsed.success) throw invalid(`The server "${name}" in ${path} is not valid: ${issuesOf(parsed.error, '')}.`)
+    if (!parsed.success) throw refuse(`The server "${name}" in ${where} is not valid: ${issuesOf(parsed.error)}.`)
     mcpServers[name] = parsed.data
   }
   return { mcpServers }
@@ -98,10 +107,8 @@ function invalid(message: string, cause?: unknown): AppError {
   return new AppError('config_invalid', `POLYLOG_MCP_CONFIG: ${message}`, { cause })
 }
 
-function issuesOf(error: z.ZodError, root: string): string {
-  return error.issues
-    .map((issue) => [issue.path.join('.') || root, issue.message].filter(Boolean).join(': '))
-    .join('; ')
+function issuesOf(error: z.ZodError): string {
+  return error.issues.map((issue) => [issue.path.join('.'), issue.message].filter(Boolean).join(': ')).join('; ')
 }
 
 function messageOf(error: unknown): string {

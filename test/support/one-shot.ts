@@ -58,7 +58,7 @@ export async function startOneShotServer(
       ...environment,
       ...more,
     }
-    app = await compose(readConfig(settings), createLog({ level: 'silent' }), settings, clock)
+    app = await compose(readConfig(settings), createLog({ level: 'silent' }), { environment: settings, clock })
     baseUrl = await app.start()
   }
   await start()

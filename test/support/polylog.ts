@@ -24,8 +24,8 @@ export async function startPolylog(
   data: string = newDataFolder(),
 ): Promise<Polylog> {
   // Imported here, because a test that only needs the types or a child process must not load the whole server.
-  const [{ compose }, { readConfig }, { createLog }, { Shutdown }, { systemClock }] = await Promise.all([
-    import('../../src/app/compose.ts'),
+  const [{ openServer }, { readConfig }, { createLog }, { Shutdown }, { systemClock }] = await Promise.all([
+    import('../../src/app/open-server.ts'),
     import('../../src/app/config.ts'),
     import('../../src/app/log.ts'),
     import('../../src/app/shutdown.ts'),
@@ -37,9 +37,9 @@ export async function startPolylog(
   const log = createLog({ level: config.logLevel, destination: { write: (line: string) => void (output += line) } })
   const exited = Promise.withResolvers<number>()
   const shutdown = new Shutdown({ clock: systemClock, log, exit: exited.resolve })
-  const app = await compose(config, log, settings)
-  shutdown.stopWith(() => app.stop())
-  const baseUrl = await app.start()
+  const server = await openServer(config, { tools: [], hooks: {} }, log, { environment: settings, ownsProcess: true })
+  shutdown.stopWith(() => server.close())
+  const baseUrl = await server.listen()
   const stop = () => {
     if (!shutdown.requested) shutdown.onSignal('SIGTERM')
     return exited.promise
