@@ -3,17 +3,11 @@
 // client is still sending.
 
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { collect, dialServer, write } from '../support/raw-socket.ts'
-import { type TestServer, type Json, someone, startTestServer } from '../support/test-server.ts'
+import { type Json, someone, sharedTestServer } from '../support/test-server.ts'
 
-let server: TestServer
-
-before(async () => {
-  server = await startTestServer()
-})
-
-after(() => server.close())
+const server = sharedTestServer()
 
 const post = (path: string, raw: string) => server.call('POST', path, { raw, user: someone() })
 

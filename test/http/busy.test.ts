@@ -19,24 +19,24 @@ import {
 } from '../support/test-server.ts'
 import { eventNames } from '../support/sse.ts'
 
-let house: TestServer
+let shared: TestServer
 let small: TestServer
 
 before(async () => {
-  house = await startTestServer()
-  small = await startTestServer({ POLYLOG_CONCURRENCY: '1', POLYLOG_QUEUE_MAX: '1' }, house.provider)
+  shared = await startTestServer()
+  small = await startTestServer({ POLYLOG_CONCURRENCY: '1', POLYLOG_QUEUE_MAX: '1' }, shared.provider)
 })
 
 after(async () => {
   await small.close()
-  await house.close()
+  await shared.close()
 })
 
 /** A run that speaks a word and then hangs, in a conversation of its own. */
-async function busyConversation(server: TestServer = house) {
+async function busyConversation(server: TestServer = shared) {
   const user = someone()
   const conversationId = `conv-${user}`
-  await house.provider.script(
+  await shared.provider.script(
     [[{ text: ['First'] }, { stall: true }, { text: [' answer.'] }, { finish: 'stop' }]],
     `first ${user}`,
   )
@@ -52,16 +52,16 @@ describe('a conversation that is busy', () => {
   test('queue (the default): the next run waits its turn, and then knows what the first one said', async () => {
     const { user, conversationId, first } = await busyConversation()
 
-    const second = await house.chat(user, { input: `second ${user}`, conversationId })
+    const second = await shared.chat(user, { input: `second ${user}`, conversationId })
     await second.waitFor(named('agent.start'))
-    const waiting = await statusOf(house, user, runIdOf(second))
-    const askedBefore = (await house.asked(`second ${user}`)).length
-    await house.provider.release()
+    const waiting = await statusOf(shared, user, runIdOf(second))
+    const askedBefore = (await shared.asked(`second ${user}`)).length
+    await shared.provider.release()
     await Promise.all([first.ended(), second.ended()])
 
     assert.equal(waiting, 'queued')
     assert.equal(askedBefore, 0)
-    const [asked] = await house.asked(`second ${user}`)
+    const [asked] = await shared.asked(`second ${user}`)
     assert.deepEqual(
       messagesOf(asked)
         .filter(({ role }) => role !== 'system')
@@ -69,7 +69,7 @@ describe('a conversation that is busy', () => {
       [`first ${user}`, 'First answer.', `second ${user}`],
     )
     assert.equal(endOf(second.frames).status, 'succeeded')
-    const { body } = await house.call('GET', `/v1/agent/runs/${runIdOf(second)}/timeline`, { user })
+    const { body } = await shared.call('GET', `/v1/agent/runs/${runIdOf(second)}/timeline`, { user })
     const note = (body.events as Json[]).find(({ event }) => event === 'diagnostic')
     assert.deepEqual([note?.payload.code, note?.payload.details.runId], ['conversation_busy', runIdOf(first)])
   })
@@ -78,22 +78,22 @@ describe('a conversation that is busy', () => {
     const { user, conversationId, first } = await busyConversation()
     const queued = []
     for (const name of ['b', 'c', 'd', 'e']) {
-      const stream = await house.chat(user, { input: `${name} ${user}`, conversationId })
+      const stream = await shared.chat(user, { input: `${name} ${user}`, conversationId })
       await stream.waitFor(named('agent.start'))
       queued.push(stream)
     }
 
-    await house.provider.release()
+    await shared.provider.release()
     await Promise.all([first, ...queued].map((stream) => stream.ended()))
 
     const ends = [first, ...queued].map((stream) => endOf(stream.frames))
     assert.deepEqual([...new Set(ends.map(({ status }) => status))], ['succeeded'])
-    const { body } = await house.call('GET', `/v1/conversations/${conversationId}/messages`, { user })
+    const { body } = await shared.call('GET', `/v1/conversations/${conversationId}/messages`, { user })
     const said = (body as unknown as Json[])
       .filter(({ role }) => role === 'user')
       .map(({ content }) => content.slice(0, 1))
     assert.deepEqual(said, ['f', 'b', 'c', 'd', 'e'])
-    const [last] = await house.asked(`e ${user}`)
+    const [last] = await shared.asked(`e ${user}`)
     const roles = messagesOf(last)
       .filter(({ role }) => role !== 'system')
       .map(({ role }) => role)
@@ -113,7 +113,7 @@ describe('a conversation that is busy', () => {
   test('reject: 409 that names the run, and nothing is stored', async () => {
     const { user, conversationId, first } = await busyConversation()
 
-    const answer = await house.call('POST', '/v1/agent/chat', {
+    const answer = await shared.call('POST', '/v1/agent/chat', {
       user,
       body: { input: 'me too', conversationId, whenBusy: 'reject' },
     })
@@ -121,18 +121,18 @@ describe('a conversation that is busy', () => {
     assert.equal(answer.status, 409)
     assert.equal(answer.body.code, 'conversation_busy')
     assert.equal(answer.body.details.runId, runIdOf(first))
-    const { body } = await house.call('GET', `/v1/conversations/${conversationId}/messages`, { user })
+    const { body } = await shared.call('GET', `/v1/conversations/${conversationId}/messages`, { user })
     assert.equal((body as unknown as Json[]).length, 1)
-    await house.call('POST', `/v1/agent/runs/${runIdOf(first)}/cancel`, { user })
+    await shared.call('POST', `/v1/agent/runs/${runIdOf(first)}/cancel`, { user })
     // And free again, it is taken.
-    const frames = await house.chatToEnd(user, { input: 'now?', conversationId, whenBusy: 'reject' })
+    const frames = await shared.chatToEnd(user, { input: 'now?', conversationId, whenBusy: 'reject' })
     assert.equal(endOf(frames).status, 'succeeded')
   })
 
   test('cancel: the run before it is cancelled, and this one is answered', async () => {
     const { user, conversationId, first } = await busyConversation()
 
-    const second = await house.chat(user, { input: `second ${user}`, conversationId, whenBusy: 'cancel' })
+    const second = await shared.chat(user, { input: `second ${user}`, conversationId, whenBusy: 'cancel' })
     await Promise.all([first.ended(), second.ended()])
 
     assert.equal(endOf(first.frames).status, 'cancelled')
@@ -142,12 +142,12 @@ describe('a conversation that is busy', () => {
   test('cancel also takes the place of a run that waits for a person', async () => {
     const user = someone()
     const conversationId = `conv-${user}`
-    await house.provider.script([calls(['remember_note', { text: 'x' }])], `first ${user}`)
-    const first = await house.chat(user, { input: `first ${user}`, conversationId })
+    await shared.provider.script([calls(['remember_note', { text: 'x' }])], `first ${user}`)
+    const first = await shared.chat(user, { input: `first ${user}`, conversationId })
     await first.waitFor(toolState('awaiting_input'))
-    await house.reaches(user, runIdOf(first), 'awaiting_input')
+    await shared.reaches(user, runIdOf(first), 'awaiting_input')
 
-    const second = await house.chat(user, { input: `second ${user}`, conversationId, whenBusy: 'cancel' })
+    const second = await shared.chat(user, { input: `second ${user}`, conversationId, whenBusy: 'cancel' })
     await Promise.all([first.ended(), second.ended()])
 
     assert.equal(endOf(first.frames).status, 'cancelled')
@@ -159,13 +159,13 @@ describe('a conversation that is busy', () => {
 
     const streams = await Promise.all(
       Array.from({ length: 10 }, (_, index) =>
-        house.chat(user, { input: `q${index} ${user}`, conversationId: `conv-${user}` }),
+        shared.chat(user, { input: `q${index} ${user}`, conversationId: `conv-${user}` }),
       ),
     )
     await Promise.all(streams.map((stream) => stream.ended()))
 
     for (const stream of streams) assert.equal(endOf(stream.frames).status, 'succeeded')
-    const lengths = (await house.asked(user)).map(
+    const lengths = (await shared.asked(user)).map(
       ({ body }) => (body.messages ?? []).filter(({ role }) => role !== 'system').length,
     )
     assert.deepEqual(lengths, [1, 3, 5, 7, 9, 11, 13, 15, 17, 19])
@@ -184,7 +184,7 @@ describe('admission', () => {
       body: { input: 'instead', conversationId, whenBusy: 'cancel' },
     })
     const run = (await small.call('GET', `/v1/agent/runs/${runIdOf(first)}`, { user })).body
-    await house.provider.release()
+    await shared.provider.release()
     await Promise.all([first.ended(), queued.ended()])
 
     assert.deepEqual([refused.status, refused.body.code], [429, 'queue_full'])
@@ -209,7 +209,7 @@ describe('admission', () => {
     assert.equal(((await small.call('GET', '/v1/agent/runs', { user })).body as unknown as Json[]).length, 1)
     assert.equal(await statusOf(small, user, runIdOf(queued)), 'queued')
 
-    await house.provider.release()
+    await shared.provider.release()
     await Promise.all([running.first.ended(), queued.ended()])
     assert.equal(endOf(queued.frames).status, 'succeeded')
     // The same request, sent again as it should be, is now taken.
@@ -217,12 +217,12 @@ describe('admission', () => {
     await again.ended()
     assert.equal(again.status, 200)
     assert.equal(endOf(again.frames).status, 'succeeded')
-    assert.equal((await house.asked(`third ${user}`)).length, 1)
+    assert.equal((await shared.asked(`third ${user}`)).length, 1)
   })
 
   test('a run that waits for a person holds no slot', async () => {
     const user = someone()
-    await house.provider.script([calls(['remember_note', { text: 'x' }]), says('Saved.')], `ask ${user}`)
+    await shared.provider.script([calls(['remember_note', { text: 'x' }]), says('Saved.')], `ask ${user}`)
     const asking = await small.chat(user, `ask ${user}`)
     const { json } = await asking.waitFor(toolState('awaiting_input'))
     await small.reaches(user, runIdOf(asking), 'awaiting_input')
@@ -262,15 +262,15 @@ describe('admission', () => {
     for (const stream of taken) assert.equal(endOf(stream.frames).status, 'succeeded')
     assert.equal(streams.filter(({ status }) => status === 429).length, streams.length - taken.length)
     assert.equal(((await small.call('GET', '/v1/agent/runs', { user })).body as unknown as Json[]).length, taken.length)
-    assert.equal((await house.asked(user)).length, taken.length)
+    assert.equal((await shared.asked(user)).length, taken.length)
   })
 
   test('with no room to wait at all, a free slot is still taken', async () => {
-    const strict = await startTestServer({ POLYLOG_CONCURRENCY: '1', POLYLOG_QUEUE_MAX: '0' }, house.provider)
+    const strict = await startTestServer({ POLYLOG_CONCURRENCY: '1', POLYLOG_QUEUE_MAX: '0' }, shared.provider)
     try {
       const user = someone()
       const frames = await strict.chatToEnd(user, 'alone')
-      await house.provider.script([hangsAfter('Hm')], `busy ${user}`)
+      await shared.provider.script([hangsAfter('Hm')], `busy ${user}`)
       const busy = await strict.chat(user, `busy ${user}`)
       await busy.waitFor(named('agent.delta'))
       const refused = await strict.call('POST', '/v1/agent/chat', { user, body: { input: 'me too' } })

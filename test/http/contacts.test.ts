@@ -2,16 +2,10 @@
 // deleting a contact with everything about it.
 
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
-import { hangsAfter, type Json, runIdOf, someone, startTestServer, type TestServer } from '../support/test-server.ts'
+import { describe, test } from 'node:test'
+import { hangsAfter, type Json, runIdOf, someone, sharedTestServer } from '../support/test-server.ts'
 
-let server: TestServer
-
-before(async () => {
-  server = await startTestServer()
-})
-
-after(() => server.close())
+const server = sharedTestServer()
 
 const call = (method: string, path: string, user: string, body?: unknown) =>
   server.call(method, `/v1/contacts${path}`, { user, ...(body === undefined ? {} : { body }) })

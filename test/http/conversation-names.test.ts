@@ -2,26 +2,19 @@
 // minted are global. A client always sees the name that it chose.
 
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import {
   calls,
   endOf,
-  type TestServer,
   type Json,
   messagesOf,
   runIdOf,
   someone,
-  startTestServer,
   toolState,
+  sharedTestServer,
 } from '../support/test-server.ts'
 
-let server: TestServer
-
-before(async () => {
-  server = await startTestServer()
-})
-
-after(() => server.close())
+const server = sharedTestServer()
 
 const get = async (user: string, path: string) => (await server.call('GET', path, { user })).body as unknown as Json[]
 const contents = async (user: string, query: string) =>

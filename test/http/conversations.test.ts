@@ -2,26 +2,19 @@
 // what happens when many reach for one conversation at the same time.
 
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import {
   endOf,
   hangsAfter,
-  type TestServer,
   type Json,
   named,
   runIdOf,
   says,
   someone,
-  startTestServer,
+  sharedTestServer,
 } from '../support/test-server.ts'
 
-let server: TestServer
-
-before(async () => {
-  server = await startTestServer()
-})
-
-after(() => server.close())
+const server = sharedTestServer()
 
 const listOf = async (path: string, user: string) => {
   const { status, body } = await server.call('GET', path, { user })

@@ -17,17 +17,17 @@ import {
 } from '../support/test-server.ts'
 import { openStream } from '../support/sse.ts'
 
-let house: TestServer
+let shared: TestServer
 let cancelling: TestServer
 
 before(async () => {
-  house = await startTestServer()
-  cancelling = await startTestServer({ POLYLOG_ON_DISCONNECT: 'cancel' }, house.provider)
+  shared = await startTestServer()
+  cancelling = await startTestServer({ POLYLOG_ON_DISCONNECT: 'cancel' }, shared.provider)
 })
 
 after(async () => {
   await cancelling.close()
-  await house.close()
+  await shared.close()
 })
 
 /** Every POST that starts an answer: its path, and the body that asks a question as a user. */
@@ -66,20 +66,20 @@ describe('a client that hangs up before its run is accepted', () => {
   for (const [path, bodyOf, field] of families) {
     test(`cancels the run where it asked for that: ${path}`, async () => {
       const user = someone()
-      await house.provider.script([hangsAfter('Hm'), hangsAfter('Hm')], user)
+      await shared.provider.script([hangsAfter('Hm'), hangsAfter('Hm')], user)
 
-      await sendAndHangUp(house, path, { ...bodyOf(user), [field]: 'cancel' })
+      await sendAndHangUp(shared, path, { ...bodyOf(user), [field]: 'cancel' })
 
-      for (const { runId } of await runsOf(house, user)) await house.reaches(user, runId, 'cancelled')
+      for (const { runId } of await runsOf(shared, user)) await shared.reaches(user, runId, 'cancelled')
     })
   }
 
   test('changes nothing otherwise: the run is answered', async () => {
     const user = someone()
-    await sendAndHangUp(house, '/v1/agent/chat', { userId: user, input: user })
+    await sendAndHangUp(shared, '/v1/agent/chat', { userId: user, input: user })
 
-    const [run] = await runsOf(house, user)
-    await house.reaches(user, run?.runId, 'succeeded')
+    const [run] = await runsOf(shared, user)
+    await shared.reaches(user, run?.runId, 'succeeded')
   })
 })
 
@@ -87,7 +87,7 @@ describe('POLYLOG_ON_DISCONNECT=cancel', () => {
   for (const [path, bodyOf, field] of families) {
     test(`is the default, and a request’s own word wins: ${path}`, async () => {
       const [leaves, stays] = [someone(), someone()]
-      await house.provider.script([hangsAfter('Hm'), hangsAfter('Hm')], leaves)
+      await shared.provider.script([hangsAfter('Hm'), hangsAfter('Hm')], leaves)
 
       await sendAndHangUp(cancelling, path, bodyOf(leaves))
       await sendAndHangUp(cancelling, path, { ...bodyOf(stays), [field]: 'continue' })
@@ -100,7 +100,7 @@ describe('POLYLOG_ON_DISCONNECT=cancel', () => {
   test('does not concern a client that attached again, nor one whose key found an earlier run', async () => {
     const user = someone()
     const key = { 'idempotency-key': `key-${user}` }
-    await house.provider.script([[{ text: ['one '] }, { stall: true }, { text: ['two'] }, { finish: 'stop' }]], user)
+    await shared.provider.script([[{ text: ['one '] }, { stall: true }, { text: ['two'] }, { finish: 'stop' }]], user)
     const first = await cancelling.chat(user, user, key)
     await first.waitFor(named('agent.delta'))
     const base = cancelling.polylog.baseUrl
@@ -112,7 +112,7 @@ describe('POLYLOG_ON_DISCONNECT=cancel', () => {
       await stream.ended()
     }
 
-    await house.provider.release()
+    await shared.provider.release()
     await first.ended()
 
     const { body } = await cancelling.call('GET', `/v1/agent/runs/${runIdOf(first)}`, { user })
@@ -120,16 +120,16 @@ describe('POLYLOG_ON_DISCONNECT=cancel', () => {
   })
 
   test('a server that goes down cancels nothing: the runs of open connections go on at the next start', async () => {
-    const server = await startTestServer({ POLYLOG_ON_DISCONNECT: 'cancel' }, house.provider)
+    const server = await startTestServer({ POLYLOG_ON_DISCONNECT: 'cancel' }, shared.provider)
     const [streams, waits] = [someone(), someone()]
-    for (const user of [streams, waits]) await house.provider.script([hangsAfter('Hm'), says('Done.')], user)
+    for (const user of [streams, waits]) await shared.provider.script([hangsAfter('Hm'), says('Done.')], user)
     const stream = await server.chat(streams, streams)
     await stream.waitFor(named('agent.delta'))
     const whole = server
       .call('POST', '/api/get_chat_response', { body: { client_id: waits, message: waits } })
       .catch((error: unknown) => assert.fail(`no answer: ${String(error)}`))
     const [waiting] = await runsOf(server, waits)
-    await house.askedTimes(waits, 1)
+    await shared.askedTimes(waits, 1)
 
     await server.polylog.stop()
     await stream.ended()

@@ -2,26 +2,19 @@
 // A retried POST is never a second bill.
 
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
+import { test } from 'node:test'
 import {
   hangsAfter,
-  type TestServer,
   type Json,
   named,
   runIdOf,
   says,
   someone,
-  startTestServer,
   startTestServerProcess,
+  sharedTestServer,
 } from '../support/test-server.ts'
 
-let server: TestServer
-
-before(async () => {
-  server = await startTestServer()
-})
-
-after(() => server.close())
+const server = sharedTestServer()
 
 const keyOf = (user: string) => ({ 'idempotency-key': `key-${user}` })
 

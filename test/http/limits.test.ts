@@ -21,20 +21,20 @@ import {
 } from '../support/test-server.ts'
 import { journaled, type SseFrame } from '../support/sse.ts'
 
-let house: TestServer
+let shared: TestServer
 let hasty: TestServer
 
 before(async () => {
-  house = await startTestServer({ POLYLOG_MAX_STEPS: '3', POLYLOG_PROVIDER_RETRIES: '1' })
+  shared = await startTestServer({ POLYLOG_MAX_STEPS: '3', POLYLOG_PROVIDER_RETRIES: '1' })
   hasty = await startTestServer(
     { POLYLOG_STALL_MS: '500', POLYLOG_RUN_MAX_MS: '1500', POLYLOG_PING_MS: '100' },
-    house.provider,
+    shared.provider,
   )
 })
 
 after(async () => {
   await hasty.close()
-  await house.close()
+  await shared.close()
 })
 
 function failure(frames: SseFrame[]): string {
@@ -50,7 +50,7 @@ async function failsWith(
   answer: Action[],
 ): Promise<{ code: string; frames: SseFrame[]; user: string }> {
   const user = someone()
-  await house.provider.script([answer], user)
+  await shared.provider.script([answer], user)
   const frames = await server.chatToEnd(user, { input: user, conversationId: `conv-${user}` })
   return { code: failure(frames), frames, user }
 }
@@ -60,7 +60,9 @@ describe('time', () => {
     const { code, user } = await failsWith(hasty, [{ stall: true }])
 
     assert.equal(code, 'model_stalled')
-    await until('the provider to be left', async () => (await house.asked(user)).find((request) => request.closedEarly))
+    await until('the provider to be left', async () =>
+      (await shared.asked(user)).find((request) => request.closedEarly),
+    )
   })
 
   test('a provider that falls silent in the middle is given up, and what was shown stays shown', async () => {
@@ -68,8 +70,10 @@ describe('time', () => {
 
     assert.equal(code, 'model_stalled')
     assert.equal(frames.filter(named('agent.delta')).length, 1)
-    await until('the provider to be left', async () => (await house.asked(user)).find((request) => request.closedEarly))
-    assert.equal((await house.asked(user)).length, 1)
+    await until('the provider to be left', async () =>
+      (await shared.asked(user)).find((request) => request.closedEarly),
+    )
+    assert.equal((await shared.asked(user)).length, 1)
   })
 
   test('an answer that never ends is stopped when the run has had its time', async () => {
@@ -83,7 +87,7 @@ describe('time', () => {
 
   test('the time in which a person thinks is not the run’s', async () => {
     const user = someone()
-    await house.provider.script([calls(['remember_note', { text: 'x' }]), says('Saved.')], user)
+    await shared.provider.script([calls(['remember_note', { text: 'x' }]), says('Saved.')], user)
     const stream = await hasty.chat(user, user)
     const { json } = await stream.waitFor(toolState('awaiting_input'))
     // Eighteen pings are more than the run's whole time.
@@ -100,23 +104,23 @@ describe('steps', () => {
   test('a model that only ever calls tools is stopped at the limit, with every call answered', async () => {
     const user = someone()
     const again = Array.from({ length: 5 }, (_, index) => calls(['current_time', {}, `c${index}`]))
-    await house.provider.script(again, user)
+    await shared.provider.script(again, user)
 
-    const frames = await house.chatToEnd(user, user)
+    const frames = await shared.chatToEnd(user, user)
 
     assert.equal(failure(frames), 'max_steps')
-    assert.equal((await house.asked(user)).length, 3)
+    assert.equal((await shared.asked(user)).length, 3)
     assert.equal(frames.filter(toolState('succeeded')).length, 3)
   })
 
   test('an answer in the last allowed step is a success', async () => {
     const user = someone()
-    await house.provider.script(
+    await shared.provider.script(
       [calls(['current_time', {}, 'c1']), calls(['current_time', {}, 'c2']), says('Done.')],
       user,
     )
 
-    const frames = await house.chatToEnd(user, user)
+    const frames = await shared.chatToEnd(user, user)
 
     assert.equal(endOf(frames).output, 'Done.')
   })
@@ -138,13 +142,13 @@ describe('an answer without its end', () => {
   ]
   for (const [name, answer] of broken) {
     test(`${name}: failed, never succeeded, and not asked again`, async () => {
-      const { code, frames, user } = await failsWith(house, answer)
+      const { code, frames, user } = await failsWith(shared, answer)
 
       assert.match(code, /^model_/)
       assert.equal(frames.filter(named('agent.message')).length, 0)
       assert.equal(frames.filter(({ json }) => json.event === 'tool.state').length, 0)
-      assert.equal((await house.asked(user)).length, 1)
-      const { body } = await house.call('GET', `/v1/conversations/conv-${user}/messages`, { user })
+      assert.equal((await shared.asked(user)).length, 1)
+      const { body } = await shared.call('GET', `/v1/conversations/conv-${user}/messages`, { user })
       assert.deepEqual(
         (body as unknown as Json[]).map(({ role }) => role),
         ['user'],
@@ -153,19 +157,19 @@ describe('an answer without its end', () => {
   }
 
   test('a content filter is a failure with its own code', async () => {
-    const { code } = await failsWith(house, [{ text: ['I must not'] }, { finish: 'content_filter' }])
+    const { code } = await failsWith(shared, [{ text: ['I must not'] }, { finish: 'content_filter' }])
 
     assert.equal(code, 'model_content_filtered')
   })
 
   test('an answer at its length limit is a success that is marked as cut off', async () => {
     const user = someone()
-    await house.provider.script([[{ text: ['Once upon'] }, { finish: 'length' }]], user)
+    await shared.provider.script([[{ text: ['Once upon'] }, { finish: 'length' }]], user)
 
-    const frames = await house.chatToEnd(user, user)
+    const frames = await shared.chatToEnd(user, user)
 
     assert.equal(endOf(frames).status, 'succeeded')
-    const { body } = await house.call('GET', `/v1/agent/runs/${frames[0]?.json.data.runId}/timeline`, { user })
+    const { body } = await shared.call('GET', `/v1/agent/runs/${frames[0]?.json.data.runId}/timeline`, { user })
     const notes = (body.events as Json[]).filter(({ event }) => event === 'diagnostic')
     assert.deepEqual(
       notes.map(({ payload }) => payload.code),
@@ -178,46 +182,46 @@ describe('retries', () => {
   test('before the first token a failure that may pass is tried again', async () => {
     for (const answer of [[{ status: 503, body: {} }], [{ cut: true }]] as Action[][]) {
       const user = someone()
-      await house.provider.script([answer, says('At last.')], user)
+      await shared.provider.script([answer, says('At last.')], user)
 
-      const frames = await house.chatToEnd(user, user)
+      const frames = await shared.chatToEnd(user, user)
 
       assert.equal(endOf(frames).output, 'At last.')
-      assert.equal((await house.asked(user)).length, 2)
+      assert.equal((await shared.asked(user)).length, 2)
     }
   })
 
   test('no more often than it is allowed to', async () => {
     const user = someone()
-    await house.provider.script([[{ status: 503, body: {} }], [{ status: 503, body: {} }], says('Too late.')], user)
+    await shared.provider.script([[{ status: 503, body: {} }], [{ status: 503, body: {} }], says('Too late.')], user)
 
-    const frames = await house.chatToEnd(user, user)
+    const frames = await shared.chatToEnd(user, user)
 
     assert.match(failure(frames), /^model_/)
-    assert.equal((await house.asked(user)).length, 2)
+    assert.equal((await shared.asked(user)).length, 2)
   })
 
   test('a failure that will not pass is not tried again', async () => {
     for (const status of [400, 401, 404]) {
       const user = someone()
-      await house.provider.script([[{ status, body: { error: { message: 'no' } } }], says('Never.')], user)
+      await shared.provider.script([[{ status, body: { error: { message: 'no' } } }], says('Never.')], user)
 
-      const frames = await house.chatToEnd(user, user)
+      const frames = await shared.chatToEnd(user, user)
 
       failure(frames)
-      assert.equal((await house.asked(user)).length, 1, String(status))
+      assert.equal((await shared.asked(user)).length, 1, String(status))
     }
   })
 
   test('no key of a provider is in what a client is shown', async () => {
     const user = someone()
-    await house.provider.script(
+    await shared.provider.script(
       [[{ status: 401, body: { error: { message: 'Incorrect API key provided: test-key' } } }]],
       user,
     )
-    const stream = await house.chat(user, user)
+    const stream = await shared.chat(user, user)
     await stream.ended()
-    const { text } = await house.call('GET', `/v1/agent/runs/${runIdOf(stream)}/timeline`, { user })
+    const { text } = await shared.call('GET', `/v1/agent/runs/${runIdOf(stream)}/timeline`, { user })
 
     assert.doesNotMatch(stream.text() + text, /test-key/)
   })
@@ -236,14 +240,14 @@ describe('calls that cannot be made', () => {
   for (const [name, answer, code] of impossible) {
     test(`${name}: the call fails, the model is told, and the run goes on`, async () => {
       const user = someone()
-      await house.provider.script([answer, says('My mistake.')], user)
+      await shared.provider.script([answer, says('My mistake.')], user)
 
-      const frames = await house.chatToEnd(user, user)
+      const frames = await shared.chatToEnd(user, user)
 
       assert.equal(frames.find(toolState('failed'))?.json.data.error.code, code)
       assert.equal(frames.filter(toolState('awaiting_input')).length, 0)
       assert.equal(endOf(frames).output, 'My mistake.')
-      assert.equal(messagesOf((await house.asked(user))[1]).at(-1)?.role, 'tool')
+      assert.equal(messagesOf((await shared.asked(user))[1]).at(-1)?.role, 'tool')
     })
   }
 })

@@ -2,27 +2,20 @@
 // instructions; nothing in them is executed, and nothing in them decides anything.
 
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import {
   assertCallsArePaired,
   calls,
   endOf,
-  type TestServer,
   type Json,
   messagesOf,
   says,
   someone,
-  startTestServer,
   toolState,
+  sharedTestServer,
 } from '../support/test-server.ts'
 
-let server: TestServer
-
-before(async () => {
-  server = await startTestServer()
-})
-
-after(() => server.close())
+const server = sharedTestServer()
 
 const calling = (id: string, name = 'lookup', args = '{"q":1}', content: string | null = null) => ({
   role: 'assistant',

@@ -3,28 +3,21 @@
 // gave out is an error, never a silent restart.
 
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import {
   calls,
   endOf,
   hangsAfter,
-  type TestServer,
   named,
   runIdOf,
   says,
   someone,
-  startTestServer,
   toolState,
+  sharedTestServer,
 } from '../support/test-server.ts'
 import { journaled, openStream, type SseStream } from '../support/sse.ts'
 
-let server: TestServer
-
-before(async () => {
-  server = await startTestServer()
-})
-
-after(() => server.close())
+const server = sharedTestServer()
 
 function attach(user: string, runId: string, cursor: { header?: string; query?: string } = {}): Promise<SseStream> {
   const query = cursor.query === undefined ? '' : `&after=${encodeURIComponent(cursor.query)}`

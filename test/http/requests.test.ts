@@ -3,18 +3,12 @@
 // changes nothing.
 
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { createHash } from 'node:crypto'
-import { callServer, endOf, type TestServer, type Json, someone, startTestServer } from '../support/test-server.ts'
+import { callServer, endOf, type Json, someone, sharedTestServer } from '../support/test-server.ts'
 import { startPolylog } from '../support/polylog.ts'
 
-let server: TestServer
-
-before(async () => {
-  server = await startTestServer({ POLYLOG_BODY_MAX: '4096' })
-})
-
-after(() => server.close())
+const server = sharedTestServer({ POLYLOG_BODY_MAX: '4096' })
 
 const chat = (body: unknown, user = someone()) => server.call('POST', '/v1/agent/chat', { user, body })
 

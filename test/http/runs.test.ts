@@ -1,26 +1,19 @@
 // /v1/agent/runs: the status of a run and the list of one's runs.
 
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
+import { test } from 'node:test'
 import {
   calls,
   hangsAfter,
-  type TestServer,
   type Json,
   named,
   runIdOf,
   someone,
-  startTestServer,
   toolState,
+  sharedTestServer,
 } from '../support/test-server.ts'
 
-let server: TestServer
-
-before(async () => {
-  server = await startTestServer()
-})
-
-after(() => server.close())
+const server = sharedTestServer()
 
 const listOf = async (user: string, query = '') =>
   (await server.call('GET', `/v1/agent/runs${query}`, { user })).body as unknown as Json[]

@@ -20,20 +20,20 @@ import {
 import { skillsFolder, startJob } from '../support/jobs.ts'
 import { journaled, openStream } from '../support/sse.ts'
 
-let house: TestServer
+let shared: TestServer
 const folder = skillsFolder()
 
 before(async () => {
-  house = await startTestServer({ POLYLOG_SKILLS_DIR: folder })
+  shared = await startTestServer({ POLYLOG_SKILLS_DIR: folder })
 })
 
-after(() => house.close())
+after(() => shared.close())
 
 describe('a server that goes down', () => {
   test('cancels no run, not even one that is to be cancelled when its client leaves', async () => {
-    const server = await startTestServer({}, house.provider)
+    const server = await startTestServer({}, shared.provider)
     const user = someone()
-    await house.provider.script([hangsAfter('So far '), says('So far ', 'so good.')], user)
+    await shared.provider.script([hangsAfter('So far '), says('So far ', 'so good.')], user)
     const stream = await server.chat(user, { input: user, onDisconnect: 'cancel' })
     await stream.waitFor(named('agent.delta'))
 
@@ -50,9 +50,9 @@ describe('a server that goes down', () => {
   })
 
   test('does not wait for a reader that has stopped reading, and does not cancel its run', async () => {
-    const server = await startTestServer({}, house.provider)
+    const server = await startTestServer({}, shared.provider)
     const user = someone()
-    await house.provider.script(
+    await shared.provider.script(
       [[{ flood: { count: 400, text: 'x'.repeat(64 * 1024) } }, { stall: true }], says('done')],
       user,
     )
@@ -67,7 +67,9 @@ describe('a server that goes down', () => {
     response.on('error', () => undefined)
     const runId = String(response.headers['x-run-id'])
     // Everything was said, and nothing of it was read here.
-    await until('the provider to be done', async () => (await house.asked(user)).find(({ flooded }) => flooded === 400))
+    await until('the provider to be done', async () =>
+      (await shared.asked(user)).find(({ flooded }) => flooded === 400),
+    )
 
     assert.equal(await server.polylog.stop(), 0)
     request.destroy()
@@ -88,15 +90,15 @@ test('a POST with Last-Event-ID and the key of another body resumes nothing', as
     const user = someone()
     const key = { 'idempotency-key': `key-${user}` }
     const body = (text: string) => ({ userId: user, client_id: user, input: text, message: text })
-    const first = await house.call('POST', path, { user, body: body(`mine ${user}`), headers: key })
+    const first = await shared.call('POST', path, { user, body: body(`mine ${user}`), headers: key })
     assert.equal(first.status, 200, first.text)
 
-    const other = await house.call('POST', path, {
+    const other = await shared.call('POST', path, {
       user,
       body: body('something else'),
       headers: { ...key, 'last-event-id': '1' },
     })
-    const same = await house.call('POST', path, {
+    const same = await shared.call('POST', path, {
       user,
       body: body(`mine ${user}`),
       headers: { ...key, 'last-event-id': '1' },
@@ -113,11 +115,11 @@ describe('text of a model', () => {
 
   test('that a job kept is a download that a browser neither sniffs nor runs', async () => {
     const user = someone()
-    await house.provider.script(
+    await shared.provider.script(
       [calls(['save_artifact', { path: 'page.html', content: page }]), says('{"done":true}')],
       user,
     )
-    const job = await startJob(house, 'jobs', user)
+    const job = await startJob(shared, 'jobs', user)
     await job.reaches('succeeded')
 
     const artifact = await job.get('/artifacts/page.html')
@@ -136,16 +138,16 @@ describe('text of a model', () => {
 
 test('a run that was read to its end while its stream is resumed with a stale cursor gives only what follows it', async () => {
   const user = someone()
-  await house.provider.script([[{ text: ['a', 'b', 'c', 'd'] }, { finish: 'stop' }]], user)
-  const frames = await house.chatToEnd(user, user)
+  await shared.provider.script([[{ text: ['a', 'b', 'c', 'd'] }, { finish: 'stop' }]], user)
+  const frames = await shared.chatToEnd(user, user)
   const ids = journaled(frames).map(({ id }) => String(id))
   const runId = String(frames[0]?.json.data.runId)
-  const whole = await openStream(`${house.polylog.baseUrl}/v1/agent/runs/${runId}/stream?userId=${user}`)
+  const whole = await openStream(`${shared.polylog.baseUrl}/v1/agent/runs/${runId}/stream?userId=${user}`)
   await whole.ended()
 
   for (const [at, id] of ids.slice(0, -1).entries()) {
     const resumed = await openStream(
-      `${house.polylog.baseUrl}/v1/agent/runs/${runId}/stream?userId=${user}&after=${id}`,
+      `${shared.polylog.baseUrl}/v1/agent/runs/${runId}/stream?userId=${user}&after=${id}`,
     )
     await resumed.ended()
     assert.deepEqual(

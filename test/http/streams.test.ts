@@ -4,27 +4,21 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { request as httpRequest, type IncomingMessage } from 'node:http'
-import { after, before, test } from 'node:test'
+import { test } from 'node:test'
 import {
   endOf,
   hangsAfter,
-  type TestServer,
   named,
   runIdOf,
   says,
   someone,
   startTestServer,
   until,
+  sharedTestServer,
 } from '../support/test-server.ts'
 import { openStream } from '../support/sse.ts'
 
-let server: TestServer
-
-before(async () => {
-  server = await startTestServer()
-})
-
-after(() => server.close())
+const server = sharedTestServer()
 
 test('a client that leaves does not stop the run', async () => {
   for (const body of [{}, { onDisconnect: 'continue' }]) {

@@ -3,30 +3,23 @@
 
 import assert from 'node:assert/strict'
 import { execFile, spawnSync } from 'node:child_process'
-import { after, before, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { promisify } from 'node:util'
 import {
   endOf,
   hangsAfter,
-  type TestServer,
   type Json,
   messagesOf,
   named,
   says,
   someone,
-  startTestServer,
   startTestServerProcess,
+  sharedTestServer,
 } from '../support/test-server.ts'
 import type { SeenRequest } from '../support/fake-provider.ts'
 import { eventNames, journaled } from '../support/sse.ts'
 
-let server: TestServer
-
-before(async () => {
-  server = await startTestServer({ POLYLOG_PING_MS: '40' })
-})
-
-after(() => server.close())
+const server = sharedTestServer({ POLYLOG_PING_MS: '40' })
 
 const noCurl = spawnSync('curl', ['--version']).error === undefined ? false : 'there is no curl on this machine'
 

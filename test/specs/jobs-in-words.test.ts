@@ -2,29 +2,11 @@
 // for the reply like for any other, and goes on with it.
 
 import assert from 'node:assert/strict'
-import { rmSync } from 'node:fs'
-import { after, before, describe, test } from 'node:test'
-import {
-  type TestServer,
-  messagesOf,
-  says,
-  someone,
-  startTestServer,
-  startTestServerProcess,
-} from '../support/test-server.ts'
-import { families, jobOf, skillsFolder, startJob } from '../support/jobs.ts'
+import { describe, test } from 'node:test'
+import { messagesOf, says, someone, startTestServerProcess } from '../support/test-server.ts'
+import { families, jobOf, startJob, sharedJobServer } from '../support/jobs.ts'
 
-let server: TestServer
-const folder = skillsFolder()
-
-before(async () => {
-  server = await startTestServer({ POLYLOG_SKILLS_DIR: folder })
-})
-
-after(async () => {
-  await server.close()
-  rmSync(folder, { recursive: true, force: true })
-})
+const { server, folder } = sharedJobServer()
 
 describe('an interactive job whose model asks in words', () => {
   for (const family of families) {

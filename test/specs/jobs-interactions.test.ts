@@ -2,31 +2,11 @@
 // over real sockets.
 
 import assert from 'node:assert/strict'
-import { rmSync } from 'node:fs'
-import { after, before, describe, test } from 'node:test'
-import { asks, errandResult, type Job, skillsFolder, startJob, statusAndCode } from '../support/jobs.ts'
-import {
-  calls,
-  type Json,
-  messagesOf,
-  says,
-  someone,
-  startTestServer,
-  type TestServer,
-  until,
-} from '../support/test-server.ts'
+import { describe, test } from 'node:test'
+import { asks, errandResult, type Job, startJob, statusAndCode, sharedJobServer } from '../support/jobs.ts'
+import { calls, type Json, messagesOf, says, someone, until } from '../support/test-server.ts'
 
-let server: TestServer
-const folder = skillsFolder()
-
-before(async () => {
-  server = await startTestServer({ POLYLOG_SKILLS_DIR: folder })
-})
-
-after(async () => {
-  await server.close()
-  rmSync(folder, { recursive: true, force: true })
-})
+const { server } = sharedJobServer()
 
 describe('asking', () => {
   test('shows every kind of question as it was asked, and takes any JSON as the answer', async () => {

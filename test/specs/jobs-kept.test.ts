@@ -2,9 +2,9 @@
 // and removing what has ended. Over real sockets.
 
 import assert from 'node:assert/strict'
-import { readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { after, before, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import {
   calls,
   type TestServer,
@@ -20,24 +20,14 @@ import {
   errandResult,
   type Job,
   jobOf,
-  skillsFolder,
   startJob,
   statusAndCode,
   upload,
   zipped,
+  sharedJobServer,
 } from '../support/jobs.ts'
 
-let server: TestServer
-const folder = skillsFolder()
-
-before(async () => {
-  server = await startTestServer({ POLYLOG_SKILLS_DIR: folder })
-})
-
-after(async () => {
-  await server.close()
-  rmSync(folder, { recursive: true, force: true })
-})
+const { server, folder } = sharedJobServer()
 
 const create = (user: string, body: Json, headers: Record<string, string> = {}) =>
   server.call('POST', '/v1/jobs', { user, body, headers })

@@ -2,8 +2,7 @@
 // the server; over real sockets.
 
 import assert from 'node:assert/strict'
-import { rmSync } from 'node:fs'
-import { after, before, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import {
   asks,
   blobCount,
@@ -11,11 +10,11 @@ import {
   errandResult,
   type Job,
   jobOf,
-  skillsFolder,
   startJob,
   statusAndCode,
   upload,
   zipped,
+  sharedJobServer,
 } from '../support/jobs.ts'
 import {
   hangsAfter,
@@ -24,20 +23,9 @@ import {
   someone,
   startTestServer,
   startTestServerProcess,
-  type TestServer,
 } from '../support/test-server.ts'
 
-let server: TestServer
-const folder = skillsFolder()
-
-before(async () => {
-  server = await startTestServer({ POLYLOG_SKILLS_DIR: folder })
-})
-
-after(async () => {
-  await server.close()
-  rmSync(folder, { recursive: true, force: true })
-})
+const { server, folder } = sharedJobServer()
 
 describe('cancelling', () => {
   test('from queued, running and waiting says where the job stood, and a second time is not accepted', async () => {

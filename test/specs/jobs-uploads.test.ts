@@ -2,8 +2,8 @@
 // never installed and whose files are deleted when the run ends.
 
 import assert from 'node:assert/strict'
-import { readdirSync, readFileSync, rmSync } from 'node:fs'
-import { after, before, describe, test } from 'node:test'
+import { readdirSync, readFileSync } from 'node:fs'
+import { describe, test } from 'node:test'
 import { writeZip } from '../../src/kit/zip-writer.ts'
 import {
   asks,
@@ -12,34 +12,15 @@ import {
   errandResult,
   families,
   jobOf,
-  skillsFolder,
   startJob,
   statusAndCode,
   upload,
   zipped,
+  sharedJobServer,
 } from '../support/jobs.ts'
-import {
-  calls,
-  type Json,
-  messagesOf,
-  says,
-  someone,
-  startTestServer,
-  type TestServer,
-  until,
-} from '../support/test-server.ts'
+import { calls, type Json, messagesOf, says, someone, until } from '../support/test-server.ts'
 
-let server: TestServer
-const folder = skillsFolder()
-
-before(async () => {
-  server = await startTestServer({ POLYLOG_SKILLS_DIR: folder })
-})
-
-after(async () => {
-  await server.close()
-  rmSync(folder, { recursive: true, force: true })
-})
+const { server } = sharedJobServer()
 
 const create = (user: string, body: Json) => server.call('POST', '/v1/jobs', { user, body })
 

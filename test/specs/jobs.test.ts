@@ -2,42 +2,22 @@
 // over real sockets. The other jobs-*.test.ts files cover uploads, interactions and the life cycle.
 
 import assert from 'node:assert/strict'
-import { rmSync } from 'node:fs'
-import { after, before, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { readZip } from '../../src/kit/zip-reader.ts'
 import {
   asks,
   errandResult,
   families,
   jobOf,
-  skillsFolder,
   startJob,
   statusAndCode,
   upload,
   zipped,
+  sharedJobServer,
 } from '../support/jobs.ts'
-import {
-  calls,
-  type Json,
-  messagesOf,
-  says,
-  someone,
-  startTestServer,
-  type TestServer,
-  until,
-} from '../support/test-server.ts'
+import { calls, type Json, messagesOf, says, someone, startTestServer, until } from '../support/test-server.ts'
 
-let server: TestServer
-const folder = skillsFolder()
-
-before(async () => {
-  server = await startTestServer({ POLYLOG_SKILLS_DIR: folder })
-})
-
-after(async () => {
-  await server.close()
-  rmSync(folder, { recursive: true, force: true })
-})
+const { server } = sharedJobServer()
 
 const create = (user: string, body: Json) => server.call('POST', '/v1/jobs', { user, body })
 

@@ -1,13 +1,14 @@
 // A client of the job API, over a real socket, and skills to run with it.
 
 import assert from 'node:assert/strict'
-import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
+import { after } from 'node:test'
 import { writeZip } from '../../src/kit/zip-writer.ts'
 import type { Answer, Json, TestServer } from './test-server.ts'
-import { calls, until } from './test-server.ts'
+import { calls, sharedTestServer, until } from './test-server.ts'
 import { openStream, type SseStream } from './sse.ts'
 
 /** A model answer that fits the output schema of the errand skill. */
@@ -42,6 +43,14 @@ export function errand(changes: Record<string, string | undefined> = {}): Packag
     ...changes,
   }
   return Object.fromEntries(Object.entries(files).flatMap(([path, text]) => (text === undefined ? [] : [[path, text]])))
+}
+
+/** One server for all tests of a file, with a skills folder of its own. */
+export function sharedJobServer(): { server: TestServer; folder: string } {
+  const folder = skillsFolder()
+  const server = sharedTestServer({ POLYLOG_SKILLS_DIR: folder })
+  after(() => rmSync(folder, { recursive: true, force: true }))
+  return { server, folder }
 }
 
 /** A skills folder with `errand`, `needs-file` (an upload is required), `picky` (auto only, another engine) and a broken one. */

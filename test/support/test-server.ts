@@ -3,6 +3,7 @@
 // marker text into its questions, which selects the scripted answers of the provider.
 
 import assert from 'node:assert/strict'
+import { after, before } from 'node:test'
 import { setTimeout as wait } from 'node:timers/promises'
 import { type Action, type FakeProvider, type SeenRequest, startFakeProvider } from './fake-provider.ts'
 import { type Polylog, startPolylog } from './polylog.ts'
@@ -48,6 +49,35 @@ export async function startTestServer(environment: Environment = {}, shared?: Fa
   const provider = shared ?? (await startFakeProvider())
   const polylog = await startPolylog({ ...askingProvider(provider), ...environment })
   return testServerOf(provider, polylog, shared === undefined)
+}
+
+/** One server for all tests of a file or suite: started before the first test, closed after the last. */
+export function sharedTestServer(environment: Environment = {}): TestServer {
+  let started: TestServer | undefined
+  const running = () => {
+    assert.ok(started !== undefined, 'the server is there only while tests run')
+    return started
+  }
+  before(async () => {
+    started = await startTestServer(environment)
+  })
+  after(() => started?.close())
+  return {
+    get provider() {
+      return running().provider
+    },
+    get polylog() {
+      return running().polylog
+    },
+    call: (...given) => running().call(...given),
+    chat: (...given) => running().chat(...given),
+    chatToEnd: (...given) => running().chatToEnd(...given),
+    asked: (...given) => running().asked(...given),
+    askedTimes: (...given) => running().askedTimes(...given),
+    reaches: (...given) => running().reaches(...given),
+    restart: (...given) => running().restart(...given),
+    close: () => running().close(),
+  }
 }
 
 export async function startTestServerProcess(
