@@ -17,8 +17,8 @@ export type Introduction = {
 
 /** A company or tag of more contacts says too little about two of them. */
 const groupMax = 12
-/** Bounds the memory. Small groups are paired first, because what few contacts share says most. */
-const pairsMax = 20_000
+/** Bounds the work. Small groups are paired first, because what few contacts share says most. */
+const pairingsMax = 10_000
 
 type Group = { kind: 'company' | 'tag'; key: string; label: string; members: string[] }
 
@@ -28,11 +28,11 @@ export function introductions(contacts: Iterable<IntroducedContact>, limit: numb
     .filter(({ members }) => members.length >= 2 && members.length <= groupMax)
     .sort((left, right) => left.members.length - right.members.length || compareText(left.key, right.key))
   const pairs = new Map<string, Introduction>()
-  for (const group of groups) {
-    const members = group.members.toSorted(compareText)
-    for (const [at, first] of members.entries()) {
-      for (const second of members.slice(at + 1)) addPair(pairs, group, first, second)
-    }
+  let pairings = 0
+  for (const { first, second, group } of pairingsOf(groups)) {
+    if (pairings >= pairingsMax) break
+    pairings += 1
+    addPair(pairs, group, first, second)
   }
   for (const pair of pairs.values()) pair.confidence = confidenceOf(pair)
   return [...pairs.values()]
@@ -45,14 +45,30 @@ export function introductions(contacts: Iterable<IntroducedContact>, limit: numb
     .slice(0, limit)
 }
 
+function* pairingsOf(groups: readonly Group[]): Generator<{ first: string; second: string; group: Group }> {
+  for (const group of groups) {
+    const members = group.members.toSorted(compareText)
+    for (const [at, first] of members.entries()) {
+      for (const second of members.slice(at + 1)) yield { first, second, group }
+    }
+  }
+}
+
 function groupsOf(contacts: Iterable<IntroducedContact>): Iterable<Group> {
   const groups = new Map<string, Group>()
+  // Most texts occur several times, and normalizing them is the largest part of the work.
+  const keys = new Map<string, string>()
   const join = (kind: Group['kind'], text: string, id: string) => {
     const label = text.trim()
-    const key = `${kind}:${sharedKey(label)}`
     if (label === '') return
-    const group = groups.get(key) ?? { kind, key, label, members: [] }
-    groups.set(key, group)
+    const shared = keys.get(label) ?? sharedKey(label)
+    keys.set(label, shared)
+    const key = `${kind}:${shared}`
+    let group = groups.get(key)
+    if (group === undefined) {
+      group = { kind, key, label, members: [] }
+      groups.set(key, group)
+    }
     // A contact with `Tea` and `tea` is one member. Beyond the bound the group is dropped anyway.
     if (group.members.at(-1) !== id && group.members.length <= groupMax) group.members.push(id)
   }
@@ -72,7 +88,6 @@ function addPair(pairs: Map<string, Introduction>, group: Group, first: string, 
   const key = `${first}\u0000${second}`
   let pair = pairs.get(key)
   if (pair === undefined) {
-    if (pairs.size >= pairsMax) return
     pair = { contacts: [first, second], company: null, tags: [], confidence: 0 }
     pairs.set(key, pair)
   }

@@ -23,7 +23,8 @@ import { shorten } from './wording.ts'
 
 export type NetworkStore = Pick<ContactStore, 'pageOfContacts'> & ContactActivityStore
 
-const batch = 100
+/** Contacts that are read before the next pause. Each has at most some hundred records. */
+const batch = 25
 const limitDefault = 10
 const limitMax = 100
 const introductionsMax = 20
@@ -40,11 +41,10 @@ export function networkSource(store: NetworkStore): DataSource {
       const { totals, scored, digest } = await readAll(store, caller.userId, at)
       const urgent = scored.filter(needsAttention).sort(byPriority).slice(0, limit)
       const { taken: candidates, omitted } = takeThatFit(urgent, candidateTokens, candidateJson)
-      const pairs = takeThatFit(
-        named(introductions(scored, introductionsMax), scored),
-        introductionTokens,
-        pairJson,
-      ).taken
+      await setImmediate()
+      const best = introductions(scored, introductionsMax)
+      await setImmediate()
+      const { taken: pairs } = takeThatFit(named(best, scored), introductionTokens, pairJson)
       const read: ReadNetwork = { totals, candidates, introductions: pairs }
       const shown = new Set([...candidates.map(({ id }) => id), ...pairs.flatMap((pair) => pair.contacts)])
       return {
