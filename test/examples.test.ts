@@ -4,10 +4,10 @@
 
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
-import { globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { type Polylog, startPolylog } from './support/polylog.ts'
 import { startPolylogProcess } from './support/polylog-process.ts'
@@ -246,6 +246,35 @@ describe('the examples', () => {
       assert.match(client.said(), /^d:\{"finishReason":"stop"/m)
     } finally {
       rmSync(data, { recursive: true, force: true })
+    }
+  })
+
+  it('docs/agents.md leads to an agent of one’s own that is listed and runs', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'polylog-docs-'))
+    const text = readFileSync(join(root, 'docs/agents.md'), 'utf8')
+    const written = [...text.matchAll(/^\*\*`([^`]+)`\*\*\n\n```\w+\n(.*?)^```$/gms)]
+    assert.equal(written.length, 4)
+    for (const [, path = '', body = ''] of written) {
+      mkdirSync(dirname(join(folder, path)), { recursive: true })
+      writeFileSync(join(folder, path), body)
+    }
+    const withAgents = await startPolylog({ POLYLOG_AGENTS_DIR: join(folder, 'my-agents'), POLYLOG_DEMO_PACE_MS: '1' })
+    try {
+      const blocks = [...text.matchAll(/^```bash\n(.*?)^```$/gms)].map(([, block = '']) => block)
+      const script = blocks.join('\necho "#####"\n').replaceAll('http://localhost:3000', withAgents.baseUrl)
+      const client = runExample('bash', ['--norc', '-e', '-c', script], withAgents.baseUrl, '')
+
+      assert.equal(await client.ended, 0, client.said())
+      const [listed, ran] = client.said().split('#####\n')
+      const { agents } = JSON.parse(listed ?? '') as { agents: { id: string; status: string; statusError: unknown }[] }
+      const { status, statusError } = agents.find(({ id }) => id === 'meeting_minutes') ?? {}
+      assert.deepEqual([status, statusError], ['available', null])
+      const { data, cached, snapshotId } = JSON.parse(ran ?? '') as Record<string, unknown>
+      assert.deepEqual(Object.keys(data as object).toSorted(), ['decisions', 'subject', 'tasks'])
+      assert.deepEqual([cached, typeof snapshotId], [false, 'string'])
+    } finally {
+      await withAgents.dispose()
+      rmSync(folder, { recursive: true, force: true })
     }
   })
 

@@ -5,7 +5,16 @@ import { createHash } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
 import { Client, type Progress, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { type AgentFolder, agentFolder, objectSchema } from '../support/agent-folder.ts'
-import { hangsAfter, type Json, says, someone, startTestServer, type TestServer } from '../support/test-server.ts'
+import { startPolylog } from '../support/polylog.ts'
+import {
+  callServer,
+  hangsAfter,
+  type Json,
+  says,
+  someone,
+  startTestServer,
+  type TestServer,
+} from '../support/test-server.ts'
 
 let own: AgentFolder
 let server: TestServer
@@ -200,6 +209,54 @@ for (const era of ['legacy', 'auto'] as const) {
     })
   })
 }
+
+test('every built-in agent answers over MCP without a provider, and its result fits the schema that the tool shows', async () => {
+  const demo = await startPolylog({ POLYLOG_DEMO_PACE_MS: '0' })
+  const send = async (path: string, body: Json) => {
+    const answered = await callServer(demo.baseUrl, 'POST', path, { user: 'user_123', body })
+    assert.ok(answered.status < 300, answered.text)
+    return answered
+  }
+  await send('/v1/contacts', { id: 'contact_456', name: '张三', company: 'Acme', tags: ['go'] })
+  await send('/v1/contacts', { id: 'contact_789', name: '李四', company: 'Acme' })
+  await send('/v1/contacts/contact_456/facts', { content: '喜欢喝茶' })
+  await send('/v1/contacts/contact_456/todos', { content: '发送合同', dueAt: '2020-01-01T00:00:00.000Z' })
+  await send('/v1/agent/chat', { conversationId: 'conv_123', input: '今天天气真好，张三周五来访' })
+  const url = new URL('/mcp?userId=user_123', demo.baseUrl)
+  const client = new Client({ name: 'test', version: '1' })
+  await client.connect(new StreamableHTTPClientTransport(url))
+  // The client checks structured content against the schemas that it has listed.
+  const { tools } = await client.listTools()
+  assert.equal(tools.length, 5)
+  const calls: [name: string, input: Json, fields: string[]][] = [
+    ['title_summary', { conversationId: 'conv_123' }, ['title', 'summary']],
+    [
+      'archive_brief_archive_extract',
+      { conversationId: 'conv_123' },
+      ['operation', 'id', 'status', 'summary', 'payload'],
+    ],
+    [
+      'archive_brief_brief_generate',
+      { contactId: 'contact_456' },
+      ['contact_id', 'content', 'generated_at', 'source_hash'],
+    ],
+    ['contact_insight', { contactId: 'contact_456' }, ['profileSummary', 'citations', 'sourceHash', 'generatedAt']],
+    ['network_action', {}, ['followUps', 'recommendations', 'synthesis', 'nextActions', 'metadata']],
+  ]
+  for (const language of ['zh', 'en']) {
+    for (const [name, input, fields] of calls) {
+      const result = await client.callTool({ name, arguments: { ...input, language } })
+      assert.equal(result.isError, undefined, JSON.stringify(result.content))
+      const data = (result.structuredContent ?? {}) as Json
+      for (const field of fields) assert.ok(field in data, `${name} has ${field}`)
+      assert.equal(data.computed, true)
+    }
+  }
+  const missing = await client.callTool({ name: 'contact_insight', arguments: { contactId: 'nobody' } })
+  assert.match(JSON.stringify(missing.content), /contact_not_found: /)
+  await client.close()
+  await demo.dispose()
+})
 
 describe('the guards of the other routes hold for /mcp', () => {
   const initialize = {
