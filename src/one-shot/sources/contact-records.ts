@@ -154,8 +154,9 @@ async function conversationRecord(
 ): Promise<ReadRecord> {
   const at = lastMessageAt ?? createdAt
   const { rows } = messagesMax === 0 ? { rows: [] } : await store.listMessages(id, { limit: messagesMax })
-  const messages = rows.map(({ role, content }) => ({ role, content: shorten(content, messageCharsMax) }))
-  const label = title ?? summary ?? rows.at(-1)?.content ?? ''
+  const spoken = rows.filter(({ role }) => role === 'user' || role === 'assistant')
+  const messages = spoken.map(({ role, content }) => ({ role, content: shorten(content, messageCharsMax) }))
+  const label = title ?? summary ?? spoken.at(-1)?.content ?? ''
   const json = { id, title, summary: summary === null ? null : bounded(summary), date: isoTime(at), messages }
   return { id, type: 'conversation', at, label, json }
 }

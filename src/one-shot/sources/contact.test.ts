@@ -193,7 +193,7 @@ test('the depth says how many records are read', async () => {
     await store.updateConversation(name, { contactId: 'busy' }, at)
   }
   const counts = await Promise.all(
-    ['brief', 'standard', 'deep', undefined].map(async (depth) => {
+    ['brief', 'standard', 'deep', undefined, 'constructor'].map(async (depth) => {
       const { data } = await collect({ contactId: 'busy', ...(depth === undefined ? {} : { depth }) })
       const { conversations, facts } = data['records'] as Record<string, unknown[]>
       return [conversations?.length, facts?.length]
@@ -205,7 +205,40 @@ test('the depth says how many records are read', async () => {
     [10, 20],
     [20, 50],
     [10, 20],
+    [10, 20],
   ])
+})
+
+test('a conversation is given with its newest messages, without those of tools, and is cited by its title', async () => {
+  await store.createContact(contact('talker', { name: 'Talker' }), 100)
+  const message = (id: string, role: 'user' | 'assistant' | 'tool', content: string) => ({
+    id,
+    conversationId: 'talk',
+    runId: null,
+    parentId: null,
+    role,
+    content,
+    state: 'active' as const,
+    toolCallId: null,
+    metadata: {},
+    createdAt: at - 2 * day,
+  })
+  const messages = [
+    message('tm1', 'user', 'Shall we meet?'),
+    message('tm2', 'assistant', 'Yes.'),
+    message('tm3', 'tool', '{}'),
+  ]
+  await store.accept({ ...inConversation('talk-r', 'talk', 'absent', { title: 'Meeting' }), messages })
+  await store.updateConversation('talk', { contactId: 'talker' }, at)
+  const { data, computedAnswer } = await collect({ contactId: 'talker' }, 'en')
+  const { conversations } = data['records'] as Record<string, JsonObject[]>
+
+  assert.deepEqual(conversations?.[0]?.['messages'], [
+    { role: 'user', content: 'Shall we meet?' },
+    { role: 'assistant', content: 'Yes.' },
+  ])
+  assert.deepEqual(computedAnswer?.['openingLines'], ['Hi Talker, how have you been since “Meeting”?'])
+  assert.match(sortedJson(computedAnswer?.['citations']), /"reference":"Conversation \(\d{4}-\d\d-\d\d\): Meeting"/)
 })
 
 test('records that do not fit are left out whole, the less important ones first', async () => {
