@@ -113,7 +113,8 @@ function byImportance(records: readonly ReadRecord[], now: number): ReadRecord[]
 
 /** What the model needs to know about a person. Addresses and numbers are left out: they say nothing about the relationship. */
 export function contactJson(contact: ContactRow): JsonObject {
-  const { id, name, alias, company, position, note, tags, profile } = contact
+  const { id, name, alias, company, position, note, tags } = contact
+  const { otherEmails: _emails, otherPhones: _phones, ...profile } = contact.profile
   const small = JSON.stringify(profile).length <= profileCharsMax
   const birthday = typeof profile['birthday'] === 'string' ? { birthday: profile['birthday'].slice(0, 10) } : {}
   return {
