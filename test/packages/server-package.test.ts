@@ -18,6 +18,7 @@ import {
 import { tmpdir } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { agentFolder } from '../support/agent-folder.ts'
 import { callServer, type Json, named, runIdOf, until } from '../support/test-server.ts'
 import { type PolylogProcess, startPolylogProcess } from '../support/polylog-process.ts'
@@ -179,7 +180,7 @@ describe('the packed server', () => {
     }
   })
 
-  test('has all built-in agents, and adds those of a folder of the user', async () => {
+  test('has all built-in agents, adds those of a folder of the user, and offers them over MCP', async () => {
     const own = agentFolder()
     own.agent('mine')
     const server = await start(join(folder, 'data-of-agents'), { POLYLOG_AGENTS_DIR: own.path })
@@ -190,6 +191,10 @@ describe('the packed server', () => {
         (body.agents as Json[]).map(({ id, status }) => `${id} ${status}`),
         [...builtIn, 'mine'].map((id) => `${id} available`),
       )
+      const client = new Client({ name: 'test', version: '1' })
+      await client.connect(new StreamableHTTPClientTransport(new URL('/mcp', server.baseUrl)))
+      assert.ok((await client.listTools()).tools.some(({ name }) => name === 'mine'))
+      await client.close()
     } finally {
       await server.dispose()
       own.dispose()
