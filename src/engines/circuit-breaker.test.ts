@@ -95,3 +95,24 @@ test('a dead gateway is asked three times and then left alone, except for turns 
   assert.equal(await take(engine), 'answered')
   assert.equal(asked, 6)
 })
+
+test('a handle is no sign of life, because it is written before the gateway answers', async () => {
+  const { breaker } = breakerAt()
+  let asked = 0
+  const engine = withBreaker(
+    {
+      kind: 'turn',
+      name: 'remote',
+      canEditInput: false,
+      abort: () => Promise.resolve(),
+      async *turn(): AsyncGenerator<TurnPart[]> {
+        asked += 1
+        yield [{ type: 'handle', handle: 1 }]
+        throw new AppError('engine_unavailable', 'HTTP 503')
+      },
+    },
+    breaker,
+  )
+  for (let count = 0; count < 10; count += 1) assert.equal(await take(engine), 'engine_unavailable')
+  assert.equal(asked, 3)
+})

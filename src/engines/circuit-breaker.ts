@@ -81,8 +81,11 @@ export function withBreaker(engine: TurnEngine, breaker: CircuitBreaker): TurnEn
       let settled = false
       try {
         for await (const parts of engine.turn(request, handle, decisions, signal)) {
-          if (!settled) breaker.succeeded()
-          settled = true
+          // A handle is written before the gateway has answered.
+          if (!settled && parts.every(({ type }) => type !== 'handle' && type !== 'attached')) {
+            breaker.succeeded()
+            settled = true
+          }
           yield parts
         }
       } catch (error) {

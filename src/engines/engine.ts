@@ -65,7 +65,10 @@ export type TurnPart =
    * already in the journal is skipped. `nothing`: it continues after the last part that was journaled.
    */
   | { type: 'attached'; replays: 'turn' | 'nothing' }
-  /** What the engine needs to find its work again. It is on disk before the next part is requested. */
+  /**
+   * What the engine needs to find its work again. It is on disk before the next part is requested. Null: the remote side
+   * did not take the request, so nothing remote was started.
+   */
   | { type: 'handle'; handle: JsonValue }
   /** The remote side executes this call. */
   | { type: 'tool-called'; callId: string; name: string; input: JsonValue; note?: string }

@@ -298,7 +298,7 @@ export function applyEvent(state: RunState, event: RunEvent): void {
       return
     }
     case 'engine.handle':
-      state.handle = event.data.handle
+      state.handle = event.data.handle ?? undefined
       return
     case 'tool.progress':
     case 'context.patch':

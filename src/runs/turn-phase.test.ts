@@ -400,3 +400,51 @@ test('where the wire cannot ask a person, an approval is refused at once', async
   assert.equal(of(events, 'tool.done')[0]?.data.outcome, 'denied')
   assert.equal(of(events, 'run.ended')[0]?.data.status, 'succeeded')
 })
+
+test('several approvals are asked at once, and a call that had begun is denied as any other', async (context) => {
+  const engine = scripted(async function* (handle, decisions, signal) {
+    if (handle === undefined) yield [{ type: 'handle', handle: 1 }]
+    else yield [{ type: 'attached', replays: 'nothing' }]
+    if (handle === undefined) yield [{ type: 'tool-called', ...call }]
+    yield [
+      { type: 'approval', key: 'a1', prompt: 'One?', ...call },
+      { type: 'approval', key: 'a2', prompt: 'Two?', ...call, callId: 'c2' },
+    ]
+    if (decisions.of('a1') === undefined || decisions.of('a2') === undefined) await untilAborted(signal)
+    yield [
+      { type: 'tool-done', callId: 'c2', outcome: 'succeeded' },
+      { type: 'finish', reason: 'stop' },
+    ]
+  })
+  const rig = await rigWith(context, engine)
+  const { run } = await rig.start()
+  await rig.until(run.id, waiting)
+  const [one, two] = await rig.store.interactionsOf(run.id)
+  assert.deepEqual([one?.prompt, two?.prompt], ['One?', 'Two?'])
+  await rig.reject('ada', one?.id ?? '', 'no')
+  await rig.confirm('ada', two?.id ?? '', undefined)
+  await rig.until(run.id, ended)
+
+  const events = await rig.events(run.id)
+  assert.deepEqual(
+    of(events, 'tool.done').map(({ data }) => [data.callId, data.outcome]),
+    [
+      ['c1', 'denied'],
+      ['c2', 'succeeded'],
+    ],
+  )
+  assert.equal(engine.handles.length, 2)
+})
+
+test('a null handle says that nothing was started, so another engine may answer', async (context) => {
+  const engine = scripted(async function* () {
+    yield [{ type: 'handle', handle: 1 }]
+    yield [{ type: 'handle', handle: null }]
+    throw new AppError('engine_unavailable', 'HTTP 503')
+  })
+  const events = await finished(await rigWith(context, engine, { answer: () => says('From here.') }))
+
+  assert.equal(of(events, 'diagnostic')[0]?.data.code, 'engine_fallback')
+  assert.equal(of(events, 'run.ended')[0]?.data.output, 'From here.')
+  assert.deepEqual(engine.aborted, [])
+})

@@ -124,7 +124,9 @@ class TurnRecorder {
   /** Closes calls that a person did not allow, and marks allowed ones as started, before the engine acts on the decision. */
   async applyDecisions(): Promise<void> {
     for (const call of openCalls(this.state)) {
-      if (call.interactionId === undefined || call.decision === undefined || call.started) continue
+      if (call.interactionId === undefined || call.decision === undefined) continue
+      // A call that was reported as started before the remote side asked for consent is denied as any other.
+      if (call.decision === 'confirmed' && call.started) continue
       const interaction = this.state.interactions.get(call.interactionId)
       const decision = interaction?.key === undefined ? undefined : this.decisionOf(interaction.key)
       if (decision?.resolution === 'confirmed')
@@ -136,7 +138,9 @@ class TurnRecorder {
   }
 
   async take(part: TurnPart): Promise<void> {
-    if (this.result !== undefined) return
+    // The remote side may wait for several decisions at once.
+    const asksMore = this.result === 'waiting' && (part.type === 'approval' || part.type === 'question')
+    if (this.result !== undefined && !asksMore) return
     switch (part.type) {
       case 'attached':
         return this.attach(part.replays)
@@ -361,9 +365,9 @@ class TurnRecorder {
     if (this.wasAsked(part.key)) return
     this.addCall(part)
     const call = this.state.calls.get(part.callId)
+    if (specOf(this.state).consent === 'refuse') this.refused.add(part.key)
     if (call === undefined || call.done !== undefined) return
-    if (specOf(this.state).consent === 'refuse') {
-      this.refused.add(part.key)
+    if (this.refused.has(part.key)) {
       this.writer.push(deniedEvent(call, { resolution: 'rejected', reason: consentUnavailable }, this.context.ids))
       return
     }
@@ -387,6 +391,10 @@ class TurnRecorder {
 
   private question(part: Extract<TurnPart, { type: 'question' }>): void {
     if (this.wasAsked(part.key)) return
+    if (specOf(this.state).consent === 'refuse') {
+      this.refused.add(part.key)
+      return
+    }
     if (this.emitter !== undefined) this.close([], { finishReason: inputRequired })
     this.flush()
     const { clock, ids, confirmationTtlMs } = this.context
