@@ -1,4 +1,5 @@
-// Lists the confirmations of tool calls, and stores the decisions of the users who own them.
+// Lists the confirmations of tool calls, and stores the decisions of the users who own them,
+// and their answers to the questions of remote agents.
 // A decision is stored as a row; the node that owns the run writes it into the journal.
 
 import { AppError } from '../errors/app-error.ts'
@@ -43,13 +44,17 @@ export class ConfirmationService {
   /** Throws `tool_confirmation_not_found` if the confirmation does not belong to the caller. */
   async get(caller: Caller, id: string): Promise<InteractionRow> {
     const row = await this.dependencies.store.readInteraction(id)
-    if (row === undefined || !owns(caller, row) || row.kind !== 'confirmation') throw notFound(id)
+    if (row === undefined || !owns(caller, row) || !isDecidedHere(row)) throw notFound(id)
     return row
   }
 
-  /** `changes` are merged into the arguments that the user saw; the merged arguments must fit the tool's schema. */
+  /**
+   * `changes` are merged into the arguments that the user saw; the merged arguments must fit the tool's schema. For a
+   * question they are the answer.
+   */
   async confirm(caller: Caller, id: string, changes: Record<string, JsonValue> | undefined): Promise<InteractionRow> {
     const row = await this.get(caller, id)
+    if (row.kind === 'question') return await this.decide(row, { status: 'replied', response: answerIn(changes) })
     let response: JsonValue | undefined
     if (changes !== undefined && Object.keys(changes).length > 0) {
       response = { ...(row.input as Record<string, JsonValue>), ...changes }
@@ -71,7 +76,7 @@ export class ConfirmationService {
 
   private async decide(
     { id, owner, runId }: InteractionRow,
-    decision: { status: 'confirmed' | 'rejected'; response?: JsonValue; reason?: string },
+    decision: { status: 'confirmed' | 'rejected' | 'replied'; response?: JsonValue; reason?: string },
   ): Promise<InteractionRow> {
     const result = await this.dependencies.store.decide(id, {
       ...decision,
@@ -92,6 +97,23 @@ export class ConfirmationService {
     this.scheduler.poke(runId)
     return result.row
   }
+}
+
+/** The questions of jobs, which have no conversation, are answered with the API of jobs. */
+function isDecidedHere({ kind, conversationId }: InteractionRow): boolean {
+  return kind === 'confirmation' || (kind === 'question' && conversationId !== null)
+}
+
+/** `{"answer": …}` is the answer itself; any other object is an answer with several fields. */
+function answerIn(payload: Record<string, JsonValue> | undefined): JsonValue {
+  const names = Object.keys(payload ?? {})
+  if (payload === undefined || names.length === 0) {
+    throw new AppError(
+      'confirmation_payload_invalid',
+      'This is a question. Send the answer as payload, for example {"answer": "Tuesday"}.',
+    )
+  }
+  return names.length === 1 && names[0] === 'answer' ? (payload['answer'] ?? null) : payload
 }
 
 function notFound(id: string): AppError {

@@ -17,7 +17,9 @@ const params = z.object({ id: idParam })
 const payload = z
   .record(z.string(), jsonValue)
   .nullish()
-  .describe('Changes to the arguments; they are merged over the arguments that were shown.')
+  .describe(
+    'Changes to the arguments; they are merged over the arguments that were shown. For a question of a remote agent, the answer: {"answer": …}, or an object with the fields that were asked for.',
+  )
 const userId = z.string().max(200).nullish()
 const batchMax = 20
 /** A batch above `batchMax` gets its own error code; the schema rejects one above this limit before that. */
@@ -105,7 +107,7 @@ export function confirmationRoutes(server: Server, services: Services): void {
     {
       schema: {
         tags: ['Tool confirmations'],
-        summary: 'Confirm a tool call, so that it runs',
+        summary: 'Confirm a tool call, so that it runs, or answer a question',
         params,
         querystring: userIdQuery,
         body: z.object({ payload, userId }).nullish(),
