@@ -69,13 +69,40 @@ const headerValue = z.union([
   z.strictObject({ env: z.string().regex(/^[A-Za-z_][A-Za-z0-9_]{0,99}$/) }),
 ])
 
+/** Headers that describe the request or the connection. */
+const ownHeaders = new Set([
+  'accept',
+  'accept-encoding',
+  'connection',
+  'content-length',
+  'content-type',
+  'expect',
+  'host',
+  'keep-alive',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+])
+
 /** The name of an engine of this server, or a remote agent that speaks AG-UI. */
 const agentEngine = z.union([
   z.enum(['local', 'openclaw']),
   z.strictObject({
     kind: z.literal('ag-ui'),
-    url: z.url({ protocol: /^https?$/ }).max(2000),
-    headers: z.record(z.string().regex(/^[A-Za-z0-9-]{1,100}$/), headerValue).optional(),
+    url: z
+      .url({ protocol: /^https?$/ })
+      .max(2000)
+      .refine((url) => !/^https?:\/\/[^/?#]*@/i.test(url), 'must not contain a user name or password; use headers'),
+    headers: z
+      .record(
+        z
+          .string()
+          .regex(/^[A-Za-z0-9-]{1,100}$/)
+          .refine((name) => !ownHeaders.has(name.toLowerCase()), 'is a header that the server sets itself'),
+        headerValue,
+      )
+      .optional(),
   }),
 ])
 

@@ -6,7 +6,7 @@
 
 import { AppError } from '../errors/app-error.ts'
 import type { AgentDefinition } from './agent-definition.ts'
-import { type AgentListing, type AgentsFound, readAgents } from './read-agents.ts'
+import { type AgentListing, type AgentProblem, type AgentsFound, readAgents } from './read-agents.ts'
 
 export const chatAgentId = 'chat_conversation'
 
@@ -30,8 +30,11 @@ export interface ReloadableCatalogue extends Catalogue {
  * `directories` hold one folder per agent; an agent of a later directory replaces the agent with the same id of an earlier
  * one. The server does not start without a chat agent that works; all others may be broken.
  */
-export async function readCatalogue(directories: readonly string[]): Promise<ReloadableCatalogue> {
-  let found = await readAgents(directories)
+export async function readCatalogue(
+  directories: readonly string[],
+  problemOf?: AgentProblem,
+): Promise<ReloadableCatalogue> {
+  let found = await readAgents(directories, problemOf)
   const chat = found.listings.find(({ id }) => id === chatAgentId)
   if (chat?.definition == null) {
     const reason = chat?.error ?? `there is no such folder in ${directories.join(' or ')}`
@@ -66,7 +69,7 @@ export async function readCatalogue(directories: readonly string[]): Promise<Rel
       return found
     },
     async reload() {
-      found = await readAgents(directories)
+      found = await readAgents(directories, problemOf)
       remember()
       return found
     },

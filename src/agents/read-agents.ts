@@ -34,8 +34,14 @@ export type AgentsFound = {
 /** The order in which a list shows the built-in agents. */
 const builtInOrder = ['chat_conversation', 'archive_brief', 'title_summary', 'network_action', 'contact_insight']
 
+/** Why an agent with a correct definition cannot be used on this server; null if it can. */
+export type AgentProblem = (card: AgentCard) => string | null
+
 /** An agent of a later directory replaces the agent with the same id of an earlier one. */
-export async function readAgents(directories: readonly string[]): Promise<AgentsFound> {
+export async function readAgents(
+  directories: readonly string[],
+  problemOf: AgentProblem = () => null,
+): Promise<AgentsFound> {
   const byId = new Map<string, AgentListing>()
   const warnings: string[] = []
   const watched = new Set<string>()
@@ -51,7 +57,7 @@ export async function readAgents(directories: readonly string[]): Promise<Agents
     const found: { folder: string; listing: AgentListing }[] = []
     for (const folder of names.slice(0, agentFoldersMax)) {
       const files = new DefinitionFiles(join(directory, folder))
-      const listing = await readListing(folder, files)
+      const listing = await readListing(folder, files, problemOf)
       bytes += files.bytes
       found.push({ folder, listing: bytes > agentsBytesMax ? withoutRoom(listing) : listing })
       for (const used of files.directories) watched.add(used)
@@ -88,9 +94,11 @@ async function isDirectory(path: string): Promise<boolean> {
   )
 }
 
-async function readListing(folder: string, files: DefinitionFiles): Promise<AgentListing> {
+async function readListing(folder: string, files: DefinitionFiles, problemOf: AgentProblem): Promise<AgentListing> {
   try {
     const definition = await readDefinition(files)
+    const problem = problemOf(definition.card)
+    if (problem !== null) throw new BrokenDefinition(problem, definition.card)
     return { id: definition.card.id, definition, card: definition.card, error: null }
   } catch (error) {
     const card = error instanceof BrokenDefinition ? error.card : null

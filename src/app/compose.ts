@@ -56,6 +56,7 @@ import { type App, createLifecycle } from './lifecycle.ts'
 import { listenError } from './listen-error.ts'
 import type { Log } from './log.ts'
 import { RunHookCaller } from './run-hooks.ts'
+import { RemoteAgents, remoteAgentProblem } from './remote-agents.ts'
 import { kindOf } from './run-kinds.ts'
 import { startWatchdog } from './watchdog.ts'
 
@@ -69,7 +70,7 @@ export const version = (
 ).version
 
 export type ComposeOptions = {
-  /** The variables for `${NAME}` in the configuration of MCP servers. */
+  /** The variables for `${NAME}` in the configuration of MCP servers, and for the headers of remote agents. */
   environment: Record<string, string | undefined>
   /** Tools in code, not yet checked. */
   tools?: readonly unknown[]
@@ -100,7 +101,7 @@ async function composeParts(
   opened: Closable[],
 ): Promise<ComposedApp> {
   const ids = ulidIds(() => clock.now())
-  const catalogue = await readCatalogue(config.agentsDirs)
+  const catalogue = await readCatalogue(config.agentsDirs, (card) => remoteAgentProblem(card, environment))
   warnOfAgents(catalogue.found, log)
   const agentsWatch = config.agentsReload
     ? watchAgents({
@@ -170,12 +171,14 @@ async function composeParts(
     retries: config.limits.providerRetries,
     retryBudgetMs: config.limits.providerRetryBudgetMs,
   })
+  const remoteAgents = new RemoteAgents({ catalogue, environment, clock })
   const engines = createEngineRouter({
     local: engine,
     others: [],
     defaultName: 'local',
     fallback: config.engineFallback,
-    engineOfAgent: () => undefined,
+    engineOfAgent: (agentId) => remoteAgents.engineOfAgent(agentId),
+    openEngine: (name) => remoteAgents.open(name),
   })
   const hookCaller = new RunHookCaller(hooks, { store, clock, log })
   const dependencies: RunDependencies = {

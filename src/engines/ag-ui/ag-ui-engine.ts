@@ -1,0 +1,277 @@
+// An engine for any agent that speaks AG-UI: one POST per turn, answered with a stream of
+// events. An interrupt ends the remote run; the decision starts the next run of the thread.
+//
+//   connect ─▶ handle `started` ─▶ POST ─▶ events ─▶ RUN_FINISHED ─▶ finish
+//                                             └─ interrupt ─▶ handle `interrupted` ─▶ a person decides
+//                         handle `resuming` ─▶ POST with `resume` ◀─┘
+//
+// AG-UI cannot re-attach to a stream. After a crash, a turn that was `started` or `resuming`
+// has an unknown outcome; one that waits for a person goes on.
+
+import type { TurnEngine, TurnPart, TurnRequest } from '../engine.ts'
+import { AppError } from '../../errors/app-error.ts'
+import type { JsonValue } from '../../journal/event.ts'
+import type { Clock } from '../../kit/clock.ts'
+import { defined } from '../../kit/defined.ts'
+import { Connection, type Target } from './connection.ts'
+import { EventDecoder } from './event-decoder.ts'
+import { EventTranslator, type RemoteEnd } from './event-translator.ts'
+import { fittingHandle, type Interrupted, readHandle } from './handle.ts'
+import { type HeaderEnvironment, headersOf, type HeaderSettings, headersProblem, withoutSecrets } from './headers.ts'
+import { questionParts, readInterrupts, type Resume, resumeWith } from './interrupts.ts'
+import { RemoteState } from './remote-state.ts'
+import { runInputOf, threadOf } from './run-input.ts'
+
+export type AgUiSettings = { url: string; headers?: HeaderSettings | undefined }
+
+export type AgUiOptions = {
+  /** The name of the engine, and of the agent in error messages. */
+  name: string
+  /** Read for each request. */
+  settings(): AgUiSettings
+  environment: HeaderEnvironment
+  clock: Clock
+}
+
+/** Pauses between attempts to send decisions to an agent that cannot be reached; the person has already decided. */
+const resumePausesMs = [500, 1_000, 2_000, 4_000]
+
+export function createAgUiEngine(options: AgUiOptions): TurnEngine {
+  /** Connections of turns under way, by remote run. Closing one is the only way to stop the remote agent. */
+  const open = new Map<string, Connection>()
+  return {
+    kind: 'turn',
+    name: options.name,
+    canEditInput: true,
+    async *turn(request, handle, decisions, signal) {
+      let before = handle == null ? undefined : readHandle(handle)
+      if (before !== undefined && before.state !== 'interrupted') throw outcomeUnknown(options.name)
+      if (before !== undefined) yield [{ type: 'attached', replays: 'nothing' }]
+      for (;;) {
+        let resume: Resume | undefined
+        if (before !== undefined) {
+          yield questionParts(before)
+          resume = resumeWith(before, decisions)
+        }
+        const remote = new RemoteRun(options, request, before, resume)
+        before = yield* remote.run(open, signal)
+        if (before === undefined) return
+      }
+    },
+    abort(handle) {
+      const { state, runId } = readHandle(handle)
+      const connection = open.get(runId)
+      open.delete(runId)
+      connection?.close()
+      if (connection !== undefined || state === 'interrupted') return Promise.resolve()
+      return Promise.reject(new Error('AG-UI cannot stop a run whose connection is gone'))
+    },
+  }
+}
+
+/** One request to the remote agent, and its answer. */
+class RemoteRun {
+  private readonly options: AgUiOptions
+  private readonly request: TurnRequest
+  private readonly resume: Resume | undefined
+  private readonly ids: { threadId: string; runId: string; round: number }
+  private readonly openCalls: readonly string[]
+  private readonly state: RemoteState
+  private readonly url: URL
+  private readonly headers: Record<string, string>
+
+  constructor(options: AgUiOptions, request: TurnRequest, before: Interrupted | undefined, resume: Resume | undefined) {
+    const { url, headers } = options.settings()
+    const problem = headersProblem(headers, options.environment)
+    if (problem !== null)
+      throw new AppError('engine_unavailable', `The agent ${options.name} cannot be used: ${problem}.`)
+    this.options = options
+    this.request = request
+    this.resume = resume
+    const round = (before?.round ?? 0) + 1
+    this.ids = {
+      threadId: before?.threadId ?? threadOf(request),
+      // The remote agent wants a new id for each request.
+      runId: round === 1 ? request.runId : `${request.runId}-${round}`,
+      round,
+    }
+    this.openCalls = before?.openCalls ?? []
+    this.state = new RemoteState(before?.remoteState ?? {})
+    this.url = new URL(url)
+    this.headers = headersOf(headers, options.environment)
+  }
+
+  /** Returns the interrupt that the run ended with; undefined if the turn is finished. */
+  async *run(
+    open: Map<string, Connection>,
+    signal: AbortSignal,
+  ): AsyncGenerator<TurnPart[], Interrupted | undefined, undefined> {
+    const { ids, resume, options } = this
+    const connection = await this.connect(signal)
+    let isSent = false
+    let isOver = false
+    try {
+      yield [{ type: 'handle', handle: { ...ids, state: resume === undefined ? 'started' : 'resuming' } }]
+      isSent = true
+      open.set(ids.runId, connection)
+      connection.send()
+      yield* this.checkAnswer(connection, signal)
+      if (resume !== undefined && resume.parts.length > 0) yield resume.parts
+      const translator = new EventTranslator(this.state, this.request.messages, this.openCalls)
+      const end = yield* readEvents(connection, translator, signal)
+      isOver = true
+      connection.close()
+      open.delete(ids.runId)
+      return yield* this.settle(end, translator)
+    } catch (error) {
+      // An aborted signal detaches; after any other error the remote agent must not go on unseen.
+      isOver ||= !signal.aborted
+      if (isOver) connection.close()
+      throw error
+    } finally {
+      // The entry stays until `abort` had its chance to close the connection.
+      if (!isSent) connection.close()
+      else if (!isOver) connection.detach(() => open.delete(ids.runId))
+      else if (open.has(ids.runId)) options.clock.after(60_000, () => open.delete(ids.runId))
+    }
+  }
+
+  private async connect(signal: AbortSignal): Promise<Connection> {
+    const { options, ids, resume } = this
+    const input = runInputOf(this.request, {
+      threadId: ids.threadId,
+      runId: ids.runId,
+      state: this.state.value ?? {},
+      openCalls: this.openCalls,
+      ...defined({ resume: resume?.entries }),
+    })
+    const body = JSON.stringify(input)
+    const target: Target = {
+      url: this.url,
+      headers: this.headers,
+      name: options.name,
+      clock: options.clock,
+    }
+    for (const pauseMs of resume === undefined ? [] : resumePausesMs) {
+      try {
+        return await Connection.open(target, body, signal)
+      } catch {
+        signal.throwIfAborted()
+        await pause(options.clock, pauseMs, signal)
+      }
+    }
+    return await Connection.open(target, body, signal)
+  }
+
+  /** Throws if the remote agent does not answer with a stream of events. */
+  private async *checkAnswer(connection: Connection, signal: AbortSignal): AsyncGenerator<TurnPart[], void, undefined> {
+    const { name } = this.options
+    const { status, contentType } = await connection.answered(signal)
+    if (status >= 200 && status <= 299 && /^$|^text\/event-stream\b/i.test(contentType)) return
+    const reason = reasonIn(await connection.readReason(signal))
+    const said = reason === '' ? '' : ` It said: ${withoutSecrets(reason, this.headers)}`
+    if (status === 503 || status === 429) {
+      // The request was not taken, so nothing remote was started and another engine may answer.
+      if (this.resume === undefined) yield [{ type: 'handle', handle: null }]
+      throw unavailable(`The remote agent ${name} takes no requests now (HTTP ${status}).${said}`)
+    }
+    if (status >= 500) throw unavailable(`The remote agent ${name} failed before it answered (HTTP ${status}).${said}`)
+    if (status >= 200 && status <= 299) {
+      const type = contentType.slice(0, 100)
+      throw failed(`The remote agent ${name} answered with ${type} instead of text/event-stream; check its url.`)
+    }
+    if (status >= 300 && status <= 399) {
+      throw failed(`The remote agent ${name} answered with a redirect (HTTP ${status}), which is not followed.`)
+    }
+    const hint = status === 401 || status === 403 ? ' Check the headers in its agent.json.' : ''
+    throw failed(`The remote agent ${name} refused the request (HTTP ${status}).${hint}${said}`)
+  }
+
+  private async *settle(
+    end: RemoteEnd,
+    translator: EventTranslator,
+  ): AsyncGenerator<TurnPart[], Interrupted | undefined, undefined> {
+    if (end.type === 'failed') {
+      const code = end.code === undefined ? undefined : withoutSecrets(end.code, this.headers, 100)
+      const message = withoutSecrets(end.message, this.headers)
+      throw new AppError(
+        'engine_failed',
+        `The remote agent ${this.options.name} failed${code === undefined ? '' : ` (${code})`}: ${message}`,
+        code === undefined ? {} : { details: { code } },
+      )
+    }
+    if (end.type === 'finished') {
+      yield [{ type: 'finish', reason: 'stop', ...defined({ usage: end.usage }) }]
+      return undefined
+    }
+    const interrupted = fittingHandle({
+      ...this.ids,
+      state: 'interrupted',
+      interrupts: readInterrupts(end.outcome, (callId) => translator.findCall(callId)),
+      openCalls: translator.openCalls(),
+      ...defined({ remoteState: this.state.value }),
+    })
+    yield [{ type: 'handle', handle: interrupted as JsonValue }]
+    return interrupted
+  }
+}
+
+async function* readEvents(
+  connection: Connection,
+  translator: EventTranslator,
+  signal: AbortSignal,
+): AsyncGenerator<TurnPart[], RemoteEnd, undefined> {
+  const decoder = new EventDecoder()
+  for (;;) {
+    const bytes = await connection.read(signal)
+    const events = bytes === undefined ? decoder.end() : decoder.feed(bytes)
+    // Without parts it is still a sign of life.
+    yield translator.translate(events)
+    if (translator.end !== undefined) return translator.end
+    decoder.check()
+    if (bytes === undefined) {
+      throw new AppError('engine_stream_incomplete', 'The remote agent ended its answer without RUN_FINISHED.')
+    }
+  }
+}
+
+/** The reason in the body of an error: a field of JSON, or the text. */
+function reasonIn(body: string): string {
+  try {
+    const { message, error, detail } = JSON.parse(body) as Record<string, unknown>
+    const inner = typeof error === 'object' && error !== null ? (error as { message?: unknown }).message : error
+    const found = [message, inner, detail].find((text) => typeof text === 'string')
+    return typeof found === 'string' ? found : body
+  } catch {
+    return /^\s*</.test(body) ? '' : body
+  }
+}
+
+function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const timer = clock.after(ms, () => {
+      signal.removeEventListener('abort', leave)
+      resolve()
+    })
+    const leave = () => {
+      timer.cancel()
+      reject(signal.reason as Error)
+    }
+    signal.addEventListener('abort', leave, { once: true })
+  })
+}
+
+function outcomeUnknown(name: string): AppError {
+  return new AppError(
+    'engine_outcome_unknown',
+    `The connection to the remote agent ${name} was lost in the middle of its turn, and AG-UI cannot take it up again. What it did may have happened; ask it before you try again.`,
+  )
+}
+
+function unavailable(message: string): AppError {
+  return new AppError('engine_unavailable', message, { retryable: true })
+}
+
+function failed(message: string): AppError {
+  return new AppError('engine_failed', message)
+}

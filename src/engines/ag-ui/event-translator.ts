@@ -1,0 +1,328 @@
+// Turns the events of one remote AG-UI run into the parts of a turn. It is lenient about the
+// order of events, because agents of many frameworks differ, and strict about sizes.
+//
+//   TEXT_MESSAGE_* ─▶ text     REASONING_*, THINKING_*, text of subagents ─▶ reasoning
+//   TOOL_CALL_START, _ARGS, _END ─▶ tool-called     TOOL_CALL_RESULT ─▶ tool-done
+//   STATE_* ─▶ context     RUN_FINISHED, RUN_ERROR ─▶ `end`     all others ─▶ nothing
+
+import type { TurnPart } from '../engine.ts'
+import { AppError } from '../../errors/app-error.ts'
+import type { JsonValue, Usage } from '../../journal/event.ts'
+import { isDeeperThan } from '../../kit/json-depth.ts'
+import type { ModelMessage } from '../../models/model.ts'
+import type { RemoteEvent } from './event-decoder.ts'
+import { MessageReconciler } from './message-reconciler.ts'
+import type { RemoteState } from './remote-state.ts'
+
+export type RemoteEnd =
+  | { type: 'finished'; usage?: Usage }
+  | { type: 'interrupted'; outcome: Record<string, unknown> }
+  | { type: 'failed'; message: string; code: string | undefined }
+
+type Call = { name: string; arguments: string; called: boolean; done: boolean }
+
+const callsMax = 512
+const idCharsMax = 200
+/** Of all calls of one remote run together. */
+const argumentsCharsMax = 8 * 1024 * 1024
+const depthMax = 100
+const parsedOutputCharsMax = 256 * 1024
+
+export class EventTranslator {
+  end: RemoteEnd | undefined
+  private readonly state: RemoteState
+  private readonly calls = new Map<string, Call>()
+  private readonly reconciler: MessageReconciler
+  private parts: TurnPart[] = []
+  private argumentChars = 0
+  /** The message and the call that chunks without an id belong to. */
+  private openMessage: string | undefined
+  private openChunkCall: string | undefined
+  private openReasoning = ''
+  /** The messages whose text was shown last, so that two of them are not joined without a gap. */
+  private lastText: string | undefined
+  private lastReasoning: string | undefined
+  private readonly ignoredMessages = new Set<string>()
+
+  /** `messages` are those of the request: what this turn has already shown is not taken from a snapshot again. */
+  constructor(state: RemoteState, messages: readonly ModelMessage[], openCalls: readonly string[]) {
+    this.state = state
+    this.reconciler = new MessageReconciler(messages)
+    for (const { callId, name, input } of callsIn(messages)) {
+      this.calls.set(callId, {
+        name,
+        arguments: JSON.stringify(input),
+        called: true,
+        done: !openCalls.includes(callId),
+      })
+    }
+  }
+
+  /** The parts of these events. Events after the end are ignored. */
+  translate(events: readonly RemoteEvent[]): TurnPart[] {
+    for (const event of events) {
+      if (this.end !== undefined) break
+      this.event(event)
+    }
+    const patch = this.state.takeChanges(this.end !== undefined)
+    if (patch !== undefined) this.parts.push({ type: 'context', layer: 'session', patch })
+    return this.parts.splice(0)
+  }
+
+  /** The calls that the remote agent made in this run and that have no result yet. */
+  openCalls(): string[] {
+    return [...this.calls].filter(([, call]) => call.called && !call.done).map(([id]) => id)
+  }
+
+  findCall(callId: string): { name: string; input: JsonValue } | undefined {
+    const call = this.calls.get(callId)
+    return call === undefined ? undefined : { name: call.name, input: parseArguments(call.arguments) }
+  }
+
+  private event(event: RemoteEvent): void {
+    const { type } = event
+    if (this.openChunkCall !== undefined && type !== 'TOOL_CALL_CHUNK' && type !== 'RAW') this.closeChunkCall()
+    switch (type) {
+      case 'TEXT_MESSAGE_START':
+      case 'TEXT_MESSAGE_CHUNK':
+        return this.beginText(event)
+      case 'TEXT_MESSAGE_CONTENT':
+        return this.text(event, textOf(event['messageId']) ?? this.openMessage ?? '')
+      case 'REASONING_MESSAGE_START':
+      case 'REASONING_START':
+        this.openReasoning = textOf(event['messageId']) ?? ''
+        return
+      case 'REASONING_MESSAGE_CONTENT':
+      case 'REASONING_MESSAGE_CHUNK':
+        return this.reasoning(event, textOf(event['messageId']) ?? this.openReasoning)
+      case 'THINKING_TEXT_MESSAGE_START':
+        this.openReasoning += '.'
+        return
+      case 'THINKING_TEXT_MESSAGE_CONTENT':
+        return this.reasoning(event, this.openReasoning)
+      case 'TOOL_CALL_START':
+        return this.beginCall(textOf(event['toolCallId']), textOf(event['toolCallName']))
+      case 'TOOL_CALL_ARGS':
+        return this.addArguments(textOf(event['toolCallId']), event['delta'])
+      case 'TOOL_CALL_END':
+        return this.endCall(textOf(event['toolCallId']))
+      case 'TOOL_CALL_CHUNK':
+        return this.callChunk(event)
+      case 'TOOL_CALL_RESULT':
+        return this.result(textOf(event['toolCallId']), event['content'])
+      case 'STATE_SNAPSHOT':
+        return this.state.replace(event['snapshot'])
+      case 'STATE_DELTA':
+        return this.state.patch(event['delta'])
+      case 'MESSAGES_SNAPSHOT':
+        return this.messages(event['messages'])
+      case 'RUN_FINISHED':
+        return this.finish(event)
+      case 'RUN_ERROR':
+        this.end = {
+          type: 'failed',
+          message: textOf(event['message']) ?? 'It gave no reason.',
+          code: textOf(event['code']),
+        }
+        return
+      default:
+        // RUN_STARTED, ends of messages, steps, activities, subagents, CUSTOM, RAW and unknown types show nothing.
+        return
+    }
+  }
+
+  private beginText(event: RemoteEvent): void {
+    const id = textOf(event['messageId'])
+    if (id !== undefined && id !== this.openMessage) {
+      this.openMessage = id
+      const role = event['role']
+      if (role !== undefined && role !== null && role !== 'assistant') this.ignoredMessages.add(id)
+      if (this.ignoredMessages.size > 10_000) throw tooMany('messages')
+    }
+    if (event['delta'] !== undefined) this.text(event, id ?? this.openMessage ?? '')
+  }
+
+  private text(event: RemoteEvent, messageId: string): void {
+    const delta = textOf(event['delta'])
+    if (delta === undefined || delta === '' || this.ignoredMessages.has(messageId)) return
+    // A subagent works for the agent; the agent's own message is the answer.
+    if (isOfSubagent(event)) return this.reasoning(event, messageId)
+    this.showText(messageId, delta)
+  }
+
+  private showText(messageId: string, text: string): void {
+    if (this.lastText !== undefined && this.lastText !== messageId) this.parts.push({ type: 'text', text: '\n\n' })
+    this.lastText = messageId
+    this.reconciler.shown(messageId, text)
+    this.parts.push({ type: 'text', text })
+  }
+
+  private reasoning(event: RemoteEvent, messageId: string): void {
+    const delta = textOf(event['delta'])
+    if (delta === undefined || delta === '') return
+    if (this.lastReasoning !== undefined && this.lastReasoning !== messageId) {
+      this.parts.push({ type: 'reasoning', text: '\n\n' })
+    }
+    this.lastReasoning = messageId
+    this.parts.push({ type: 'reasoning', text: delta })
+  }
+
+  private beginCall(callId: string | undefined, name: string | undefined): void {
+    if (callId === undefined || this.calls.has(callId)) return
+    if (callId === '' || callId.length > idCharsMax || name === undefined || name === '' || name.length > idCharsMax) {
+      throw new AppError('engine_failed', 'The remote agent reported a call with a bad id or name.')
+    }
+    if (this.calls.size >= callsMax) throw tooMany('calls')
+    this.calls.set(callId, { name, arguments: '', called: false, done: false })
+  }
+
+  private addArguments(callId: string | undefined, delta: unknown): void {
+    const call = callId === undefined ? undefined : this.calls.get(callId)
+    if (call === undefined || call.called || typeof delta !== 'string') return
+    this.argumentChars += delta.length
+    if (this.argumentChars > argumentsCharsMax) {
+      throw new AppError('engine_failed', 'The arguments of the calls of the remote agent are longer than 8 MiB.')
+    }
+    call.arguments += delta
+  }
+
+  private endCall(callId: string | undefined): void {
+    const call = callId === undefined ? undefined : this.calls.get(callId)
+    if (callId === undefined || call === undefined || call.called) return
+    call.called = true
+    this.parts.push({ type: 'tool-called', callId, name: call.name, input: parseArguments(call.arguments) })
+    // Text after a call is a new message of its own.
+    this.lastText = undefined
+    this.lastReasoning = undefined
+  }
+
+  private callChunk(event: RemoteEvent): void {
+    const callId = textOf(event['toolCallId']) ?? this.openChunkCall
+    if (this.openChunkCall !== callId) this.closeChunkCall()
+    this.beginCall(callId, textOf(event['toolCallName']))
+    this.openChunkCall = callId
+    this.addArguments(callId, event['delta'])
+  }
+
+  private closeChunkCall(): void {
+    this.endCall(this.openChunkCall)
+    this.openChunkCall = undefined
+  }
+
+  private result(callId: string | undefined, content: unknown, error?: string): void {
+    const call = callId === undefined ? undefined : this.calls.get(callId)
+    if (callId === undefined || call === undefined || call.done) return
+    this.endCall(callId)
+    call.done = true
+    const output = outputOf(content)
+    this.parts.push(
+      error === undefined
+        ? { type: 'tool-done', callId, outcome: 'succeeded', output }
+        : { type: 'tool-done', callId, outcome: 'failed', output, error: { code: 'tool_failed', message: error } },
+    )
+  }
+
+  private messages(list: unknown): void {
+    for (const item of this.reconciler.reconcile(list)) {
+      switch (item.type) {
+        case 'text':
+          this.showText(item.messageId, item.text)
+          break
+        case 'call':
+          this.beginCall(item.callId, item.name)
+          this.addArguments(item.callId, item.arguments)
+          this.endCall(item.callId)
+          break
+        case 'result':
+          this.result(item.callId, item.content, item.error)
+          break
+      }
+    }
+  }
+
+  private finish(event: RemoteEvent): void {
+    const outcome = isRecord(event['outcome']) ? event['outcome'] : {}
+    for (const callId of this.calls.keys()) this.endCall(callId)
+    switch (outcome['type']) {
+      case 'interrupt':
+        this.end = { type: 'interrupted', outcome }
+        return
+      case 'cancelled':
+        this.end = { type: 'failed', message: 'It was cancelled there.', code: 'cancelled' }
+        return
+      default: {
+        const usage = usageOf(event['usage'])
+        this.end = { type: 'finished', ...(usage === undefined ? {} : { usage }) }
+      }
+    }
+  }
+}
+
+function callsIn(messages: readonly ModelMessage[]) {
+  const asked = messages.findLastIndex(({ role }) => role === 'user')
+  return messages.slice(asked + 1).flatMap((message) => (message.role === 'assistant' ? (message.toolCalls ?? []) : []))
+}
+
+function parseArguments(text: string): JsonValue {
+  if (text.trim() === '') return {}
+  if (!isDeeperThan(text, depthMax)) {
+    try {
+      return JSON.parse(text) as JsonValue
+    } catch {
+      // Shown as they are.
+    }
+  }
+  return { arguments: text.slice(0, 4000) }
+}
+
+/** A result is text; if it is JSON, it is shown as such. */
+function outputOf(content: unknown): JsonValue {
+  const text = typeof content === 'string' ? content : contentText(content)
+  if (/^\s*[[{]/.test(text) && text.length <= parsedOutputCharsMax && !isDeeperThan(text, depthMax)) {
+    try {
+      return JSON.parse(text) as JsonValue
+    } catch {
+      // It only looks like JSON.
+    }
+  }
+  return text
+}
+
+function contentText(content: unknown): string {
+  if (!Array.isArray(content)) return content === undefined || content === null ? '' : JSON.stringify(content)
+  return content
+    .map((part: unknown) => {
+      if (!isRecord(part)) return ''
+      return typeof part['text'] === 'string' ? part['text'] : `[${textOf(part['type']) ?? 'content'}]`
+    })
+    .join('\n')
+}
+
+/** One entry for each model that was used. */
+function usageOf(list: unknown): Usage | undefined {
+  if (!Array.isArray(list) || list.length === 0) return undefined
+  const sum = (name: string) => {
+    const counts = list
+      .map((entry: unknown) => (isRecord(entry) ? entry[name] : undefined))
+      .filter((count): count is number => Number.isSafeInteger(count) && (count as number) >= 0)
+    const total = counts.reduce((left, right) => left + right, 0)
+    return counts.length === 0 || !Number.isSafeInteger(total) ? {} : { [name]: total }
+  }
+  return { ...sum('inputTokens'), ...sum('outputTokens'), ...sum('reasoningTokens') }
+}
+
+function tooMany(what: string): AppError {
+  return new AppError('engine_failed', `The remote agent sent too many ${what} in one turn.`)
+}
+
+function isOfSubagent(event: RemoteEvent): boolean {
+  return typeof event['subagentRunId'] === 'string'
+}
+
+function textOf(value: unknown): string | undefined {
+  return typeof value === 'string' ? value : undefined
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

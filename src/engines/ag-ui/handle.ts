@@ -1,0 +1,70 @@
+// What the engine keeps in the journal to find its work again. AG-UI cannot re-attach to a
+// stream, so only a turn that waits for a person can be continued after a crash.
+
+import { z } from 'zod'
+import { AppError } from '../../errors/app-error.ts'
+import type { JsonValue } from '../../journal/event.ts'
+import { defined } from '../../kit/defined.ts'
+
+const interrupt = z.object({
+  id: z.string(),
+  reason: z.string(),
+  message: z.string().optional(),
+  /** The call that needs consent. Absent: the interrupt belongs to no call of the remote agent. */
+  toolCallId: z.string().optional(),
+  /** Name and arguments of the call. */
+  name: z.string().optional(),
+  input: z.json().optional(),
+  responseSchema: z.record(z.string(), z.json()).optional(),
+  expiresAt: z.number().optional(),
+})
+
+export type Interrupt = z.infer<typeof interrupt>
+
+const remoteRun = { threadId: z.string(), runId: z.string(), round: z.number().int().positive() }
+
+const handleSchema = z.discriminatedUnion('state', [
+  /** Written before the request is sent. */
+  z.object({ ...remoteRun, state: z.literal('started') }),
+  z.object({
+    ...remoteRun,
+    state: z.literal('interrupted'),
+    interrupts: z.array(interrupt),
+    /** Calls without a result. */
+    openCalls: z.array(z.string()),
+    /** The state of the remote agent; absent if it is not known or too large. */
+    remoteState: z.json().optional(),
+  }),
+  /** Written before the request with the decisions is sent. */
+  z.object({ ...remoteRun, state: z.literal('resuming') }),
+])
+
+export type AgUiHandle = z.infer<typeof handleSchema>
+export type Interrupted = Extract<AgUiHandle, { state: 'interrupted' }>
+
+/** A handle in the journal has at most 64 KiB. */
+const handleCharsMax = 60 * 1024
+
+export function readHandle(handle: JsonValue): AgUiHandle {
+  const parsed = handleSchema.safeParse(handle)
+  if (parsed.success) return parsed.data
+  throw new AppError('engine_outcome_unknown', 'The handle of this turn was written by another version of the server.')
+}
+
+/** Leaves out what is optional until the handle fits. Throws if it does not fit even so. */
+export function fittingHandle(handle: Interrupted): Interrupted {
+  const { remoteState: _, ...rest } = handle
+  const fits = (value: Interrupted) => JSON.stringify(value).length <= handleCharsMax
+  if (fits(handle)) return handle
+  if (fits(rest)) return rest
+  const bare = {
+    ...rest,
+    interrupts: rest.interrupts.map(({ id, reason, message, toolCallId, name, expiresAt }) => ({
+      id,
+      reason,
+      ...defined({ message: message?.slice(0, 1000), toolCallId, name, expiresAt }),
+    })),
+  }
+  if (fits(bare)) return bare
+  throw new AppError('engine_failed', 'The remote agent asked for more at once than a handle of 64 KiB can hold.')
+}
