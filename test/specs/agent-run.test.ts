@@ -4,6 +4,7 @@
 
 import assert from 'node:assert/strict'
 import { execFile, spawnSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { after, before, describe, test } from 'node:test'
 import { promisify } from 'node:util'
 import { schemaComplaints } from '../../src/kit/json-schema.ts'
@@ -403,5 +404,27 @@ describe('the shipped agents with a model', () => {
     const [asked] = await provider.requests()
     assert.doesNotMatch(JSON.stringify(asked?.body.messages), /祝福/)
     assert.equal((await callServer(polylog.baseUrl, 'GET', '/v1/conversations/unknown', { user })).status, 404)
+  })
+})
+
+describe('docs/one-shot-agents.md', { skip: noCurl }, () => {
+  const page = readFileSync(new URL('../../docs/one-shot-agents.md', import.meta.url), 'utf8')
+  const commands = [...page.matchAll(/```bash\n(.*?)```/gs)].map((match) => match[1] ?? '')
+
+  test('shows commands that work', async () => {
+    const polylog = await startPolylog()
+    try {
+      assert.ok(commands.length >= 4)
+      for (const command of commands) {
+        const wanted = command.replaceAll('http://localhost:3000', polylog.baseUrl).replace('curl ', 'curl -f ')
+        const { stdout } = await promisify(execFile)('sh', ['-c', wanted])
+        if (command.includes('text/event-stream')) assert.match(stdout, /event: agent\.end/)
+        else assert.doesNotMatch(stdout, /"code"/, command)
+      }
+      const { body } = await callServer(polylog.baseUrl, 'GET', '/v1/agent/snapshots', { user })
+      assert.equal((body as unknown as Json[]).length, 2)
+    } finally {
+      await polylog.dispose()
+    }
   })
 })
