@@ -226,7 +226,15 @@ describe('in required mode', () => {
 
 test('every route that belongs to a user accepts ?userId=', async () => {
   const { body } = await server.call('GET', '/openapi.json')
-  const withoutUser = ['/v1/health', '/api/health', '/health', '/v1/tools', '/v1/providers', '/metrics']
+  const withoutUser = [
+    '/v1/health',
+    '/api/health',
+    '/health',
+    '/v1/tools',
+    '/v1/providers',
+    '/metrics',
+    '/v1/agent/list',
+  ]
   const missing: string[] = []
   for (const [path, methods] of Object.entries(body.paths as Record<string, Json>)) {
     if (withoutUser.includes(path) || path.startsWith('/v1/skills') || path === '/api/get_configs') continue
