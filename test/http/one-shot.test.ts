@@ -148,6 +148,13 @@ describe('a request that cannot be run', () => {
     })
   }
 
+  test('is not told to name a user if its input names one', async () => {
+    const run = (input: Json) => server.call('POST', '/v1/agent/run', { body: { agentId: 'contact_insight', input } })
+    const named = await run({ userId: someone(), contactId: 'nobody' })
+    assert.deepEqual([named.status, named.body.code], [404, 'contact_not_found'])
+    assert.doesNotMatch(named.text, /names no user/)
+  })
+
   test('is refused if it is too large for one request to a model', async () => {
     const answer = await server.run({ agentId: 'word', input: { text: 'x'.repeat(500_000) } })
 

@@ -9,7 +9,6 @@ import { invalidInput } from '../../one-shot/one-shot-input.ts'
 import { type OneShotIdempotency, runEndError } from '../../one-shot/one-shot-service.ts'
 import type { StartRequest } from '../../runs/start-request.ts'
 import type { RunRow } from '../../stores/run-store.ts'
-import { claimsOf, namesUser } from '../caller.ts'
 import { answerText, messagesMax } from '../chat-api/answers.ts'
 import { cancelsOnDisconnect } from '../disconnect.ts'
 import { dialectNamed } from '../formats.ts'
@@ -44,12 +43,11 @@ export async function chatOnce(
 
 function startOf(
   services: Services,
-  { login, claimed }: Pick<FastifyRequest, 'login' | 'claimed'>,
+  request: Pick<FastifyRequest, 'login' | 'claimed'>,
   body: RunAgentBody,
   idempotency: OneShotIdempotency,
 ): StartRequest {
-  const named = namesUser(claimed) ? claimed : claimsOf(body.input)
-  const { userId } = callerOf({ login, claimed: named }, services)
+  const { userId } = callerOf(request, services)
   const { message, ...input } = body.input ?? {}
   const { conversationId, sessionId } = body
   const parsed = chatBody.safeParse({ prompt: message, conversationId, sessionId, ...input, agentId: body.agentId })

@@ -6,7 +6,7 @@ import { z } from 'zod'
 import { chatAgentId } from '../../agents/catalogue.ts'
 import { AppError } from '../../errors/app-error.ts'
 import type { OneShotIdempotency, OneShotRequest } from '../../one-shot/one-shot-service.ts'
-import { namesUser } from '../caller.ts'
+import { claimsOf, namesUser } from '../caller.ts'
 import { dialectNamed, formatNames } from '../formats.ts'
 import { callerOf, errorBody, type Server, type Services, userIdQuery } from '../routes.ts'
 import { type BegunRun, startHeaders } from '../start-or-resume.ts'
@@ -46,6 +46,8 @@ export function runAgentRoute(server: Server, services: Services): void {
     },
     async (request, reply) => {
       const { body } = request
+      // The input may name the user, too; the body and the query come first.
+      if (!namesUser(request.claimed)) request.claimed = claimsOf(body.input)
       const key = request.headers['idempotency-key']
       const idempotency = key === undefined ? null : { key, route: routeName, body }
       const wanted = toOneShotRequest(body)
@@ -56,15 +58,9 @@ export function runAgentRoute(server: Server, services: Services): void {
       if (wantsStream(request)) return await streamAgent(request, reply, wanted, idempotency)
       if (request.headers['last-event-id'])
         throw new AppError('resume_by_post', 'Only a stream can be resumed; send Accept: text/event-stream, too.')
-      return toRunAgentView(await oneShot.run(caller(request), wanted, idempotency, streamEnd(reply)))
+      return toRunAgentView(await oneShot.run(callerOf(request, services), wanted, idempotency, streamEnd(reply)))
     },
   )
-
-  function caller({ login, claimed, body }: FastifyRequest & { body: RunAgentBody }) {
-    // The input may name the user, too; the body and the query come first.
-    const inInput = { userId: body.input?.['userId'] }
-    return callerOf({ login, claimed: namesUser(claimed) ? claimed : inInput }, services)
-  }
 
   /** Aborted when the client has left or the server shuts down. */
   function streamEnd(reply: FastifyReply): AbortSignal {
@@ -81,7 +77,7 @@ export function runAgentRoute(server: Server, services: Services): void {
     idempotency: OneShotIdempotency,
   ): Promise<FastifyReply> {
     const dialect = dialectNamed(request.query.format)
-    const who = caller(request)
+    const who = callerOf(request, services)
     let cached = false
     const begin = async (): Promise<BegunRun> => {
       const found = await oneShot.start(who, wanted, idempotency)
