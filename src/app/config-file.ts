@@ -10,7 +10,7 @@ import type { Clock } from '../kit/clock.ts'
 import { messageOf } from '../kit/thrown-message.ts'
 import { type CheckedConfig, checkConfig } from './check-config.ts'
 import { shownPath } from './config-problems.ts'
-import { lineOfKey, lineOfLoadError } from './config-lines.ts'
+import { lineOfKey, placeOfLoadError } from './config-lines.ts'
 import { fileNameOf } from './setting-names.ts'
 
 export const configFileNames = ['polylog.config.ts', 'polylog.config.mts', 'polylog.config.js', 'polylog.config.mjs']
@@ -67,18 +67,23 @@ function readSource(file: string, name: string): string {
 }
 
 async function importDefault(file: string, name: string, source: string, clock: Clock): Promise<unknown> {
-  const problem = (line: number | null, sentence: string, cause?: unknown) =>
-    new AppError('config_invalid', `${name}${line === null ? '' : `:${line}`}: ${sentence}`, { cause })
   let module: { default?: unknown }
   try {
     module = await within(clock, loadMs, import(pathToFileURL(file).href) as Promise<{ default?: unknown }>)
     if (module.default === undefined) {
-      throw problem(null, 'It has no default export; write export default defineConfig({ … }).')
+      throw new AppError(
+        'config_invalid',
+        `${name}: It has no default export; write export default defineConfig({ … }).`,
+      )
     }
     return await within(clock, loadMs, Promise.resolve(module.default))
   } catch (error) {
     if (error instanceof AppError) throw error
-    throw problem(lineOfLoadError(error, file, source), `${sentenceOf(error)} ${fixOf(error, file)}`.trim(), error)
+    const place = placeOfLoadError(error, file, source)
+    const shown = `${shownPath(place.file)}${place.line === null ? '' : `:${place.line}`}`
+    throw new AppError('config_invalid', `${shown}: ${sentenceOf(error)} ${fixOf(error, file)}`.trim(), {
+      cause: error,
+    })
   }
 }
 

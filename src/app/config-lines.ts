@@ -2,7 +2,7 @@
 // when it strips types. Pure.
 
 import { stripTypeScriptTypes } from 'node:module'
-import { pathToFileURL } from 'node:url'
+import { fileURLToPath } from 'node:url'
 
 /** Nobody writes longer lines by hand. */
 const lineCharsMax = 1000
@@ -22,22 +22,37 @@ export function lineOfKey(source: string, key: string): number | null {
   return best?.line ?? null
 }
 
-/** The line at which loading the file failed; null if that is not known. */
-export function lineOfLoadError(error: unknown, file: string, source: string): number | null {
+export type LoadErrorPlace = { file: string; line: number | null }
+
+/** Where loading the file failed: in it, or in a file that it imports. */
+export function placeOfLoadError(error: unknown, file: string, source: string): LoadErrorPlace {
   const { stack = '', message = '', name = '' } = error as { stack?: string; message?: string; name?: string }
-  for (const path of [pathToFileURL(file).href, file]) {
-    const at = stack.indexOf(`${path}:`)
-    const line = at < 0 ? undefined : /^\d+/.exec(stack.slice(at + path.length + 1))?.[0]
-    if (line !== undefined) return Number(line)
-  }
+  // Errors of the parser begin with their place, before the message.
+  const [, head, headLine] = /^([^\n]+):(\d+)\n/.exec(stack) ?? []
+  if (head !== undefined && !head.startsWith('node:')) return { file: asPath(head), line: Number(headLine) }
   // An import that was not found is not in the stack.
-  const missing = /Cannot find (?:package|module) '([^']+)'/.exec(message)?.[1]
-  if (missing !== undefined) {
-    const imported = missing.split(/[\\/]/).at(-1) ?? ''
-    const index = source.split('\n').findIndex((text) => /\b(?:import|from)\b/.test(text) && text.includes(imported))
-    return index < 0 ? null : index + 1
+  const missing = /Cannot find (?:package|module) '([^']+)' imported from ([^\n]+)$/m.exec(message)
+  if (missing !== null) {
+    const [, imported = '', importer = ''] = missing
+    return { file: importer, line: importer === file ? lineOfImport(source, imported) : null }
   }
-  return name === 'SyntaxError' ? lineOfSyntaxError(source) : null
+  for (const [, url = '', line] of stack.matchAll(/(file:\/\/[^\s)]+?):(\d+):\d+/g)) {
+    if (!url.includes('/node_modules/') && !url.startsWith(ownCode)) return { file: asPath(url), line: Number(line) }
+  }
+  return { file, line: name === 'SyntaxError' ? lineOfSyntaxError(source) : null }
+}
+
+/** The folder of the server's code. */
+const ownCode = new URL('../', import.meta.url).href
+
+function asPath(place: string): string {
+  return place.startsWith('file:') ? fileURLToPath(place) : place
+}
+
+function lineOfImport(source: string, imported: string): number | null {
+  const name = imported.split(/[\\/]/).at(-1) ?? ''
+  const index = source.split('\n').findIndex((text) => /\b(?:import|from)\b/.test(text) && text.includes(name))
+  return index < 0 ? null : index + 1
 }
 
 /** V8 does not say where a syntax error of a module is; the parser for TypeScript does. */

@@ -285,6 +285,21 @@ describe('the check of the tools at the start', () => {
     ])
   })
 
+  it('lets a tool in code keep its name if a tool of an MCP server has the same', () => {
+    const { entries } = check(toolThat(() => 1))
+    const own = (entries[0] as { tool: Tool }).tool
+    const registry = createToolRegistry([...entries, { source: 'mcp:shop', tool: { ...own, name: 'work' } }])
+
+    assert.deepEqual(
+      registry.available().map(({ name, source }) => [name, source]),
+      [
+        ['work', 'config'],
+        ['shop_work', 'mcp:shop'],
+      ],
+    )
+    assert.equal(registry.find('work', 'config')?.source, 'config')
+  })
+
   it('refuses an input that has no JSON Schema, or is none', () => {
     const messageOf = (input: unknown) =>
       check(toolThat(() => 1, { input: input as typeof anything })).messages[0] ?? ''
