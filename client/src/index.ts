@@ -9,6 +9,7 @@ export type {
   EventOf,
   EventType,
   JobSpec,
+  OneShotSpec,
   RunEvent,
   RunSpec,
   RunStatus,

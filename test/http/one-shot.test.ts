@@ -2,6 +2,8 @@
 // provider, clients that leave, streams, idempotency keys, and chat_conversation.
 
 import assert from 'node:assert/strict'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { after, before, describe, test } from 'node:test'
 import { type OneShotServer, startOneShotServer } from '../support/one-shot.ts'
 import { openStream } from '../support/sse.ts'
@@ -329,6 +331,20 @@ describe('a run that does not end well', () => {
     assert.deepEqual([again.cached, again.runId, (await asked(user)).length], [true, runId, 1])
   })
 
+  test('goes on after a restart if the server is stopped; the caller is told to send the request again', async () => {
+    const user = someone()
+    const key = { 'idempotency-key': `key-${user}` }
+    await server.provider.script([[{ text: '{' }, { stall: true }], good], user)
+    const waiting = server.run(wordBody(user), key)
+    const runId = await openRun(user)
+    await server.restart()
+
+    const told = await waiting
+    assert.deepEqual([told.status, told.body.code, told.body.details.runId], [503, 'shutting_down', runId])
+    const again = resultOf(await server.run(wordBody(user), key))
+    assert.deepEqual([again.runId, again.data.word], [runId, 'fine'])
+  })
+
   async function openRun(user: string): Promise<string> {
     return await until('a running run', async () => {
       const { body } = await server.call('GET', '/v1/agent/runs?status=running', { user })
@@ -416,6 +432,26 @@ describe('a stream of a one-shot run', () => {
     assert.equal(replay.headers['x-run-id'], live.headers['x-run-id'])
     assert.equal(replay.text(), live.text())
     assert.equal((await asked(user)).length, 1)
+  })
+
+  test('of a stored result whose run was removed is a new run, and says so', async () => {
+    const user = someone()
+    await server.provider.script([good, says('{"word":"again"}')], user)
+    const { runId, snapshotId } = resultOf(await server.run(wordBody(user)))
+    await server.restart({}, () => {
+      const db = new DatabaseSync(join(server.dataDir, 'polylog.db'))
+      db.prepare('DELETE FROM journal WHERE run_id = ?').run(runId)
+      db.prepare('DELETE FROM runs WHERE id = ?').run(runId)
+      db.close()
+    })
+    const hit = resultOf(await server.run(wordBody(user)))
+    assert.deepEqual([hit.cached, hit.runId, hit.snapshotId, hit.data.word], [true, runId, snapshotId, 'fine'])
+
+    const live = await stream(wordBody(user), sse)
+    await live.ended()
+    assert.equal(live.headers['x-cached'], 'false')
+    assert.notEqual(live.headers['x-run-id'], runId)
+    assert.equal(live.frames.at(-1)?.json.data.output, '{"word":"again"}')
   })
 
   test('comes in every format that the server has', async () => {

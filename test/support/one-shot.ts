@@ -23,7 +23,8 @@ export type OneShotServer = {
   shift(ms: number): void
   /** Writes a definition; it counts from the next start. */
   define(id: string, files: AgentFiles): void
-  restart(environment?: Record<string, string>): Promise<void>
+  /** `between` is called while no server uses the data folder. */
+  restart(environment?: Record<string, string>, between?: () => void | Promise<void>): Promise<void>
   close(): Promise<void>
 }
 
@@ -75,8 +76,9 @@ export async function startOneShotServer(
       offset += ms
     },
     define,
-    async restart(more) {
+    async restart(more, between) {
       await app.stop()
+      await between?.()
       await start(more)
     },
     async close() {
