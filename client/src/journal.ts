@@ -174,6 +174,8 @@ export type EventBodies = {
     toolCalls: number
     usage?: Usage
     durationMs: number
+    /** What the provider needs back with this step, for example signed reasoning. No wire, timeline or trace shows it. */
+    provider?: { name: string; model: string; state?: JsonValue; stateRef?: string }
   }
   'tool.called': {
     callId: string

@@ -27,6 +27,12 @@ const usage = z.object({
   reasoningTokens: z.number().int().nonnegative().optional(),
 })
 
+/**
+ * What a provider needs back with the message of a step, for example signed reasoning. Opaque: only the client of that
+ * provider reads `state`. No wire, timeline or trace shows it. A large state is stored as the blob `stateRef` instead.
+ */
+const providerState = z.object({ name: id, model: id, state: json.optional(), stateRef: id.optional() })
+
 /** How a tool call ended. `failed`: the tool returned an error as its result. `threw`: it threw an exception. */
 export const toolOutcomes = ['succeeded', 'failed', 'threw', 'denied', 'cancelled', 'unknown'] as const
 
@@ -200,6 +206,7 @@ const bodies = {
     toolCalls: z.number().int().nonnegative(),
     usage: usage.optional(),
     durationMs: z.number().nonnegative(),
+    provider: providerState.optional(),
   }),
   'tool.called': z.object({
     callId: id,
@@ -323,6 +330,7 @@ export type ToolOutcome = (typeof toolOutcomes)[number]
 export type ToolEffect = (typeof toolEffects)[number]
 export type JsonValue = z.infer<typeof json>
 export type Usage = z.infer<typeof usage>
+export type ProviderState = z.infer<typeof providerState>
 
 /**
  * Events that are not barriers. They survive a process crash, but perhaps not a power cut. A barrier survives both, because
@@ -346,6 +354,9 @@ export function isTerminal(status: RunStatus): boolean {
 
 /** `run.ended` repeats the final answer only up to this length; a longer answer is read from its message. */
 export const outputCharsMax = 64 * 1024
+
+/** The largest provider state in an event, in characters of JSON. A larger one is stored as a blob. */
+export const providerStateCharsMax = 256 * 1024
 
 /** The largest event, for example one delta or one tool output. Larger tool outputs are stored as blobs. */
 export const eventBytesMax = 1024 * 1024

@@ -3,7 +3,7 @@
 // use this same fold, so that a restart has exactly the state of the process that died.
 
 import { AppError } from '../errors/app-error.ts'
-import type { EventData, JsonValue, RunEvent, RunSpec, RunStatus, ToolEffect } from './event.ts'
+import type { EventData, JsonValue, ProviderState, RunEvent, RunSpec, RunStatus, ToolEffect } from './event.ts'
 import { type Phase, phaseAfter, refusal } from './transitions.ts'
 
 export type CallState = {
@@ -47,6 +47,8 @@ export type StepState = {
   reasoning: string
   finished: boolean
   finishReason: string | undefined
+  /** What the provider needs back with this step. */
+  provider: ProviderState | undefined
   readonly callIds: string[]
 }
 
@@ -196,6 +198,7 @@ export function applyEvent(state: RunState, event: RunEvent): void {
         reasoning: '',
         finished: false,
         finishReason: undefined,
+        provider: undefined,
         callIds: [],
       })
       return
@@ -214,6 +217,7 @@ export function applyEvent(state: RunState, event: RunEvent): void {
       step.finished = true
       step.messageId = event.data.messageId
       step.finishReason = event.data.finishReason
+      step.provider = event.data.provider
       state.usage.inputTokens += event.data.usage?.inputTokens ?? 0
       state.usage.outputTokens += event.data.usage?.outputTokens ?? 0
       return

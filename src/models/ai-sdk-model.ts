@@ -17,6 +17,7 @@ import { toolCallsMax, tooManyToolCalls } from './model.ts'
 import type { FinishReason, Model, ModelPart, ModelRequest } from './model.ts'
 import { incompleteError, malformedError, reportedError, statusError, unreachableError } from './provider-error.ts'
 import type { ProviderIdentity } from './provider-error.ts'
+import { ProviderStateCollector } from './provider-state.ts'
 
 export type AiSdkModelOptions = {
   identity: ProviderIdentity
@@ -65,6 +66,7 @@ async function* read(
 ): AsyncGenerator<ModelPart[], void> {
   const { identity, ids } = options
   const calls: RawCall[] = []
+  const state = new ProviderStateCollector(identity)
   let argumentChars = 0
   const reader = stream.getReader()
   for (;;) {
@@ -80,9 +82,19 @@ async function* read(
     switch (part.type) {
       case 'text-delta':
         pushText(parts, 'text', part.delta)
+        state.add('text', part.id, part.delta, part.providerMetadata)
         break
       case 'reasoning-delta':
         pushText(parts, 'reasoning', part.delta)
+        state.add('reasoning', part.id, part.delta, part.providerMetadata)
+        break
+      case 'text-start':
+      case 'text-end':
+        state.add('text', part.id, '', part.providerMetadata)
+        break
+      case 'reasoning-start':
+      case 'reasoning-end':
+        state.add('reasoning', part.id, '', part.providerMetadata)
         break
       case 'tool-input-delta':
         // The adapter buffers the arguments until the call is complete, so we limit them here.
@@ -96,6 +108,7 @@ async function* read(
         if (part.providerExecuted !== true) {
           if (calls.length === toolCallsMax) throw tooManyToolCalls()
           calls.push({ id: part.toolCallId, name: part.toolName, rawInput: part.input })
+          state.add('call', part.toolCallId, '', part.providerMetadata)
         }
         break
       case 'error':
@@ -110,7 +123,7 @@ async function* read(
         parts.push(...toToolCallParts(calls, reason, request, ids), {
           type: 'finish',
           reason: finishReasonWith(calls.length, reason),
-          ...defined({ usage }),
+          ...defined({ usage, state: state.toJson() }),
         })
         yield parts
         return

@@ -3,6 +3,7 @@
 import type { LanguageModelV4CallOptions, LanguageModelV4Message } from '@ai-sdk/provider'
 import { defined } from '../kit/defined.ts'
 import type { ModelMessage, ModelRequest } from './model.ts'
+import { assistantContent } from './provider-state.ts'
 
 export function toCallOptions(request: ModelRequest, signal: AbortSignal): LanguageModelV4CallOptions {
   return {
@@ -36,15 +37,7 @@ function toPrompt(messages: readonly ModelMessage[]): LanguageModelV4Message[] {
       case 'assistant':
         prompt.push({
           role: 'assistant',
-          content: [
-            ...(message.content === '' ? [] : [{ type: 'text' as const, text: message.content }]),
-            ...(message.toolCalls ?? []).map((call) => ({
-              type: 'tool-call' as const,
-              toolCallId: call.callId,
-              toolName: call.name,
-              input: call.input,
-            })),
-          ],
+          content: assistantContent(message),
         })
         break
       case 'tool': {

@@ -10,7 +10,13 @@ import type { JsonValue, Usage } from '../journal/event.ts'
 export type ModelMessage =
   | { role: 'system'; content: string }
   | { role: 'user'; content: string }
-  | { role: 'assistant'; content: string; toolCalls?: { callId: string; name: string; input: JsonValue }[] }
+  | {
+      role: 'assistant'
+      content: string
+      toolCalls?: { callId: string; name: string; input: JsonValue }[]
+      /** The state that the same provider sent at the end of this message; see `finish`. */
+      providerState?: JsonValue
+    }
   | { role: 'tool'; callId: string; name: string; content: string; isError: boolean }
 
 export type ModelTool = { name: string; description: string; inputSchema: Record<string, unknown> }
@@ -51,7 +57,13 @@ export type ModelPart =
   /** Always complete. `input` is absent if the arguments could not be parsed; `rawInput` always holds them as text. */
   | { type: 'tool-call'; callId: string; name: string; input?: JsonValue; rawInput: string }
   /** Exactly one, as the last part. A stream that ends without it was truncated. */
-  | { type: 'finish'; reason: FinishReason; usage?: Usage }
+  | {
+      type: 'finish'
+      reason: FinishReason
+      usage?: Usage
+      /** What the provider needs back with this message, for example signed reasoning. Opaque outside of `models/`. */
+      state?: JsonValue
+    }
 
 export interface Model {
   /**

@@ -4,7 +4,7 @@
 
 import { AppError } from '../errors/app-error.ts'
 import type { StepEngine } from '../engines/engine.ts'
-import type { EventData, NewEvent } from '../journal/event.ts'
+import { type EventData, type NewEvent, type ProviderState, providerStateCharsMax } from '../journal/event.ts'
 import { type RunState, specOf } from '../journal/run-state.ts'
 import { type Clock, elapsedMs } from '../kit/clock.ts'
 import { defined } from '../kit/defined.ts'
@@ -19,6 +19,7 @@ import {
   tooManyToolCalls,
 } from '../models/model.ts'
 import type { Tool } from '../tools/tool.ts'
+import { providerOf } from './provider-states.ts'
 import { DeltaEmitter } from './delta-emitter.ts'
 import type { RunWriter } from './run-writer.ts'
 import { StallWatch } from './stall-watch.ts'
@@ -33,6 +34,7 @@ export type StepContext = {
   toolNamed(name: string): Tool | undefined
   /** Undefined if any text is an answer. */
   answer?: WantedAnswer | undefined
+  putBlob(id: string, body: string): Promise<void>
 }
 
 /** Back-pressure: with more uncommitted events than this, the step stops reading from the provider until they are committed. */
@@ -113,16 +115,10 @@ export async function runStep(
       'The provider’s content filter stopped the answer. Rephrase the request.',
     )
   }
+  const durationMs = elapsedMs(context.clock, startedAt)
+  const provider = await storedProviderState(specOf(state).model, finish, context)
   await writer.write(
-    ...closingEvents(
-      writer.state,
-      number,
-      emitter.messageId,
-      calls,
-      finish,
-      context,
-      elapsedMs(context.clock, startedAt),
-    ),
+    ...closingEvents(writer.state, number, emitter.messageId, calls, finish, context, { durationMs, provider }),
   )
   return finish.reason
 }
@@ -134,7 +130,7 @@ function closingEvents(
   calls: ToolCallPart[],
   finish: FinishPart,
   context: StepContext,
-  durationMs: number,
+  { durationMs, provider }: { durationMs: number; provider: ProviderState | undefined },
 ): NewEvent[] {
   const text = state.steps.at(-1)?.text ?? ''
   const events: NewEvent[] = []
@@ -163,10 +159,24 @@ function closingEvents(
       finishReason: finish.reason,
       toolCalls: calls.length,
       durationMs,
-      ...defined({ usage: finish.usage }),
+      ...defined({ usage: finish.usage, provider }),
     },
   })
   return events
+}
+
+async function storedProviderState(
+  resolvedModel: string,
+  { state }: FinishPart,
+  context: StepContext,
+): Promise<ProviderState | undefined> {
+  if (state === undefined) return undefined
+  const provider = providerOf(resolvedModel)
+  const body = JSON.stringify(state)
+  if (body.length <= providerStateCharsMax) return { ...provider, state }
+  const stateRef = `provider_${context.ids()}`
+  await context.putBlob(stateRef, body)
+  return { ...provider, stateRef }
 }
 
 function calledData(

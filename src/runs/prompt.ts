@@ -7,7 +7,8 @@
 import type { AgentDefinition } from '../agents/agent-definition.ts'
 import { renderTemplate } from '../agents/template.ts'
 import type { JsonValue } from '../journal/event.ts'
-import { questionOf, type RunState } from '../journal/run-state.ts'
+import { questionOf, type RunState, type StepState } from '../journal/run-state.ts'
+import { defined } from '../kit/defined.ts'
 import { sortedJson } from '../kit/sorted-json.ts'
 import type { ModelMessage } from '../models/model.ts'
 import type { MessageRow } from '../stores/message-store.ts'
@@ -27,12 +28,14 @@ export type PromptInput = {
   /** Further instructions for this run; each becomes a system message after the agent's. */
   rules?: readonly string[]
   state: RunState
+  /** What the provider of this run needs back with the message of a step; undefined if it needs nothing. */
+  providerStateOf?: (step: StepState) => JsonValue | undefined
 }
 
 type Block = { messages: ModelMessage[]; startsTurn: boolean }
 
 export function buildPrompt(parts: PromptInput): ModelMessage[] {
-  const { definition, systemPrompt, instructions, history, input, context, rules = [], state } = parts
+  const { definition, systemPrompt, instructions, history, input, context, rules = [], state, providerStateOf } = parts
   const system: ModelMessage[] = [
     { role: 'system', content: systemPrompt ?? renderTemplate(definition.systemTemplate, definition.defaults) },
   ]
@@ -46,7 +49,7 @@ export function buildPrompt(parts: PromptInput): ModelMessage[] {
   // The message to answer: the user's message, or the tool calls and results that the model continues from.
   const asked: Block[] =
     input === null ? earlier.splice(-1) : [{ messages: [{ role: 'user', content: input }], startsTurn: true }]
-  const steps = stepBlocks(state)
+  const steps = stepBlocks(state, providerStateOf ?? (() => undefined))
   const newest = keepsNewestStep(state) ? steps.splice(-1) : []
 
   // The message to answer is always kept. The rest of the budget goes to this run's newest steps, then to earlier turns.
@@ -100,14 +103,15 @@ function newestThatFit(blocks: Block[], tokens: number): Block[] {
   return blocks.slice(from)
 }
 
-function stepBlocks(state: RunState): Block[] {
+function stepBlocks(state: RunState, providerStateOf: NonNullable<PromptInput['providerStateOf']>): Block[] {
   return state.steps.flatMap((step) => {
     if (!step.finished) return []
     const calls = step.callIds.flatMap((callId) => state.calls.get(callId) ?? [])
+    const known = defined({ providerState: providerStateOf(step) })
     if (calls.length === 0) {
       const errors = state.rejectedOutputs.get(step.step)
       const content = errors === undefined ? step.text : shortened(step.text)
-      const messages: ModelMessage[] = content === '' ? [] : [{ role: 'assistant', content }]
+      const messages: ModelMessage[] = content === '' ? [] : [{ role: 'assistant', content, ...known }]
       if (errors !== undefined) messages.push({ role: 'user', content: repairRequest(errors) })
       const reply = questionOf(state, step.step)?.resolved
       if (reply !== undefined) messages.push({ role: 'user', content: replyText(reply.response) })
@@ -118,6 +122,7 @@ function stepBlocks(state: RunState): Block[] {
         role: 'assistant',
         content: step.text,
         toolCalls: calls.map((call) => ({ callId: call.callId, name: call.name, input: call.input })),
+        ...known,
       },
       ...calls.map((call) => ({
         role: 'tool' as const,

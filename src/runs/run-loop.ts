@@ -35,6 +35,7 @@ import type { RunRow } from '../stores/run-store.ts'
 import { workspaceRules } from './consent.ts'
 import { runStep } from './model-step.ts'
 import { buildPrompt } from './prompt.ts'
+import { ProviderStates } from './provider-states.ts'
 import { judgeAnswer } from './output-check.ts'
 import { nextDeadline } from './row-folds.ts'
 import { type Ending, endingEvents } from './run-ending.ts'
@@ -75,12 +76,14 @@ export class RunLoop {
   private runningSince = 0
   private phase: ToolPhase | undefined
   private history: MessageRow[] | undefined
+  private readonly providerStates: ProviderStates
 
   constructor(row: RunRow, state: RunState, dependencies: RunDependencies) {
     this.runId = row.id
     this.row = row
     this.dependencies = dependencies
     this.writer = new RunWriter(row.id, row.epoch, state, dependencies)
+    this.providerStates = new ProviderStates(dependencies.store)
     this.writer.onLost = (error) => this.stop(error)
     if (row.cancel !== null) this.cancelled = row.cancel
   }
@@ -331,6 +334,7 @@ export class RunLoop {
       signal: this.modelAbort.signal,
       toolNamed: (name) => tools.find((tool) => tool.name === name),
       answer: this.wantedAnswer(specOf(writer.state)),
+      putBlob: (id, body) => dependencies.store.putBlob(id, this.runId, body),
     })
   }
 
@@ -338,6 +342,7 @@ export class RunLoop {
     const { state } = this.writer
     const { accepted } = state
     const spec = specOf(state)
+    await this.providerStates.load(state)
     return buildPrompt({
       definition: this.dependencies.catalogue.lastWorking(spec.agentId),
       systemPrompt: this.kind().systemPrompt(spec),
@@ -347,6 +352,7 @@ export class RunLoop {
       context: spec.context,
       rules: [workspaceRules(spec, tools)].filter((rule) => rule !== null),
       state,
+      providerStateOf: (step) => this.providerStates.of(step, spec.model),
     })
   }
 

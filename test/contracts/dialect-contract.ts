@@ -9,6 +9,7 @@ import assert from 'node:assert/strict'
 import { describe, it, type TestContext } from 'node:test'
 import { addressOf, beginning, compareCursors, type Cursor, parseCursor } from '../../src/dialects/cursor.ts'
 import { type Dialect, encodeEvents, endsStream, type Frame } from '../../src/dialects/dialect.ts'
+import type { RunEvent } from '../../src/journal/event.ts'
 import type { Scenario } from '../scenarios/journal-builder.ts'
 import { scenarios } from '../scenarios/scenarios.ts'
 
@@ -55,6 +56,7 @@ export function dialectContract<State>(dialect: Dialect<State>): void {
         it('resumes after any address with exactly the rest', () => resumesAnywhere(dialect, scenario))
         it('tells a reader that always comes back every frame once', () => comesBackUntilTheEnd(dialect, scenario))
         it('goes on from any state that a live stream holds', () => goesOnFromAnyState(dialect, scenario))
+        it('says nothing of what a provider needs back', () => hidesProviderState(dialect, scenario))
         it('is over by the end of the run and says nothing after', () => isOverAtTheEnd(dialect, scenario))
       })
     }
@@ -70,6 +72,15 @@ export function dialectContract<State>(dialect: Dialect<State>): void {
       for (const name of Object.keys(dialect.headers)) assert.equal(name, name.toLowerCase())
     })
   })
+}
+
+function hidesProviderState<State>(dialect: Dialect<State>, scenario: Scenario): void {
+  const provider = { name: 'anthropic', model: 'claude', state: [{ signature: 'opaque' }] }
+  const events = scenario.events.map((event): RunEvent =>
+    event.type === 'step.done' ? { ...event, data: { ...event.data, provider } } : event,
+  )
+
+  assert.equal(textOf(dialect, { ...scenario, events }), textOf(dialect, scenario))
 }
 
 function tellsTheSame<State>(t: TestContext, dialect: Dialect<State>, scenario: Scenario): void {

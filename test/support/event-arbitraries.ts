@@ -88,7 +88,7 @@ const bodies: { [T in EventType]: fc.Arbitrary<EventData<T>> } = {
   }),
   'step.done': object<EventData<'step.done'>>(
     { step: positive, messageId: id, finishReason: id, toolCalls: count, durationMs: count },
-    { usage },
+    { usage, provider: fc.record({ name: id, model: id, state: anyJson }) },
   ),
   'tool.called': object<EventData<'tool.called'>>(
     {

@@ -1,5 +1,6 @@
 // The timeline of a run: the agent dialect's fold, one entry per frame. An event without a
 // frame in that dialect appears under its own name, except `engine.handle`, which no reader sees.
+// The provider state of `step.done` is left out for the same reason.
 
 import { isoTime } from '../../kit/clock.ts'
 import type { RunEvent } from '../../journal/event.ts'
@@ -37,7 +38,7 @@ export function timelineEntries(fold: TimelineFold, event: RunEvent, out: Timeli
       event: event.type,
       at,
       atMs: event.at,
-      payload: event.data,
+      payload: shownData(event),
     })
     return
   }
@@ -52,4 +53,10 @@ export function timelineEntries(fold: TimelineFold, event: RunEvent, out: Timeli
       payload: frame.data,
     })
   }
+}
+
+function shownData(event: RunEvent): unknown {
+  if (event.type !== 'step.done' || event.data.provider === undefined) return event.data
+  const { provider: _provider, ...shown } = event.data
+  return shown
 }
