@@ -10,11 +10,11 @@ import { z } from 'zod'
  * The data that code collects for a one-shot run: the request's input only, a conversation with its messages, a contact
  * with its records, a contact with its recent interactions, or all contacts of the user.
  */
-export const agentReads = ['input', 'conversation', 'contact', 'contact_brief', 'network'] as const
+const agentReads = ['input', 'conversation', 'contact', 'contact_brief', 'network'] as const
 export type AgentReads = (typeof agentReads)[number]
 
 /** The thing that a result is about. Its id is `input.conversationId`, `input.contactId`, the user's id, or null. */
-export const agentScopes = ['conversation', 'contact', 'user', 'global'] as const
+const agentScopes = ['conversation', 'contact', 'user', 'global'] as const
 export type AgentScope = (typeof agentScopes)[number]
 
 export const scopeOfReads: Record<AgentReads, AgentScope> = {
@@ -114,7 +114,7 @@ const operationCard = z.strictObject({
   ...runFields,
 })
 
-export const operationsMax = 20
+const operationsMax = 20
 
 export const agentCard = z.strictObject({
   /** For editors; not used. */

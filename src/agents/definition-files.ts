@@ -8,7 +8,7 @@ import { isDeeperThan } from '../kit/json-depth.ts'
 /** A template with long examples has a few KiB. */
 export const agentFileBytesMax = 256 * 1024
 /** Of all files that one definition names. */
-export const agentFolderBytesMax = 1024 * 1024
+const agentFolderBytesMax = 1024 * 1024
 const jsonDepthMax = 64
 
 export class DefinitionFiles {

@@ -11,7 +11,7 @@ import { BrokenDefinition, readDefinition } from './read-definition.ts'
 /** Of one directory. Further folders are not read, and a warning says so. */
 export const agentFoldersMax = 200
 /** Of all definitions together. The list of agents shows their schemas, and must not grow without bound. */
-export const agentsBytesMax = 8 * 1024 * 1024
+const agentsBytesMax = 8 * 1024 * 1024
 
 export type AgentListing = {
   id: string

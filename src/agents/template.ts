@@ -4,7 +4,7 @@
 import Mustache from 'mustache'
 
 /** What every template of a one-shot run can use, besides the defaults of its agent. */
-export const templateNames = ['input', 'data', 'language', 'operation', 'outputSchema'] as const
+const templateNames = ['input', 'data', 'language', 'operation', 'outputSchema'] as const
 
 /** Does not escape HTML, because the result is plain text for a model. */
 export function renderTemplate(template: string, values: Record<string, unknown>): string {
