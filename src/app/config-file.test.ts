@@ -2,11 +2,13 @@
 // and the fix.
 
 import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { type ConfigFolder, configFolder } from '../../test/support/config-folder.ts'
 import { manualClock } from '../../test/support/manual-clock.ts'
 import { AppError } from '../errors/app-error.ts'
+import { checkCodeTools } from '../tools/check-code-tools.ts'
 import { type LoadedConfig, loadConfigFile } from './config-file.ts'
 import { readConfig } from './config.ts'
 
@@ -186,4 +188,19 @@ describe('a configuration file', () => {
     assert.match(warnings[1] ?? '', /:4: jwtSecret is written/)
     assert.doesNotMatch(warnings.join(), /in-the-text|also in the text/)
   })
+})
+
+test('the configuration files in the documents can be loaded, with their tools', async () => {
+  const documents = ['configuration-file.md', 'tools-in-code.md'].map((name) =>
+    readFileSync(new URL(`../../docs/${name}`, import.meta.url), 'utf8'),
+  )
+  const blocks = documents.flatMap((text) => [...text.matchAll(/^```ts\n(.*?)^```$/gms)].map((match) => match[1] ?? ''))
+  const configs = blocks.filter((block) => block.includes('export default'))
+  assert.equal(configs.length, 2)
+  for (const block of configs) {
+    const { config } = await load(write(block))
+    readConfig({}, config)
+    const { entries, problems } = checkCodeTools(config.tools, [], { timeoutMs: 1, log: { warn() {} } })
+    assert.deepEqual([entries.length, problems], [1, []])
+  }
 })

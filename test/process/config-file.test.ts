@@ -4,7 +4,7 @@
 
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { type ConfigFolder, configFolder } from '../support/config-folder.ts'
@@ -190,6 +190,7 @@ describe('whatever tools and hooks of the file do, the server lives', () => {
       assert.equal(endOf(stream.frames).status, 'succeeded', stream.text().slice(-3000))
       const frame = stream.frames.find(toolState(status === 'threw' ? 'failed' : 'succeeded', name))
       assert.match(JSON.stringify(frame?.json.data ?? stream.text().slice(0, 3000)), said)
+      assert.ok(!existsSync(join(server.dataDir, 'watchdog-mark.json')), 'no death is recorded')
     })
   }
 
@@ -249,4 +250,46 @@ test('an error that belongs to no tool and no hook still ends the process', asyn
 
   assert.equal(code, 1)
   assert.match(said, /of the file itself/)
+})
+
+test('an unsafe tool that was killed in the middle is not run again before a person agrees', async () => {
+  const tries = join(folder.path, 'tries')
+  folder.write(
+    'polylog.config.ts',
+    `import { appendFileSync, readFileSync } from 'node:fs'
+     import { defineConfig, defineTool, z } from 'polylog'
+     export default defineConfig({
+       demoPaceMs: 0,
+       tools: [defineTool({
+         name: 'charge', description: 'Charges a card.', input: z.object({ cents: z.number() }),
+         effect: 'unsafe', confirm: 'never', describe: ({ cents }) => \`Charge \${cents} cents\`,
+         async execute({ cents }, { idempotencyKey }) {
+           appendFileSync(${JSON.stringify(tries)}, idempotencyKey + '\\n')
+           const isFirst = readFileSync(${JSON.stringify(tries)}, 'utf8').trim().split('\\n').length === 1
+           return isFirst ? await new Promise(() => {}) : { cents }
+         },
+       })],
+     })`,
+  )
+  const first = await startPolylogProcess({}, undefined, folder.command())
+  const runId = runIdOf(await ask(first, 'use the tool charge with {"cents": 100}'))
+  await until('the first try', () => existsSync(tries) || undefined)
+  await first.kill()
+  const second = await first.restartProcess()
+  try {
+    const stream = await openStream(`${second.baseUrl}/v1/agent/runs/${runId}/stream?userId=ada`)
+    const waiting = await stream.waitFor(toolState('awaiting_input', 'charge'))
+    assert.match(JSON.stringify(waiting.json), /Charge 100 cents \(this may already have happened before a restart/)
+    assert.equal(readFileSync(tries, 'utf8').trim().split('\n').length, 1)
+    const { body } = await callServer(second.baseUrl, 'GET', '/v1/tool-confirmations', { user: 'ada' })
+    const [pending] = body as unknown as { id: string }[]
+    await callServer(second.baseUrl, 'POST', `/v1/tool-confirmations/${pending?.id}/confirm`, { user: 'ada', body: {} })
+    await stream.waitFor(named('agent.end'))
+
+    const keys = readFileSync(tries, 'utf8').trim().split('\n')
+    assert.deepEqual([keys.length, new Set(keys).size], [2, 1], 'both tries have the same key')
+    assert.match(stream.text(), /"name":"charge","status":"succeeded"/)
+  } finally {
+    await second.dispose()
+  }
 })
