@@ -80,11 +80,25 @@ const ladder: Record<string, string[]> = {
   'src/agents/': [...ground, ...interfaces],
   'src/skills/': [...ground, ...interfaces],
   // A run asks the catalogue which agent it is.
-  'src/runs/': [...ground, ...interfaces, 'src/bus/', 'src/agents/catalogue.ts', 'src/agents/template.ts'],
+  'src/runs/': [
+    ...ground,
+    ...interfaces,
+    'src/bus/',
+    'src/agents/catalogue.ts',
+    'src/agents/agent-model.ts',
+    'src/agents/template.ts',
+  ],
   'src/conversations/': [...ground, ...interfaces, 'src/runs/'],
   'src/comparisons/': [...ground, ...interfaces, 'src/runs/', 'src/conversations/'],
   // A job is a run of a skill.
-  'src/jobs/': [...ground, ...interfaces, 'src/runs/', 'src/skills/', 'src/agents/catalogue.ts'],
+  'src/jobs/': [
+    ...ground,
+    ...interfaces,
+    'src/runs/',
+    'src/skills/',
+    'src/agents/catalogue.ts',
+    'src/agents/agent-model.ts',
+  ],
   'src/feedback/': [...ground, ...interfaces, 'src/conversations/'],
   // A contact is deleted with its conversations.
   'src/contacts/': [...ground, ...interfaces, 'src/conversations/'],
@@ -96,6 +110,7 @@ const ladder: Record<string, string[]> = {
     'src/conversations/',
     'src/contacts/',
     'src/agents/catalogue.ts',
+    'src/agents/agent-model.ts',
     'src/agents/template.ts',
   ],
   'src/http/': [...ground, ...interfaces, ...services, 'src/bus/', 'src/dialects/'],

@@ -151,6 +151,44 @@ test('any contact that is written is read back the same', async () => {
   )
 })
 
+test('any text gives rows or a clear refusal, never another error', async () => {
+  const piece = fc.constantFrom(
+    'name',
+    'email',
+    ',',
+    ';',
+    '\t',
+    '"',
+    '""',
+    "'",
+    '=',
+    '\n',
+    '\r\n',
+    '\r',
+    'sep=;',
+    ' ',
+    '张',
+    '\0',
+    '😀',
+  )
+  await fc.assert(
+    fc.asyncProperty(fc.array(piece, { maxLength: 40 }), async (pieces) => {
+      const file = pieces.join('')
+      try {
+        const lines = (await read(`name,email\n${file}`)).map(({ line }) => line)
+        assert.deepEqual(
+          lines,
+          lines.toSorted((left, right) => left - right),
+        )
+        await read(file)
+      } catch (error) {
+        assert.equal((error as { code?: string }).code, 'contact_file_invalid', String(error))
+      }
+    }),
+    { numRuns: 300 },
+  )
+})
+
 test('a large file leaves time for other work while it is read', async () => {
   const file = `name\n${'a\n'.repeat(40_000)}`
   let turns = 0

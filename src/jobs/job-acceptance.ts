@@ -1,6 +1,7 @@
 // Accepts jobs: builds the spec of the run and the cache key under which its result may be
 // reused. A job that needs an upload is held until the upload arrives.
 
+import { modelOfAgent } from '../agents/agent-model.ts'
 import { type Catalogue, chatAgentId } from '../agents/catalogue.ts'
 import { AppError } from '../errors/app-error.ts'
 import type { EventData, JobSpec, RunSpec, SkillSpec } from '../journal/event.ts'
@@ -49,7 +50,8 @@ export class JobAcceptance {
     const createdAt = this.dependencies.clock.now()
     const uploadUntil = createdAt + this.dependencies.uploadTtlMs
     const engine = this.dependencies.engineName
-    const resolved = this.dependencies.models.resolve(model ?? this.dependencies.catalogue.get(chatAgentId).card.model)
+    const { models, catalogue } = this.dependencies
+    const resolved = model === undefined ? modelOfAgent(catalogue.get(chatAgentId).card, models) : models.resolve(model)
     const cacheKey =
       skill === undefined || held || !mayReuse(job)
         ? undefined

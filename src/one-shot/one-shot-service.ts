@@ -8,6 +8,7 @@
 //                                             └─▶ a new run ─▶ its end writes the snapshot
 
 import type { AgentOperation, AgentReads } from '../agents/agent-definition.ts'
+import { modelOfAgent } from '../agents/agent-model.ts'
 import type { Catalogue } from '../agents/catalogue.ts'
 import { AppError, type ErrorValue } from '../errors/app-error.ts'
 import { type ErrorCode, errorCodes } from '../errors/codes.ts'
@@ -173,7 +174,7 @@ export class OneShotService {
     const language = languageOf(input, operation)
     const scope = await this.scopeOf(owner, operation, input)
     const collected = await sources[operation.reads].collect(caller, input, clock.now(), language, operation.id)
-    const model = models.resolve(definition.card.model)
+    const model = modelOfAgent(definition.card, models)
     const key: SnapshotKey = {
       owner,
       agentId,

@@ -2,6 +2,7 @@
 // execute the run, and never changes. Throws if the request names an agent, a
 // configuration or a model that does not exist.
 
+import { modelOfAgent } from '../agents/agent-model.ts'
 import { chatAgentId } from '../agents/catalogue.ts'
 import { AppError } from '../errors/app-error.ts'
 import type { RunSpec } from '../journal/event.ts'
@@ -30,12 +31,14 @@ export function specFor(
     wanted === undefined || config?.tools === undefined
       ? (wanted ?? config?.tools)
       : wanted.filter((name) => config.tools?.includes(name))
+  const { models } = dependencies
+  const named = request.model ?? config?.model
   const temperature = request.temperature ?? config?.temperature
   const maxTokens = request.maxTokens ?? config?.maxTokens
   return {
     agentId,
     engine: dependencies.engines.resolve(request.engine, agentId),
-    model: dependencies.models.resolve(request.model ?? config?.model ?? definition.card.model),
+    model: named === undefined ? modelOfAgent(definition.card, models) : models.resolve(named),
     ...defined({
       temperature,
       maxTokens,

@@ -381,6 +381,25 @@ export function contactContract(open: OpenStore<ContactStore & ConversationStore
     )
 
     test(
+      'of one name are told apart, however many there are',
+      opened(async ({ store }) => {
+        const file = () =>
+          Array.from({ length: 120 }, (_, at) => [
+            entry({ name: '张伟', phone: `${at}` }),
+            entry({ name: '张伟', email: `${at}@example.com`, phone: '+1' }),
+            entry({ name: '张伟', uid: `u${at}`, email: 'home@example.com' }),
+          ]).flat()
+
+        await outcomes(store, file())
+        const { total } = await store.listContacts(owner, all)
+
+        assert.deepEqual([...new Set(await outcomes(store, file()))], ['unchanged'])
+        assert.equal((await store.listContacts(owner, all)).total, total)
+        assert.ok(total >= 240, `${total}`)
+      }),
+    )
+
+    test(
       'match by id or uid, then by email, then by name, unless something else tells them apart',
       opened(async ({ store }) => {
         await store.createContact(contact('a', { name: 'Ann', email: 'ann@example.com', uid: 'u-a' }), max)

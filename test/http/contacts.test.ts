@@ -5,7 +5,8 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { hangsAfter, type Json, runIdOf, someone, sharedTestServer } from '../support/test-server.ts'
 
-const server = sharedTestServer()
+// Not UTC, so that a time without a zone shows what it is taken for.
+const server = sharedTestServer({ TZ: 'Asia/Shanghai' })
 
 const call = (method: string, path: string, user: string, body?: unknown) =>
   server.call(method, `/v1/contacts${path}`, { user, ...(body === undefined ? {} : { body }) })

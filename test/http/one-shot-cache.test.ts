@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { type OneShotServer, startOneShotServer } from '../support/one-shot.ts'
+import { openStream } from '../support/sse.ts'
 import { type Answer, type Json, says, someone } from '../support/test-server.ts'
 
 let server: OneShotServer
@@ -83,6 +84,13 @@ const cases: Case[] = [
   { what: 'miss: the data has changed', second: { text: 'lake' }, cached: false, calls: 2 },
   { what: 'miss: another agent', second: { agentId: 'lasting' }, cached: false, calls: 2 },
   { what: 'miss: another language', second: { input: { language: 'en' } }, cached: false, calls: 2 },
+  {
+    what: 'miss: another language, also if the agent names the fields that count',
+    first: { agentId: 'fields' },
+    second: { agentId: 'fields', input: { language: 'en' } },
+    cached: false,
+    calls: 2,
+  },
   { what: 'miss: expired', between: () => server.shift(hour + 1), cached: false, calls: 2 },
   {
     what: 'miss: the prompt has changed',
@@ -187,15 +195,17 @@ describe('the cache of one-shot runs', () => {
       user,
     )
     const asked = Array.from({ length: 20 }, () => ask(user))
-    await server.provider.waitFor({ requests: 1 })
-    asked.push(ask(user, { options: { forceRefresh: true } }))
-    // All of them are accepted when the run of the first one is listed and no second one has come.
-    await untilAsked(user)
+    // A stream shows that its request has joined the run; also one that would not read the cache.
+    const body = { agentId: 'word', userId: user, input: { text: `sea ${user}` }, options: { forceRefresh: true } }
+    const forced = await openStream(`${server.baseUrl}/v1/agent/run?format=sse`, { method: 'POST', body })
+    await forced.waitFor(({ json }) => json.event === 'agent.delta')
     await server.provider.release()
+    await forced.ended()
 
     const results = (await Promise.all(asked)).map(resultOf)
     assert.equal(await callsFor(user), 1)
-    assert.equal(new Set(results.map(({ runId }) => runId)).size, 1)
+    assert.deepEqual(new Set(results.map(({ runId }) => runId as string)), new Set([forced.headers['x-run-id']]))
+    assert.equal(forced.frames.at(-1)?.json.data.output, '{"word":"one"}')
     assert.equal(new Set(results.map(({ snapshotId }) => snapshotId)).size, 1)
     assert.ok(results.every(({ cached, data }) => data.word === 'one' && typeof cached === 'boolean'))
     const { body: list } = await server.call('GET', '/v1/agent/snapshots', { user })
@@ -219,8 +229,4 @@ describe('the cache of one-shot runs', () => {
     assert.deepEqual([failed.status, failed.body.code], [502, 'ai_provider_error'])
     assert.equal(resultOf(await ask(user)).data.word, 'two')
   })
-
-  async function untilAsked(user: string): Promise<void> {
-    for (;;) if ((await callsFor(user)) >= 1) return
-  }
 })

@@ -32,6 +32,7 @@ before(async () => {
       },
     },
     scoped: { card: { scope: 'conversation' } },
+    helped: { card: { tools: { mode: 'allowlist', allowedTools: ['current_time', 'remember_note'] } } },
   })
 })
 
@@ -234,6 +235,24 @@ describe('the answer', () => {
   })
 })
 
+describe('the tools of an agent', () => {
+  test('are used as its definition allows, and their results are seen; calls that need consent are refused', async () => {
+    const user = someone()
+    const [reads, asks] = [calls(['current_time', {}]), calls(['remember_note', { text: 'x' }, 'second'])]
+    await server.provider.script([reads, asks, good], user)
+    const input = { text: `${'long '.repeat(5000)} ${user}` }
+    const result = resultOf(await server.run({ agentId: 'helped', userId: user, input }))
+
+    assert.deepEqual(result.data, { word: 'fine' })
+    const [first, second, third] = await asked(user)
+    const offered = ((first?.body['tools'] ?? []) as Json[]).map(({ function: { name } }) => name as string)
+    assert.deepEqual(offered.toSorted(), ['current_time', 'remember_note'])
+    assert.equal(messagesOf(second).at(-1)?.role, 'tool', 'the newest result fits, however long the data is')
+    assert.match(messagesOf(third).at(-1)?.content, /consent/)
+    assert.equal((await server.call('GET', '/v1/tool-confirmations', { user })).body.length, 0)
+  })
+})
+
 describe('an answer of the model that does not fit', () => {
   test('is asked for once more, with the errors, and then taken', async () => {
     const user = someone()
@@ -319,6 +338,10 @@ describe('a run that does not end well', () => {
       signal: leave.signal,
     })
     const runId = await openRun(user)
+    await until('the first words', async () => {
+      const { body } = await server.call('GET', `/v1/agent/runs/${runId}/timeline`, { user })
+      return (body.events as Json[]).some(({ event }) => event === 'agent.delta') ? true : undefined
+    })
     leave.abort()
     await assert.rejects(left)
     await server.provider.release()

@@ -18,8 +18,9 @@ import {
 import { tmpdir } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { agentFolder } from '../support/agent-folder.ts'
-import { callServer, type Json, named, runIdOf } from '../support/test-server.ts'
+import { callServer, type Json, named, runIdOf, until } from '../support/test-server.ts'
 import { type PolylogProcess, startPolylogProcess } from '../support/polylog-process.ts'
 import { openStream } from '../support/sse.ts'
 
@@ -94,13 +95,14 @@ async function start(data: string, environment: Record<string, string> = {}): Pr
 
 describe('the packed server', () => {
   test('holds what it needs to run, and nothing else', () => {
-    const allowed = /^(package\.json|README\.md|LICENSE|bin\/polylog\.js|dist\/.+\.(js|json|sql)|(agents|skills)\/.+)$/
+    const allowed =
+      /^(package\.json|README\.md|LICENSE|index\.js|bin\/polylog\.js|dist\/.+\.(d\.ts|js|json|sql)|(agents|skills)\/.+)$/
     assert.deepEqual(
       files.filter((file) => !allowed.test(file)),
       [],
     )
     assert.deepEqual(
-      files.filter((file) => /\.test\.|\.ts$|\.env|\.npmrc|\.pem$|\.key$|\.db$|\.log$|(^|\/)data\//.test(file)),
+      files.filter((file) => /\.test\.|(?<!\.d)\.ts$|\.env|\.npmrc|\.pem$|\.key$|\.db$|\.log$|(^|\/)data\//.test(file)),
       [],
     )
     assert.ok(statSync(tarball).size < packedBytesMax, `${statSync(tarball).size} bytes`)
@@ -111,7 +113,7 @@ describe('the packed server', () => {
       .map((file) => file.replaceAll('\\', '/'))
       .filter((file) => !file.endsWith('.test.ts'))
       .map((file) => file.replace(/^src/, 'dist').replace(/\.ts$/, '.js'))
-    const built = files.filter((file) => file.startsWith('dist/'))
+    const built = files.filter((file) => file.startsWith('dist/') && !file.endsWith('.d.ts'))
 
     assert.ok(sources.length > 200)
     assert.deepEqual(built.toSorted(), sources.toSorted())
@@ -178,7 +180,7 @@ describe('the packed server', () => {
     }
   })
 
-  test('has all built-in agents, and adds those of a folder of the user', async () => {
+  test('has all built-in agents, adds those of a folder of the user, and offers them over MCP', async () => {
     const own = agentFolder()
     own.agent('mine')
     const server = await start(join(folder, 'data-of-agents'), { POLYLOG_AGENTS_DIR: own.path })
@@ -189,10 +191,94 @@ describe('the packed server', () => {
         (body.agents as Json[]).map(({ id, status }) => `${id} ${status}`),
         [...builtIn, 'mine'].map((id) => `${id} available`),
       )
+      const client = new Client({ name: 'test', version: '1' })
+      await client.connect(new StreamableHTTPClientTransport(new URL('/mcp', server.baseUrl)))
+      assert.ok((await client.listTools()).tools.some(({ name }) => name === 'mine'))
+      await client.close()
     } finally {
       await server.dispose()
       own.dispose()
     }
+  })
+
+  test('serves with a polylog.config.ts and its tool, and starts again when the file changes', async () => {
+    const project = join(folder, 'project')
+    const config = (greeting: string) => `
+      import { defineConfig, defineTool, z } from 'polylog'
+      export default defineConfig({
+        demoPaceMs: 0,
+        tools: [
+          defineTool({
+            name: 'greet', description: 'Greets.', input: z.object({ who: z.string() }), effect: 'read',
+            execute: ({ who }: { who: string }) => \`${greeting}, \${who}\`,
+          }),
+        ],
+      })`
+    mkdirSync(project)
+    writeFileSync(join(project, 'package.json'), '{ "type": "module" }')
+    writeFileSync(join(project, 'polylog.config.ts'), config('Hello'))
+    const path = `${dirname(process.execPath)}${delimiter}${process.env.PATH ?? ''}`
+    const run = { file: command(), args: ['--watch'], cwd: project }
+    const server = await startPolylogProcess({ PATH: path }, join(project, 'data'), run)
+    try {
+      const greeting = async (baseUrl: string) => {
+        const body = { userId: 'ada', input: 'use the tool greet with {"who": "Bo"}' }
+        const stream = await openStream(`${baseUrl}/v1/agent/chat`, { method: 'POST', body })
+        await stream.ended()
+        return stream.text()
+      }
+      assert.match(await greeting(server.baseUrl), /Hello, Bo/)
+
+      writeFileSync(join(project, 'polylog.config.ts'), 'export default { prot: 1 }')
+      const mistake = /prot is not a setting; did you mean port\?\n[^]*Waiting for file changes/
+      await until('the mistake', () => mistake.test(server.log()) || undefined)
+      writeFileSync(join(project, 'polylog.config.ts'), config('Good day'))
+      const next = await until(
+        'the next start',
+        () => [...server.log().matchAll(/serves at (http:\/\/[^\s"]+)/g)][1]?.[1],
+      )
+
+      assert.match(await greeting(next), /Good day, Bo/)
+      assert.match(server.log(), /"msg":"stopped"/)
+      assert.equal(await server.stop(), 0)
+    } finally {
+      await server.stop()
+    }
+  })
+
+  test('is embedded by a program, whose compiler knows its types', () => {
+    const program = join(folder, 'program')
+    mkdirSync(join(program, 'node_modules/@types'), { recursive: true })
+    symlinkSync(
+      realpathSync(join(root, 'node_modules/@types/node')),
+      join(program, 'node_modules/@types/node'),
+      'junction',
+    )
+    writeFileSync(join(program, 'package.json'), '{ "type": "module" }')
+    const code = (setting: string) => `
+      import { createPolylog, defineTool, z, type PolylogConfig } from 'polylog'
+      const tool = defineTool({
+        name: 'add', description: 'Adds.', input: z.object({ a: z.number() }), effect: 'read', execute: ({ a }) => a.toFixed(),
+      })
+      const config: PolylogConfig = { ${setting}: 0, data: 'data', log: 'silent', tools: [tool] }
+      const server = await createPolylog(config)
+      console.log(await server.listen())
+      await server.close()`
+    writeFileSync(join(program, 'good.ts'), code('port'))
+    writeFileSync(join(program, 'bad.ts'), code('prot'))
+    const compiler = join(root, 'node_modules/typescript-native/bin/tsc')
+    const compile = (file: string) =>
+      spawnSync(
+        process.execPath,
+        [compiler, '--noEmit', '--strict', '--module', 'nodenext', '--target', 'es2024', '--types', 'node', file],
+        { cwd: program, encoding: 'utf8' },
+      )
+
+    assert.deepEqual([compile('good.ts').stdout, compile('good.ts').status], ['', 0])
+    assert.match(compile('bad.ts').stdout, /bad\.ts.*'prot' does not exist/)
+    const { status, stdout, stderr } = spawnSync(process.execPath, ['good.ts'], { cwd: program, encoding: 'utf8' })
+    assert.deepEqual([status, stderr], [0, ''])
+    assert.match(stdout, /^http:\/\/127\.0\.0\.1:\d+\n$/)
   })
 
   test('says in a sentence that a Node is too old', () => {

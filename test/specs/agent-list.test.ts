@@ -144,6 +144,14 @@ describe('the list of agents', () => {
     const { statusError, version } = await agent('elsewhere')
     assert.match(String(statusError), /ANTHROPIC_API_KEY/)
     assert.equal(version, '1.0.0')
+    for (const [path, body] of [
+      ['/v1/agent/run', { agentId: 'elsewhere', input: { text: 'hi' } }],
+      ['/v1/agent/chat', { agentId: 'elsewhere', input: 'hi' }],
+    ] as const) {
+      const refused = await server.call('POST', path, { body })
+      assert.deepEqual([refused.status, refused.body.code], [503, 'agent_unavailable'], path)
+      assert.match(refused.body.message as string, /ANTHROPIC_API_KEY/)
+    }
   })
 })
 

@@ -3,8 +3,8 @@
 
 import { z } from 'zod'
 import type { AgentOperation } from '../../agents/agent-definition.ts'
+import { modelProblem } from '../../agents/agent-model.ts'
 import type { AgentListing } from '../../agents/read-agents.ts'
-import { AppError } from '../../errors/app-error.ts'
 import type { Models } from '../../models/model.ts'
 import type { Server, Services } from '../routes.ts'
 
@@ -92,15 +92,4 @@ function agentInfo(listing: AgentListing, models: Models): z.infer<typeof agentV
 function operationInfo(operation: AgentOperation): z.infer<typeof operationView>[] {
   const { id, name, description, inputSchema, dataSchema } = operation
   return id === null ? [] : [{ id, name, description, inputSchema: inputSchema ?? {}, outputSchema: dataSchema ?? {} }]
-}
-
-/** Null if the server can use the model. */
-export function modelProblem(model: string | undefined, models: Models): string | null {
-  try {
-    models.resolve(model)
-    return null
-  } catch (error) {
-    if (error instanceof AppError) return error.message
-    throw error
-  }
 }

@@ -3,9 +3,9 @@
 
 import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { modelProblem } from '../../agents/agent-model.ts'
 import { namesUser } from '../caller.ts'
 import { callerOf, type Server, type Services } from '../routes.ts'
-import { modelProblem } from '../agent-v1/list-route.ts'
 import { installAgentTools } from './agent-server.ts'
 import { agentTools } from './agent-tools.ts'
 import { OpenCalls } from './open-calls.ts'

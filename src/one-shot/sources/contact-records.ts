@@ -113,7 +113,8 @@ function byImportance(records: readonly ReadRecord[], now: number): ReadRecord[]
 
 /** What the model needs to know about a person. Addresses and numbers are left out: they say nothing about the relationship. */
 export function contactJson(contact: ContactRow): JsonObject {
-  const { id, name, alias, company, position, note, tags, profile } = contact
+  const { id, name, alias, company, position, note, tags } = contact
+  const { otherEmails: _emails, otherPhones: _phones, ...profile } = contact.profile
   const small = JSON.stringify(profile).length <= profileCharsMax
   const birthday = typeof profile['birthday'] === 'string' ? { birthday: profile['birthday'].slice(0, 10) } : {}
   return {
@@ -154,8 +155,9 @@ async function conversationRecord(
 ): Promise<ReadRecord> {
   const at = lastMessageAt ?? createdAt
   const { rows } = messagesMax === 0 ? { rows: [] } : await store.listMessages(id, { limit: messagesMax })
-  const messages = rows.map(({ role, content }) => ({ role, content: shorten(content, messageCharsMax) }))
-  const label = title ?? summary ?? rows.at(-1)?.content ?? ''
+  const spoken = rows.filter(({ role }) => role === 'user' || role === 'assistant')
+  const messages = spoken.map(({ role, content }) => ({ role, content: shorten(content, messageCharsMax) }))
+  const label = title ?? summary ?? spoken.at(-1)?.content ?? ''
   const json = { id, title, summary: summary === null ? null : bounded(summary), date: isoTime(at), messages }
   return { id, type: 'conversation', at, label, json }
 }

@@ -41,7 +41,12 @@ const event = (id: string, title: string, daysFromNow: number, contactId?: strin
 })
 
 before(async () => {
-  const profile = { birthday: '1990-11-20' }
+  const profile = {
+    birthday: '1990-11-20',
+    likes: 'tea',
+    otherEmails: ['secret2@example.com'],
+    otherPhones: ['+86 139'],
+  }
   await store.createContact(
     contact('contact_456', {
       name: '张三',
@@ -50,6 +55,7 @@ before(async () => {
       tags: ['客户'],
       profile,
       email: 'secret@example.com',
+      phone: '+86 138',
     }),
     100,
   )
@@ -85,7 +91,8 @@ test('an insight reads the contact, its records and its signals; addresses are l
     't-done',
     't-late',
   ])
-  assert.ok(!sortedJson(data).includes('secret@example.com'))
+  assert.doesNotMatch(sortedJson(data), /secret|\+86/)
+  assert.deepEqual((data['contact'] as JsonObject)['profile'], { birthday: '1990-11-20', likes: 'tea' })
   assert.deepEqual(fields, {
     confidence: 0.6,
     // 25 long silence, 15 falling, 10 overdue, 15 date this week, 6 for three interactions.
@@ -193,7 +200,7 @@ test('the depth says how many records are read', async () => {
     await store.updateConversation(name, { contactId: 'busy' }, at)
   }
   const counts = await Promise.all(
-    ['brief', 'standard', 'deep', undefined].map(async (depth) => {
+    ['brief', 'standard', 'deep', undefined, 'constructor'].map(async (depth) => {
       const { data } = await collect({ contactId: 'busy', ...(depth === undefined ? {} : { depth }) })
       const { conversations, facts } = data['records'] as Record<string, unknown[]>
       return [conversations?.length, facts?.length]
@@ -205,7 +212,40 @@ test('the depth says how many records are read', async () => {
     [10, 20],
     [20, 50],
     [10, 20],
+    [10, 20],
   ])
+})
+
+test('a conversation is given with its newest messages, without those of tools, and is cited by its title', async () => {
+  await store.createContact(contact('talker', { name: 'Talker' }), 100)
+  const message = (id: string, role: 'user' | 'assistant' | 'tool', content: string) => ({
+    id,
+    conversationId: 'talk',
+    runId: null,
+    parentId: null,
+    role,
+    content,
+    state: 'active' as const,
+    toolCallId: null,
+    metadata: {},
+    createdAt: at - 2 * day,
+  })
+  const messages = [
+    message('tm1', 'user', 'Shall we meet?'),
+    message('tm2', 'assistant', 'Yes.'),
+    message('tm3', 'tool', '{}'),
+  ]
+  await store.accept({ ...inConversation('talk-r', 'talk', 'absent', { title: 'Meeting' }), messages })
+  await store.updateConversation('talk', { contactId: 'talker' }, at)
+  const { data, computedAnswer } = await collect({ contactId: 'talker' }, 'en')
+  const { conversations } = data['records'] as Record<string, JsonObject[]>
+
+  assert.deepEqual(conversations?.[0]?.['messages'], [
+    { role: 'user', content: 'Shall we meet?' },
+    { role: 'assistant', content: 'Yes.' },
+  ])
+  assert.deepEqual(computedAnswer?.['openingLines'], ['Hi Talker, how have you been since “Meeting”?'])
+  assert.match(sortedJson(computedAnswer?.['citations']), /"reference":"Conversation \(\d{4}-\d\d-\d\d\): Meeting"/)
 })
 
 test('records that do not fit are left out whole, the less important ones first', async () => {

@@ -15,18 +15,18 @@ import {
 import type { Collected, DataSource } from './source.ts'
 
 /** How much is read: conversations, records of each other kind, and messages of each conversation. */
-const depths: Record<string, ReadLimits> = {
-  brief: { conversations: 5, records: 10, messages: 2 },
-  standard: { conversations: 10, records: 20, messages: 4 },
-  deep: { conversations: 20, records: 50, messages: 6 },
-}
 const standard: ReadLimits = { conversations: 10, records: 20, messages: 4 }
+const depths: ReadonlyMap<unknown, ReadLimits> = new Map([
+  ['brief', { conversations: 5, records: 10, messages: 2 }],
+  ['standard', standard],
+  ['deep', { conversations: 20, records: 50, messages: 6 }],
+])
 
 export function contactSource(store: ContactSourceStore): DataSource {
   return {
     async collect(caller, input, at, language): Promise<Collected> {
       const key = { owner: caller.userId, contactId: String(input['contactId'] ?? '') }
-      const read = await readContactRecords(store, key, depths[String(input['depth'])] ?? standard, at)
+      const read = await readContactRecords(store, key, depths.get(input['depth']) ?? standard, at)
       const { priorityScore, reasonTags, relationshipRiskLevel } = read.signals
       return {
         data: {

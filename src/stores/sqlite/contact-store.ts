@@ -270,25 +270,34 @@ const emptyFields: Omit<ContactFields, 'name'> = {
   tags: [],
 }
 
+/**
+ * How many contacts with the same email, name or phone an imported entry is compared with, so that a file of equal names takes
+ * no quadratic time. An entry that is created because of this bound is found by its uid, email or phone the next time.
+ */
+const candidatesMax = 100
+
 /** Finds the contact that an imported entry describes; see `ContactStore.importContacts`. */
 function importMatcher(db: DatabaseSync) {
   const byId = db.prepare('SELECT * FROM contacts WHERE owner = ? AND id = ?')
   const byUid = db.prepare('SELECT * FROM contacts WHERE owner = ? AND uid = ?')
-  const sameUid = '(uid IS NULL OR ?3 IS NULL OR uid = ?3)'
-  const byEmail = db.prepare(
-    `SELECT * FROM contacts WHERE owner = ?1 AND email = ?2 COLLATE NOCASE AND ${sameUid} ORDER BY serial LIMIT 1`,
-  )
-  const byName = db.prepare(
-    `SELECT * FROM contacts WHERE owner = ?1 AND name = ?2 AND ${sameUid}
-       AND (email IS NULL OR ?4 IS NULL OR email = ?4 COLLATE NOCASE) AND (phone IS NULL OR ?5 IS NULL OR phone = ?5)
-     ORDER BY phone IS NOT ?5, serial LIMIT 1`,
-  )
+  const uidAgrees = '(uid IS NULL OR ?3 IS NULL OR uid = ?3)'
+  const emailAgrees = '(email IS NULL OR ?4 IS NULL OR email = ?4 COLLATE NOCASE)'
+  const phoneAgrees = '(phone IS NULL OR ?5 IS NULL OR phone = ?5)'
+  const first = (condition: string, agrees: string) =>
+    db.prepare(
+      `SELECT * FROM (SELECT * FROM contacts WHERE owner = ?1 AND ${condition} ORDER BY serial LIMIT ${candidatesMax})
+       WHERE ${agrees} ORDER BY serial LIMIT 1`,
+    )
+  const byEmail = first('email = ?2 COLLATE NOCASE', uidAgrees)
+  const byNameAndPhone = first('name = ?2 AND phone = ?5', `${uidAgrees} AND ${emailAgrees}`)
+  const byName = first('name = ?2', `${uidAgrees} AND ${emailAgrees} AND ${phoneAgrees}`)
   return (owner: string, entry: ContactImport): ContactRow | undefined => {
     const { id, uid = null, email = null, phone = null, name } = entry
     const row =
       (id === undefined ? undefined : byId.get(owner, id)) ??
       (uid === null ? undefined : (byUid.get(owner, uid) ?? byId.get(owner, uid))) ??
       (email === null ? undefined : byEmail.get(owner, email, uid)) ??
+      (phone === null ? undefined : byNameAndPhone.get(owner, name, uid, email, phone)) ??
       byName.get(owner, name, uid, email, phone)
     return row === undefined ? undefined : toContact(row)
   }
