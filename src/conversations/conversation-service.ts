@@ -54,7 +54,7 @@ export class ConversationService {
       updatedAt: now,
     }
     await this.dependencies.store.createConversation(row)
-    return { ...row, contactId, summary: null, lastMessageAt: null }
+    return { ...row, contactId, summary: null, lastMessageAt: null, archivedAt: null }
   }
 
   /** Finds by a name that the owner's client chose, or by id. Throws `conversation_not_found`. */

@@ -60,6 +60,8 @@ export const errorCodes = {
   invalid_input: 'invalid',
   agent_operation_invalid: 'invalid',
   snapshots_not_comparable: 'invalid',
+  archive_entry_invalid: 'invalid',
+  archive_closed: 'invalid',
 
   unauthorized: 'unauthenticated',
   forbidden: 'forbidden',
@@ -70,6 +72,7 @@ export const errorCodes = {
   conversation_not_found: 'not_found',
   contact_not_found: 'not_found',
   contact_record_not_found: 'not_found',
+  conversation_archive_not_found: 'not_found',
   run_not_found: 'not_found',
   run_timeline_not_found: 'not_found',
   run_output_not_found: 'not_found',

@@ -17,6 +17,7 @@ function storeOf(conversations: Record<string, string>, names: Record<string, st
           createdAt: 0,
           updatedAt: 0,
           lastMessageAt: null,
+          archivedAt: null,
         }
   return {
     readConversation: async (id: string) => row(id),

@@ -15,10 +15,12 @@ export type ConversationRow = {
   updatedAt: number
   /** When the last question or answer was written, not counting answers that broke off; null if there is none. */
   lastMessageAt: number | null
+  /** When an archive of the conversation was applied last; null if none was. */
+  archivedAt: number | null
 }
 
 /** `contactId`: `contact_not_found` if the owner has no such contact; absent means none. */
-export type NewConversation = Omit<ConversationRow, 'lastMessageAt' | 'summary' | 'contactId'> & {
+export type NewConversation = Omit<ConversationRow, 'lastMessageAt' | 'archivedAt' | 'summary' | 'contactId'> & {
   contactId?: string | null
 }
 

@@ -13,6 +13,7 @@
 // is false. Errors are AppErrors; any other error of the database becomes
 // `store_unavailable`, or `store_damaged` if the file is corrupt.
 
+import type { ArchiveStore } from './archive-store.ts'
 import type { ComparisonStore } from './comparison-store.ts'
 import type { ContactActivityStore } from './contact-activity-store.ts'
 import type { ContactStore } from './contact-store.ts'
@@ -38,6 +39,7 @@ export interface Store
     SnapshotStore,
     ContactStore,
     ContactActivityStore,
+    ArchiveStore,
     StoreLifetime {}
 
 /** The store as a whole: whether it works, and its end. */

@@ -75,6 +75,7 @@ export function acceptContract(open: OpenStore<RunStore & ConversationStore & Me
             createdAt: start,
             updatedAt: start,
             lastMessageAt: start,
+            archivedAt: null,
           })
           assert.equal((await from.findConversationByName(owner, 's'))?.id, 'c')
           assert.deepEqual(await from.readMessage('m1'), message('m1', 'c', { runId: 'r' }))
@@ -305,6 +306,7 @@ export function acceptContract(open: OpenStore<RunStore & ConversationStore & Me
           createdAt: start,
           updatedAt: start + 9,
           lastMessageAt: null,
+          archivedAt: null,
         })
       }),
     )

@@ -174,6 +174,7 @@ export function conversationContract(
           createdAt: start,
           updatedAt: start + 1,
           lastMessageAt: null,
+          archivedAt: null,
         })
         assert.equal(await store.updateConversation('nobody', { title: 'New' }, start), undefined)
         assert.equal((await store.readConversation('c'))?.title, 'New')

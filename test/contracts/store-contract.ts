@@ -4,6 +4,7 @@
 
 import { describe } from 'node:test'
 import type { OpenStore } from './open-store.ts'
+import { archiveContract } from './store-contract-archives.ts'
 import { comparisonContract } from './store-contract-comparisons.ts'
 import { contactActivityContract } from './store-contract-contact-activity.ts'
 import { contactContract } from './store-contract-contacts.ts'
@@ -30,6 +31,7 @@ export function storeContract(name: string, open: OpenStore): void {
     snapshotContract(open)
     contactContract(open)
     contactActivityContract(open)
+    archiveContract(open)
     lifetimeContract(open)
   })
 }

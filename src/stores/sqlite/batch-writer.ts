@@ -3,6 +3,7 @@
 // batch, and the in-memory run cache with it. This file does not depend on threads.
 
 import type { DatabaseSync } from 'node:sqlite'
+import { archiveHandlers } from './archive-store.ts'
 import {
   type CommandBatch,
   type BatchReply,
@@ -13,8 +14,8 @@ import {
   unpackCommand,
 } from './commands.ts'
 import { comparisonWriter } from './comparison-store.ts'
-import { contactRecordHandlers } from './contact-record-store.ts'
-import { contactHandlers } from './contact-store.ts'
+import { contactRecordWriter } from './contact-record-store.ts'
+import { contactWriter } from './contact-store.ts'
 import { conversationWriter } from './conversation-store.ts'
 import { feedbackHandlers } from './feedback-store.ts'
 import { interactionWriter } from './interaction-store.ts'
@@ -50,6 +51,8 @@ export function batchWriter(db: DatabaseSync) {
   const interactions = interactionWriter(db, runs)
   const comparisons = comparisonWriter(db, messages)
   const snapshots = snapshotWriter(db)
+  const contacts = contactWriter(db)
+  const records = contactRecordWriter(db)
   const writeCheck = db.prepare("UPDATE store_state SET value = 1 - value WHERE name = 'write_check'")
   const savepoint = db.prepare('SAVEPOINT command')
   const keep = db.prepare('RELEASE command')
@@ -66,8 +69,9 @@ export function batchWriter(db: DatabaseSync) {
     ...workspaceHandlers(db),
     ...noteHandlers(db),
     ...snapshots.handlers,
-    ...contactHandlers(db),
-    ...contactRecordHandlers(db),
+    ...contacts.handlers,
+    ...records.handlers,
+    ...archiveHandlers(db, { contacts, records }),
     check() {
       writeCheck.run()
       return null

@@ -4,6 +4,7 @@
 
 import { AppError, type ErrorExtras } from '../../errors/app-error.ts'
 import type { ErrorCode } from '../../errors/codes.ts'
+import type { ArchiveApply, ArchivePayload, ArchiveRow } from '../archive-store.ts'
 import type { ComparisonOutcome, ComparisonRow, ComparisonVote } from '../comparison-store.ts'
 import type {
   ContactFields,
@@ -122,6 +123,16 @@ export type ContactRecordCommands = {
   deleteContactRecord: { takes: { kind: ContactRecordKind; key: ContactRecordKey }; gives: boolean }
 }
 
+export type ArchiveCommands = {
+  createArchive: { takes: ArchiveRow; gives: ArchiveRow }
+  changeArchive: {
+    takes: { id: string; revision: number; payload: ArchivePayload; at: number }
+    gives: ArchiveRow | null
+  }
+  applyArchive: { takes: ArchiveApply; gives: ArchiveRow | null }
+  discardArchive: { takes: { id: string; at: number }; gives: ArchiveRow | null }
+}
+
 /** Every command of the writer, by the part of the store that it belongs to. */
 export type Commands = RunCommands &
   ConversationCommands &
@@ -133,7 +144,8 @@ export type Commands = RunCommands &
   NoteCommands &
   SnapshotCommands &
   ContactCommands &
-  ContactRecordCommands & { check: { takes: null; gives: null } }
+  ContactRecordCommands &
+  ArchiveCommands & { check: { takes: null; gives: null } }
 
 export type CommandName = keyof Commands
 

@@ -146,7 +146,9 @@ function recordReader(db: DatabaseSync) {
   }
 }
 
-export function contactRecordHandlers(db: DatabaseSync): Handlers<ContactRecordCommands> {
+export type ContactRecordWriter = ReturnType<typeof contactRecordWriter>
+
+export function contactRecordWriter(db: DatabaseSync) {
   const reader = recordReader(db)
   const statement = statementCache(db)
   const contact = db.prepare('SELECT 1 FROM contacts WHERE owner = ? AND id = ?')
@@ -158,7 +160,7 @@ export function contactRecordHandlers(db: DatabaseSync): Handlers<ContactRecordC
     return (tables[kind] as unknown as Table<ContactRecord>).values(row)
   }
 
-  return {
+  const handlers: Handlers<ContactRecordCommands> = {
     addContactRecord({ kind, row }) {
       const { name, columns } = tables[kind]
       if (contact.get(row.owner, row.contactId) === undefined) throw contactNotFound(row.contactId)
@@ -202,4 +204,5 @@ export function contactRecordHandlers(db: DatabaseSync): Handlers<ContactRecordC
       return remove.run(key.id, key.owner, key.contactId).changes > 0
     },
   }
+  return { handlers, add: handlers.addContactRecord }
 }

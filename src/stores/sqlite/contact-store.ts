@@ -130,7 +130,9 @@ function contactReader(db: DatabaseSync) {
   }
 }
 
-export function contactHandlers(db: DatabaseSync): Handlers<ContactCommands> {
+export type ContactWriter = ReturnType<typeof contactWriter>
+
+export function contactWriter(db: DatabaseSync) {
   const reader = contactReader(db)
   const insert = db.prepare(
     `INSERT INTO contacts (owner, id, uid, name, search, alias, email, phone, company, position, created_at, updated_at,
@@ -204,7 +206,13 @@ export function contactHandlers(db: DatabaseSync): Handlers<ContactCommands> {
     return uid === null || byUid.get(owner, uid) !== undefined ? null : uid
   }
 
-  function importOne(owner: string, entry: ContactImport, at: number): ContactImportOutcome {
+  /** Creates or updates one contact as `ContactStore.importContacts` does. */
+  function upsert(
+    owner: string,
+    entry: ContactImport,
+    at: number,
+    { keepName = false }: { keepName?: boolean } = {},
+  ): ContactImportOutcome {
     const { newId, id, ...fields } = entry
     const found = match(owner, entry)
     if (found === undefined) {
@@ -215,6 +223,7 @@ export function contactHandlers(db: DatabaseSync): Handlers<ContactCommands> {
     const merged: ContactRow = {
       ...found,
       ...fields,
+      ...(keepName ? { name: found.name } : {}),
       // A uid that is known never changes, since cards are matched by it, and no two contacts share one.
       uid: found.uid ?? freeUid(owner, fields.uid ?? null),
       tags: [...new Set([...found.tags, ...(fields.tags ?? [])])],
@@ -225,7 +234,7 @@ export function contactHandlers(db: DatabaseSync): Handlers<ContactCommands> {
     return { outcome: 'updated', id: found.id }
   }
 
-  return {
+  const handlers: Handlers<ContactCommands> = {
     createContact({ row, max }) {
       if (reader.read(row.owner, row.id) !== undefined) {
         throw new AppError(
@@ -250,12 +259,13 @@ export function contactHandlers(db: DatabaseSync): Handlers<ContactCommands> {
       return 'deleted'
     },
     importContacts({ owner, entries, at, max }) {
-      const outcomes = entries.map((entry) => importOne(owner, entry, at))
+      const outcomes = entries.map((entry) => upsert(owner, entry, at))
       // Counted afterwards: only now it is known how many were created. If there are too many, none is kept.
       if (outcomes.some(({ outcome }) => outcome === 'created')) checkRoom(owner, 0, max)
       return outcomes
     },
   }
+  return { handlers, upsert, checkRoom }
 }
 
 const emptyFields: Omit<ContactFields, 'name'> = {

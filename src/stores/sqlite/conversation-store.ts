@@ -29,6 +29,7 @@ function toConversation(row: Row): ConversationRow {
     createdAt: row.created_at as number,
     updatedAt: row.updated_at as number,
     lastMessageAt: row.last_message_at as number | null,
+    archivedAt: row.archived_at as number | null,
   }
 }
 

@@ -7,6 +7,7 @@ import { dirname } from 'node:path'
 import { AppError } from '../../errors/app-error.ts'
 import type { Clock } from '../../kit/clock.ts'
 import type { Store } from '../store.ts'
+import { archiveStore } from './archive-store.ts'
 import { CommitQueue, startWriter } from './commit-queue.ts'
 import { comparisonStore } from './comparison-store.ts'
 import { openReader } from './connection.ts'
@@ -99,6 +100,7 @@ function storeOf(file: string, queue: CommitQueue, tails: JournalTails, unlock: 
     ...contactStore(access),
     ...contactRecordStore(access),
     ...contactActivityStore(access),
+    ...archiveStore(access),
 
     async check() {
       // SQLite keeps writing to a deleted file without an error, and those writes would be lost.
