@@ -6,6 +6,8 @@ import type { AgentsFound } from '../agents/read-agents.ts'
 import { watchAgents } from '../agents/watch-agents.ts'
 import { createProcessBus } from '../bus/live-bus.ts'
 import { ComparisonService } from '../comparisons/comparison-service.ts'
+import { ArchiveService } from '../contacts/archive-service.ts'
+import { BriefService } from '../contacts/brief-service.ts'
 import { ContactFiles } from '../contacts/contact-files.ts'
 import { ContactService } from '../contacts/contact-service.ts'
 import { ConversationService } from '../conversations/conversation-service.ts'
@@ -260,6 +262,8 @@ async function composeParts(
       conversations,
       contacts,
       contactFiles: new ContactFiles({ store, clock, ids }),
+      archives: new ArchiveService({ store, conversations, agents: oneShot, clock, ids }),
+      briefs: new BriefService({ store, contacts, agents: oneShot }),
       feedback,
       jobs,
       oneShot,

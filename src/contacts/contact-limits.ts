@@ -21,6 +21,10 @@ export const contactLimits = {
   pageRows: 100,
 } as const
 
+export function isEmail(text: string): boolean {
+  return /^[^\s@]+@[^\s@]+$/.test(text)
+}
+
 export const todoStatuses = ['pending', 'completed', 'canceled'] as const
 
 /** These stand in the place of an id in the addresses of the import and the export. */

@@ -7,6 +7,8 @@ import { z } from 'zod'
 import type { Catalogue } from '../agents/catalogue.ts'
 import { type Claimed, type Login, resolveCaller } from './caller.ts'
 import type { ComparisonService } from '../comparisons/comparison-service.ts'
+import type { ArchiveService } from '../contacts/archive-service.ts'
+import type { BriefService } from '../contacts/brief-service.ts'
 import type { ContactFiles } from '../contacts/contact-files.ts'
 import type { ContactService } from '../contacts/contact-service.ts'
 import type { ConversationService } from '../conversations/conversation-service.ts'
@@ -36,6 +38,8 @@ export type Services = {
   conversations: ConversationService
   contacts: ContactService
   contactFiles: ContactFiles
+  archives: ArchiveService
+  briefs: BriefService
   feedback: FeedbackService
   jobs: JobService
   oneShot: OneShotService

@@ -31,6 +31,8 @@ import { chatConversationRoutes } from './chat-api/conversation-routes.ts'
 import { feedbackRoutes } from './chat-api/feedback-routes.ts'
 import { traceRoutes } from './chat-api/trace-routes.ts'
 import { confirmationRoutes } from './confirmations-v1/confirmation-routes.ts'
+import { archiveRoutes } from './contacts-v1/archive-routes.ts'
+import { briefRoutes } from './contacts-v1/brief-routes.ts'
 import { contactFileRoutes } from './contacts-v1/file-routes.ts'
 import { contactRoutes } from './contacts-v1/contact-routes.ts'
 import { conversationRoutes } from './conversations-v1/conversation-routes.ts'
@@ -200,6 +202,8 @@ export async function buildServer(options: ServerOptions): Promise<Server> {
   conversationRoutes(server, services)
   contactRoutes(server, services)
   await contactFileRoutes(server, services)
+  briefRoutes(server, services)
+  archiveRoutes(server, services)
   confirmationRoutes(server, services)
   answerRoutes(server, services)
   traceRoutes(server, services)

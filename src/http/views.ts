@@ -34,6 +34,7 @@ export const conversationView = z
     title: z.string().nullable(),
     summary: z.string().nullable(),
     contactId: z.string().nullable().describe('The contact that the conversation is with or about.'),
+    isArchived: z.boolean().describe('True if an archive of the conversation was applied.'),
     createdAt: time,
     createdAtMs: ms,
     updatedAt: time,
@@ -54,6 +55,7 @@ export function toConversation(row: ConversationRow): z.infer<typeof conversatio
     title: row.title,
     summary: row.summary,
     contactId: row.contactId,
+    isArchived: row.archivedAt !== null,
     ...times({ createdAt: row.createdAt, updatedAt: row.updatedAt }),
   } as z.infer<typeof conversationView>
 }

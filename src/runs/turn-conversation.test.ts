@@ -12,7 +12,17 @@ const row = (id: string | undefined): ConversationRow | undefined => {
   const owner = id === undefined ? undefined : owners[id]
   return id === undefined || owner === undefined
     ? undefined
-    : { id, owner, title: null, summary: null, contactId: null, createdAt: 0, updatedAt: 0, lastMessageAt: null, archivedAt: null }
+    : {
+        id,
+        owner,
+        title: null,
+        summary: null,
+        contactId: null,
+        createdAt: 0,
+        updatedAt: 0,
+        lastMessageAt: null,
+        archivedAt: null,
+      }
 }
 const place = (names_: Partial<StartRequest>) =>
   findTurnConversation(

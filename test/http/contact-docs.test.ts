@@ -35,12 +35,7 @@ test('the commands of docs/contacts.md do what it says', async (context) => {
     '201',
     '201',
     '201',
-    '200',
-    '200',
-    '200',
-    '200',
-    '200',
-    '200',
+    ...Array.from({ length: 12 }, () => '200'),
   ])
   const [made, read, changed, list, , todo, event, known, conversation, linked, report] = answers
     .slice(0, 11)
@@ -59,4 +54,9 @@ test('the commands of docs/contacts.md do what it says', async (context) => {
   )
   assert.match(answers[11] ?? '', /BEGIN:VCARD\r\nVERSION:3\.0\r\nUID:contact_456\r\nFN:张伟\r\n/)
   assert.match(answers[12] ?? '', /\r\n[^,]+,Ann Lee,,ann@example\.com,,Acme,,friend,/)
+  const [archive, applied, brief, stored, refreshed] = answers.slice(14, 19).map((answer) => JSON.parse(answer))
+  assert.deepEqual([archive.status, archive.computed, archive.conversationId], ['ready_for_review', true, 'conv_123'])
+  assert.deepEqual([applied.id, applied.status], [archive.id, 'applied'])
+  assert.deepEqual(stored, { ...brief, cached: true })
+  assert.notEqual(refreshed.snapshotId, brief.snapshotId)
 })

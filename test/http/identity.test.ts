@@ -238,6 +238,15 @@ describe('somebody else’s ids', () => {
     'DELETE /v1/contacts/{contactId}': { expect: notFound },
     'GET /v1/contacts/{contactId}/context': { expect: notFound },
     'GET /v1/contacts/{contactId}/conversations': { expect: notFound },
+    'GET /v1/contacts/{contactId}/brief': { expect: notFound },
+    'POST /v1/contacts/{contactId}/brief': { body: () => ({}), expect: notFound },
+    'POST /v1/contacts/{contactId}/brief/refresh': { body: () => ({}), expect: notFound },
+    'POST /v1/conversations/{conversationId}/archive': { body: () => ({}), expect: notFound },
+    'GET /v1/conversations/{conversationId}/archive': { expect: notFound },
+    'GET /v1/conversation-archives/{archiveId}': { expect: notFound },
+    'PATCH /v1/conversation-archives/{archiveId}': { body: () => ({ payload: { facts: [] } }), expect: notFound },
+    'POST /v1/conversation-archives/{archiveId}/apply': { body: () => ({}), expect: notFound },
+    'POST /v1/conversation-archives/{archiveId}/discard': { body: () => ({}), expect: notFound },
     'GET /v1/tool-confirmations': { path: ({ runId }) => `?runId=${runId}`, expect: empty },
     'GET /v1/tool-confirmations/{id}': { expect: notFound },
     'POST /v1/tool-confirmations/{id}/confirm': { body: () => ({}), expect: notFound },
@@ -377,6 +386,15 @@ describe('somebody else’s ids', () => {
     return answer.body.snapshotId as string
   }
 
+  /** An archive of a conversation of this user, whose name is in its messages. */
+  async function archiveOf(user: string, conversationId: string): Promise<Json> {
+    const payload = { keyPoints: [], decisions: [], actionItems: [], participants: [] }
+    await open.provider.script([says(JSON.stringify({ summary: 'A summary.', payload }))], user)
+    const answer = await open.call('POST', `/v1/conversations/${conversationId}/archive`, { user, body: {} })
+    assert.equal(answer.status, 200, answer.text)
+    return answer.body
+  }
+
   test('every route of the API stands in the table', async () => {
     assert.deepEqual((await routes()).toSorted(), Object.keys(rows).toSorted())
   })
@@ -400,6 +418,7 @@ describe('somebody else’s ids', () => {
     const contact = (await open.call('POST', '/v1/contacts', { user, body: { name: 'Ann' } })).body
     const facts = `/v1/contacts/${contact.id}/facts`
     const fact = (await open.call('POST', facts, { user, body: { content: 'likes tea' } })).body
+    const archive = await archiveOf(user, conversationId)
     // That the owner can read an output or a comparison, and nobody else, is tested where there is one.
     const ids: Record<string, string> = {
       runId: owned.runId,
@@ -414,6 +433,7 @@ describe('somebody else’s ids', () => {
       contactId: contact.id,
       recordId: fact.id,
       snapshotId: await snapshotOf(user, conversationId),
+      archiveId: archive.id,
     }
     const skill_id = 'action-items'
     const jobs = {
@@ -429,6 +449,7 @@ describe('somebody else’s ids', () => {
       (await open.call('GET', `/v1/conversations/${conversationId}/messages`, { user })).body,
       (await open.call('GET', `/v1/agent/runs/${owned.runId}`, { user })).body,
       (await open.call('GET', `/v1/contacts/${contact.id}/context`, { user })).body,
+      (await open.call('GET', `/v1/conversation-archives/${archive.id}`, { user })).body,
       (await open.call('GET', `/v1/tool-confirmations/${owned.confirmationId}`, { user })).body,
     ]
     const before = await seenByOwner()

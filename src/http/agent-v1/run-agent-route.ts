@@ -11,6 +11,7 @@ import { dialectNamed, formatNames } from '../formats.ts'
 import { callerOf, errorBody, type Server, type Services, userIdQuery } from '../routes.ts'
 import { type BegunRun, startHeaders } from '../start-or-resume.ts'
 import { beginAndStreamRun } from '../stream-run.ts'
+import { whileAwaited } from '../while-awaited.ts'
 import { chatOnce } from './chat-once.ts'
 import { type RunAgentBody, runAgentBody, runAgentView, toOneShotRequest, toRunAgentView } from './run-agent-body.ts'
 
@@ -58,17 +59,10 @@ export function runAgentRoute(server: Server, services: Services): void {
       if (wantsStream(request)) return await streamAgent(request, reply, wanted, idempotency)
       if (request.headers['last-event-id'])
         throw new AppError('resume_by_post', 'Only a stream can be resumed; send Accept: text/event-stream, too.')
-      return toRunAgentView(await oneShot.run(callerOf(request, services), wanted, idempotency, streamEnd(reply)))
+      const awaited = whileAwaited(reply, streams)
+      return toRunAgentView(await oneShot.run(callerOf(request, services), wanted, idempotency, awaited))
     },
   )
-
-  /** Aborted when the client has left or the server shuts down. */
-  function streamEnd(reply: FastifyReply): AbortSignal {
-    const gone = new AbortController()
-    if (reply.raw.destroyed) gone.abort()
-    reply.raw.on('close', () => gone.abort())
-    return AbortSignal.any([gone.signal, streams.ending])
-  }
 
   async function streamAgent(
     request: FastifyRequest<{ Querystring: { format?: string | undefined } }> & { body: RunAgentBody },

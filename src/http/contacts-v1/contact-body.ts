@@ -3,12 +3,13 @@
 // and null empties it.
 
 import { z } from 'zod'
-import { contactLimits, isContactId, todoStatuses } from '../../contacts/contact-limits.ts'
+import { contactLimits, isContactId, isEmail, todoStatuses } from '../../contacts/contact-limits.ts'
+import { givenTime } from '../../contacts/given-time.ts'
 import { jsonValue } from '../json-value.ts'
 
 const user = { userId: z.string().max(200).nullish() }
 
-function text(charsMax: number) {
+export function text(charsMax: number) {
   return z
     .string()
     .max(charsMax)
@@ -16,7 +17,7 @@ function text(charsMax: number) {
     .transform((value) => (value === null || value.trim() === '' ? null : value.trim()))
 }
 
-function requiredText(charsMax: number) {
+export function requiredText(charsMax: number) {
   return z.string().trim().min(1).max(charsMax)
 }
 
@@ -43,29 +44,14 @@ const tags = z
   .nullable()
   .transform((list) => [...new Set((list ?? []).map((tag) => tag.trim()).filter((tag) => tag !== ''))])
 
-/** Years 1 to 9999, so that every time has the usual ISO form. */
-const timeMin = -62_135_596_800_000
-const timeMax = 253_402_300_799_999
-
-const isoForm = /^\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(Z|[+-]\d{2}:\d{2})?)?$/i
-
-/** A time without a zone is UTC. NaN if the value is no time. */
-function epochOf(value: string | number): number {
-  if (typeof value === 'number') return Number.isInteger(value) ? value : Number.NaN
-  const form = isoForm.exec(value)
-  if (form === null) return Number.NaN
-  const hasTime = value.includes('T') || value.includes('t')
-  return Date.parse(hasTime && form[1] === undefined ? `${value}Z` : value)
-}
-
-function instant(field: string) {
+export function instant(field: string) {
   return z
     .union([z.string().max(40), z.number()])
     .nullable()
     .transform((value, context) => {
       if (value === null) return null
-      const at = epochOf(value)
-      if (at >= timeMin && at <= timeMax) return at
+      const at = givenTime(value)
+      if (at !== null) return at
       const message = `"${field}" must be an ISO 8601 time such as 2026-02-09T12:00:00.000Z, or epoch milliseconds.`
       context.addIssue({ code: 'custom', message })
       return z.NEVER
@@ -76,7 +62,7 @@ function instant(field: string) {
 const contactFields = {
   alias: text(contactLimits.nameChars).optional(),
   email: text(contactLimits.emailChars)
-    .refine((email) => email === null || /^[^\s@]+@[^\s@]+$/.test(email), {
+    .refine((email) => email === null || isEmail(email), {
       message: '"email" must be an address such as ann@example.com.',
     })
     .optional(),

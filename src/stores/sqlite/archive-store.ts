@@ -15,7 +15,12 @@ import {
   type ArchiveStatus,
   type ArchiveStore,
 } from '../archive-store.ts'
-import { contactNotFound, type ContactImport, type ContactRecordKind, type ContactRecordRows } from '../contact-store.ts'
+import {
+  contactNotFound,
+  type ContactImport,
+  type ContactRecordKind,
+  type ContactRecordRows,
+} from '../contact-store.ts'
 import type { ArchiveCommands, Handlers } from './commands.ts'
 import { type Row, statementCache } from './connection.ts'
 import type { ContactRecordWriter } from './contact-record-store.ts'
@@ -155,7 +160,10 @@ export function archiveHandlers(db: DatabaseSync, { contacts, records }: Parts):
     return row.id
   }
 
-  function applied({ owner, conversationId }: ArchiveRow, { payload, newContactIds, at }: ArchiveApply): ArchivePayload {
+  function applied(
+    { owner, conversationId }: ArchiveRow,
+    { payload, newContactIds, at }: ArchiveApply,
+  ): ArchivePayload {
     const contactIds = new Map<string, string>()
     const people = payload.contacts.map((entry, index) => {
       const contactId = applyContact(owner, entry, newContactIds[index] as string, at)
