@@ -37,6 +37,8 @@ export type ModelRequest = {
   temperature?: number
   maxTokens?: number
   answer?: WantedAnswer
+  /** Names the session at a provider that keeps sessions. */
+  user?: string
 }
 
 /** A step with more tool calls fails, because each call is a journal event and part of every later prompt. */

@@ -23,6 +23,7 @@ export function toChatBody(request: ModelRequest, baseUrl: string): string {
     // JSON.stringify omits fields that are undefined.
     temperature: request.temperature,
     [maxTokensField]: request.maxTokens,
+    user: request.user,
     stream: true,
     stream_options: { include_usage: true },
   })
