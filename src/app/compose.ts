@@ -21,8 +21,11 @@ import { contactSource } from '../one-shot/sources/contact.ts'
 import { conversationSource } from '../one-shot/sources/conversation.ts'
 import { inputSource } from '../one-shot/sources/input-source.ts'
 import { networkSource } from '../one-shot/sources/network.ts'
+import { CircuitBreaker, withBreaker } from '../engines/circuit-breaker.ts'
 import { createEngineRouter } from '../engines/engine-router.ts'
+import type { TurnEngine } from '../engines/engine.ts'
 import { createLocalEngine } from '../engines/local/local-engine.ts'
+import { createOpenclawEngine, openclawUrl } from '../engines/openclaw/openclaw-engine.ts'
 import { AppError } from '../errors/app-error.ts'
 import { createBrowserGuard } from '../http/browser-guard.ts'
 import { createAuthenticator } from '../http/caller.ts'
@@ -32,6 +35,7 @@ import { Streams } from '../http/stream-reply.ts'
 import { type Clock, systemClock } from '../kit/clock.ts'
 import { type Ids, ulidIds } from '../kit/ids.ts'
 import { checkedModelSets, readModelConfigs } from '../models/model-configs.ts'
+import { createOpenAiClient } from '../models/openai-client.ts'
 import { createModels } from '../models/providers.ts'
 import type { RunDependencies } from '../runs/run-dependencies.ts'
 import { ConfirmationService } from '../runs/confirmation-service.ts'
@@ -138,15 +142,6 @@ async function composeParts(
     config.modelSets === null
       ? await readModelConfigs(config.modelConfigsFile, models)
       : checkedModelSets(config.modelSets, models)
-  if (config.engine === 'openclaw') {
-    if (config.engineFallback === 'none') {
-      throw new AppError(
-        'config_invalid',
-        'POLYLOG_ENGINE is openclaw, which this version cannot use yet, and POLYLOG_ENGINE_FALLBACK is none. Use the local engine.',
-      )
-    }
-    log.warn('POLYLOG_ENGINE is openclaw, which this version cannot use yet: the local engine runs everything.')
-  }
   const store = await openStore(config, log, clock)
   opened.push(store)
   const watchdog = ownsProcess
@@ -174,14 +169,21 @@ async function composeParts(
     retryBudgetMs: config.limits.providerRetryBudgetMs,
   })
   const remoteAgents = new RemoteAgents({ catalogue, environment, clock })
+  const openclaw = openOpenclaw(config, clock, ids)
   const engines = createEngineRouter({
     local: engine,
-    others: [],
-    defaultName: 'local',
+    others: openclaw === undefined ? [] : [openclaw.engine],
+    defaultName: config.engine,
     fallback: config.engineFallback,
     engineOfAgent: (agentId) => remoteAgents.engineOfAgent(agentId),
     openEngine: (name) => remoteAgents.open(name),
   })
+  const engineStates = () => [
+    { name: engine.name, state: 'closed' as const },
+    ...(openclaw === undefined ? [] : [{ name: openclaw.engine.name, state: openclaw.breaker.state }]),
+    ...remoteAgents.states(),
+  ]
+  metrics.reportEnginesWith(engineStates)
   const hookCaller = new RunHookCaller(hooks, { store, clock, log })
   const dependencies: RunDependencies = {
     store,
@@ -277,6 +279,7 @@ async function composeParts(
       configs,
       catalogue,
       metrics,
+      engineStates,
       clock,
       ids,
       settings: {
@@ -362,6 +365,26 @@ async function openStore(config: Config, log: Log, clock: Clock): Promise<Store>
     log.info(`another server uses the data folder; waiting up to ${lockWaitMs / 1000} s for it to stop`)
     return await open(lockWaitMs)
   }
+}
+
+/** Undefined if this server has no gateway. The client of its chat completions is used where it refuses the WebSocket. */
+function openOpenclaw(
+  { openclawUrl: url, openclawToken: token }: Config,
+  clock: Clock,
+  ids: Ids,
+): { engine: TurnEngine; breaker: CircuitBreaker } | undefined {
+  if (url === null) return undefined
+  const breaker = new CircuitBreaker(clock)
+  const chatCompletions = createOpenAiClient({
+    baseUrl: `${openclawUrl(url, 'http')}/v1`,
+    apiKey: token ?? undefined,
+    provider: 'openclaw',
+    keyVariable: 'OPENCLAW_TOKEN',
+    ids,
+    clock,
+  })
+  const engine = createOpenclawEngine({ url, token: token ?? undefined, version, clock, chatCompletions })
+  return { engine: withBreaker(engine, breaker), breaker }
 }
 
 type ToolDependencies = {

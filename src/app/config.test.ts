@@ -166,6 +166,14 @@ test('an empty or blank value counts as unset', () => {
   assert.equal(config.auth.jwtSecret, null)
 })
 
+test('an openclaw engine needs the address of its gateway, without credentials', () => {
+  const [missing] = problemsOf({ POLYLOG_ENGINE: 'openclaw' })
+  assert.equal(missing?.variable, 'OPENCLAW_URL')
+  const [secret] = problemsOf({ OPENCLAW_URL: 'http://ada:hunter2@claw.example' })
+  assert.match(secret?.message ?? '', /must not contain a user name or a password/)
+  assert.equal(secret?.message.includes('hunter2'), false)
+})
+
 test('all problems are reported together, each with its variable, what was given and what is allowed', () => {
   const problems = problemsOf({
     PORT: '70000',

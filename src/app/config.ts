@@ -157,10 +157,8 @@ function build(read: SettingReader, code?: CodeParts): Config {
     trustProxy: readTrustProxy(read.mixed('POLYLOG_TRUST_PROXY'), read),
     allowedHosts: readAllowedHosts(read.list('POLYLOG_ALLOWED_HOSTS'), read),
     corsOrigins: readOrigins(read),
-    engine: read.oneOf('POLYLOG_ENGINE') ?? 'local',
+    ...readEngine(read),
     engineFallback: read.oneOf('POLYLOG_ENGINE_FALLBACK') ?? 'local',
-    openclawUrl: read.url('OPENCLAW_URL'),
-    openclawToken: read.text('OPENCLAW_TOKEN'),
     pingMs: read.whole('POLYLOG_PING_MS', 15_000),
     onDisconnect: read.oneOf('POLYLOG_ON_DISCONNECT') ?? 'continue',
     clientTimeoutMs: read.whole('POLYLOG_CLIENT_TIMEOUT_MS', 10 * minute),
@@ -239,6 +237,22 @@ function readHost(read: SettingReader): string {
     read.refuse('HOST', given, 'an IP address or a host name, without a port')
   }
   return host
+}
+
+function readEngine(read: SettingReader): Pick<Config, 'engine' | 'openclawUrl' | 'openclawToken'> {
+  const engine = read.oneOf('POLYLOG_ENGINE') ?? 'local'
+  const openclawToken = read.text('OPENCLAW_TOKEN')
+  const problemsBefore = read.problems.length
+  const openclawUrl = read.url('OPENCLAW_URL')
+  if (read.problems.length > problemsBefore) return { engine, openclawUrl, openclawToken }
+  if (openclawUrl === null && engine === 'openclaw') {
+    read.problem('OPENCLAW_URL', 'POLYLOG_ENGINE is openclaw, so OPENCLAW_URL must be the address of its gateway.')
+  }
+  const { username, password } = new URL(openclawUrl ?? 'http://none')
+  if (username !== '' || password !== '') {
+    read.problem('OPENCLAW_URL', 'OPENCLAW_URL must not contain a user name or a password. Use OPENCLAW_TOKEN.')
+  }
+  return { engine, openclawUrl, openclawToken }
 }
 
 function readAuth(read: SettingReader, loopback: boolean): AuthSettings {

@@ -4,8 +4,8 @@
 
 import type { AgentCard } from '../agents/agent-definition.ts'
 import type { Catalogue } from '../agents/catalogue.ts'
-import { type BreakerState, CircuitBreaker, withBreaker } from '../engines/circuit-breaker.ts'
-import type { TurnEngine } from '../engines/engine.ts'
+import { CircuitBreaker, withBreaker } from '../engines/circuit-breaker.ts'
+import type { BreakerState, TurnEngine } from '../engines/engine.ts'
 import { type AgUiSettings, createAgUiEngine } from '../engines/ag-ui/ag-ui-engine.ts'
 import { type HeaderEnvironment, headersProblem } from '../engines/ag-ui/headers.ts'
 import { AppError } from '../errors/app-error.ts'

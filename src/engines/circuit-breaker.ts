@@ -4,14 +4,12 @@
 
 import { AppError } from '../errors/app-error.ts'
 import type { Clock } from '../kit/clock.ts'
-import type { TurnEngine } from './engine.ts'
+import type { BreakerState, TurnEngine } from './engine.ts'
 
 /** Consecutive failures after which the breaker opens. */
 const failuresMax = 3
 const firstPauseMs = 10_000
 const pauseMaxMs = 300_000
-
-export type BreakerState = 'closed' | 'open' | 'trial'
 
 export class CircuitBreaker {
   private readonly clock: Pick<Clock, 'monotonic'>

@@ -112,6 +112,10 @@ export interface Decisions {
   of(key: string): TurnDecision | undefined
 }
 
+/** `open`: the engine did not answer lately and is not asked now; `trial`: the next run tries it. */
+export const breakerStates = ['closed', 'open', 'trial'] as const
+export type BreakerState = (typeof breakerStates)[number]
+
 /** The engines of this server, by name. */
 export interface Engines {
   /** The engine of runs whose request and agent name none. */

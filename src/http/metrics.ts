@@ -3,6 +3,7 @@
 // stays small.
 
 import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom-client'
+import { type BreakerState, breakerStates } from '../engines/engine.ts'
 import { type RunStatus, isTerminal, runStatuses } from '../journal/event.ts'
 
 export interface Metrics {
@@ -14,6 +15,8 @@ export interface Metrics {
   requestDone(request: { method: string; route: string | undefined; status: number; seconds: number }): void
   /** Sets the function that counts the open runs; it is called at each scrape. */
   countOpenRunsWith(count: () => Promise<Partial<Record<RunStatus, number>>>): void
+  /** Sets the function that tells the states of the engines; it is called at each scrape. */
+  reportEnginesWith(states: () => readonly { name: string; state: BreakerState }[]): void
   /** Records that a route or a run blocked the event loop. */
   loopBlocked(work: string, seconds: number): void
   readonly contentType: string
@@ -49,6 +52,19 @@ export function createMetrics(): Metrics {
     registers: [],
   })
   registry.registerMetric(openRuns)
+  let engineStates: () => readonly { name: string; state: BreakerState }[] = () => []
+  const engines = new Gauge({
+    name: 'polylog_engine_breaker_state',
+    help: 'The state of the circuit breaker of each engine: 1 for the state that it has.',
+    labelNames: ['engine', 'state'] as const,
+    collect() {
+      this.reset()
+      for (const { name, state } of engineStates())
+        for (const each of breakerStates) this.set({ engine: name, state: each }, each === state ? 1 : 0)
+    },
+    registers: [],
+  })
+  registry.registerMetric(engines)
   const streams = new Gauge({
     name: 'polylog_stream_connections',
     help: 'Open streams, by dialect.',
@@ -98,6 +114,9 @@ export function createMetrics(): Metrics {
     },
     requestDone: ({ method, route, status, seconds }) =>
       requests.observe({ method, route: route ?? 'unmatched', status: String(status) }, seconds),
+    reportEnginesWith(states) {
+      engineStates = states
+    },
     countOpenRunsWith(count) {
       countOpenRuns = count
     },

@@ -17,6 +17,7 @@ import { acceptWebSocket, type ServerSocket } from './web-socket-server.ts'
 const token = process.env['OPENCLAW_FAKE_TOKEN'] ?? 'gateway-token'
 const tickMs = Number(process.env['OPENCLAW_FAKE_TICK_MS'] ?? 1_000)
 
+// oxlint-disable-next-line typescript/no-explicit-any -- whatever a client sent, and what it is answered
 type Fields = Record<string, any>
 type Client = { socket: ServerSocket; ready: boolean; frames: number; sessions: Set<string>; tools: Set<string> }
 type Session = { messages: Fields[] }
@@ -32,7 +33,7 @@ type Run = {
 }
 type Approval = { id: string; request: Fields; expiresAtMs: number; decide(decision: string): void }
 
-let scripts: { match: string; actions: GatewayAction[] }[] = []
+const scripts: { match: string; actions: GatewayAction[] }[] = []
 let behaviour: GatewayBehaviour = {}
 let bootId = randomUUID()
 let releases = new Set<() => void>()

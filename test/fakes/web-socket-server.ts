@@ -69,7 +69,8 @@ function readFrame(bytes: Buffer): Frame | undefined {
   if (bytes.length < at + 4 + size) return undefined
   const mask = bytes.subarray(at, at + 4)
   const payload = Buffer.from(bytes.subarray(at + 4, at + 4 + size))
-  for (let index = 0; index < payload.length; index += 1) payload[index] = (payload[index] ?? 0) ^ (mask[index % 4] ?? 0)
+  for (let index = 0; index < payload.length; index += 1)
+    payload[index] = (payload[index] ?? 0) ^ (mask[index % 4] ?? 0)
   return { opcode: first & 0x0f, final: (first & 0x80) !== 0, payload, length: at + 4 + size }
 }
 

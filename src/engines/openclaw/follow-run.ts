@@ -11,7 +11,7 @@ import { ConnectFailure, ConnectionLost, type GatewayConnection, GatewayRefusal 
 import { fieldsOf, listOf, textOf } from './gateway-frames.ts'
 import { type GatewayLease, type GatewayLink, unlessAborted } from './gateway-link.ts'
 import { newInput } from './new-input.ts'
-import { readHistory, type RemoteHistory } from './remote-history.ts'
+import { readRemoteHistory, type RemoteHistory } from './remote-history.ts'
 import { RemoteTurn } from './remote-turn.ts'
 import { TurnInbox } from './turn-inbox.ts'
 import type { TurnHandle } from './turn-handle.ts'
@@ -277,19 +277,19 @@ class RunFollower {
     const { end } = this.turn
     if (end === undefined) return
     if (!end.ok) throw new AppError('engine_failed', `The OpenClaw gateway failed: ${end.message}`)
-    let { parts, isKnown } = this.turn.finish()
-    if (!isKnown || this.turn.hasOpenCalls()) {
+    const last = this.turn.finish()
+    if (!last.isKnown || this.turn.hasOpenCalls()) {
       const history = await this.history(connection)
       yield this.turn.history(history.items)
-      parts = this.turn.finish().parts
+      last.parts.push(...this.turn.finish().parts)
     }
-    yield [...parts, this.turn.finishPart(end.reason)]
+    yield [...last.parts, this.turn.finishPart(end.reason)]
   }
 
   private async history(connection: GatewayConnection): Promise<RemoteHistory> {
     const { sessionKey, runKey } = this.context
     const payload = await this.request(connection, 'chat.history', { sessionKey, limit: historyRows })
-    return readHistory(payload, this.turn.runId, runKey)
+    return readRemoteHistory(payload, this.turn.runId, runKey)
   }
 
   private request(connection: GatewayConnection, method: string, params: object): Promise<unknown> {

@@ -80,11 +80,7 @@ const capabilities = ['tool-events', 'approvals', 'exec-approvals']
 type Pending = { resolve(payload: unknown): void; reject(error: Error): void; timer: Timer }
 
 /** Throws `ConnectFailure`, or the signal's reason. */
-export function openConnection(
-  address: GatewayAddress,
-  clock: Clock,
-  signal: AbortSignal,
-): Promise<GatewayConnection> {
+export function openConnection(address: GatewayAddress, clock: Clock, signal: AbortSignal): Promise<GatewayConnection> {
   return new Promise((resolve, reject) => {
     signal.throwIfAborted()
     const connection = new Connection(address, clock, (outcome) => {
@@ -96,7 +92,9 @@ export function openConnection(
       } else resolve(connection)
     })
     const timer = clock.after(connectTimeoutMs, () =>
-      connection.fail(new ConnectFailure('timeout', `it did not complete its handshake within ${connectTimeoutMs / 1000} s`)),
+      connection.fail(
+        new ConnectFailure('timeout', `it did not complete its handshake within ${connectTimeoutMs / 1000} s`),
+      ),
     )
     const onAbort = () => connection.fail(signal.reason as Error)
     signal.addEventListener('abort', onAbort, { once: true })
@@ -191,12 +189,12 @@ class Connection implements GatewayConnection {
     this.silence?.cancel()
     this.socket.close()
     this.fail(new ConnectFailure('socket', reason))
-    for (const { reject } of [...this.pending.values()]) reject(new ConnectionLost(reason))
+    for (const { reject } of this.pending.values()) reject(new ConnectionLost(reason))
     this.tell({ type: 'lost' })
   }
 
   private tell(event: GatewayEvent): void {
-    for (const listener of [...this.listeners]) listener(event)
+    for (const listener of this.listeners) listener(event)
   }
 
   private hear(data: unknown): void {

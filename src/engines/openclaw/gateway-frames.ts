@@ -27,7 +27,9 @@ export function readFrame(text: string): GatewayFrame | undefined {
   const frame = fieldsOf(value)
   if (frame['type'] === 'event') {
     const event = textOf(frame['event'])
-    return event === '' ? undefined : { type: 'event', event, payload: fieldsOf(frame['payload']), seq: wholeOf(frame['seq']) }
+    return event === ''
+      ? undefined
+      : { type: 'event', event, payload: fieldsOf(frame['payload']), seq: wholeOf(frame['seq']) }
   }
   if (frame['type'] !== 'res') return undefined
   const id = textOf(frame['id'])

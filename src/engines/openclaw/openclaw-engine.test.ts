@@ -146,7 +146,12 @@ test('the remote run is started only after its handle was taken, with the run id
 
 test('a connection that drops at any point of the run loses and repeats nothing', async () => {
   for (let at = 0; at <= story.length; at += 1) {
-    const actions: GatewayAction[] = [...story.slice(0, at), { drop: true }, { untilFollowed: true }, ...story.slice(at)]
+    const actions: GatewayAction[] = [
+      ...story.slice(0, at),
+      { drop: true },
+      { untilFollowed: true },
+      ...story.slice(at),
+    ]
     const { parts, error, runId } = await scripted(actions)
     assert.equal(error, undefined, `dropped at ${at}: ${error?.message}`)
     assert.equal(textOf(parts), 'Let me look.Two hits.', `dropped at ${at}`)
@@ -166,11 +171,10 @@ test('lost frames are read from the history, and frames that come twice count on
     assert.equal(lossy.error, undefined)
     assert.equal(textOf(lossy.parts), 'Let me look.Two hits.', `lost at ${at}`)
     const types = visible(lossy.parts).map(({ type }) => type)
-    assert.deepEqual(types.filter((type) => type !== 'text' && type !== 'tool-progress'), [
-      'tool-called',
-      'tool-done',
-      'finish',
-    ])
+    assert.deepEqual(
+      types.filter((type) => type !== 'text' && type !== 'tool-progress'),
+      ['tool-called', 'tool-done', 'finish'],
+    )
   }
   const doubled = await scripted([{ duplicate: 100 }, ...story])
   assert.deepEqual(visible(doubled.parts), told)
@@ -211,15 +215,13 @@ test('frames of any shape are ignored', async () => {
 test('a run that ends without its last event, or without any, is finished from the history', async () => {
   for (const ending of [{ endWithoutFinal: true }, { silentEnd: true }] as const) {
     const clock = manualClock()
-    let done = false
-    const turn = scripted([...story, ending], { engine: engineAt(gateway.baseUrl, { clock }) }).finally(
-      () => (done = true),
-    )
-    while (!done) {
+    const turn = scripted([...story, ending], { engine: engineAt(gateway.baseUrl, { clock }) })
+    let result: Result | undefined
+    void turn.then((found) => (result = found))
+    const { parts, error } = await until('the end of the turn', async () => {
       await clock.advance(1_000)
-      await new Promise((resolve) => setTimeout(resolve, 5))
-    }
-    const { parts, error } = await turn
+      return result
+    })
     assert.equal(error, undefined)
     assert.equal(textOf(parts), 'Let me look.Two hits.')
     assert.equal(parts.at(-1)?.type, 'finish')
@@ -252,8 +254,8 @@ test('a run that finished before the gateway was restarted is finished from its 
   await gateway.script(runId, [...story, { hold: true }])
   const first = take({
     runId,
-    async onPart(part) {
-      if (part.type === 'text' && part.text.includes('hits')) await gateway.restart({})
+    onPart(part) {
+      if (part.type === 'text' && part.text.includes('hits')) void gateway.restart({})
     },
   })
   const { parts, error } = await first
@@ -288,7 +290,10 @@ test('an approval stops the turn, and the decision goes to the gateway once', as
   ] as const) {
     const runId = someone('run')
     const mine = { ...approval, id: `of ${runId}` }
-    await gateway.script(runId, guarded.map((action) => ('approval' in action ? { approval: mine } : action)))
+    await gateway.script(
+      runId,
+      guarded.map((action) => ('approval' in action ? { approval: mine } : action)),
+    )
     const first = await take({ runId })
     const asked = first.parts.at(-1)
     assert.ok(asked?.type === 'approval')
@@ -306,7 +311,10 @@ test('an approval stops the turn, and the decision goes to the gateway once', as
     const done = second.parts.find((part) => part.type === 'tool-done')
     assert.equal(done?.outcome, resolution === 'confirmed' ? 'succeeded' : 'denied')
     const { resolved } = await gateway.state()
-    assert.deepEqual(resolved.filter(({ id }) => id === mine.id), [{ id: mine.id, decision }])
+    assert.deepEqual(
+      resolved.filter(({ id }) => id === mine.id),
+      [{ id: mine.id, decision }],
+    )
     assert.equal(await startsOf(runId), 1)
   }
 })

@@ -12,7 +12,7 @@ import { ConnectFailure } from './gateway-connection.ts'
 import { type GatewayLease, GatewayLink } from './gateway-link.ts'
 import { isHttpServed, runOverHttp } from './http-turn.ts'
 import { sessionKeyOf } from './session-key.ts'
-import { readHandle } from './turn-handle.ts'
+import { readTurnHandle } from './turn-handle.ts'
 
 export type OpenclawOptions = {
   /** Its scheme is http, https, ws or wss. */
@@ -34,7 +34,7 @@ export function createOpenclawEngine(options: OpenclawOptions): TurnEngine {
     // The gateway runs a command as it was requested, or not at all.
     canEditInput: false,
     async *turn(request, stored, decisions, signal) {
-      const handle = stored === undefined ? undefined : readHandle(stored)
+      const handle = stored === undefined ? undefined : readTurnHandle(stored)
       if (handle?.transport === 'http') {
         throw new AppError(
           'engine_outcome_unknown',
@@ -76,7 +76,7 @@ export function createOpenclawEngine(options: OpenclawOptions): TurnEngine {
       yield* follow(lease)
     },
     async abort(stored, signal) {
-      const handle = readHandle(stored)
+      const handle = readTurnHandle(stored)
       // Over HTTP the gateway stops a run when its connection is closed, which has happened already.
       if (handle.transport === 'websocket') await abortRun(link, handle, signal)
     },

@@ -22,7 +22,7 @@ export type RemoteHistory = {
 }
 
 /** `runKey` is the idempotency key with which the run was started. */
-export function readHistory(payload: unknown, runId: string, runKey: string): RemoteHistory {
+export function readRemoteHistory(payload: unknown, runId: string, runKey: string): RemoteHistory {
   const history = fieldsOf(payload)
   const messages = listOf(history['messages']).map(fieldsOf)
   const mine = messages.filter((message) => isOf(message, runId, runKey))

@@ -11,7 +11,7 @@ import type { FinishReason } from '../../models/model.ts'
 import type { TurnPart } from '../engine.ts'
 import { type Fields, fieldsOf, textOf, wholeOf } from './gateway-frames.ts'
 import type { HistoryItem } from './remote-history.ts'
-import { resultText, toJson, toolOutput } from './tool-values.ts'
+import { resultText, boundedJson, toolOutput } from './tool-values.ts'
 
 type Message = { item: string | undefined; text: string }
 
@@ -126,7 +126,9 @@ export class RemoteTurn {
         callId,
         name: 'exec',
         input: { command },
-        prompt: [`Run the command: ${command}`, folder && `In the folder: ${folder}`, warning].filter(Boolean).join('\n'),
+        prompt: [`Run the command: ${command}`, folder && `In the folder: ${folder}`, warning]
+          .filter(Boolean)
+          .join('\n'),
         ...defined({ expiresAt: wholeOf(payload['expiresAtMs']) }),
       },
     ]
@@ -251,7 +253,7 @@ export class RemoteTurn {
     this.called.add(callId)
     this.isOpen = false
     this.afterText = false
-    return [{ type: 'tool-called', callId, name, input: toJson(input) }]
+    return [{ type: 'tool-called', callId, name, input: boundedJson(input) }]
   }
 
   private result(callId: string, text: string, isError: boolean): TurnPart[] {

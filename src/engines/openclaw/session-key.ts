@@ -13,6 +13,9 @@ export function sessionKeyOf(conversationId: string | null, runId: string): stri
 function plainId(id: string): string {
   if (plain.test(id)) return id
   const hash = createHash('sha256').update(id).digest('hex').slice(0, 32)
-  const readable = id.toLowerCase().replaceAll(/[^a-z0-9]+/g, '-').slice(0, 60)
+  const readable = id
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9]+/g, '-')
+    .slice(0, 60)
   return `${readable}-${hash}`
 }

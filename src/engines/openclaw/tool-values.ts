@@ -16,7 +16,7 @@ export function resultText(content: unknown): string {
 }
 
 /** A value that came out of JSON.parse; an empty object if it is too deep for the journal. */
-export function toJson(value: unknown): JsonValue {
+export function boundedJson(value: unknown): JsonValue {
   if (value === undefined || isValueDeeperThan(value, depthMax)) return {}
   return value as JsonValue
 }

@@ -12,7 +12,7 @@ export type TurnHandle =
   | { transport: 'http'; sessionKey: string }
 
 /** Throws `engine_outcome_unknown` if this version cannot read the handle. */
-export function readHandle(handle: JsonValue): TurnHandle {
+export function readTurnHandle(handle: JsonValue): TurnHandle {
   const fields = fieldsOf(handle)
   const sessionKey = textOf(fields['sessionKey'])
   const runKey = textOf(fields['runKey'])

@@ -2,7 +2,7 @@
 // likes, so the number of waiting events is bounded: if there are too many, they are dropped,
 // and the turn reads the history instead.
 
-import type { Clock, Timer } from '../../kit/clock.ts'
+import type { Clock } from '../../kit/clock.ts'
 import type { GatewayConnection, GatewayEvent } from './gateway-connection.ts'
 
 const waitingMax = 5_000
@@ -41,9 +41,8 @@ export class TurnInbox {
 
   private wait(waitMs: number, signal: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
-      let timer: Timer | undefined
       const done = () => {
-        timer?.cancel()
+        timer.cancel()
         this.wake = undefined
         signal.removeEventListener('abort', onAbort)
       }
@@ -56,7 +55,7 @@ export class TurnInbox {
         resolve()
       }
       signal.addEventListener('abort', onAbort, { once: true })
-      timer = this.clock.after(waitMs, () => this.wake?.())
+      const timer = this.clock.after(waitMs, () => this.wake?.())
     })
   }
 }

@@ -5,7 +5,7 @@ import { isoTime } from '../../kit/clock.ts'
 import type { Server, Services } from '../routes.ts'
 
 export function operationRoutes(server: Server, services: Services, version: string): void {
-  const { health, tools, models, metrics, clock } = services
+  const { health, tools, models, metrics, clock, engineStates } = services
 
   server.get(
     '/v1/health',
@@ -20,6 +20,9 @@ export function operationRoutes(server: Server, services: Services, version: str
             timestampMs: z.number(),
             version: z.string(),
             model: z.string(),
+            engines: z
+              .array(z.object({ name: z.string(), state: z.enum(['closed', 'open', 'trial']) }))
+              .describe('The state of each engine’s circuit breaker; closed means that the engine is used.'),
           }),
         },
       },
@@ -27,7 +30,14 @@ export function operationRoutes(server: Server, services: Services, version: str
     async () => {
       await health.check()
       const now = clock.now()
-      return { status: 'ok', timestamp: isoTime(now), timestampMs: now, version, model: models.defaultModel }
+      return {
+        status: 'ok',
+        timestamp: isoTime(now),
+        timestampMs: now,
+        version,
+        model: models.defaultModel,
+        engines: engineStates(),
+      }
     },
   )
 
