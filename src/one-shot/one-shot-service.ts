@@ -10,13 +10,11 @@
 import type { AgentOperation, AgentReads } from '../agents/agent-definition.ts'
 import { modelOfAgent } from '../agents/agent-model.ts'
 import type { Catalogue } from '../agents/catalogue.ts'
-import { AppError, type ErrorValue } from '../errors/app-error.ts'
-import { type ErrorCode, errorCodes } from '../errors/codes.ts'
+import { AppError } from '../errors/app-error.ts'
 import type { OneShotSpec, RunSpec } from '../journal/event.ts'
 import { readRunState } from '../journal/event-pages.ts'
 import type { Caller } from '../kit/caller.ts'
 import type { Clock } from '../kit/clock.ts'
-import { shownConversationId } from '../kit/conversation-id.ts'
 import { defined } from '../kit/defined.ts'
 import type { Ids } from '../kit/ids.ts'
 import { sortedJson } from '../kit/sorted-json.ts'
@@ -28,6 +26,7 @@ import type { ConversationStore } from '../stores/conversation-store.ts'
 import type { RunRow, RunStore } from '../stores/run-store.ts'
 import type { SnapshotKey, SnapshotRow, SnapshotStore } from '../stores/snapshot-store.ts'
 import { checkedInput, invalidInput, operationNamed, sourceHashOf } from './one-shot-input.ts'
+import { type OneShotOutcome, outcomeOf, runEndError, scopeNameOf } from './one-shot-outcome.ts'
 import { promptOf } from './one-shot-prompt.ts'
 import { dataOf, resultOf } from './one-shot-result.ts'
 import type { Collected, DataSource, JsonObject } from './sources/source.ts'
@@ -62,17 +61,6 @@ export type OneShotStart = {
   snapshot: SnapshotRow | undefined
   cached: boolean
   started: boolean
-}
-
-export type OneShotOutcome = {
-  runId: string
-  agentId: string
-  operation: string | null
-  cached: boolean
-  snapshotId: string | null
-  /** Epoch milliseconds. */
-  generatedAt: number
-  data: JsonObject
 }
 
 const family = 'one-shot'
@@ -295,25 +283,6 @@ export class OneShotService {
   }
 }
 
-export function outcomeOf(row: SnapshotRow, cached: boolean): OneShotOutcome {
-  const scopeName = scopeNameOf(row.scopeType, row.scopeId)
-  const facts = { ...row, scopeName, generatedAt: row.createdAt, cached }
-  return {
-    runId: row.runId,
-    agentId: row.agentId,
-    operation: row.operation,
-    cached,
-    snapshotId: row.id,
-    generatedAt: row.createdAt,
-    data: dataOf((row.output ?? {}) as JsonObject, facts),
-  }
-}
-
-/** The id of the scope as clients know it. */
-export function scopeNameOf(type: SnapshotRow['scopeType'], id: string | null): string | null {
-  return type === 'conversation' && id !== null ? shownConversationId(id) : id
-}
-
 function scopeField(input: JsonObject, name: string): string {
   const value = input[name]
   if (typeof value !== 'string' || value.trim() === '') throw invalidInput(`input.${name}`, 'is missing')
@@ -327,31 +296,4 @@ function languageOf(input: JsonObject, { defaults }: AgentOperation): string {
 
 function shareKeyOf(key: SnapshotKey): string {
   return fingerprint(sortedJson(key))
-}
-
-/** The provider failed, and the request may be repeated, unless repeating it cannot help. */
-const notRetryable: ReadonlySet<string> = new Set(['model_auth_failed', 'model_content_filtered'])
-
-/** The error of a run that has not succeeded. */
-export function runEndError({ id, status, error }: RunRow): AppError {
-  if (status === 'canceled') {
-    return new AppError('run_cancelled', 'The run was cancelled. Send the request again.', { details: { runId: id } })
-  }
-  if (status !== 'failed') {
-    return new AppError(
-      'shutting_down',
-      `The server is going down; the run ${id} goes on later. Send the request again with the same Idempotency-Key.`,
-      { details: { runId: id } },
-    )
-  }
-  const failure: ErrorValue = error ?? { code: 'internal_error', message: 'The run failed.' }
-  const details = { ...failure.details, runId: id }
-  if (failure.code.startsWith('model_')) {
-    return new AppError('ai_provider_error', failure.message, {
-      details: { ...details, cause: failure.code },
-      retryable: !notRetryable.has(failure.code),
-    })
-  }
-  const code = Object.hasOwn(errorCodes, failure.code) ? (failure.code as ErrorCode) : 'internal_error'
-  return new AppError(code, failure.message, { details })
 }

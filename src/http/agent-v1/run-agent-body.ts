@@ -4,7 +4,8 @@
 import { z } from 'zod'
 import { isoTime } from '../../kit/clock.ts'
 import { invalidInput } from '../../one-shot/one-shot-input.ts'
-import type { OneShotOutcome, OneShotRequest } from '../../one-shot/one-shot-service.ts'
+import type { OneShotOutcome } from '../../one-shot/one-shot-outcome.ts'
+import type { OneShotRequest } from '../../one-shot/one-shot-service.ts'
 import type { JsonObject } from '../../one-shot/sources/source.ts'
 import { optionalId } from '../routes.ts'
 

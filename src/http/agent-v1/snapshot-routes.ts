@@ -3,7 +3,7 @@
 
 import { z } from 'zod'
 import { isoTime } from '../../kit/clock.ts'
-import { outcomeOf, scopeNameOf } from '../../one-shot/one-shot-service.ts'
+import { outcomeOf, scopeNameOf } from '../../one-shot/one-shot-outcome.ts'
 import type { SnapshotRow } from '../../stores/snapshot-store.ts'
 import { linkNext } from '../next-link.ts'
 import { callerOf, errorBody, idParam, optionalFilter, type Server, type Services, userIdQuery } from '../routes.ts'

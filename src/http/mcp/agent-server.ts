@@ -4,7 +4,7 @@
 import type { CallToolResult, Server as McpServer, ServerContext } from '@modelcontextprotocol/server'
 import { AppError } from '../../errors/app-error.ts'
 import type { Caller } from '../../kit/caller.ts'
-import type { OneShotOutcome } from '../../one-shot/one-shot-service.ts'
+import type { OneShotOutcome } from '../../one-shot/one-shot-outcome.ts'
 import type { JsonObject } from '../../one-shot/sources/source.ts'
 import type { Services } from '../routes.ts'
 import type { AgentTool } from './agent-tools.ts'
