@@ -30,12 +30,15 @@ export type PromptInput = {
   state: RunState
   /** What the provider of this run needs back with the message of a step; undefined if it needs nothing. */
   providerStateOf?: (step: StepState) => JsonValue | undefined
+  /** True for a remote agent that asked its own questions: it gets the replies as decisions, not as messages. */
+  withoutReplies?: boolean
 }
 
 type Block = { messages: ModelMessage[]; startsTurn: boolean }
 
 export function buildPrompt(parts: PromptInput): ModelMessage[] {
-  const { definition, systemPrompt, instructions, history, input, context, rules = [], state, providerStateOf } = parts
+  const { definition, systemPrompt, instructions, history, input, context, rules = [], state } = parts
+  const { providerStateOf = () => undefined, withoutReplies = false } = parts
   const system: ModelMessage[] = [
     { role: 'system', content: systemPrompt ?? renderTemplate(definition.systemTemplate, definition.defaults) },
   ]
@@ -49,7 +52,7 @@ export function buildPrompt(parts: PromptInput): ModelMessage[] {
   // The message to answer: the user's message, or the tool calls and results that the model continues from.
   const asked: Block[] =
     input === null ? earlier.splice(-1) : [{ messages: [{ role: 'user', content: input }], startsTurn: true }]
-  const steps = stepBlocks(state, providerStateOf ?? (() => undefined))
+  const steps = stepBlocks(state, providerStateOf, withoutReplies)
   const newest = keepsNewestStep(state) ? steps.splice(-1) : []
 
   // The message to answer is always kept. The rest of the budget goes to this run's newest steps, then to earlier turns.
@@ -103,7 +106,11 @@ function newestThatFit(blocks: Block[], tokens: number): Block[] {
   return blocks.slice(from)
 }
 
-function stepBlocks(state: RunState, providerStateOf: NonNullable<PromptInput['providerStateOf']>): Block[] {
+function stepBlocks(
+  state: RunState,
+  providerStateOf: NonNullable<PromptInput['providerStateOf']>,
+  withoutReplies: boolean,
+): Block[] {
   return state.steps.flatMap((step) => {
     if (!step.finished) return []
     const calls = step.callIds.flatMap((callId) => state.calls.get(callId) ?? [])
@@ -113,7 +120,7 @@ function stepBlocks(state: RunState, providerStateOf: NonNullable<PromptInput['p
       const content = errors === undefined ? step.text : shortened(step.text)
       const messages: ModelMessage[] = content === '' ? [] : [{ role: 'assistant', content, ...known }]
       if (errors !== undefined) messages.push({ role: 'user', content: repairRequest(errors) })
-      const reply = questionOf(state, step.step)?.resolved
+      const reply = withoutReplies ? undefined : questionOf(state, step.step)?.resolved
       if (reply !== undefined) messages.push({ role: 'user', content: replyText(reply.response) })
       return messages.length === 0 ? [] : [{ messages, startsTurn: false }]
     }

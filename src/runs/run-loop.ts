@@ -252,7 +252,7 @@ export class RunLoop {
       spec: specOf(state),
       owner: accepted?.owner ?? 'anonymous',
       conversationId: accepted?.conversationId ?? null,
-      messages: await this.promptMessages([]),
+      messages: await this.promptMessages([], true),
     }
     try {
       const result = await runTurn(writer, engine, request, {
@@ -338,7 +338,7 @@ export class RunLoop {
     })
   }
 
-  private async promptMessages(tools: ReturnType<typeof toolsOf>): Promise<ModelMessage[]> {
+  private async promptMessages(tools: ReturnType<typeof toolsOf>, withoutReplies = false): Promise<ModelMessage[]> {
     const { state } = this.writer
     const { accepted } = state
     const spec = specOf(state)
@@ -353,6 +353,7 @@ export class RunLoop {
       rules: [workspaceRules(spec, tools)].filter((rule) => rule !== null),
       state,
       providerStateOf: (step) => this.providerStates.of(step, spec.model),
+      withoutReplies,
     })
   }
 

@@ -433,6 +433,25 @@ for (const [name, answer, code, sentence] of faults) {
   })
 }
 
+test('a call is in the journal although the connection is cut right after it', async (context) => {
+  const events = await journalOf(context, [...call('c1', 'pay', { sum: 7 }), { cut: true }])
+
+  assert.deepEqual(of(events, 'tool.called')[0]?.data.input, { sum: 7 })
+  assert.equal(of(events, 'tool.done')[0]?.data.outcome, 'unknown')
+  assert.equal(endOf(events)?.error?.code, 'engine_stream_incomplete')
+})
+
+test('a call that the remote agent executes for a long time is shown while it runs', async (context) => {
+  const rig = await rigWith(context)
+  const question = await asked([...call('c1', 'pay', {}), { stall: true }, result('c1', 'paid')])
+  const { run } = await rig.start({ input: question })
+  await rig.until(run.id, ({ lastSeq }) => lastSeq >= 7)
+  assert.equal(of(await rig.events(run.id), 'tool.called').length, 1)
+  await fake.release()
+  await rig.until(run.id, ended)
+  assert.equal(of(await rig.events(run.id), 'tool.done')[0]?.data.outcome, 'succeeded')
+})
+
 test('an agent that cannot be reached, or takes no request, is replaced by the fallback', async (context) => {
   const cases: [RigOptions, AgUiAction[]][] = [
     [{ turnEngine: engineAt(`${await closedAddress()}/agent`) }, []],

@@ -36,6 +36,9 @@ export type AgUiOptions = {
 /** Pauses between attempts to send decisions to an agent that cannot be reached; the person has already decided. */
 const resumePausesMs = [500, 1_000, 2_000, 4_000]
 
+/** How long a call is held back, because the run may stop at once for consent to it. */
+const interruptFollowsMs = 150
+
 export function createAgUiEngine(options: AgUiOptions): TurnEngine {
   /** Connections of turns under way, by remote run. Closing one is the only way to stop the remote agent. */
   const open = new Map<string, Connection>()
@@ -211,6 +214,10 @@ class RemoteRun {
       openCalls: translator.openCalls(),
       ...defined({ remoteState: this.state.value }),
     })
+    // A call that waits for consent is reported with the question, if the handle has its arguments.
+    yield translator.release((callId) =>
+      interrupted.interrupts.some(({ toolCallId, input }) => toolCallId === callId && input !== undefined),
+    )
     yield [{ type: 'handle', handle: interrupted as JsonValue }]
     return interrupted
   }
@@ -222,16 +229,30 @@ async function* readEvents(
   signal: AbortSignal,
 ): AsyncGenerator<TurnPart[], RemoteEnd, undefined> {
   const decoder = new EventDecoder()
-  for (;;) {
-    const bytes = await connection.read(signal)
-    const events = bytes === undefined ? decoder.end() : decoder.feed(bytes)
-    // Without parts it is still a sign of life.
-    yield translator.translate(events)
-    if (translator.end !== undefined) return translator.end
-    decoder.check()
-    if (bytes === undefined) {
-      throw new AppError('engine_stream_incomplete', 'The remote agent ended its answer without RUN_FINISHED.')
+  try {
+    for (;;) {
+      const bytes = translator.holdsCalls
+        ? await connection.readWithin(interruptFollowsMs, signal)
+        : await connection.read(signal)
+      if (bytes === 'late') {
+        yield translator.release()
+        continue
+      }
+      const events = bytes === undefined ? decoder.end() : decoder.feed(bytes)
+      // Without parts it is still a sign of life.
+      yield translator.translate(events)
+      const { end } = translator
+      if (end !== undefined && end.type !== 'interrupted') yield translator.release()
+      if (end !== undefined) return end
+      decoder.check()
+      if (bytes === undefined) {
+        throw new AppError('engine_stream_incomplete', 'The remote agent ended its answer without RUN_FINISHED.')
+      }
     }
+  } catch (error) {
+    // A call that was held back may have happened.
+    yield translator.release()
+    throw error
   }
 }
 

@@ -97,14 +97,31 @@ export class Connection {
     }
   }
 
+  /** As `read`; `late` if nothing comes within this time. */
+  async readWithin(ms: number, signal: AbortSignal): Promise<Buffer | undefined | 'late'> {
+    let isLate = false
+    const timer = this.target.clock.after(ms, () => {
+      isLate = true
+      this.wake?.()
+    })
+    try {
+      return await this.read(signal, () => isLate)
+    } finally {
+      timer.cancel()
+    }
+  }
+
   /** The next bytes; undefined at the end of the answer. Throws if it is cut off, or if `signal` is aborted. */
-  async read(signal: AbortSignal): Promise<Buffer | undefined> {
+  async read(signal: AbortSignal): Promise<Buffer | undefined>
+  async read(signal: AbortSignal, isLate: () => boolean): Promise<Buffer | undefined | 'late'>
+  async read(signal: AbortSignal, isLate = () => false): Promise<Buffer | undefined | 'late'> {
     for (;;) {
       signal.throwIfAborted()
       const bytes = this.incoming?.read() as Buffer | null | undefined
       if (bytes != null) return bytes
       if (this.ended) return undefined
       if (this.failure !== undefined) throw this.incomplete('in the middle of its answer')
+      if (isLate()) return 'late'
       await this.change(signal)
     }
   }

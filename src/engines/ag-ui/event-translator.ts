@@ -34,6 +34,8 @@ export class EventTranslator {
   private readonly calls = new Map<string, Call>()
   private readonly reconciler: MessageReconciler
   private parts: TurnPart[] = []
+  /** Complete calls that are not reported yet: if the run stops for consent to a call, the call has not begun. */
+  private held: Extract<TurnPart, { type: 'tool-called' }>[] = []
   private argumentChars = 0
   /** The message and the call that chunks without an id belong to. */
   private openMessage: string | undefined
@@ -67,6 +69,15 @@ export class EventTranslator {
     const patch = this.state.takeChanges(this.end !== undefined)
     if (patch !== undefined) this.parts.push({ type: 'context', layer: 'session', patch })
     return this.parts.splice(0)
+  }
+
+  get holdsCalls(): boolean {
+    return this.held.length > 0
+  }
+
+  /** Reports the calls that were held back, except those that wait for consent. */
+  release(waits: (callId: string) => boolean = () => false): TurnPart[] {
+    return this.held.splice(0).filter(({ callId }) => !waits(callId))
   }
 
   /** The calls that the remote agent made in this run and that have no result yet. */
@@ -151,6 +162,7 @@ export class EventTranslator {
   }
 
   private showText(messageId: string, text: string): void {
+    this.parts.push(...this.release())
     if (this.lastText !== undefined && this.lastText !== messageId) this.parts.push({ type: 'text', text: '\n\n' })
     this.lastText = messageId
     this.reconciler.shown(messageId, text)
@@ -160,6 +172,7 @@ export class EventTranslator {
   private reasoning(event: RemoteEvent, messageId: string): void {
     const delta = textOf(event['delta'])
     if (delta === undefined || delta === '') return
+    this.parts.push(...this.release())
     if (this.lastReasoning !== undefined && this.lastReasoning !== messageId) {
       this.parts.push({ type: 'reasoning', text: '\n\n' })
     }
@@ -190,7 +203,7 @@ export class EventTranslator {
     const call = callId === undefined ? undefined : this.calls.get(callId)
     if (callId === undefined || call === undefined || call.called) return
     call.called = true
-    this.parts.push({ type: 'tool-called', callId, name: call.name, input: parseArguments(call.arguments) })
+    this.held.push({ type: 'tool-called', callId, name: call.name, input: parseArguments(call.arguments) })
     // Text after a call is a new message of its own.
     this.lastText = undefined
     this.lastReasoning = undefined
@@ -214,6 +227,7 @@ export class EventTranslator {
     if (callId === undefined || call === undefined || call.done) return
     this.endCall(callId)
     call.done = true
+    this.parts.push(...this.release())
     const output = outputOf(content)
     this.parts.push(
       error === undefined
