@@ -153,7 +153,8 @@ test('a call waits for a confirmation, which resumes the remote agent once', asy
     )
     const [, second, ...more] = await remote.runs(user)
     assert.deepEqual(more, [])
-    assert.equal((second?.input.resume?.[0]?.payload as { approved: boolean }).approved, decision === 'confirm')
+    const payload = second?.input.resume?.[0]?.payload as { approved: boolean } | undefined
+    assert.equal(payload?.approved, decision === 'confirm')
   }
 })
 

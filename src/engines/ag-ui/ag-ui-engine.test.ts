@@ -338,6 +338,28 @@ test('several interrupts are asked at once, and answered in one request', async 
   assert.equal(endOf(events)?.status, 'succeeded')
 })
 
+test('a suspended tool that wants another answer than yes or no asks a question', async (context) => {
+  const rig = await rigWith(context)
+  const responseSchema = { type: 'object', properties: { seat: { type: 'string' } } }
+  const question = await asked(
+    [...call('c1', 'book', {}), interrupt({ id: 'r::c1', reason: 'mastra:suspend', toolCallId: 'c1', responseSchema })],
+    [result('c1', 'booked'), ...message('m', 'Booked.')],
+  )
+  const { run } = await rig.start({ input: question })
+  await rig.until(run.id, waiting)
+  const [row] = await rig.store.interactionsOf(run.id)
+  assert.equal(row?.kind, 'question')
+  await rig.confirm('ada', row?.id ?? '', { answer: '12A' })
+  await rig.until(run.id, ended)
+
+  assert.deepEqual((await fake.runs(question))[1]?.input.resume?.[0]?.payload, { seat: '12A' })
+  const events = await rig.events(run.id)
+  assert.deepEqual(
+    of(events, 'tool.done').map(({ data }) => [data.callId, data.outcome]),
+    [['c1', 'succeeded']],
+  )
+})
+
 test('an API that cannot ask a person rejects, and the remote agent goes on', async (context) => {
   const rig = await rigWith(context)
   const question = await asked(

@@ -18,7 +18,7 @@ import { EventDecoder } from './event-decoder.ts'
 import { EventTranslator, type RemoteEnd } from './event-translator.ts'
 import { fittingHandle, type Interrupted, readHandle } from './handle.ts'
 import { type HeaderEnvironment, headersOf, type HeaderSettings, headersProblem, withoutSecrets } from './headers.ts'
-import { questionParts, readInterrupts, type Resume, resumeWith } from './interrupts.ts'
+import { isApproval, questionParts, readInterrupts, type Resume, resumeWith } from './interrupts.ts'
 import { RemoteState } from './remote-state.ts'
 import { runInputOf, threadOf } from './run-input.ts'
 
@@ -215,9 +215,11 @@ class RemoteRun {
       ...defined({ remoteState: this.state.value }),
     })
     // A call that waits for consent is reported with the question, if the handle has its arguments.
-    yield translator.release((callId) =>
-      interrupted.interrupts.some(({ toolCallId, input }) => toolCallId === callId && input !== undefined),
-    )
+    const waits = (callId: string) =>
+      interrupted.interrupts.some(
+        (interrupt) => interrupt.toolCallId === callId && interrupt.input !== undefined && isApproval(interrupt),
+      )
+    yield translator.release(waits)
     yield [{ type: 'handle', handle: interrupted as JsonValue }]
     return interrupted
   }

@@ -54,8 +54,10 @@ function readInterrupt(item: Record<string, unknown> | null, findCall: FindCall)
 }
 
 /** A yes or no is asked as the approval of a call; everything else is a question that is answered in words. */
-function isApproval({ reason, toolCallId }: Interrupt): boolean {
-  return reason === 'tool_call' || reason === 'confirmation' || toolCallId !== undefined
+export function isApproval({ reason, toolCallId, responseSchema }: Interrupt): boolean {
+  if (reason === 'tool_call' || reason === 'confirmation') return true
+  // A tool that was suspended may want any answer; its schema tells.
+  return toolCallId !== undefined && (responseSchema === undefined || hasProperty(responseSchema, 'approved'))
 }
 
 /** Remote agents may use an id again in a later run, so the key contains the run. */
@@ -147,8 +149,11 @@ function fitReply(response: JsonValue, schema: Interrupt['responseSchema']): Jso
 
 /** Whether the remote agent says that it runs the call with other arguments, if it gets them. */
 function takesEdits({ responseSchema }: Interrupt): boolean {
-  const properties = responseSchema?.['properties']
-  return isRecord(properties) && Object.hasOwn(properties, 'editedArgs')
+  return responseSchema !== undefined && hasProperty(responseSchema, 'editedArgs')
+}
+
+function hasProperty(schema: Record<string, JsonValue>, name: string): boolean {
+  return isRecord(schema['properties']) && Object.hasOwn(schema['properties'], name)
 }
 
 function jsonWithin<T>(value: T | undefined, charsMax: number): (T & JsonValue) | undefined {

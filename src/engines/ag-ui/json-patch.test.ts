@@ -5,7 +5,7 @@ import { applyPatch } from './json-patch.ts'
 
 const charsMax = 1000
 
-function patched(document: JsonValue, ...operations: unknown[]): JsonValue | 'refused' {
+function patched(document: JsonValue, ...operations: unknown[]): JsonValue {
   const target = { root: structuredClone(document), chars: JSON.stringify(document).length }
   return applyPatch(target, operations, charsMax) ? target.root : 'refused'
 }

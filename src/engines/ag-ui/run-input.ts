@@ -91,6 +91,11 @@ function toMessages(messages: readonly ModelMessage[], threadId: string, openCal
   })
 }
 
+function callsOf(message: ModelMessage): string[] {
+  if (message.role === 'tool') return [message.callId]
+  return message.role === 'assistant' ? (message.toolCalls ?? []).map(({ callId }) => callId) : []
+}
+
 /**
  * Ids that are the same in every request of the thread, because remote agents recognise by them which messages they have.
  * They depend on the content, so that they do not shift when old messages no longer fit.
@@ -99,7 +104,7 @@ function messageIds(threadId: string): (message: ModelMessage) => string {
   const counts = new Map<string, number>()
   return (message) => {
     const digest = createHash('sha256')
-      .update(JSON.stringify([threadId, message]))
+      .update(JSON.stringify([threadId, message.role, message.content, callsOf(message)]))
       .digest('hex')
       .slice(0, 24)
     const count = (counts.get(digest) ?? 0) + 1
