@@ -12,7 +12,6 @@ import { ContactFiles } from '../contacts/contact-files.ts'
 import { ContactService } from '../contacts/contact-service.ts'
 import { ConversationService } from '../conversations/conversation-service.ts'
 import { FeedbackService } from '../feedback/feedback-service.ts'
-import { jobFilesOf } from '../jobs/job-files.ts'
 import { JobService } from '../jobs/job-service.ts'
 import { OneShotService } from '../one-shot/one-shot-service.ts'
 import { SnapshotService } from '../one-shot/snapshot-service.ts'
@@ -42,25 +41,18 @@ import { ConfirmationService } from '../runs/confirmation-service.ts'
 import { RunService } from '../runs/run-service.ts'
 import { Scheduler } from '../runs/scheduler.ts'
 import { startRetention } from '../runs/retention.ts'
-import { readSkills, type SkillRegistry } from '../skills/skill-registry.ts'
+import { readSkills } from '../skills/skill-registry.ts'
 import { openSqliteStore } from '../stores/sqlite/sqlite-store.ts'
 import type { Store } from '../stores/store.ts'
-import { createBuiltInTools } from '../tools/built-in.ts'
-import { checkCodeTools } from '../tools/check-code-tools.ts'
-import { connectMcpServers } from '../tools/mcp.ts'
-import { readMcpConfig } from '../tools/mcp-config.ts'
-import { createToolRegistry } from '../tools/tool-registry.ts'
-import type { SandboxKind } from '../tools/workspace/shell-sandbox.ts'
-import { createWorkspaceTools } from '../tools/workspace/workspace-tools.ts'
-import { createWorkspaces, type WorkspaceFolders } from '../tools/workspace/workspaces.ts'
-import { sessionDirectories, type ToolRegistry } from '../tools/tool.ts'
+import { createWorkspaces } from '../tools/workspace/workspaces.ts'
+import { sessionDirectories } from '../tools/tool.ts'
 import type { Config } from './config.ts'
 import { prepareDataFolder, prepareWorkspaceRoot } from './data-folder.ts'
 import type { RunHooks } from './define-config.ts'
-import { configInvalid, shownPath } from './config-problems.ts'
 import { type App, createLifecycle } from './lifecycle.ts'
 import { listenError } from './listen-error.ts'
 import type { Log } from './log.ts'
+import { openTools } from './open-tools.ts'
 import { RunHookCaller } from './run-hooks.ts'
 import { RemoteAgents, remoteAgentProblem } from './remote-agents.ts'
 import { kindOf } from './run-kinds.ts'
@@ -387,80 +379,8 @@ function openOpenclaw(
   return { engine: withBreaker(engine, breaker), breaker }
 }
 
-type ToolDependencies = {
-  store: Store
-  skills: SkillRegistry
-  log: Log
-  clock: Clock
-  ids: Ids
-  workspaces: WorkspaceFolders
-  environment: Record<string, string | undefined>
-  codeTools: readonly unknown[]
-}
-
-async function openTools(
-  config: Config,
-  { store, skills, log, clock, ids, workspaces, environment, codeTools }: ToolDependencies,
-): Promise<ToolRegistry> {
-  const servers =
-    config.mcpServers ?? (config.mcpConfigFile === null ? undefined : await readMcpConfig(config.mcpConfigFile))
-  const builtIn = createBuiltInTools({
-    clock,
-    notes: store,
-    contacts: store,
-    jobFiles: jobFilesOf(store, (id, path) => skills.readFile(id, path)),
-    feishu: given(config.feishu),
-  })
-  const { bash, sandbox, skillsDir } = config
-  const workspace = createWorkspaceTools({
-    folders: workspaces,
-    store,
-    clock,
-    ids,
-    bash,
-    sandbox,
-    skillsDir,
-    onSandbox: (kind) => warnOfBash(kind, bash, log),
-  })
-  const timeoutMs = config.limits.toolTimeoutMs
-  const { entries: inCode, problems } = checkCodeTools(codeTools, [...builtIn, ...workspace.entries], {
-    timeoutMs,
-    log,
-  })
-  if (problems.length > 0) {
-    await workspace.close()
-    throw configInvalid(
-      problems.map(({ place, message }) => (place === null ? message : `${shownPath(place)}: ${message}`)),
-    )
-  }
-  const mcp = servers && (await connectMcpServers(servers, { clock, log, environment, callTimeoutMs: timeoutMs }))
-  const own = [...builtIn, ...workspace.entries, ...inCode]
-  const registry = createToolRegistry([...own, ...(mcp?.entries ?? [])], {
-    close: async () => {
-      await Promise.all([workspace.close(), mcp?.close()])
-    },
-    ...(mcp === undefined ? {} : { awaitSource: mcp.awaitSource }),
-  })
-  mcp?.onChange((entries) => registry.replace([...own, ...entries]))
-  return registry
-}
-
 function warnOfAgents({ listings, warnings }: AgentsFound, log: Log): void {
   for (const sentence of warnings) log.warn(sentence)
   for (const { id, error } of listings)
     if (error !== null) log.warn({ agent: id, reason: error }, 'an agent cannot be used')
-}
-
-function warnOfBash(kind: SandboxKind, bash: Config['bash'], log: Log): void {
-  if (kind === 'bwrap') log.info({ sandbox: kind }, 'agents may run commands, each in a sandbox')
-  else
-    log.warn(
-      { sandbox: kind, bash },
-      'agents may run commands, with the rights of this server’s user: they can reach its files and its network. docs/workspace.md says what is not isolated.',
-    )
-}
-
-/** Unset settings are null in the configuration and absent elsewhere. */
-function given(feishu: Config['feishu']): { appId?: string; appSecret?: string; baseUrl?: string } {
-  return Object.fromEntries(Object.entries(feishu).filter(([, value]) => value !== null))
 }

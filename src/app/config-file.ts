@@ -13,7 +13,7 @@ import { shownPath } from './config-problems.ts'
 import { lineOfKey, placeOfLoadError } from './config-lines.ts'
 import { fileNameOf } from './setting-names.ts'
 
-export const configFileNames = ['polylog.config.ts', 'polylog.config.mts', 'polylog.config.js', 'polylog.config.mjs']
+const configFileNames = ['polylog.config.ts', 'polylog.config.mts', 'polylog.config.js', 'polylog.config.mjs']
 
 /** A file may await something, such as a vault that has its secrets; it may not wait for ever. */
 const loadMs = 60_000

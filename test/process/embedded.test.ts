@@ -10,6 +10,7 @@ import { after, before, describe, test } from 'node:test'
 import * as polylog from 'polylog'
 import { createPolylog, defineTool, type FinishedRun, type PolylogConfig, type PolylogServer, z } from 'polylog'
 import * as source from '../../src/index.ts'
+import { stdioFake } from '../support/fake-mcp.ts'
 import { openStream } from '../support/sse.ts'
 import { callServer, until } from '../support/test-server.ts'
 
@@ -76,6 +77,32 @@ describe('createPolylog', () => {
       assert.match(await askFor(two, 'say still here'), /"status":"succeeded"/)
     } finally {
       await Promise.all([one.close(), two.close()])
+    }
+  })
+
+  test('connects MCP servers of its configuration; a tool in code keeps a name that one of theirs has', async () => {
+    const lookup = defineTool({
+      name: 'lookup',
+      description: 'x',
+      input: z.object({}),
+      effect: 'read',
+      execute: () => 'ours',
+    })
+    const server = await createPolylog(quiet({ mcpServers: { shop: stdioFake() }, tools: [lookup] }))
+    try {
+      await server.listen()
+      const { body } = await callServer(server.url, 'GET', '/v1/tools')
+      const listed = (body as unknown as { name: string; source: string }[]).filter(({ name }) => /lookup/.test(name))
+      assert.deepEqual(
+        listed.map(({ name, source }) => [name, source]),
+        [
+          ['lookup', 'config'],
+          ['shop_lookup', 'mcp:shop'],
+        ],
+      )
+      assert.match(await askFor(server, 'use the tool lookup with {}'), /ours/)
+    } finally {
+      await server.close()
     }
   })
 
