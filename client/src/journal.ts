@@ -20,7 +20,30 @@ export type ErrorValue = {
   details?: Record<string, unknown>
 }
 
-export type Usage = { inputTokens?: number; outputTokens?: number; reasoningTokens?: number }
+/** A field is absent if the provider did not report it. */
+export type Usage = {
+  /** Includes `cachedTokens` and `cacheWriteTokens`. */
+  inputTokens?: number
+  cachedTokens?: number
+  cacheWriteTokens?: number
+  /** Includes `reasoningTokens`. */
+  outputTokens?: number
+  reasoningTokens?: number
+}
+
+/** Sums over steps. */
+export type UsageTotals = {
+  steps: number
+  inputTokens: number
+  cachedTokens: number
+  cacheWriteTokens: number
+  outputTokens: number
+  reasoningTokens: number
+  /** In millionths of a US dollar, over the steps whose cost is known; null if there is none. */
+  costMicroUsd: number | null
+  /** Steps whose cost is not known. */
+  unpricedSteps: number
+}
 
 /** A file of a job or of a skill. `size` is in bytes. */
 export type StoredFile = { path: string; size: number }
@@ -173,6 +196,8 @@ export type EventBodies = {
     /** How many. */
     toolCalls: number
     usage?: Usage
+    /** In millionths of a US dollar; absent if the price of the model is not known. */
+    costMicroUsd?: number
     durationMs: number
     /** What the provider needs back with this step, for example signed reasoning. No wire, timeline or trace shows it. */
     provider?: { name: string; model: string; state?: JsonValue; stateRef?: string }

@@ -1,7 +1,7 @@
 // The native wire (`format=sse`): the `data` line of each SSE message is `{event, data}`, and `event` is also
 // the name of the SSE message. The `id` of a message is a cursor for `Last-Event-ID`.
 
-import type { ErrorValue, EventBodies } from './journal.ts'
+import type { ErrorValue, EventBodies, UsageTotals } from './journal.ts'
 import type { JsonValue } from './json.ts'
 
 export type NativeToolStatus = 'queued' | 'running' | 'awaiting_input' | 'succeeded' | 'failed' | 'cancelled'
@@ -74,6 +74,8 @@ export type NativeFrameData = {
     finishedAt: string
     finishedAtMs: number
     output?: string
+    /** The token counts and the cost of all steps; absent if the provider reported none. */
+    usage?: UsageTotals
     error?: ErrorValue
     reason?: string
   }

@@ -34,12 +34,14 @@ import { Streams } from '../http/stream-reply.ts'
 import { type Clock, systemClock } from '../kit/clock.ts'
 import { type Ids, ulidIds } from '../kit/ids.ts'
 import { checkedModelSets, readModelConfigs } from '../models/model-configs.ts'
+import { readModelTable } from '../models/model-table.ts'
 import { createOpenAiClient } from '../models/openai-client.ts'
 import { createModels } from '../models/providers.ts'
 import type { RunDependencies } from '../runs/run-dependencies.ts'
 import { ConfirmationService } from '../runs/confirmation-service.ts'
 import { RunService } from '../runs/run-service.ts'
 import { Scheduler } from '../runs/scheduler.ts'
+import { UsageService } from '../runs/usage-service.ts'
 import { startRetention } from '../runs/retention.ts'
 import { readSkills } from '../skills/skill-registry.ts'
 import { openSqliteStore } from '../stores/sqlite/sqlite-store.ts'
@@ -134,6 +136,7 @@ async function composeParts(
     config.modelSets === null
       ? await readModelConfigs(config.modelConfigsFile, models)
       : checkedModelSets(config.modelSets, models)
+  const modelTable = await readModelTable(config.modelTableFile)
   const store = await openStore(config, log, clock)
   opened.push(store)
   const watchdog = ownsProcess
@@ -184,6 +187,7 @@ async function composeParts(
     ids,
     models,
     configs,
+    modelTable,
     engines,
     tools,
     catalogue,
@@ -269,6 +273,8 @@ async function composeParts(
       workspaces,
       models,
       configs,
+      modelTable,
+      usage: new UsageService(store, clock),
       catalogue,
       metrics,
       engineStates,

@@ -68,6 +68,8 @@ export type Config = {
   /** The servers of a configuration in code; null if there are none, or if a file names them. */
   readonly mcpServers: McpConfig | null
   readonly modelConfigsFile: string | null
+  /** Prices, windows and abilities of models, in addition to the built-in ones. */
+  readonly modelTableFile: string | null
   /** The same for model configurations. */
   readonly modelSets: readonly ModelConfig[] | null
   /** The agents of the program, then the operator's own, which may replace them. */
@@ -177,6 +179,7 @@ function build(read: SettingReader, code?: CodeParts): Config {
     mcpConfigFile,
     mcpServers: mcpConfigFile === null ? (code?.mcp ?? null) : null,
     modelConfigsFile,
+    modelTableFile: read.path('POLYLOG_MODEL_TABLE'),
     modelSets: modelConfigsFile === null ? (code?.models ?? null) : null,
     agentsDirs: readAgentsDirs(read, code?.agents ?? []),
     agentsReload: read.boolean('POLYLOG_AGENTS_RELOAD', read.text('NODE_ENV') !== 'production'),

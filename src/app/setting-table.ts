@@ -47,6 +47,7 @@ export const settingTable = {
   POLYLOG_PROVIDER_RETRY_BUDGET_MS: whole(0, 10 * minute),
   POLYLOG_STALL_MS: whole(1, timerMax),
   POLYLOG_MODEL_CONFIGS: path,
+  POLYLOG_MODEL_TABLE: path,
   POLYLOG_DEMO: oneOf('on', 'off'),
   POLYLOG_DEMO_PACE_MS: whole(0, 10_000),
 

@@ -24,7 +24,7 @@ function withoutIdentity(event: RunEvent): RunEvent | null {
     case 'step.started':
       return { ...event, data: { ...event.data, model: hiddenModel } }
     case 'step.done': {
-      const { usage: _usage, durationMs: _durationMs, provider: _provider, ...data } = event.data
+      const { usage: _usage, costMicroUsd: _cost, durationMs: _duration, provider: _provider, ...data } = event.data
       return { ...event, data: data as EventData<'step.done'> }
     }
     // Only some models send reasoning, so its presence would identify the model.

@@ -24,9 +24,10 @@ import type { JobService } from '../jobs/job-service.ts'
 import type { SkillRegistry } from '../skills/skill-registry.ts'
 import type { ConfirmationService } from '../runs/confirmation-service.ts'
 import type { RunService } from '../runs/run-service.ts'
+import type { UsageService } from '../runs/usage-service.ts'
 import type { RunRow } from '../stores/run-store.ts'
 import type { ToolRegistry, Workspaces } from '../tools/tool.ts'
-import type { ModelConfigs, Models } from '../models/model.ts'
+import type { ModelConfigs, Models, ModelTable } from '../models/model.ts'
 import type { Metrics } from './metrics.ts'
 import type { Streams } from './stream-reply.ts'
 
@@ -53,6 +54,8 @@ export type Services = {
   models: Models
   engineStates(): { name: string; state: BreakerState }[]
   configs: ModelConfigs
+  modelTable: ModelTable
+  usage: UsageService
   catalogue: Catalogue
   metrics: Metrics
   clock: Clock

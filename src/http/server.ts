@@ -50,6 +50,7 @@ import { drainBytesMax, drainMs, installIntake } from './request-intake.ts'
 import type { Server, Services } from './routes.ts'
 import { sessionRoutes } from './session-api/session-routes.ts'
 import { type TrustProxy, trustedProxies } from './trust-proxy.ts'
+import { usageRoutes } from './usage-v1/usage-routes.ts'
 
 export type ServerOptions = {
   services: Services
@@ -198,6 +199,7 @@ export async function buildServer(options: ServerOptions): Promise<Server> {
   snapshotRoutes(server, services)
   agentListRoute(server, services)
   runRoutes(server, services)
+  usageRoutes(server, services)
   invariantsRoute(server, services)
   conversationRoutes(server, services)
   contactRoutes(server, services)

@@ -8,6 +8,7 @@ import type { ConversationRow } from '../stores/conversation-store.ts'
 import type { InteractionRow } from '../stores/interaction-store.ts'
 import type { MessageRow } from '../stores/message-store.ts'
 import type { RunRow } from '../stores/run-store.ts'
+import { usageView } from './usage-view.ts'
 
 export const time = z.string().describe('ISO 8601, UTC')
 export const ms = z.number().describe('epoch milliseconds')
@@ -39,6 +40,7 @@ export const conversationView = z
     createdAtMs: ms,
     updatedAt: time,
     updatedAtMs: ms,
+    usage: usageView.nullable().optional().describe('Over all steps; null if none has ended. Only for one conversation.'),
     activeRun: z
       .object({ runId: z.string(), status: z.string(), cursor: z.string() })
       .nullable()
@@ -119,10 +121,14 @@ export const runView = z
     endedAtMs: ms.nullable(),
     error: z.unknown().nullable(),
     cancelRequested: z.boolean(),
+    usage: usageView
+      .nullable()
+      .describe('Over all steps; null until one has ended, and while the run is an arm of an undecided comparison.'),
   })
   .meta({ id: 'Run' })
 
-export function toRun(row: RunRow): z.infer<typeof runView> {
+/** `undecided`: the run is an arm of a comparison that waits for its vote, so its usage is hidden. */
+export function toRun(row: RunRow, undecided: boolean): z.infer<typeof runView> {
   return {
     runId: row.id,
     agentId: row.agentId,
@@ -133,6 +139,7 @@ export function toRun(row: RunRow): z.infer<typeof runView> {
     ...times({ createdAt: row.createdAt, startedAt: row.startedAt, endedAt: row.endedAt }),
     error: row.error,
     cancelRequested: row.cancel !== null,
+    usage: undecided ? null : row.usage,
   } as z.infer<typeof runView>
 }
 

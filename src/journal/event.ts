@@ -21,8 +21,15 @@ const errorValue = z.object({
   details: z.record(z.string(), z.unknown()).optional(),
 })
 
+/** Absent means that the provider did not report it. */
 const usage = z.object({
+  /** Includes `cachedTokens` and `cacheWriteTokens`. */
   inputTokens: z.number().int().nonnegative().optional(),
+  /** Read from the provider's prompt cache. */
+  cachedTokens: z.number().int().nonnegative().optional(),
+  /** Written to the provider's prompt cache. */
+  cacheWriteTokens: z.number().int().nonnegative().optional(),
+  /** Includes `reasoningTokens`. */
   outputTokens: z.number().int().nonnegative().optional(),
   reasoningTokens: z.number().int().nonnegative().optional(),
 })
@@ -205,6 +212,8 @@ const bodies = {
     finishReason: id,
     toolCalls: z.number().int().nonnegative(),
     usage: usage.optional(),
+    /** In millionths of a US dollar, at the prices of that time. Absent if the price of the model is not known. */
+    costMicroUsd: z.number().int().nonnegative().optional(),
     durationMs: z.number().nonnegative(),
     provider: providerState.optional(),
   }),

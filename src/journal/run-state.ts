@@ -5,6 +5,7 @@
 import { AppError } from '../errors/app-error.ts'
 import type { EventData, JsonValue, ProviderState, RunEvent, RunSpec, RunStatus, ToolEffect } from './event.ts'
 import { type Phase, phaseAfter, refusal } from './transitions.ts'
+import { addUsage, noUsage, usageOfStep, type UsageTotals } from './usage.ts'
 
 export type CallState = {
   readonly callId: string
@@ -40,6 +41,8 @@ export type StepState = {
   readonly step: number
   /** Empty after the text was superseded, until the new text brings its own message id. */
   messageId: string
+  /** `provider/model`. */
+  readonly model: string
   startedAt: number
   /** Text shown under `messageId` so far. */
   text: string
@@ -87,7 +90,8 @@ export type RunState = {
   handle: JsonValue | undefined
   /** Process crashes while this run was on the main thread: crash id → the place in the run where it happened. */
   deaths: Map<string, string>
-  usage: { inputTokens: number; outputTokens: number }
+  /** Over all finished steps. */
+  usage: UsageTotals
 }
 
 export function newRunState(): RunState {
@@ -115,7 +119,7 @@ export function newRunState(): RunState {
     fallbackEngine: undefined,
     handle: undefined,
     deaths: new Map(),
-    usage: { inputTokens: 0, outputTokens: 0 },
+    usage: noUsage,
   }
 }
 
@@ -192,6 +196,7 @@ export function applyEvent(state: RunState, event: RunEvent): void {
       state.steps.push({
         step: event.data.step,
         messageId: event.data.messageId,
+        model: event.data.model,
         startedAt: event.at,
         text: '',
         reasoningId: undefined,
@@ -218,8 +223,7 @@ export function applyEvent(state: RunState, event: RunEvent): void {
       step.messageId = event.data.messageId
       step.finishReason = event.data.finishReason
       step.provider = event.data.provider
-      state.usage.inputTokens += event.data.usage?.inputTokens ?? 0
-      state.usage.outputTokens += event.data.usage?.outputTokens ?? 0
+      state.usage = addUsage(state.usage, usageOfStep(event.data))
       return
     }
     case 'tool.called':

@@ -115,11 +115,14 @@ async function* read(
         throw toProviderError(part.error, options, (who, error) => reportedError(who, error))
       case 'finish': {
         const reason = finishOf(part.finishReason, identity)
-        const usage = usageOf(
-          part.usage.inputTokens.total,
-          part.usage.outputTokens.total,
-          part.usage.outputTokens.reasoning,
-        )
+        const { inputTokens, outputTokens } = part.usage
+        const usage = usageOf({
+          input: inputTokens.total,
+          cached: inputTokens.cacheRead,
+          cacheWrite: inputTokens.cacheWrite,
+          output: outputTokens.total,
+          reasoning: outputTokens.reasoning,
+        })
         parts.push(...toToolCallParts(calls, reason, request, ids), {
           type: 'finish',
           reason: finishReasonWith(calls.length, reason),

@@ -74,11 +74,22 @@ export function finishReasonWith(calls: number, reason: FinishReason): FinishRea
   return calls > 0 && (reason === 'stop' || reason === 'other') ? 'tool-calls' : reason
 }
 
-export function usageOf(input: unknown, output: unknown, reasoning: unknown): Usage | undefined {
+/** The token counts as a provider reported them. `input` includes what was read from the cache and written to it. */
+type ReportedTokens = {
+  input: unknown
+  cached?: unknown
+  cacheWrite?: unknown
+  output: unknown
+  reasoning: unknown
+}
+
+export function usageOf({ input, cached, cacheWrite, output, reasoning }: ReportedTokens): Usage | undefined {
   const usage: Usage = {}
   if (isCount(input)) usage.inputTokens = input
   if (isCount(output)) usage.outputTokens = output
   // Some adapters report zero if the provider reported nothing.
+  if (isCount(cached) && cached > 0) usage.cachedTokens = cached
+  if (isCount(cacheWrite) && cacheWrite > 0) usage.cacheWriteTokens = cacheWrite
   if (isCount(reasoning) && reasoning > 0) usage.reasoningTokens = reasoning
   return Object.keys(usage).length === 0 ? undefined : usage
 }

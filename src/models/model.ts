@@ -97,6 +97,41 @@ export interface ModelConfigs {
   get(name: string | undefined): ModelConfig
 }
 
+/** In US dollars for a million tokens. */
+export type ModelPrice = {
+  input: number
+  /** For tokens that are read from the prompt cache; absent: as `input`. */
+  cached?: number | undefined
+  /** For tokens that are written to the prompt cache; absent: as `input`. */
+  cacheWrite?: number | undefined
+  output: number
+}
+
+/** What is known about a model. Null means that it is not known. */
+export type ModelFacts = {
+  /** The size of the context window, in tokens. */
+  contextTokens: number | null
+  maxOutputTokens: number | null
+  vision: boolean | null
+  pdf: boolean | null
+  reasoning: boolean | null
+  /** Whether the provider can hold the answer to a JSON Schema. */
+  structuredOutput: boolean | null
+  /** `above`: other prices for the whole request if its input has more than `inputTokens`. */
+  price: (ModelPrice & { above?: (ModelPrice & { inputTokens: number }) | undefined }) | null
+}
+
+export interface ModelTable {
+  /** The day of the prices, as `2026-11-16`. */
+  readonly asOf: string
+  /** The facts of `provider/model`; undefined if the model is not in the table. A dated version has the facts of its base name. */
+  find(model: string): ModelFacts | undefined
+  /** In millionths of a dollar, rounded up. Undefined if the price is not known, or the tokens were not reported. */
+  costOf(model: string, usage: Usage | undefined): number | undefined
+  /** Every model of the table, as `provider/model`. */
+  names(): readonly string[]
+}
+
 export interface Models {
   /** `provider/model` that is used when a request names none. */
   readonly defaultModel: string

@@ -240,6 +240,14 @@ function toFinishReason(raw: string): FinishReason {
 }
 
 function readUsage(usage: Record<string, unknown>): Usage | undefined {
-  const details = usage['completion_tokens_details'] as { reasoning_tokens?: unknown } | null | undefined
-  return usageOf(usage['prompt_tokens'], usage['completion_tokens'], details?.reasoning_tokens)
+  const prompt = usage['prompt_tokens_details'] as { cached_tokens?: unknown; cache_write_tokens?: unknown } | null
+  const completion = usage['completion_tokens_details'] as { reasoning_tokens?: unknown } | null | undefined
+  return usageOf({
+    input: usage['prompt_tokens'],
+    // DeepSeek reports the hits of its cache in a field of its own.
+    cached: prompt?.cached_tokens ?? usage['prompt_cache_hit_tokens'],
+    cacheWrite: prompt?.cache_write_tokens,
+    output: usage['completion_tokens'],
+    reasoning: completion?.reasoning_tokens,
+  })
 }

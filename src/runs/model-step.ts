@@ -4,7 +4,13 @@
 
 import { AppError } from '../errors/app-error.ts'
 import type { StepEngine } from '../engines/engine.ts'
-import { type EventData, type NewEvent, type ProviderState, providerStateCharsMax } from '../journal/event.ts'
+import {
+  type EventData,
+  type NewEvent,
+  type ProviderState,
+  providerStateCharsMax,
+  type Usage,
+} from '../journal/event.ts'
 import { type RunState, specOf } from '../journal/run-state.ts'
 import { type Clock, elapsedMs } from '../kit/clock.ts'
 import { defined } from '../kit/defined.ts'
@@ -35,6 +41,8 @@ export type StepContext = {
   /** Undefined if any text is an answer. */
   answer?: WantedAnswer | undefined
   putBlob(id: string, body: string): Promise<void>
+  /** In millionths of a dollar; undefined if the price is not known. */
+  costOf(model: string, usage: Usage | undefined): number | undefined
 }
 
 /** Back-pressure: with more uncommitted events than this, the step stops reading from the provider until they are committed. */
@@ -159,7 +167,11 @@ function closingEvents(
       finishReason: finish.reason,
       toolCalls: calls.length,
       durationMs,
-      ...defined({ usage: finish.usage, provider }),
+      ...defined({
+        usage: finish.usage,
+        provider,
+        costMicroUsd: context.costOf(state.steps.at(-1)?.model ?? specOf(state).model, finish.usage),
+      }),
     },
   })
   return events

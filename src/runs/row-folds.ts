@@ -4,6 +4,7 @@
 
 import type { RunEvent } from '../journal/event.ts'
 import { openInteractions, type RunState } from '../journal/run-state.ts'
+import { usageDay, usageOfStep } from '../journal/usage.ts'
 import { defined } from '../kit/defined.ts'
 import type { InteractionRow } from '../stores/interaction-store.ts'
 import type { MessageRow } from '../stores/message-store.ts'
@@ -21,6 +22,7 @@ export type RowChanges = Pick<
   | 'touchConversationAt'
   | 'dropBlobs'
   | 'snapshot'
+  | 'usage'
   | 'describeConversation'
 >
 
@@ -75,6 +77,16 @@ export function foldRows(runId: string, state: RunState, event: RunEvent, change
         },
       })
       changes.touchConversationAt = event.at
+      changes.run = { ...changes.run, usage: state.usage }
+      changes.usage ??= []
+      changes.usage.push({
+        owner: state.accepted?.owner ?? 'anonymous',
+        day: usageDay(event.at),
+        agentId: state.accepted?.spec.agentId ?? 'default',
+        model: step.model,
+        conversationId: state.accepted?.conversationId ?? null,
+        totals: usageOfStep(event.data),
+      })
       return
     }
     case 'tool.done': {

@@ -6,7 +6,7 @@ import type { RunStatus } from '../journal/event.ts'
 import type { Engines } from '../engines/engine.ts'
 import type { Clock } from '../kit/clock.ts'
 import type { Ids } from '../kit/ids.ts'
-import type { ModelConfigs, Models } from '../models/model.ts'
+import type { ModelConfigs, Models, ModelTable } from '../models/model.ts'
 import type { Store } from '../stores/store.ts'
 import type { ToolRegistry } from '../tools/tool.ts'
 import type { KindOf } from './run-kind.ts'
@@ -54,6 +54,7 @@ export type RunDependencies = {
   ids: Ids
   models: Models
   configs: ModelConfigs
+  modelTable: ModelTable
   engines: Engines
   tools: ToolRegistry
   catalogue: Catalogue

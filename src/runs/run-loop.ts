@@ -335,6 +335,7 @@ export class RunLoop {
       toolNamed: (name) => tools.find((tool) => tool.name === name),
       answer: this.wantedAnswer(specOf(writer.state)),
       putBlob: (id, body) => dependencies.store.putBlob(id, this.runId, body),
+      costOf: (model, usage) => dependencies.modelTable.costOf(model, usage),
     })
   }
 

@@ -6,11 +6,13 @@
 import type { ErrorValue } from '../errors/app-error.ts'
 import type { RunEvent, RunStatus } from '../journal/event.ts'
 import type { EventReader } from '../journal/event-pages.ts'
+import type { UsageTotals } from '../journal/usage.ts'
 import type { ComparisonRow } from './comparison-store.ts'
 import type { InteractionRow, InteractionUpdate } from './interaction-store.ts'
 import type { MessageRow, MessageStateChange } from './message-store.ts'
 import type { RowPage } from './row-page.ts'
 import type { NewSnapshot, SnapshotKey } from './snapshot-store.ts'
+import type { StepUsage } from './usage-store.ts'
 
 export type RunRow = {
   id: string
@@ -35,6 +37,8 @@ export type RunRow = {
   startedAt: number | null
   endedAt: number | null
   error: ErrorValue | null
+  /** Null until a step has ended. */
+  usage: UsageTotals | null
 }
 
 export type CancelRequest = { by: string; reason: string | null; at: number }
@@ -149,6 +153,8 @@ export type RunWrite = {
     release?: boolean
     /** The key under which later equal requests find this run. */
     cacheKey?: string
+    /** Over all steps of the run. */
+    usage?: UsageTotals
   }
   messages?: MessageRow[]
   messageStates?: MessageStateChange[]
@@ -156,6 +162,8 @@ export type RunWrite = {
   interactionUpdates?: InteractionUpdate[]
   /** Sets updated_at of the run's conversation. */
   touchConversationAt?: number
+  /** The steps that ended with these events. */
+  usage?: StepUsage[]
   /** The result of a one-shot run. */
   snapshot?: NewSnapshot
   /** Gives a conversation a new title and summary, if it still exists. Does not count as using the conversation. */

@@ -24,6 +24,7 @@ import type { MessageStore } from './message-store.ts'
 import type { NoteStore } from './note-store.ts'
 import type { RunStore } from './run-store.ts'
 import type { SnapshotStore } from './snapshot-store.ts'
+import type { UsageStore } from './usage-store.ts'
 import type { WorkspaceStore } from './workspace-store.ts'
 
 export interface Store
@@ -37,6 +38,7 @@ export interface Store
     WorkspaceStore,
     NoteStore,
     SnapshotStore,
+    UsageStore,
     ContactStore,
     ContactActivityStore,
     ArchiveStore,

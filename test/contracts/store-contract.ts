@@ -16,6 +16,7 @@ import { messageContract } from './store-contract-messages.ts'
 import { noteContract } from './store-contract-notes.ts'
 import { runContract } from './store-contract-runs.ts'
 import { snapshotContract } from './store-contract-snapshots.ts'
+import { usageContract } from './store-contract-usage.ts'
 import { workspaceContract } from './store-contract-workspace.ts'
 
 export function storeContract(name: string, open: OpenStore): void {
@@ -29,6 +30,7 @@ export function storeContract(name: string, open: OpenStore): void {
     workspaceContract(open)
     noteContract(open)
     snapshotContract(open)
+    usageContract(open)
     contactContract(open)
     contactActivityContract(open)
     archiveContract(open)

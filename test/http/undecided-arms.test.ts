@@ -99,7 +99,8 @@ describe('the arms of a comparison', () => {
       )
       const timeline = (await server.call('GET', `/v1/agent/runs/${run}/timeline`, { user })).body
       const done = timeline.events.find((entry: Json) => entry.event === 'step.done').payload
-      assert.deepEqual(['usage' in done, 'durationMs' in done], [false, false])
+      assert.deepEqual(['usage' in done, 'durationMs' in done, 'costMicroUsd' in done], [false, false, false])
+      assert.equal((await server.call('GET', `/v1/agent/runs/${run}`, { user })).body.usage, null)
     }
 
     await server.vote(user, id, 'a')

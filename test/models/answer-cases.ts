@@ -132,6 +132,25 @@ export const cases: Case[] = [
       { type: 'finish', reason: 'stop', usage: { inputTokens: 1, outputTokens: 9, reasoningTokens: 4 } },
     ],
   },
+  {
+    title: 'tokens that were read from the prompt cache are reported',
+    answer: [
+      { text: 'a' },
+      {
+        finish: 'stop',
+        usage: {
+          prompt_tokens: 100,
+          completion_tokens: 9,
+          total_tokens: 109,
+          prompt_tokens_details: { cached_tokens: 64 },
+        },
+      },
+    ],
+    parts: [
+      ...text('a'),
+      { type: 'finish', reason: 'stop', usage: { inputTokens: 100, cachedTokens: 64, outputTokens: 9 } },
+    ],
+  },
 
   // Ends that are none.
   {

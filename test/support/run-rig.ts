@@ -17,6 +17,7 @@ import { systemClock } from '../../src/kit/clock.ts'
 import type { Ids } from '../../src/kit/ids.ts'
 import type { ModelPart } from '../../src/models/model.ts'
 import { modelConfigsOf } from '../../src/models/model-configs.ts'
+import { readModelTable } from '../../src/models/model-table.ts'
 import type { RunDependencies } from '../../src/runs/run-dependencies.ts'
 import type { Started } from '../../src/runs/run-acceptance.ts'
 import { ConfirmationService } from '../../src/runs/confirmation-service.ts'
@@ -87,6 +88,7 @@ export async function openRig(options: RigOptions = {}): Promise<Rig> {
     ids: options.ids ?? countingIds(),
     models: { defaultModel: 'scripted/one', resolve: () => 'scripted/one', open: () => never(), list: () => [] },
     configs: modelConfigsOf([]),
+    modelTable: await readModelTable(null),
     engines: enginesOf(engine, options.turnEngine),
     tools: registryOf(options.tools ?? []),
     catalogue: { get: () => agent, lastWorking: () => agent, list: () => [] },

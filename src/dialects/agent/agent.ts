@@ -7,6 +7,7 @@
 import { isoTime } from '../../kit/clock.ts'
 import { defined } from '../../kit/defined.ts'
 import { type EventData, type EventOf, outputCharsMax, type RunEvent, type ToolOutcome } from '../../journal/event.ts'
+import { addUsage, isReported, noUsage, usageOfStep, type UsageTotals } from '../../journal/usage.ts'
 import { withCall } from '../calls.ts'
 import { type Dialect, emit, type Frame, pingTiming, type Projection, silent } from '../dialect.ts'
 import { sseFrame, sseHeaders } from '../sse-encoding.ts'
@@ -26,6 +27,7 @@ export type AgentState = {
   readonly calls: ReadonlyMap<string, AgentCall>
   /** The last message, if it is so long that `run.ended` does not repeat it. */
   readonly longMessage: { readonly id: string; readonly text: string } | undefined
+  readonly usage: UsageTotals
 }
 
 const statusOfOutcome: Readonly<Record<ToolOutcome, ToolStatus>> = {
@@ -42,7 +44,7 @@ export const agentDialect: Dialect<AgentState> = {
   name: 'sse',
   headers: sseHeaders,
 
-  open: ({ runId }) => ({ runId, calls: new Map(), longMessage: undefined }),
+  open: ({ runId }) => ({ runId, calls: new Map(), longMessage: undefined, usage: noUsage }),
 
   step(state, event) {
     switch (event.type) {
@@ -79,6 +81,8 @@ export const agentDialect: Dialect<AgentState> = {
           ...outputOf(event.data),
           ...(event.data.error === undefined ? {} : { error: event.data.error }),
         })
+      case 'step.done':
+        return silent({ ...state, usage: addUsage(state.usage, usageOfStep(event.data)) })
       case 'run.ended':
         return emit(state, ...endFrames(state, event))
 
@@ -87,7 +91,6 @@ export const agentDialect: Dialect<AgentState> = {
       case 'run.prepared':
       case 'run.state':
       case 'step.started':
-      case 'step.done':
       case 'input.resolved':
       case 'output.rejected':
       case 'engine.handle':
@@ -269,7 +272,7 @@ function endFrames(state: AgentState, event: EventOf<'run.ended'>): Frame[] {
       status: status === 'canceled' ? 'cancelled' : status,
       finishedAt: isoTime(event.at),
       finishedAtMs: event.at,
-      ...defined({ output, error, reason }),
+      ...defined({ output, usage: isReported(state.usage) ? state.usage : undefined, error, reason }),
     },
   }
   return status === 'failed' && error !== undefined ? [{ name: 'error', data: error }, end] : [end]

@@ -26,6 +26,8 @@ export type Trace = {
   total_tool_calls: number
   /** Null if the provider does not report usage. */
   total_tokens_used: number | null
+  /** In millionths of a US dollar, over the steps whose cost is known; null if there is none. */
+  total_cost_micro_usd: number | null
   /** Null until the run has ended. */
   total_duration_ms: number | null
   /** `user` or `system`. */
@@ -58,6 +60,7 @@ export function openTrace(runId: string): TraceFold {
       status: 'running',
       total_tool_calls: 0,
       total_tokens_used: null,
+      total_cost_micro_usd: null,
       total_duration_ms: null,
       cancelled_by: null,
       cancellation_reason: null,
@@ -119,8 +122,9 @@ function showArgumentsUsed(trace: Trace, { callId, input }: EventData<'tool.star
   start.tool_args = input
 }
 
-function addUsage(trace: Trace, { usage }: EventData<'step.done'>, timestamp: string): void {
+function addUsage(trace: Trace, { usage, costMicroUsd }: EventData<'step.done'>, timestamp: string): void {
   if (usage === undefined) return
+  if (costMicroUsd !== undefined) trace.total_cost_micro_usd = (trace.total_cost_micro_usd ?? 0) + costMicroUsd
   const prompt = usage.inputTokens ?? 0
   const completion = usage.outputTokens ?? 0
   trace.total_tokens_used = (trace.total_tokens_used ?? 0) + prompt + completion
@@ -129,6 +133,10 @@ function addUsage(trace: Trace, { usage }: EventData<'step.done'>, timestamp: st
     prompt_tokens: prompt,
     completion_tokens: completion,
     total_tokens: prompt + completion,
+    cached_tokens: usage.cachedTokens ?? 0,
+    cache_write_tokens: usage.cacheWriteTokens ?? 0,
+    reasoning_tokens: usage.reasoningTokens ?? 0,
+    cost_micro_usd: costMicroUsd ?? null,
     timestamp,
   })
 }

@@ -105,7 +105,7 @@ export function runRoutes(server: Server, services: Services): void {
         ...defined({ conversationId, status: status === undefined ? undefined : statusesOf(status), before }),
       })
       if (more) linkNext(request, reply, { before: rows.at(-1)?.id ?? '' })
-      return rows.map(toRun)
+      return await Promise.all(rows.map(view))
     },
   )
 
@@ -120,7 +120,7 @@ export function runRoutes(server: Server, services: Services): void {
         response: { 200: runView, 404: errorBody },
       },
     },
-    async (request) => toRun(await ownRun(request, services, request.params.runId)),
+    async (request) => await view(await ownRun(request, services, request.params.runId)),
   )
 
   server.get(
@@ -220,9 +220,13 @@ export function runRoutes(server: Server, services: Services): void {
     async (request, reply) => {
       const { owner, id } = await ownRun(request, services, request.params.runId)
       const { run, accepted } = await runs.cancel(owner, id, request.body?.reason ?? null)
-      return reply.code(run.endedAt === null ? 202 : 200).send({ ...toRun(run), accepted })
+      return reply.code(run.endedAt === null ? 202 : 200).send({ ...(await view(run)), accepted })
     },
   )
+
+  async function view(run: RunRow): Promise<z.infer<typeof runView>> {
+    return toRun(run, run.usage !== null && (await services.comparisons.isUndecided(run.id)))
+  }
 
   async function timelineRun(caller: Caller, runId: string): Promise<RunRow> {
     const run = await runs.find(caller, runId)

@@ -30,11 +30,15 @@ const traceView = z
       status: z.enum(['running', 'completed', 'cancelled', 'error']),
       total_tool_calls: z.number(),
       total_tokens_used: z.number().nullable(),
+      total_cost_micro_usd: z
+        .number()
+        .nullable()
+        .describe('In millionths of a US dollar, over the steps whose cost is known; null if there is none.'),
       total_duration_ms: z
         .number()
         .nullable()
         .describe(
-          'Null until the run has ended. If the run is part of a comparison, this field, total_tokens_used and config_id are null until the vote.',
+          'Null until the run has ended. If the run is part of a comparison, this field, total_tokens_used, total_cost_micro_usd and config_id are null until the vote.',
         ),
       cancelled_by: z.string().nullable(),
       cancellation_reason: z.string().nullable(),

@@ -85,6 +85,7 @@ export function conversationRoutes(server: Server, services: Services): void {
       const [active] = await conversations.openRuns(row)
       return {
         ...toConversation(row),
+        usage: await services.usage.ofConversation(row.id),
         activeRun:
           active === undefined
             ? null

@@ -29,6 +29,7 @@ export type DescribeOptions = {
 const tags = [
   { name: 'Agent', description: 'Chat with an agent: start runs, follow them, cancel them, read what happened.' },
   { name: 'Conversations', description: 'Runs that share a history.' },
+  { name: 'Usage', description: 'Token counts, cost, and the models that can be used.' },
   { name: 'Tool confirmations', description: 'Tool calls that wait for a person.' },
   { name: 'Chat API', description: 'Streams of plain chunks, traces, feedback and comparisons, for web chats.' },
   { name: 'Jobs', description: 'Runs of a skill, answered in JSON that fits its schema.' },

@@ -81,6 +81,7 @@ export const operations: Readonly<Record<string, OperationFacts>> = {
   'GET /v1/agent/runs/{runId}/invariants': { id: 'checkRun' },
 
   'POST /v1/conversations': { id: 'createConversation', example: { title: 'A first one', userId } },
+  'GET /v1/usage': { id: 'getUsage' },
   'GET /v1/conversations': { id: 'listConversations' },
   'GET /v1/conversations/{conversationId}': { id: 'getConversation' },
   'PATCH /v1/conversations/{conversationId}': { id: 'updateConversation' },

@@ -27,6 +27,7 @@ import { runHandlers } from './run-commands.ts'
 import { runTable } from './run-table.ts'
 import { snapshotWriter } from './snapshot-store.ts'
 import { failsOnlyItsCommand, toStoreError } from './sqlite-errors.ts'
+import { usageWriter } from './usage-store.ts'
 import { workspaceHandlers } from './workspace-store.ts'
 
 export type BatchWriter = ReturnType<typeof batchWriter>
@@ -53,6 +54,7 @@ export function batchWriter(db: DatabaseSync) {
   const snapshots = snapshotWriter(db)
   const contacts = contactWriter(db)
   const records = contactRecordWriter(db)
+  const usage = usageWriter(db)
   const writeCheck = db.prepare("UPDATE store_state SET value = 1 - value WHERE name = 'write_check'")
   const savepoint = db.prepare('SAVEPOINT command')
   const keep = db.prepare('RELEASE command')
@@ -60,7 +62,7 @@ export function batchWriter(db: DatabaseSync) {
   const commit = db.prepare('COMMIT')
 
   const handlers: Handlers = {
-    ...runHandlers(db, cache, { runs, journal, conversations, messages, interactions, comparisons, snapshots }),
+    ...runHandlers(db, cache, { runs, journal, conversations, messages, interactions, comparisons, snapshots, usage }),
     ...conversations.handlers,
     ...messages.handlers,
     ...interactions.handlers,

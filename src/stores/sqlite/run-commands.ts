@@ -13,6 +13,7 @@ import type { MessageWriter } from './message-store.ts'
 import type { RunCache } from './run-cache.ts'
 import type { SnapshotWriter } from './snapshot-store.ts'
 import { releasesRun, type RunTable } from './run-table.ts'
+import type { UsageWriter } from './usage-store.ts'
 
 type TableWriters = {
   runs: RunTable
@@ -22,10 +23,11 @@ type TableWriters = {
   interactions: InteractionWriter
   comparisons: ComparisonWriter
   snapshots: SnapshotWriter
+  usage: UsageWriter
 }
 
 export function runHandlers(db: DatabaseSync, cache: RunCache, writers: TableWriters): Handlers<RunCommands> {
-  const { runs, journal, conversations, messages, interactions, comparisons, snapshots } = writers
+  const { runs, journal, conversations, messages, interactions, comparisons, snapshots, usage } = writers
   const { accept, startHeld, bindIdempotencyKey } = acceptHandlers(db, cache, writers)
 
   return {
@@ -55,6 +57,7 @@ export function runHandlers(db: DatabaseSync, cache: RunCache, writers: TableWri
         const conversationId = runs.conversationOf(runId)
         if (conversationId !== null) conversations.touch(conversationId, write.touchConversationAt)
       }
+      for (const step of write.usage ?? []) usage.add(step)
       if (write.snapshot !== undefined) snapshots.insert(write.snapshot)
       if (write.describeConversation !== undefined) conversations.describe(write.describeConversation)
       if (write.dropBlobs !== undefined) runs.dropBlobs(runId, write.dropBlobs)

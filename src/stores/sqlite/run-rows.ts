@@ -3,6 +3,7 @@
 import type { DatabaseSync } from 'node:sqlite'
 import type { ErrorValue } from '../../errors/app-error.ts'
 import type { RunStatus } from '../../journal/event.ts'
+import type { UsageTotals } from '../../journal/usage.ts'
 import type { RowPage } from '../row-page.ts'
 import type { RunFilter, RunRow } from '../run-store.ts'
 import { type Row, statementCache, type Value } from './connection.ts'
@@ -35,6 +36,7 @@ export function toRunRow(row: Row): RunRow {
     startedAt: row.started_at as number | null,
     endedAt: row.ended_at as number | null,
     error: fromJson<ErrorValue>(row.error),
+    usage: fromJson<UsageTotals>(row.usage),
   }
 }
 

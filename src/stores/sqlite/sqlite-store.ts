@@ -25,6 +25,7 @@ import { lockFile, type ProcessLock } from './process-lock.ts'
 import { runStore } from './run-store.ts'
 import { snapshotStore } from './snapshot-store.ts'
 import { toStoreError } from './sqlite-errors.ts'
+import { usageStore } from './usage-store.ts'
 import { workspaceStore } from './workspace-store.ts'
 
 /** Long enough to batch the deltas of many runs, short compared to the time between two tokens. */
@@ -97,6 +98,7 @@ function storeOf(file: string, queue: CommitQueue, tails: JournalTails, unlock: 
     ...workspaceStore(access),
     ...noteStore(access),
     ...snapshotStore(access),
+    ...usageStore(access),
     ...contactStore(access),
     ...contactRecordStore(access),
     ...contactActivityStore(access),
