@@ -40,7 +40,10 @@ export const conversationView = z
     createdAtMs: ms,
     updatedAt: time,
     updatedAtMs: ms,
-    usage: usageView.nullable().optional().describe('Over all steps; null if none has ended. Only for one conversation.'),
+    usage: usageView
+      .nullable()
+      .optional()
+      .describe('Over all steps; null if none has ended. Only for one conversation.'),
     activeRun: z
       .object({ runId: z.string(), status: z.string(), cursor: z.string() })
       .nullable()

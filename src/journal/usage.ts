@@ -38,7 +38,10 @@ export const noUsage: Readonly<UsageTotals> = {
   unpricedSteps: 0,
 }
 
-export function usageOfStep({ usage, costMicroUsd }: Pick<EventData<'step.done'>, 'usage' | 'costMicroUsd'>): UsageTotals {
+export function usageOfStep({
+  usage,
+  costMicroUsd,
+}: Pick<EventData<'step.done'>, 'usage' | 'costMicroUsd'>): UsageTotals {
   return {
     steps: 1,
     inputTokens: usage?.inputTokens ?? 0,

@@ -61,7 +61,8 @@ export async function readModelTable(file: string | null): Promise<ModelTable> {
 export function modelTableOf(data: unknown): ModelTable {
   const { asOf, models } = tableFile.parse(data)
   const table = new Map(Object.entries(models))
-  const find = (model: string): ModelFacts | undefined => table.get(model) ?? table.get(model.replace(versionSuffix, ''))
+  const find = (model: string): ModelFacts | undefined =>
+    table.get(model) ?? table.get(model.replace(versionSuffix, ''))
   return {
     asOf,
     find,

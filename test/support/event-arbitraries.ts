@@ -44,7 +44,10 @@ const errorValue = object<{ code: string; message: string }>(
   { code: id, message: text },
   { retryable: fc.boolean(), details: record },
 )
-const usage = object({}, { inputTokens: count, outputTokens: count, reasoningTokens: count })
+const usage = object(
+  {},
+  { inputTokens: count, cachedTokens: count, cacheWriteTokens: count, outputTokens: count, reasoningTokens: count },
+)
 
 const bodies: { [T in EventType]: fc.Arbitrary<EventData<T>> } = {
   'run.accepted': object<EventData<'run.accepted'>>(
@@ -88,7 +91,7 @@ const bodies: { [T in EventType]: fc.Arbitrary<EventData<T>> } = {
   }),
   'step.done': object<EventData<'step.done'>>(
     { step: positive, messageId: id, finishReason: id, toolCalls: count, durationMs: count },
-    { usage, provider: fc.record({ name: id, model: id, state: anyJson }) },
+    { usage, costMicroUsd: count, provider: object({ name: id, model: id, state: anyJson }) },
   ),
   'tool.called': object<EventData<'tool.called'>>(
     {

@@ -3,13 +3,7 @@
 
 import type { DatabaseSync } from 'node:sqlite'
 import type { UsageGrouping, UsageTotals } from '../../journal/usage.ts'
-import {
-  otherModels,
-  type StepUsage,
-  type UsageGroup,
-  usagePairsMax,
-  type UsageStore,
-} from '../usage-store.ts'
+import { otherModels, type StepUsage, type UsageGroup, usagePairsMax, type UsageStore } from '../usage-store.ts'
 import type { Row, Value } from './connection.ts'
 import type { PartAccess } from './part-access.ts'
 import { readPage } from './row-page.ts'
