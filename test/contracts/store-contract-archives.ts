@@ -79,7 +79,12 @@ export async function conversation(store: RunStore, id = 'k', messages = ['m1'])
 }
 
 /** As the service does it: every record gets an id. */
-export async function apply(store: ArchiveStore, row: ArchiveRow, at = start + 5): Promise<ArchiveRow | undefined> {
+export async function apply(
+  store: ArchiveStore,
+  row: ArchiveRow,
+  at = start + 5,
+  contactsMax = 10,
+): Promise<ArchiveRow | undefined> {
   const named = <Entry extends object>(list: Entry[], kind: string) =>
     list.map((entry, index) => ({ ...entry, recordId: `${row.id}-${kind}${index}` }))
   const { events, facts, todos, contacts } = row.payload
@@ -94,7 +99,7 @@ export async function apply(store: ArchiveStore, row: ArchiveRow, at = start + 5
     },
     newContactIds: contacts.map((_entry, index) => `${row.id}-contact${index}`),
     at,
-    contactsMax: 10,
+    contactsMax,
   })
 }
 
@@ -373,6 +378,10 @@ export function archiveContract(open: OpenStore<Opened>): void {
         assert.deepEqual(await contacts(store), [])
         assert.equal((await store.readArchive('b'))?.status, 'ready_for_review')
         assert.equal((await store.readConversation('k'))?.archivedAt, null)
+        await store.createContact(contact('ann', { name: 'Ann' }), 9)
+        const known = payload({ contacts: [someone('c1', { name: 'Ann' })] })
+        const full = await apply(store, await store.createArchive(archive('d', { payload: known })), start, 0)
+        assert.equal(full?.status, 'applied', 'a full address book refuses only new contacts')
       }),
     )
   })

@@ -139,13 +139,20 @@ export function archiveHandlers(db: DatabaseSync, { contacts, records }: Parts):
   }
 
   /** The id of the contact that the entry becomes. */
-  function applyContact(owner: string, entry: ArchivedContact, newId: string, at: number): string {
+  function applyContact(
+    owner: string,
+    entry: ArchivedContact,
+    newId: string,
+    { at, contactsMax }: ArchiveApply,
+  ): string {
     const { ref: _ref, citations: _citations, contactId, ...fields } = entry
     if (contactId !== null && contact.get(owner, contactId) === undefined) throw contactNotFound(contactId)
     // A field without a value leaves the contact as it is.
     const given = Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null))
     const wanted = { ...given, newId, ...(contactId === null ? {} : { id: contactId }) } as ContactImport
-    return contacts.upsert(owner, wanted, at, { keepName: true }).id
+    const { id, outcome } = contacts.upsert(owner, wanted, at, { keepName: true })
+    if (outcome === 'created') contacts.checkRoom(owner, 0, contactsMax)
+    return id
   }
 
   /** The id of the record that the entry becomes: of one with the same text from the same conversation, or a new one. */
@@ -160,13 +167,11 @@ export function archiveHandlers(db: DatabaseSync, { contacts, records }: Parts):
     return row.id
   }
 
-  function applied(
-    { owner, conversationId }: ArchiveRow,
-    { payload, newContactIds, at }: ArchiveApply,
-  ): ArchivePayload {
+  function applied({ owner, conversationId }: ArchiveRow, apply: ArchiveApply): ArchivePayload {
+    const { payload, newContactIds, at } = apply
     const contactIds = new Map<string, string>()
     const people = payload.contacts.map((entry, index) => {
-      const contactId = applyContact(owner, entry, newContactIds[index] as string, at)
+      const contactId = applyContact(owner, entry, newContactIds[index] as string, apply)
       if (!contactIds.has(entry.ref)) contactIds.set(entry.ref, contactId)
       return { ...entry, contactId }
     })
@@ -233,7 +238,6 @@ export function archiveHandlers(db: DatabaseSync, { contacts, records }: Parts):
       const row = reader.read(apply.id)
       if (row === undefined || row.status !== 'ready_for_review' || row.revision !== apply.revision) return row ?? null
       const payload = applied(row, apply)
-      contacts.checkRoom(row.owner, 0, apply.contactsMax)
       setApplied.run(JSON.stringify(payload), apply.at, apply.at, row.id)
       markConversation.run(apply.at, row.conversationId)
       return reader.read(row.id) ?? null
