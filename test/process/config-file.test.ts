@@ -8,7 +8,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { type ConfigFolder, configFolder } from '../support/config-folder.ts'
-import { newDataFolder, type Polylog } from '../support/polylog.ts'
+import type { Polylog } from '../support/polylog.ts'
 import { startPolylogProcess } from '../support/polylog-process.ts'
 import { openStream, type SseStream } from '../support/sse.ts'
 import { callServer, endOf, named, runIdOf, toolState, until } from '../support/test-server.ts'
@@ -144,13 +144,10 @@ describe('whatever tools and hooks of the file do, the server lives', () => {
 
   before(async () => {
     ends = join(folder.path, 'ends.jsonl')
-    const data = newDataFolder()
     folder.write(
       'polylog.config.ts',
-      `import { appendFileSync, existsSync, readFileSync } from 'node:fs'
+      `import { appendFileSync } from 'node:fs'
        import { defineConfig, defineTool, z } from 'polylog'
-       /** Whether the watchdog has found out what blocks. */
-       const namedBy = (file) => existsSync(file) && readFileSync(file, 'utf8').includes('tool blocks')
        export default defineConfig({
          demoPaceMs: 0,
          tools: [
@@ -160,7 +157,6 @@ describe('whatever tools and hooks of the file do, the server lives', () => {
            ${tool('hangs', 'execute: () => new Promise(() => {})', 'timeoutMs: 50,')},
            ${tool('megabytes', 'execute: () => "x".repeat(30_000_000)')},
            ${tool('round', 'execute() { const a = { n: 1n }; a.self = a; return a }')},
-           ${tool('blocks', `execute() { while (!namedBy(${JSON.stringify(join(data, 'watchdog-mark.json'))})); return "free" }`)},
            ${tool('asks', 'describe: () => "Do the thing", execute: () => "did it"', 'confirm: "always",')},
          ],
          hooks: {
@@ -172,7 +168,7 @@ describe('whatever tools and hooks of the file do, the server lives', () => {
          },
        })`,
     )
-    server = await startPolylogProcess({}, data, folder.command())
+    server = await startPolylogProcess({}, undefined, folder.command())
   })
   after(() => server.dispose())
 
@@ -193,13 +189,6 @@ describe('whatever tools and hooks of the file do, the server lives', () => {
       assert.ok(!existsSync(join(server.dataDir, 'watchdog-mark.json')), 'no death is recorded')
     })
   }
-
-  test('a tool that blocks the event loop holds everything up, and the log names it', async () => {
-    await askToEnd(server, 'use the tool blocks with {}')
-
-    const blocked = /"place":"tool blocks \([^"]+\)".*blocked the event loop/
-    await until('the log', () => blocked.test(server.log()) || undefined)
-  })
 
   test('a tool that needs consent asks with its own sentence, and runs when a person agrees', async () => {
     const stream = await ask(server, 'use the tool asks with {}')
