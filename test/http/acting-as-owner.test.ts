@@ -3,35 +3,23 @@
 
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
-import { after, before, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { ask, post } from '../support/chat-api.ts'
 import {
   calls,
-  type TestServer,
   type Json,
   named,
   runIdOf,
   says,
   someone,
-  startTestServer,
   toolState,
+  sharedTestServers,
 } from '../support/test-server.ts'
 import { openStream } from '../support/sse.ts'
 
 const apiKeys = `ann=${createHash('sha256').update('ann-key').digest('hex')},bob=${createHash('sha256').update('bob-key').digest('hex')}`
 
-let server: TestServer
-let required: TestServer
-
-before(async () => {
-  server = await startTestServer()
-  required = await startTestServer({ POLYLOG_AUTH: 'required', POLYLOG_API_KEYS: apiKeys }, server.provider)
-})
-
-after(async () => {
-  await required.close()
-  await server.close()
-})
+const [server, required] = sharedTestServers({}, { POLYLOG_AUTH: 'required', POLYLOG_API_KEYS: apiKeys })
 
 type Things = {
   user: string

@@ -5,36 +5,16 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { connect } from 'node:net'
-import { after, before, describe, test } from 'node:test'
-import {
-  calls,
-  type TestServer,
-  type Json,
-  runIdOf,
-  says,
-  someone,
-  startTestServer,
-  toolState,
-} from '../support/test-server.ts'
+import { describe, test } from 'node:test'
+import { calls, type Json, runIdOf, says, someone, toolState, sharedTestServers } from '../support/test-server.ts'
 import type { Polylog } from '../support/polylog.ts'
 
 const apiKeys = `ann=${createHash('sha256').update('ann-key').digest('hex')}`
 
-let open: TestServer
-let required: TestServer
-
-before(async () => {
-  open = await startTestServer({
-    POLYLOG_ALLOWED_HOSTS: 'agent.example.com',
-    POLYLOG_CORS_ORIGINS: 'https://app.example.com',
-  })
-  required = await startTestServer({ POLYLOG_AUTH: 'required', POLYLOG_API_KEYS: apiKeys }, open.provider)
-})
-
-after(async () => {
-  await required.close()
-  await open.close()
-})
+const [open, required] = sharedTestServers(
+  { POLYLOG_ALLOWED_HOSTS: 'agent.example.com', POLYLOG_CORS_ORIGINS: 'https://app.example.com' },
+  { POLYLOG_AUTH: 'required', POLYLOG_API_KEYS: apiKeys },
+)
 
 type RawAnswer = { status: number; body: Json }
 

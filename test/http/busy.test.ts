@@ -2,7 +2,7 @@
 // many at work, so many waiting, the rest refused without a trace.
 
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import {
   calls,
   endOf,
@@ -16,21 +16,11 @@ import {
   someone,
   startTestServer,
   toolState,
+  sharedTestServers,
 } from '../support/test-server.ts'
 import { eventNames } from '../support/sse.ts'
 
-let shared: TestServer
-let small: TestServer
-
-before(async () => {
-  shared = await startTestServer()
-  small = await startTestServer({ POLYLOG_CONCURRENCY: '1', POLYLOG_QUEUE_MAX: '1' }, shared.provider)
-})
-
-after(async () => {
-  await small.close()
-  await shared.close()
-})
+const [shared, small] = sharedTestServers({}, { POLYLOG_CONCURRENCY: '1', POLYLOG_QUEUE_MAX: '1' })
 
 /** A run that speaks a word and then hangs, in a conversation of its own. */
 async function busyConversation(server: TestServer = shared) {

@@ -3,42 +3,25 @@
 // stays one that a provider accepts.
 
 import assert from 'node:assert/strict'
-import { writeFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { after, before, test } from 'node:test'
-import { type Effects, effectsFile, stdioFake } from '../support/fake-mcp.ts'
+import { test } from 'node:test'
 import {
   assertCallsArePaired,
   calls,
   endOf,
   hangsAfter,
-  type TestServer,
   type Json,
   messagesOf,
   named,
   runIdOf,
   someone,
-  startTestServer,
   toolState,
   toolStatuses,
   until,
 } from '../support/test-server.ts'
 import { eventNames, type SseStream } from '../support/sse.ts'
+import { sharedMcpServer } from '../support/shared-mcp-server.ts'
 
-let server: TestServer
-let effects: Effects
-
-before(async () => {
-  effects = effectsFile()
-  const config = join(effects.file, '..', 'mcp.json')
-  writeFileSync(config, JSON.stringify({ mcpServers: { demo: stdioFake({ FAKE_MCP_FILE: effects.file }) } }))
-  server = await startTestServer({ POLYLOG_MCP_CONFIG: config })
-})
-
-after(async () => {
-  await server.close()
-  effects.remove()
-})
+const { server, effects } = sharedMcpServer()
 
 const cancel = (user: string, stream: SseStream, body?: unknown) =>
   server.call('POST', `/v1/agent/runs/${runIdOf(stream)}/cancel`, { user, ...(body === undefined ? {} : { body }) })

@@ -2,15 +2,11 @@
 // shown or to the edit that came with it, by its owner, and never after it expired.
 
 import assert from 'node:assert/strict'
-import { writeFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { after, before, describe, test } from 'node:test'
-import { type Effects, effectsFile, stdioFake } from '../support/fake-mcp.ts'
+import { describe, test } from 'node:test'
 import {
   assertCallsArePaired,
   calls,
   endOf,
-  type TestServer,
   type Json,
   messagesOf,
   runIdOf,
@@ -22,22 +18,10 @@ import {
   until,
 } from '../support/test-server.ts'
 import type { SseStream } from '../support/sse.ts'
+import { sharedMcpServer } from '../support/shared-mcp-server.ts'
 
-let server: TestServer
-let effects: Effects
+const { server, effects } = sharedMcpServer()
 let amount = 0
-
-before(async () => {
-  effects = effectsFile()
-  const config = join(effects.file, '..', 'mcp.json')
-  writeFileSync(config, JSON.stringify({ mcpServers: { demo: stdioFake({ FAKE_MCP_FILE: effects.file }) } }))
-  server = await startTestServer({ POLYLOG_MCP_CONFIG: config })
-})
-
-after(async () => {
-  await server.close()
-  effects.remove()
-})
 
 type Asked = { user: string; stream: SseStream; id: string; amount: number; conversationId: string }
 

@@ -2,16 +2,10 @@
 // files that are broken, huge, or not what they say.
 
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
-import { type Json, someone, startTestServer, type TestServer } from '../support/test-server.ts'
+import { describe, test } from 'node:test'
+import { type Json, someone, sharedTestServer } from '../support/test-server.ts'
 
-let server: TestServer
-
-before(async () => {
-  server = await startTestServer()
-})
-
-after(() => server.close())
+const server = sharedTestServer()
 
 async function send(user: string, type: string, raw: string | Uint8Array<ArrayBuffer>) {
   const url = new URL('/v1/contacts/import', server.polylog.baseUrl)

@@ -2,27 +2,11 @@
 // after a person said yes.
 
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
-import { errandResult, skillsFolder } from '../support/jobs.ts'
-import {
-  calls,
-  endOf,
-  type Json,
-  says,
-  someone,
-  startTestServer,
-  type TestServer,
-  toolState,
-  toolStatuses,
-} from '../support/test-server.ts'
+import { test } from 'node:test'
+import { errandResult, sharedJobServer } from '../support/jobs.ts'
+import { calls, endOf, type Json, says, someone, toolState, toolStatuses } from '../support/test-server.ts'
 
-let server: TestServer
-
-before(async () => {
-  server = await startTestServer({ POLYLOG_SKILLS_DIR: skillsFolder() })
-})
-
-after(() => server.close())
+const { server } = sharedJobServer()
 
 const toolNames = (request: Json | undefined) =>
   ((request?.body.tools ?? []) as Json[]).map(({ function: tool }) => String(tool.name))

@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict'
 import { connect } from 'node:net'
-import { after, before, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import {
   hangsAfter,
   type TestServer,
@@ -14,21 +14,11 @@ import {
   someone,
   startTestServer,
   until,
+  sharedTestServers,
 } from '../support/test-server.ts'
 import { openStream } from '../support/sse.ts'
 
-let shared: TestServer
-let cancelling: TestServer
-
-before(async () => {
-  shared = await startTestServer()
-  cancelling = await startTestServer({ POLYLOG_ON_DISCONNECT: 'cancel' }, shared.provider)
-})
-
-after(async () => {
-  await cancelling.close()
-  await shared.close()
-})
+const [shared, cancelling] = sharedTestServers({}, { POLYLOG_ON_DISCONNECT: 'cancel' })
 
 /** Every POST that starts an answer: its path, and the body that asks a question as a user. */
 const families: [path: string, body: (user: string) => Json, field: string][] = [

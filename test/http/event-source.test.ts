@@ -2,16 +2,12 @@
 // with Last-Event-ID, keeps its old URL, and stops only when it is told to.
 
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { EventSource } from 'eventsource'
-import { type TestServer, runIdOf, says, someone, startTestServer } from '../support/test-server.ts'
+import { runIdOf, says, someone, sharedTestServer } from '../support/test-server.ts'
 
 describe('an EventSource on /v1/agent/runs/:runId/stream', () => {
-  let server: TestServer
-  before(async () => {
-    server = await startTestServer()
-  })
-  after(() => server.close())
+  const server = sharedTestServer()
 
   it('gets every frame once, although the server ends the stream, and then stops asking', async () => {
     const user = someone()

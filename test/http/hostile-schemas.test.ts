@@ -7,11 +7,10 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { after, before, describe, test } from 'node:test'
-import { calls, endOf, type TestServer, says, someone, startTestServer } from '../support/test-server.ts'
+import { after, describe, test } from 'node:test'
+import { calls, endOf, says, someone, sharedTestServer } from '../support/test-server.ts'
 import { errand, jobOf, upload, zipped } from '../support/jobs.ts'
 
-let server: TestServer
 const folder = mkdtempSync(join(tmpdir(), 'polylog-hostile-'))
 const mcp = createServer((request, response) => {
   const pieces: Buffer[] = []
@@ -42,15 +41,14 @@ const pickySchema = {
   required: ['text'],
 }
 
-before(async () => {
+const server = sharedTestServer(async () => {
   await new Promise<void>((resolve) => mcp.listen(0, '127.0.0.1', resolve))
   const url = `http://127.0.0.1:${(mcp.address() as AddressInfo).port}/mcp`
   const config = join(folder, 'mcp.json')
   writeFileSync(config, JSON.stringify({ mcpServers: { hostile: { url } } }))
-  server = await startTestServer({ POLYLOG_MCP_CONFIG: config })
+  return { POLYLOG_MCP_CONFIG: config }
 })
-after(async () => {
-  await server.close()
+after(() => {
   mcp.closeAllConnections()
   mcp.close()
   rmSync(folder, { recursive: true })

@@ -3,18 +3,17 @@
 
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
-import { after, before, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { SignJWT, UnsecuredJWT } from 'jose'
 import {
   calls,
   endOf,
-  type TestServer,
   type Json,
   runIdOf,
   says,
   someone,
-  startTestServer,
   toolState,
+  sharedTestServers,
 } from '../support/test-server.ts'
 
 const secret = 'a secret that is long enough for a test'
@@ -30,19 +29,8 @@ async function token(claims: Json, key = secret, expires = 4_000_000_000): Promi
 
 const bearer = (value: string) => ({ authorization: `Bearer ${value}` })
 
-let open: TestServer
-let required: TestServer
-
-before(async () => {
-  const environment = { POLYLOG_JWT_SECRET: secret, POLYLOG_API_KEYS: `robot=${sha256('robot-key')}` }
-  open = await startTestServer(environment)
-  required = await startTestServer({ ...environment, POLYLOG_AUTH: 'required' }, open.provider)
-})
-
-after(async () => {
-  await required.close()
-  await open.close()
-})
+const logins = { POLYLOG_JWT_SECRET: secret, POLYLOG_API_KEYS: `robot=${sha256('robot-key')}` }
+const [open, required] = sharedTestServers(logins, { ...logins, POLYLOG_AUTH: 'required' })
 
 describe('where a login is required', () => {
   test('without one everything but health and the API’s description is 401, with WWW-Authenticate', async () => {

@@ -3,7 +3,7 @@
 // a success, and nothing is asked again once something was shown.
 
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import type { Action } from '../support/fake-provider.ts'
 import {
   calls,
@@ -15,27 +15,16 @@ import {
   runIdOf,
   says,
   someone,
-  startTestServer,
   toolState,
   until,
+  sharedTestServers,
 } from '../support/test-server.ts'
 import { journaled, type SseFrame } from '../support/sse.ts'
 
-let shared: TestServer
-let hasty: TestServer
-
-before(async () => {
-  shared = await startTestServer({ POLYLOG_MAX_STEPS: '3', POLYLOG_PROVIDER_RETRIES: '1' })
-  hasty = await startTestServer(
-    { POLYLOG_STALL_MS: '500', POLYLOG_RUN_MAX_MS: '1500', POLYLOG_PING_MS: '100' },
-    shared.provider,
-  )
-})
-
-after(async () => {
-  await hasty.close()
-  await shared.close()
-})
+const [shared, hasty] = sharedTestServers(
+  { POLYLOG_MAX_STEPS: '3', POLYLOG_PROVIDER_RETRIES: '1' },
+  { POLYLOG_STALL_MS: '500', POLYLOG_RUN_MAX_MS: '1500', POLYLOG_PING_MS: '100' },
+)
 
 function failure(frames: SseFrame[]): string {
   const [error, end] = journaled(frames).slice(-2)

@@ -2,27 +2,11 @@
 // following the links gives everything once. The bodies are what they always were.
 
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
-import {
-  type Answer,
-  calls,
-  endOf,
-  type TestServer,
-  type Json,
-  says,
-  someone,
-  startTestServer,
-} from '../support/test-server.ts'
-import { skillsFolder, startJob } from '../support/jobs.ts'
+import { before, describe, test } from 'node:test'
+import { type Answer, calls, endOf, type Json, says, someone } from '../support/test-server.ts'
+import { startJob, sharedJobServer } from '../support/jobs.ts'
 
-let server: TestServer
-const folder = skillsFolder()
-
-before(async () => {
-  server = await startTestServer({ POLYLOG_SKILLS_DIR: folder })
-})
-
-after(() => server.close())
+const { server } = sharedJobServer()
 
 /** No reply needs more than this for the bodies below; all of one list is several times as much. */
 const replyBytesMax = 6 * 1024 * 1024

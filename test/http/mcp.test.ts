@@ -2,9 +2,9 @@
 
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
-import { after, before, describe, test } from 'node:test'
+import { after, describe, test } from 'node:test'
 import { Client, type Progress, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
-import { type AgentFolder, agentFolder, objectSchema } from '../support/agent-folder.ts'
+import { agentFolder, objectSchema } from '../support/agent-folder.ts'
 import { startPolylog } from '../support/polylog.ts'
 import {
   callServer,
@@ -14,36 +14,25 @@ import {
   someone,
   startTestServer,
   type TestServer,
+  sharedTestServers,
 } from '../support/test-server.ts'
 
-let own: AgentFolder
-let server: TestServer
-let required: TestServer
-
-before(async () => {
-  own = agentFolder()
-  own.agent('shorten', {
-    name: 'Shorten',
-    description: 'Shortens a text.',
-    cache: { ttl: 3600 },
-    validation: { inputSchema: 'input.json', outputSchema: 'output.json' },
-  })
-  own.agent('nocache', { operations: [{ id: 'count', name: 'Count' }] })
-  own.agent('by_user', {}, { 'input.json': objectSchema({ userId: { type: 'string' }, text: {} }, ['userId']) })
-  own.write('broken/agent.json', '{')
-  server = await startTestServer({ POLYLOG_AGENTS_DIR: own.path })
-  const key = createHash('sha256').update('robot-key').digest('hex')
-  required = await startTestServer(
-    { POLYLOG_AGENTS_DIR: own.path, POLYLOG_AUTH: 'required', POLYLOG_API_KEYS: `robot=${key}` },
-    server.provider,
-  )
+const own = agentFolder()
+own.agent('shorten', {
+  name: 'Shorten',
+  description: 'Shortens a text.',
+  cache: { ttl: 3600 },
+  validation: { inputSchema: 'input.json', outputSchema: 'output.json' },
 })
-
-after(async () => {
-  await required.close()
-  await server.close()
-  own.dispose()
-})
+own.agent('nocache', { operations: [{ id: 'count', name: 'Count' }] })
+own.agent('by_user', {}, { 'input.json': objectSchema({ userId: { type: 'string' }, text: {} }, ['userId']) })
+own.write('broken/agent.json', '{')
+const key = createHash('sha256').update('robot-key').digest('hex')
+const [server, required] = sharedTestServers(
+  { POLYLOG_AGENTS_DIR: own.path },
+  { POLYLOG_AGENTS_DIR: own.path, POLYLOG_AUTH: 'required', POLYLOG_API_KEYS: `robot=${key}` },
+)
+after(() => own.dispose())
 
 type Era = 'legacy' | 'auto'
 

@@ -5,38 +5,28 @@ import assert from 'node:assert/strict'
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import {
   assertCallsArePaired,
   calls,
   endOf,
-  type TestServer,
   type Json,
   messagesOf,
   says,
   someone,
-  startTestServer,
+  sharedTestServer,
 } from '../support/test-server.ts'
 
-let server: TestServer
-let agentsDir: string
-
-before(async () => {
-  agentsDir = mkdtempSync(join(tmpdir(), 'polylog-agents-'))
-  // Only this agent is replaced; the built-in ones stay.
-  const builtIn = fileURLToPath(new URL('../../agents/chat_conversation', import.meta.url))
-  cpSync(builtIn, join(agentsDir, 'chat_conversation'), { recursive: true })
-  const file = join(agentsDir, 'chat_conversation', 'agent.json')
-  const card = JSON.parse(readFileSync(file, 'utf8')) as Json
-  writeFileSync(file, JSON.stringify({ ...card, memory: { strategy: 'sliding_window', maxTokens: 400 } }))
-  server = await startTestServer({ POLYLOG_AGENTS_DIR: agentsDir })
-})
-
-after(async () => {
-  await server.close()
-  rmSync(agentsDir, { recursive: true, force: true })
-})
+// Only this agent is replaced; the built-in ones stay.
+const agentsDir = mkdtempSync(join(tmpdir(), 'polylog-agents-'))
+const builtIn = fileURLToPath(new URL('../../agents/chat_conversation', import.meta.url))
+cpSync(builtIn, join(agentsDir, 'chat_conversation'), { recursive: true })
+const file = join(agentsDir, 'chat_conversation', 'agent.json')
+const card = JSON.parse(readFileSync(file, 'utf8')) as Json
+writeFileSync(file, JSON.stringify({ ...card, memory: { strategy: 'sliding_window', maxTokens: 400 } }))
+const server = sharedTestServer({ POLYLOG_AGENTS_DIR: agentsDir })
+after(() => rmSync(agentsDir, { recursive: true, force: true }))
 
 const talkOf = (messages: Json[]) => messages.filter(({ role }) => role !== 'system')
 

@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { callServer, endOf, someone, startTestServer, type TestServer } from '../support/test-server.ts'
+import { callServer, endOf, someone, sharedTestServer } from '../support/test-server.ts'
 import { type Polylog, startPolylog } from '../support/polylog.ts'
 import { openStream } from '../support/sse.ts'
 
@@ -25,11 +25,7 @@ describe('a start', () => {
 })
 
 describe('a server with a provider', () => {
-  let server: TestServer
-  before(async () => {
-    server = await startTestServer({ GOOGLE_GENERATIVE_AI_API_KEY: 'k' })
-  })
-  after(() => server.close())
+  const server = sharedTestServer({ GOOGLE_GENERATIVE_AI_API_KEY: 'k' })
 
   const ask = (model: string) =>
     server.call('POST', '/v1/agent/chat', { user: 'model-names', body: { input: 'hi', model } })

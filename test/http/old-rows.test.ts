@@ -4,16 +4,11 @@
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { after, before, test } from 'node:test'
-import { endOf, type TestServer, runIdOf, says, someone, startTestServer } from '../support/test-server.ts'
+import { test } from 'node:test'
+import { endOf, runIdOf, says, someone, sharedTestServer } from '../support/test-server.ts'
 import { openStream } from '../support/sse.ts'
 
-let server: TestServer
-
-before(async () => {
-  server = await startTestServer()
-})
-after(() => server.close())
+const server = sharedTestServer()
 
 /** Makes one stored event of a run unreadable. */
 function damage(dataDir: string, runId: string, line: (lines: string[]) => number): void {
@@ -40,7 +35,7 @@ test('a run with a damaged row, its first or its last, is read by every route, a
   await server.polylog.stop()
   for (const { id, lost } of runs)
     damage(server.polylog.dataDir, id, (lines) => (lost === 'first' ? 0 : lines.length - 1))
-  server = await server.restart()
+  await server.restart()
 
   for (const { id, conversationId, lost } of runs) {
     for (const path of [

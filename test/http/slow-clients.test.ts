@@ -2,26 +2,21 @@
 // Clients that read for long, or send slowly and keep moving, are not touched.
 
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { setTimeout as wait } from 'node:timers/promises'
-import { endOf, type TestServer, named, someone, startTestServer, until } from '../support/test-server.ts'
+import { endOf, named, someone, startTestServer, until, sharedTestServer } from '../support/test-server.ts'
 import { collect, dialServer, write } from '../support/raw-socket.ts'
 
-let server: TestServer
 const headersMs = 300
 const requestMs = 3000
 const idleMs = 1000
 
-before(async () => {
-  server = await startTestServer({
-    POLYLOG_HEADERS_TIMEOUT_MS: String(headersMs),
-    POLYLOG_REQUEST_TIMEOUT_MS: String(requestMs),
-    POLYLOG_BODY_IDLE_MS: String(idleMs),
-    POLYLOG_PING_MS: '50',
-  })
+const server = sharedTestServer({
+  POLYLOG_HEADERS_TIMEOUT_MS: String(headersMs),
+  POLYLOG_REQUEST_TIMEOUT_MS: String(requestMs),
+  POLYLOG_BODY_IDLE_MS: String(idleMs),
+  POLYLOG_PING_MS: '50',
 })
-
-after(() => server.close())
 
 describe('sending', () => {
   test('headers that never end are answered with 408, and the connection is closed', async () => {

@@ -4,12 +4,11 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { request as httpRequest, type IncomingMessage } from 'node:http'
-import { after, before, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import {
   calls,
   endOf,
   hangsAfter,
-  type TestServer,
   named,
   runIdOf,
   says,
@@ -17,17 +16,10 @@ import {
   startTestServer,
   until,
 } from '../support/test-server.ts'
-import { skillsFolder, startJob } from '../support/jobs.ts'
+import { startJob, sharedJobServer } from '../support/jobs.ts'
 import { journaled, openStream } from '../support/sse.ts'
 
-let shared: TestServer
-const folder = skillsFolder()
-
-before(async () => {
-  shared = await startTestServer({ POLYLOG_SKILLS_DIR: folder })
-})
-
-after(() => shared.close())
+const { server: shared } = sharedJobServer()
 
 describe('a server that goes down', () => {
   test('cancels no run, not even one that is to be cancelled when its client leaves', async () => {

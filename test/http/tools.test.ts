@@ -2,45 +2,28 @@
 // where no provider is set up.
 
 import assert from 'node:assert/strict'
-import { writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { type Effects, effectsFile, stdioFake } from '../support/fake-mcp.ts'
+import { stdioFake } from '../support/fake-mcp.ts'
 import {
   callServer,
   calls,
   endOf,
-  type TestServer,
   type Json,
   messagesOf,
   says,
   someone,
-  startTestServer,
   toolState,
   toolStatuses,
 } from '../support/test-server.ts'
 import { type Polylog, startPolylog } from '../support/polylog.ts'
 import { eventNames, openStream, type SseStream } from '../support/sse.ts'
+import { sharedMcpServer } from '../support/shared-mcp-server.ts'
 
 describe('MCP and missing tools', () => {
-  let server: TestServer
-  let effects: Effects
-
-  before(async () => {
-    effects = effectsFile()
-    const config = join(effects.file, '..', 'mcp.json')
-    const mcpServers = {
-      demo: stdioFake({ FAKE_MCP_FILE: effects.file, LONG: 'y'.repeat(110_000) }),
-      lame: stdioFake({ FAKE_MCP_MODE: 'fail' }),
-    }
-    writeFileSync(config, JSON.stringify({ mcpServers }))
-    server = await startTestServer({ POLYLOG_MCP_CONFIG: config })
-  })
-
-  after(async () => {
-    await server.close()
-    effects.remove()
-  })
+  const { server, effects } = sharedMcpServer(undefined, ({ file }) => ({
+    demo: stdioFake({ FAKE_MCP_FILE: file, LONG: 'y'.repeat(110_000) }),
+    lame: stdioFake({ FAKE_MCP_MODE: 'fail' }),
+  }))
 
   const listed = async () => (await server.call('GET', '/v1/tools')).body as unknown as Json[]
 

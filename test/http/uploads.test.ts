@@ -2,25 +2,14 @@
 // is bounded for each request and for all together, and a refused upload is answered.
 
 import assert from 'node:assert/strict'
-import { rmSync } from 'node:fs'
 import type { Socket } from 'node:net'
-import { after, before, describe, test } from 'node:test'
-import { type TestServer, type Json, someone, startTestServer, until } from '../support/test-server.ts'
-import { errand, jobOf, skillsFolder, upload, zipped } from '../support/jobs.ts'
+import { describe, test } from 'node:test'
+import { type Json, someone, until } from '../support/test-server.ts'
+import { errand, jobOf, upload, zipped, sharedJobServer } from '../support/jobs.ts'
 import { collect, dialServer, type Received, write } from '../support/raw-socket.ts'
 
-let server: TestServer
-const folder = skillsFolder()
 const fileBytes = 1024 * 1024
-
-before(async () => {
-  server = await startTestServer({ POLYLOG_SKILLS_DIR: folder, POLYLOG_UPLOAD_MAX: String(fileBytes) })
-})
-
-after(async () => {
-  await server.close()
-  rmSync(folder, { recursive: true, force: true })
-})
+const { server } = sharedJobServer({ POLYLOG_UPLOAD_MAX: String(fileBytes) })
 
 async function waitingJob(user = someone()): Promise<{ user: string; path: string }> {
   const { body } = await server.call('POST', '/v1/temp-skill-runs', { user, body: {} })

@@ -2,23 +2,21 @@
 // real sockets, once with each client of the OpenAI wire that ships.
 
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { after, describe, test } from 'node:test'
 import { type FakeFeishu, startFakeFeishu } from '../support/fake-feishu.ts'
-import { type FakeProvider, startFakeProvider } from '../support/fake-provider.ts'
 import {
   calls,
   endOf,
   hangsAfter,
-  type TestServer,
   type Json,
   named,
   runIdOf,
   says,
   someone,
-  startTestServer,
   toolState,
   toolStatuses,
   until,
+  sharedTestServer,
 } from '../support/test-server.ts'
 import { eventNames, journaled, type SseFrame } from '../support/sse.ts'
 
@@ -27,26 +25,18 @@ for (const client of ['lean', 'ai-sdk']) {
 }
 
 function scenarios(client: string): void {
-  let server: TestServer
-  let provider: FakeProvider
   let feishu: FakeFeishu
-
-  before(async () => {
-    ;[provider, feishu] = await Promise.all([startFakeProvider(), startFakeFeishu()])
-    const environment = {
+  const server = sharedTestServer(async () => {
+    feishu = await startFakeFeishu()
+    return {
       POLYLOG_OPENAI_CLIENT: client,
       POLYLOG_PING_MS: '40',
       FEISHU_APP_ID: feishu.appId,
       FEISHU_APP_SECRET: feishu.appSecret,
       FEISHU_BASE_URL: feishu.baseUrl,
     }
-    server = await startTestServer(environment, provider)
   })
-
-  after(async () => {
-    await server.close()
-    await Promise.all([provider.stop(), feishu.stop()])
-  })
+  after(() => feishu?.stop())
 
   describe('CHAT-010 User can create and list conversations', () => {
     test('CHAT-010 POST /v1/conversations answers 200 with id, title, createdAt and updatedAt', async () => {
@@ -96,7 +86,7 @@ function scenarios(client: string): void {
     test('CHAT-020 GET /v1/conversations/:id/messages gives the messages by createdAt, oldest first', async () => {
       const user = someone()
       const { id } = (await server.call('POST', '/v1/conversations', { user })).body
-      await provider.script([says('First answer.'), says('Second answer.')], user)
+      await server.provider.script([says('First answer.'), says('Second answer.')], user)
       await server.chatToEnd(user, { input: `first ${user}`, conversationId: id })
       await server.chatToEnd(user, { input: `second ${user}`, conversationId: id })
 
@@ -135,7 +125,7 @@ function scenarios(client: string): void {
   describe('CHAT-030 Agent chat streams SSE events', () => {
     test('CHAT-030 a successful run streams start → delta → message → end', async () => {
       const user = someone()
-      await provider.script([says('Hel', 'lo, ', '世界')], user)
+      await server.provider.script([says('Hel', 'lo, ', '世界')], user)
 
       const stream = await server.chat(user, { input: `hi ${user}` })
       await stream.ended()
@@ -173,7 +163,7 @@ function scenarios(client: string): void {
 
     test('CHAT-030 every data line is JSON {event, data}, named as its SSE event, and every frame but a ping has an id', async () => {
       const user = someone()
-      await provider.script([calls(['current_time', {}]), says('It is late.')], user)
+      await server.provider.script([calls(['current_time', {}]), says('It is late.')], user)
 
       const frames = await server.chatToEnd(user, `time? ${user}`)
 
@@ -191,7 +181,7 @@ function scenarios(client: string): void {
 
     test('CHAT-030 a request that the provider refuses ends with error, then agent.end failed, with the same code and message', async () => {
       const user = someone()
-      await provider.script([[{ status: 500, body: { error: { message: 'boom' } } }]], user)
+      await server.provider.script([[{ status: 500, body: { error: { message: 'boom' } } }]], user)
 
       const frames = await server.chatToEnd(user, `hi ${user}`)
 
@@ -200,7 +190,7 @@ function scenarios(client: string): void {
 
     test('CHAT-030 an answer that breaks off in the middle ends with error, then agent.end failed', async () => {
       const user = someone()
-      await provider.script([[{ text: ['half an ans'] }, { cut: true }]], user)
+      await server.provider.script([[{ text: ['half an ans'] }, { cut: true }]], user)
 
       const frames = await server.chatToEnd(user, `hi ${user}`)
 
@@ -214,7 +204,7 @@ function scenarios(client: string): void {
     test('CHAT-040 the user’s input is in the history as soon as the run has started', async () => {
       const user = someone()
       const conversationId = `conv-${user}`
-      await provider.script([hangsAfter('Let me')], user)
+      await server.provider.script([hangsAfter('Let me')], user)
       const stream = await server.chat(user, { input: `tell me ${user}`, conversationId })
       await stream.waitFor(named('agent.delta'))
 
@@ -231,7 +221,7 @@ function scenarios(client: string): void {
     test('CHAT-040 the assistant’s final output is in the history, under the id that its deltas had', async () => {
       const user = someone()
       const conversationId = `conv-${user}`
-      await provider.script([says('Once ', 'upon a time.')], user)
+      await server.provider.script([says('Once ', 'upon a time.')], user)
       const frames = await server.chatToEnd(user, { input: `a story ${user}`, conversationId })
 
       const { body } = await server.call('GET', `/v1/conversations/${conversationId}/messages`, { user })
@@ -246,7 +236,7 @@ function scenarios(client: string): void {
     test('CHAT-040 a failed run keeps the input, and no half answer is taken for one', async () => {
       const user = someone()
       const conversationId = `conv-${user}`
-      await provider.script([[{ text: ['half'] }, { cut: true }]], user)
+      await server.provider.script([[{ text: ['half'] }, { cut: true }]], user)
       await server.chatToEnd(user, { input: `a story ${user}`, conversationId })
 
       const { body } = await server.call('GET', `/v1/conversations/${conversationId}/messages`, { user })
@@ -260,7 +250,7 @@ function scenarios(client: string): void {
     test('CHAT-040 a tool’s result is in the history too, with the id of its call', async () => {
       const user = someone()
       const conversationId = `conv-${user}`
-      await provider.script([calls(['current_time', {}, 'call_clock']), says('Late.')], user)
+      await server.provider.script([calls(['current_time', {}, 'call_clock']), says('Late.')], user)
       await server.chatToEnd(user, { input: `time? ${user}`, conversationId })
 
       const { body } = await server.call('GET', `/v1/conversations/${conversationId}/messages`, { user })
@@ -275,7 +265,10 @@ function scenarios(client: string): void {
     const message = (user: string) => ({ recipientId: 'ou_1', message: `Lunch? ${user}` })
 
     async function askToSend(user: string) {
-      await provider.script([calls(['send_feishu_message', message(user), 'call_send']), says('All done.')], user)
+      await server.provider.script(
+        [calls(['send_feishu_message', message(user), 'call_send']), says('All done.')],
+        user,
+      )
       const stream = await server.chat(user, { input: `send it ${user}`, conversationId: `conv-${user}` })
       const { json } = await stream.waitFor(toolState('awaiting_input'))
       return { stream, asked: json.data }
@@ -359,7 +352,7 @@ function scenarios(client: string): void {
   describe('CHAT-060 Keep-alive pings', () => {
     test('CHAT-060 pings come periodically while a run takes its time, and carry no id', async () => {
       const user = someone()
-      await provider.script([hangsAfter('Thinking')], user)
+      await server.provider.script([hangsAfter('Thinking')], user)
       const stream = await server.chat(user, `slowly ${user}`)
 
       await stream.waitFor(() => stream.frames.filter(named('ping')).length >= 3)
@@ -379,7 +372,7 @@ function scenarios(client: string): void {
   describe('CHAT-070 Agent chat SSE contract remains stable across engine routing', () => {
     test('CHAT-070 format=vercel-ai tells conversation.created and tool.awaiting_input with their key fields', async () => {
       const user = someone()
-      await provider.script([calls(['remember_note', { text: user }, 'call_note']), says('Noted.')], user)
+      await server.provider.script([calls(['remember_note', { text: user }, 'call_note']), says('Noted.')], user)
 
       const stream = await server.chat(user, `note ${user}`, {}, '?format=vercel-ai')
       const waiting = await lineItem(stream, 'tool.awaiting_input')
@@ -423,7 +416,7 @@ function scenarios(client: string): void {
   describe('CHAT-080 Full timeline trace API for trust and troubleshooting', () => {
     test('CHAT-080 the timeline of a run holds every frame of its stream, numbered and in order', async () => {
       const user = someone()
-      await provider.script([calls(['current_time', {}]), says('It is ', 'late.')], user)
+      await server.provider.script([calls(['current_time', {}]), says('It is ', 'late.')], user)
       const frames = await server.chatToEnd(user, `time? ${user}`)
       const runId = frames[0]?.json.data.runId as string
 
@@ -454,7 +447,10 @@ function scenarios(client: string): void {
 
     test('CHAT-080 the model’s reasoning is shown as it comes, and stands in the timeline', async () => {
       const user = someone()
-      await provider.script([[{ reasoning: ['First, ', 'tea. '] }, { text: ['Tea.'] }, { finish: 'stop' }]], user)
+      await server.provider.script(
+        [[{ reasoning: ['First, ', 'tea. '] }, { text: ['Tea.'] }, { finish: 'stop' }]],
+        user,
+      )
       const frames = await server.chatToEnd(user, `think ${user}`)
 
       const { body } = await server.call('GET', `/v1/agent/runs/${frames[0]?.json.data.runId}/timeline`, { user })
@@ -473,7 +469,7 @@ function scenarios(client: string): void {
 
     test('CHAT-080 the timeline of a run that is under way has no end yet, and that of a failed one has its error', async () => {
       const user = someone()
-      await provider.script([hangsAfter('Well')], user)
+      await server.provider.script([hangsAfter('Well')], user)
       const stream = await server.chat(user, `hm ${user}`)
       await stream.waitFor(named('agent.delta'))
 
@@ -483,7 +479,7 @@ function scenarios(client: string): void {
       assert.equal('endedAt' in running.body, false)
       await server.call('POST', `/v1/agent/runs/${runIdOf(stream)}/cancel`, { user })
 
-      await provider.script([[{ status: 401, body: { error: { message: 'no' } } }]], user)
+      await server.provider.script([[{ status: 401, body: { error: { message: 'no' } } }]], user)
       const failed = await server.chatToEnd(user, `again ${user}`)
       const { body } = await server.call('GET', `/v1/agent/runs/${failed[0]?.json.data.runId}/timeline`, { user })
       assert.equal(body.status, 'failed')
@@ -509,7 +505,7 @@ function scenarios(client: string): void {
   // Last, since the provider does not come back.
   describe('CHAT-030 LLM provider unavailable', () => {
     test('CHAT-030 a provider that cannot be reached ends with error, then agent.end failed', async () => {
-      await provider.stop()
+      await server.provider.stop()
 
       const frames = await server.chatToEnd(someone(), 'hi')
 

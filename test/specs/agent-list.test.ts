@@ -2,26 +2,17 @@
 // and broken definitions, which are listed with the reason. Also: changes of files are noticed while the server runs.
 
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
-import { type AgentFolder, agentFolder } from '../support/agent-folder.ts'
-import { type Json, startTestServer, type TestServer, until } from '../support/test-server.ts'
+import { after, describe, test } from 'node:test'
+import { agentFolder } from '../support/agent-folder.ts'
+import { type Json, until, sharedTestServer } from '../support/test-server.ts'
 
-let server: TestServer
-let own: AgentFolder
-
-before(async () => {
-  own = agentFolder()
-  own.agent('zoo', { name: 'Zoo', cache: { ttl: 0 } })
-  own.agent('broken', { prompt: { systemTemplate: 'gone.mustache' }, name: 'Broken one' })
-  own.write('unreadable/agent.json', '{"id":')
-  own.agent('elsewhere', { model: 'anthropic/claude' })
-  server = await startTestServer({ POLYLOG_AGENTS_DIR: own.path })
-})
-
-after(async () => {
-  await server.close()
-  own.dispose()
-})
+const own = agentFolder()
+own.agent('zoo', { name: 'Zoo', cache: { ttl: 0 } })
+own.agent('broken', { prompt: { systemTemplate: 'gone.mustache' }, name: 'Broken one' })
+own.write('unreadable/agent.json', '{"id":')
+own.agent('elsewhere', { model: 'anthropic/claude' })
+const server = sharedTestServer({ POLYLOG_AGENTS_DIR: own.path })
+after(() => own.dispose())
 
 async function list(): Promise<Json[]> {
   const { status, body } = await server.call('GET', '/v1/agent/list')

@@ -3,12 +3,10 @@
 
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
-import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { after, before, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { ask, get, post, textOf } from '../support/chat-api.ts'
-import { type Effects, effectsFile, stdioFake } from '../support/fake-mcp.ts'
 import {
   calls,
   hangsAfter,
@@ -20,21 +18,9 @@ import {
   startTestServerProcess,
   until,
 } from '../support/test-server.ts'
+import { sharedMcpServer } from '../support/shared-mcp-server.ts'
 
-let server: TestServer
-let effects: Effects
-
-before(async () => {
-  effects = effectsFile()
-  const mcp = join(effects.file, '..', 'mcp.json')
-  writeFileSync(mcp, JSON.stringify({ mcpServers: { demo: stdioFake({ FAKE_MCP_FILE: effects.file }) } }))
-  server = await startTestServer({ POLYLOG_MCP_CONFIG: mcp })
-})
-
-after(async () => {
-  await server.close()
-  effects.remove()
-})
+const { server } = sharedMcpServer()
 
 const isoTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 

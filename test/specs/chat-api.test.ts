@@ -4,41 +4,28 @@
 import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { after, before, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { ask, get, post, textOf, typesOf } from '../support/chat-api.ts'
 import type { SeenRequest } from '../support/fake-provider.ts'
-import { type Effects, effectsFile, stdioFake } from '../support/fake-mcp.ts'
-import { calls, type TestServer, type Json, says, someone, startTestServer, until } from '../support/test-server.ts'
+import { calls, type Json, says, someone, until } from '../support/test-server.ts'
 import { openStream } from '../support/sse.ts'
+import { sharedMcpServer } from '../support/shared-mcp-server.ts'
 
-let server: TestServer
-let effects: Effects
-
-before(async () => {
-  effects = effectsFile()
-  const mcp = join(effects.file, '..', 'mcp.json')
-  writeFileSync(mcp, JSON.stringify({ mcpServers: { demo: stdioFake({ FAKE_MCP_FILE: effects.file }) } }))
-  const configs = join(effects.file, '..', 'configs.json')
-  writeFileSync(
-    configs,
-    JSON.stringify([
-      { name: 'default', description: 'As it comes' },
-      {
-        name: 'brief',
-        description: 'Short answers',
-        model: 'openai/brief-model',
-        temperature: 0.1,
-        systemPrompt: 'Be brief.',
-        tools: ['lookup'],
-      },
-    ]),
-  )
-  server = await startTestServer({ POLYLOG_MCP_CONFIG: mcp, POLYLOG_MODEL_CONFIGS: configs })
-})
-
-after(async () => {
-  await server.close()
-  effects.remove()
+const modelConfigs = [
+  { name: 'default', description: 'As it comes' },
+  {
+    name: 'brief',
+    description: 'Short answers',
+    model: 'openai/brief-model',
+    temperature: 0.1,
+    systemPrompt: 'Be brief.',
+    tools: ['lookup'],
+  },
+]
+const { server, effects } = sharedMcpServer((folder) => {
+  const file = join(folder, 'configs.json')
+  writeFileSync(file, JSON.stringify(modelConfigs))
+  return { POLYLOG_MODEL_CONFIGS: file }
 })
 
 const toolNames = (request: SeenRequest | undefined) =>

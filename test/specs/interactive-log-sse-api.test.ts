@@ -4,11 +4,9 @@
 // every scenario, in test/http/fcmp.test.ts.
 
 import assert from 'node:assert/strict'
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { after, before, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { violationOf } from '../../src/dialects/fcmp/envelope.ts'
 import { writeZip } from '../../src/kit/zip-writer.ts'
 import type { Action } from '../support/fake-provider.ts'
@@ -23,6 +21,7 @@ import {
   startTestServerProcess,
 } from '../support/test-server.ts'
 import { openStream, type SseFrame, type SseStream } from '../support/sse.ts'
+import { families, type Family, sharedJobServer, writeSkill } from '../support/jobs.ts'
 
 const skill: Readonly<Record<string, string>> = {
   'SKILL.md': '---\nname: errand\ndescription: Runs an errand.\n---\nRun the errand. Ask where you have to.',
@@ -34,26 +33,10 @@ const skill: Readonly<Record<string, string>> = {
   'assets/any.json': JSON.stringify({ type: 'object' }),
 }
 const answer = '{"done":true}'
-const families = ['jobs', 'temp-skill-runs'] as const
-type Family = (typeof families)[number]
 
-let server: TestServer
-const folder = mkdtempSync(join(tmpdir(), 'polylog-skills-'))
+const { server, folder } = sharedJobServer({ POLYLOG_FCMP_HEARTBEAT_MS: '40' })
 const settings = { POLYLOG_SKILLS_DIR: folder, POLYLOG_FCMP_HEARTBEAT_MS: '40' }
-
-before(async () => {
-  for (const [path, text] of Object.entries(skill)) {
-    const file = join(folder, 'errand', path)
-    mkdirSync(dirname(file), { recursive: true })
-    writeFileSync(file, text)
-  }
-  server = await startTestServer(settings)
-})
-
-after(async () => {
-  await server.close()
-  rmSync(folder, { recursive: true, force: true })
-})
+writeSkill(folder, 'errand', skill)
 
 type Job = { user: string; id: string; path: string }
 

@@ -2,24 +2,13 @@
 // old version, a foreign tool. Every route still tells what the other rows and tables say.
 
 import assert from 'node:assert/strict'
-import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { after, before, test } from 'node:test'
-import { calls, type TestServer, type Json, says, someone, startTestServer } from '../support/test-server.ts'
-import { errand, families, type Job, jobOf, skillsFolder, startJob, upload, zipped } from '../support/jobs.ts'
+import { test } from 'node:test'
+import { calls, type Json, says, someone } from '../support/test-server.ts'
+import { errand, families, type Job, jobOf, startJob, upload, zipped, sharedJobServer } from '../support/jobs.ts'
 
-const folder = skillsFolder()
-let server: TestServer
-
-before(async () => {
-  server = await startTestServer({ POLYLOG_SKILLS_DIR: folder })
-})
-
-after(async () => {
-  await server.close()
-  rmSync(folder, { recursive: true, force: true })
-})
+const { server } = sharedJobServer()
 
 const reads = [
   '',
@@ -55,7 +44,7 @@ test('a job whose first row is damaged is still readable on every route, and onl
   for (const job of jobs.waiting) await job.reaches('waiting_user')
   await server.polylog.stop()
   for (const job of Object.values(jobs).flat()) damageFirstRow(server.polylog.dataDir, job.id)
-  server = await server.restart()
+  await server.restart()
 
   for (const [kind, list] of Object.entries(jobs)) {
     for (const { path, user, id } of list) {

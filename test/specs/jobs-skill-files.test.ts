@@ -2,18 +2,8 @@
 // and reads them with its tools, and reaches nothing else. The same for both families.
 
 import assert from 'node:assert/strict'
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { after, before, test } from 'node:test'
-import {
-  calls,
-  type TestServer,
-  type Json,
-  messagesOf,
-  says,
-  someone,
-  startTestServer,
-} from '../support/test-server.ts'
+import { test } from 'node:test'
+import { calls, type Json, messagesOf, says, someone } from '../support/test-server.ts'
 import {
   errand,
   errandResult,
@@ -21,29 +11,18 @@ import {
   type Family,
   type Job,
   jobOf,
-  skillsFolder,
   upload,
   zipped,
+  sharedJobServer,
+  writeSkill,
 } from '../support/jobs.ts'
 
-let server: TestServer
-const folder = skillsFolder()
+const { server, folder } = sharedJobServer()
 // The first page would end in the middle of the emoji.
 const long = `${'x'.repeat(19_999)}🙂${'x'.repeat(9_999)}`
 const files = { 'references/guide.md': 'Hop twice.', 'references/long.md': long, 'logo.png': '\0PNG' }
 
-before(async () => {
-  for (const [path, text] of Object.entries(files)) {
-    mkdirSync(join(folder, 'errand', 'references'), { recursive: true })
-    writeFileSync(join(folder, 'errand', path), text)
-  }
-  server = await startTestServer({ POLYLOG_SKILLS_DIR: folder })
-})
-
-after(async () => {
-  await server.close()
-  rmSync(folder, { recursive: true, force: true })
-})
+writeSkill(folder, 'errand', files)
 
 async function run(family: Family, user: string): Promise<Job> {
   const body = family === 'jobs' ? { skill_id: 'errand', input: { what: user } } : { input: { what: user } }

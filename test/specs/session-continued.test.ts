@@ -2,11 +2,10 @@
 // fixed by the first request, and what never happens twice.
 
 import assert from 'node:assert/strict'
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { type Effects, effectsFile, stdioFake } from '../support/fake-mcp.ts'
 import {
   assertCallsArePaired,
   calls,
@@ -17,7 +16,6 @@ import {
   messagesOf,
   says,
   someone,
-  startTestServer,
   startTestServerProcess,
   until,
 } from '../support/test-server.ts'
@@ -31,27 +29,14 @@ import {
   textOf,
   typesOf,
 } from '../support/session-api.ts'
+import { sharedMcpServer } from '../support/shared-mcp-server.ts'
 
 const toolsOffered = (request: { body: Json } | undefined) =>
   ((request?.body.tools ?? []) as { function: { name: string } }[]).map((tool) => tool.function.name)
 
 describe('a session', () => {
-  let server: TestServer
-  let effects: Effects
-  let workspace: string
-
-  before(async () => {
-    effects = effectsFile()
-    const config = join(effects.file, '..', 'mcp.json')
-    writeFileSync(config, JSON.stringify({ mcpServers: { demo: stdioFake({ FAKE_MCP_FILE: effects.file }) } }))
-    workspace = join(effects.file, '..', 'workspace')
-    server = await startTestServer({ POLYLOG_MCP_CONFIG: config, POLYLOG_WORKSPACE: workspace })
-  })
-
-  after(async () => {
-    await server.close()
-    effects.remove()
-  })
+  const { server, folder } = sharedMcpServer((own) => ({ POLYLOG_WORKSPACE: join(own, 'workspace') }))
+  const workspace = join(folder, 'workspace')
 
   const script = (marker: string, ...answers: Parameters<TestServer['provider']['script']>[0]) =>
     server.provider.script(answers, marker)

@@ -5,8 +5,8 @@ import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { after, before, describe, test } from 'node:test'
-import { type Effects, effectsFile, stdioFake } from '../support/fake-mcp.ts'
+import { describe, test } from 'node:test'
+import { stdioFake } from '../support/fake-mcp.ts'
 import {
   calls,
   hangsAfter,
@@ -31,29 +31,15 @@ import {
   withoutHeartbeats,
 } from '../support/session-api.ts'
 import { openStream } from '../support/sse.ts'
+import { sharedMcpServer } from '../support/shared-mcp-server.ts'
 
-let server: TestServer
-let effects: Effects
-let workspace: string
-
-before(async () => {
-  effects = effectsFile()
-  const config = join(effects.file, '..', 'mcp.json')
-  writeFileSync(config, JSON.stringify({ mcpServers: { demo: stdioFake({ FAKE_MCP_FILE: effects.file }) } }))
-  workspace = join(effects.file, '..', 'workspace')
-  server = await startTestServer({
-    POLYLOG_MCP_CONFIG: config,
-    POLYLOG_WORKSPACE: workspace,
-    POLYLOG_SESSION_HEARTBEAT_MS: '20',
-    POLYLOG_TOOL_TIMEOUT_MS: '400',
-    POLYLOG_BASH: 'allow',
-  })
-})
-
-after(async () => {
-  await server.close()
-  effects.remove()
-})
+const { server, effects, folder } = sharedMcpServer((own) => ({
+  POLYLOG_WORKSPACE: join(own, 'workspace'),
+  POLYLOG_SESSION_HEARTBEAT_MS: '20',
+  POLYLOG_TOOL_TIMEOUT_MS: '400',
+  POLYLOG_BASH: 'allow',
+}))
+const workspace = join(folder, 'workspace')
 
 const script = (user: string, ...answers: Parameters<TestServer['provider']['script']>[0]) =>
   server.provider.script(answers, user)
@@ -427,14 +413,14 @@ describe('the request', () => {
   })
 
   test('a working directory outside the workspace is 400, whatever its spelling', async () => {
-    mkdirSync(join(effects.file, '..', 'elsewhere'), { recursive: true })
+    mkdirSync(join(folder, 'elsewhere'), { recursive: true })
     mkdirSync(workspace, { recursive: true })
-    symlinkSync(join(effects.file, '..', 'elsewhere'), join(workspace, 'way-out'))
+    symlinkSync(join(folder, 'elsewhere'), join(workspace, 'way-out'))
     for (const workingDir of ['/etc', '..', '../elsewhere', 'a/../../elsewhere', 'way-out', 'way-out/inner', 'a\0b']) {
       const answer = await post({ message: 'hi', context: { userId: someone(), workingDir } })
       assert.deepEqual([answer.status, answer.body.error], [400, 'BAD_REQUEST'], workingDir)
     }
-    assert.equal(existsSync(join(effects.file, '..', 'elsewhere', 'inner')), false)
+    assert.equal(existsSync(join(folder, 'elsewhere', 'inner')), false)
   })
 
   test('nobody can name the directory of somebody’s session', async () => {
@@ -530,7 +516,7 @@ describe('the request', () => {
   })
 
   test('MCP tools that the operator trusts run without asking, and keep the effect that the operator gave them', async () => {
-    const config = join(effects.file, '..', 'trusted.json')
+    const config = join(folder, 'trusted.json')
     const demo = stdioFake({ FAKE_MCP_FILE: effects.file })
     const polylog = { confirm: 'never', tools: { add_item: { confirm: 'always' }, charge: { effect: 'idempotent' } } }
     writeFileSync(config, JSON.stringify({ mcpServers: { demo: { ...demo, polylog } } }))
@@ -556,7 +542,7 @@ describe('the request', () => {
 
   test('with logins a named directory is each user’s own, unless the operator shares it', async () => {
     const hash = (key: string) => createHash('sha256').update(key).digest('hex')
-    const root = join(effects.file, '..', 'owners')
+    const root = join(folder, 'owners')
     const strict = await startTestServer(
       {
         POLYLOG_AUTH: 'required',

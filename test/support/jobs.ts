@@ -46,9 +46,9 @@ export function errand(changes: Record<string, string | undefined> = {}): Packag
 }
 
 /** One server for all tests of a file, with a skills folder of its own. */
-export function sharedJobServer(): { server: TestServer; folder: string } {
+export function sharedJobServer(environment: Record<string, string> = {}): { server: TestServer; folder: string } {
   const folder = skillsFolder()
-  const server = sharedTestServer({ POLYLOG_SKILLS_DIR: folder })
+  const server = sharedTestServer({ POLYLOG_SKILLS_DIR: folder, ...environment })
   after(() => rmSync(folder, { recursive: true, force: true }))
   return { server, folder }
 }
@@ -56,13 +56,7 @@ export function sharedJobServer(): { server: TestServer; folder: string } {
 /** A skills folder with `errand`, `needs-file` (an upload is required), `picky` (auto only, another engine) and a broken one. */
 export function skillsFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'polylog-skills-'))
-  const write = (name: string, files: Package) => {
-    for (const [path, text] of Object.entries(files)) {
-      const file = join(folder, name, path)
-      mkdirSync(dirname(file), { recursive: true })
-      writeFileSync(file, text)
-    }
-  }
+  const write = (name: string, files: Package) => writeSkill(folder, name, files)
   write('errand', errand())
   write('needs-file', {
     'SKILL.md': '---\nname: needs-file\ndescription: Reads a file.\n---\nRead the file.',
@@ -92,6 +86,15 @@ export function skillsFolder(): string {
     }),
   })
   return folder
+}
+
+/** Adds files to a skill in a skills folder; the skill need not exist yet. */
+export function writeSkill(folder: string, name: string, files: Package): void {
+  for (const [path, text] of Object.entries(files)) {
+    const file = join(folder, name, path)
+    mkdirSync(dirname(file), { recursive: true })
+    writeFileSync(file, text)
+  }
 }
 
 export function zipped(files: Package, top = 'errand/'): Buffer {

@@ -1,6 +1,7 @@
 // The real server with a fake model provider behind it, and a client for both. The server
-// runs in the process of the test, or in one of its own if the test has to kill it. The tests of one file share one server. Each test uses its own user, and puts a
-// marker text into its questions, which selects the scripted answers of the provider.
+// runs in the process of the test, or in one of its own if the test has to kill it. The tests
+// of one file share one server. Each test uses its own user, and puts a marker text into its
+// questions, which selects the scripted answers of the provider.
 
 import assert from 'node:assert/strict'
 import { after, before } from 'node:test'
@@ -51,17 +52,38 @@ export async function startTestServer(environment: Environment = {}, shared?: Fa
   return testServerOf(provider, polylog, shared === undefined)
 }
 
+/** Settings of a shared server; a function if they are known only when the tests start (the port of a fake, for example). */
+export type SharedSettings = Environment | (() => Environment | Promise<Environment>)
+
 /** One server for all tests of a file or suite: started before the first test, closed after the last. */
-export function sharedTestServer(environment: Environment = {}): TestServer {
-  let started: TestServer | undefined
-  const running = () => {
-    assert.ok(started !== undefined, 'the server is there only while tests run')
-    return started
-  }
+export function sharedTestServer(settings: SharedSettings = {}): TestServer {
+  return sharedTestServers(settings)[0]
+}
+
+/** The same for several servers with different settings. They use one fake provider. */
+export function sharedTestServers<const Settings extends readonly [SharedSettings, ...SharedSettings[]]>(
+  ...settings: Settings
+): { [Index in keyof Settings]: TestServer } {
+  const started: TestServer[] = []
   before(async () => {
-    started = await startTestServer(environment)
+    for (const each of settings) {
+      const environment = typeof each === 'function' ? await each() : each
+      started.push(await startTestServer(environment, started[0]?.provider))
+    }
   })
-  after(() => started?.close())
+  // The first server owns the provider, so it is closed last.
+  after(async () => {
+    for (const server of started.toReversed()) await server.close()
+  })
+  return settings.map((_, index) => sharedServerAt(started, index)) as { [Index in keyof Settings]: TestServer }
+}
+
+function sharedServerAt(started: TestServer[], index: number): TestServer {
+  const running = () => {
+    const server = started[index]
+    assert.ok(server !== undefined, 'the server is there only while tests run')
+    return server
+  }
   return {
     get provider() {
       return running().provider
@@ -75,7 +97,12 @@ export function sharedTestServer(environment: Environment = {}): TestServer {
     asked: (...given) => running().asked(...given),
     askedTimes: (...given) => running().askedTimes(...given),
     reaches: (...given) => running().reaches(...given),
-    restart: (...given) => running().restart(...given),
+    // The following calls go to the new server, because the old one was stopped.
+    async restart(...given) {
+      const next = await running().restart(...given)
+      started[index] = next
+      return next
+    },
     close: () => running().close(),
   }
 }
