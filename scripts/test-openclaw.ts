@@ -54,7 +54,15 @@ function install(): void {
 async function startGateway({ baseUrl }: FakeProvider, listenPort: number): Promise<ChildProcess> {
   const config = join(home, 'config.json')
   const cost = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 }
-  const model = { id: 'fake', name: 'fake', reasoning: false, input: ['text'], cost, contextWindow: 128_000, maxTokens: 8192 }
+  const model = {
+    id: 'fake',
+    name: 'fake',
+    reasoning: false,
+    input: ['text'],
+    cost,
+    contextWindow: 128_000,
+    maxTokens: 8192,
+  }
   writeFileSync(
     config,
     JSON.stringify({
