@@ -122,6 +122,8 @@ export type RunSpec = {
   configName?: string
   /** Replaces the instructions of the agent. */
   systemPrompt?: string
+  /** The JSON Schema of the final answer of a chat; absent: any text. */
+  outputSchema?: Record<string, JsonValue>
   /** `shadow`: the second answer to a question. Its messages are superseded until the vote makes them active. */
   variant?: 'shadow'
   /** Written by older versions for arms of a comparison. */

@@ -74,6 +74,8 @@ export type NativeFrameData = {
     finishedAt: string
     finishedAtMs: number
     output?: string
+    /** The final answer as a value, if the request had an output schema and the run succeeded. */
+    data?: unknown
     /** The token counts and the cost of all steps; absent if the provider reported none. */
     usage?: UsageTotals
     error?: ErrorValue

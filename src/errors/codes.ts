@@ -16,6 +16,7 @@ export type ErrorKind =
 
 export const errorCodes = {
   invalid_request: 'invalid',
+  output_schema_invalid: 'invalid',
   invalid_json: 'invalid',
   body_too_complex: 'invalid',
   messages_or_prompt_required: 'invalid',

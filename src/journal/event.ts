@@ -130,6 +130,8 @@ export const runSpec = z.object({
   configName: id.optional(),
   /** Replaces the agent's own instructions. */
   systemPrompt: text.optional(),
+  /** The JSON Schema of a chat's final answer; absent means any text. */
+  outputSchema: z.record(z.string(), json).optional(),
   /** `shadow`: the second answer to a question. Its messages are stored as superseded until they are made active. */
   variant: z.enum(['shadow']).optional(),
   /** Written by older versions for arms of a comparison; the vote itself now decides what is shown. */

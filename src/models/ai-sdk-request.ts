@@ -3,6 +3,7 @@
 import type { LanguageModelV4CallOptions, LanguageModelV4Message } from '@ai-sdk/provider'
 import { defined } from '../kit/defined.ts'
 import type { ModelMessage, ModelRequest } from './model.ts'
+import { nativeSchema } from './native-schema.ts'
 import { assistantContent } from './provider-state.ts'
 
 export function toCallOptions(request: ModelRequest, signal: AbortSignal): LanguageModelV4CallOptions {
@@ -20,7 +21,20 @@ export function toCallOptions(request: ModelRequest, signal: AbortSignal): Langu
           })),
           toolChoice: { type: 'auto' as const },
         }),
+    ...responseFormat(request),
     ...defined({ temperature: request.temperature, maxOutputTokens: request.maxTokens }),
+  }
+}
+
+function responseFormat({
+  answer,
+}: ModelRequest): Pick<LanguageModelV4CallOptions, 'responseFormat' | 'providerOptions'> {
+  const native = answer?.native === true ? nativeSchema(answer.schema) : undefined
+  if (answer === undefined || native === undefined) return {}
+  return {
+    responseFormat: { type: 'json', name: 'answer', schema: answer.schema },
+    // Strict by default in this adapter, which OpenAI refuses for schemas with optional properties.
+    providerOptions: { openai: { strictJsonSchema: native.strict } },
   }
 }
 

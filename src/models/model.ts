@@ -25,6 +25,8 @@ export type ModelTool = { name: string; description: string; inputSchema: Record
 export type WantedAnswer = {
   /** The JSON Schema that it has to fit. The prompt states it, too. */
   schema: Record<string, JsonValue>
+  /** True if the provider's own mode for structured output is to be used. Then every final answer is JSON. */
+  native?: boolean
   /** The answer that code alone can give. Real models ignore it; the demo model answers with it. */
   computed?: Record<string, JsonValue>
 }

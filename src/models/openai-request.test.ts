@@ -41,3 +41,14 @@ test('an answer that only called tools has no text, not an empty one', () => {
     { role: 'tool', tool_call_id: 'c', content: 'no' },
   ])
 })
+
+test('a wanted answer uses the mode of the provider only if the model has one and the schema is simple', () => {
+  const schema = { type: 'object', properties: { a: { type: 'string' } }, required: ['a'], additionalProperties: false }
+
+  assert.deepEqual(body({ answer: { schema, native: true } })['response_format'], {
+    type: 'json_schema',
+    json_schema: { name: 'answer', schema, strict: true },
+  })
+  assert.equal('response_format' in body({ answer: { schema, native: false } }), false)
+  assert.equal('response_format' in body({ answer: { schema: { type: 'array' }, native: true } }), false)
+})

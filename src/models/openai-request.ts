@@ -2,6 +2,7 @@
 // field names of that body.
 
 import type { ModelMessage, ModelRequest } from './model.ts'
+import { nativeSchema } from './native-schema.ts'
 
 export const openAiBaseUrl = 'https://api.openai.com/v1'
 
@@ -24,9 +25,16 @@ export function toChatBody(request: ModelRequest, baseUrl: string): string {
     temperature: request.temperature,
     [maxTokensField]: request.maxTokens,
     user: request.user,
+    response_format: responseFormat(request),
     stream: true,
     stream_options: { include_usage: true },
   })
+}
+
+function responseFormat({ answer }: ModelRequest): Record<string, unknown> | undefined {
+  const native = answer?.native === true ? nativeSchema(answer.schema) : undefined
+  if (native === undefined) return undefined
+  return { type: 'json_schema', json_schema: { name: 'answer', schema: answer?.schema, strict: native.strict } }
 }
 
 function toChatMessage(message: ModelMessage): Record<string, unknown> {

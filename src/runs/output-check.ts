@@ -7,7 +7,7 @@
 //          └▶ wrong again ────────────────────────▶ the run fails
 
 import type { AppError } from '../errors/app-error.ts'
-import type { JsonValue } from '../journal/event.ts'
+import type { JsonValue, RunSpec } from '../journal/event.ts'
 import { embeddedJson, wholeJson } from '../kit/embedded-json.ts'
 import { schemaComplaints } from '../kit/json-schema.ts'
 
@@ -59,6 +59,12 @@ export function judgeAnswer(rule: OutputRule | undefined, text: string, repaired
 function complaintsOf(rule: OutputRule, value: unknown): string[] {
   const complaints = schemaComplaints(rule.schema, value)
   return complaints.length > 0 ? complaints : (rule.check?.(value as JsonValue) ?? [])
+}
+
+/** The system message that tells the model the schema of a chat's answer. Null if any text is an answer. */
+export function answerRule({ outputSchema }: Pick<RunSpec, 'outputSchema'>): string | null {
+  if (outputSchema === undefined) return null
+  return `Your final answer is JSON and nothing else (no other words, no code fence), and it fits this JSON Schema:\n${JSON.stringify(outputSchema)}`
 }
 
 /** The message that asks the model to correct a rejected answer. */

@@ -146,6 +146,13 @@ export function foldRows(runId: string, state: RunState, event: RunEvent, change
         changes.interactionUpdates.push({ id: event.data.interactionId, closePending: true, at: event.at })
       }
       return
+    case 'output.rejected':
+      // The next turn of a chat must see only the answer that was accepted.
+      if (state.accepted?.spec.outputSchema !== undefined) {
+        changes.messageStates ??= []
+        changes.messageStates.push({ id: event.data.messageId, state: 'superseded' })
+      }
+      return
     case 'run.accepted':
     case 'run.prepared':
     case 'step.started':
@@ -155,7 +162,6 @@ export function foldRows(runId: string, state: RunState, event: RunEvent, change
     case 'tool.started':
     case 'tool.progress':
     case 'context.patch':
-    case 'output.rejected':
     case 'engine.handle':
     case 'diagnostic':
       return

@@ -36,7 +36,7 @@ import { workspaceRules } from './consent.ts'
 import { runStep } from './model-step.ts'
 import { buildPrompt } from './prompt.ts'
 import { ProviderStates } from './provider-states.ts'
-import { judgeAnswer } from './output-check.ts'
+import { answerRule, judgeAnswer } from './output-check.ts'
 import { nextDeadline } from './row-folds.ts'
 import { type Ending, endingEvents } from './run-ending.ts'
 import type { RunKind } from './run-kind.ts'
@@ -333,7 +333,7 @@ export class RunLoop {
       stallMs: dependencies.limits.stallMs,
       signal: this.modelAbort.signal,
       toolNamed: (name) => tools.find((tool) => tool.name === name),
-      answer: this.wantedAnswer(specOf(writer.state)),
+      answer: this.wantedAnswer(specOf(writer.state), offered.length > 0),
       putBlob: (id, body) => dependencies.store.putBlob(id, this.runId, body),
       costOf: (model, usage) => dependencies.modelTable.costOf(model, usage),
     })
@@ -351,17 +351,24 @@ export class RunLoop {
       instructions: spec.instructions,
       input: accepted?.continuesHistory === true ? null : (accepted?.input ?? ''),
       context: spec.context,
-      rules: [workspaceRules(spec, tools)].filter((rule) => rule !== null),
+      rules: [workspaceRules(spec, tools), answerRule(spec)].filter((rule) => rule !== null),
       state,
       providerStateOf: (step) => this.providerStates.of(step, spec.model),
       withoutReplies,
     })
   }
 
-  private wantedAnswer(spec: RunSpec): WantedAnswer | undefined {
+  private wantedAnswer(spec: RunSpec, hasTools: boolean): WantedAnswer | undefined {
     const rule = this.kind().outputRule(spec)
     if (rule === undefined) return undefined
-    return { schema: rule.schema, ...defined({ computed: this.kind().computedAnswer(spec) }) }
+    // Many of Google's models refuse requests with both tools and a schema.
+    const supported = !(hasTools && spec.model.startsWith('google/'))
+    const able = this.dependencies.modelTable.find(spec.model)?.structuredOutput === true
+    return {
+      schema: rule.schema,
+      native: supported && able && !rule.mayAsk,
+      ...defined({ computed: this.kind().computedAnswer(spec) }),
+    }
   }
 
   /** Read once and cached, because earlier turns do not change while this run has its turn in the conversation. */

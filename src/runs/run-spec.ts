@@ -6,6 +6,7 @@ import { modelOfAgent } from '../agents/agent-model.ts'
 import { chatAgentId } from '../agents/catalogue.ts'
 import { AppError } from '../errors/app-error.ts'
 import type { RunSpec } from '../journal/event.ts'
+import { schemaProblem } from '../kit/json-schema.ts'
 import { defined } from '../kit/defined.ts'
 import { boundContext, enabledTools } from './bounded-context.ts'
 import type { RunDependencies } from './run-dependencies.ts'
@@ -35,9 +36,11 @@ export function specFor(
   const named = request.model ?? config?.model
   const temperature = request.temperature ?? config?.temperature
   const maxTokens = request.maxTokens ?? config?.maxTokens
+  const engine = dependencies.engines.resolve(request.engine, agentId)
+  if (request.output !== undefined) checkOutput(request.output.schema, engine, dependencies)
   return {
     agentId,
-    engine: dependencies.engines.resolve(request.engine, agentId),
+    engine,
     model: named === undefined ? modelOfAgent(definition.card, models) : models.resolve(named),
     ...defined({
       temperature,
@@ -48,10 +51,29 @@ export function specFor(
       onDisconnect: request.onDisconnect,
       configName: config?.name,
       systemPrompt: config?.systemPrompt,
+      outputSchema: request.output?.schema,
       variant: request.variant,
       sentAt: request.sentAt,
       workspace: request.workspace,
       consent: request.consent,
     }),
+  }
+}
+
+/** Throws `output_schema_invalid`. */
+function checkOutput(
+  schema: NonNullable<RunSpec['outputSchema']>,
+  engine: string,
+  { engines }: Pick<RunDependencies, 'engines'>,
+): void {
+  const problem = schemaProblem(schema)
+  if (problem !== null) {
+    throw new AppError('output_schema_invalid', `output.schema cannot be used: ${problem}. Change the schema.`)
+  }
+  if (engines.get(engine).kind === 'turn') {
+    throw new AppError(
+      'output_schema_invalid',
+      `The engine ${engine} is a remote agent, whose answer cannot be held to a schema. Leave out "output", or use another engine.`,
+    )
   }
 }

@@ -32,6 +32,8 @@ export type StartRequest = {
   model?: string
   /** The name of an engine; absent means that of the agent, or the server's default. */
   engine?: string
+  /** The final answer must fit this JSON Schema. */
+  output?: { schema: Record<string, JsonValue> }
   temperature?: number
   maxTokens?: number
   onDisconnect?: 'continue' | 'cancel'

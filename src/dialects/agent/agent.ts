@@ -6,6 +6,7 @@
 
 import { isoTime } from '../../kit/clock.ts'
 import { defined } from '../../kit/defined.ts'
+import { wholeJson } from '../../kit/embedded-json.ts'
 import { type EventData, type EventOf, outputCharsMax, type RunEvent, type ToolOutcome } from '../../journal/event.ts'
 import { addUsage, isReported, noUsage, usageOfStep, type UsageTotals } from '../../journal/usage.ts'
 import { withCall } from '../calls.ts'
@@ -28,6 +29,8 @@ export type AgentState = {
   /** The last message, if it is so long that `run.ended` does not repeat it. */
   readonly longMessage: { readonly id: string; readonly text: string } | undefined
   readonly usage: UsageTotals
+  /** The final answer is JSON, because the request has an output schema. */
+  readonly isJson: boolean
 }
 
 const statusOfOutcome: Readonly<Record<ToolOutcome, ToolStatus>> = {
@@ -44,12 +47,15 @@ export const agentDialect: Dialect<AgentState> = {
   name: 'sse',
   headers: sseHeaders,
 
-  open: ({ runId }) => ({ runId, calls: new Map(), longMessage: undefined, usage: noUsage }),
+  open: ({ runId }) => ({ runId, calls: new Map(), longMessage: undefined, usage: noUsage, isJson: false }),
 
   step(state, event) {
     switch (event.type) {
       case 'run.accepted':
-        return emit(state, { name: 'agent.start', data: startOf(state, event) })
+        return emit(
+          { ...state, isJson: event.data.spec.outputSchema !== undefined },
+          { name: 'agent.start', data: startOf(state, event) },
+        )
       case 'context.patch':
         return emit(state, { name: 'context.patch', data: { layer: event.data.layer, patch: event.data.patch } })
       case 'text.delta':
@@ -272,7 +278,13 @@ function endFrames(state: AgentState, event: EventOf<'run.ended'>): Frame[] {
       status: status === 'canceled' ? 'cancelled' : status,
       finishedAt: isoTime(event.at),
       finishedAtMs: event.at,
-      ...defined({ output, usage: isReported(state.usage) ? state.usage : undefined, error, reason }),
+      ...defined({
+        output,
+        data: state.isJson && status === 'succeeded' ? wholeJson(output ?? '')?.value : undefined,
+        usage: isReported(state.usage) ? state.usage : undefined,
+        error,
+        reason,
+      }),
     },
   }
   return status === 'failed' && error !== undefined ? [{ name: 'error', data: error }, end] : [end]

@@ -28,6 +28,10 @@ export const chatBody = z
       .max(200)
       .nullish()
       .describe('The engine that answers; absent means that of the agent, or the server’s default.'),
+    output: z
+      .object({ schema: z.record(z.string(), z.json()) })
+      .nullish()
+      .describe('The final answer is JSON that fits this JSON Schema; agent.end has it parsed as `data`.'),
     temperature: z.number().min(0).max(2).nullish(),
     maxTokens: z.number().int().positive().nullish(),
     max_tokens: z.number().int().positive().nullish(),
@@ -74,6 +78,7 @@ export function toStartRequest(
       context: body.context ?? undefined,
       model: body.model == null || body.model.trim() === '' ? undefined : body.model.trim(),
       engine: body.engine == null || body.engine.trim() === '' ? undefined : body.engine.trim(),
+      output: body.output ?? undefined,
       temperature: body.temperature ?? undefined,
       maxTokens: body.maxTokens ?? body.max_tokens ?? undefined,
       onDisconnect: body.onDisconnect ?? undefined,

@@ -1,0 +1,124 @@
+// Chats whose answer has to fit a schema.
+
+import assert from 'node:assert/strict'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import { agentFolder } from '../support/agent-folder.ts'
+import { calls, endOf, type Json, messagesOf, named, says, sharedTestServer, someone } from '../support/test-server.ts'
+
+const folder = agentFolder()
+after(() => folder.dispose())
+folder.write(
+  'models.json',
+  JSON.stringify({ asOf: '2026-11-16', models: { 'openai/able': { structuredOutput: true } } }),
+)
+const server = sharedTestServer({ POLYLOG_MODEL_TABLE: join(folder.path, 'models.json') })
+
+const schema = {
+  type: 'object',
+  properties: { name: { type: 'string' }, age: { type: 'integer' } },
+  required: ['name', 'age'],
+  additionalProperties: false,
+}
+const output = { schema }
+const ann = { name: 'Ann', age: 31 }
+const annText = JSON.stringify(ann)
+
+test('the answer streams as text and is delivered as a value in agent.end', async () => {
+  const user = someone()
+  await server.provider.script([says('{"name":"Ann",', '"age":31}')], user)
+  const frames = await server.chatToEnd(user, { input: user, output })
+
+  const end = endOf(frames)
+  assert.deepEqual([end.status, end.output, end.data], ['succeeded', annText, ann])
+  assert.equal(frames.filter(named('agent.delta')).length, 2)
+  const [asked] = await server.asked(user)
+  const told = messagesOf(asked)
+    .filter(({ role }) => role === 'system')
+    .map(({ content }) => content as string)
+  assert.ok(told.some((content) => content.includes(JSON.stringify(schema))))
+  assert.equal('response_format' in (asked?.body ?? {}), false, 'the table does not say that this model can do it')
+})
+
+test('JSON in a code fence and between words is extracted', async () => {
+  for (const text of ['```json\n' + annText + '\n```', `Here it is: ${annText} I hope that helps.`]) {
+    const user = someone()
+    await server.provider.script([says(text)], user)
+
+    const end = endOf(await server.chatToEnd(user, { input: user, output }))
+
+    assert.deepEqual([end.output, end.data], [annText, ann])
+  }
+})
+
+test('an answer that does not fit is repaired once; the history of the conversation has only the good one', async () => {
+  const user = someone()
+  const conversationId = `c-${user}`
+  await server.provider.script([says('{"name":"Ann"}'), says(annText), says('Yes.')], user)
+  const end = endOf(await server.chatToEnd(user, { input: user, conversationId, output }))
+
+  assert.deepEqual(end.data, ann)
+  const requests = await server.provider.requests()
+  const repair = requests.find((request) => JSON.stringify(request.body).includes('cannot be used as the final answer'))
+  assert.match(JSON.stringify(repair?.body), /required property 'age'/)
+  const stored = (await server.call('GET', `/v1/conversations/${conversationId}/messages`, { user })).body
+  const texts = (stored as unknown as Json[]).map(({ role, content }) => [role, content])
+  assert.deepEqual(texts, [
+    ['user', user],
+    ['assistant', annText],
+  ])
+
+  await server.chatToEnd(user, { input: `${user} again`, conversationId })
+  const next = messagesOf((await server.asked(`${user} again`))[0])
+  assert.deepEqual(
+    next.filter(({ role }) => role === 'assistant').map(({ content }) => content),
+    [annText],
+  )
+})
+
+test('an answer that is wrong twice fails the run and says what is wrong', async () => {
+  const user = someone()
+  await server.provider.script([says('no'), says('{"name":1,"age":31}')], user)
+  const end = endOf(await server.chatToEnd(user, { input: user, output }))
+
+  assert.deepEqual([end.status, end.error.code, 'data' in end], ['failed', 'output_validation_failed', false])
+  assert.match(end.error.details.errors[0], /name/)
+})
+
+test('tools may be called before the answer', async () => {
+  const user = someone()
+  await server.provider.script([calls(['get_current_time', {}]), says(annText)], user)
+
+  assert.deepEqual(endOf(await server.chatToEnd(user, { input: user, output })).data, ann)
+})
+
+test('a model that can is asked in the provider’s own mode', async () => {
+  const user = someone()
+  await server.provider.script([says(annText)], user)
+  await server.chatToEnd(user, { input: user, output, model: 'openai/able' })
+
+  const [asked] = await server.asked(user)
+  assert.deepEqual(asked?.body['response_format'], {
+    type: 'json_schema',
+    json_schema: { name: 'answer', schema, strict: true },
+  })
+})
+
+test('a chat without a schema has no data, even if its answer is JSON', async () => {
+  const user = someone()
+  await server.provider.script([says(annText)], user)
+
+  assert.equal('data' in endOf(await server.chatToEnd(user, user)), false)
+})
+
+test('a schema that cannot be used is refused before a run starts', async () => {
+  const user = someone()
+  for (const bad of [{ type: 'person' }, { type: 'string', pattern: '(a' }]) {
+    const body = { input: user, output: { schema: bad } }
+    const answer = await server.call('POST', '/v1/agent/chat', { user, body })
+    assert.deepEqual([answer.status, answer.body.code], [400, 'output_schema_invalid'], JSON.stringify(bad))
+    assert.match(answer.body.message, /^output\.schema cannot be used: /)
+  }
+  const listed = await server.call('GET', '/v1/agent/runs', { user })
+  assert.deepEqual(listed.body, [])
+})
