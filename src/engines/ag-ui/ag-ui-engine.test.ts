@@ -360,6 +360,52 @@ test('a suspended tool that wants another answer than yes or no asks a question'
   )
 })
 
+test('a call that was not announced is described by its interrupt, and its result is taken', async (context) => {
+  const rig = await rigWith(context)
+  const mastra = { toolName: 'refund', args: { order: 7 }, suspendPayload: { question: 'Refund order 7?' } }
+  const question = await asked(
+    [
+      interrupt({
+        id: 'r::c1',
+        reason: 'mastra:tool_suspend',
+        toolCallId: 'c1',
+        responseSchema: { type: 'object', properties: { approved: { type: 'boolean' } } },
+        metadata: { mastra },
+      }),
+    ],
+    [result('c1', '{"refunded":true}'), interrupt({ id: 'next', reason: 'confirmation', message: 'Tell them?' })],
+    message('m', 'Done.'),
+  )
+  const { run } = await rig.start({ input: question })
+  for (const [prompt, name] of [
+    ['Refund order 7?', 'refund'],
+    ['Tell them?', 'confirmation'],
+  ]) {
+    await rig.until(run.id, waiting)
+    const row = (await rig.store.interactionsOf(run.id)).find(({ status }) => status === 'pending')
+    assert.deepEqual([row?.prompt, row?.toolName], [prompt, name])
+    await rig.confirm('ada', row?.id ?? '', undefined)
+    await rig.until(run.id, (found) => !waiting(found))
+  }
+  await rig.until(run.id, ended)
+
+  const events = await rig.events(run.id)
+  assert.deepEqual(
+    of(events, 'tool.done').map(({ data }) => [data.outcome, data.output]),
+    [
+      ['succeeded', { refunded: true }],
+      ['succeeded', undefined],
+    ],
+  )
+  assert.deepEqual(of(events, 'tool.called')[0]?.data.input, { order: 7 })
+  // The remote agent gets its own call with its result, and never the confirmation that only we know.
+  const last = (await fake.runs(question)).at(-1)?.input.messages.filter(({ role }) => role !== 'system')
+  assert.deepEqual(
+    last?.map(({ role }) => role),
+    ['user', 'assistant', 'tool'],
+  )
+})
+
 test('an API that cannot ask a person rejects, and the remote agent goes on', async (context) => {
   const rig = await rigWith(context)
   const question = await asked(

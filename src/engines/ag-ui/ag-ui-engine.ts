@@ -207,11 +207,14 @@ class RemoteRun {
       yield [{ type: 'finish', reason: 'stop', ...defined({ usage: end.usage }) }]
       return undefined
     }
+    const interrupts = readInterrupts(end.outcome, (callId) => translator.findCall(callId))
+    const asked = interrupts.flatMap(({ toolCallId }) => toolCallId ?? [])
     const interrupted = fittingHandle({
       ...this.ids,
       state: 'interrupted',
-      interrupts: readInterrupts(end.outcome, (callId) => translator.findCall(callId)),
-      openCalls: translator.openCalls(),
+      interrupts,
+      // A call that waits may not have been announced.
+      openCalls: [...new Set([...translator.openCalls(), ...asked])],
       ...defined({ remoteState: this.state.value }),
     })
     // A call that waits for consent is reported with the question, if the handle has its arguments.

@@ -9,8 +9,11 @@ import type { Interrupt, Interrupted } from './handle.ts'
 
 export type ResumeEntry = { interruptId: string; status: 'resolved' | 'cancelled'; payload?: JsonValue }
 
+/** Begins the ids of calls that the remote agent does not know. */
+export const confirmPrefix = 'polylog-confirm-'
+
 const interruptsMax = 20
-const idCharsMax = 180
+const idCharsMax = 180 - confirmPrefix.length
 const messageCharsMax = 8_000
 const schemaCharsMax = 8_000
 const inputCharsMax = 16_000
@@ -36,21 +39,44 @@ function readInterrupt(item: Record<string, unknown> | null, findCall: FindCall)
   }
   const { reason, message, toolCallId, responseSchema, expiresAt } = item as Record<string, unknown>
   const callId = typeof toolCallId === 'string' && toolCallId.length <= idCharsMax ? toolCallId : undefined
-  const call = callId === undefined ? undefined : findCall(callId)
-  const input = call?.input ?? jsonWithin((item as { metadata?: unknown }).metadata, inputCharsMax)
+  const described = describedIn((item as { metadata?: unknown }).metadata)
+  const call = (callId === undefined ? undefined : findCall(callId)) ?? described
+  const shown = typeof message === 'string' && message !== '' ? message : described.message
   const deadline = typeof expiresAt === 'string' ? Date.parse(expiresAt) : NaN
   return {
     id,
     reason: typeof reason === 'string' ? reason.slice(0, 200) : 'input_required',
     ...defined({
-      message: typeof message === 'string' && message !== '' ? message.slice(0, messageCharsMax) : undefined,
+      message: shown?.slice(0, messageCharsMax),
       toolCallId: callId,
-      name: call?.name,
-      input: jsonWithin(input, inputCharsMax),
+      name: call.name?.slice(0, idCharsMax),
+      input: jsonWithin(call.input, inputCharsMax),
       responseSchema: isRecord(responseSchema) ? jsonWithin(responseSchema, schemaCharsMax) : undefined,
       expiresAt: Number.isFinite(deadline) ? deadline : undefined,
     }),
   }
+}
+
+type Described = { name?: string; input?: JsonValue; message?: string }
+
+/**
+ * Some frameworks do not announce a call that waits, but describe it in the metadata of the interrupt, for example
+ * `{"mastra": {"toolName": …, "args": …, "suspendPayload": …}}`.
+ */
+function describedIn(metadata: unknown): Described {
+  if (!isRecord(metadata)) return {}
+  for (const found of [metadata, ...Object.values(metadata).slice(0, 20)]) {
+    if (!isRecord(found) || typeof found['toolName'] !== 'string' || found['toolName'] === '') continue
+    const payload = isRecord(found['suspendPayload']) ? found['suspendPayload'] : {}
+    const message = ['message', 'question', 'prompt', 'reason'].map((name) => payload[name]).find(isText)
+    return { name: found['toolName'], ...defined({ input: found['args'], message }) }
+  }
+  const input = jsonWithin(metadata, inputCharsMax)
+  return input === undefined ? {} : { input }
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === 'string' && value !== ''
 }
 
 /** A yes or no is asked as the approval of a call; everything else is a question that is answered in words. */
@@ -67,13 +93,13 @@ function keyOf({ runId }: Interrupted, { id }: Interrupt): string {
 
 /** An approval without a call of the remote agent is shown as a call of its own. */
 function callIdOf(interrupted: Interrupted, interrupt: Interrupt): string {
-  return interrupt.toolCallId ?? `confirm-${interrupted.round}-${interrupt.id}`
+  return interrupt.toolCallId ?? `${confirmPrefix}${interrupted.round}-${interrupt.id}`
 }
 
 export function questionParts(interrupted: Interrupted): TurnPart[] {
   return interrupted.interrupts.map((interrupt): TurnPart => {
     const key = keyOf(interrupted, interrupt)
-    const prompt = interrupt.message ?? `The agent waits for input (${interrupt.reason}).`
+    const prompt = interrupt.message ?? `The agent waits for you (${interrupt.name ?? interrupt.reason}).`
     const { expiresAt } = interrupt
     if (!isApproval(interrupt)) return { type: 'question', key, prompt, ...defined({ expiresAt }) }
     const callId = callIdOf(interrupted, interrupt)

@@ -7,7 +7,7 @@ import type { JsonValue } from '../../journal/event.ts'
 import { defined } from '../../kit/defined.ts'
 import { sortedJson } from '../../kit/sorted-json.ts'
 import type { ModelMessage } from '../../models/model.ts'
-import type { ResumeEntry } from './interrupts.ts'
+import { confirmPrefix, type ResumeEntry } from './interrupts.ts'
 
 export type RunInput = {
   threadId: string
@@ -47,7 +47,7 @@ export function runInputOf(
   }
 }
 
-/** A call that waits for a decision has no result yet, so `openCalls` get none. */
+/** A call that waits for a decision has no result yet, so `openCalls` get none. Approvals without a call are ours only. */
 function toMessages(messages: readonly ModelMessage[], threadId: string, openCalls: readonly string[]): JsonValue[] {
   const idOf = messageIds(threadId)
   return messages.flatMap((message): JsonValue[] => {
@@ -58,7 +58,8 @@ function toMessages(messages: readonly ModelMessage[], threadId: string, openCal
         if (message.role === 'system' && message.content.trim() === '') return []
         return [{ id: idOf(message), role: message.role, content: message.content }]
       case 'assistant': {
-        const { toolCalls = [] } = message
+        const toolCalls = (message.toolCalls ?? []).filter(({ callId }) => !callId.startsWith(confirmPrefix))
+        if (toolCalls.length === 0 && message.content === '') return []
         return [
           {
             id: idOf(message),
@@ -77,7 +78,7 @@ function toMessages(messages: readonly ModelMessage[], threadId: string, openCal
         ]
       }
       case 'tool':
-        if (openCalls.includes(message.callId)) return []
+        if (openCalls.includes(message.callId) || message.callId.startsWith(confirmPrefix)) return []
         return [
           {
             id: idOf(message),
