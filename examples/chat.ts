@@ -10,7 +10,7 @@ import { createParser, type EventSourceMessage } from 'eventsource-parser'
 
 const server = process.env.POLYLOG_URL ?? 'http://127.0.0.1:3000'
 const login = process.env.POLYLOG_TOKEN === undefined ? {} : { authorization: `Bearer ${process.env.POLYLOG_TOKEN}` }
-const body = JSON.stringify({ input: process.argv[2] ?? 'what time is it' })
+const body = JSON.stringify({ input: process.argv[2] ?? 'what time is it', agentId: process.env.AGENT })
 // With the key, a POST whose answer was lost can be sent again: it finds its run and starts no second one.
 const key = { 'content-type': 'application/json', 'idempotency-key': crypto.randomUUID() }
 let run: string | null = null

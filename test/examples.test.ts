@@ -4,7 +4,7 @@
 
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
-import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createServer, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -19,6 +19,7 @@ type Client = {
   /** Resolves as soon as the client has printed `text`; rejects when it ends without. */
   says(text: string): Promise<void>
   ended: Promise<number | null>
+  kill(): void
 }
 
 function runExample(
@@ -55,6 +56,7 @@ function runExample(
         void ended.then(() => reject(new Error(`it ended without saying ${text}:\n${output}`)))
       }),
     ended,
+    kill: () => child.kill(),
   }
 }
 
@@ -233,6 +235,47 @@ describe('the examples', () => {
       assert.match(shop.log(), /'s run \w+ has succeeded/)
     } finally {
       await shop.dispose()
+    }
+  })
+
+  it('remote-agent/ answers from elsewhere, asks before it warns, and has a tool in code', async () => {
+    const auth = { WEATHER_AGENT_AUTH: 'Bearer secret' }
+    const port = String(await freePort())
+    const folder = mkdtempSync(join(tmpdir(), 'polylog-remote-'))
+    cpSync(join(root, 'examples/remote-agent'), folder, { recursive: true })
+    // As it is, but at a port that is free.
+    const card = join(folder, 'agents/weather/agent.json')
+    writeFileSync(card, readFileSync(card, 'utf8').replace('8123', port))
+    // As an installed package, which the configuration imports.
+    mkdirSync(join(folder, 'node_modules'))
+    symlinkSync(root, join(folder, 'node_modules/polylog'))
+    const agent = runExample(process.execPath, [join(folder, 'weather-agent.ts')], '', '', { ...auth, PORT: port })
+    await agent.says('The weather agent is ready.')
+    const command = { file: process.execPath, args: [join(root, 'src/app/main.ts')], cwd: folder }
+    const server = await startPolylogProcess(auth, undefined, command)
+    const ask = (input: string, typed = '', more = { AGENT: 'weather' }) =>
+      runExample(process.execPath, ['examples/chat.ts', input], server.baseUrl, typed, more)
+    try {
+      const plain = ask('how is the weather')
+      assert.equal(await plain.ended, 0, plain.said())
+      assert.equal(plain.said(), 'A storm is coming.\n')
+
+      const warned = ask('warn everybody of the storm', 'y\n')
+      assert.equal(await warned.ended, 0, warned.said())
+      assert.match(warned.said(), /\[send_warning: awaiting_input\] Send a storm warning to everybody/)
+      assert.match(warned.said(), /Everybody is warned\.\n$/)
+      const quiet = ask('warn everybody of the storm', 'n\n')
+      assert.equal(await quiet.ended, 0, quiet.said())
+      assert.match(quiet.said(), /I told nobody\.\n$/)
+
+      const dice = chatTs(server.baseUrl, 'use the tool roll_dice with {"count": 2}')
+      assert.equal(await dice.ended, 0, dice.said())
+      assert.match(dice.said(), /\[roll_dice: succeeded\] sum: \d+/)
+    } finally {
+      await server.dispose()
+      agent.kill()
+      await agent.ended
+      rmSync(folder, { recursive: true, force: true })
     }
   })
 

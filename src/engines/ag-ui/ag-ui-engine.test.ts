@@ -102,7 +102,7 @@ test('text, reasoning, calls, state and usage of a remote run become the journal
       outcome: { type: 'success' },
       usage: [
         { inputTokens: 10, outputTokens: 4 },
-        { inputTokens: 5, outputTokens: 1, reasoningTokens: 1 },
+        { inputTokens: 5, outputTokens: 1, reasoningTokens: 1, cachedInputTokens: 3, cacheWriteInputTokens: 2 },
       ],
     },
   ])
@@ -120,6 +120,8 @@ test('text, reasoning, calls, state and usage of a remote run become the journal
   assert.ok(patches.every(({ data }) => data.layer === 'session'))
   assert.deepEqual(of(events, 'step.done').at(-1)?.data.usage, {
     inputTokens: 15,
+    cachedTokens: 3,
+    cacheWriteTokens: 2,
     outputTokens: 5,
     reasoningTokens: 1,
   })

@@ -8,6 +8,7 @@
 import type { TurnPart } from '../engine.ts'
 import { AppError } from '../../errors/app-error.ts'
 import type { JsonValue, Usage } from '../../journal/event.ts'
+import { defined } from '../../kit/defined.ts'
 import { isDeeperThan } from '../../kit/json-depth.ts'
 import type { ModelMessage } from '../../models/model.ts'
 import type { RemoteEvent } from './event-decoder.ts'
@@ -315,14 +316,23 @@ function contentText(content: unknown): string {
 /** One entry for each model that was used. */
 function usageOf(list: unknown): Usage | undefined {
   if (!Array.isArray(list) || list.length === 0) return undefined
+  const entries = list.filter(isRecord)
   const sum = (name: string) => {
-    const counts = list
-      .map((entry: unknown) => (isRecord(entry) ? entry[name] : undefined))
-      .filter((count): count is number => Number.isSafeInteger(count) && (count as number) >= 0)
+    const counts = entries.map((entry) => entry[name]).filter(isCount)
     const total = counts.reduce((left, right) => left + right, 0)
-    return counts.length === 0 || !Number.isSafeInteger(total) ? {} : { [name]: total }
+    return counts.length > 0 && isCount(total) ? total : undefined
   }
-  return { ...sum('inputTokens'), ...sum('outputTokens'), ...sum('reasoningTokens') }
+  return defined({
+    inputTokens: sum('inputTokens'),
+    cachedTokens: sum('cachedInputTokens'),
+    cacheWriteTokens: sum('cacheWriteInputTokens'),
+    outputTokens: sum('outputTokens'),
+    reasoningTokens: sum('reasoningTokens'),
+  })
+}
+
+function isCount(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) >= 0
 }
 
 function tooMany(what: string): AppError {
