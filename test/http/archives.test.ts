@@ -408,6 +408,7 @@ describe('the brief of a contact', () => {
     const { user, id, path } = await withContact()
     const none = await call('GET', path, user)
     assert.deepEqual([none.status, none.text], [200, 'null'])
+    const other = (await call('POST', '/v1/contacts', user, { name: 'Other' })).body
     await modelWrites(user, id, '## Background')
 
     const made = ok(await call('POST', path, user, {}))
@@ -419,6 +420,7 @@ describe('the brief of a contact', () => {
     assert.equal(made.generatedAtMs, Date.parse(made.generatedAt))
     assert.deepEqual(ok(await call('GET', path, user)), { ...made, cached: true })
     assert.deepEqual(ok(await call('POST', path, user)), { ...made, cached: true }, 'nothing has changed')
+    assert.equal((await call('GET', `/v1/contacts/${other.id}/brief`, user)).text, 'null', 'that of another contact')
     const snapshot = ok(await call('GET', `/v1/agent/snapshots/${made.snapshotId}`, user))
     assert.equal(snapshot.runId, made.runId)
   })
