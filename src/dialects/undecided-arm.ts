@@ -6,9 +6,10 @@
 // Times are not hidden, because the reader sees the pace of a live answer anyway.
 
 import type { EventData, EventOf, RunEvent } from '../journal/event.ts'
+import { engineFallback } from '../journal/run-state.ts'
 import { type Dialect, silent } from './dialect.ts'
 
-/** Replaces the name of the model. */
+/** Replaces the names of the model and the engine. */
 export const hiddenModel = 'hidden until the vote'
 
 const settingsOfConfig = ['configName', 'systemPrompt', 'temperature', 'maxTokens', 'tools', 'blind'] as const
@@ -17,10 +18,18 @@ const settingsOfConfig = ['configName', 'systemPrompt', 'temperature', 'maxToken
 function withoutIdentity(event: RunEvent): RunEvent | null {
   switch (event.type) {
     case 'run.accepted': {
-      const spec = { ...event.data.spec, model: hiddenModel }
+      const spec = { ...event.data.spec, model: hiddenModel, engine: hiddenModel }
       for (const name of settingsOfConfig) delete spec[name]
       return { ...event, data: { ...event.data, spec } }
     }
+    case 'tool.called': {
+      const { source } = event.data
+      return source?.startsWith('engine:') === true ? { ...event, data: { ...event.data, source: hiddenModel } } : event
+    }
+    case 'engine.handle':
+      return null
+    case 'diagnostic':
+      return event.data.code === engineFallback ? null : event
     case 'step.started':
       return { ...event, data: { ...event.data, model: hiddenModel } }
     case 'step.done': {

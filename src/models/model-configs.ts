@@ -11,6 +11,7 @@ const modelConfig: z.ZodType<ModelConfig> = z.strictObject({
   name: z.string().trim().min(1).max(100),
   description: z.string().max(2000).optional(),
   model: z.string().min(1).max(200).optional(),
+  engine: z.string().min(1).max(200).optional(),
   temperature: z.number().min(0).max(2).optional(),
   maxTokens: z.number().int().positive().optional(),
   systemPrompt: z.string().max(100_000).optional(),

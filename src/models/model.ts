@@ -84,6 +84,8 @@ export type ModelConfig = {
   description?: string | undefined
   /** `provider/model`, or a model of the default provider; absent means the server's default. */
   model?: string | undefined
+  /** The name of an engine, for example `ag-ui:weather`; absent means that of the agent, or the server's default. */
+  engine?: string | undefined
   temperature?: number | undefined
   maxTokens?: number | undefined
   /** Replaces the agent's own instructions. */

@@ -36,7 +36,7 @@ export function specFor(
   const named = request.model ?? config?.model
   const temperature = request.temperature ?? config?.temperature
   const maxTokens = request.maxTokens ?? config?.maxTokens
-  const engine = dependencies.engines.resolve(request.engine, agentId)
+  const engine = dependencies.engines.resolve(request.engine ?? config?.engine, agentId)
   if (request.output !== undefined) checkOutput(request.output.schema, engine, dependencies)
   return {
     agentId,

@@ -2,6 +2,9 @@
 // dialect, compared with a local agent, and what an operator sees.
 
 import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { type AgentFolder, agentFolder } from '../support/agent-folder.ts'
 import { ask } from '../support/chat-api.ts'
@@ -16,6 +19,7 @@ import {
   startFakeAgUi,
 } from '../support/fake-ag-ui.ts'
 import { type Action, type FakeProvider, startFakeProvider } from '../support/fake-provider.ts'
+import { openStream } from '../support/sse.ts'
 import {
   calls,
   endOf,
@@ -241,6 +245,31 @@ test('the other families talk to a remote agent that replaces the chat agent', a
     assert.equal(said.join(''), 'Over the chat API.')
   } finally {
     await replaced.close()
+  }
+})
+
+test('a comparison may have a remote agent on one side, which is hidden until the vote', async (context) => {
+  const folder = mkdtempSync(join(tmpdir(), 'polylog-sets-'))
+  context.after(() => rmSync(folder, { recursive: true, force: true }))
+  const file = join(folder, 'sets.json')
+  writeFileSync(file, JSON.stringify([{ name: 'near' }, { name: 'far', engine: 'ag-ui:helper' }]))
+  const environment = { POLYLOG_AGENTS_DIR: agents.path, HELPER_AUTH: secret, POLYLOG_MODEL_CONFIGS: file }
+  const comparing = await startTestServer(environment, provider)
+  try {
+    const user = someone()
+    await provider.script([says('From here.')], user)
+    await remote.script(user, [...call('c1', 'search', {}), result('c1', 'x'), ...message('m', 'From afar.')])
+    const body = { client_id: user, message: `hi ${user}`, config_a: 'near', config_b: 'far' }
+    const stream = await openStream(`${comparing.polylog.baseUrl}/api/ab/compare`, { method: 'POST', body })
+    await stream.ended()
+
+    assert.equal(stream.status, 200, stream.text())
+    assert.match(stream.text(), /From here\./)
+    assert.match(stream.text(), /From afar\./)
+    assert.doesNotMatch(stream.text(), /ag-ui|helper/)
+    assert.equal((await remote.runs(user)).length, 1)
+  } finally {
+    await comparing.close()
   }
 })
 
