@@ -67,6 +67,11 @@ test('an empty environment gives the documented defaults', () => {
     retentionMs: null,
     toolsAtOnce: 16,
     toolTimeoutMs: 60_000,
+    budgets: {
+      run: { microUsd: null, tokens: null },
+      userDay: { microUsd: null, tokens: null },
+      day: { microUsd: null, tokens: null },
+    },
   })
   assert.equal(config.demoPaceMs, 15)
   assert.equal(config.freezeMaxMs, 60_000)
@@ -398,4 +403,18 @@ test('agents, MCP servers and models of the file count unless the environment na
   assert.deepEqual(fromEnvironment.agentsDirs.slice(1), [resolve('other')])
   assert.deepEqual([fromEnvironment.mcpServers, fromEnvironment.modelSets], [null, null])
   assert.equal(fromEnvironment.mcpConfigFile, resolve('m.json'))
+})
+
+test('a budget is read in dollars and in tokens; 0 means none', () => {
+  const { budgets } = readConfig({
+    POLYLOG_BUDGET_RUN_USD: '0.5',
+    POLYLOG_BUDGET_USER_DAY_TOKENS: '1000',
+    POLYLOG_BUDGET_DAY_USD: '0',
+  }).limits
+
+  assert.deepEqual(budgets, {
+    run: { microUsd: 500_000, tokens: null },
+    userDay: { microUsd: null, tokens: 1000 },
+    day: { microUsd: null, tokens: null },
+  })
 })

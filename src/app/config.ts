@@ -9,6 +9,7 @@ import { type AuthSettings, hasAuthSecret, userCharsMax } from '../http/caller.t
 import type { TrustProxy } from '../http/trust-proxy.ts'
 import { isLoopback } from '../kit/loopback.ts'
 import type { ModelConfig } from '../models/model.ts'
+import type { Budget, BudgetLimits } from '../runs/budgets.ts'
 import type { McpConfig } from '../tools/mcp-config.ts'
 import type { CheckedConfig } from './check-config.ts'
 import { configInvalid } from './config-problems.ts'
@@ -100,6 +101,7 @@ export type Config = {
     readonly toolTimeoutMs: number
     /** How many tools of one run work at the same time. */
     readonly toolsAtOnce: number
+    readonly budgets: BudgetLimits
   }
   /** Null: on only while no provider is configured, or when `model` names it. */
   readonly demo: 'on' | 'off' | null
@@ -200,6 +202,11 @@ function build(read: SettingReader, code?: CodeParts): Config {
       retentionMs: retentionDays === 0 ? null : Math.round(retentionDays * day),
       toolsAtOnce: read.whole('POLYLOG_TOOLS_AT_ONCE', 16),
       toolTimeoutMs: read.whole('POLYLOG_TOOL_TIMEOUT_MS', minute),
+      budgets: {
+        run: readBudget(read, 'POLYLOG_BUDGET_RUN'),
+        userDay: readBudget(read, 'POLYLOG_BUDGET_USER_DAY'),
+        day: readBudget(read, 'POLYLOG_BUDGET_DAY'),
+      },
     },
     demo: read.oneOf('POLYLOG_DEMO'),
     freezeMaxMs: read.whole('POLYLOG_FREEZE_MAX_MS', minute),
@@ -212,6 +219,15 @@ function readAgentsDirs(read: SettingReader, inCode: readonly string[]): string[
   const builtIn = fileURLToPath(new URL('../../agents', import.meta.url))
   const own = read.path('POLYLOG_AGENTS_DIR')
   return [...new Set([builtIn, ...(own === null ? inCode : [own])])]
+}
+
+function readBudget(
+  read: SettingReader,
+  name: 'POLYLOG_BUDGET_RUN' | 'POLYLOG_BUDGET_USER_DAY' | 'POLYLOG_BUDGET_DAY',
+): Budget {
+  const usd = read.decimal(`${name}_USD`, 0)
+  const tokens = read.whole(`${name}_TOKENS`, 0)
+  return { microUsd: usd === 0 ? null : Math.ceil(usd * 1_000_000), tokens: tokens === 0 ? null : tokens }
 }
 
 function readSockets(read: SettingReader): Config['sockets'] {

@@ -21,6 +21,9 @@ const webUrl = url('http', 'https')
 const oneOf = <const T extends readonly string[]>(...allowed: T) => ({ kind: 'oneOf', allowed }) as const
 const whole = (least: number, most: number) => ({ kind: 'whole', least, most }) as const
 const decimal = (least: number, most: number) => ({ kind: 'decimal', least, most }) as const
+/** 0 means no budget. */
+const dollars = decimal(0, 1_000_000_000)
+const tokens = whole(0, 1_000_000_000_000)
 
 export const settingTable = {
   POLYLOG_CONFIG: path,
@@ -68,6 +71,12 @@ export const settingTable = {
   POLYLOG_QUEUE_MAX: whole(0, 1_000_000),
   POLYLOG_MAX_STEPS: whole(1, 10_000),
   POLYLOG_RUN_MAX_MS: whole(1, timerMax),
+  POLYLOG_BUDGET_RUN_USD: dollars,
+  POLYLOG_BUDGET_RUN_TOKENS: tokens,
+  POLYLOG_BUDGET_USER_DAY_USD: dollars,
+  POLYLOG_BUDGET_USER_DAY_TOKENS: tokens,
+  POLYLOG_BUDGET_DAY_USD: dollars,
+  POLYLOG_BUDGET_DAY_TOKENS: tokens,
   // Stored in the database instead of a timer, so the upper bound of timers does not apply.
   POLYLOG_CONFIRMATION_TTL_MS: whole(1, 36_500 * day),
   POLYLOG_UPLOAD_TTL_MS: whole(1, 36_500 * day),

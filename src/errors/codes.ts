@@ -110,6 +110,7 @@ export const errorCodes = {
   agent_data_too_large: 'too_large',
   rate_limited: 'limited',
   queue_full: 'limited',
+  budget_exceeded: 'limited',
   jobs_awaiting_upload: 'limited',
 
   model_unavailable: 'upstream',

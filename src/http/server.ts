@@ -45,6 +45,7 @@ import { rateWindows } from './rate-windows.ts'
 import { type ApiDocument, describeApi } from './openapi/describe-api.ts'
 import { referencePage } from './openapi/reference-page.ts'
 import { mcpRoute } from './mcp/mcp-route.ts'
+import { modelsRoute } from './operations/models-route.ts'
 import { operationRoutes } from './operations/operation-routes.ts'
 import { drainBytesMax, drainMs, installIntake } from './request-intake.ts'
 import type { Server, Services } from './routes.ts'
@@ -200,6 +201,7 @@ export async function buildServer(options: ServerOptions): Promise<Server> {
   agentListRoute(server, services)
   runRoutes(server, services)
   usageRoutes(server, services)
+  modelsRoute(server, services)
   invariantsRoute(server, services)
   conversationRoutes(server, services)
   contactRoutes(server, services)

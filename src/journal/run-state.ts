@@ -92,6 +92,8 @@ export type RunState = {
   deaths: Map<string, string>
   /** Over all finished steps. */
   usage: UsageTotals
+  /** The budgets for which the run has a warning. */
+  budgetWarnings: Set<string>
 }
 
 export function newRunState(): RunState {
@@ -120,6 +122,7 @@ export function newRunState(): RunState {
     handle: undefined,
     deaths: new Map(),
     usage: noUsage,
+    budgetWarnings: new Set(),
   }
 }
 
@@ -302,6 +305,7 @@ export function applyEvent(state: RunState, event: RunEvent): void {
     case 'diagnostic': {
       const { code, details } = event.data
       if (code === engineFallback) state.fallbackEngine = String(details?.['to'])
+      if (code === budgetNearlyUsed) state.budgetWarnings.add(String(details?.['scope']))
       if (code === processDied) state.deaths.set(String(details?.['id']), String(details?.['place']))
       return
     }
@@ -323,6 +327,9 @@ function withOutput(state: RunState, ended: EventData<'run.ended'>): EventData<'
 
 /** The code of the `diagnostic` event which records that another engine took over. */
 export const engineFallback = 'engine_fallback'
+
+/** The code of the `diagnostic` event which records that a budget is nearly used. */
+export const budgetNearlyUsed = 'budget_nearly_used'
 
 /** The name of the engine that executes the run. */
 export function engineOf(state: RunState): string {

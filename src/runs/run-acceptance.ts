@@ -10,6 +10,7 @@ import { KeyedMutex } from '../kit/keyed-mutex.ts'
 import { sortedJson } from '../kit/sorted-json.ts'
 import type { NewEvent, RunEvent, RunSpec } from '../journal/event.ts'
 import type { AcceptExtraRows, AcceptInput, CancelRequest, RunRow } from '../stores/run-store.ts'
+import { checkDayBudgets } from './budgets.ts'
 import type { RunDependencies } from './run-dependencies.ts'
 import { specFor } from './run-spec.ts'
 import type { Scheduler } from './scheduler.ts'
@@ -62,6 +63,7 @@ export class RunAcceptance {
     // Checked first, so that a repeated request finds its run even if agents, models or the conversation changed since.
     const existing = await this.findAllStarted(first.owner, keys)
     if (existing !== undefined) return existing
+    await checkDayBudgets(first.owner, this.dependencies)
     const items = requests.map((request, index): PlannedRun => ({
       request,
       spec: specFor(request, this.dependencies),

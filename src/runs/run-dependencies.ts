@@ -9,6 +9,7 @@ import type { Ids } from '../kit/ids.ts'
 import type { ModelConfigs, Models, ModelTable } from '../models/model.ts'
 import type { Store } from '../stores/store.ts'
 import type { ToolRegistry } from '../tools/tool.ts'
+import type { BudgetLimits } from './budgets.ts'
 import type { KindOf } from './run-kind.ts'
 
 export type RunLimits = {
@@ -20,6 +21,8 @@ export type RunLimits = {
   confirmationTtlMs: number
   /** How many tools of one run may execute in parallel. */
   toolsAtOnce: number
+  /** Absent: nothing is limited. */
+  budgets?: BudgetLimits | undefined
 }
 
 export interface RunLog {

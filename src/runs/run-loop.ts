@@ -33,6 +33,7 @@ import type { ModelMessage, WantedAnswer } from '../models/model.ts'
 import type { MessageRow } from '../stores/message-store.ts'
 import type { RunRow } from '../stores/run-store.ts'
 import { workspaceRules } from './consent.ts'
+import { checkStepBudgets } from './budgets.ts'
 import { runStep } from './model-step.ts'
 import { buildPrompt } from './prompt.ts'
 import { ProviderStates } from './provider-states.ts'
@@ -247,6 +248,8 @@ export class RunLoop {
     const { accepted } = state
     if (isTurnFinished(state)) return await this.end({ status: 'succeeded' })
     atPlace(`turn of ${engine.name}`)
+    // A turn that has begun at the remote side goes on: stopping it saves nothing that was used.
+    if (state.handle === undefined) await this.checkBudgets()
     const request = {
       runId: this.runId,
       spec: specOf(state),
@@ -324,6 +327,7 @@ export class RunLoop {
     const { writer, dependencies } = this
     const last = writer.state.steps.at(-1)
     atPlace(`step ${last === undefined ? 1 : last.finished ? last.step + 1 : last.step}`)
+    await this.checkBudgets()
     const messages = await this.promptMessages(tools)
     const offered = tools.map(({ name, description, inputSchema }) => ({ name, description, inputSchema }))
     await runStep(writer, messages, offered, {
@@ -337,6 +341,11 @@ export class RunLoop {
       putBlob: (id, body) => dependencies.store.putBlob(id, this.runId, body),
       costOf: (model, usage) => dependencies.modelTable.costOf(model, usage),
     })
+  }
+
+  private async checkBudgets(): Promise<void> {
+    const warnings = await checkStepBudgets(this.writer.state, this.dependencies)
+    if (warnings.length > 0) this.writer.push(...warnings)
   }
 
   private async promptMessages(tools: ReturnType<typeof toolsOf>, withoutReplies = false): Promise<ModelMessage[]> {

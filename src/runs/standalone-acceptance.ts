@@ -6,6 +6,7 @@ import type { EventData, RunEvent, RunSpec } from '../journal/event.ts'
 import { defined } from '../kit/defined.ts'
 import type { AcceptInput, RunRow } from '../stores/run-store.ts'
 import { fingerprint, type Started } from './run-acceptance.ts'
+import { checkDayBudgets } from './budgets.ts'
 import type { RunDependencies } from './run-dependencies.ts'
 import type { Scheduler } from './scheduler.ts'
 
@@ -46,6 +47,11 @@ export class StandaloneAcceptance {
     idempotency,
   }: StandaloneRequest): Promise<Started> {
     const { store, ids, limits } = this.dependencies
+    try {
+      await checkDayBudgets(owner, this.dependencies)
+    } catch (error) {
+      if (!(await this.isAnswered(owner, idempotency, reuse))) throw error
+    }
     const accepted: RunEvent = {
       seq: 1,
       at: createdAt,
@@ -112,6 +118,18 @@ export class StandaloneAcceptance {
       this.launch(started, [...known, event])
       return started
     })
+  }
+
+  /** Whether a run that exists already answers the request, so that it uses nothing. */
+  private async isAnswered(
+    owner: string,
+    idempotency: StandaloneRequest['idempotency'],
+    reuse: StandaloneRequest['reuse'],
+  ): Promise<boolean> {
+    const { store } = this.dependencies
+    if (idempotency !== null && (await store.findIdempotent(owner, idempotency.route, idempotency.key)) !== undefined)
+      return true
+    return reuse !== undefined && (await store.findCached(owner, reuse.cacheKey)) !== undefined
   }
 
   private launch(run: RunRow, events: RunEvent[]): void {

@@ -4,6 +4,7 @@
 import { z } from 'zod'
 import { AppError } from '../../errors/app-error.ts'
 import { defined } from '../../kit/defined.ts'
+import type { JsonValue } from '../../journal/event.ts'
 import type { StartRequest } from '../../runs/start-request.ts'
 import { optionalId } from '../routes.ts'
 import { messageList, type ParsedMessageList, readMessageList } from './message-list.ts'
@@ -29,7 +30,7 @@ export const chatBody = z
       .nullish()
       .describe('The engine that answers; absent means that of the agent, or the server’s default.'),
     output: z
-      .object({ schema: z.record(z.string(), z.json()) })
+      .object({ schema: z.record(z.string(), z.unknown()) })
       .nullish()
       .describe('The final answer is JSON that fits this JSON Schema; agent.end has it parsed as `data`.'),
     temperature: z.number().min(0).max(2).nullish(),
@@ -78,7 +79,8 @@ export function toStartRequest(
       context: body.context ?? undefined,
       model: body.model == null || body.model.trim() === '' ? undefined : body.model.trim(),
       engine: body.engine == null || body.engine.trim() === '' ? undefined : body.engine.trim(),
-      output: body.output ?? undefined,
+      // The body is parsed JSON, so its values are JSON values.
+      output: body.output == null ? undefined : { schema: body.output.schema as Record<string, JsonValue> },
       temperature: body.temperature ?? undefined,
       maxTokens: body.maxTokens ?? body.max_tokens ?? undefined,
       onDisconnect: body.onDisconnect ?? undefined,

@@ -82,6 +82,7 @@ export const operations: Readonly<Record<string, OperationFacts>> = {
 
   'POST /v1/conversations': { id: 'createConversation', example: { title: 'A first one', userId } },
   'GET /v1/usage': { id: 'getUsage' },
+  'GET /v1/models': { id: 'listModels' },
   'GET /v1/conversations': { id: 'listConversations' },
   'GET /v1/conversations/{conversationId}': { id: 'getConversation' },
   'PATCH /v1/conversations/{conversationId}': { id: 'updateConversation' },
