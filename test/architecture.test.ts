@@ -1,6 +1,6 @@
-// The shape of the tree, as tests: imports go down the ladder, nothing goes in
-// circles, and the documents name what the code has. A rule that no longer fits
-// is changed here together with its reason, not worked around.
+// The structure of the repository, as tests: imports go down the ladder, there are no cycles,
+// and the documents list what the code has. If a rule no longer fits, change it here and give
+// the reason; do not work around it.
 
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
@@ -51,7 +51,7 @@ const ground = ['src/journal/', 'src/errors/', 'src/kit/']
 
 /**
  * What each folder may import besides itself: paths, or beginnings of paths. A folder that is not listed may be
- * imported by nobody and import nothing, so a new one is placed here first. The longest entry that fits a file counts.
+ * not imported and import nothing, so a new one is placed here first. The longest entry that fits a file counts.
  */
 const services = [
   'src/runs/',
@@ -158,7 +158,7 @@ test('dialects see events and errors only: no store, no clock, no ids, and runs 
   }
 })
 
-test('the ground names no wire that has a name of its own', () => {
+test('the lowest folders name no dialect', () => {
   const named = /\bfcmp\b|\bvercel|\bconversation\.(?:state|started|completed|failed)\b/i
   const found = [...graph.keys()].filter(
     (file) => ground.some((folder) => file.startsWith(folder)) && named.test(readFileSync(join(root, file), 'utf8')),
@@ -177,7 +177,7 @@ test('only app names a concrete store or engine', () => {
   }
 })
 
-test('http knows the rows of the store but none of its methods: services ask it, and check whose a thing is', () => {
+test('http knows the rows of the store but none of its methods: services call it and check ownership', () => {
   const found = [...graph.keys()].filter((file) => {
     if (!file.startsWith('src/http/')) return false
     const imports = readFileSync(join(root, file), 'utf8').matchAll(
@@ -240,7 +240,7 @@ test('server code imports nothing from tests', () => {
   }
 })
 
-test('imports do not go in circles', () => {
+test('imports have no cycles', () => {
   const done = new Set<string>()
   const circles: string[] = []
   function visit(file: string, path: string[]): void {
@@ -307,7 +307,7 @@ test('the lock file names no package host', () => {
   ])
 })
 
-test('no test is left running alone', () => {
+test('no test is marked as the only one to run', () => {
   const alone = /\b(?:test|it|describe|suite)\.only\(|\bonly: true/
   const found = texts.filter((file) => isTest(file) && alone.test(readFileSync(join(root, file), 'utf8')))
 

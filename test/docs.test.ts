@@ -1,7 +1,6 @@
-// The documents say what the code has: every event with its fields, every setting,
-// every dependency, every edge of the state machine; their links lead somewhere;
-// and the commands of the README do what it says. (Error codes are compared in
-// architecture.test.ts.)
+// The documents match the code: every event with its fields, every setting, every dependency,
+// every edge of the state machine. Their links work, and the commands of the README do what it
+// says. (Error codes are compared in architecture.test.ts.)
 
 import assert from 'node:assert/strict'
 import { execFileSync, spawn } from 'node:child_process'
@@ -81,7 +80,7 @@ test('the README shows only settings that exist', () => {
   )
 })
 
-test('links between the documents lead somewhere', () => {
+test('links between the documents work', () => {
   const listed = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard', '-z', '*.md'], {
     cwd: root,
     encoding: 'utf8',

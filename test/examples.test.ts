@@ -1,6 +1,6 @@
-// The examples are clients that people copy, so they are run against a real server:
-// a client that a tool asks for consent, one that hangs up, and one whose server
-// dies in mid-answer.
+// The examples are clients that people copy, so they are run against a real server: with a tool
+// that asks for consent, with a client that disconnects, and with a server that is killed in the
+// middle of an answer.
 
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
@@ -90,7 +90,7 @@ describe('the examples', () => {
     assert.match(client.said(), /That is all I was asked to do\.\n$/)
   })
 
-  it('chat.ts leaves a tool alone that the person did not allow', async () => {
+  it('chat.ts does not run a tool that the person did not allow', async () => {
     const client = chatTs(server.baseUrl, 'remember that the door code is 4711', 'n\n')
 
     assert.equal(await client.ended, 0, client.said())
@@ -169,7 +169,7 @@ describe('the examples', () => {
     assert.match(client.said(), /messages_or_prompt_required/)
   })
 
-  it('ab.sh shows both answers, takes the vote, and tells which was which', async () => {
+  it('ab.sh shows both answers, takes the vote, and reveals which was which', async () => {
     const client = runExample('bash', ['examples/ab.sh', 'say "hello"'], server.baseUrl, 'B\n')
 
     assert.equal(await client.ended, 0, client.said())

@@ -116,7 +116,7 @@ describe('a definition', () => {
   })
 })
 
-describe('a broken definition is told the field, the file and what to do', () => {
+describe('the error of a broken definition names the field, the file and what to do', () => {
   const long = 'x'.repeat(agentFileBytesMax + 1)
   const half = 'x'.repeat(agentFileBytesMax - 1)
   const cases: [what: string, error: RegExp, card?: Record<string, unknown>, files?: Record<string, string>][] = [

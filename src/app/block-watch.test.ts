@@ -1,4 +1,4 @@
-// When the main thread counts as blocked: heartbeats against ticks.
+// When the main thread counts as blocked: the watchdog compares heartbeats with its own ticks.
 
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
@@ -20,7 +20,7 @@ describe('the main thread', () => {
     assert.deepEqual(watched([1, 2, 2, 2, 3, 9]), ['fine', 'fine', 'fine', 'fine', 'fine', 'fine'])
   })
 
-  it('is blocked after the bound, once, and the length of the block is told when it is over', () => {
+  it('is blocked after the bound, once, and the length of the block is reported when it is over', () => {
     assert.deepEqual(watched([1, 1, 1, 1, 1, 2, 3]), [
       'fine',
       'fine',

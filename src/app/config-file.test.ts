@@ -172,7 +172,7 @@ describe('a configuration file', () => {
     assert.equal(readConfig({}, (await load(file)).config).port, 4001)
   })
 
-  test('is told of a key that stands in its text, and not of one that comes from elsewhere', async () => {
+  test('gets a warning about a key that is written in its text, and none about a key that comes from elsewhere', async () => {
     const file = write(`export default {
       openaiApiKey: 'sk-in-the-text',
       anthropicApiKey: ['k', 'e', 'y'].join('-'),

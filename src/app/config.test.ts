@@ -269,7 +269,7 @@ test('neither problems nor the start-up description show a secret', () => {
   assert.match(described, /db\.example/)
 })
 
-test('a misspelt setting stops the start and is told the one that was meant', () => {
+test('a misspelt setting stops the start, and the error suggests the right name', () => {
   for (const [name, meant] of [
     ['POLYLOG_PIGN_MS', 'POLYLOG_PING_MS'],
     ['POLYLOG_AUHT', 'POLYLOG_AUTH'],

@@ -1,5 +1,5 @@
-// The service on a real store and the real run machinery: what many callers at once,
-// a missed end and expired runs do to a comparison.
+// Comparisons on a real store and the real run machinery: many callers at once, an ending
+// that was not noticed when it happened, and runs that expired.
 
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
@@ -62,7 +62,7 @@ describe('the sides', () => {
 })
 
 describe('votes that come at once', () => {
-  it('count once, though all of them saw that nobody had voted', async () => {
+  it('count once, although each of them saw that there was no vote yet', async () => {
     const row = await compared()
 
     const votes = await Promise.allSettled(
@@ -97,7 +97,7 @@ describe('votes that come at once', () => {
   })
 })
 
-describe('an end that nobody noticed', () => {
+describe('an ending that was not noticed when it happened', () => {
   it('is settled by the next reader', async () => {
     const row = await compared()
     assert.equal((await rig.store.readComparison(row.id))?.state, 'pending', 'nobody was told')
@@ -128,7 +128,7 @@ describe('an end that nobody noticed', () => {
   })
 })
 
-describe('somebody else', () => {
+describe('another user', () => {
   it('finds nothing', async () => {
     const row = await compared()
 

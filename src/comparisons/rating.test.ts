@@ -1,5 +1,5 @@
-// The ratings: against published numbers, against formulas that a hand can compute,
-// and against voters whose taste is known because they were made up.
+// The ratings, compared with published numbers, with formulas that can be computed by hand,
+// and with simulated voters whose preferences are known.
 
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
@@ -128,7 +128,7 @@ describe('ratings of many', () => {
     assert.deepEqual(sorted(rate(votes)), sorted(rate(other)))
   })
 
-  it('are equal for all when everybody won as often as they lost', () => {
+  it('are equal if all configurations won as often as they lost', () => {
     for (const { rating, verdict } of rate([pair('x', 'y', 50, 50), pair('y', 'z', 50, 50), pair('z', 'x', 50, 50)])) {
       close(rating.value, meanRating, 1e-9)
       assert.equal(verdict, 'no_difference')
@@ -155,7 +155,7 @@ describe('ratings of many', () => {
     ]) {
       const ratings = rate(votes)
 
-      // At the maximum everybody has as many points as was to be expected of them.
+      // At the maximum every configuration has the number of points that its rating predicts.
       for (const { name } of ratings) {
         let surprise = 0
         let points = 0
@@ -241,7 +241,7 @@ describe('voters with known strengths', () => {
     assert.ok(share > 0.93 && share < 0.98, `${share} of the intervals hold the truth`)
   })
 
-  it('who see no difference in a third of the cases are never told apart too surely', () => {
+  it('who see no difference in a third of the cases never make the result look too certain', () => {
     const random = seeded(7)
     const equals = { x: 1000, y: 1000 }
     let wrong = 0

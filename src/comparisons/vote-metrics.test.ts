@@ -1,4 +1,4 @@
-// Votes in, sentences out.
+// Votes become counts, ratings and sentences about them.
 
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
@@ -20,7 +20,7 @@ const votes = (
 })
 
 describe('the metrics', () => {
-  it('count for the configuration that won, whichever side it was on and whoever named it first', () => {
+  it('count for the configuration that won, on whichever side it was shown and in whichever order the two were named', () => {
     const metrics = voteMetrics([
       votes('calm', 'wild', true, 'a', 5), // calm won
       votes('calm', 'wild', false, 'a', 2), // wild won
@@ -81,7 +81,7 @@ describe('the metrics', () => {
     )
   })
 
-  it('tell a preference for a side from one for a configuration', () => {
+  it('distinguish a preference for a side from a preference for a configuration', () => {
     const { pairs, position } = voteMetrics([
       votes('calm', 'wild', true, 'a', 60),
       votes('calm', 'wild', false, 'a', 60),

@@ -1,4 +1,4 @@
-// What becomes of the answer of the archive agent, whatever a model writes into it.
+// How the answer of the archive agent is read, for any answer that a model may write.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -33,7 +33,7 @@ test('an answer without lists, or of another form, is an empty payload', () => {
   }
 })
 
-test('an entry is about the contact of its ref, else about the contact of the conversation, and an unknown ref is nobody', () => {
+test('an entry is about the contact of its ref, else about the contact of the conversation, and an unknown ref is no contact', () => {
   const facts = [
     { contactRef: 'c1', content: 'a', citations },
     { content: 'b', citations },

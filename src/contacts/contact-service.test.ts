@@ -1,5 +1,5 @@
-// What is the caller's and what is not, and deleting a contact while conversations are
-// linked to it; on the real store.
+// Which contacts a caller can reach, and deleting a contact while conversations are linked to
+// it; on the real store.
 
 import assert from 'node:assert/strict'
 import { describe, it, type TestContext } from 'node:test'

@@ -31,7 +31,7 @@ test('a contact is not paired with itself, and the confidence is at most 0.9', (
   assert.equal(introductions([contact('a', 'x', ...tags), contact('b', 'x', ...tags)], 10)[0]?.confidence, 0.9)
 })
 
-test('a tag of more than twelve contacts pairs nobody', () => {
+test('a tag of more than twelve contacts makes no pairs', () => {
   const many = (count: number) => Array.from({ length: count }, (_value, at) => contact(`c${100 + at}`, null, 'friend'))
 
   assert.equal(introductions(many(12), 1000).length, 66)

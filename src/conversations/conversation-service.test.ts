@@ -1,5 +1,5 @@
-// What is the caller's and what is not, and deleting with what is under way; on the real
-// scheduler and store.
+// Which conversations a caller can reach, and deleting one while a run is under way in it; on
+// the real scheduler and store.
 
 import assert from 'node:assert/strict'
 import { describe, it, type TestContext } from 'node:test'

@@ -1,6 +1,6 @@
-// What the base promises to a dialect that is parked: its stream ends where a person
-// is needed, and whoever comes back gets what follows. No wire of ours is parked yet,
-// so a toy is.
+// What the base class promises to a dialect whose streams park: the stream ends when a person
+// has to decide, and a client that comes back gets the rest. No shipped dialect parks yet, so
+// a toy dialect is used.
 
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'

@@ -89,7 +89,7 @@ test('without any secret, open mode ignores credentials', async () => {
   assert.equal(await authenticate({}, { ...bearer('whatever'), 'x-api-key': 'placeholder' }), null)
 })
 
-test('open mode with secrets lets a request without credentials pass as nobody in particular', async () => {
+test('open mode with secrets accepts a request without credentials as anonymous', async () => {
   assert.equal(await authenticate({ jwtSecret: secret }, {}), null)
 })
 
@@ -108,7 +108,7 @@ test('a token signed with the shared secret is its sub', async () => {
   })
 })
 
-test('a wrong credential is refused in both modes, never taken for nobody', async () => {
+test('a wrong credential is refused in both modes, never treated as anonymous', async () => {
   for (const mode of ['open', 'required'] as const) {
     const settings = { mode, jwtSecret: secret, apiKeys: new Map([[sha256('k'), 'ann']]) }
     const foreign = await signed({ sub: 'ann' }, 'another secret')

@@ -119,7 +119,7 @@ test('errors that pass say when to come back, the others do not', async () => {
   assert.equal((await call('/v1/throw/run_not_found')).headers.get('retry-after'), null)
 })
 
-test('an error that nobody foresaw shows a fixed sentence, and the log has everything', async () => {
+test('an unexpected error shows a fixed sentence, and the log has everything', async () => {
   for (const [path, inside] of [
     ['/v1/surprise', 'secret internals'],
     ['/v1/upstream-status', 'provider internals'],

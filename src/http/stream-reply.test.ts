@@ -289,7 +289,7 @@ test('a socket that is full is not filled further with pings', async (context) =
   assert.equal(raw().writableLength, waiting)
 })
 
-test('a client that leaves is told of once; one that has read everything, or whose server stops, is not', async (context) => {
+test('a client that leaves is reported once; one that has read everything, or whose server stops, is not', async (context) => {
   let gone = 0
   const onGone = () => (gone += 1)
   const leaving = new Script()
@@ -346,7 +346,7 @@ const delta = (seq: number): RunEvent => ({
   data: { messageId: 'm', text: `[${seq}]` },
 })
 
-test('readers at one place share the bytes, a resumed one gets only what follows its cursor, whoever comes first', async (context) => {
+test('readers at one place share the bytes, a resumed one gets only what follows its cursor, in whichever order they connect', async (context) => {
   for (const resumedFirst of [true, false]) {
     let encoded = 0
     const native: Dialect = agentDialect

@@ -14,7 +14,7 @@ test('a number trusts so many proxies, and only if the connection comes from a p
   assert.equal(trust('10.0.0.1', 2), false)
 })
 
-test('a list is handed on, and false trusts nobody', () => {
+test('a list is passed on, and false trusts no proxy', () => {
   assert.deepEqual(trustedProxies(['10.0.0.0/8']), ['10.0.0.0/8'])
   assert.equal(trustedProxies(false), false)
 })

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { agrees } from './consent-words.ts'
 
-test('only a plain yes is one', () => {
+test('only a plain yes counts as consent', () => {
   for (const yes of [true, 'yes', ' OK! ', 'Confirmed .', '好的。', { confirmed: true }, { value: true }]) {
     assert.equal(agrees(yes), true, JSON.stringify(yes))
   }

@@ -41,7 +41,7 @@ test('the result of an earlier job comes with copies of its files under the new 
   })
 })
 
-test('a result that is not there, not whole or too large to copy is made again', async () => {
+test('a result that is missing, incomplete or too large to copy is computed again', async () => {
   const [mebibyte, quarter] = [1024 * 1024, 256 * 1024]
   assert.equal(await find(storeWith(succeeded('Done.'), [], false)), undefined)
   assert.equal(await find(storeWith(undefined)), undefined)

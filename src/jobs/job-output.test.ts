@@ -13,7 +13,7 @@ test('a skill with an output schema gives a rule, and without one any text is th
   assert.deepEqual([outputData(skill, '{"a":1}'), outputData(free, '{"a":1}')], [{ a: 1 }, { text: '{"a":1}' }])
 })
 
-test('how an answer became the output of its run is told', () => {
+test('it is recorded how an answer became the output of its run', () => {
   const run = (said: string, output: string, changes: Partial<RunState> = {}): RunState => ({
     ...newRunState(),
     steps: [{ finished: true, text: said } as StepState, { finished: false, text: 'torn' } as StepState],

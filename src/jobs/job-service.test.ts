@@ -32,7 +32,7 @@ const skill: Skill = {
 const timeoutMs = 60_000
 const uploadTtlMs = 50_000
 
-/** Asks once, then says what it was told. */
+/** Asks once, then repeats the reply. */
 function asksOnce(request: StepRequest) {
   const told = request.messages.findLast((message) => message.role === 'tool')
   return told === undefined ? calls({ callId: 'c1', name: 'ask_user', input: { question: 'Go?' } }) : says(told.content)
@@ -154,7 +154,7 @@ describe('a question that may be left unanswered', () => {
     assert.equal((await rig.events(run.id)).find((event) => event.type === 'run.ended')?.data.output, 'me first')
   })
 
-  test('takes no reply after its time, also when nobody has acted on the deadline yet', async (context) => {
+  test('takes no reply after its deadline, even before the server has acted on the deadline', async (context) => {
     const { rig, jobs } = await rigged(context)
     const run = await waiting(rig, jobs, alone)
     await rig.scheduler.drain()

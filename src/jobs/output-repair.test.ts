@@ -112,7 +112,7 @@ describe('a final answer that does not fit', () => {
     assert.deepEqual([end?.data.error?.code, asked.length], ['job_output_invalid', 3])
   })
 
-  test('may be an empty one: the model is told so', async (context) => {
+  test('may be an empty one: the model gets a message that says so', async (context) => {
     const { answer, asked } = scripted('', good)
     const rig = await rigged(context, { answer })
     const id = await startJob(rig)
@@ -135,7 +135,7 @@ test('an answer with words around its JSON needs no second request, and its outp
   assert.match(String(message?.data.text), /Glad to help/)
 })
 
-test('an interactive run whose answer is JSON among words is asked what it meant before a person is', async (context) => {
+test('an interactive run whose answer is JSON among words is asked what it meant before a person is asked', async (context) => {
   const { answer } = scripted(`Done: ${good}`, 'Is this right?')
   const rig = await rigged(context, { answer })
   const id = await startJob(rig, 'interactive')
@@ -172,7 +172,7 @@ test('a crash after any event of the repair round neither loses it nor grants an
   assert.ok(images >= 6, `${images} commits`)
 
   for (let image = 1; image <= images; image++) {
-    // Answers by what it is told, so that a step that is asked again gets the same answer.
+    // The answer depends on the request alone, so a step that is asked again gets the same answer.
     let requests = 0
     const again = await openRig({
       file: join(folder, `${image}.db`),

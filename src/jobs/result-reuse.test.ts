@@ -45,7 +45,7 @@ test('a request that differs in any part has another key', () => {
   assert.equal(new Set(keys).size, keys.length)
 })
 
-test('only a job of an installed skill that asks nobody and does not opt out is looked up', () => {
+test('only a job of an installed skill that asks no person and does not opt out is looked up', () => {
   const job = { source: 'installed', mode: 'auto', options: {} } as const
   assert.equal(mayReuse(job), true)
   assert.equal(mayReuse({ ...job, options: { no_cache: false } }), true)

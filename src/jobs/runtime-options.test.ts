@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { readRuntimeOptions } from './runtime-options.ts'
 
-test('without options a job asks nobody, insists on replies, and would wait twenty minutes', () => {
+test('without options a job asks no questions, requires replies, and would wait twenty minutes', () => {
   const { mode, requireReply, replyTimeoutMs } = readRuntimeOptions({})
 
   assert.deepEqual([mode, requireReply, replyTimeoutMs], ['auto', true, 1_200_000])

@@ -1,5 +1,5 @@
-// The journal's lines: any event of the vocabulary survives the way to disk and
-// back, and nothing that a disk may hold makes a read throw.
+// The lines of the journal: every type of event can be written to disk and read back, and no
+// content of a file makes a read throw.
 
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
@@ -64,7 +64,7 @@ describe('a stored line', () => {
     )
   })
 
-  it('with numbers that nobody can count or date is dirty', () => {
+  it('with numbers that are no valid count or date is dirty', () => {
     const line = (fields: string) => decodeEvent(`{${fields},"type":"text.delta","data":{"messageId":"m","text":"x"}}`)
 
     assert.deepEqual(line('"seq":1,"at":1,"attempt":1'), delta)

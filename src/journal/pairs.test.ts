@@ -1,5 +1,5 @@
-// Pairs, checked while they are written: no scenario is refused, however its events
-// are put into batches, and whatever closes nothing or leaves something open is.
+// Pairs are checked when they are written: every scenario is accepted, for any division of its
+// events into batches; an event that closes nothing, or leaves something open, is refused.
 
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'

@@ -1,5 +1,5 @@
-// The fold by which a run knows itself: the same live and after a restart, at every
-// event of every scenario.
+// The fold that computes the state of a run: the result is the same live and after a restart,
+// at every event of every scenario.
 
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
@@ -129,7 +129,7 @@ describe('the fold of a run', () => {
     assert.equal(crashed.attempt, 2)
   })
 
-  it('tells the run’s status at every moment, and which calls and questions are open', () => {
+  it('gives the status of the run at every moment, and the calls and questions that are open', () => {
     const { events } = scenarioNamed('tool confirmed')
     const seen = [...new Set(events.map((_, index) => statusOf(foldRun(events.slice(0, index)))))]
     assert.deepEqual(seen, ['queued', 'running', 'waiting_user', 'succeeded'])

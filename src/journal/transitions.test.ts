@@ -1,5 +1,5 @@
-// The edges of invariants.json against a second drawing of the same picture, over
-// every sequence of up to six lifecycle events that can be made of them.
+// The edges of invariants.json, compared with a second, independent list of them, over every
+// sequence of up to six lifecycle events.
 
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'

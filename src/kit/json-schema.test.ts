@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { lenientCheck, schemaComplaints, schemaProblem } from './json-schema.ts'
 
-test('a value that fits has no complaints, and one that does not is told where', () => {
+test('a value that fits has no errors, and the errors of one that does not fit say where', () => {
   const schema = {
     type: 'object',
     properties: { a: { type: 'integer' } },
@@ -15,7 +15,7 @@ test('a value that fits has no complaints, and one that does not is told where',
   assert.deepEqual(schemaComplaints(schema, { a: 1, b: 2 }), ['value must NOT have additional properties (b)'])
 })
 
-test('schemas of any draft, with words that nobody knows, can be used', () => {
+test('schemas of any draft, also with unknown keywords, can be used', () => {
   const schema = {
     $schema: 'http://json-schema.org/draft-07/schema#',
     type: 'string',

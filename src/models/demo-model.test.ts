@@ -206,7 +206,7 @@ test('help lists every phrase', async () => {
   }
 })
 
-test('results of tools are told in words, each kind for what it is', async () => {
+test('results of tools are put into words, each kind in its own way', async () => {
   const told = async (content: string, isError: boolean) =>
     (await ask(afterTool('remember_note', content, isError))).text
 
@@ -220,7 +220,7 @@ test('results of tools are told in words, each kind for what it is', async () =>
   assert.match((await ask(afterTool('current_time', '12:00', false, '几点'))).text, /current_time 的结果：12:00/)
 })
 
-test('results of parallel tools are all told, and no tool is called again', async () => {
+test('results of parallel tools are all reported, and no tool is called again', async () => {
   const { text, calls } = await ask([
     { role: 'user', content: 'what time is it, in parallel' },
     {
@@ -304,7 +304,7 @@ test('a message asks for a bounded number of calls', async () => {
   assert.equal(calls.length, 16)
 })
 
-// Each of these kept a backtracking pattern busy for longer than anybody waits: the whole test run would time out.
+// Each of these kept a backtracking pattern busy so long that the whole test run would time out.
 const slow: [what: string, text: string][] = [
   ['blanks behind a tool', `use the tool lookup${' '.repeat(1_000_000)}x`],
   ['blanks in a search', `search notes for a${' '.repeat(1_000_000)}x`],

@@ -1,4 +1,4 @@
-// The file of model configurations: what it may hold, and how mistakes are told.
+// The file of model configurations: what it may contain, and the errors for mistakes in it.
 
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -49,7 +49,7 @@ describe('model configurations', () => {
     assert.equal(modelConfigsOf([{ name: 'a' }, { name: 'b' }]).get(undefined).name, 'a')
   })
 
-  it('refuse a name that nobody has, and say which there are', () => {
+  it('refuse an unknown name, and list the known ones', () => {
     for (const name of ['c', '', 'toString']) {
       assert.throws(() => modelConfigsOf([{ name: 'a' }, { name: 'b' }]).get(name), {
         code: 'unknown_config',

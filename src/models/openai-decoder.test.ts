@@ -1,5 +1,5 @@
-// However a provider's bytes are cut into reads, the parts are the same; and
-// whatever is cut off at the end is never taken for a whole answer.
+// The decoded parts are the same for any division of the bytes into reads, and an answer that
+// was cut off is never taken for a complete one.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -120,7 +120,7 @@ test('nothing after the end is read', () => {
   assert.deepEqual(decode([Buffer.concat([answer, late])]), parts)
 })
 
-test('calls that all have the index 0 are told apart by their ids', () => {
+test('calls that all have the index 0 are distinguished by their ids', () => {
   const calls = decode([
     stream(fragment(0, 'c1', 'add', '{"a":1}'), fragment(0, 'c2', 'add', '{"a":2}'), finished('tool_calls')),
   ])
@@ -134,7 +134,7 @@ test('calls that all have the index 0 are told apart by their ids', () => {
   )
 })
 
-test('calls without an index are told apart by their ids', () => {
+test('calls without an index are distinguished by their ids', () => {
   const calls = decode([
     stream(
       fragment(undefined, 'c1', 'add', '{"a":'),

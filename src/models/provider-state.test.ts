@@ -1,4 +1,4 @@
-// What the state of a provider holds, and that it comes back at its places.
+// What the state of a provider contains, and that it is sent back with the messages that it belongs to.
 
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'

@@ -45,7 +45,7 @@ describe('a decision', () => {
     })
   })
 
-  it('that nobody made is closed with its run', async () => {
+  it('that was never made is closed with its run', async () => {
     await withRig({ answer, tools: [send] }, async (rig) => {
       const { run, row } = await waiting(rig)
       await rig.service.cancel('ada', run.id, null)

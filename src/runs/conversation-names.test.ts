@@ -25,7 +25,7 @@ function storeOf(conversations: Record<string, string>, names: Record<string, st
   }
 }
 
-test('an id that an older version took from a client is a name of its owner and free for everybody else', async () => {
+test('an id that an older version took from a client belongs to its owner, and other users can still take the same id', async () => {
   const store = storeOf({ conv_123: 'ann', minted: 'ann' }, { 'ann/conv_123': 'conv_123' })
 
   assert.equal(await lookUpConversation(store, 'bob', 'conv_123'), 'free')
@@ -40,7 +40,7 @@ test('a name leads to its conversation, whatever id that has', async () => {
   assert.equal(((await lookUpConversation(store, 'ann', 'x')) as ConversationRow).id, 'k')
 })
 
-test('somebody else’s conversation and one that does not exist are refused with the same sentence', async () => {
+test('another user’s conversation and one that does not exist are refused with the same sentence', async () => {
   const store = storeOf({ theirs: 'ann' }, {})
 
   for (const name of ['theirs', 'nobodys'])

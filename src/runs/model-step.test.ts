@@ -1,5 +1,5 @@
-// What one step may hold: a model that never stops, or asks for everything at once,
-// fails its run and not the server.
+// The bounds of one step: a model that never stops, or calls too many tools at once, fails its
+// run and does not harm the server.
 
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'

@@ -47,7 +47,7 @@ test('where a person can be asked, plain words are a question, and JSON among wo
   assert.equal(judgeAnswer(asking, '{"a":"one"}', false).is, 'wrong')
 })
 
-test('errors that a model is told are few and short', () => {
+test('the errors that are shown to a model are few and short', () => {
   const verdict = judgeAnswer(alone, JSON.stringify({ ['x'.repeat(100_000)]: 1 }), false)
 
   assert.ok(verdict.is === 'wrong' && verdict.errors.length <= 5)

@@ -118,7 +118,7 @@ describe('a call', () => {
     assert.equal(planOfMissing({ interactionId: 'i', decision: 'rejected' }), 'close denied tool_denied')
   })
 
-  it('that cannot be made is closed as failed, before anybody is asked', () => {
+  it('that cannot be made is closed as failed before a person is asked', () => {
     assert.equal(plan({ invalidInput: '{"n":' }, toolWith('unsafe', 'always')), 'close failed tool_input_invalid')
     assert.equal(
       plan({}, toolWith('unsafe', 'always'), () => 'n is missing'),

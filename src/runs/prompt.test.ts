@@ -1,5 +1,5 @@
-// The window of history that a model is given: bounded, never with a call parted
-// from its result, never without the user's message.
+// The window of history that a model is given: bounded, with every call together with its
+// result, and always with the user's message.
 
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
@@ -153,7 +153,7 @@ describe('what the model is given', () => {
     assert.deepEqual(prompt(1), ['third'])
   })
 
-  it('tells each earlier call its own result, also where two turns used the same call id', () => {
+  it('gives each earlier call its own result, also if two turns used the same call id', () => {
     const history = [
       ...turn('run-0', 'q', [{ output: 'the result of run-0' }], 'a'),
       ...turn('run-1', 'q', [{ output: 'the result of run-1' }], 'a'),
@@ -176,7 +176,7 @@ describe('what the model is given', () => {
     assert.deepEqual(told, ['called in run-0', 'the result of run-0', 'called in run-1', 'the result of run-1'])
   })
 
-  it('tells a call of an earlier turn that did not succeed as an error, and one that did as a success', () => {
+  it('shows a call of an earlier turn that failed as an error, and one that succeeded as a success', () => {
     const history = turn('run-0', 'q', [{ output: 'fine' }, { output: 'The tool failed: no' }], 'a').map((message) =>
       message.toolCallId === 'call_1' ? { ...message, metadata: { outcome: 'failed' } } : message,
     )
@@ -198,7 +198,7 @@ describe('what the model is given', () => {
     )
   })
 
-  it('tells a call whose result is gone without the call', () => {
+  it('shows a message without its call if the result of the call is gone', () => {
     const history = turn('run-0', 'q', [{ output: 'gone' }], 'a').filter(({ role }) => role !== 'tool')
 
     const messages = buildPrompt({
@@ -229,7 +229,7 @@ describe('what the model is given', () => {
     )
   })
 
-  it('tells the caller’s context in an order that does not depend on the caller, and renders the system prompt as plain text', () => {
+  it('shows the caller’s context in an order that does not depend on the caller, and renders the system prompt as plain text', () => {
     const prompt = (context: Record<string, unknown>) =>
       buildPrompt({ definition: agentWith(100), history: [], input: 'x', context, state: stateWith([]) })
 
@@ -241,7 +241,7 @@ describe('what the model is given', () => {
     )
   })
 
-  it('tells the caller’s instructions after the agent’s own, and before the context', () => {
+  it('puts the caller’s instructions after the agent’s own and before the context', () => {
     const prompt = buildPrompt({
       definition: agentWith(1000),
       instructions: 'Rhyme.',
@@ -310,7 +310,7 @@ describe('the steps of this run', () => {
   const promptOf = (state: ReturnType<typeof foldRun>, maxTokens = 10_000) =>
     buildPrompt({ definition: agentWith(maxTokens), history: [], input: 'now', context: undefined, state }).slice(2)
 
-  it('are told with their calls and results, and a result that is no success is marked as an error', () => {
+  it('are shown with their calls and results, and a result that is no success is marked as an error', () => {
     const journal = new JournalBuilder()
       .accepted('now')
       .running()
@@ -340,7 +340,7 @@ describe('the steps of this run', () => {
     ])
   })
 
-  it('tell a call with the arguments that a person changed', () => {
+  it('show a call with the arguments as a person changed them', () => {
     const journal = new JournalBuilder()
       .accepted('now')
       .running()
@@ -358,7 +358,7 @@ describe('the steps of this run', () => {
     assert.deepEqual(said?.role === 'assistant' ? said.toolCalls?.[0]?.input : undefined, { to: 'eve' })
   })
 
-  it('that asked in words are followed by the reply, or by the word that nobody replied', () => {
+  it('that asked in words are followed by the reply, or by a note that there was no reply', () => {
     const asking = () =>
       new JournalBuilder()
         .accepted('now')

@@ -1,5 +1,5 @@
-// The state of a provider is journaled with its step, comes back with that step's message,
-// and is seen by nobody else.
+// The state of a provider is journaled with its step, comes back with that step's message, and
+// is not visible anywhere else.
 
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'

@@ -1,6 +1,6 @@
-// A crash after every single commit of a run, exactly: the files are copied as a
-// kill would leave them, and another process's worth of machinery takes each copy
-// up. What kills of real servers show at some moments, this shows at all of them.
+// A crash after every single commit of a run: the files are copied as a kill would leave them,
+// and a new scheduler continues from each copy. The tests that kill real servers cover some
+// moments; this one covers all of them.
 
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -279,7 +279,7 @@ describe('a run whose server dies again and again', () => {
     )
   })
 
-  it('is ended at the second death at one place, told in its journal; deaths at two places are not enough', async () => {
+  it('is ended by the second crash at one place, and its journal says so; crashes at two different places are not enough', async () => {
     const lives: { places: string[]; ends: boolean }[] = [
       { places: ['step 1', 'step 1'], ends: true },
       { places: ['step 1', 'tool look (look)'], ends: false },

@@ -1,5 +1,5 @@
-// What is removed, and when: only runs that ended longer ago than the setting, again and
-// again, and their messages stay.
+// Retention removes only runs that ended longer ago than the setting, repeats this, and keeps
+// their messages.
 
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
@@ -79,7 +79,7 @@ describe('retention', () => {
     })
   })
 
-  it('keeps everything when it is not configured, and stops when it is told to', async () => {
+  it('keeps everything if it is not configured, and stops when stop is called', async () => {
     await withRig({ limits }, async (rig) => {
       const id = await endedRun(rig, 'one')
       const none = startRetention({ ...rig.dependencies, retentionMs: null })

@@ -58,7 +58,7 @@ const fails: Answer = async function* () {
 }
 
 describe('an answer asked for again', () => {
-  it('is told what stood before the question, adds no question, and takes the place of the old answer', async () => {
+  it('gets the messages before the question, adds no question, and replaces the old answer', async () => {
     await withAnswers(
       [() => says('One.'), () => says('Two.'), () => says('Better.'), () => says('Three.')],
       async (rig, prompts) => {
@@ -196,7 +196,7 @@ describe('a configuration', () => {
     })
   })
 
-  it('that nobody has is refused before anything is stored', async () => {
+  it('that does not exist is refused before anything is stored', async () => {
     await withAnswers([], async (rig) => {
       await assert.rejects(rig.start({ conversationId: 'c', config: 'none' }), { code: 'unknown_config' })
       assert.equal(await rig.store.findConversationByName('ada', 'c'), undefined)

@@ -76,7 +76,7 @@ describe('ending a run', () => {
     }
   })
 
-  it('never calls an unsafe call that was under way cancelled: nobody knows', () => {
+  it('never reports an unsafe call that was under way as cancelled: its outcome is unknown', () => {
     for (const { name, prefix } of moments) {
       const before = foldRun(prefix)
       for (const event of end(prefix, cancel).written) {
@@ -166,7 +166,7 @@ describe('ending a run', () => {
     assert.deepEqual(triggerOf(cancel), ['run.canceled'])
   })
 
-  it('tells a call that was cancelled from one that may have happened, in words and in code', () => {
+  it('distinguishes a call that was cancelled from one that may have happened, in its message and its code', () => {
     for (const { name, prefix } of moments) {
       const { written } = end(prefix, cancel)
       for (const event of written) {

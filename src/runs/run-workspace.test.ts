@@ -58,7 +58,7 @@ describe('the tools that a run is offered', () => {
     assert.deepEqual(offered, [['other_read', 'other_write']])
   })
 
-  it('in mode ask: only those that read, whoever made them', async () => {
+  it('in mode ask: only those that read, from any source', async () => {
     await open()
     await runTo(ask)
     assert.deepEqual(offered, [['fs_read', 'fs_glob', 'fs_grep', 'bash_logs', 'todo_read', 'other_read']])

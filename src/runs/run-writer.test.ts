@@ -1,5 +1,5 @@
-// The only writer of a journal: order, numbers, one append at a time, stored before
-// shown, and lost for good once it was refused.
+// The only writer of a journal: order, numbers, one append at a time, events are stored before
+// they are shown, and a writer that was refused once never writes again.
 
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
@@ -30,7 +30,7 @@ const running: NewEvent = { type: 'run.state', data: { from: 'queued', to: 'runn
 const asked: NewEvent = { type: 'step.started', data: { step: 1, messageId: 'm1', model: 'm/m' } }
 const delta = (text: string): NewEvent => ({ type: 'text.delta', data: { messageId: 'm1', text } })
 
-/** A store that answers when it is told to, and tells in which order things happened. */
+/** A store that answers on command, and records the order of events. */
 function rig() {
   const clock = manualClock(1000)
   const writes: RunWrite[] = []

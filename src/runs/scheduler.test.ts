@@ -59,7 +59,7 @@ describe('the scheduler', () => {
     })
   })
 
-  it('gives a slot to nobody who waits for a person, and one to whoever was decided on', async () => {
+  it('gives no slot to a run that waits for a person, and one to a run that got its decision', async () => {
     const done: string[] = []
     const send = toolOf({
       name: 'send',

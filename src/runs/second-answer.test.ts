@@ -13,7 +13,7 @@ before(async () => {
 })
 after(() => rig.close())
 
-/** A question that nobody asked before, at a time at which nobody did. */
+/** A question and a time that no other test uses. */
 function newQuestion(): Partial<StartRequest> & { input: string; sentAt: number } {
   questions += 1
   return { family: 'chat-api', input: `Question ${questions}?`, sentAt: questions }

@@ -1,5 +1,5 @@
-// Whatever a tool does, its call gets one outcome that fits the journal and tells
-// the truth about the effect.
+// Whatever a tool does, its call gets exactly one outcome that fits the journal and states the
+// effect correctly.
 
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
@@ -69,7 +69,7 @@ const says =
     Promise.resolve({ ok: true, output: null, summary: 'Done.', ...result })
 
 describe('running a tool', () => {
-  it('tells what it answered, and whether it said yes or no', async () => {
+  it('reports what it answered, and whether the answer was positive or negative', async () => {
     const yes = await execute({ run: says({ output: { a: 1 }, modified: true, paths: ['a.txt'] }) })
     assert.deepEqual(
       [yes.outcome, yes.output, yes.fullLength, yes.truncated, yes.modified, yes.paths],
@@ -153,7 +153,7 @@ describe('running a tool', () => {
     }
   })
 
-  it('that says itself that nobody knows is unknown where it is unsafe, and just failed elsewhere', async () => {
+  it('that reports an unknown outcome is unknown if it is unsafe, and otherwise failed', async () => {
     const unsure: Tool['run'] = () =>
       Promise.reject(new AppError('tool_failed', 'No answer came.', { details: { outcome: 'unknown' } }))
 

@@ -1,5 +1,5 @@
-// The calls of a step, under the real loop and store: what runs when, what is asked,
-// and what a restart makes of calls that were cut off.
+// The calls of a step, on the real loop and store: which calls run at the same time, which ask
+// a person, and how a restart continues calls that were interrupted.
 
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
@@ -54,7 +54,7 @@ describe('a call that was cut off', () => {
       await rig.until(id, ended)
       await second.drain()
 
-      // There is nothing to run again, and nobody knows what happened.
+      // There is nothing to run again, and the outcome is unknown.
       assert.equal(foldRun(await rig.events(id)).calls.get('c')?.done?.outcome, 'unknown')
     })
   })

@@ -1,4 +1,4 @@
-// Any text that was shown × any answer that comes when the model is asked again.
+// Text that was shown before a crash, combined with every kind of answer when the model is asked again.
 
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'

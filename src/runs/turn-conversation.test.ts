@@ -36,13 +36,13 @@ const place = (names_: Partial<StartRequest>) =>
     },
   )
 
-test('without a name it is a new conversation, which the client is told of', async () => {
+test('without a name it is a new conversation, and the client gets its id', async () => {
   const found = await place({})
   assert.deepEqual(found, { id: 'fresh', exists: false, announce: true, name: null, unnamed: true })
   assert.deepEqual(namesOf(found), { name: null, unnamed: true })
 })
 
-test('a name that is free becomes the name of a new conversation; the client is told of it if it sent a sessionId only', async () => {
+test('a name that is free becomes the name of a new conversation; the client gets its id if it sent only a sessionId', async () => {
   assert.deepEqual(await place({ conversationId: 'new' }), {
     id: '~fresh~new',
     exists: false,

@@ -1,5 +1,5 @@
-// A turn engine that a test scripts, in the real run machinery: what it proposes becomes the
-// same journal as that of a local run, once, whatever interrupts it.
+// A scripted turn engine in the real run machinery: its turns are journaled like those of a
+// local run, exactly once, whatever interrupts them.
 
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync } from 'node:fs'

@@ -1,4 +1,4 @@
-// What a turn asks, and which rows it brings, over what is stored already.
+// Which question a turn asks, and which rows it adds to the stored ones.
 
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'

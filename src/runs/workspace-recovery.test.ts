@@ -1,7 +1,7 @@
-// A crash at every moment of a run that changes files: after each commit, and
-// between a file's new name and the row that tells of it. Database and directory are
-// copied as a kill would leave them, and each copy is taken up again. The files must
-// come out as if nothing had happened, and nobody is asked.
+// A crash at every moment of a run that changes files: after each commit, and between the
+// rename of a file and the row that records it. Database and directory are copied as a kill
+// would leave them, and a new scheduler continues from each copy. The files must be the same as
+// without a crash, and no person is asked.
 
 import assert from 'node:assert/strict'
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -113,7 +113,7 @@ describe('a run that changes files and whose server dies at any moment', () => {
     return again
   }
 
-  it('ends with the same files, each change made once, and asks nobody', async () => {
+  it('ends with the same files, each change made once, and asks no person', async () => {
     for (const [index, image] of images.entries()) {
       const { rig, bench } = await takeUp(image, `same-${index}`)
       rig.scheduler.start()

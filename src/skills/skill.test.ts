@@ -49,7 +49,7 @@ test('a card says which engines, and which inputs are files', async () => {
   ])
 })
 
-test('what is wrong with a package is said in a sentence', async () => {
+test('the error for an invalid package is a sentence that says what is wrong', async () => {
   const wrong: [Record<string, string>, RegExp][] = [
     [{}, /no SKILL\.md/],
     [{ 'SKILL.md': 'text' }, /front matter/],
@@ -97,7 +97,7 @@ test('an uploaded package has to have a card, all three schemas, and one name ev
   }
 })
 
-test('instructions and schemas have a longest length', async () => {
+test('instructions and schemas have a maximum length', async () => {
   const read = (files: Record<string, string>) => readSkill(packageOf(files), { folder: 'errand', strict: false })
   const ofLength = (length: number) => skillMd + 'x'.repeat(length - skillMd.length)
   const withSchema = (text: string) => ({

@@ -63,7 +63,7 @@ test('reading tools are never confirmed and writing tools always are', () => {
   )
 })
 
-test('current_time tells the time of the run in the zone that was asked for', async () => {
+test('current_time gives the time of the run in the requested time zone', async () => {
   const { get } = setUp()
 
   const shanghai = await get('current_time').run({ timezone: 'Asia/Shanghai' }, toolContext())
@@ -130,7 +130,7 @@ test('arguments outside the bounds are refused', () => {
   assert.equal(check('search_notes', { query: 'x', limit: 50 } as never), null)
 })
 
-test('a description is one line and stays short, also for arguments that nobody checked', () => {
+test('a description is one line and stays short, also for unchecked arguments', () => {
   const { get } = setUp()
 
   assert.equal(get('remember_note').describe({ text: 'a\nb' }), 'Save a note: “a b”')

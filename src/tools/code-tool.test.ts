@@ -1,5 +1,5 @@
-// A tool in code: what its author writes becomes a tool of ours, and whatever its functions
-// do hurts their own call only.
+// A tool in code: the definition of its author becomes a tool of the server, and a fault in its
+// functions affects only its own call.
 
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
@@ -204,7 +204,7 @@ describe('whatever a tool in code does, its call has an outcome', () => {
     assert.equal(list.summary, '3 entries')
   })
 
-  it('changes its arguments, which changes nobody else’s', async () => {
+  it('changes its arguments, and no other call sees the change', async () => {
     const input = { tags: ['a'] }
     const tool = toolThat(() => 1, {
       describe(given) {

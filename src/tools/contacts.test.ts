@@ -1,5 +1,5 @@
-// The contact tools on a real store: whose contacts they see, how much they return, and what
-// a person is told before a fact is stored.
+// The contact tools on a real store: whose contacts they see, how much they return, and the
+// sentence that a person confirms before a fact is stored.
 
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
@@ -125,7 +125,7 @@ test('add_contact_fact stores nothing if the name that a person read is not that
   assert.deepEqual(await facts(), [])
 })
 
-test('add_contact_fact tells a person in one line whom it is about and what will be stored', async (context) => {
+test('add_contact_fact says in one line which contact it is about and what will be stored', async (context) => {
   const { registry } = await setUp(context)
 
   assert.equal(

@@ -244,7 +244,7 @@ test('a server that only speaks the newest protocol is understood', async () => 
 
 test('servers that cannot be had are listed with their reasons, and the others work', async () => {
   const clock = manualClock()
-  // Time stands still until everybody but the one that hangs has been heard of.
+  // Time stands still until every server has answered, except for the one that hangs.
   let others = 3
   let heard = () => {}
   const allButOne = new Promise<void>((resolve) => (heard = resolve))
@@ -281,7 +281,7 @@ test('servers that cannot be had are listed with their reasons, and the others w
   await servers.close()
 })
 
-test('two servers with the same tools are told apart by their names', async () => {
+test('tools of the same name from two servers get different names', async () => {
   const servers = await connect({ a: stdioFake({ SIDE: 'left' }), b: stdioFake({ SIDE: 'right' }) })
   const tools = createToolRegistry(servers.entries)
 
@@ -320,7 +320,7 @@ test('a server that is not there at the start is tried again: its tools appear, 
   }
 })
 
-test('nobody waits for a server for ever, nor when the run is stopped', async () => {
+test('waiting for a server has a time limit, and ends when the run is stopped', async () => {
   const clock = manualClock()
   const gone = await connect({ gone: { ...stdioFake(), args: ['/no/such/file.ts'] } }, { clock })
   try {

@@ -1,9 +1,9 @@
-// What every dialect promises, told with every scenario: it is pure, its fast way
-// gives the same bytes as its slow one, and a reader that comes back with any
-// address it was ever given gets exactly the rest.
+// What every dialect promises, checked with every scenario: it is pure, its fast path gives the
+// same bytes as its slow path, and a reader that comes back with any address that it was given
+// gets exactly the rest.
 //
-// What is really looked for: an id minted in a dialect, a clock read there, a state
-// that is changed after it was handed out, or a counter kept beside it.
+// The mistakes that this finds: an id or a time that the dialect makes itself, a state that is
+// changed after it was returned, or a counter outside of the state.
 
 import assert from 'node:assert/strict'
 import { describe, it, type TestContext } from 'node:test'
@@ -48,16 +48,16 @@ function endAfter<State>(dialect: Dialect<State>, { events }: Scenario, seq: num
 export function dialectContract<State>(dialect: Dialect<State>): void {
   describe(`the dialect ${dialect.name}`, () => {
     for (const scenario of scenarios) {
-      describe(`telling “${scenario.name}”`, () => {
-        it('says the same thing at any time', (t) => tellsTheSame(t, dialect, scenario))
+      describe(`with “${scenario.name}”`, () => {
+        it('gives the same output at any time', (t) => tellsTheSame(t, dialect, scenario))
         it('never changes a state that it gave out', () => leavesStatesAlone(dialect, scenario))
-        it('encodes a text delta to the same bytes by both ways', () => encodesDeltasAlike(dialect, scenario))
+        it('encodes a text delta to the same bytes on both paths', () => encodesDeltasAlike(dialect, scenario))
         it('gives addresses that grow and can be read back', () => givesGrowingAddresses(dialect, scenario))
         it('resumes after any address with exactly the rest', () => resumesAnywhere(dialect, scenario))
-        it('tells a reader that always comes back every frame once', () => comesBackUntilTheEnd(dialect, scenario))
+        it('gives every frame once to a reader that always comes back', () => comesBackUntilTheEnd(dialect, scenario))
         it('goes on from any state that a live stream holds', () => goesOnFromAnyState(dialect, scenario))
-        it('says nothing of what a provider needs back', () => hidesProviderState(dialect, scenario))
-        it('is over by the end of the run and says nothing after', () => isOverAtTheEnd(dialect, scenario))
+        it('contains nothing of the state of a provider', () => hidesProviderState(dialect, scenario))
+        it('is over at the end of the run and sends nothing after it', () => isOverAtTheEnd(dialect, scenario))
       })
     }
 

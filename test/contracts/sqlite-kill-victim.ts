@@ -1,5 +1,5 @@
-// A process for sqlite-store.test.ts to kill: appends to three runs without end,
-// and says each append on stdout only after it was acknowledged.
+// A process for sqlite-store.test.ts to kill: appends to three runs without end, and reports
+// each append on stdout after it was acknowledged.
 
 import { writeSync } from 'node:fs'
 import { systemClock } from '../../src/kit/clock.ts'

@@ -1,4 +1,4 @@
-// Contract: numbering, fencing, all or nothing, reading back.
+// Contract: numbering of events, fencing, atomic appends, and reading back.
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
@@ -58,7 +58,7 @@ export function journalContract(open: OpenStore<RunStore & ConversationStore & M
             }),
           )
           // The write is on its way after a turn of the event loop. From then on no acknowledgement can come in here,
-          // so whoever reads sees the row before the writer was told that it is there.
+          // so readers see the row before the writer gets its confirmation.
           await new Promise((resolve) => setImmediate(resolve))
           for (let tries = 0; tries < 1_000_000; tries += 1) if ((await store.readRun(run.id))?.endedAt === start) break
 

@@ -1,4 +1,4 @@
-// Contract: pages of messages, messages in every state, and the history that a model is told.
+// Contract: pages of messages, messages in every state, and the history that a model is given.
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'

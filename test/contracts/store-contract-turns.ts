@@ -137,7 +137,7 @@ export function turnContract(open: OpenStore<RunStore & ConversationStore & Mess
     )
 
     test(
-      'cannot be joined when its run has ended, is somebody else’s, or is in another conversation',
+      'cannot be joined when its run has ended, is another user’s, or is in another conversation',
       opened(async ({ store }) => {
         const { run } = await store.accept(inConversation('ended', 'c', 'absent', { claim: claimNow }))
         await endRun(store, run, 1)

@@ -1,5 +1,5 @@
-// The trial of the recipe "Add a dialect" (CONTRIBUTING.md): a wire for terminals, made of
-// the shared folds alone. It says what a new wire costs, and keeps the recipe true.
+// A trial of the recipe "Add a dialect" (CONTRIBUTING.md): a wire for terminals, made only of
+// the shared folds. It shows what a new wire costs, and that the recipe works.
 
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
@@ -82,14 +82,14 @@ describe('a dialect made of the shared folds', () => {
     assert.equal(told.filter((text) => text.endsWith('runs with other arguments')).length, 1)
   })
 
-  it('says nothing of changed arguments if nobody changed them', () => {
+  it('does not mention changed arguments if they were not changed', () => {
     const unchanged = framesOf(terminal, scenarioNamed('tool confirmed')).map(({ frame }) => String(frame.data))
 
     assert.ok(unchanged.some((text) => text.includes('/v1/tool-confirmations/')))
     assert.ok(!unchanged.some((text) => text.endsWith('runs with other arguments')))
   })
 
-  it('parks by a property alone: the stream ends at the decision, and goes on after it', () => {
+  it('parks with one property: the stream ends at the decision, and goes on after it', () => {
     const { text, over } = encodeEvents(terminal, terminal.open({ runId: 'r' }), scenario.events, beginning)
     const lastAddress = /(\S+) line "waits for you"\n$/.exec(text)?.[1] ?? '0'
     const rest = encodeEvents(terminal, terminal.open({ runId: 'r' }), scenario.events, parseCursor(lastAddress))

@@ -1,7 +1,7 @@
-// Runs of the storyteller under a server that is killed in the middle. A host is a
-// server over several lives; a scene is one run with its client, which keeps what
-// it has seen, and the person who decides; and the checks that hold for every run
-// however often its server died.
+// Runs against the repeatable provider, on a server that is killed in the middle. A `Host`
+// is a server with its restarts. A `CrashScene` is one run with its client, which keeps the
+// frames that it got, and with the person who decides. It also has the checks that every
+// run must pass, no matter how often its server was killed.
 
 import assert from 'node:assert/strict'
 import { DatabaseSync } from 'node:sqlite'
@@ -39,11 +39,11 @@ export type Confirmation = {
 export type Message = { role: string; content: string; metadata: Record<string, unknown> }
 type Decide = 'confirm' | 'reject'
 
-export function environmentOf(storyteller: FakeProcess, feishu: FakeFeishu): Record<string, string> {
+export function environmentOf(provider: FakeProcess, feishu: FakeFeishu): Record<string, string> {
   return {
     OPENAI_API_KEY: 'fake-key',
-    OPENAI_BASE_URL: `${storyteller.baseUrl}/v1`,
-    POLYLOG_MODEL: 'openai/story',
+    OPENAI_BASE_URL: `${provider.baseUrl}/v1`,
+    POLYLOG_MODEL: 'openai/repeatable',
     FEISHU_APP_ID: feishu.appId,
     FEISHU_APP_SECRET: feishu.appSecret,
     FEISHU_BASE_URL: feishu.baseUrl,
@@ -68,18 +68,18 @@ export class Host {
   server: Polylog
   /** The server as a process, if it is one: only a process can be killed. */
   private process: PolylogProcess | undefined
-  readonly storyteller: FakeProcess
+  readonly provider: FakeProcess
   readonly feishu: FakeFeishu
 
-  private constructor(server: PolylogProcess, storyteller: FakeProcess, feishu: FakeFeishu) {
+  private constructor(server: PolylogProcess, provider: FakeProcess, feishu: FakeFeishu) {
     this.server = server
     this.process = server
-    this.storyteller = storyteller
+    this.provider = provider
     this.feishu = feishu
   }
 
-  static async start(storyteller: FakeProcess, feishu: FakeFeishu): Promise<Host> {
-    return new Host(await startPolylogProcess(environmentOf(storyteller, feishu)), storyteller, feishu)
+  static async start(provider: FakeProcess, feishu: FakeFeishu): Promise<Host> {
+    return new Host(await startPolylogProcess(environmentOf(provider, feishu)), provider, feishu)
   }
 
   async kill(): Promise<void> {
@@ -116,7 +116,8 @@ export class Host {
 
 export class CrashScene {
   readonly host: Host
-  readonly story: string
+  /** Names this run in its prompt and in the messages that it sends. */
+  readonly mark: string
   runId = ''
   conversationId = ''
   /** Everything that the client got, over all connections, in whole frames. */
@@ -124,9 +125,9 @@ export class CrashScene {
   stream!: SseStream
   private readonly decided = new Set<string>()
 
-  constructor(host: Host, story: string) {
+  constructor(host: Host, mark: string) {
     this.host = host
-    this.story = story
+    this.mark = mark
   }
 
   get baseUrl(): string {
@@ -134,7 +135,7 @@ export class CrashScene {
   }
 
   async ask(words = '', conversationId?: string): Promise<void> {
-    const prompt = `Tell Bob hello. story=${this.story} ${words}`
+    const prompt = `Tell Bob hello. mark=${this.mark} message-bob ${words}`
     this.stream = await openStream(`${this.baseUrl}/v1/agent/chat`, {
       body: { prompt, ...(conversationId === undefined ? {} : { conversationId }) },
     })
@@ -181,13 +182,13 @@ export class CrashScene {
     return response.status
   }
 
-  /** Decides whatever a person is asked before, and leaves the question about this tool open. */
+  /** Decides every earlier question, and leaves the question about this tool open. */
   untilAsked(tool: string): Promise<SseFrame> {
-    // The question is stored before it is shown, so it could be answered too early by whoever lists what is pending.
+    // The question is stored before it is shown, so a client that lists pending questions could answer it too early.
     return this.decideUntil(toolIs(tool, 'awaiting_input'), 'reject', tool)
   }
 
-  /** Decides whatever a person is asked, until `fits`. */
+  /** Decides every question until a frame fits. */
   async decideUntil(
     fits: (frame: SseFrame) => boolean,
     unknown: Decide = 'reject',
@@ -198,7 +199,7 @@ export class CrashScene {
     const found = stream.waitFor(fits).finally(() => {
       watch.over = true
     })
-    // Also what was asked before this connection, and is not shown again.
+    // This includes questions from before this connection, which it does not show again.
     const helper = (async () => {
       let frames = -1
       while (!watch.over) {
@@ -243,14 +244,12 @@ export class CrashScene {
   }
 
   async asked(): Promise<number[]> {
-    return (await (
-      await fetch(`${this.host.storyteller.baseUrl}/control/asked?story=${this.story}`)
-    ).json()) as number[]
+    return (await (await fetch(`${this.host.provider.baseUrl}/control/asked?mark=${this.mark}`)).json()) as number[]
   }
 
-  /** What Feishu was told in this story, and how often. */
+  /** How many messages of this run Feishu got, and in how many requests. */
   async sent(): Promise<{ messages: number; requests: number }> {
-    const mine = (await this.host.feishu.sent()).filter((message) => message.text === `hello of ${this.story}`)
+    const mine = (await this.host.feishu.sent()).filter((message) => message.text === `hello of ${this.mark}`)
     return { messages: mine.length, requests: mine.reduce((sum, message) => sum + message.requests, 0) }
   }
 

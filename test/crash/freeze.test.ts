@@ -1,5 +1,5 @@
-// A run that freezes or kills the process does so twice at most; the runs beside it are
-// not touched. Real processes, a real watchdog.
+// A run that freezes or kills the process does so twice at most, and the other runs are not
+// affected. Real processes, a real watchdog.
 
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
@@ -71,7 +71,7 @@ describe('a run that takes the process down', () => {
     })
   }
 
-  it('for a moment only is named in the log, and nothing is held against it', async () => {
+  it('for a moment only is named in the log, and does not count as a crash', async () => {
     const folder = newFolder()
 
     const { lines, end, errors } = await life(folder, 'pause')

@@ -1,6 +1,6 @@
 // A process with the real scheduler, store and watchdog, and tools that freeze or kill it.
 // Started by freeze.test.ts: freezing-server.ts <folder> <what the tool does> [<run id> <id of the run beside it>].
-// Says what happens as lines of JSON.
+// Reports what happens as lines of JSON.
 
 import { join } from 'node:path'
 import { writeSync } from 'node:fs'

@@ -1,6 +1,6 @@
-// A disk that is full and then is not: callers are told so, nothing that was shown
-// or acknowledged is lost, and runs go on by themselves when there is room again.
-// Needs a small file system of its own, so it runs only where one may be mounted.
+// A disk that is full for a while: callers get an error that says so, nothing that was shown or
+// acknowledged is lost, and runs go on by themselves when there is space again. Needs a small
+// file system of its own, so it is skipped if none can be mounted.
 
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
@@ -61,7 +61,7 @@ describe('a full disk', { skip }, () => {
     rmSync(folder, { recursive: true, force: true })
   })
 
-  it('is said clearly, loses nothing that was shown, and is survived by the run that it hit', async () => {
+  it('is reported clearly, nothing that was shown is lost, and the run that it hit goes on', async () => {
     const answer = { text: ['two ', 'three.'] }
     await provider.script(
       [
@@ -117,7 +117,7 @@ describe('a full disk', { skip }, () => {
     assert.equal(runs.length, 1, 'the refused one left no trace')
   })
 
-  it('at the start is a sentence, not a stack, and the next start with room works', async () => {
+  it('at the start is reported as a sentence without a stack, and the next start with free space works', async () => {
     await server.kill()
     fill()
 

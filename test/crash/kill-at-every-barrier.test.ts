@@ -1,11 +1,11 @@
-// The promise that this product is for: kill the server at any moment, start it
-// again, and the client that comes back gets exactly the rest; nothing is lost,
-// said twice or done twice without a person's word.
+// The main promise of this product: if the server is killed at any moment and started
+// again, a client that reconnects gets exactly the rest. Nothing is lost, sent twice, or
+// executed twice without the consent of a person.
 //
-// The story of every run: talk, a clock and a confirmed note; a confirmed message to
-// Bob, which must not be sent twice; talk. First the moments at which a run can be
-// held still: one server has a run at each of them when it dies. Then the moments
-// that pass: the kill follows the frame at once, and lands where it lands.
+// Every run has three steps: text, a clock and a confirmed note; a confirmed message to
+// Bob, which must not be sent twice; text. The first suite covers the moments at which a
+// run can be paused: one server has a run at each of them when it is killed. The second
+// covers moments that cannot be paused: the kill is sent right after a frame arrives.
 
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
@@ -13,18 +13,18 @@ import { type FakeFeishu, startFakeFeishu } from '../support/fake-feishu.ts'
 import { type FakeProcess, spawnFake } from '../support/spawn-fake.ts'
 import { type Confirmation, CrashScene, eventually, Host, named, type Timeline, toolIs } from './crash-scene.ts'
 
-let storyteller: FakeProcess
+let provider: FakeProcess
 let feishu: FakeFeishu
 
 before(async () => {
-  ;[storyteller, feishu] = await Promise.all([spawnFake('storyteller-provider.ts'), startFakeFeishu()])
+  ;[provider, feishu] = await Promise.all([spawnFake('repeatable-provider.ts'), startFakeFeishu()])
 })
 after(async () => {
-  await Promise.all([storyteller?.stop(), feishu?.stop()])
+  await Promise.all([provider?.stop(), feishu?.stop()])
 })
 
 const inOrder = (steps: number[]) => steps.toSorted((left, right) => left - right)
-const told = ['Let me look first.', 'All is sent.']
+const answerTexts = ['Let me look first.', 'All is sent.']
 
 /** The conversation as a person reads it: no torn, doubled or missing message, and each call with one result. */
 async function checkMessages(scene: CrashScene, texts: string[]): Promise<void> {
@@ -138,7 +138,7 @@ describe('a server that is killed while its runs are held', () => {
 
   before(async () => {
     await feishu.behave({})
-    host = await Host.start(storyteller, feishu)
+    host = await Host.start(provider, feishu)
     for (const [index, moment] of held.entries()) {
       if (moment.reach === sending) await feishu.behave({ afterRecording: 'hang' })
       const scene = new CrashScene(host, `held-${index}`)
@@ -162,7 +162,7 @@ describe('a server that is killed while its runs are held', () => {
         const tool = 'send_feishu_message'
         let question: Confirmation | undefined
         if (moment.unknown !== undefined) {
-          // A person is asked, and is told that it may have happened.
+          // The person who is asked can see that it may have happened.
           question = await eventually(
             async () => (await scene.pending()).find(({ outcome }) => outcome === 'unknown'),
             'the question',
@@ -196,7 +196,7 @@ describe('a server that is killed while its runs are held', () => {
                 ...(moment.unknown === 'confirm' ? ['running', 'succeeded'] : ['failed tool_outcome_unknown']),
               ],
         )
-        await checkMessages(scene, moment.texts ?? told)
+        await checkMessages(scene, moment.texts ?? answerTexts)
       })
     }
   })
@@ -254,7 +254,7 @@ describe('a server that is killed the moment a client sees …', { concurrency: 
 
   for (const [index, { name, reach }] of moments.entries()) {
     it(`${name}: the run still ends once, with the whole answer and at most one message to Bob`, async () => {
-      const host = await Host.start(storyteller, feishu)
+      const host = await Host.start(provider, feishu)
       try {
         const scene = new CrashScene(host, `passing-${index}`)
         await scene.ask()
@@ -266,7 +266,7 @@ describe('a server that is killed the moment a client sees …', { concurrency: 
         await scene.finish('reject')
 
         const timeline = await scene.checkHistory()
-        await checkMessages(scene, told)
+        await checkMessages(scene, answerTexts)
         const asked = await scene.asked()
         assert.deepEqual([...new Set(asked)], [1, 2, 3])
         assert.ok(asked.length <= 4, `at most the interrupted step is asked again, not ${asked.join()}`)

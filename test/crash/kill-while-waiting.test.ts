@@ -1,6 +1,6 @@
-// Kills and stops around everything that waits: a queue, a person, a deadline, a
-// cancel, a drain. What was waiting when the server died waits, goes on or is closed
-// afterwards, as if the server had only been slow.
+// Kills and stops while a run waits: for a slot, for a person, for a deadline, for a cancel or
+// for a drain. After the restart it waits, goes on or is closed, as if the server had only been
+// slow.
 
 import assert from 'node:assert/strict'
 import { DatabaseSync } from 'node:sqlite'
@@ -10,14 +10,14 @@ import { type FakeFeishu, startFakeFeishu } from '../support/fake-feishu.ts'
 import { type FakeProcess, spawnFake } from '../support/spawn-fake.ts'
 import { CrashScene, eventually, Host, named, toolIs } from './crash-scene.ts'
 
-let storyteller: FakeProcess
+let provider: FakeProcess
 let feishu: FakeFeishu
 
 before(async () => {
-  ;[storyteller, feishu] = await Promise.all([spawnFake('storyteller-provider.ts'), startFakeFeishu()])
+  ;[provider, feishu] = await Promise.all([spawnFake('repeatable-provider.ts'), startFakeFeishu()])
 })
 after(async () => {
-  await Promise.all([storyteller?.stop(), feishu?.stop()])
+  await Promise.all([provider?.stop(), feishu?.stop()])
 })
 
 async function parks(scene: CrashScene, tool: string): Promise<void> {
@@ -44,7 +44,7 @@ describe('a server that is killed while its runs wait', () => {
   let second: CrashScene
 
   before(async () => {
-    host = await Host.start(storyteller, feishu)
+    host = await Host.start(provider, feishu)
     talking = new CrashScene(host, 'talking')
     asking = new CrashScene(host, 'asking')
     contested = new CrashScene(host, 'contested')
@@ -96,7 +96,7 @@ describe('a server that is killed while its runs wait', () => {
     const users = (await second.messages()).map(({ role, content }) => (role === 'user' ? content : role))
     assert.deepEqual(
       users.flatMap((content, index) => (content.startsWith('Tell Bob') ? [index] : [])),
-      [0, users.lastIndexOf(users.find((content) => content.includes('story=second')) ?? '')],
+      [0, users.lastIndexOf(users.find((content) => content.includes('mark=second')) ?? '')],
     )
     assert.deepEqual(await second.asked(), [1, 2, 3])
     const end = (await first.timeline()).events.at(-1) as unknown as { atMs: number }
@@ -179,13 +179,13 @@ function pick({ status, accepted }: { status: string; accepted: boolean }): { st
   return { status, accepted }
 }
 
-describe('a server that is told to stop while an unsafe tool is under way', { concurrency: 2 }, () => {
+describe('a server that gets SIGTERM while an unsafe tool is running', { concurrency: 2 }, () => {
   async function sending(
     behaviour: Parameters<FakeFeishu['behave']>[0],
     own: FakeFeishu,
-    story: string,
+    mark: string,
   ): Promise<CrashScene> {
-    const scene = new CrashScene(await Host.start(storyteller, own), story)
+    const scene = new CrashScene(await Host.start(provider, own), mark)
     await scene.ask()
     await parks(scene, 'send_feishu_message')
     await own.behave(behaviour)
@@ -216,7 +216,7 @@ describe('a server that is told to stop while an unsafe tool is under way', { co
     }
   })
 
-  it('and is killed before the tool ends: a person is told that nobody knows', async () => {
+  it('and is killed before the tool ends: a person is asked, because the outcome is unknown', async () => {
     const own = await startFakeFeishu()
     const scene = await sending({ afterRecording: 'hang' }, own, 'killed-in-drain')
     try {

@@ -1,7 +1,6 @@
-// A stand-in for Feishu's open platform: the two routes that the tool uses, and
-// routes under /_control for the test. A message counts as sent when it was
-// recorded, whatever the caller was then told; like the real one it records each
-// `uuid` once.
+// A fake of Feishu's open platform: the two routes that the tool uses, and routes under
+// /_control for the test. A message counts as sent when it was recorded, also if the caller got
+// an error. Like the real one, it records each `uuid` once.
 
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'

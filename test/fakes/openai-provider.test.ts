@@ -1,4 +1,4 @@
-// The fake is a measuring instrument: what other tests believe of it is checked here.
+// Other tests rely on the fake provider, so its own behaviour is checked here.
 
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'

@@ -1,4 +1,4 @@
-// What the fake provider can be told to do, and what it tells of what it was asked.
+// What a test can tell the fake provider to do, and what the fake reports about its requests.
 
 export type FakeToolCall = {
   index?: number

@@ -1,4 +1,4 @@
-// What the stand-in gateway can be told to do, and what it tells of what was asked of it.
+// What a test can tell the fake gateway to do, and what the fake reports about its requests.
 
 export type GatewayAction =
   /** Each piece is one event with all text of the message so far. */
@@ -28,7 +28,7 @@ export type GatewayAction =
   | { endWithoutFinal: true }
   /** The run ends, and no event says so. */
   | { silentEnd: true }
-  /** The last chat event has this text, and nothing else told of it. */
+  /** The last chat event has this text, and no earlier event had it. */
   | { final: string }
   | { restart: Restart }
 

@@ -1,4 +1,5 @@
-// Between Node's request and response and those of the web, which MCP's server package speaks.
+// Converts between the requests and responses of Node and those of the web, which the server
+// package of MCP uses.
 
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'

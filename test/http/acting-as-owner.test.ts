@@ -1,5 +1,5 @@
-// In open mode a request that names no user and addresses one thing by its id acts as
-// that thing's owner. Lists, named strangers and required mode are not affected.
+// In open mode, a request that names no user and addresses one thing by its id acts as the owner
+// of that thing. Lists, requests that name another user, and required mode are not affected.
 
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
@@ -184,7 +184,7 @@ describe('context.userId', () => {
     )
   })
 
-  test('is business data in a chat: it names nobody', async () => {
+  test('is business data in a chat: it does not identify the caller', async () => {
     const user = someone()
     const started = await openStream(`${server.polylog.baseUrl}/v1/agent/chat`, {
       method: 'POST',

@@ -240,7 +240,7 @@ describe('applying an archive', () => {
     assert.deepEqual(ok(await archiveOnce(scene)), later, 'archiving it again has nothing new to review')
   })
 
-  test('updates the contact of the same email, and adds entries that name nobody to the contact of the conversation', async () => {
+  test('updates the contact of the same email, and adds entries that name no contact to the contact of the conversation', async () => {
     const user = someone()
     const make = async (body: Json): Promise<string> => (await call('POST', '/v1/contacts', user, body)).body.id
     const annId = await make({ name: 'Ann', email: 'ANN@example.com', note: 'old friend' })

@@ -1,6 +1,6 @@
-// What a body may cost: depth, values, entries and bytes are bounded for all routes
-// before anything looks at it, and a body that is refused is answered, whatever the
-// client is still sending.
+// The cost of a body is bounded: depth, values, entries and bytes are limited on all routes
+// before anything else reads it, and a refused body gets its answer, also while the client is
+// still sending.
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
@@ -146,7 +146,7 @@ describe('a body that is too large is answered', () => {
     }
   })
 
-  test('to a client that asks first: it never sends the body', async () => {
+  test('to a client that sends Expect first: it never sends the body', async () => {
     const answer = await raw(
       `POST /v1/agent/chat HTTP/1.1\r\nhost: localhost\r\nexpect: 100-continue\r\ncontent-type: application/json\r\ncontent-length: ${20 * megabyte.length}\r\n\r\n`,
     )

@@ -1,6 +1,5 @@
-// What a web page of somebody else can do to a server on the same machine: nothing.
-// Requests are written onto the socket as they are, because clients choose `Host` and
-// `Origin` themselves.
+// A foreign web page can do nothing to a server on the same machine. The tests write requests
+// byte by byte, because HTTP clients choose `Host` and `Origin` themselves.
 
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
@@ -35,7 +34,7 @@ async function send(polylog: Polylog, lines: string[], body = ''): Promise<RawAn
 const hostOf = (polylog: Polylog) => new URL(polylog.baseUrl).host
 
 describe('Host', () => {
-  test('of another name is refused on every route and in both modes: a rebound page reaches nothing', async () => {
+  test('of another name is refused on every route and in both modes, which stops DNS rebinding', async () => {
     for (const { polylog } of [open, required]) {
       for (const line of [
         'GET /v1/agent/runs HTTP/1.1',

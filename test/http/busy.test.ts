@@ -1,5 +1,5 @@
-// One run at a time in a conversation (queue, reject or cancel), and admission: so
-// many at work, so many waiting, the rest refused without a trace.
+// One run at a time in a conversation (queue, reject or cancel), and admission: a number of runs
+// work, a number wait, and the others are refused and leave nothing behind.
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
@@ -163,7 +163,7 @@ describe('a conversation that is busy', () => {
 })
 
 describe('admission', () => {
-  test('whenBusy cancel that finds the queue full leaves the run before it alone', async () => {
+  test('whenBusy cancel that finds the queue full does not cancel the earlier run', async () => {
     const { user, conversationId, first } = await busyConversation(small)
     const other = someone()
     const queued = await small.chat(other, { input: `queued ${other}`, conversationId: `queued-${other}` })
@@ -182,7 +182,7 @@ describe('admission', () => {
     assert.equal(endOf(first.frames).status, 'succeeded')
   })
 
-  test('beyond the slots and the queue a run is refused with 429, and leaves no trace', async () => {
+  test('if all slots and the queue are full, a run is refused with 429 and leaves nothing behind', async () => {
     const running = await busyConversation(small)
     const user = someone()
     const queued = await small.chat(user, { input: `queued ${user}`, conversationId: `queued-${user}` })
@@ -255,7 +255,7 @@ describe('admission', () => {
     assert.equal((await shared.asked(user)).length, taken.length)
   })
 
-  test('with no room to wait at all, a free slot is still taken', async () => {
+  test('with a queue of length 0, a free slot is still taken', async () => {
     const strict = await startTestServer({ POLYLOG_CONCURRENCY: '1', POLYLOG_QUEUE_MAX: '0' }, shared.provider)
     try {
       const user = someone()

@@ -1,6 +1,5 @@
-// Cancel cancels: at every moment of a run's life, once, by its owner only. After a
-// confirmed cancel no work starts, every open call has a result, and the history
-// stays one that a provider accepts.
+// Cancelling works in every state of a run, once, and only for its owner. After a confirmed
+// cancel no work starts, every open call has a result, and providers accept the history.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -37,7 +36,7 @@ async function nextRequest(user: string, conversationId: string): Promise<Json[]
   return messages
 }
 
-test('in the middle of the text: the provider is left, and the stream ends with agent.end cancelled', async () => {
+test('in the middle of the text: the request to the provider is aborted, and the stream ends with agent.end cancelled', async () => {
   const user = someone()
   const conversationId = `conv-${user}`
   await server.provider.script([hangsAfter('A long ', 'story')], user)
@@ -76,7 +75,7 @@ test('before the first token', async () => {
   await until('the provider to be left', async () => (await server.asked(user)).find((request) => request.closedEarly))
 })
 
-test('while a tool runs: the tool is told, its call is closed, and the model is not asked again', async () => {
+test('while a tool runs: the tool gets the signal, its call is closed, and the model is not asked again', async () => {
   const user = someone()
   const conversationId = `conv-${user}`
   await server.provider.script([calls(['slow', {}])], user)
@@ -139,7 +138,7 @@ test('while it is queued behind another run: it ends without ever asking the mod
   await cancel(user, first)
 })
 
-test('twice, and at once: one end, and both are told that it is cancelled', async () => {
+test('twice at the same time: one ending, and both requests get the answer that it is cancelled', async () => {
   const user = someone()
   await server.provider.script([hangsAfter('Hm')], user)
   const stream = await server.chat(user, user)
@@ -167,7 +166,7 @@ test('a run that has ended stays as it ended', async () => {
   assert.equal((await server.call('GET', `/v1/agent/runs/${runIdOf(stream)}`, { user })).body.status, 'succeeded')
 })
 
-test('by a stranger: 404, and the run goes on', async () => {
+test('by another user: 404, and the run goes on', async () => {
   const user = someone()
   await server.provider.script([hangsAfter('Hm')], user)
   const stream = await server.chat(user, user)

@@ -189,7 +189,7 @@ describe('two people at once', () => {
 })
 
 describe('whose it is', () => {
-  test('a stranger can neither see nor decide it: 404, and it stays pending', async () => {
+  test('another user can neither see nor decide it: 404, and it stays pending', async () => {
     const asked = await askToCharge()
     const stranger = someone('stranger')
 
@@ -369,7 +369,7 @@ describe('lists and batches', () => {
 })
 
 describe('expiry', () => {
-  test('a question that nobody answers in time closes its call as denied, and the run goes on', async () => {
+  test('a question that is not answered in time closes its call as denied, and the run goes on', async () => {
     const short = await startTestServer({ POLYLOG_CONFIRMATION_TTL_MS: '150' }, server.provider)
     try {
       const user = someone()

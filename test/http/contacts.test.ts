@@ -120,7 +120,7 @@ describe('a contact', () => {
     assert.equal((await call('GET', '', user)).body.total, 1)
   })
 
-  test('that is not there is 404, and a request without a user is told about it', async () => {
+  test('that does not exist is 404, and the error for a request without a user says how to name one', async () => {
     const user = someone()
     const { id } = await create(user)
 
@@ -174,7 +174,7 @@ describe('a list of contacts', () => {
     assert.deepEqual((await call('GET', '?search=zzz', user)).body, { items: [], total: 0 })
   })
 
-  test('with bounds that are none is 400', async () => {
+  test('with invalid bounds is 400', async () => {
     const user = someone()
     for (const query of ['page=0', 'page=x', 'page=1.5', 'limit=0', 'limit=101', `search=${'x'.repeat(201)}`]) {
       assert.equal((await call('GET', `?${query}`, user)).status, 400, query)
@@ -259,7 +259,7 @@ describe('facts, to-dos and events of a contact', () => {
     assert.deepEqual(await dueAt(null), [null, null])
   })
 
-  test('of the wrong form are 400; a source conversation of somebody else is 404', async () => {
+  test('of the wrong form are 400; a source conversation of another user is 404', async () => {
     const [user, other] = [someone(), someone()]
     const { id } = await create(user)
     const theirs = (await server.call('POST', '/v1/conversations', { user: other })).body.id
@@ -359,7 +359,7 @@ describe('conversations of a contact', () => {
     assert.equal((await call('GET', `/${id}/conversations`, user)).body.total, 1)
   })
 
-  test('cannot be linked to a contact that is not there or somebody else’s', async () => {
+  test('cannot be linked to a contact that is not there or another user’s', async () => {
     const [user, other] = [someone(), someone()]
     const theirs = (await create(other)).id
     const mine = (await conversations('POST', '', user)).body.id

@@ -21,7 +21,7 @@ const contents = async (user: string, query: string) =>
   (await get(user, `/v1/agent/messages?${query}`)).map(({ content }) => content)
 
 describe('a name that the client chose', () => {
-  test('is one conversation for each user, and neither can tell that the other’s exists', async () => {
+  test('is one conversation for each user, and neither can find out that the other’s exists', async () => {
     const [ann, bob] = [someone(), someone()]
     const conversationId = 'conv_123'
     await server.chatToEnd(ann, { input: `secret of ${ann}`, conversationId })

@@ -1,5 +1,5 @@
-// /v1/conversations beyond the seed's scenarios: titles, pages of messages, and
-// what happens when many reach for one conversation at the same time.
+// /v1/conversations beyond the scenarios of the specification: titles, pages of messages, and
+// many requests for one conversation at the same time.
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
@@ -75,7 +75,7 @@ describe('pages', () => {
     )
   })
 
-  test('messages are not to be cached, and bounds that are none are 400', async () => {
+  test('messages are sent with no-store, and invalid bounds are 400', async () => {
     const user = someone()
     const { id } = (await server.call('POST', '/v1/conversations', { user })).body
     const path = `/v1/conversations/${id}/messages`

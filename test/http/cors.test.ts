@@ -1,4 +1,4 @@
-// Pages of other origins: nobody unless configured, and then streams too.
+// CORS: no other origin is allowed unless it is configured, and then streams are allowed too.
 
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
@@ -29,7 +29,7 @@ describe('a page of another origin', () => {
     }
   })
 
-  it('may ask and stream where its origin is configured, and others still may not', async () => {
+  it('may send requests and stream if its origin is configured, and others still may not', async () => {
     const server = await startPolylog({ POLYLOG_CORS_ORIGINS: `${origin}, http://other.example` })
     try {
       const asked = await fetch(`${server.baseUrl}/v1/agent/chat`, preflight)

@@ -1,5 +1,6 @@
-// What a closed connection means: nothing, unless the request or the server says that it cancels the run. That
-// holds from the moment the request was sent, in every API family, and a server that goes down is no disconnect.
+// A closed connection changes nothing, unless the request or the server says that it cancels the
+// run. That is true from the moment the request was sent, in every API family. A server that
+// stops is not a disconnect.
 
 import assert from 'node:assert/strict'
 import { connect } from 'node:net'
@@ -54,7 +55,7 @@ async function runsOf(server: TestServer, user: string): Promise<Json[]> {
 
 describe('a client that hangs up before its run is accepted', () => {
   for (const [path, bodyOf, field] of families) {
-    test(`cancels the run where it asked for that: ${path}`, async () => {
+    test(`cancels the run if the request asked for that: ${path}`, async () => {
       const user = someone()
       await shared.provider.script([hangsAfter('Hm'), hangsAfter('Hm')], user)
 
@@ -75,7 +76,7 @@ describe('a client that hangs up before its run is accepted', () => {
 
 describe('POLYLOG_ON_DISCONNECT=cancel', () => {
   for (const [path, bodyOf, field] of families) {
-    test(`is the default, and a request’s own word wins: ${path}`, async () => {
+    test(`is the default, and the field of a request wins: ${path}`, async () => {
       const [leaves, stays] = [someone(), someone()]
       await shared.provider.script([hangsAfter('Hm'), hangsAfter('Hm')], leaves)
 

@@ -1,5 +1,5 @@
-// SIGTERM drains: no new runs, streams end cleanly, and what is not finished goes
-// on at the next start as if nothing had been.
+// SIGTERM drains: no new runs, streams end cleanly, and unfinished runs go on at the next start
+// as if there had been no stop.
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
@@ -194,7 +194,7 @@ describe('while a tool sends something', () => {
     }
   })
 
-  test('a later second SIGTERM stops at once; what may have been sent is put to a person, and not sent again', async () => {
+  test('a later second SIGTERM stops at once; for a message that may have been sent a person is asked, and it is not sent again', async () => {
     const { server, user, runId } = await sending(5_000)
 
     const stopped = server.polylog.stop()

@@ -1,5 +1,5 @@
-// The client that browsers have built in, as a package: it reconnects by itself
-// with Last-Event-ID, keeps its old URL, and stops only when it is told to.
+// The EventSource client of browsers, as a package: it reconnects by itself with Last-Event-ID,
+// keeps its old URL, and stops only at a 204.
 
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'

@@ -153,7 +153,7 @@ test('a stream opens with a snapshot without an id, and closes after the termina
   )
 })
 
-test('a stream says a heartbeat when nothing was sent for a while, and the while starts anew with every event', async (context) => {
+test('a stream sends a heartbeat if nothing was sent for the interval, which starts again with every event', async (context) => {
   const gate = Promise.withResolvers<void>()
   const found = Promise.withResolvers<ToolResult>()
   const rig = await rigged(context, {

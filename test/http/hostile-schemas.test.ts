@@ -1,5 +1,5 @@
-// Schemas of strangers over a real server: whatever a skill package or an MCP server
-// brings, the request that brought it is answered, and so is everybody else.
+// Hostile schemas on a real server: whatever schema a skill package or an MCP server brings, the
+// request that brought it gets an answer, and other requests are not delayed.
 
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'

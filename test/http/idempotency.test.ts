@@ -1,5 +1,5 @@
-// The same Idempotency-Key and body attach to the same run; another body is 409.
-// A retried POST is never a second bill.
+// The same Idempotency-Key and body attach to the same run; another body is 409. A retried POST
+// never pays for a second run.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

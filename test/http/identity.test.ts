@@ -1,5 +1,5 @@
-// Who is asking: nobody in particular (open), a token, an API key. A login always
-// wins over what a body says, and what belongs to somebody else does not exist.
+// Who the caller is: anonymous (open mode), a token, an API key. A login always wins over what a
+// body says, and things of other users do not exist for the caller.
 
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
@@ -19,7 +19,7 @@ import {
 const secret = 'a secret that is long enough for a test'
 const sha256 = (key: string) => createHash('sha256').update(key).digest('hex')
 
-/** `expires` is in seconds from the epoch; far in the future unless told. */
+/** `expires` is in seconds from the epoch; far in the future by default. */
 async function token(claims: Json, key = secret, expires = 4_000_000_000): Promise<string> {
   return await new SignJWT(claims)
     .setProtectedHeader({ alg: 'HS256' })
@@ -32,7 +32,7 @@ const bearer = (value: string) => ({ authorization: `Bearer ${value}` })
 const logins = { POLYLOG_JWT_SECRET: secret, POLYLOG_API_KEYS: `robot=${sha256('robot-key')}` }
 const [open, required] = sharedTestServers(logins, { ...logins, POLYLOG_AUTH: 'required' })
 
-describe('where a login is required', () => {
+describe('in required mode', () => {
   test('without one everything but health and the API’s description is 401, with WWW-Authenticate', async () => {
     const { body } = await required.call('GET', '/openapi.json')
     const routes = Object.entries(body.paths as Record<string, Json>).flatMap(([path, methods]) =>
@@ -72,7 +72,7 @@ describe('where a login is required', () => {
     )
   })
 
-  test('a token that is wrong in any way is 401', async () => {
+  test('a token that is invalid in any way is 401', async () => {
     const good = await token({ sub: 'ann' })
     const [head, payload, signature] = good.split('.') as [string, string, string]
     const forged = Buffer.from(JSON.stringify({ sub: 'root' })).toString('base64url')
@@ -135,7 +135,7 @@ describe('a login wins', () => {
   })
 })
 
-describe('where everybody may come', () => {
+describe('in open mode', () => {
   test('userId and client_id name the user, in one name space', async () => {
     const user = someone()
     await open.chatToEnd(user, { input: 'hi', conversationId: `conv-${user}` })
@@ -160,9 +160,9 @@ describe('where everybody may come', () => {
   })
 })
 
-// Every route of the API, and what a stranger gets who knows somebody's ids. A route that is not in this table
-// fails the test: whoever adds one decides here how it keeps strangers out.
-describe('somebody else’s ids', () => {
+// Every route of the API, and what another user gets who knows the ids of the owner. A route that is not in this table
+// fails the test: if you add a route, add here how it refuses other users.
+describe('another user’s ids', () => {
   type Owned = { runId: string; conversationId: string; confirmationId: string; messageId: string }
   type Row = {
     path?: (owned: Owned) => string
@@ -387,9 +387,9 @@ describe('somebody else’s ids', () => {
     assert.deepEqual((await routes()).toSorted(), Object.keys(rows).toSorted())
   })
 
-  test('a stranger gets 404 or nothing on every route, also in formats and lists, and changes nothing', async () => {
+  test('another user gets 404 or nothing on every route, also in formats and lists, and changes nothing', async () => {
     const user = someone()
-    // Ids that the server minted are global; names that clients choose are per owner and clash with nobody's.
+    // Ids that the server minted are global; names that clients choose are per owner, so they never clash.
     const conversationId = String((await open.call('POST', '/v1/conversations', { user, body: {} })).body.id)
     await open.provider.script([calls(['remember_note', { text: 'x' }])], user)
     const stream = await open.chat(user, { input: user, conversationId })
@@ -407,7 +407,7 @@ describe('somebody else’s ids', () => {
     const facts = `/v1/contacts/${contact.id}/facts`
     const fact = (await open.call('POST', facts, { user, body: { content: 'likes tea' } })).body
     const archive = await archiveOf(user, conversationId)
-    // That the owner can read an output or a comparison, and nobody else, is tested where there is one.
+    // That only the owner can read an output or a comparison is tested where there is one.
     const ids: Record<string, string> = {
       runId: owned.runId,
       conversationId,

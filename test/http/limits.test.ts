@@ -1,6 +1,6 @@
-// Every run ends, whatever its provider does: silence, an endless answer, an
-// endless chain of calls, a cut. An answer without the provider's own end is never
-// a success, and nothing is asked again once something was shown.
+// Every run ends, whatever its provider does: silence, an endless answer, an endless chain of
+// calls, a cut connection. An answer without the provider's own end is never a success, and a
+// request is not repeated after something was shown.
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
@@ -74,7 +74,7 @@ describe('time', () => {
     assert.ok(frames.filter(named('agent.delta')).length > 3)
   })
 
-  test('the time in which a person thinks is not the run’s', async () => {
+  test('the time until a person decides does not count for the run', async () => {
     const user = someone()
     await shared.provider.script([calls(['remember_note', { text: 'x' }]), says('Saved.')], user)
     const stream = await hasty.chat(user, user)
@@ -180,7 +180,7 @@ describe('retries', () => {
     }
   })
 
-  test('no more often than it is allowed to', async () => {
+  test('not more often than the limit', async () => {
     const user = someone()
     await shared.provider.script([[{ status: 503, body: {} }], [{ status: 503, body: {} }], says('Too late.')], user)
 
@@ -227,7 +227,7 @@ describe('calls that cannot be made', () => {
     ],
   ]
   for (const [name, answer, code] of impossible) {
-    test(`${name}: the call fails, the model is told, and the run goes on`, async () => {
+    test(`${name}: the call fails, the model gets the error, and the run goes on`, async () => {
       const user = someone()
       await shared.provider.script([answer, says('My mistake.')], user)
 

@@ -1,5 +1,5 @@
-// Lists: every reply is bounded in bytes, says with a Link header that it was cut, and
-// following the links gives everything once. The bodies are what they always were.
+// Lists: every reply is bounded in bytes and says with a Link header if it was cut, and following
+// the links gives every entry once. The format of the bodies did not change.
 
 import assert from 'node:assert/strict'
 import { before, describe, test } from 'node:test'

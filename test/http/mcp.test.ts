@@ -153,7 +153,7 @@ for (const era of ['legacy', 'auto'] as const) {
       await client.close()
     })
 
-    test('is told the code and what to do if its arguments do not fit or the provider fails', async () => {
+    test('gets the code and what to do if its arguments do not fit or the provider fails', async () => {
       const user = someone()
       const client = await connect(era, { user })
       await server.provider.script([[{ status: 500 }]], user)
@@ -170,7 +170,7 @@ for (const era of ['legacy', 'auto'] as const) {
       assert.equal(errorOf(failed).retryable, true)
     })
 
-    test('is told by the protocol that a tool does not exist', async () => {
+    test('gets the error of the protocol if a tool does not exist', async () => {
       const client = await connect(era)
       for (const name of ['nobody', 'chat_conversation', 'broken'])
         await assert.rejects(client.callTool({ name, arguments: {} }), { message: /There is no tool/ })
@@ -256,7 +256,7 @@ describe('the guards of the other routes hold for /mcp', () => {
   }
   const accept = { accept: 'application/json, text/event-stream' }
 
-  test('a login is required where it is required', async () => {
+  test('a login is required in required mode', async () => {
     const answered = await required.call('POST', '/mcp', { body: initialize, headers: accept })
     assert.deepEqual([answered.status, answered.headers.get('www-authenticate')], [401, 'Bearer'])
   })
@@ -267,7 +267,7 @@ describe('the guards of the other routes hold for /mcp', () => {
     assert.deepEqual([answered.status, answered.body.code], [403, 'origin_not_allowed'])
   })
 
-  test('bodies are bounded, and invalid JSON is told where', async () => {
+  test('bodies are bounded, and the error for invalid JSON says where it is wrong', async () => {
     const large = await server.call('POST', '/mcp', { raw: JSON.stringify('x'.repeat(3_000_000)), headers: accept })
     assert.equal(large.status, 413)
     const deep = await server.call('POST', '/mcp', { raw: `${'['.repeat(5000)}${']'.repeat(5000)}`, headers: accept })
@@ -299,7 +299,7 @@ describe('the guards of the other routes hold for /mcp', () => {
     await client.close()
   })
 
-  test('a server that stops tells its callers so, and the run goes on at the next start', async () => {
+  test('a server that stops says so to its callers, and the run goes on at the next start', async () => {
     const user = someone()
     const mortal = await startTestServer({ POLYLOG_AGENTS_DIR: own.path }, server.provider)
     const client = await connect('auto', { user, at: mortal })

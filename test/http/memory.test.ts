@@ -1,5 +1,5 @@
-// What the model is told of earlier turns: the newest that fit the agent's memory,
-// whole turns, and never a call without its result.
+// What the model gets of earlier turns: the newest that fit the agent's memory, only whole turns,
+// and never a call without its result.
 
 import assert from 'node:assert/strict'
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -30,7 +30,7 @@ after(() => rmSync(agentsDir, { recursive: true, force: true }))
 
 const talkOf = (messages: Json[]) => messages.filter(({ role }) => role !== 'system')
 
-test('a long conversation is told from its newest turns, within the agent’s memory, calls with their results', async () => {
+test('of a long conversation the model gets the newest turns that fit the agent’s memory, and calls with their results', async () => {
   const user = someone()
   const conversationId = `conv-${user}`
   const turns = 14
@@ -62,7 +62,7 @@ test('a long conversation is told from its newest turns, within the agent’s me
   for (const request of await server.asked(user)) assertCallsArePaired(messagesOf(request))
 })
 
-test('a question that is larger than the memory is asked all the same, alone', async () => {
+test('a question that is larger than the memory is still asked, without the history', async () => {
   const user = someone()
   const conversationId = `conv-${user}`
   await server.chatToEnd(user, { input: 'small', conversationId })
@@ -76,7 +76,7 @@ test('a question that is larger than the memory is asked all the same, alone', a
   )
 })
 
-test('within one run too: old steps give way, whole, and the question stays', async () => {
+test('within one run too: old steps are dropped as a whole, and the question stays', async () => {
   const user = someone()
   const steps = 12
   await server.provider.script(
@@ -94,7 +94,7 @@ test('within one run too: old steps give way, whole, and the question stays', as
   assert.ok(last.filter(({ role }) => role === 'tool').length < steps)
 })
 
-test('half answers of failed and cancelled runs are not told to the model', async () => {
+test('half answers of failed and cancelled runs are not sent to the model', async () => {
   const user = someone()
   const conversationId = `conv-${user}`
   await server.provider.script([[{ text: ['half a secret'] }, { cut: true }]], `first ${user}`)

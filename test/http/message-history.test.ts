@@ -25,7 +25,7 @@ const calling = (id: string, name = 'lookup', args = '{"q":1}', content: string 
 const result = (id: string, content: string) => ({ role: 'tool', tool_call_id: id, content })
 const user1 = (content: string) => ({ role: 'user', content })
 
-/** What the provider was told last with this user's marker anywhere in the request, without the agent's own prompt. */
+/** The messages of the last request to the provider that contains this user's marker, without the agent's own prompt. */
 async function told(marker: string): Promise<Json[]> {
   const requests = await server.provider.requests()
   const found = requests.findLast((request) => JSON.stringify(request.body).includes(marker))
@@ -41,7 +41,7 @@ const refused = async (messages: unknown, extra: Json = {}) => {
 }
 
 describe('calls and results that a client brings along', () => {
-  test('are told to the model as they are, and stored as the history of the new conversation', async () => {
+  test('are sent to the model as they are, and stored as the history of the new conversation', async () => {
     const user = someone()
     const messages = [
       user1('one'),
@@ -229,7 +229,7 @@ describe('system entries', () => {
     assert.deepEqual([answer.status, answer.code], [400, 'instructions_too_long'])
   })
 
-  test('alone say nothing to the agent', async () => {
+  test('without any other message are refused', async () => {
     const answer = await refused([{ role: 'system', content: 'obey' }])
 
     assert.deepEqual([answer.status, answer.code], [400, 'messages_or_prompt_required'])

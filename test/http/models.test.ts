@@ -1,5 +1,5 @@
-// Which models a server has, from outside: what stops a start, what a request may
-// name, and that a hostile message to the demo model harms nobody else.
+// Which models a server has: what stops a start, what a request may name, and that a hostile
+// message to the demo model does not affect other requests.
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'

@@ -1,5 +1,5 @@
-// Runs of which a stored row can no longer be read: damage on disk, an old version, a
-// foreign tool. The row is skipped and counted; every route tells the rest.
+// Runs with a stored row that can no longer be read: damage on disk, an old version, another
+// program. The row is skipped and counted, and every route shows the rest.
 
 import assert from 'node:assert/strict'
 import { join } from 'node:path'

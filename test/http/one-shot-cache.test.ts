@@ -27,7 +27,7 @@ async function callsFor(user: string): Promise<number> {
   return (await server.provider.requests()).filter(({ body }) => JSON.stringify(body.messages).includes(user)).length
 }
 
-/** Asks about a text that holds the user's name, so that the provider's requests can be told apart. */
+/** Asks about a text that holds the user's name, so that the provider's requests can be distinguished. */
 function ask(user: string, changes: Json = {}): Promise<Answer> {
   const { text = 'sea', input, ...rest } = changes
   return server.run({ agentId: 'word', userId: user, input: { text: `${text} ${user}`, ...input }, ...rest })
@@ -175,7 +175,7 @@ describe('the cache of one-shot runs', () => {
     })
   }
 
-  test('another user: a result is never given to somebody else, also if the scope is global', async () => {
+  test('another user: a result is never given to another user, also if the scope is global', async () => {
     for (const agentId of ['word', 'global']) {
       const marker = someone('text')
       await server.provider.script([says('{"word":"one"}'), says('{"word":"two"}')], marker)

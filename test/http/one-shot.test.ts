@@ -40,7 +40,7 @@ after(() => server.close())
 
 const good = says('{"word":"fine"}')
 
-/** The user's name stands in the text, so that the provider's requests can be told apart. */
+/** The user's name stands in the text, so that the provider's requests can be distinguished. */
 const wordBody = (user: string, more: Json = {}): Json => ({
   agentId: 'word',
   userId: user,
@@ -151,7 +151,7 @@ describe('a request that cannot be run', () => {
     })
   }
 
-  test('is not told to name a user if its input names one', async () => {
+  test('gets no advice to name a user if its input names one', async () => {
     const run = (input: Json) => server.call('POST', '/v1/agent/run', { body: { agentId: 'contact_insight', input } })
     const named = await run({ userId: someone(), contactId: 'nobody' })
     assert.deepEqual([named.status, named.body.code], [404, 'contact_not_found'])
@@ -312,7 +312,7 @@ describe('a run that does not end well', () => {
     assert.deepEqual([status, body.code, body.retryable], [502, 'ai_provider_error', undefined], 'it cannot help')
   })
 
-  test('is 409 run_cancelled if it is cancelled meanwhile, for everybody who waits for it', async () => {
+  test('is 409 run_cancelled for all waiting requests if it is cancelled meanwhile', async () => {
     const user = someone()
     await server.provider.script([[{ text: '{' }, { stall: true }]], user)
     const answers = [server.run(wordBody(user)), server.run(wordBody(user))]
@@ -354,7 +354,7 @@ describe('a run that does not end well', () => {
     assert.deepEqual([again.cached, again.runId, (await asked(user)).length], [true, runId, 1])
   })
 
-  test('goes on after a restart if the server is stopped; the caller is told to send the request again', async () => {
+  test('goes on after a restart if the server is stopped; the caller gets the advice to send the request again', async () => {
     const user = someone()
     const key = { 'idempotency-key': `key-${user}` }
     await server.provider.script([[{ text: '{' }, { stall: true }], good], user)
@@ -429,7 +429,7 @@ describe('a stream of a one-shot run', () => {
     openStream(`${server.baseUrl}/v1/agent/run${query}`, { method: 'POST', body, headers })
   const sse = { accept: 'text/event-stream' }
 
-  test('tells the run as it goes on, from the start to the end', async () => {
+  test('streams the run as it goes on, from the start to the end', async () => {
     const user = someone()
     await server.provider.script([says('{"word":', '"fine"}')], user)
     const live = await stream(wordBody(user), sse)

@@ -99,7 +99,7 @@ describe('the address of a client', () => {
     })
   })
 
-  test('is that of the connection where the named proxies are others', async () => {
+  test('is that of the connection if it does not come from a named proxy', async () => {
     await withServer({ POLYLOG_TRUST_PROXY: '10.0.0.0/8' }, async (polylog) => {
       assert.deepEqual(
         await statuses(

@@ -1,6 +1,6 @@
-// Resume anywhere: after any frame, by header or query, the rest of a run comes
-// byte for byte as an uninterrupted client got it. A cursor that the run never
-// gave out is an error, never a silent restart.
+// Resuming after any frame, by header or query: the rest of a run has the same bytes as for an
+// uninterrupted client. A cursor that the run never gave out is an error, never a silent
+// restart.
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
@@ -145,7 +145,7 @@ describe('after any frame', () => {
 })
 
 describe('at the end', () => {
-  test('the very end of an ended run is 204, so that an EventSource stops', async () => {
+  test('a cursor at the end of an ended run is 204, so that an EventSource stops', async () => {
     const { user, runId, stream } = await eventfulRun()
     const last = stream.frames.at(-1)?.id as string
     const [seq] = last.split('.')
@@ -163,7 +163,7 @@ describe('at the end', () => {
   })
 })
 
-describe('cursors that are none', () => {
+describe('invalid cursors', () => {
   test('beyond the end, unreadable, or never given out: 400 with a sentence', async () => {
     const { user, runId, stream } = await eventfulRun()
     const last = String(stream.frames.at(-1)?.id?.split('.')[0])
@@ -182,7 +182,7 @@ describe('cursors that are none', () => {
     assert.equal(mixed.status, 400)
   })
 
-  test('a run of somebody else, and one that is not there, is 404 with any cursor', async () => {
+  test('a run of another user, and one that does not exist, is 404 with any cursor', async () => {
     const { runId } = await eventfulRun()
 
     for (const id of [runId, 'no-such-run']) {
@@ -194,7 +194,7 @@ describe('cursors that are none', () => {
     }
   })
 
-  test('a format that nobody knows is 400', async () => {
+  test('an unknown format is 400', async () => {
     const answer = await server.call('GET', '/v1/agent/runs/any/stream?format=morse', { user: someone() })
 
     assert.deepEqual([answer.status, answer.body.code], [400, 'unknown_format'])

@@ -1,6 +1,5 @@
-// What a request may look like: sizes, types, ids, JSON, addresses. Whatever is
-// wrong is answered with a status, a stable code and a sentence, as JSON, and
-// changes nothing.
+// What a request may look like: sizes, types, ids, JSON, addresses. A wrong request gets a
+// status, a stable code and a sentence, as JSON, and changes nothing.
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
@@ -85,7 +84,7 @@ describe('the body', () => {
     }
   })
 
-  test('null means "not given"; fields that nobody knows are left alone', async () => {
+  test('null means "not given"; unknown fields are ignored', async () => {
     const user = someone()
 
     const frames = await server.chatToEnd(user, {
@@ -168,7 +167,7 @@ describe('ids', () => {
     assert.deepEqual([tooLong.status, tooLong.body.code], [400, 'invalid_request'])
   })
 
-  test('an absurd id in an address is refused as JSON', async () => {
+  test('an invalid id in an address is refused as JSON', async () => {
     for (const length of [201, 600, 5000]) {
       for (const path of ['/v1/agent/runs/', '/v1/conversations/', '/v1/tool-confirmations/']) {
         const answer = await server.call('GET', `${path}${'i'.repeat(length)}`, { user: someone() })
@@ -247,7 +246,7 @@ describe('addresses', () => {
 })
 
 describe('rate limit', () => {
-  test('too many requests are 429 with Retry-After; each caller counts alone, health not at all', async () => {
+  test('too many requests are 429 with Retry-After; each caller has an own count, and health does not count', async () => {
     const keys = { ann: 'key-of-ann', bob: 'key-of-bob' }
     const hashes = Object.entries(keys).map(
       ([user, key]) => `${user}=${createHash('sha256').update(key).digest('hex')}`,

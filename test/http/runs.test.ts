@@ -1,4 +1,4 @@
-// /v1/agent/runs: the status of a run and the list of one's runs.
+// /v1/agent/runs: the status of a run, and the list of a user's runs.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -88,7 +88,7 @@ test('the list is narrowed by conversation and by status, also by several at onc
   asking.leave()
 })
 
-test('a status that is none, and a page size out of bounds, are 400', async () => {
+test('an unknown status and a page size out of bounds are 400', async () => {
   for (const query of ['?status=happy', '?status=constructor', '?limit=0', '?limit=201', '?limit=many']) {
     const answer = await server.call('GET', `/v1/agent/runs${query}`, { user: someone() })
 
@@ -123,7 +123,7 @@ test('a timeline comes page by page, and says whether there is more', async () =
   }
 })
 
-test('a conversation tells which run is under way in it, and where that run stands', async () => {
+test('a conversation names the run that is under way in it, and its state', async () => {
   const user = someone()
   const conversationId = `conv-${user}`
   await server.provider.script([hangsAfter('Hm')], user)

@@ -1,5 +1,5 @@
-// Clients that send slowly, or stop sending: each holds a socket for a bounded time only.
-// Clients that read for long, or send slowly and keep moving, are not touched.
+// Clients that send slowly, or stop sending, hold a socket only for a bounded time. Clients that
+// read for a long time, or send slowly without stopping, are not disconnected.
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
@@ -52,7 +52,7 @@ describe('sending', () => {
     assert.doesNotMatch(server.polylog.log(), /"level":"error"/)
   })
 
-  test('a body that comes slowly and keeps moving is taken', async () => {
+  test('a body that comes slowly without stopping is accepted', async () => {
     const body = JSON.stringify({ title: 'slow and steady' })
     const socket = dialServer(server.polylog.baseUrl)
     const received = collect(socket)
@@ -72,7 +72,7 @@ describe('sending', () => {
     assert.match(received.text(), /^HTTP\/1\.1 200 [\s\S]*slow and steady/)
   })
 
-  test('a body that drips for ever has an end, too', async () => {
+  test('a body that drips for ever is cut off, too', async () => {
     const socket = dialServer(server.polylog.baseUrl)
     const received = collect(socket)
     socket.write(
@@ -86,7 +86,7 @@ describe('sending', () => {
     assert.match(received.text(), /^HTTP\/1\.1 408 /)
   })
 
-  test('a client that hangs up in the middle of its body leaves nothing behind, and is no fault of ours', async () => {
+  test('a client that hangs up in the middle of its body leaves nothing behind, and is not logged as an error', async () => {
     const socket = dialServer(server.polylog.baseUrl)
     await write(
       socket,
@@ -116,7 +116,7 @@ describe('reading', () => {
   })
 })
 
-test('connections beyond the bound are closed, and room is made when others leave', async () => {
+test('connections beyond the limit are closed, and new ones are accepted when others leave', async () => {
   const small = await startTestServer({ POLYLOG_MAX_CONNECTIONS: '5' }, server.provider)
   try {
     const held = Array.from({ length: 5 }, () => dialServer(small.polylog.baseUrl))

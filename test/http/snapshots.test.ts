@@ -57,7 +57,7 @@ describe('a snapshot', () => {
     assert.equal(expiresAtMs - made.generatedAtMs, 3_600_000)
   })
 
-  test('of somebody else does not exist, in any of the routes', async () => {
+  test('of another user does not exist, on any of the routes', async () => {
     const [user, stranger] = [someone(), someone('stranger')]
     const one = await result(user, [])
     const two = await result(user, [])
@@ -145,7 +145,7 @@ describe('the difference of two snapshots', () => {
     assert.deepEqual((await diff(`?against=${three.snapshotId}`)).changes, [])
   })
 
-  test('is refused if there is nothing to compare with, or it is another thing', async () => {
+  test('is refused if there is no earlier one, or if the two are not comparable', async () => {
     const user = someone()
     const only = await result(user, [])
     const other = await result(user, [], { agentId: 'ways', operation: 'one' })

@@ -1,5 +1,5 @@
-// Where streams, stops and other requests meet: who a shutdown does not cancel, what a
-// resumed POST must not find, and what a browser must not show.
+// Streams together with shutdowns and other requests: which runs a shutdown does not cancel, what
+// a resumed POST must not find, and what a browser must not show.
 
 import assert from 'node:assert/strict'
 import { once } from 'node:events'

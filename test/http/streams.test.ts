@@ -1,5 +1,5 @@
-// A reader cannot hurt a writer: a client that leaves or stops reading changes
-// nothing for the run, unless it asked for that.
+// A reader cannot affect the run: a client that leaves or stops reading changes nothing, unless
+// it asked for that.
 
 import assert from 'node:assert/strict'
 import { once } from 'node:events'

@@ -1,5 +1,5 @@
-// Tools of MCP servers, tools that cannot be used, and the demo model that answers
-// where no provider is set up.
+// Tools of MCP servers, tools that cannot be used, and the demo model, which answers if no
+// provider is configured.
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'

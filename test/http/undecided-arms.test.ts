@@ -1,6 +1,6 @@
-// Before the vote nobody can tell the arms of a comparison apart by what the server
-// says: every GET route is asked about both arms, in every format. After the vote the
-// same routes say it.
+// Before the vote, the responses of the server do not reveal which arm of a comparison is which:
+// every GET route is asked about both arms, in every format. After the vote the same routes
+// reveal it.
 
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
@@ -79,7 +79,7 @@ async function walk(user: string, comparison: Json, id: string): Promise<Map<str
 }
 
 describe('the arms of a comparison', () => {
-  it('cannot be told apart on any GET route before the vote, and can on the same routes after it', async () => {
+  it('cannot be distinguished on any GET route before the vote, and can be on the same routes after it', async () => {
     const user = someone()
     await server.script(user, answer('Calm.', tokens.calm), answer('Wild!', tokens.wild))
     const { stream, id } = await server.compareToEnd(user, `Who is who? ${user}`)

@@ -1,5 +1,5 @@
-// The bytes of an upload: nothing is read for a job that does not want it, what is read
-// is bounded for each request and for all together, and a refused upload is answered.
+// The bytes of an upload: the body is not read if the job does not expect one, the bytes are
+// bounded for each request and in total, and a refused upload gets its answer.
 
 import assert from 'node:assert/strict'
 import type { Socket } from 'node:net'
@@ -35,8 +35,8 @@ function begin(path: string, user: string, ...headers: string[]): Sending {
 const partHead = (name: string) => `--line\r\ncontent-disposition: form-data; name="${name}"; filename="a.zip"\r\n\r\n`
 const formEnd = '\r\n--line--\r\n'
 
-describe('an upload that nobody wants', () => {
-  test('is refused before its body is read: of an unknown job, of somebody else’s, of one that has started', async () => {
+describe('an upload that is not expected', () => {
+  test('is refused before its body is read: of an unknown job, of another user’s, of one that has started', async () => {
     const { path } = await waitingJob()
     const started = await waitingJob()
     const sent = await upload(server, started.path, started.user, { skill_package: zipped(errand()) })
@@ -186,7 +186,7 @@ test('uploads at the same time share a bound in bytes: one more is 503 with Retr
     const { path, user } = await waitingJob()
     const sending = begin(path, user, `content-length: ${fileBytes}`)
     await write(sending.socket, partHead('skill_package'))
-    // A request of the same connection would wait for its answer; one of another tells that the first was read.
+    // A request of the same connection would wait for its answer; a request of another connection shows that the first was read.
     await server.call('GET', '/v1/health')
     await server.call('GET', '/v1/health')
     if (sending.received.text() === '') open.push(sending)

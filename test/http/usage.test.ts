@@ -86,7 +86,7 @@ test('a provider that reports no tokens gives no usage', async () => {
   assert.equal('usage' in endOf(await server.chatToEnd(user, user)), false)
 })
 
-test('the report adds up what a user has used, by model, agent, day and user, and nobody else’s', async () => {
+test('the report adds up what a user has used, by model, agent, day and user, and nothing of other users', async () => {
   const user = someone()
   await server.provider.script([answers, answers, answers], user)
   await server.chatToEnd(user, user)

@@ -1,5 +1,5 @@
-// The table that every client of the OpenAI wire is held against: what a provider
-// does, and the parts and the error that must come of it.
+// One table for all clients of the OpenAI wire: the behaviour of a provider, and the parts and
+// the error that the client must return for it.
 
 import type { ModelPart } from '../../src/models/model.ts'
 import type { Action } from '../support/fake-provider.ts'

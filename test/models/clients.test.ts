@@ -1,5 +1,5 @@
-// Every client of the OpenAI wire must say the same about the same answer: one
-// table of answers, over a real socket, against a provider in its own process.
+// Every client of the OpenAI wire must return the same for the same answer: one table of answers,
+// over a real socket, against a provider in its own process.
 
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
@@ -178,7 +178,7 @@ for (const client of clients) {
       await provider.waitFor({ closedEarly: 1 })
     })
 
-    test('a port that nobody listens on is unavailable and may be retried', async () => {
+    test('a port without a listener is unavailable and may be retried', async () => {
       const { error } = await readAll(client.create(`http://127.0.0.1:${await closedPort()}/v1`))
 
       assert.ok(error instanceof AppError)

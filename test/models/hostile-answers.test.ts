@@ -137,7 +137,7 @@ const shapes = [
 for (const { name, open } of clients.slice(0, 2)) {
   describe(`${name}, a chunk of an unexpected shape`, () => {
     for (const shape of shapes) {
-      test(`${shape.slice(0, 70)} is passed over or an error of the model, nothing else`, async () => {
+      test(`${shape.slice(0, 70)} is skipped or an error of the model, nothing else`, async () => {
         const bytes = Buffer.from(`data: ${shape}\n\n`).toString('base64')
         await provider.script([[{ text: 'a' }, { bytesBase64: [bytes] }, { finish: 'stop' }]])
 
@@ -147,7 +147,7 @@ for (const { name, open } of clients.slice(0, 2)) {
       })
     }
 
-    test('that is no object at all is never passed over', async () => {
+    test('that is no object at all is never skipped', async () => {
       for (const shape of ['null', '[]', '7']) {
         const bytes = Buffer.from(`data: ${shape}\n\n`).toString('base64')
         await provider.script([[{ text: 'a' }, { bytesBase64: [bytes] }, { finish: 'stop' }]])
@@ -165,7 +165,7 @@ for (const { name, open } of clients.slice(0, 2)) {
       assert.equal(codeOf(await readAll(open(provider.baseUrl.replace(/\/v1$/, '')))), 'tool_calls_too_many')
     })
 
-    test('with arguments that are nested too deep has no arguments that anything would walk into', async () => {
+    test('with arguments that are nested too deep is passed on without arguments', async () => {
       const deep = `${'['.repeat(50_000)}${']'.repeat(50_000)}`
       await provider.script([
         [{ toolCalls: [{ id: 'c', name: 'f', arguments: `{"a":${deep}}` }] }, { finish: 'tool_calls' }],

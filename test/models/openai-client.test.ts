@@ -1,5 +1,5 @@
-// What only our own client promises: bounded memory, connections that are used
-// again, and the same parts however the bytes are cut.
+// What only our own client promises: bounded memory, connections that are reused, and the same
+// parts for any division of the bytes.
 
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
@@ -122,7 +122,7 @@ test('a connection is used again, also when the consumer leaves at the finish an
   assert.equal(sockets.size, 1)
 })
 
-test('a server that talks on after the end of its answer is hung up on', async () => {
+test('the connection is closed if a server keeps sending after the end of its answer', async () => {
   let closed: Promise<unknown> | undefined
   const server = await serve((_, response) => {
     closed = once(response, 'close')

@@ -1,5 +1,5 @@
-// The providers with wires of their own, over a real socket: a whole answer is
-// understood, and one that was cut off is never taken for whole.
+// The providers with wires of their own, over a real socket: a complete answer is decoded, and
+// one that was cut off is never taken for complete.
 
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, test } from 'node:test'

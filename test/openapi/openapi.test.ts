@@ -1,5 +1,5 @@
-// The OpenAPI description of the running server: valid, complete, usable by
-// generators, and true: every example in it is accepted.
+// The OpenAPI description of the running server is valid, complete and usable by generators, and
+// the server accepts every example in it.
 
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
@@ -102,7 +102,7 @@ test('every operation has an id of its own, a summary, a tag, and says whether i
   assert.equal(new Set(ids).size, ids.length)
 })
 
-test('what comes back often has a name, and no name is a number', () => {
+test('schemas that are used often have a name, and no name is a number', () => {
   const names = Object.keys(document.components.schemas)
   for (const name of ['Error', 'Run', 'Conversation', 'Message', 'Confirmation', 'Timeline', 'ChatRequest', 'Trace'])
     assert.ok(names.includes(name), name)

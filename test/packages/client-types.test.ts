@@ -1,6 +1,7 @@
-// The types of @polylog/client are written by hand, so that a front end needs neither zod nor Node. Here they are
-// held against the server: the events at compile time, field by field; the frames by compiling what the dialects
-// really say, as literals, in a project that has nothing but the built package.
+// The types of @polylog/client are written by hand, so that a front end needs neither zod nor
+// Node. These tests compare them with the server: the events at compile time, field by field;
+// the frames by compiling what the dialects send, as literals, in a project that has only the
+// built package.
 
 import assert from 'node:assert/strict'
 import { execFileSync, spawnSync } from 'node:child_process'

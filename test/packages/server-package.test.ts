@@ -1,6 +1,6 @@
-// The package that `npm pack` makes, as somebody has it who installs it: JavaScript, a command, and nothing of the
-// clone. It is unpacked into an empty folder beside the production dependencies, which are links to those of this
-// clone, so that no network is needed.
+// The package that `npm pack` makes, as a user installs it: JavaScript, a command, and no other
+// file of the clone. It is unpacked into an empty folder beside the production dependencies,
+// which are links to those of this clone, so that no network is needed.
 
 import assert from 'node:assert/strict'
 import { execFileSync, spawnSync } from 'node:child_process'

@@ -1,6 +1,6 @@
-// The server with a polylog.config file, as an operator starts it: what the file says holds,
-// the environment wins, mistakes are one sentence with file, line and fix, and whatever its
-// tools and hooks do, the server lives.
+// The server with a polylog.config file, as an operator starts it: the file is applied, the
+// environment wins, every mistake is one sentence with file, line and fix, and the server
+// survives whatever the tools and hooks of the file do.
 
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'

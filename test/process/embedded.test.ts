@@ -1,5 +1,5 @@
-// The server inside of another program: several in one process, each with its own data, and
-// nothing of the process is touched. The package is imported by its name, as others do it.
+// The server inside of another program: several in one process, each with its own data, and the
+// process itself is not changed. The package is imported by its name, as users do it.
 
 import assert from 'node:assert/strict'
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
@@ -41,7 +41,7 @@ const greet = (greeting: string) =>
     execute: ({ who }, { userId }) => `${greeting}, ${who}, says ${userId}`,
   })
 
-/** What a library must leave alone. */
+/** What a library must not change. */
 function processState(): Record<string, unknown> {
   return {
     listeners: process.eventNames().map((name) => [name, process.listenerCount(name)]),

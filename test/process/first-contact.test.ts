@@ -1,6 +1,5 @@
-// What a person meets who starts the server for the first time and gets something wrong:
-// one sentence that says what to do, exit code 1, no stack. And what the log says when
-// everything is right.
+// Mistakes at the first start of the server: one sentence that says what to do, exit code 1, no
+// stack trace. And what the log says if everything is right.
 
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'

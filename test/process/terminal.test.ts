@@ -1,6 +1,6 @@
-// Ctrl-C in a real terminal: the terminal signals npm and the server, and npm signals the
-// server again. The server must take them for one, finish in order, and end streams
-// cleanly. The terminal is a pseudo-terminal of Python's, since Node has none.
+// Ctrl-C in a real terminal: the terminal signals npm and the server, and npm signals the server
+// again. The server must treat them as one signal, finish in order, and end streams cleanly. The
+// terminal is a pseudo-terminal of Python, because Node has none.
 
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'

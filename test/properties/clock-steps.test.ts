@@ -1,6 +1,6 @@
-// The system clock may be set at any moment: by a person, by a time server, after a
-// suspended laptop wakes. Whatever it does, a run with tools and a confirmation
-// writes a valid journal and comes to the same end as under a steady clock.
+// The system clock may be set at any moment: by a person, by a time server, after a suspended
+// laptop wakes. With any such steps, a run with tools and a confirmation writes a valid journal
+// and ends as it does under a steady clock.
 
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync } from 'node:fs'

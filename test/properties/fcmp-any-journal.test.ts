@@ -125,7 +125,7 @@ function envelopesOf(events: readonly RunEvent[]): FcmpEnvelope[] {
   })
 }
 
-/** What holds for whatever is told, also if rows are missing. */
+/** What is true for every output, also if rows are missing. */
 function assertSound(envelopes: readonly FcmpEnvelope[]): void {
   let state: FcmpEnvelope | undefined
   for (const [index, envelope] of envelopes.entries()) {

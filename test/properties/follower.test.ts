@@ -1,6 +1,6 @@
-// An oracle for following: whatever is appended, announced, read slowly, cut and
-// taken up again, in whatever order, a follower gets exactly what a plain read of
-// the journal gives after its cursor. Real writer, real bus, real SQLite file.
+// A model test for following: for any order of appends, announcements, slow reads, cuts and
+// resumes, a follower gets exactly what a plain read of the journal gives after its cursor. Real
+// writer, real bus, real SQLite file.
 
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -86,7 +86,7 @@ class Reader {
     this.follower = this.open()
   }
 
-  /** Takes one batch, some time. A slow reader is one that is rarely told to. */
+  /** Reads one batch when it is called. A slow reader is one that is rarely called. */
   read(): void {
     const { follower } = this
     this.asking ??= follower.next().then((batch) => {
@@ -246,7 +246,7 @@ describe('followers of a run', () => {
     )
   })
 
-  it('that never read cost a bounded amount of memory, and delay nobody', async () => {
+  it('that never read cost a bounded amount of memory, and delay no other reader', async () => {
     const bus = createProcessBus()
     const writer = await newRun(bus)
     await writer.committed()

@@ -1,5 +1,5 @@
-// What an answer costs in memory: its text is passed on once. A process with a heap of
-// five times the answer stores it, shows it and ends the run.
+// The memory that a long answer needs: its text is passed on once. A process with a heap of five
+// times the answer stores it, shows it and ends the run.
 
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'

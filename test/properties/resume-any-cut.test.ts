@@ -1,7 +1,6 @@
-// Resume anywhere: for every run that the real server made, and for every frame of
-// it as the place where a client stopped, the rest comes byte for byte as in the
-// uninterrupted stream. And for clients that leave and come back while the run is
-// under way, what they collected is that stream.
+// Resuming after any frame: for every run that the real server made, and for every frame at which
+// a client may have stopped, the rest has the same bytes as in the uninterrupted stream. Clients
+// that leave and come back while the run is under way collect that same stream.
 
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'

@@ -1,5 +1,5 @@
-// Two arms in one stream never mix, however their events come in; and whoever was
-// cut off comes back with exactly the rest.
+// Two arms in one stream never mix, in whichever order their events come in, and a client that
+// was disconnected gets exactly the rest when it comes back.
 
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'

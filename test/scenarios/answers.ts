@@ -1,4 +1,4 @@
-// Runs that only talk, and one whose tool says too much.
+// Runs with text only, and one whose tool returns too much.
 
 import { scenario } from './journal-builder.ts'
 

@@ -1,4 +1,4 @@
-// Runs that do not end well, and runs that a restart interrupts.
+// Runs that fail or are cancelled, and runs that a restart interrupts.
 
 import { scenario } from './journal-builder.ts'
 

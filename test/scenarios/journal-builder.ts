@@ -1,6 +1,6 @@
-// Builds a journal by hand, event by event, under the checks of the real writer:
-// every event fits its schema and is allowed where it stands, and `finish` refuses
-// a run that did not end. So a scenario cannot describe what no run could write.
+// Builds a journal by hand, event by event, with the checks of the real writer: every event fits
+// its schema and is allowed at its place, and `finish` refuses a run that did not end. So a
+// scenario cannot describe a journal that no run could write.
 
 import assert from 'node:assert/strict'
 import { checkEvent } from '../../src/journal/event-codec.ts'

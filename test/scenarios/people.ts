@@ -73,7 +73,7 @@ export const people = [
       .resolved('confirmation-1', 'confirmed')
       .unparks()
       .starts('call-1', message)
-      // The process dies here: nobody knows whether Bob got it, so a person is asked.
+      // The process dies here: it is unknown whether Bob got it, so a person is asked.
       .restarted()
       .confirmation('confirmation-2', 'call-1', message, {
         outcome: 'unknown',

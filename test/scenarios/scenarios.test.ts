@@ -1,5 +1,5 @@
-// The scenarios are the ground that the dialects stand on, so the builder that
-// vouches for them is tested too: it refuses what no run could write.
+// The tests of the dialects rely on the scenarios, so the builder that checks them is tested too:
+// it refuses journals that no run could write.
 
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
@@ -37,7 +37,7 @@ describe('scenarios', () => {
     )
   })
 
-  it('count an attempt each time a run is taken up', () => {
+  it('count an attempt each time a run is claimed', () => {
     const unknown = scenarios.find(({ name }) => name === 'unknown outcome')
 
     assert.deepEqual([...new Set(unknown?.events.map(({ attempt }) => attempt))], [1, 2, 3, 4])

@@ -1,5 +1,5 @@
-// All scenarios: what can happen to a run, as journals. Every dialect is tested
-// against every one of them; a new one has to be told in every dialect.
+// All scenarios: what can happen to a run, as journals. Every dialect is tested with every one of
+// them, so every dialect has to encode a new one.
 
 import { answers } from './answers.ts'
 import { endings } from './endings.ts'

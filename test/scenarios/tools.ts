@@ -1,4 +1,4 @@
-// Runs with tools that nobody has to allow.
+// Runs with tools that need no consent.
 
 import { scenario } from './journal-builder.ts'
 

@@ -1,5 +1,5 @@
-// Seed 000 (agent-chat-sse), scenario by scenario, against the running server over
-// real sockets, once with each client of the OpenAI wire that ships.
+// The specification of the agent chat (agent-chat-sse), scenario by scenario, against the running
+// server over real sockets, once with each client of the OpenAI wire.
 
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
@@ -110,7 +110,7 @@ function scenarios(client: string): void {
       )
     })
 
-    test('CHAT-020 the history of an unknown conversation, or of somebody else’s, is 404', async () => {
+    test('CHAT-020 the history of an unknown conversation, or of another user’s, is 404', async () => {
       const { id } = (await server.call('POST', '/v1/conversations', { user: someone() })).body
 
       for (const foreign of [id, 'no-such-conversation']) {
@@ -370,7 +370,7 @@ function scenarios(client: string): void {
   })
 
   describe('CHAT-070 Agent chat SSE contract remains stable across engine routing', () => {
-    test('CHAT-070 format=vercel-ai tells conversation.created and tool.awaiting_input with their key fields', async () => {
+    test('CHAT-070 format=vercel-ai sends conversation.created and tool.awaiting_input with their key fields', async () => {
       const user = someone()
       await server.provider.script([calls(['remember_note', { text: user }, 'call_note']), says('Noted.')], user)
 
@@ -403,7 +403,7 @@ function scenarios(client: string): void {
       assert.match(lines.at(-1) ?? '', /^d:\{"finishReason":"stop"/)
     })
 
-    test('CHAT-070 the native stream tells the new conversation and the engine that serves it', async () => {
+    test('CHAT-070 the native stream names the new conversation and the engine that serves it', async () => {
       const frames = await server.chatToEnd(someone(), 'hello')
 
       const start = frames.find(named('agent.start'))?.json.data
@@ -489,7 +489,7 @@ function scenarios(client: string): void {
       )
     })
 
-    test('CHAT-080 an unknown runId, and somebody else’s, is 404 with run_timeline_not_found', async () => {
+    test('CHAT-080 an unknown runId, and another user’s, is 404 with run_timeline_not_found', async () => {
       const frames = await server.chatToEnd(someone(), 'hello')
 
       for (const runId of ['no-such-run', frames[0]?.json.data.runId]) {

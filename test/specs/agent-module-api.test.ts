@@ -1,5 +1,5 @@
-// Seed 002 (the agent module's HTTP API), the streaming half: its examples word
-// for word, its headers, its rules for the body, and GET /v1/agent/messages.
+// The specification of the agent module's HTTP API, the streaming part: its examples word for
+// word, its headers, its rules for the body, and GET /v1/agent/messages.
 
 import assert from 'node:assert/strict'
 import { execFile, spawnSync } from 'node:child_process'
@@ -29,7 +29,7 @@ const talkOf = (request: SeenRequest | undefined) =>
     .filter(({ role }) => role !== 'system')
     .map(({ role, content }) => [role, content])
 
-describe('the examples of the seed', () => {
+describe('the examples of the specification', () => {
   test('the cURL example runs as it is written', { skip: noCurl }, async () => {
     const { stdout } = await promisify(execFile)('curl', [
       '-sN',
@@ -94,7 +94,7 @@ describe('the examples of the seed', () => {
 })
 
 describe('the stream', () => {
-  test('the response has exactly the headers of the seed', async () => {
+  test('the response has exactly the headers of the specification', async () => {
     for (const query of ['', '?format=sse', '?format=']) {
       const stream = await server.chat(someone(), 'hello', {}, query)
       await stream.ended()
@@ -108,7 +108,7 @@ describe('the stream', () => {
     }
   })
 
-  test('a format that nobody knows is 400 and starts nothing', async () => {
+  test('an unknown format is 400 and starts nothing', async () => {
     const user = someone()
 
     const stream = await server.chat(user, 'hello', {}, '?format=morse')
@@ -256,7 +256,7 @@ describe('settings reach the provider', () => {
     assert.equal(asked?.body.stream, true)
   })
 
-  test('max_tokens is the same as maxTokens, which wins where both are given', async () => {
+  test('max_tokens is the same as maxTokens, which wins if both are given', async () => {
     const one = someone()
     const both = someone()
 
@@ -326,7 +326,7 @@ describe('settings reach the provider', () => {
     }
   })
 
-  test('context.composer.enabledTools limits the tools, to none where none of them exists', async () => {
+  test('context.composer.enabledTools limits the tools, to none if none of them exists', async () => {
     const one = someone()
     const none = someone()
 
@@ -381,7 +381,7 @@ describe('keys: user, conversation and session', () => {
     assert.equal(byBoth[0], 'elsewhere')
   })
 
-  test('/v1/agent/messages of an unknown key, of somebody else’s, or without a key is an empty list', async () => {
+  test('/v1/agent/messages of an unknown key, of another user’s, or without a key is an empty list', async () => {
     const user = someone()
     const stranger = someone()
     await server.chatToEnd(user, { input: 'mine', conversationId: `conv-${user}` })
@@ -451,7 +451,7 @@ describe('keys: user, conversation and session', () => {
   })
 })
 
-test('the body of the seed with all its fields is accepted', async () => {
+test('the body of the specification with all its fields is accepted', async () => {
   const user = someone()
 
   const frames = await server.chatToEnd(user, {

@@ -1,6 +1,6 @@
-// Seed 002 (the agent module's HTTP API), POST /v1/agent/run: its cURL commands word for word
-// against a fresh server with the demo model, the fields of each answer, and what happens to
-// the data behind them.
+// The specification of the agent module's HTTP API, POST /v1/agent/run: its cURL commands word
+// for word against a fresh server with the demo model, the fields of each answer, and what
+// happens to the data behind them.
 
 import assert from 'node:assert/strict'
 import { execFile, spawnSync } from 'node:child_process'
@@ -123,7 +123,7 @@ async function runCurl(polylog: Polylog, command: string): Promise<Json> {
   return JSON.parse(stdout) as Json
 }
 
-describe('the commands of the seed, on a fresh server', { skip: noCurl }, () => {
+describe('the commands of the specification, on a fresh server', { skip: noCurl }, () => {
   let polylog: Polylog
   const first = new Map<Name, Json>()
 
@@ -135,7 +135,7 @@ describe('the commands of the seed, on a fresh server', { skip: noCurl }, () => 
   after(() => polylog?.dispose())
 
   for (const name of names) {
-    test(`${name}: answers with the envelope of the seed, and from the cache the second time`, async () => {
+    test(`${name}: answers with the envelope of the specification, and from the cache the second time`, async () => {
       const one = first.get(name) as Json
       const operation = name === 'archive_extract' || name === 'brief_generate' ? name : null
       assert.deepEqual(Object.keys(one), [
@@ -181,7 +181,7 @@ describe('the commands of the seed, on a fresh server', { skip: noCurl }, () => 
     assert.ok([...(title as string)].length <= 50)
   })
 
-  test('contact_insight: every field of the seed, and citations of records that exist', async () => {
+  test('contact_insight: every field of the specification, and citations of records that exist', async () => {
     const { data, generatedAtMs } = first.get('contact_insight') as Json
     assert.ok(texts([data.profileSummary, data.sourceHash, ...(data.openingLines as string[])]))
     assert.equal(data.generatedAt, generatedAtMs)
@@ -211,7 +211,7 @@ describe('the commands of the seed, on a fresh server', { skip: noCurl }, () => 
       assert.ok(Array.isArray(data.payload[list]) && texts(data.payload[list]), list)
   })
 
-  test('brief_generate: Markdown about the contact, in the field names of the seed', () => {
+  test('brief_generate: Markdown about the contact, in the field names of the specification', () => {
     const { data, generatedAt, snapshotId } = first.get('brief_generate') as Json
     assert.deepEqual(
       [data.operation, data.contact_id, data.generated_at, data.id],

@@ -111,7 +111,7 @@ describe('when an arm does not come to its end', () => {
     assert.equal((await server.comparison(user, idOf(stream))).state, 'failed')
   })
 
-  it('one that waits for a person keeps the ends of both, and says in its arm where to decide', async () => {
+  it('an arm that waits for a person delays the endings of both, and says in its frames where to decide', async () => {
     const user = someone()
     await server.script(user, says('Calm.'), calls(['remember_note', { text: 'Be wild.' }]))
     const stream = await server.compare(user, `Consent. ${user}`)
@@ -155,7 +155,7 @@ describe('when an arm does not come to its end', () => {
     assert.equal((await server.vote(user, idOf(stream), 'a')).status, 200)
   })
 
-  it('a client that asks for it takes both arms along when it leaves', async () => {
+  it('a disconnect cancels both arms if the request asked for it', async () => {
     const user = someone()
     await server.script(user, hangsAfter('Calm…'), hangsAfter('Wild…'))
     const stream = await server.compare(user, { message: `Leave. ${user}`, on_disconnect: 'cancel' })
@@ -196,7 +196,7 @@ describe('a comparison that was left', () => {
     }
   })
 
-  it('is live again for whoever comes back in the middle', async () => {
+  it('is live again for a client that comes back in the middle', async () => {
     const user = someone()
     await server.script(
       user,
@@ -223,7 +223,7 @@ describe('a comparison that was left', () => {
     )
   })
 
-  it('does not know a cursor that it never gave out', async () => {
+  it('refuses a cursor that it never gave out', async () => {
     const user = someone()
     const { id } = await server.compareToEnd(user, 'Cursor.')
 

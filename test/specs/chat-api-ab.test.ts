@@ -327,7 +327,7 @@ describe('a comparison is blind', () => {
   })
 })
 
-describe('somebody else', () => {
+describe('another user', () => {
   it('finds no comparison of yours on any route', async () => {
     const user = someone()
     const stranger = someone('stranger')
@@ -379,7 +379,7 @@ describe('somebody else', () => {
 })
 
 describe('the rest of the contract', () => {
-  it('compares the default with itself where nothing is said', async () => {
+  it('compares the default with itself if no configuration is named', async () => {
     const user = someone()
     const { id, frames } = await server.compareToEnd(user, { message: 'Alone.', config_a: null, config_b: 'default' })
 
@@ -441,7 +441,7 @@ describe('the rest of the contract', () => {
     assert.equal(frames.at(-1)?.json.vote_requested, true, 'fields that say nothing do no harm')
   })
 
-  it('streams one JSON a line to whoever asks for that', async () => {
+  it('streams one JSON object per line if the request asks for it', async () => {
     const user = someone()
     const response = await fetch(`${server.polylog.baseUrl}/api/ab/compare`, {
       method: 'POST',
@@ -477,7 +477,7 @@ describe('the rest of the contract', () => {
     assert.equal((await server.vote(user, id, 'a')).status, 404)
   })
 
-  it('leaves the history alone where a later answer took the place of both', async () => {
+  it('does not change the history if a later answer replaced both', async () => {
     const user = someone()
     await server.script(user, says('Calm.'), says('Wild!'))
     const { id, conversationId } = await server.compareToEnd(user, `Again. ${user}`)

@@ -1,5 +1,6 @@
-// Requirement: Stream Cancellation of the chat API. At every moment of an answer, once,
-// by its owner only; the provider is really left, and the trace stays cancelled.
+// Requirement: Stream Cancellation of the chat API. An answer can be cancelled at every moment,
+// once, only by its owner; the request to the provider is aborted, and the trace stays
+// cancelled.
 
 import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
@@ -97,12 +98,12 @@ test('before the first word, with nothing but the headers', async () => {
   )
 })
 
-test('during a running tool: the tool is told, and its call is closed', async () => {
+test('during a running tool: the tool gets the signal, and its call is closed', async () => {
   const client = someone()
   await server.provider.script([calls(['slow', { text: client }])], client)
   const stream = await ask(server, client, client)
   await stream.waitFor('tool_start')
-  // The tool has really begun when it tells of its progress.
+  // The tool has really begun when it reports progress.
   await until('the tool to begin', async () => {
     const timeline = await server.call('GET', `/v1/agent/runs/${stream.traceId}/timeline?client_id=${client}`)
     return timeline.text.includes('halfway') ? true : undefined
@@ -167,7 +168,7 @@ test('twice, at once and afterwards: one counts, all are answered', async () => 
   assert.equal((await stream.toEnd()).filter((frame) => frame.type === 'error').length, 1)
 })
 
-test('by a stranger: nothing happens, and the answer goes on', async () => {
+test('by another user: nothing happens, and the answer goes on', async () => {
   const client = someone()
   await server.provider.script([[{ text: 'Half ' }, { stall: true }, { text: 'whole.' }, { finish: 'stop' }]], client)
   const stream = await ask(server, client, client)

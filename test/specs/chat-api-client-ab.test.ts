@@ -70,7 +70,7 @@ async function create(client: string, conversationId: string, [a, b]: [ChunkStre
   return created.body
 }
 
-/** What the model was told, without the instructions. */
+/** The messages that the model got, without the instructions. */
 async function toldOf(marker: string): Promise<unknown[][]> {
   return (await server.asked(marker)).map(({ body }) =>
     (body.messages ?? []).filter(({ role }) => role !== 'system').map(({ content }) => content),
@@ -152,7 +152,7 @@ describe('two streams with one question and one time of sending', () => {
     }
   })
 
-  it('are not kept from each other by the busy rules; a third, or another question, follows them', async () => {
+  it('are not affected by the busy rules; a third request, or another question, waits for them', async () => {
     for (const when_busy of ['reject', 'cancel'] as const) {
       const client = someone()
       const question = `Busy. ${client}`

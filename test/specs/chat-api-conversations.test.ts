@@ -183,7 +183,7 @@ describe('Requirement: Conversation CRUD Operations', () => {
     assert.equal((await post(server, 'load_conversation', client, { conversation_id: number })).body.messages.length, 2)
   })
 
-  test('deleting takes messages, traces and feedback along, and stops what is under way', async () => {
+  test('deleting also removes messages, traces and feedback, and stops a run that is under way', async () => {
     const client = someone()
     const stream = await ask(server, client, client)
     const done = (await stream.toEnd()).at(-1)
@@ -234,7 +234,7 @@ describe('is_refresh', () => {
     )
   })
 
-  test('leaves the old answer where the new one fails or is cancelled', async () => {
+  test('keeps the old answer if the new one fails or is cancelled', async () => {
     const client = someone()
     await server.provider.script([says('Old.'), [{ text: 'Half' }, { cut: true }], hangsAfter('Half')], client)
     const first = await ask(server, client, client)
@@ -289,7 +289,7 @@ describe('feedback', () => {
     )
   })
 
-  test('says what is missing, each in its own words', async () => {
+  test('names the field that is missing, with a message for each field', async () => {
     const client = someone()
     const stream = await ask(server, client, client)
     const message_id = (await stream.toEnd()).at(-1)?.message_id
@@ -308,7 +308,7 @@ describe('feedback', () => {
 })
 
 describe('Ownership', () => {
-  /** Every route of the family that names something, and what it is told about. */
+  /** Every route of the family that addresses something, with its parameters. */
   const routes: [route: string, body: (owned: Json) => Json | undefined][] = [
     ['POST get_chat_response_stream', ({ conversation_id }) => ({ message: 'hi', conversation_id })],
     ['POST get_chat_response', ({ conversation_id }) => ({ message: 'hi', conversation_id })],
@@ -325,7 +325,7 @@ describe('Ownership', () => {
     ['GET trace/message/{message_id}', () => undefined],
   ]
 
-  test('somebody else’s conversation, message and trace do not exist, on any route; nothing changes', async () => {
+  test('another user’s conversation, message and trace do not exist, on any route; nothing changes', async () => {
     const client = someone()
     const stream = await ask(server, client, client)
     const done = (await stream.toEnd()).at(-1) as Json
@@ -365,7 +365,7 @@ describe('Ownership', () => {
     }
   })
 
-  test('where a login is needed, it alone says whose everything is; a client_id does not count', async () => {
+  test('if a login is required, only the login identifies the owner; a client_id does not count', async () => {
     const keys = { ann: 'key-of-ann', bob: 'key-of-bob' }
     const apiKeys = Object.entries(keys).map(
       ([user, key]) => `${user}=${createHash('sha256').update(key).digest('hex')}`,
@@ -397,7 +397,7 @@ describe('Ownership', () => {
     }
   })
 
-  test('an id that a client makes up for itself is no way into somebody else’s run', async () => {
+  test('an id that a client makes up gives no access to another user’s run', async () => {
     const client = someone()
     const stream = await ask(server, client, client)
     await stream.toEnd()

@@ -119,7 +119,7 @@ describe('Requirement: Streaming Message Response', () => {
     }
   })
 
-  test('lines of JSON come where they are asked for: the same frames, one a line', async () => {
+  test('the stream is lines of JSON if the request asks for it: the same frames, one per line', async () => {
     const client = someone()
     await server.provider.script([calls(['lookup', { word: 'a' }]), says('Yes.')], client)
 
@@ -140,7 +140,7 @@ describe('Requirement: Streaming Message Response', () => {
     )
   })
 
-  test('text or tools are left out where the request says so, as booleans or as words', async () => {
+  test('text or tools are left out if the request says so, as booleans or as words', async () => {
     const client = someone()
     const once = async (fields: Json) => {
       await server.provider.script([calls(['lookup', { word: 'a' }]), says('Yes.')], client)
@@ -158,7 +158,7 @@ describe('Requirement: Streaming Message Response', () => {
     ])
   })
 
-  test('readers of one run with other options each get their own', async () => {
+  test('readers of one run with different options get different frames', async () => {
     const client = someone()
     await server.provider.script([calls(['lookup', { word: 'a' }]), says('Yes.')], client)
     const stream = await ask(server, client, { message: client, include_tool_steps: false })
@@ -297,7 +297,7 @@ describe('the whole answer at once', () => {
     assert.equal((await get(server, `trace/by_message/${body.message_id}`, client)).body.trace.trace_id, body.trace_id)
   })
 
-  test('is an error with its status where the model fails', async () => {
+  test('is an error with its status if the model fails', async () => {
     const client = someone()
     await server.provider.script([[{ status: 500 }]], client)
 
@@ -307,7 +307,7 @@ describe('the whole answer at once', () => {
     assert.equal((await get(server, `trace/${body.trace_id}`, client)).body.trace.status, 'error')
   })
 
-  test('is 202 with what is to be decided where a person is needed', async () => {
+  test('is 202 with the open decision if a person is needed', async () => {
     const client = someone()
     await server.provider.script([calls(['charge', { amount: 5 }]), says('Not charged.')], client)
 
@@ -351,7 +351,7 @@ describe('model configurations', () => {
     assert.equal((await get(server, `trace/${stream.traceId}`, client)).body.trace.config_id, 'brief')
   })
 
-  test('of one request never touch another that runs at the same time', async () => {
+  test('of one request never affect another that runs at the same time', async () => {
     const clients = Array.from({ length: 12 }, () => someone())
     const fields = [
       {},

@@ -327,7 +327,7 @@ for (const family of families) {
             { status: 'succeeded', cursor: event.seq },
           ])
         }
-        // An EventSource that reconnects after the last event is told to stop; a person who asks gets the snapshot.
+        // An EventSource that reconnects after the last event gets 204; a request with an earlier Last-Event-ID gets a snapshot.
         for (const [query, header, status] of [
           ['', String(events.length), 204],
           ['&cursor=1', String(events.length), 204],

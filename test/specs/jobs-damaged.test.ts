@@ -1,5 +1,5 @@
-// Jobs whose first stored row can no longer be read: a restart after damage on disk, an
-// old version, a foreign tool. Every route still tells what the other rows and tables say.
+// Jobs whose first stored row can no longer be read: damage on disk, an old version, another
+// program. Every route still shows what the other rows and tables contain.
 
 import assert from 'node:assert/strict'
 import { join } from 'node:path'

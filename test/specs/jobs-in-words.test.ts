@@ -1,5 +1,5 @@
-// A model that may ask and does so in plain words, without its tool: the job waits
-// for the reply like for any other, and goes on with it.
+// A model that may ask, and does so in plain text instead of with its tool: the job waits for the
+// reply as for any other question, and goes on with it.
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
@@ -10,7 +10,7 @@ const { server, folder } = sharedJobServer()
 
 describe('an interactive job whose model asks in words', () => {
   for (const family of families) {
-    test(`waits for the reply, tells it to the model, and ends (${family})`, async () => {
+    test(`waits for the reply, gives it to the model, and ends (${family})`, async () => {
       const user = someone()
       await server.provider.script([says('Which ', 'one?'), says('{"done":true}')], user)
       const job = await startJob(server, family, user)
@@ -54,7 +54,7 @@ describe('an interactive job whose model asks in words', () => {
     })
   }
 
-  test('goes on alone where the job does not insist on a reply', async () => {
+  test('goes on without a reply if the job does not require one', async () => {
     const user = someone()
     await server.provider.script([says('Which one?')], user)
     await server.provider.script([says('{"done":true}')], 'user_no_reply')

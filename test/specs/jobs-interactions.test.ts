@@ -148,7 +148,7 @@ describe('replying', () => {
   const second = (job: Job) =>
     until('the second question', async () => ((await job.get()).body.pending_interaction_id === 2 ? true : undefined))
 
-  test('follows the table', async () => {
+  test('is answered as the table says', async () => {
     const job = await waiting()
 
     assert.deepEqual(statusAndCode(await job.reply(7, 'x')), [409, 'interaction_stale'], 'another id')
@@ -195,7 +195,7 @@ describe('replying', () => {
     assert.equal((await job.post('/interaction/reply', { interaction_id: 'two', response: 1 })).status, 400)
   })
 
-  test('twenty times at once takes one reply; with one key all are told yes', async () => {
+  test('twenty times at once takes one reply; with one key all are accepted', async () => {
     const job = await waiting()
 
     const answers = await Promise.all(Array.from({ length: 20 }, (_, index) => job.reply(1, `reply ${index}`)))

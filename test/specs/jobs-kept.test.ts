@@ -1,5 +1,5 @@
-// What is kept of jobs: the list of them, results that are given to equal requests again,
-// and removing what has ended. Over real sockets.
+// What is stored of jobs: their list, results that answer equal requests again, and removing jobs
+// that have ended. Over real sockets.
 
 import assert from 'node:assert/strict'
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -125,7 +125,7 @@ describe('an equal request', () => {
     assert.equal((await server.asked(user)).length, 1)
   })
 
-  test('that differs in anything that matters, or asks for a new run, is run', async () => {
+  test('that differs in a relevant field, or asks for a new run, is run', async () => {
     const user = someone()
     const first = await succeeds(user)
     const others: [what: string, request: Json, by?: string][] = [
@@ -144,7 +144,7 @@ describe('an equal request', () => {
     }
   })
 
-  test('finds nothing that failed, that was made with no_cache, or that did more than its result says', async () => {
+  test('finds no job that failed, that was made with no_cache, or that had other effects than its result', async () => {
     const asked: [what: string, script: Parameters<TestServer['provider']['script']>[0], options: Json][] = [
       ['failed', [says('{"done":1}')], {}],
       ['no_cache', [says(errandResult)], { no_cache: true }],

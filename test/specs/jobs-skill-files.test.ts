@@ -1,5 +1,6 @@
-// The further files of a skill (references, templates): the model is told their names, lists
-// and reads them with its tools, and reaches nothing else. The same for both families.
+// The further files of a skill (references, templates): the prompt lists their names, and the
+// model lists and reads them with its tools and can reach nothing else. The same for both
+// families.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

@@ -159,7 +159,7 @@ describe('creating a job', () => {
     for (const answer of ['{"done":"maybe"}', 'Sure: {"done":1}']) {
       const user = someone()
       await server.provider.script([says(answer)], user)
-      // Where nobody can be asked; an interactive job takes words for a question, see jobs-in-words.
+      // A job that cannot ask; an interactive job treats plain text as a question, see jobs-in-words.
       const job = await startJob(server, 'jobs', user, { execution_mode: 'auto' })
       const status = await job.reaches('failed')
       const { body } = await job.get('/result')

@@ -69,7 +69,7 @@ describe('a session', () => {
     assert.match(JSON.stringify(told), /Written\./)
   })
 
-  test('an id that nobody has, or that cannot be one, starts a new session under another id', async () => {
+  test('an unknown or invalid id starts a new session under another id', async () => {
     const user = someone()
     for (const agentId of ['agt-01M7GQ5MN7VCXR0C8M1MD3ZN55', '../../etc', 'agt-../x', '', ' ', 'x'.repeat(5000)]) {
       const [start] = await sayToEnd(server, user, { message: 'hello', agentId })
@@ -79,7 +79,7 @@ describe('a session', () => {
     }
   })
 
-  test('somebody else’s session is as one that nobody has', async () => {
+  test('another user’s session is treated like an unknown one', async () => {
     const [user, stranger, secret] = [someone(), someone('stranger'), someone('secret')]
     const { agentId } = await asked(user, secret)
     const marker = someone('marker')
@@ -146,7 +146,7 @@ describe('a session', () => {
     assert.equal(existsSync(join(workspace, 'sessions', agentId, 'a.txt')), false)
   })
 
-  test('a mode that nobody knows may only read', async () => {
+  test('in an unknown mode only reading is allowed', async () => {
     const user = someone()
 
     const { request } = await asked(user, user, { mode: 'destroy' })
@@ -215,7 +215,7 @@ describe('a session', () => {
     assert.equal(start?.isNewSession, true)
   })
 
-  test('a message that comes while a person is asked waits until somebody has decided', async () => {
+  test('a message that comes while a question is open waits for the decision', async () => {
     const user = someone()
     const later = someone('later')
     await script(user, calls(['charge', { amount: 3 }]), says('Paid.'))

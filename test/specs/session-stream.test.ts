@@ -151,7 +151,7 @@ describe('3. text', () => {
     assert.deepEqual(Object.keys(texts[0] as Json), ['type', 'content', 'timestamp'])
   })
 
-  test('has nothing of what the model thinks', async () => {
+  test('contains nothing of the model’s reasoning', async () => {
     const user = someone()
     await script(user, [{ reasoning: ['hm', 'hm'] }, ...says('Four.')])
 
@@ -177,7 +177,7 @@ describe('4. tool_use and 5. tool_result', () => {
     assertWholeStream(messages)
   })
 
-  test('a tool that says no is failed, and is no error', async () => {
+  test('a negative answer of a tool is failed, and is no error', async () => {
     const user = someone()
     await script(user, calls(['fs_read', { path: 'nothing-here.txt' }]), says('No such file.'))
 
@@ -313,7 +313,7 @@ describe('results of file tools', () => {
 })
 
 describe('6. tool_error', () => {
-  test('comes where a tool throws, before its result, which is then an error', async () => {
+  test('comes if a tool throws, before its result, which is then an error', async () => {
     const user = someone()
     await script(user, calls(['slow', {}, 'call_slow']), says('It took too long.'))
 
@@ -388,7 +388,7 @@ describe('the request', () => {
   const post = (body: unknown, headers: Record<string, string> = {}) =>
     server.call('POST', '/api/chat/stream', { body, headers })
 
-  test('one that is wrong is 400 with a code and a sentence that names the field', async () => {
+  test('an invalid one is 400 with a code and a sentence that names the field', async () => {
     const wrong: [unknown, RegExp][] = [
       [{}, /message/],
       [{ message: '' }, /message must be a non-empty string/],
@@ -423,7 +423,7 @@ describe('the request', () => {
     assert.equal(existsSync(join(folder, 'elsewhere', 'inner')), false)
   })
 
-  test('nobody can name the directory of somebody’s session', async () => {
+  test('a request cannot name the directory of another session', async () => {
     const agentId = agentIdOf(await sayToEnd(server, someone(), 'hello'))
     for (const workingDir of [
       `sessions/${agentId}`,
@@ -498,7 +498,7 @@ describe('the request', () => {
     assert.deepEqual(pending.body, [])
   })
 
-  test('the model is told its directory, its mode, and which tools will be refused', async () => {
+  test('the prompt names the directory, the mode, and the tools that will be refused', async () => {
     const [user, reader] = [someone(), someone('reader')]
 
     const agentId = agentIdOf(await sayToEnd(server, user, user))
@@ -633,7 +633,7 @@ describe('health', () => {
 })
 
 describe('one journal', () => {
-  test('this wire and the timeline tell the same run', async () => {
+  test('this wire and the timeline agree on the run', async () => {
     const user = someone()
     await script(
       user,
@@ -676,7 +676,7 @@ describe('one journal', () => {
     assertWholeStream(withoutHeartbeats(native.frames.map(({ json }) => json as unknown as Message)))
   })
 
-  test('leaving does not stop the run, unless that was asked for', async () => {
+  test('a disconnect does not stop the run, unless the request asked for that', async () => {
     const [stays, goes] = [someone('stays'), someone('goes')]
     await script(stays, [{ text: 'Half' }, { delayMs: 50 }, { text: ' and half.' }, { finish: 'stop' }])
     await script(goes, hangsAfter('Half'))

@@ -1,4 +1,5 @@
-// Folders of agent definitions for tests: a definition that works, of which a test changes what it is about.
+// Folders of agent definitions for tests: a definition that works, in which a test changes the
+// fields that it is about.
 
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -10,7 +10,7 @@ export type FakeFeishu = {
   sent(): Promise<SentMessage[]>
   /** The number of requests so far, refused ones included. */
   requests(): Promise<{ token: number; send: number }>
-  /** Until it is told otherwise. */
+  /** The behaviour until the next call. */
   behave(behaviour: FeishuBehaviour): Promise<void>
   expireTokens(): Promise<void>
   stop(): Promise<void>

@@ -1,8 +1,7 @@
-// A clock for tests: time stands still until `advance` moves it. Due timers fire
-// in order, each at its own time, and what they set off (promises, new timers)
-// gets its turn before time goes on. So an hour of waiting is one line, and no
-// test depends on how fast the machine is. `set` moves the time of day alone, as a
-// person or a time server does; timers and the monotonic clock know nothing of it.
+// A clock for tests: time stands still until `advance` moves it. Due timers fire in order, each
+// at its own time, and the promises and timers that they start run before time goes on. So an
+// hour of waiting is one line, and no test depends on the speed of the machine. `set` moves only
+// the time of day, as a person or a time server does; timers and the monotonic clock ignore it.
 
 import type { Clock, Timer } from '../../src/kit/clock.ts'
 

@@ -1,4 +1,4 @@
-// A client that speaks HTTP by hand, for what no HTTP library would send.
+// A client that writes HTTP by hand, for requests that no HTTP library would send.
 
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'

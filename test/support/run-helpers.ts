@@ -1,5 +1,5 @@
-// Small helpers for tests on the run rig: a model that answers when it is told to, a
-// store that fails on command, and waits for what has to come (or must not).
+// Small helpers for tests on the run rig: a model that answers on command, a store that fails on
+// command, and waits for something that has to happen or must not happen.
 
 import assert from 'node:assert/strict'
 import { AppError } from '../../src/errors/app-error.ts'

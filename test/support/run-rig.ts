@@ -1,6 +1,6 @@
-// The run machinery in one process: the real scheduler, loop, writer, bus and SQLite
-// store on a temporary file, under a clock that a test moves and an engine that a
-// test scripts. What is not under test here is the network.
+// The run machinery in one process: the real scheduler, loop, writer, bus and SQLite store on a
+// temporary file, with a clock that the test moves and an engine that the test scripts. Only the
+// network is left out.
 
 import { copyFileSync, existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

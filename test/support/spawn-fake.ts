@@ -1,6 +1,6 @@
-// Starts a fake of the outside world as a process of its own and waits until it says
-// where it listens (one line of JSON on stdout). The fake ends when its stdin does,
-// so none is left behind when a test process dies.
+// Starts a fake of an external service as a process of its own and waits until it says where it
+// listens (one line of JSON on stdout). The fake exits when its stdin ends, so none is left
+// behind when a test process dies.
 
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'

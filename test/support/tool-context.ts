@@ -1,5 +1,5 @@
-// A tool's context as the run loop would hand it over, with the parts that a test
-// wants to look at or to turn.
+// The context of a tool as the run loop passes it, with the parts that a test wants to inspect or
+// change.
 
 import type { ToolContext } from '../../src/tools/tool.ts'
 

@@ -1,4 +1,4 @@
-// What holds for every run, however often its server died.
+// What must be true for every run, no matter how often its server was killed.
 
 import assert from 'node:assert/strict'
 import type { Random } from '../support/random.ts'
@@ -67,7 +67,7 @@ async function checkTimeline(
   const paid = events.filter(
     ({ event, payload }) => event === 'tool.state' && payload.name === 'pay' && payload.status === 'succeeded',
   ).length
-  const payments = Object.keys(ledger).filter((payment) => payment.startsWith(`${plan.tale}-`)).length
+  const payments = Object.keys(ledger).filter((payment) => payment.startsWith(`${plan.mark}-`)).length
   assert.ok(payments >= paid, `${about}: a call that succeeded was made`)
 }
 

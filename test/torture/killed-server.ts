@@ -1,7 +1,6 @@
-// A server that dies again and again at one address, and what its clients share:
-// where it is, whether it is up, and how many frames were seen by all of them. Kills
-// are due after a number of frames, not after a time, so that a busy machine is
-// tortured as much as an idle one.
+// A server that is killed again and again at one address, and what its clients share: its
+// address, whether it is up, and how many frames all of them got. Kills are due after a number
+// of frames, not after a time, so that a slow machine gets as many as a fast one.
 
 import { setTimeout as wait } from 'node:timers/promises'
 import { type PolylogProcess, startPolylogProcess } from '../support/polylog-process.ts'
@@ -28,7 +27,7 @@ export class KilledServer {
 
   static async start(environment: Record<string, string>): Promise<KilledServer> {
     const server = await startPolylogProcess(environment)
-    // The next lives take the port of the first one, as a restarted service does.
+    // Every restart uses the port of the first start, as a restarted service does.
     return new KilledServer(server, { ...environment, PORT: new URL(server.baseUrl).port })
   }
 
@@ -53,7 +52,7 @@ export class KilledServer {
         this.kills += 1
         await this.server.kill()
       }
-      // Some lives end before they have begun to serve.
+      // Some kills come before the server listens.
       if (random.chance(0.1)) await this.dieWhileStarting(random.between(50, 700))
       this.server = await this.server.restartProcess(this.environment)
     })()

@@ -1,7 +1,7 @@
-// One client with one run, over as many connections as it takes: starts the run with
-// an idempotency key until somebody answers, reads, loses the connection (the server
-// died, or the client hung up), attaches again, until the wire says that it is over.
-// It keeps every frame, and checks on the way that nothing came twice or changed.
+// One client with one run, over any number of connections: it starts the run with an idempotency
+// key until it gets an answer, reads, loses the connection (the server was killed, or the client
+// disconnected), and attaches again until the stream is over. It keeps every frame, and checks
+// that no frame came twice or changed.
 
 import assert from 'node:assert/strict'
 import { type IncomingMessage, request as httpRequest } from 'node:http'
@@ -11,7 +11,7 @@ import type { KilledServer } from './killed-server.ts'
 import type { Wire } from './wires.ts'
 
 export type Plan = {
-  tale: string
+  mark: string
   user: string
   conversation: string
   prompt: string
@@ -58,7 +58,7 @@ export class TortureClient {
   /** A family whose streams have a route of their own: the request is answered with JSON. */
   private async create(field: string): Promise<void> {
     const { path, body } = this.startRequest()
-    const created = await retried(this.server, path, body, { 'idempotency-key': this.plan.tale })
+    const created = await retried(this.server, path, body, { 'idempotency-key': this.plan.mark })
     assert.equal(created.status, 200, `${path}: ${created.text}`)
     this.id = String((JSON.parse(created.text) as Record<string, unknown>)[field])
   }
@@ -76,7 +76,7 @@ export class TortureClient {
     try {
       if (this.id === undefined) {
         const { path, body } = this.startRequest()
-        response = await open(this.server.baseUrl + path, body, { 'idempotency-key': this.plan.tale, ...this.accept() })
+        response = await open(this.server.baseUrl + path, body, { 'idempotency-key': this.plan.mark, ...this.accept() })
       } else {
         const headers: Record<string, string> = last === undefined ? {} : { 'last-event-id': last }
         response = await open(this.server.baseUrl + this.wire.attach(this.plan.user, this.id), undefined, headers)
@@ -106,7 +106,7 @@ export class TortureClient {
     return { accept: this.wire.name === 'chunks-ndjson' ? 'application/x-ndjson' : 'text/event-stream' }
   }
 
-  /** `fromStart`: this connection tells everything again, and must say the same as the ones before. */
+  /** `fromStart`: this connection replays the run from its start, and its frames must equal the earlier ones. */
   private async read(response: IncomingMessage, fromStart: boolean): Promise<void> {
     const { separator } = this.wire
     const { leaveAfter } = this.plan
@@ -123,7 +123,8 @@ export class TortureClient {
         const journaled = whole.filter((frame) => frame !== '' && this.wire.isJournaled(frame))
         for (const frame of journaled) {
           const known = this.frames[position]
-          if (known !== undefined) assert.equal(frame, known, `${this.wire.name} ${this.id}: told another way`)
+          if (known !== undefined)
+            assert.equal(frame, known, `${this.wire.name} ${this.id}: the frame differs from the earlier connection`)
           else this.frames.push(frame)
           position += 1
         }

@@ -46,14 +46,14 @@ const users = 4
 export async function torture(options: TortureOptions): Promise<TortureResult> {
   const random = randomFrom(options.seed)
   const folder = mkdtempSync(join(tmpdir(), 'polylog-torture-'))
-  const provider = await spawnFake('tale-provider.ts')
+  const provider = await spawnFake('repeatable-provider.ts')
   const ledger = await spawnFake('ledger-server.ts')
   const skills = skillsFolder()
   writeFileSync(join(folder, 'mcp.json'), JSON.stringify({ mcpServers: { ledger: { url: `${ledger.baseUrl}/mcp` } } }))
   const server = await KilledServer.start({
     OPENAI_API_KEY: 'fake-key',
     OPENAI_BASE_URL: `${provider.baseUrl}/v1`,
-    POLYLOG_MODEL: 'openai/tale',
+    POLYLOG_MODEL: 'openai/repeatable',
     POLYLOG_MCP_CONFIG: join(folder, 'mcp.json'),
     POLYLOG_SKILLS_DIR: skills,
     // Keep-alives belong to connections, and the comparison is about the journal.
@@ -174,18 +174,18 @@ class Torture {
   }
 }
 
-function planOf(random: Random, wire: Wire, tale: string, user: string): Plan {
+function planOf(random: Random, wire: Wire, mark: string, user: string): Plan {
   const tools = Array.from({ length: random.between(0, 2) }, () => random.pick(wire.tools))
   const words = random.chance(0.1) ? 200 : random.between(1, 30)
   const prompt = [
-    `tale=${tale}`,
+    `mark=${mark}`,
     `words=${words}`,
     `pause=${random.between(0, 4)}`,
     ...(tools.length === 0 ? [] : [`tools=${tools.join(',')}`]),
     ...(random.chance(0.1) ? ['vary'] : []),
   ].join(' ')
   return {
-    tale,
+    mark,
     user,
     // The same few names for all users: names that clients choose are each user's own.
     conversation: `chat-${random.between(1, 3)}`,

@@ -1,6 +1,6 @@
-// How each family is spoken to: where a run is started, where its stream is attached
-// again, how its bytes fall into frames, and which frame is the last. The torture
-// test drives all of them with one client.
+// How the client speaks to each family: where a run is started, where its stream is attached
+// again, how its bytes are divided into frames, and which frame is the last. The torture test
+// drives all of them with one client.
 
 export type Wire = {
   name: string
@@ -17,7 +17,7 @@ export type Wire = {
   /** False for frames that belong to the connection: keep-alives, opening frames. */
   isJournaled(frame: string): boolean
   isEnd(frame: string): boolean
-  /** Tools that the model may be told to call on this wire. */
+  /** Tools that the prompt may make the model call on this wire. */
   tools: readonly string[]
 }
 

@@ -1,4 +1,4 @@
-// The native wire, scenario by scenario, and the timeline, which is the same fold.
+// The native wire, scenario by scenario, and the timeline, which uses the same fold.
 
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
@@ -84,7 +84,7 @@ function fieldsOf(data: Data | undefined, ...names: string[]): unknown[] {
 
 describe('the frames of the native wire', () => {
   for (const scenario of scenarios) {
-    it(`tells “${scenario.name}” in order`, () => {
+    it(`sends the frames of “${scenario.name}” in order`, () => {
       const lines = framesOf(agentDialect, scenario).map(({ address, frame }) => {
         const { status } = frame.data as { status?: string }
         return [address, frame.name.split('.').at(-1), ...(status === undefined ? [] : [status])].join(' ')
@@ -107,7 +107,7 @@ describe('the frames of the native wire', () => {
     }
   })
 
-  it('write a delta as these very bytes', () => {
+  it('write a delta as exactly these bytes', () => {
     const text = textOf(agentDialect, scenarioNamed('plain answer'))
     const delta =
       'id: 7\nevent: agent.delta\ndata: {"event":"agent.delta","data":{"id":"message-1","delta":"🙂\\n","role":"assistant"}}\n\n'
@@ -160,7 +160,7 @@ describe('the frames of the native wire', () => {
     assert.deepEqual(inputs, ['hello', 'hello', 'hello', 'good evening', 'good evening'])
   })
 
-  it('tell why a call did not succeed', () => {
+  it('give the reason if a call did not succeed', () => {
     const codeOf = (name: ScenarioName) => (dataOf(name, 'tool.state').at(-1)?.['error'] as Data | undefined)?.['code']
 
     assert.equal(codeOf('tool denied'), 'tool_denied')
@@ -170,7 +170,7 @@ describe('the frames of the native wire', () => {
     assert.equal(codeOf('unknown outcome'), 'tool_outcome_unknown')
   })
 
-  it('put an unknown outcome to a person as such', () => {
+  it('ask a person about an unknown outcome, and say that it is unknown', () => {
     const awaiting = dataOf('unknown outcome', 'tool.state').filter(({ status }) => status === 'awaiting_input')
 
     assert.deepEqual(
@@ -200,7 +200,7 @@ describe('the frames of the native wire', () => {
     )
   })
 
-  it('do not repeat what a restart said again', () => {
+  it('do not repeat text that a restart generated again', () => {
     const deltas = dataOf('resumed after restart with the same text', 'agent.delta')
 
     assert.deepEqual(
@@ -213,7 +213,7 @@ describe('the frames of the native wire', () => {
     )
   })
 
-  it('tell a failure twice: as an error, and in the end (CHAT-030)', () => {
+  it('report a failure twice: as an error, and in the ending (CHAT-030)', () => {
     const error = { code: 'model_failed', message: 'The model could not be reached. Try again.', retryable: true }
 
     assert.deepEqual(dataOf('model down', 'error'), [error])

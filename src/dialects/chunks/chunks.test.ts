@@ -73,13 +73,13 @@ const fields: Readonly<Record<string, string[]>> = {
 
 describe('chunks', () => {
   for (const { name } of scenarios) {
-    it(`tells “${name}” in the order in which it happened, and ends once`, () => {
+    it(`sends “${name}” in the order in which it happened, and ends once`, () => {
       const frames = told(name)
 
       assert.equal(frames.map(({ type }) => short[type]).join(' '), sequences[name])
     })
 
-    it(`tells “${name}” with the fields of the table and no others`, () => {
+    it(`sends “${name}” with the fields of the table and no others`, () => {
       for (const { type, ...rest } of told(name)) assert.deepEqual(Object.keys(rest), fields[type])
     })
 
@@ -110,7 +110,7 @@ describe('chunks', () => {
       assert.match(block, /^id: \d+(\.\d+)?\ndata: \{"type":"[^\n]*\}$/)
   })
 
-  it('says the same frames as lines of JSON where that is asked for', () => {
+  it('sends the same frames as lines of JSON if the request asks for it', () => {
     const lines = textOf(chunksDialect({ framing: 'ndjson' }), scenarioNamed('one tool'))
       .split('\n')
       .slice(0, -1)
@@ -148,7 +148,7 @@ describe('chunks', () => {
     assert.equal(end?.status, 'success')
   })
 
-  it('says with which arguments a call runs that a person changed', () => {
+  it('shows the changed arguments of a call that a person edited', () => {
     const [start, , changed] = told('edited while confirming')
 
     assert.deepEqual(start?.tool_args, { to: 'bob', text: 'hello' })
@@ -157,14 +157,14 @@ describe('chunks', () => {
     assert.equal(told('tool confirmed').filter(({ type }) => type === 'tool_output').length, 2, 'and only then')
   })
 
-  it('shows calls that wait for a person also where tools are not shown, and only those', () => {
+  it('shows calls that wait for a person, and only those, if tools are not shown', () => {
     const frames = told('one confirmed beside one that runs', { toolSteps: false })
 
     assert.equal(frames.map(({ type }) => short[type]).join(' '), 's o o e c d')
     assert.ok(frames.every((frame) => frame.tool_call_id === undefined || frame.tool_call_id === 'call-1'))
   })
 
-  it('leaves out text, or tools, where that is asked for', () => {
+  it('leaves out text or tools if the request asks for it', () => {
     assert.equal(
       told('one tool', { agentSteps: false })
         .map(({ type }) => short[type])
@@ -245,7 +245,7 @@ describe('chunks', () => {
     assert.deepEqual(text, ['', 'Seen.', '', '', '\n\nDone.'])
   })
 
-  it('tells a question as a call of ask_user, with what can be answered and what was', () => {
+  it('sends a question as a call of ask_user, with the possible answers and the given one', () => {
     const [, start, card, reply, end] = told('question')
 
     assert.deepEqual(pick(start, 'tool_call_id', 'tool_name', 'tool_args'), {
@@ -375,7 +375,7 @@ describe('chunks', () => {
       assert.equal(outputOf(`${'x'.repeat(796)}${'😀'.repeat(10)}`)?.output, `${'x'.repeat(796)}...`)
     })
 
-    it('tells the true length of an output that the journal itself had to cut', () => {
+    it('gives the true length of an output that the journal had to cut', () => {
       const done = scenarioNamed('large truncated output').events.find((event) => event.type === 'tool.done')
       const frame = told('large truncated output').find(({ type }) => type === 'tool_output')
 

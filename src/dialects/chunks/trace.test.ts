@@ -12,7 +12,7 @@ const traceNamed = (name: ScenarioName) => traceOf('run-1', scenarioNamed(name).
 
 describe('a trace', () => {
   for (const story of scenarios) {
-    it(`of “${story.name}” has the tools and the text that the wire tells, at the times of the journal`, () => {
+    it(`of “${story.name}” has the tools and the text of the stream, with the times of the journal`, () => {
       const trace = traceOf(story.runId, story.events)
       const wire = framesOf(chunksDialect({ outputChars: null }), story)
       const atOf = new Map(story.events.map((event) => [event.seq, new Date(event.at).toISOString()]))
@@ -35,7 +35,7 @@ describe('a trace', () => {
     })
   }
 
-  it('shows the arguments that a call ran with where a person changed them, and those that were asked for', () => {
+  it('shows the arguments that a call ran with if a person changed them, and those that were asked for', () => {
     const start = traceNamed('edited while confirming').events.find(({ type }) => type === 'tool_start')
 
     assert.deepEqual(start?.tool_args, { to: 'bob', text: 'good evening' })
@@ -89,7 +89,7 @@ describe('a trace', () => {
     })
   })
 
-  it('names the configuration, and counts no tokens that no provider told of', () => {
+  it('names the configuration, and counts tokens only if the provider reported them', () => {
     const events = scenarioNamed('plain answer').events.map((event): RunEvent => {
       if (event.type === 'run.accepted')
         return { ...event, data: { ...event.data, spec: { ...event.data.spec, configName: 'brief' } } }
@@ -122,7 +122,7 @@ describe('a trace', () => {
     assert.deepEqual([other.cancelled_by, other.cancellation_reason], ['system', null])
   })
 
-  it('says error, and which', () => {
+  it('has the status error, and names the error', () => {
     const trace = traceNamed('model down')
 
     assert.deepEqual(

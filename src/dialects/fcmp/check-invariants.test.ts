@@ -1,5 +1,5 @@
-// Every rule of invariants.json is kept by every scenario, and each can be broken:
-// a rule that nothing could break would be no rule.
+// Every scenario keeps every rule of invariants.json, and for every rule there is a journal
+// that breaks it, which shows that the check can fail.
 
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
@@ -19,7 +19,7 @@ const said = (type: string, data: Record<string, unknown> = {}): Omit<JudgedEven
 const numbered = (...list: Omit<JudgedEvent, 'seq'>[]): JudgedEvent[] =>
   list.map((event, index) => ({ ...event, seq: index + 1 }))
 
-/** What a client got of the scenario, told once more by hand. */
+/** The frames of the scenario, written by hand. */
 const wire = numbered(
   change('queued', 'running', 'turn.started'),
   said('conversation.started'),
@@ -69,7 +69,7 @@ describe('the rules of a run', () => {
     assert.deepEqual(triples(invariants.mapping), triples(invariants.transitions))
   })
 
-  it('say how often a run came to what they are about', () => {
+  it('say how often a run reached the situation that they are about', () => {
     const seen = Object.fromEntries(checkInvariants(events, wire).map((verdict) => [verdict.id, verdict.seen]))
 
     assert.deepEqual([seen['TR-01'], seen['FM-01'], seen['FM-07'], seen['PE-01'], seen['PE-10']], [2, 2, 0, 1, 1])
@@ -147,14 +147,14 @@ describe('the rules of a run', () => {
     })
   }
 
-  it('do not miss what may still come', () => {
+  it('do not report something as missing that may still come', () => {
     for (let cut = 0; cut < wire.length; cut++) {
       const early = events.slice(0, -1)
       assert.deepEqual(broken(checkInvariants(early, wire.slice(0, cut))), [], `after ${cut} envelopes`)
     }
   })
 
-  it('can each be broken: no rule is there for show', () => {
+  it('can each be broken by some journal', () => {
     const all = [
       ...cases.map(([, list]) => checkInvariants(events, list)),
       ...journals.map(([, list]) => checkInvariants(list, wire)),

@@ -1,5 +1,5 @@
-// The envelopes of FCMP, scenario by scenario: their order, their pairs, their
-// numbers, and what the schema keeps from going out.
+// The envelopes of FCMP, scenario by scenario: their order, their pairs, their numbers, and
+// what the schema refuses.
 
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
@@ -154,13 +154,13 @@ const several = {
 
 describe('fcmp', () => {
   for (const { name } of scenarios) {
-    it(`tells “${name}” in the order in which it happened`, () => {
+    it(`sends “${name}” in the order in which it happened`, () => {
       assert.equal(line(name), sequences[name])
     })
   }
 
   for (const story of [...scenarios, ...Object.values(several)]) {
-    it(`tells “${story.name}” with seq 1, 2, 3… and envelopes that all fit the schema`, () => {
+    it(`sends “${story.name}” with seq 1, 2, 3… and only envelopes that fit the schema`, () => {
       const envelopes = told(story)
 
       assert.deepEqual(
@@ -228,23 +228,23 @@ describe('fcmp', () => {
       assert.equal(line(several.higherFirst), `${begun} ${waits(1)} reply2 reply1 ${goesOn} final ${done}`)
     })
 
-    it('gives a pair only to the reason for which the run goes on', () => {
+    it('closes the pair only of the question for which the run goes on', () => {
       assert.equal(
         line(several.mixed),
         `${begun} ${waits(1)} ?2 !INTERACTION_RESOLVED timeout2 ${goesOn} final ${done}`,
       )
     })
 
-    it('does not mention one that was decided before anybody had to wait', () => {
+    it('does not mention a question that was decided before the run had to wait', () => {
       assert.equal(line(several.early), `${begun} ${waits(2)} reply2 ${goesOn} final ${done}`)
     })
 
-    it('accepts nothing that the run never went on with', () => {
+    it('reports no reply as accepted if the run did not go on with it', () => {
       assert.equal(line(several.left), `${begun} ${waits(1)} ?2 waiting_user>canceled failed:CANCELED`)
     })
   })
 
-  it('says by what a run was known to be done: an output that was checked, or the end of the turn', () => {
+  it('says why a run counts as done: a checked output, or the end of the turn', () => {
     const skill = { id: 's', name: 'S', text: 'Run.' }
     const checked = { ...skill, outputSchema: { type: 'object' } }
     const spec = { agentId: 'a', engine: 'local', model: 'demo/demo' }
@@ -326,7 +326,7 @@ describe('fcmp', () => {
     assert.deepEqual(Object.keys(complaints[0] as object), ['path', 'message', 'runId', 'journalSeq', 'type'])
   })
 
-  it('still says that a person is awaited where the row with the question is lost', () => {
+  it('still says that a person is awaited if the row with the question is lost', () => {
     const { runId, events } = scenarioNamed('question')
     const kept = events.filter(({ type }) => type !== 'input.required')
 
@@ -367,7 +367,7 @@ describe('the schema of an envelope', () => {
     assert.notEqual(violationOf({ ...whole(), seq: 0 }), null)
   })
 
-  it('lets diagnostics say more than it names', () => {
+  it('allows further fields in diagnostics', () => {
     assert.equal(violationOf({ ...whole(), type: 'diagnostic.warning', data: { code: 'X', anything: [1] } }), null)
     assert.notEqual(violationOf({ ...whole(), type: 'diagnostic.warning', data: {} }), null)
   })

@@ -60,7 +60,7 @@ const sequences: Readonly<Record<ScenarioName, string>> = {
   'superseded by a tool call': '^ t u r t $',
 }
 
-/** The fields of the seed; `tool_use_id` of `tool_error` is ours, since calls of one tool may run side by side. */
+/** The fields of the specification; `tool_use_id` of `tool_error` is ours, since calls of one tool may run side by side. */
 const fields: Readonly<Record<string, string[]>> = {
   start: ['agentId', 'isNewSession', 'timestamp'],
   text: ['content', 'timestamp'],
@@ -91,7 +91,7 @@ const resultOf = (story: ScenarioName | Scenario) => told(story).find(({ type })
 
 describe('session', () => {
   for (const { name } of scenarios) {
-    it(`tells “${name}” in the order in which it happened, from start to done`, () => {
+    it(`sends “${name}” in the order in which it happened, from start to done`, () => {
       assert.equal(
         told(name)
           .map(({ type }) => short[type])
@@ -100,7 +100,7 @@ describe('session', () => {
       )
     })
 
-    it(`tells “${name}” with the fields of the table and no others, times in epoch milliseconds`, () => {
+    it(`sends “${name}” with the fields of the table and no others, times in epoch milliseconds`, () => {
       for (const { type, ...rest } of told(name)) {
         assert.deepEqual(Object.keys(rest), fields[type])
         assert.equal(typeof (rest.timestamp ?? rest.metadata?.timestamp), 'number')
@@ -117,7 +117,7 @@ describe('session', () => {
     })
   }
 
-  it('is nothing but data lines', () => {
+  it('consists of data lines only', () => {
     for (const block of textOf(sessionDialect, scenarioNamed('tool threw')).split('\n\n').slice(0, -1))
       assert.match(block, /^data: \{"type":"[^\n]*\}$/)
   })
@@ -145,7 +145,7 @@ describe('session', () => {
     assert.deepEqual([result?.result.status, result?.is_error], ['failed', true])
   })
 
-  it('calls an exception an error also where nobody knows what it left behind', () => {
+  it('reports an exception as an error, also if its effect is unknown', () => {
     const error = { code: 'tool_outcome_unknown', message: 'bash_run did not answer within 2 s' }
     const story = oneCall('bash_run', {}, { outcome: 'unknown', error, summary: error.message, durationMs: 2000 })
 
@@ -193,14 +193,14 @@ describe('session', () => {
     assert.deepEqual(Object.keys(resultOf('one tool')?.result), ['status', 'message'])
   })
 
-  it('tells where to decide in the message of a call that waits for a person, with its arguments', () => {
+  it('says in the message of a call that waits for a person where to decide, and shows the arguments', () => {
     const [, use] = told('tool confirmed')
 
     assert.match(use?.message, /^Waiting for a decision at \/v1\/tool-confirmations\/confirmation-1 /)
     assert.deepEqual(use?.input, { to: 'bob', text: 'hello' })
   })
 
-  it('shows long arguments as a preview, and none where they could not be read', () => {
+  it('shows long arguments as a preview, and none if they could not be parsed', () => {
     const use = told(oneCall('fs_write', { path: 'a', content: 'x'.repeat(10_000) }, {})).find(
       ({ type }) => type === 'tool_use',
     )
@@ -236,7 +236,7 @@ describe('session', () => {
     assert.equal(told('out of steps after a tool').at(-2)?.error, 'INTERNAL_ERROR')
   })
 
-  it('says of a cancelled run that it was', () => {
+  it('says that a cancelled run was cancelled', () => {
     assert.equal(told('cancelled mid sentence').at(-1)?.metadata.cancelled, true)
     assert.deepEqual(Object.keys(told('plain answer').at(-1)?.metadata), ['agentId', 'timestamp'])
   })

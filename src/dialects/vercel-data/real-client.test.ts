@@ -1,6 +1,6 @@
-// What the real client of this wire, `@ai-sdk/ui-utils`, makes of every scenario:
-// over a socket, in chunks cut anywhere, and the way its `useChat` hook behaves
-// around it, which posts again when it believes that tool results wait for an answer.
+// Every scenario read by the real client of this wire, `@ai-sdk/ui-utils`: over a socket, in
+// chunks cut anywhere, and used as its `useChat` hook does, which posts again if it finds tool
+// results without an answer.
 
 import fastCheck from 'fast-check'
 import assert from 'node:assert/strict'
@@ -221,7 +221,7 @@ describe('the real client', () => {
   }
 
   for (const scenario of scenarios) {
-    it(`shows “${scenario.name}” as it was, however it comes, and posts once`, async () => {
+    it(`shows “${scenario.name}” correctly for any division into chunks, and posts once`, async () => {
       const bytes = bytesOf(scenario)
       const oneByteEach = Array.from({ length: Math.min(bytes.length, 600) }, (_, index) => index)
 
@@ -252,7 +252,7 @@ describe('the real client', () => {
       }
     })
 
-    it(`understands “${scenario.name}” also where a row of the journal was unreadable`, async () => {
+    it(`understands “${scenario.name}” also if a row of the journal was unreadable`, async () => {
       for (const missing of scenario.events.slice(0, -1)) {
         const events = scenario.events.filter((event) => event !== missing)
 
@@ -262,7 +262,7 @@ describe('the real client', () => {
         )
 
         const expected = seen[scenario.name].finish
-        // Without the end of its last step nobody knows why a run stopped; all else stays as it was.
+        // Without the end of its last step the reason for the stop is unknown; everything else is the same.
         const known = missing.type === 'step.done' ? [expected, 'unknown', 'tool-calls'] : [expected]
         assert.ok(known.includes(finish), `without ${missing.type}: ${finish}`)
         assert.equal(posts, 1, `without ${missing.type}`)

@@ -64,7 +64,7 @@ function valuesOf(lines: Line[], code: string): unknown[] {
 
 describe('the lines of format=vercel-ai', () => {
   for (const { name } of scenarios) {
-    it(`tells “${name}” in the order that the client expects`, () => {
+    it(`sends “${name}” in the order that the client expects`, () => {
       const codes = linesOf(name).map(({ code }) => code)
 
       assert.equal(codes.join(' '), told[name])
@@ -81,7 +81,7 @@ describe('the lines of format=vercel-ai', () => {
     })
   }
 
-  it('writes a run with a confirmation as these very bytes (CHAT-070)', () => {
+  it('writes a run with a confirmation as exactly these bytes (CHAT-070)', () => {
     const asked =
       '[{"type":"tool.awaiting_input","toolCallId":"call-1","toolName":"send_message","confirmationId":"confirmation-1",' +
       '"input":{"to":"bob","text":"hello"},"message":"Send “hello” to Bob"}]'
@@ -116,7 +116,7 @@ describe('the lines of format=vercel-ai', () => {
     assert.equal(vercelDataDialect.keepAlive(0, 1), '\n')
   })
 
-  it('sends the headers of the seed and none that lets a proxy hold it back', () => {
+  it('sends the headers of the specification, and none that lets a proxy buffer the stream', () => {
     assert.deepEqual(vercelDataDialect.headers, {
       'content-type': 'text/plain; charset=utf-8',
       'x-vercel-ai-data-stream': 'v1',
@@ -126,7 +126,7 @@ describe('the lines of format=vercel-ai', () => {
     })
   })
 
-  it('tells a failed call as a result with the error in it', () => {
+  it('sends a failed call as a result that contains the error', () => {
     const [result] = valuesOf(linesOf('tool failed politely'), 'a')
 
     assert.deepEqual(result, {
@@ -168,7 +168,7 @@ describe('the lines of format=vercel-ai', () => {
     assert.deepEqual(valuesOf(linesOf('one tool'), '0'), ['Let me ', 'look.', '\n\n', 'It is ', '03:04.'])
   })
 
-  it('puts text that a restart said anew after a blank line', () => {
+  it('puts text that a restart generated again after a blank line', () => {
     assert.deepEqual(valuesOf(linesOf('superseded after restart'), '0'), [
       'Roses ',
       'are ',
@@ -183,7 +183,7 @@ describe('the lines of format=vercel-ai', () => {
     ])
   })
 
-  it('asks again with a confirmation of its own where nobody knows what happened', () => {
+  it('asks again with a new confirmation if the outcome is unknown', () => {
     const asked = valuesOf(linesOf('unknown outcome'), '8').flat() as { confirmationId: string; outcome?: string }[]
 
     assert.deepEqual(
@@ -206,7 +206,7 @@ describe('the lines of format=vercel-ai', () => {
     assert.deepEqual(linesOf('cancelled mid sentence').at(-1), { code: 'd', value: { finishReason: 'other' } })
   })
 
-  it('announces a conversation only where the session layer names one', () => {
+  it('announces a conversation only if the session layer names one', () => {
     const patches: EventData<'context.patch'>[] = [
       { layer: 'session', patch: { vars: { a: 1 } } },
       { layer: 'session', patch: { conversationId: '' } },
@@ -235,7 +235,7 @@ describe('how a step finished', () => {
     return parse(textOf(vercelDataDialect, run)).slice(-2)
   }
 
-  it('is told in the words of the protocol, others become “other”', () => {
+  it('uses the words of the protocol; unknown reasons become “other”', () => {
     for (const [reason, shown] of [
       ['length', 'length'],
       ['paused_for_lunch', 'other'],
@@ -247,7 +247,7 @@ describe('how a step finished', () => {
     }
   })
 
-  it('has null for a number that the provider kept to itself', () => {
+  it('has null for a number that the provider did not report', () => {
     assert.deepEqual(finishes('stop', { outputTokens: 3 })[1]?.value, {
       finishReason: 'stop',
       usage: { promptTokens: null, completionTokens: 3 },

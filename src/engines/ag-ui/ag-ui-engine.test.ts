@@ -430,7 +430,7 @@ test('an API that cannot ask a person rejects, and the remote agent goes on', as
   )
 })
 
-test('an interrupt that nobody decides in time is cancelled', async (context) => {
+test('an interrupt that is not decided in time is cancelled', async (context) => {
   const rig = await rigWith(context)
   const question = await asked([...refund, interrupt(approval)], message('m2', 'Too late.'))
   const { run } = await rig.start({ input: question })

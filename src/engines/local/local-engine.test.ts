@@ -1,5 +1,5 @@
-// The local engine against a provider in its own process: the provider counts how
-// often it was really asked.
+// The local engine against a provider in its own process, which counts the requests that it
+// really got.
 
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
@@ -81,7 +81,7 @@ test('a provider that is busy twice is asked three times', async () => {
   assert.deepEqual(waits, [250, 500])
 })
 
-test('after two retries the failure is told', async () => {
+test('after two retries the failure is reported', async () => {
   await provider.script([busy, busy, busy, fine])
 
   const { error, asked } = await step()
@@ -118,7 +118,7 @@ test('a rate limit is waited for as long as the provider says', async () => {
   assert.deepEqual(waits, [6_000])
 })
 
-test('a rate limit that outlasts the budget is told at once', async () => {
+test('a rate limit that lasts longer than the retry budget is reported at once', async () => {
   await provider.script([[{ status: 429, headers: { 'retry-after': '60' } }], fine])
 
   const { asked, waits, error } = await step()
@@ -128,7 +128,7 @@ test('a rate limit that outlasts the budget is told at once', async () => {
   assert.equal((error as AppError).code, 'model_rate_limited')
 })
 
-test('a refused key is told at once', async () => {
+test('a refused key is reported at once', async () => {
   await provider.script([[{ status: 401 }], fine])
 
   const { asked, error } = await step()
@@ -137,7 +137,7 @@ test('a refused key is told at once', async () => {
   assert.equal((error as AppError).code, 'model_auth_failed')
 })
 
-test('a model whose provider is gone is told by name', async () => {
+test('the error for a model whose provider is gone names the model', async () => {
   const models = createModels({ ids: () => 'id', clock: systemClock })
   const engine = createLocalEngine({ models, clock: impatientClock(), random: () => 0 })
   const request: StepRequest = {

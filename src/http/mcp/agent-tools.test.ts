@@ -83,7 +83,7 @@ test('an open call is cancelled by its key and forgotten when it ends', () => {
   assert.equal(calls.size, 0)
 })
 
-test('progress is told for steps and repairs, and once for many deltas', () => {
+test('progress is reported for steps and repairs, and once for many deltas', () => {
   const progress = new RunProgress()
   const delta = { type: 'text.delta', data: { messageId: 'm', text: 'x'.repeat(90) } }
   const events = [

@@ -1,5 +1,5 @@
-// Schemas and values made to take for ever: each is refused, or answered within the
-// budget of steps. No test here looks at a clock; the steps are what is promised.
+// Schemas and values that are made to take for ever: each is refused, or answered within the
+// budget of steps. The tests count steps and never measure time.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

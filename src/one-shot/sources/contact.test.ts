@@ -282,7 +282,7 @@ test('the hash covers the records and not the clock', async () => {
   assert.notEqual(await hash(at), first)
 })
 
-test('a contact that does not exist or belongs to somebody else is not found', async () => {
+test('a contact that does not exist or belongs to another user is not found', async () => {
   for (const source of [insight, brief]) {
     await assert.rejects(collect({ contactId: 'nobody' }, 'zh', source), { code: 'contact_not_found' })
     await assert.rejects(source.collect(asUser('mallory'), { contactId: 'contact_456' }, at, 'zh', null), {

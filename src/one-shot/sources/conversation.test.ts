@@ -107,7 +107,7 @@ test('a stored conversation is read by its name, with its messages as citable an
   assert.equal(sortedJson((await collect({ conversationId: 'conv_123' })).hashed), before)
 })
 
-test('a conversation that does not exist or belongs to somebody else is not found', async () => {
+test('a conversation that does not exist or belongs to another user is not found', async () => {
   await store.accept({
     ...inConversation('r2', 'k2', 'absent', { name: 'theirs' }),
     messages: [message('x', 'k2', {})],

@@ -1,5 +1,5 @@
-// One batch is one transaction: what is synced, what a refusal and a torn batch leave,
-// and that what the writer remembers is what the file holds.
+// One batch is one transaction: what is synced, what a refused or failed batch leaves behind,
+// and that the memory of the writer equals the file.
 
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -117,7 +117,7 @@ describe('a batch', () => {
     assert.deepEqual(tail(), ['a 1 1 kept', 'a 2 2 next'])
   })
 
-  test('that is torn in the middle leaves nothing at all, and can be written again', () => {
+  test('that fails in the middle leaves nothing at all, and can be written again', () => {
     execute(accept('a'), append('a', 0, 'a1'))
     // Refused by the database itself at the third insert, as a disk does.
     db.exec(
@@ -191,7 +191,7 @@ describe('the tail of a run', () => {
     assert.equal(journal().length, 3, 'two that are long together are folded together')
   })
 
-  test('is folded when its owner gives the run up, and the row then has its last seq', () => {
+  test('is folded when its owner releases the run, and the row then has its last seq', () => {
     execute(accept('a'), append('a', 0, 'a1'))
     execute(write('a', 1, 'a2', { run: { status: 'succeeded', endedAt: 1 } }))
 
@@ -234,7 +234,7 @@ test('closing folds everything, so that the next start has nothing to look throu
   rmSync(folder, { recursive: true, force: true })
 })
 
-test('opening gives up the leases of a process that is gone', () => {
+test('opening releases the leases of a process that is gone', () => {
   execute(accept('a'), append('a', 0, 'a1'))
   assert.deepEqual(lines('SELECT lease_owner FROM runs'), [claimNow.node])
 

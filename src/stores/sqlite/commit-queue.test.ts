@@ -1,5 +1,5 @@
-// The queue against a writer that a test plays: what goes together, what is synced,
-// what waits, and what becomes of each command when its batch is refused or torn.
+// The queue against a simulated writer: which commands share a batch, what is synced, what
+// waits, and the result of each command if its batch is refused or fails.
 
 import assert from 'node:assert/strict'
 import { beforeEach, describe, test } from 'node:test'
@@ -116,7 +116,7 @@ describe('a batch', () => {
 })
 
 describe('deltas', () => {
-  test('wait for others until the time of gathering has passed since the last batch went', async () => {
+  test('wait for others until the gathering interval has passed since the last batch', async () => {
     await firstBatchSent()
     await clock.advance(1)
     void delta(2)
@@ -133,7 +133,7 @@ describe('deltas', () => {
     assert.equal(clock.pending, 0)
   })
 
-  test('go at once when the last batch went long ago', async () => {
+  test('go at once if the last batch was long ago', async () => {
     await firstBatchSent()
     await clock.advance(gatherMs)
     void delta(2)
@@ -199,7 +199,7 @@ describe('the answer of the writer', () => {
     assert.deepEqual(folded, [['r', 1]])
   })
 
-  test('that refuses one command spoils no other, and what is refused is not stored', async () => {
+  test('that refuses one command does not affect the others, and the refused one is not stored', async () => {
     const results = Promise.allSettled([delta(1), delta(2), delta(3)])
     await turn()
     done({ failures: [[1, failure()]] })
@@ -220,7 +220,7 @@ describe('the answer of the writer', () => {
     assert.equal(await seen, 1)
   })
 
-  test('that the whole batch failed is told to each of its commands, and the next batch goes', async () => {
+  test('that the whole batch failed is passed to each of its commands, and the next batch is written', async () => {
     const results = Promise.allSettled([delta(1), delta(2, true)])
     await turn()
     const later = delta(3, true)
@@ -251,7 +251,7 @@ describe('the answer of the writer', () => {
     assert.deepEqual(stored, [place(2, 'b')])
   })
 
-  test('of trouble during upkeep is heard, and ends nothing', async () => {
+  test('that reports an error during upkeep is passed on, and stops nothing', async () => {
     say({ type: 'trouble', failure: failure('store_unavailable') })
     const next = delta(1)
     await turn()
@@ -314,7 +314,7 @@ describe('closing', () => {
     assert.deepEqual(heard, [], 'a writer that ends after a close has not died')
   })
 
-  test('does not wait for the time of gathering', async () => {
+  test('does not wait for the gathering interval', async () => {
     await firstBatchSent()
     const last = delta(2)
     await turn()
@@ -329,7 +329,7 @@ describe('closing', () => {
     assert.equal(clock.pending, 0)
   })
 
-  test('is at once where nothing waits, and resolves when the writer says so', async () => {
+  test('is at once if nothing waits, and resolves when the writer confirms it', async () => {
     let over = false
     const closed = queue.close().then(() => (over = true))
     await turn()
@@ -357,7 +357,7 @@ test('a damaged database refuses everything from then on, and is closed in order
   await assert.rejects(delta(4), { code: 'store_damaged' })
 })
 
-test('ids in the tail grow, and opening is told', async () => {
+test('ids in the tail grow, and the opening is reported', async () => {
   assert.deepEqual([queue.tailId(), queue.tailId(), queue.tailId()], [1, 2, 3])
   say({ type: 'ready' })
   await queue.opened()

@@ -1,5 +1,5 @@
-// A database file that is damaged: which one, and what to do, at the start and while
-// the server runs; and nothing is written to it from then on.
+// A damaged database file: the error names the file and says what to do, at the start and while
+// the server runs, and nothing is written to the file from then on.
 
 import assert from 'node:assert/strict'
 import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync, writeSync } from 'node:fs'
@@ -90,7 +90,7 @@ describe('a database file that is damaged', () => {
     await store.close()
   })
 
-  test('is found by a read, and said so', async () => {
+  test('is found by a read, and reported', async () => {
     await (await open()).close()
     damagePage('notes_by_owner')
     const store = await open()
@@ -99,7 +99,7 @@ describe('a database file that is damaged', () => {
     await store.close()
   })
 
-  test('is not tried again for ever: a run that it hits stops, and nobody asks for more work', async () => {
+  test('is not retried for ever: a run that it hits stops, and no more work is requested', async () => {
     const seen = { damage: false, claims: 0, refused: 0 }
     const broken = Object.assign(new Error('database disk image is malformed'), { errcode: 11 })
     const rig = await openRig({

@@ -1,4 +1,4 @@
-// A file that an older version wrote is taken over with everything in it.
+// A file that an older version wrote is migrated with all its content.
 
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync } from 'node:fs'

@@ -1,5 +1,5 @@
-// The store contract on SQLite, and what only a file can promise: the lock, the
-// kill, the full disk, the version of its tables.
+// The store contract on SQLite, and what only a file can promise: the lock, safety after a
+// kill, a full disk, and the version of its tables.
 
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
@@ -98,7 +98,7 @@ describe('the SQLite file', () => {
     assert.equal(db.prepare('SELECT count(*) AS count FROM migrations').get()?.count, readMigrations().length)
   })
 
-  test('of a newer version is refused untouched', async () => {
+  test('of a newer version is refused and not changed', async () => {
     const { file, remove } = newFolder()
     await (await openSqliteStore({ clock: systemClock, file })).close()
     const db = new DatabaseSync(file)
@@ -116,7 +116,7 @@ describe('the SQLite file', () => {
     remove()
   })
 
-  test('gives up all leases when it is opened, and keeps epochs growing', async () => {
+  test('releases all leases when it is opened, and keeps epochs growing', async () => {
     const { store, reopen, cleanup } = await open()
     const run = await claimedRun(store, 'r')
     await store.append(write(run, 1, { run: { status: 'running' } }))
@@ -336,7 +336,7 @@ describe('the writer thread', () => {
   })
 })
 
-test('appends of a run that is read at the same time never look torn', async () => {
+test('appends of a run that is read at the same time are always read whole', async () => {
   const { store, cleanup } = await open()
   const run = await claimedRun(store, 'r')
   const total = 400

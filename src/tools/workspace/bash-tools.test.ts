@@ -34,7 +34,7 @@ async function until(what: string, holds: () => boolean): Promise<void> {
   throw new Error(`waited in vain for ${what}`)
 }
 
-/** A sleep that nobody else has. */
+/** A sleep duration that no other process uses. */
 let naps = 0
 const nap = () => `${3000 + ++naps}.${process.pid}`
 
@@ -125,7 +125,7 @@ for (const kind of ['none', 'unshare', 'bwrap'] as SandboxKind[]) {
         await until('their end', () => [a, b, c].every((time) => processesWith(`sleep\0${time}`).length === 0))
       })
 
-      test('tells its lines while it runs', async () => {
+      test('reports its lines while it runs', async () => {
         const lines: string[] = []
         const call = new AbortController()
         const running = bench.use(
@@ -153,7 +153,7 @@ for (const kind of ['none', 'unshare', 'bwrap'] as SandboxKind[]) {
         assert.ok(told < 250_000)
       })
 
-      test('in the background: runs on, tells its output, and is ended whole', async () => {
+      test('in the background: runs on, reports its output, and is stopped with all its processes', async () => {
         const [a, b] = [nap(), nap()]
         const started = await bench.use('bash_run', {
           cmd: `echo hello; setsid sleep ${b} & sleep ${a}`,
@@ -178,7 +178,7 @@ for (const kind of ['none', 'unshare', 'bwrap'] as SandboxKind[]) {
         assert.equal((await bench.use('bash_logs', { shell_id: id })).ok, false)
       })
 
-      test('the end of a command in the background is told with its code', async () => {
+      test('the end of a command in the background is reported with its exit code', async () => {
         const { output } = await bench.use('bash_run', { cmd: 'echo bye; exit 4', background: true })
         let logs = await bench.use('bash_logs', { shell_id: output.shell_id })
         for (let tries = 0; logs.output.running && tries < 500; tries += 1) {

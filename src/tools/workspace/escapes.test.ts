@@ -1,5 +1,5 @@
-// Ways out of a working directory, tried with every file tool. After each, the
-// secrets outside are as they were and no answer holds a word of them.
+// Ways out of a working directory, tried with every file tool. After each, the secret files
+// outside are unchanged, and no answer contains any of their text.
 
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'

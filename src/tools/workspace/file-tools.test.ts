@@ -86,7 +86,7 @@ describe('fs_write', () => {
     assert.deepEqual(readdirSync(bench.directory), ['run.sh'])
   })
 
-  test('is refused when somebody changed the file since it was read', async () => {
+  test('is refused if the file was changed since it was read', async () => {
     bench.write('a.txt', 'mine')
     await bench.use('fs_read', { path: 'a.txt' })
     bench.write('a.txt', 'theirs')
@@ -148,7 +148,7 @@ describe('fs_edit', () => {
     assert.deepEqual(answer.paths, [])
   })
 
-  test('is refused when somebody changed the file since it was read', async () => {
+  test('is refused if the file was changed since it was read', async () => {
     bench.write('a.ts', 'one two')
     await bench.use('fs_read', { path: 'a.ts' })
     bench.write('a.ts', 'one two three')
@@ -244,7 +244,7 @@ describe('a call that is made again after a crash', () => {
       assert.equal(bench.read('a.txt'), result)
     })
 
-    test(`${name} does not overwrite what somebody wrote in between`, async () => {
+    test(`${name} does not overwrite what was written in between`, async () => {
       bench.write('a.txt', 'old')
       await bench.use(name, input, { idempotencyKey: 'k' })
       bench.write('a.txt', 'by a person')

@@ -1,4 +1,4 @@
-// Patterns for file names, as a table; and that none takes for ever.
+// Patterns for file names, as a table, and patterns that are made to take for ever.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

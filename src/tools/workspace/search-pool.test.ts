@@ -1,4 +1,4 @@
-// The threads of fs_grep: how many there are, and how a search ends that is not done.
+// The threads of fs_grep: how many there are, and how a search is stopped before it is done.
 
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
