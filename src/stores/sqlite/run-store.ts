@@ -112,16 +112,10 @@ function bodyOf(events: RunEvent[]): string {
   return body
 }
 
+const journalFields: ReadonlySet<string> = new Set(['runId', 'epoch', 'afterSeq', 'events', 'durable'])
+
 function changesNoRow(write: RunWrite): boolean {
-  return (
-    write.run === undefined &&
-    write.messages === undefined &&
-    write.messageStates === undefined &&
-    write.newInteractions === undefined &&
-    write.interactionUpdates === undefined &&
-    write.touchConversationAt === undefined &&
-    write.dropBlobs === undefined &&
-    write.snapshot === undefined &&
-    write.describeConversation === undefined
-  )
+  // Every other field changes rows, also one that is added to RunWrite later.
+  for (const name in write) if (!journalFields.has(name) && write[name as keyof RunWrite] !== undefined) return false
+  return true
 }
