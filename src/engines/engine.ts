@@ -30,6 +30,8 @@ export type TurnRequest = {
   conversationId: string | null
   /** Instructions, history and the new input. An engine with a remote session sends only what the session does not have. */
   messages: ModelMessage[]
+  /** The last handle of this engine in the previous run of the conversation; absent if another engine answered there. */
+  previous?: JsonValue
 }
 
 export interface TurnEngine {

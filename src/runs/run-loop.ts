@@ -12,7 +12,7 @@
 
 import type { StepEngine, TurnEngine } from '../engines/engine.ts'
 import { AppError, toAppError } from '../errors/app-error.ts'
-import type { NewEvent, RunSpec } from '../journal/event.ts'
+import type { JsonValue, NewEvent, RunSpec } from '../journal/event.ts'
 import {
   type CallState,
   deathsAtOnePlace,
@@ -56,6 +56,9 @@ const historyRowsMax = 400
 
 /** A run that was active at this many process deaths, at the same place in its work, is ended instead of retried. */
 export const deathsMax = 2
+
+/** How many events of the end of a run are read to find its last handle. */
+const lastEventsRead = 16
 
 /** How long the end of a run waits for the remote side of its turn to stop. */
 const remoteAbortMs = 5_000
@@ -256,6 +259,7 @@ export class RunLoop {
       owner: accepted?.owner ?? 'anonymous',
       conversationId: accepted?.conversationId ?? null,
       messages: await this.promptMessages([], true),
+      ...defined({ previous: await this.previousHandle(engine) }),
     }
     try {
       const result = await runTurn(writer, engine, request, {
@@ -281,6 +285,17 @@ export class RunLoop {
       })
       return undefined
     }
+  }
+
+  /** The handle with which this engine ended the previous run of the conversation. It is one of the last events of that run. */
+  private async previousHandle({ name }: TurnEngine): Promise<JsonValue | undefined> {
+    const { store } = this.dependencies
+    const runId = (await this.readHistory()).findLast((row) => row.runId !== null && row.runId !== this.runId)?.runId
+    const run = runId == null ? undefined : await store.readRun(runId)
+    if (run === undefined) return undefined
+    const { events } = await store.readEvents(run.id, Math.max(0, run.lastSeq - lastEventsRead), lastEventsRead)
+    const found = events.findLast((event) => event.type === 'engine.handle' && event.data.engine === name)
+    return found?.type === 'engine.handle' ? (found.data.handle ?? undefined) : undefined
   }
 
   /** Stops the remote turn of a run that ends here, so that the remote agent does not go on unseen. Waits a bounded time. */

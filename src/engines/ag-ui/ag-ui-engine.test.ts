@@ -230,6 +230,42 @@ test('the request has the whole conversation, with ids that stay the same', asyn
   assert.deepEqual((await fake.seen()).refused, [])
 })
 
+test('the next turn begins with the state of the agent, and with the ids that the agent gave to its messages', async (context) => {
+  const file = join(mkdtempSync(join(tmpdir(), 'polylog-ag-ui-')), 'thread.db')
+  context.after(() => rmSync(join(file, '..'), { recursive: true, force: true }))
+  const first = await asked([
+    { type: 'STATE_SNAPSHOT', snapshot: { cart: ['shoes'] } },
+    ...message('remote-1', 'Let me ', 'look.'),
+    { type: 'TOOL_CALL_START', toolCallId: 'c1', toolCallName: 'search', parentMessageId: 'remote-1' },
+    { type: 'TOOL_CALL_END', toolCallId: 'c1' },
+    { type: 'TOOL_CALL_START', toolCallId: 'c2', toolCallName: 'count', parentMessageId: 'remote-1' },
+    { type: 'TOOL_CALL_END', toolCallId: 'c2' },
+    result('c1', 'found'),
+    result('c2', '2'),
+    ...message('remote-2', 'Two.'),
+  ])
+  const one = await openRig({ turnEngine: engineAt(), file })
+  const { run } = await one.start({ input: first, newConversationId: 'talk' })
+  await one.until(run.id, ended)
+  await one.close()
+  // A new process: nothing of this is in memory.
+  const two = await rigWith(context, { file, node: 'node-2', ids: countingIds('later') })
+  const second = await asked(message('remote-3', 'Yes.'))
+  const { run: next } = await two.start({ input: second, conversationId: 'talk' })
+  await two.until(next.id, ended)
+
+  const [seen] = await fake.runs(second)
+  assert.deepEqual(seen?.input.state, { cart: ['shoes'] })
+  const sent = (seen?.input.messages ?? []) as { id: string; role: string; toolCalls?: { id: string }[] }[]
+  assert.deepEqual(
+    sent
+      .filter(({ role }) => role === 'assistant' || role === 'tool')
+      .map(({ id, toolCalls = [] }) => [id, ...toolCalls.map((made) => made.id)].join(' ')),
+    ['remote-1 c1 c2', 'result-c1', 'result-c2', 'remote-2'],
+  )
+  assert.deepEqual((await fake.seen()).refused, [])
+})
+
 const approval = {
   id: 'int_1',
   reason: 'tool_call',
@@ -280,7 +316,7 @@ test('an interrupt parks the run, and the decision resumes the remote agent on t
     assert.deepEqual(roles, ['user', 'assistant'])
     assert.deepEqual(
       of(events, 'engine.handle').map(({ data }) => (data.handle as { state: string }).state),
-      ['started', 'interrupted', 'resuming'],
+      ['started', 'interrupted', 'resuming', 'finished'],
     )
   }
 })
@@ -684,9 +720,9 @@ test('killed after any commit: no run is started twice, no decision applied twic
     await rig.close()
   }
   assert.deepEqual([...seenEnds].toSorted(), [
+    'finished succeeded undefined',
     'interrupted succeeded undefined',
     'resuming failed engine_outcome_unknown',
-    'resuming succeeded undefined',
     'started failed engine_outcome_unknown',
     'undefined succeeded undefined',
   ])

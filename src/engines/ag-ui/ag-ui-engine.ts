@@ -16,9 +16,10 @@ import { defined } from '../../kit/defined.ts'
 import { Connection, type Target } from './connection.ts'
 import { EventDecoder } from './event-decoder.ts'
 import { EventTranslator, type RemoteEnd } from './event-translator.ts'
-import { fittingHandle, type Interrupted, readHandle } from './handle.ts'
+import { fittingFinished, fittingHandle, type Interrupted, memoryOf, readHandle, type ThreadMemory } from './handle.ts'
 import { type HeaderEnvironment, headersOf, type HeaderSettings, headersProblem, withoutSecrets } from './headers.ts'
 import { isApproval, questionParts, readInterrupts, type Resume, resumeWith } from './interrupts.ts'
+import { mergedIds } from './message-ids.ts'
 import { RemoteState } from './remote-state.ts'
 import { runInputOf, threadOf } from './run-input.ts'
 
@@ -47,9 +48,14 @@ export function createAgUiEngine(options: AgUiOptions): TurnEngine {
     name: options.name,
     canEditInput: true,
     async *turn(request, handle, decisions, signal) {
-      let before = handle == null ? undefined : readHandle(handle)
-      if (before !== undefined && before.state !== 'interrupted') throw outcomeUnknown(options.name)
-      if (before !== undefined) yield [{ type: 'attached', replays: 'nothing' }]
+      const known = handle == null ? undefined : readHandle(handle)
+      if (known?.state === 'started' || known?.state === 'resuming') throw outcomeUnknown(options.name)
+      if (known !== undefined) yield [{ type: 'attached', replays: 'nothing' }]
+      if (known?.state === 'finished') {
+        yield [{ type: 'finish', reason: 'stop' }]
+        return
+      }
+      let before: Interrupted | undefined = known
       for (;;) {
         let resume: Resume | undefined
         if (before !== undefined) {
@@ -66,7 +72,7 @@ export function createAgUiEngine(options: AgUiOptions): TurnEngine {
       const connection = open.get(runId)
       open.delete(runId)
       connection?.close()
-      if (connection !== undefined || state === 'interrupted') return Promise.resolve()
+      if (connection !== undefined || state === 'interrupted' || state === 'finished') return Promise.resolve()
       return Promise.reject(new Error('AG-UI cannot stop a run whose connection is gone'))
     },
   }
@@ -79,6 +85,7 @@ class RemoteRun {
   private readonly resume: Resume | undefined
   private readonly ids: { threadId: string; runId: string; round: number }
   private readonly openCalls: readonly string[]
+  private readonly memory: ThreadMemory
   private readonly state: RemoteState
   private readonly url: URL
   private readonly headers: Record<string, string>
@@ -99,7 +106,8 @@ class RemoteRun {
       round,
     }
     this.openCalls = before?.openCalls ?? []
-    this.state = new RemoteState(before?.remoteState ?? {})
+    this.memory = before ?? memoryOf(request.previous, this.ids.threadId)
+    this.state = new RemoteState(this.memory.remoteState ?? {})
     this.url = new URL(url)
     this.headers = headersOf(headers, options.environment)
   }
@@ -146,6 +154,7 @@ class RemoteRun {
       runId: ids.runId,
       state: this.state.value ?? {},
       openCalls: this.openCalls,
+      messageIds: this.memory.messageIds,
       ...defined({ resume: resume?.entries }),
     })
     const body = JSON.stringify(input)
@@ -203,7 +212,13 @@ class RemoteRun {
         code === undefined ? {} : { details: { code } },
       )
     }
+    const memory = {
+      messageIds: mergedIds(this.memory.messageIds, translator.messageIds()),
+      ...defined({ remoteState: this.state.value }),
+    }
     if (end.type === 'finished') {
+      const handle = fittingFinished({ ...this.ids, state: 'finished', ...memory })
+      yield [{ type: 'handle', handle: handle as JsonValue }]
       yield [{ type: 'finish', reason: 'stop', ...defined({ usage: end.usage }) }]
       return undefined
     }
@@ -215,7 +230,7 @@ class RemoteRun {
       interrupts,
       // A call that waits may not have been announced.
       openCalls: [...new Set([...translator.openCalls(), ...asked])],
-      ...defined({ remoteState: this.state.value }),
+      ...memory,
     })
     // A call that waits for consent is reported with the question, if the handle has its arguments.
     const waits = (callId: string) =>

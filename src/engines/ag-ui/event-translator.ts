@@ -13,6 +13,7 @@ import { isDeeperThan } from '../../kit/json-depth.ts'
 import type { ModelMessage } from '../../models/model.ts'
 import type { RemoteEvent } from './event-decoder.ts'
 import { MessageReconciler } from './message-reconciler.ts'
+import { keyOfCall, keyOfResult, keyOfText, type MessageIds } from './message-ids.ts'
 import type { RemoteState } from './remote-state.ts'
 
 export type RemoteEnd =
@@ -20,13 +21,15 @@ export type RemoteEnd =
   | { type: 'interrupted'; outcome: Record<string, unknown> }
   | { type: 'failed'; message: string; code: string | undefined }
 
-type Call = { name: string; arguments: string; called: boolean; done: boolean }
+type Call = { name: string; arguments: string; called: boolean; done: boolean; messageId?: string | undefined }
 
 const callsMax = 512
 const idCharsMax = 200
 /** Of all calls of one remote run together. */
 const argumentsCharsMax = 8 * 1024 * 1024
 const depthMax = 100
+/** The id of a longer message is not kept. */
+const comparedCharsMax = 1024 * 1024
 const parsedOutputCharsMax = 256 * 1024
 
 export class EventTranslator {
@@ -46,6 +49,10 @@ export class EventTranslator {
   private lastText: string | undefined
   private lastReasoning: string | undefined
   private readonly ignoredMessages = new Set<string>()
+  private readonly ids: MessageIds = {}
+  /** The text since the last call, which becomes one message of the journal, and the remote id of its beginning. */
+  private stepText = ''
+  private stepMessageId: string | undefined
 
   /** `messages` are those of the request: what this turn has already shown is not taken from a snapshot again. */
   constructor(state: RemoteState, messages: readonly ModelMessage[], openCalls: readonly string[]) {
@@ -81,6 +88,13 @@ export class EventTranslator {
     return this.held.splice(0).filter(({ callId }) => !waits(callId))
   }
 
+  /** The ids of the messages so far. */
+  messageIds(): MessageIds {
+    const { stepText, stepMessageId } = this
+    const isKnown = stepMessageId !== undefined && stepText.length <= comparedCharsMax
+    return isKnown ? { ...this.ids, [keyOfText(stepText)]: stepMessageId } : this.ids
+  }
+
   /** The calls that the remote agent made in this run and that have no result yet. */
   openCalls(): string[] {
     return [...this.calls].filter(([, call]) => call.called && !call.done).map(([id]) => id)
@@ -113,7 +127,7 @@ export class EventTranslator {
       case 'THINKING_TEXT_MESSAGE_CONTENT':
         return this.reasoning(event, this.openReasoning)
       case 'TOOL_CALL_START':
-        return this.beginCall(textOf(event['toolCallId']), textOf(event['toolCallName']))
+        return this.beginCall(textOf(event['toolCallId']), textOf(event['toolCallName']), event['parentMessageId'])
       case 'TOOL_CALL_ARGS':
         return this.addArguments(textOf(event['toolCallId']), event['delta'])
       case 'TOOL_CALL_END':
@@ -121,7 +135,7 @@ export class EventTranslator {
       case 'TOOL_CALL_CHUNK':
         return this.callChunk(event)
       case 'TOOL_CALL_RESULT':
-        return this.result(textOf(event['toolCallId']), event['content'])
+        return this.result(textOf(event['toolCallId']), event['content'], undefined, textOf(event['messageId']))
       case 'STATE_SNAPSHOT':
         return this.state.replace(event['snapshot'])
       case 'STATE_DELTA':
@@ -164,8 +178,13 @@ export class EventTranslator {
 
   private showText(messageId: string, text: string): void {
     this.parts.push(...this.release())
-    if (this.lastText !== undefined && this.lastText !== messageId) this.parts.push({ type: 'text', text: '\n\n' })
+    if (this.lastText !== undefined && this.lastText !== messageId) {
+      this.parts.push({ type: 'text', text: '\n\n' })
+      this.stepText += '\n\n'
+    }
     this.lastText = messageId
+    this.stepMessageId ??= messageId
+    if (this.stepText.length <= comparedCharsMax) this.stepText += text
     this.reconciler.shown(messageId, text)
     this.parts.push({ type: 'text', text })
   }
@@ -181,13 +200,13 @@ export class EventTranslator {
     this.parts.push({ type: 'reasoning', text: delta })
   }
 
-  private beginCall(callId: string | undefined, name: string | undefined): void {
+  private beginCall(callId: string | undefined, name: string | undefined, messageId?: unknown): void {
     if (callId === undefined || this.calls.has(callId)) return
     if (callId === '' || callId.length > idCharsMax || name === undefined || name === '' || name.length > idCharsMax) {
       throw new AppError('engine_failed', 'The remote agent reported a call with a bad id or name.')
     }
     if (this.calls.size >= callsMax) throw tooMany('calls')
-    this.calls.set(callId, { name, arguments: '', called: false, done: false })
+    this.calls.set(callId, { name, arguments: '', called: false, done: false, messageId: textOf(messageId) })
   }
 
   private addArguments(callId: string | undefined, delta: unknown): void {
@@ -205,6 +224,10 @@ export class EventTranslator {
     if (callId === undefined || call === undefined || call.called) return
     call.called = true
     this.held.push({ type: 'tool-called', callId, name: call.name, input: parseArguments(call.arguments) })
+    const messageId = call.messageId ?? this.stepMessageId
+    if (messageId !== undefined) this.ids[keyOfCall(callId)] = messageId
+    this.stepText = ''
+    this.stepMessageId = undefined
     // Text after a call is a new message of its own.
     this.lastText = undefined
     this.lastReasoning = undefined
@@ -213,7 +236,7 @@ export class EventTranslator {
   private callChunk(event: RemoteEvent): void {
     const callId = textOf(event['toolCallId']) ?? this.openChunkCall
     if (this.openChunkCall !== callId) this.closeChunkCall()
-    this.beginCall(callId, textOf(event['toolCallName']))
+    this.beginCall(callId, textOf(event['toolCallName']), event['parentMessageId'])
     this.openChunkCall = callId
     this.addArguments(callId, event['delta'])
   }
@@ -223,11 +246,12 @@ export class EventTranslator {
     this.openChunkCall = undefined
   }
 
-  private result(callId: string | undefined, content: unknown, error?: string): void {
+  private result(callId: string | undefined, content: unknown, error?: string, messageId?: string): void {
     const call = callId === undefined ? undefined : this.calls.get(callId)
     if (callId === undefined || call === undefined || call.done) return
     this.endCall(callId)
     call.done = true
+    if (messageId !== undefined) this.ids[keyOfResult(callId)] = messageId
     this.parts.push(...this.release())
     const output = outputOf(content)
     this.parts.push(

@@ -23,6 +23,13 @@ export type Interrupt = z.infer<typeof interrupt>
 
 const remoteRun = { threadId: z.string(), runId: z.string(), round: z.number().int().positive() }
 
+const memory = {
+  /** The state of the remote agent; absent if it is not known or too large. */
+  remoteState: z.json().optional(),
+  /** Ids of the remote agent's messages; see message-ids.ts. */
+  messageIds: z.record(z.string(), z.string()),
+}
+
 const handleSchema = z.discriminatedUnion('state', [
   /** Written before the request is sent. */
   z.object({ ...remoteRun, state: z.literal('started') }),
@@ -32,15 +39,18 @@ const handleSchema = z.discriminatedUnion('state', [
     interrupts: z.array(interrupt),
     /** Calls without a result. */
     openCalls: z.array(z.string()),
-    /** The state of the remote agent; absent if it is not known or too large. */
-    remoteState: z.json().optional(),
+    ...memory,
   }),
   /** Written before the request with the decisions is sent. */
   z.object({ ...remoteRun, state: z.literal('resuming') }),
+  /** Written before the end of the turn; the next turn of the thread begins with it. */
+  z.object({ ...remoteRun, state: z.literal('finished'), ...memory }),
 ])
 
 export type AgUiHandle = z.infer<typeof handleSchema>
 export type Interrupted = Extract<AgUiHandle, { state: 'interrupted' }>
+type Finished = Extract<AgUiHandle, { state: 'finished' }>
+export type ThreadMemory = Pick<Finished, 'remoteState' | 'messageIds'>
 
 /** A handle in the journal has at most 64 KiB. */
 const handleCharsMax = 60 * 1024
@@ -49,6 +59,19 @@ export function readHandle(handle: JsonValue): AgUiHandle {
   const parsed = handleSchema.safeParse(handle)
   if (parsed.success) return parsed.data
   throw new AppError('engine_outcome_unknown', 'The handle of this turn was written by another version of the server.')
+}
+
+/** What the last turn of the thread left; nothing if it broke off or the handle is of another thread. */
+export function memoryOf(previous: JsonValue | undefined, threadId: string): ThreadMemory {
+  const parsed = handleSchema.safeParse(previous)
+  if (!parsed.success || parsed.data.threadId !== threadId || !('messageIds' in parsed.data)) return { messageIds: {} }
+  return parsed.data
+}
+
+export function fittingFinished(handle: Finished): Finished {
+  if (JSON.stringify(handle).length <= handleCharsMax) return handle
+  const { remoteState: _, ...rest } = handle
+  return rest
 }
 
 /** Leaves out what is optional until the handle fits. Throws if it does not fit even so. */

@@ -8,6 +8,7 @@ import { defined } from '../../kit/defined.ts'
 import { sortedJson } from '../../kit/sorted-json.ts'
 import type { ModelMessage } from '../../models/model.ts'
 import { confirmPrefix, type ResumeEntry } from './interrupts.ts'
+import { keyOfMessage, type MessageIds } from './message-ids.ts'
 
 export type RunInput = {
   threadId: string
@@ -28,15 +29,22 @@ export function threadOf({ conversationId, runId, spec }: TurnRequest): string {
 
 export function runInputOf(
   request: TurnRequest,
-  remote: { threadId: string; runId: string; state: JsonValue; openCalls: readonly string[]; resume?: ResumeEntry[] },
+  remote: {
+    threadId: string
+    runId: string
+    state: JsonValue
+    openCalls: readonly string[]
+    messageIds: MessageIds
+    resume?: ResumeEntry[]
+  },
 ): RunInput {
-  const { threadId, runId, state, openCalls, resume } = remote
+  const { threadId, runId, state, openCalls, messageIds, resume } = remote
   const { context } = request.spec
   return {
     threadId,
     runId,
     state,
-    messages: toMessages(request.messages, threadId, openCalls),
+    messages: toMessages(request.messages, idsFor(threadId, messageIds), openCalls),
     tools: [],
     context:
       context === undefined || Object.keys(context).length === 0
@@ -47,49 +55,51 @@ export function runInputOf(
   }
 }
 
+type SentMessage = {
+  id: string
+  role: string
+  content: string
+  toolCalls?: JsonValue[]
+  [more: string]: JsonValue | undefined
+}
+
 /** A call that waits for a decision has no result yet, so `openCalls` get none. Approvals without a call are ours only. */
-function toMessages(messages: readonly ModelMessage[], threadId: string, openCalls: readonly string[]): JsonValue[] {
-  const idOf = messageIds(threadId)
-  return messages.flatMap((message): JsonValue[] => {
-    switch (message.role) {
-      case 'system':
-      case 'user':
-        // The instructions of a remote agent are its own; a definition may leave them empty.
-        if (message.role === 'system' && message.content.trim() === '') return []
-        return [{ id: idOf(message), role: message.role, content: message.content }]
-      case 'assistant': {
-        const toolCalls = (message.toolCalls ?? []).filter(({ callId }) => !callId.startsWith(confirmPrefix))
-        if (toolCalls.length === 0 && message.content === '') return []
-        return [
-          {
-            id: idOf(message),
-            role: 'assistant',
-            content: message.content,
-            ...(toolCalls.length === 0
-              ? {}
-              : {
-                  toolCalls: toolCalls.map(({ callId, name, input }) => ({
-                    id: callId,
-                    type: 'function',
-                    function: { name, arguments: JSON.stringify(input) },
-                  })),
-                }),
-          },
-        ]
-      }
-      case 'tool':
-        if (openCalls.includes(message.callId) || message.callId.startsWith(confirmPrefix)) return []
-        return [
-          {
-            id: idOf(message),
-            role: 'tool',
-            toolCallId: message.callId,
-            content: message.content,
-            ...(message.isError ? { error: message.content.slice(0, 2000) } : {}),
-          },
-        ]
+function toMessages(
+  messages: readonly ModelMessage[],
+  idOf: (message: ModelMessage) => string,
+  openCalls: readonly string[],
+): JsonValue[] {
+  const sent: SentMessage[] = []
+  for (const message of messages) {
+    const { role, content } = message
+    if (role === 'tool') {
+      if (openCalls.includes(message.callId) || message.callId.startsWith(confirmPrefix)) continue
+      const error = message.isError ? { error: content.slice(0, 2000) } : {}
+      sent.push({ id: idOf(message), role, toolCallId: message.callId, content, ...error })
+      continue
     }
-  })
+    if (role !== 'assistant') {
+      // The instructions of a remote agent are its own; a definition may leave them empty.
+      if (role === 'user' || content.trim() !== '') sent.push({ id: idOf(message), role, content })
+      continue
+    }
+    const toolCalls = (message.toolCalls ?? [])
+      .filter(({ callId }) => !callId.startsWith(confirmPrefix))
+      .map(({ callId, name, input }) => ({
+        id: callId,
+        type: 'function',
+        function: { name, arguments: JSON.stringify(input) },
+      }))
+    if (toolCalls.length === 0 && content === '') continue
+    const id = idOf(message)
+    // The journal has one message for each call; the remote agent may have made several calls in one.
+    const known = sent.find((other) => other.id === id && other.role === role)
+    if (known !== undefined) {
+      known.content += content
+      known.toolCalls = [...(known.toolCalls ?? []), ...toolCalls]
+    } else sent.push({ id, role, content, ...(toolCalls.length === 0 ? {} : { toolCalls }) })
+  }
+  return sent as JsonValue[]
 }
 
 function callsOf(message: ModelMessage): string[] {
@@ -98,12 +108,15 @@ function callsOf(message: ModelMessage): string[] {
 }
 
 /**
- * Ids that are the same in every request of the thread, because remote agents recognise by them which messages they have.
- * They depend on the content, so that they do not shift when old messages no longer fit.
+ * The remote agent's own ids for what it said, and for the rest ids that are the same in every request of the thread. They
+ * depend on the content, so that they do not shift when old messages no longer fit.
  */
-function messageIds(threadId: string): (message: ModelMessage) => string {
+function idsFor(threadId: string, known: MessageIds): (message: ModelMessage) => string {
   const counts = new Map<string, number>()
   return (message) => {
+    const key = keyOfMessage(message)
+    const own = key !== undefined && Object.hasOwn(known, key) ? known[key] : undefined
+    if (own !== undefined) return own
     const digest = createHash('sha256')
       .update(JSON.stringify([threadId, message.role, message.content, callsOf(message)]))
       .digest('hex')
