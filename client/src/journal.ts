@@ -111,6 +111,8 @@ export type RunSpec = {
   model: string
   temperature?: number
   maxTokens?: number
+  /** Passed to the provider by name, for example `{ anthropic: { thinking: … } }`. */
+  providerOptions?: Record<string, Record<string, JsonValue>>
   /** The context that the caller sent. */
   context?: Record<string, unknown>
   /** The caller's instructions to the model. */

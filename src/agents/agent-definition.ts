@@ -5,6 +5,7 @@
 // declares no operations has one, without an id.
 
 import { z } from 'zod'
+import { providerOptions } from '../journal/provider-options.ts'
 
 /**
  * The data that code collects for a one-shot run: the request's input only, a conversation with its messages, a contact
@@ -127,6 +128,8 @@ export const agentCard = z.strictObject({
   endpoint: line.optional(),
   /** `provider/model`; absent means the server's default. */
   model: z.string().min(1).max(200).optional(),
+  /** Passed to the provider by name, for example `{ "anthropic": { "effort": "high" } }`. */
+  providerOptions: providerOptions.optional(),
   /** The engine that answers chats with this agent; absent means the server's default. Operations always run locally. */
   engine: agentEngine.optional(),
   prompt: promptFiles,

@@ -118,6 +118,7 @@ async function composeParts(
   const models = createModels({
     ...config.providers,
     model: config.model,
+    openaiApi: config.openaiApi,
     openaiClient: config.openaiClient,
     demo: config.demo,
     demoPaceMs: config.demoPaceMs,

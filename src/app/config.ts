@@ -37,6 +37,7 @@ export type Config = {
     readonly googleBaseUrl: string | null
     readonly ollamaBaseUrl: string | null
   }
+  readonly openaiApi: 'responses' | 'chat' | null
   readonly openaiClient: 'lean' | 'ai-sdk'
   readonly auth: AuthSettings
   /** Requests a minute for each caller; 0 is off. */
@@ -155,6 +156,7 @@ function build(read: SettingReader, code?: CodeParts): Config {
       googleBaseUrl: read.url('GOOGLE_GENERATIVE_AI_BASE_URL'),
       ollamaBaseUrl: read.url('OLLAMA_BASE_URL'),
     },
+    openaiApi: read.oneOf('OPENAI_API'),
     openaiClient: read.oneOf('POLYLOG_OPENAI_CLIENT') ?? 'lean',
     auth: readAuth(read, loopback),
     rateLimitPerMinute: read.whole('POLYLOG_RATE_LIMIT', loopback ? 0 : 600),

@@ -40,6 +40,7 @@ export const settingTable = {
   POLYLOG_MODEL: text,
   OPENAI_API_KEY: text,
   OPENAI_BASE_URL: webUrl,
+  OPENAI_API: oneOf('responses', 'chat'),
   ANTHROPIC_API_KEY: text,
   ANTHROPIC_BASE_URL: webUrl,
   GOOGLE_GENERATIVE_AI_API_KEY: text,

@@ -12,7 +12,15 @@ import { type Dialect, silent } from './dialect.ts'
 /** Replaces the names of the model and the engine. */
 export const hiddenModel = 'hidden until the vote'
 
-const settingsOfConfig = ['configName', 'systemPrompt', 'temperature', 'maxTokens', 'tools', 'blind'] as const
+const settingsOfConfig = [
+  'configName',
+  'systemPrompt',
+  'temperature',
+  'maxTokens',
+  'providerOptions',
+  'tools',
+  'blind',
+] as const
 
 /** The event without identifying fields; null if the whole event must be hidden. */
 function withoutIdentity(event: RunEvent): RunEvent | null {

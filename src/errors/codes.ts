@@ -25,6 +25,7 @@ export const errorCodes = {
   instructions_refused: 'forbidden',
   unknown_format: 'invalid',
   unknown_model: 'invalid',
+  provider_options_invalid: 'invalid',
   engine_unknown: 'invalid',
   unknown_config: 'invalid',
   unknown_cursor: 'invalid',

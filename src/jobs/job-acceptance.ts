@@ -51,7 +51,8 @@ export class JobAcceptance {
     const uploadUntil = createdAt + this.dependencies.uploadTtlMs
     const engine = this.dependencies.engineName
     const { models, catalogue } = this.dependencies
-    const resolved = model === undefined ? modelOfAgent(catalogue.get(chatAgentId).card, models) : models.resolve(model)
+    const { card } = catalogue.get(chatAgentId)
+    const resolved = model === undefined ? modelOfAgent(card, models) : models.resolve(model)
     const cacheKey =
       skill === undefined || held || !mayReuse(job)
         ? undefined
@@ -61,7 +62,7 @@ export class JobAcceptance {
       engine,
       model: resolved,
       job: { ...job, ...defined({ uploadUntil: held ? uploadUntil : undefined, cacheKey }) },
-      ...defined({ skill }),
+      ...defined({ skill, providerOptions: card.providerOptions }),
     }
     return await this.dependencies.runs.startStandalone({
       owner,

@@ -5,6 +5,7 @@
 // its ids and times are set once, by the writer, and never by a reader.
 
 import { z } from 'zod'
+import { providerOptions } from './provider-options.ts'
 
 export type RunStatus = 'queued' | 'running' | 'waiting_user' | 'succeeded' | 'failed' | 'canceled'
 
@@ -119,6 +120,8 @@ export const runSpec = z.object({
   model: id,
   temperature: z.number().optional(),
   maxTokens: z.number().int().positive().optional(),
+  /** Passed to the provider of the model by name. */
+  providerOptions: providerOptions.optional(),
   /** The caller's own context, already bounded; shown to the model as a second system message. */
   context: z.record(z.string(), z.unknown()).optional(),
   /** The caller's instructions to the model, in addition to the agent's own. */

@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { APICallError } from '@ai-sdk/provider'
+import { APICallError, UnsupportedFunctionalityError } from '@ai-sdk/provider'
 import type { LanguageModelV4, LanguageModelV4CallOptions, LanguageModelV4StreamPart } from '@ai-sdk/provider'
 import type { AppError } from '../errors/app-error.ts'
 import { createAiSdkModel } from './ai-sdk-model.ts'
@@ -137,4 +137,36 @@ test('the results of calls that were made at once go in one message', async () =
     { type: 'tool-result', toolCallId: 'a', toolName: 'add', output: { type: 'text', value: '1' } },
     { type: 'tool-result', toolCallId: 'b', toolName: 'add', output: { type: 'error-text', value: 'no' } },
   ])
+})
+
+test('an adapter that refuses the request itself is not unreachable, and the request is not retried', async () => {
+  const refusals = [
+    new UnsupportedFunctionalityError({ functionality: 'media type: video/x-none, with the-key' }),
+    new Error('invalid anthropic provider options', { cause: new Error('effort must be a text') }),
+  ]
+  for (const refusal of refusals) {
+    const { error } = await run(refusal)
+
+    assert.equal(error?.code, 'model_error')
+    assert.equal(error?.retryable, false)
+    assert.match(error?.message ?? '', /cannot be sent to anthropic\..*(?:video\/x-none|effort must be a text)/)
+    assert.doesNotMatch(error?.message ?? '', /the-key/)
+  }
+})
+
+for (const failure of [new TypeError('fetch failed'), Object.assign(new Error('reset'), { code: 'ECONNRESET' })]) {
+  test(`a connection that fails with ${failure.message} is retried`, async () => {
+    const { error } = await run(failure)
+
+    assert.equal(error?.code, 'model_unavailable')
+    assert.equal(error?.retryable, true)
+  })
+}
+
+test('options of the request reach the provider, above those of the client', async () => {
+  const { asked } = await run([finish('stop', 'end_turn')], {
+    providerOptions: { anthropic: { effort: 'high' }, openai: { reasoningEffort: 'low' } },
+  })
+
+  assert.deepEqual(asked?.providerOptions, { anthropic: { effort: 'high' }, openai: { reasoningEffort: 'low' } })
 })

@@ -7,6 +7,7 @@
 import { APICallError, InvalidResponseDataError, JSONParseError, TypeValidationError } from '@ai-sdk/provider'
 import type { LanguageModelV4, LanguageModelV4CallOptions, LanguageModelV4StreamPart } from '@ai-sdk/provider'
 import { AppError } from '../errors/app-error.ts'
+import type { ProviderOptions } from '../journal/provider-options.ts'
 import { defined } from '../kit/defined.ts'
 import type { Clock } from '../kit/clock.ts'
 import type { Ids } from '../kit/ids.ts'
@@ -15,7 +16,15 @@ import { argumentsCharsMax, finishReasonWith, pushText, toToolCallParts, usageOf
 import type { RawCall } from './answer-parts.ts'
 import { toolCallsMax, tooManyToolCalls } from './model.ts'
 import type { FinishReason, Model, ModelPart, ModelRequest } from './model.ts'
-import { incompleteError, malformedError, reportedError, statusError, unreachableError } from './provider-error.ts'
+import {
+  incompleteError,
+  isNetworkError,
+  malformedError,
+  reportedError,
+  statusError,
+  unreachableError,
+  unsendableError,
+} from './provider-error.ts'
 import type { ProviderIdentity } from './provider-error.ts'
 import { ProviderStateCollector } from './provider-state.ts'
 
@@ -23,6 +32,8 @@ export type AiSdkModelOptions = {
   identity: ProviderIdentity
   /** Called for each request with the model name after the slash. May import the provider's package on first use. */
   load: (model: string) => Promise<LanguageModelV4>
+  /** Options that are sent unless the request has others. */
+  providerOptions?: ProviderOptions
   ids: Ids
   clock: Pick<Clock, 'now'>
 }
@@ -33,7 +44,7 @@ export function createAiSdkModel(options: AiSdkModelOptions): Model {
       signal.throwIfAborted()
       // Aborted when the consumer stops reading, so that the connection closes whatever the adapter does on cancel.
       const consumerDone = new AbortController()
-      const calls = toCallOptions(request, AbortSignal.any([signal, consumerDone.signal]))
+      const calls = toCallOptions(request, AbortSignal.any([signal, consumerDone.signal]), options.providerOptions)
       try {
         yield* read(await begin(options, request, calls), request, options)
       } catch (error) {
@@ -55,7 +66,7 @@ async function begin(
   try {
     return (await model.doStream(calls)).stream
   } catch (error) {
-    throw toProviderError(error, options, unreachableError)
+    throw toProviderError(error, options, isNetworkError(error) ? unreachableError : unsendableError)
   }
 }
 
@@ -177,7 +188,7 @@ function toProviderError(
     })
   }
   if (JSONParseError.isInstance(error)) return incompleteError(identity, 'a part of it is not valid JSON')
-  if (TypeValidationError.isInstance(error)) {
+  if (TypeValidationError.isInstance(error) && otherwise !== unsendableError) {
     const value = error.value
     if (value !== null && typeof value === 'object' && 'error' in value) return reportedError(identity, value.error)
     return malformedError(identity, 'it does not have the shape of that provider’s answers')

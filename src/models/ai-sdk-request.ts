@@ -1,12 +1,18 @@
 // Converts our request to the call options of the AI SDK's provider interface.
 
 import type { LanguageModelV4CallOptions, LanguageModelV4Message } from '@ai-sdk/provider'
+import { mergedOptions, type ProviderOptions } from '../journal/provider-options.ts'
 import { defined } from '../kit/defined.ts'
 import type { ModelMessage, ModelRequest } from './model.ts'
 import { nativeSchema } from './native-schema.ts'
 import { assistantContent } from './provider-state.ts'
 
-export function toCallOptions(request: ModelRequest, signal: AbortSignal): LanguageModelV4CallOptions {
+export function toCallOptions(
+  request: ModelRequest,
+  signal: AbortSignal,
+  defaults?: ProviderOptions,
+): LanguageModelV4CallOptions {
+  const format = responseFormat(request)
   return {
     prompt: toPrompt(request.messages),
     abortSignal: signal,
@@ -21,18 +27,20 @@ export function toCallOptions(request: ModelRequest, signal: AbortSignal): Langu
           })),
           toolChoice: { type: 'auto' as const },
         }),
-    ...responseFormat(request),
-    ...defined({ temperature: request.temperature, maxOutputTokens: request.maxTokens }),
+    ...defined({
+      temperature: request.temperature,
+      maxOutputTokens: request.maxTokens,
+      responseFormat: format?.responseFormat,
+      providerOptions: mergedOptions(defaults, format?.providerOptions, request.providerOptions),
+    }),
   }
 }
 
-function responseFormat({
-  answer,
-}: ModelRequest): Pick<LanguageModelV4CallOptions, 'responseFormat' | 'providerOptions'> {
+function responseFormat({ answer }: ModelRequest) {
   const native = answer?.native === true ? nativeSchema(answer.schema) : undefined
-  if (answer === undefined || native === undefined) return {}
+  if (answer === undefined || native === undefined) return undefined
   return {
-    responseFormat: { type: 'json', name: 'answer', schema: answer.schema },
+    responseFormat: { type: 'json' as const, name: 'answer', schema: answer.schema },
     // Strict by default in this adapter, which OpenAI refuses for schemas with optional properties.
     providerOptions: { openai: { strictJsonSchema: native.strict } },
   }

@@ -6,6 +6,7 @@
 
 import { AppError } from '../errors/app-error.ts'
 import type { JsonValue, Usage } from '../journal/event.ts'
+import type { ProviderOptions } from '../journal/provider-options.ts'
 
 export type ModelMessage =
   | { role: 'system'; content: string }
@@ -38,6 +39,8 @@ export type ModelRequest = {
   tools: ModelTool[]
   temperature?: number
   maxTokens?: number
+  /** By the name of the provider; a client reads only its own. */
+  providerOptions?: ProviderOptions
   answer?: WantedAnswer
   /** Names the session at a provider that keeps sessions. */
   user?: string
@@ -88,6 +91,8 @@ export type ModelConfig = {
   engine?: string | undefined
   temperature?: number | undefined
   maxTokens?: number | undefined
+  /** Passed to the provider by name. */
+  providerOptions?: ProviderOptions | undefined
   /** Replaces the agent's own instructions. */
   systemPrompt?: string | undefined
   /** The only tools that are offered; absent means all that the agent allows. */

@@ -52,3 +52,22 @@ test('a wanted answer uses the mode of the provider only if the model has one an
   assert.equal('response_format' in body({ answer: { schema, native: false } }), false)
   assert.equal('response_format' in body({ answer: { schema: { type: 'array' }, native: true } }), false)
 })
+
+test('options of openai become fields of the request, but none that the request itself decides', () => {
+  const body = JSON.parse(
+    toChatBody(
+      {
+        model: 'm',
+        messages: [],
+        tools: [],
+        providerOptions: { openai: { reasoningEffort: 'low', service_tier: 'flex', model: 'other' }, google: { a: 1 } },
+      },
+      'http://host/v1',
+    ),
+  ) as Record<string, unknown>
+
+  assert.equal(body['reasoning_effort'], 'low')
+  assert.equal(body['service_tier'], 'flex')
+  assert.equal(body['model'], 'm')
+  assert.equal('a' in body, false)
+})

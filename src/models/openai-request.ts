@@ -1,6 +1,7 @@
 // Converts our request to the body of a chat-completions request. No other file may know the
 // field names of that body.
 
+import type { JsonValue } from '../journal/event.ts'
 import type { ModelMessage, ModelRequest } from './model.ts'
 import { nativeSchema } from './native-schema.ts'
 
@@ -26,6 +27,7 @@ export function toChatBody(request: ModelRequest, baseUrl: string): string {
     [maxTokensField]: request.maxTokens,
     user: request.user,
     response_format: responseFormat(request),
+    ...passedOptions(request.providerOptions?.['openai']),
     stream: true,
     stream_options: { include_usage: true },
   })
@@ -59,4 +61,17 @@ function toChatMessage(message: ModelMessage): Record<string, unknown> {
     case 'tool':
       return { role: 'tool', tool_call_id: message.callId, content: message.content }
   }
+}
+
+/** Fields that the request itself decides. */
+const ownFields = new Set(['model', 'messages', 'tools', 'user', 'response_format', 'stream', 'stream_options'])
+
+/** Options have the names that the AI SDK gives them, such as `reasoningEffort`; this API calls it `reasoning_effort`. */
+function passedOptions(options: Record<string, JsonValue> | undefined): Record<string, JsonValue> {
+  const fields: Record<string, JsonValue> = {}
+  for (const [name, value] of Object.entries(options ?? {})) {
+    const field = name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+    if (!ownFields.has(field)) fields[field] = value
+  }
+  return fields
 }

@@ -74,6 +74,26 @@ export function unreachableError(identity: ProviderIdentity, cause: unknown): Ap
   )
 }
 
+/**
+ * The client of the provider refused the request itself, for example because of an option or a file that the provider does
+ * not have. No request was sent, and a retry would fail in the same way.
+ */
+export function unsendableError(identity: ProviderIdentity, error: unknown): AppError {
+  const said = error instanceof Error ? [error.message, error.cause instanceof Error ? error.cause.message : ''] : []
+  const words = quote(identity, said.filter((text) => text !== '').join(': '))
+  return new AppError('model_error', `The request cannot be sent to ${identity.provider}.${words}`, {
+    details: { provider: identity.provider },
+    cause: error,
+  })
+}
+
+/** Whether an error of `fetch` says that the connection failed, as opposed to a mistake in the request. */
+export function isNetworkError(error: unknown): boolean {
+  return (
+    errorCodeOf(error) !== undefined || (error instanceof TypeError && /fetch failed|terminated/.test(error.message))
+  )
+}
+
 /** The answer was truncated. */
 export function incompleteError(identity: ProviderIdentity, why: string, cause?: unknown): AppError {
   return new AppError('model_stream_incomplete', `The answer of ${identity.provider} is incomplete: ${why}.`, {

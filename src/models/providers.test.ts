@@ -220,3 +220,28 @@ test('the list says what is missing', () => {
   )
   assert.match(listed[1]?.reason ?? '', /ANTHROPIC_API_KEY/)
 })
+
+for (const [settings, url] of [
+  [{}, 'https://api.openai.com/v1/responses'],
+  [{ openaiBaseUrl: 'https://api.openai.com/v1/' }, 'https://api.openai.com/v1/responses'],
+  [{ openaiBaseUrl: 'http://host/v1', openaiApi: 'responses' }, 'http://host/v1/responses'],
+  [{ openaiApi: 'chat', openaiClient: 'ai-sdk' }, 'https://api.openai.com/v1/chat/completions'],
+  [{ openaiBaseUrl: 'http://host/v1', openaiClient: 'ai-sdk' }, 'http://host/v1/chat/completions'],
+] as const) {
+  test(`openai is asked at ${url} with ${JSON.stringify(settings)}`, async (t) => {
+    const asked: string[] = []
+    t.mock.method(globalThis, 'fetch', (given: string, { body }: { body: string }) => {
+      asked.push(given)
+      if (given.endsWith('/responses')) assert.equal((JSON.parse(body) as { store?: boolean }).store, false)
+      return Promise.resolve(new Response('{}', { status: 500 }))
+    })
+    const model = models({ openaiApiKey: 'k', ...settings }).open('openai/gpt-5')
+    const request = { model: 'gpt-5', messages: [{ role: 'user' as const, content: 'Hi' }], tools: [] }
+
+    await assert.rejects(model.stream(request, new AbortController().signal)[Symbol.asyncIterator]().next(), {
+      code: 'model_unavailable',
+    })
+
+    assert.deepEqual(asked, [url])
+  })
+}

@@ -5,6 +5,7 @@
 // one and would pay for all of them at the start.
 
 import { AppError } from '../errors/app-error.ts'
+import type { ProviderOptions } from '../journal/provider-options.ts'
 import type { Clock } from '../kit/clock.ts'
 import { defined } from '../kit/defined.ts'
 import type { Ids } from '../kit/ids.ts'
@@ -15,6 +16,7 @@ import { guardedFetch } from './guarded-fetch.ts'
 import type { Model, Models } from './model.ts'
 import { modelNameProblem, type SlashRule } from './model-name.ts'
 import { createOpenAiClient } from './openai-client.ts'
+import { openAiBaseUrl } from './openai-request.ts'
 
 /** Null, undefined and the empty string all mean "not set". */
 type Setting = string | null | undefined
@@ -29,7 +31,9 @@ export type ModelsOptions = {
   googleApiKey?: Setting
   googleBaseUrl?: Setting
   ollamaBaseUrl?: Setting
-  /** `lean`: our own client for the OpenAI API. `ai-sdk`: that of the AI SDK. */
+  /** OPENAI_API: which API of OpenAI `openai/…` is asked through. If unset, `responses` at OpenAI's own address, else `chat`. */
+  openaiApi?: 'responses' | 'chat' | null | undefined
+  /** For `chat`. `lean`: our own client for the OpenAI API. `ai-sdk`: that of the AI SDK. */
   openaiClient?: 'lean' | 'ai-sdk' | undefined
   /** POLYLOG_DEMO. If unset, the demo model is on if no provider is configured or `model` names it. */
   demo?: 'on' | 'off' | null | undefined
@@ -165,6 +169,8 @@ function providersOf(options: ModelsOptions): Provider[] {
   const { ids, clock } = options
   const openaiApiKey = set(options.openaiApiKey)
   const openaiBaseUrl = baseUrl('OPENAI_BASE_URL', options.openaiBaseUrl)
+  const ownAddress = openaiBaseUrl === undefined || openaiBaseUrl === openAiBaseUrl
+  const openaiApi = options.openaiApi ?? (ownAddress ? 'responses' : 'chat')
   const anthropicApiKey = set(options.anthropicApiKey)
   const anthropicBaseUrl = baseUrl('ANTHROPIC_BASE_URL', options.anthropicBaseUrl)
   const googleApiKey = set(options.googleApiKey)
@@ -177,10 +183,17 @@ function providersOf(options: ModelsOptions): Provider[] {
     keyVariable: string | undefined,
     apiKey: string | undefined,
     load: (model: string, fetch: typeof globalThis.fetch) => ReturnType<AiSdkModelOptions['load']>,
+    providerOptions?: ProviderOptions,
   ): Model => {
     const identity = { provider, keyVariable, secrets: apiKey === undefined ? [] : [apiKey] }
     const fetch = guardedFetch(identity)
-    return createAiSdkModel({ identity, load: (model) => load(model, fetch), ids, clock })
+    return createAiSdkModel({
+      identity,
+      load: (model) => load(model, fetch),
+      ids,
+      clock,
+      ...defined({ providerOptions }),
+    })
   }
 
   const compatible = async (
@@ -210,6 +223,14 @@ function providersOf(options: ModelsOptions): Provider[] {
       defaultModel: 'gpt-5.4-mini',
       slashes: 'paths',
       open() {
+        if (openaiApi === 'responses') {
+          const load = async (model: string, fetch: typeof globalThis.fetch) => {
+            const { createOpenAI } = await import('@ai-sdk/openai')
+            return createOpenAI({ apiKey: openaiApiKey ?? '', fetch, ...withBaseUrl(openaiBaseUrl) }).responses(model)
+          }
+          // Nothing is stored at OpenAI; its encrypted reasoning comes back to us and is sent again.
+          return aiSdk('openai', 'OPENAI_API_KEY', openaiApiKey, load, { openai: { store: false } })
+        }
         if (options.openaiClient !== 'ai-sdk') {
           return createOpenAiClient({ baseUrl: openaiBaseUrl, apiKey: openaiApiKey, ids, clock })
         }

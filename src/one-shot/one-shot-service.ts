@@ -250,7 +250,16 @@ export class OneShotService {
         describes: describes ? (key.scopeId ?? undefined) : undefined,
       }),
     }
-    return { agentId, engine: this.dependencies.engineName, model, systemPrompt, consent: 'refuse', oneShot }
+    const { providerOptions } = this.dependencies.catalogue.get(agentId).card
+    return {
+      agentId,
+      engine: this.dependencies.engineName,
+      model,
+      systemPrompt,
+      consent: 'refuse',
+      oneShot,
+      ...defined({ providerOptions }),
+    }
   }
 
   private async result(run: RunRow, cached: boolean): Promise<OneShotOutcome> {

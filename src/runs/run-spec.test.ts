@@ -6,6 +6,8 @@ import { modelConfigsOf } from '../models/model-configs.ts'
 import { specFor } from './run-spec.ts'
 import type { StartRequest } from './start-request.ts'
 
+const known = [{ provider: 'openai', ready: true, reason: null }]
+
 function specOf(card: Partial<AgentCard>, request: Partial<StartRequest>) {
   const definition = { card: { id: 'a', ...card }, systemTemplate: '', userTemplate: '', defaults: {} }
   return specFor(
@@ -17,7 +19,7 @@ function specOf(card: Partial<AgentCard>, request: Partial<StartRequest>) {
         list: () => [],
       },
       configs: modelConfigsOf([]),
-      models: { defaultModel: 'p/m', resolve: (name) => name ?? 'p/m', open: () => assert.fail(), list: () => [] },
+      models: { defaultModel: 'p/m', resolve: (name) => name ?? 'p/m', open: () => assert.fail(), list: () => known },
       engines: enginesOf({ kind: 'step', name: 'local', step: () => assert.fail() }),
     },
   )
@@ -30,4 +32,15 @@ test('instructions of the caller are fixed with the run, unless its agent refuse
   assert.throws(() => specOf({ callerInstructions: 'refused' }, { instructions: 'Rhyme.' }), {
     code: 'instructions_refused',
   })
+})
+
+test('options of the provider come from the agent and from the request, which is checked', () => {
+  const card = { providerOptions: { openai: { reasoningEffort: 'low', store: true } } }
+  assert.deepEqual(specOf(card, {}).providerOptions, card.providerOptions)
+  assert.deepEqual(specOf(card, { providerOptions: { openai: { reasoningEffort: 'high' } } }).providerOptions, {
+    openai: { reasoningEffort: 'high', store: true },
+  })
+  assert.equal('providerOptions' in specOf({}, {}), false)
+  for (const providerOptions of [{ anthropic: {} }, { openai: { store: true } }])
+    assert.throws(() => specOf({}, { providerOptions }), { code: 'provider_options_invalid' })
 })

@@ -7,6 +7,7 @@ import { chatAgentId } from '../agents/catalogue.ts'
 import { AppError } from '../errors/app-error.ts'
 import type { RunSpec } from '../journal/event.ts'
 import { schemaProblem } from '../kit/json-schema.ts'
+import { checkRequestedOptions, mergedOptions } from '../journal/provider-options.ts'
 import { defined } from '../kit/defined.ts'
 import { boundContext, enabledTools } from './bounded-context.ts'
 import type { RunDependencies } from './run-dependencies.ts'
@@ -34,6 +35,10 @@ export function specFor(
       : wanted.filter((name) => config.tools?.includes(name))
   const { models } = dependencies
   const named = request.model ?? config?.model
+  checkRequestedOptions(
+    request.providerOptions,
+    models.list().map(({ provider }) => provider),
+  )
   const temperature = request.temperature ?? config?.temperature
   const maxTokens = request.maxTokens ?? config?.maxTokens
   const engine = dependencies.engines.resolve(request.engine ?? config?.engine, agentId)
@@ -45,6 +50,7 @@ export function specFor(
     ...defined({
       temperature,
       maxTokens,
+      providerOptions: mergedOptions(definition.card.providerOptions, config?.providerOptions, request.providerOptions),
       context,
       instructions: request.instructions,
       tools,

@@ -2,6 +2,7 @@
 // into this type, so that acceptance is the same code for all of them.
 
 import type { JsonValue } from '../journal/event.ts'
+import type { ProviderOptions } from '../journal/provider-options.ts'
 
 export type WhenBusy = 'queue' | 'reject' | 'cancel'
 
@@ -36,6 +37,7 @@ export type StartRequest = {
   output?: { schema: Record<string, JsonValue> }
   temperature?: number
   maxTokens?: number
+  providerOptions?: ProviderOptions
   onDisconnect?: 'continue' | 'cancel'
   /** The name of a model configuration; null means the default one. If absent, only the agent's own settings are used. */
   config?: string | null

@@ -32,7 +32,12 @@ export function createLocalEngine(options: LocalEngineOptions): StepEngine {
         model: spec.model.slice(spec.model.indexOf('/') + 1),
         messages,
         tools,
-        ...defined({ temperature: spec.temperature, maxTokens: spec.maxTokens, answer }),
+        ...defined({
+          temperature: spec.temperature,
+          maxTokens: spec.maxTokens,
+          providerOptions: spec.providerOptions,
+          answer,
+        }),
       }
       return withRetries(() => model.stream(request, signal), signal, retry)
     },

@@ -3,6 +3,7 @@
 
 import { z } from 'zod'
 import { AppError } from '../../errors/app-error.ts'
+import { providerOptions } from '../../journal/provider-options.ts'
 import { defined } from '../../kit/defined.ts'
 import type { JsonValue } from '../../journal/event.ts'
 import type { StartRequest } from '../../runs/start-request.ts'
@@ -36,6 +37,9 @@ export const chatBody = z
     temperature: z.number().min(0).max(2).nullish(),
     maxTokens: z.number().int().positive().nullish(),
     max_tokens: z.number().int().positive().nullish(),
+    providerOptions: providerOptions
+      .nullish()
+      .describe('Options of the provider by name, for example {"anthropic": {"effort": "high"}}.'),
     userId: z.string().max(200).nullish().describe('The user; ignored if the request has a login.'),
     conversationId: optionalId().describe(
       'Your name for the conversation; each user has their own names. If you have no conversation with this name, it is created. Without conversationId and sessionId, a new conversation starts.',
@@ -83,6 +87,7 @@ export function toStartRequest(
       output: body.output == null ? undefined : { schema: body.output.schema as Record<string, JsonValue> },
       temperature: body.temperature ?? undefined,
       maxTokens: body.maxTokens ?? body.max_tokens ?? undefined,
+      providerOptions: body.providerOptions ?? undefined,
       onDisconnect: body.onDisconnect ?? undefined,
     }),
   }

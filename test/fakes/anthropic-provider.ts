@@ -1,0 +1,263 @@
+// A strict stand-in for Anthropic's Messages API. It signs what it thinks, caches prompt prefixes
+// at the marks of a request, and refuses what the real API refuses. See strict-server.ts.
+
+import { createHash } from 'node:crypto'
+import { type JsonObject, Refusal, refuseUnknown, serveStrict, signatureOf, tokensOf } from './strict-server.ts'
+
+const bodyFields = (
+  'model messages max_tokens system metadata stop_sequences stream temperature top_k top_p tools ' +
+  'tool_choice thinking service_tier output_config cache_control'
+).split(' ')
+const blockFields: Record<string, string[]> = {
+  text: ['type', 'text', 'cache_control', 'citations'],
+  thinking: ['type', 'thinking', 'signature'],
+  redacted_thinking: ['type', 'data'],
+  tool_use: ['type', 'id', 'name', 'input', 'cache_control', 'caller'],
+  tool_result: ['type', 'tool_use_id', 'content', 'is_error', 'cache_control'],
+}
+/** Real models cache no shorter prefix than this. */
+const cachedTokensMin = 1024
+/** How many blocks before a mark are searched for an earlier entry. */
+const lookback = 20
+const marksMax = 4
+
+type Message = { role: string; content: JsonObject[] }
+
+let answers = 0
+/** The reasoning that belongs to each call, as it was sent. */
+let thinkingOfCall = new Map<string, JsonObject[]>()
+let cache = new Set<string>()
+
+const extra = (path: string, name: string) => new Refusal(`${path}${name}: Extra inputs are not permitted`)
+
+serveStrict({
+  serves: (path) => path.endsWith('/messages'),
+
+  check(body, headers) {
+    if (headers['x-api-key'] === undefined) throw new Refusal('x-api-key header is required', 401)
+    if (headers['anthropic-version'] === undefined) throw new Refusal('anthropic-version: header is required')
+    refuseUnknown(body, bodyFields, (name) => extra('', name))
+    if (!Number.isInteger(body['max_tokens'])) throw new Refusal('max_tokens: Field required')
+    const messages = readMessages(body['messages'])
+    checkRoles(messages)
+    checkCalls(messages)
+    checkThinking(messages, body)
+    return usageOfPrompt(body, messages)
+  },
+
+  refusal: ({ message, status }) => ({
+    type: 'error',
+    error: { type: status === 401 ? 'authentication_error' : 'invalid_request_error', message },
+  }),
+
+  overloaded: {
+    status: 529,
+    body: { type: 'error', error: { type: 'overloaded_error', message: 'Overloaded' } },
+    frame: [{ type: 'error', error: { type: 'overloaded_error', message: 'Overloaded' } }, 'error'],
+  },
+
+  answer(body, usage) {
+    answers += 1
+    const number = answers
+    let index = -1
+    const thinking: JsonObject[] = []
+    const send = (writer: { frame(data: JsonObject, event?: string): void }, data: JsonObject) =>
+      writer.frame(data, String(data['type']))
+    return {
+      begin: (writer) =>
+        send(writer, {
+          type: 'message_start',
+          message: {
+            id: `msg_${number}`,
+            type: 'message',
+            role: 'assistant',
+            model: body['model'],
+            content: [],
+            stop_reason: null,
+            stop_sequence: null,
+            usage: { ...usage, output_tokens: 1 },
+          },
+        }),
+      block(block, writer) {
+        index += 1
+        const start = (content_block: JsonObject) => send(writer, { type: 'content_block_start', index, content_block })
+        const delta = (one: JsonObject) => send(writer, { type: 'content_block_delta', index, delta: one })
+        if ('think' in block) {
+          if (block.redacted === true) {
+            const redacted = { type: 'redacted_thinking', data: signatureOf(block.think) }
+            thinking.push(redacted)
+            start(redacted)
+          } else {
+            thinking.push({ type: 'thinking', thinking: block.think, signature: signatureOf(block.think) })
+            start({ type: 'thinking', thinking: '', signature: '' })
+            for (const word of block.think.split(/(?<= )/)) delta({ type: 'thinking_delta', thinking: word })
+            delta({ type: 'signature_delta', signature: signatureOf(block.think) })
+          }
+        } else if ('text' in block) {
+          start({ type: 'text', text: '' })
+          for (const text of block.text) delta({ type: 'text_delta', text })
+        } else {
+          const id = block.id ?? `toolu_${number}_${index}`
+          thinkingOfCall.set(id, [...thinking])
+          start({ type: 'tool_use', id, name: block.call, input: {} })
+          delta({ type: 'input_json_delta', partial_json: JSON.stringify(block.input) })
+        }
+        send(writer, { type: 'content_block_stop', index })
+      },
+      finish(reason, writer) {
+        const stop_reason = { stop: 'end_turn', tool: 'tool_use', length: 'max_tokens', refusal: 'refusal' }[reason]
+        send(writer, {
+          type: 'message_delta',
+          delta: { stop_reason, stop_sequence: null },
+          usage: { ...usage, output_tokens: 7 },
+        })
+        send(writer, { type: 'message_stop' })
+      },
+    }
+  },
+
+  reset() {
+    thinkingOfCall = new Map()
+    cache = new Set()
+  },
+})
+
+function readMessages(given: unknown): Message[] {
+  if (!Array.isArray(given) || given.length === 0) throw new Refusal('messages: at least one message is required')
+  return (given as { role: string; content: string | JsonObject[] }[]).map(({ role, content, ...rest }, at) => {
+    refuseUnknown(rest, [], (name) => extra(`messages.${at}.`, name))
+    const blocks = typeof content === 'string' ? [{ type: 'text', text: content }] : content
+    for (const [index, block] of blocks.entries()) {
+      const path = `messages.${at}.content.${index}.`
+      const fields = blockFields[String(block['type'])]
+      if (fields === undefined) throw new Refusal(`${path}type: Input tag '${String(block['type'])}' is not expected`)
+      refuseUnknown(block, fields, (name) => extra(path, name))
+      if (block['type'] === 'text' && block['text'] === '')
+        throw new Refusal('messages: text content blocks must be non-empty')
+    }
+    if (blocks.length === 0) throw new Refusal(`messages.${at}: all messages must have non-empty content`)
+    return { role, content: blocks }
+  })
+}
+
+function checkRoles(messages: Message[]): void {
+  for (const { role } of messages)
+    if (role !== 'user' && role !== 'assistant') throw new Refusal(`messages: Unexpected role "${role}"`)
+  if (messages[0]?.role !== 'user') throw new Refusal('messages: first message must use the "user" role')
+  for (const [at, { role }] of messages.entries())
+    if (at > 0 && messages[at - 1]?.role === role)
+      throw new Refusal('messages: roles must alternate between "user" and "assistant"')
+  if (messages.at(-1)?.role !== 'user')
+    throw new Refusal(
+      'This model does not support assistant message prefill. The conversation must end with a user message.',
+    )
+}
+
+const ofType = (message: Message | undefined, type: string) =>
+  (message?.content ?? []).filter((block) => block['type'] === type)
+
+function checkCalls(messages: Message[]): void {
+  const ids = new Set<unknown>()
+  for (const [at, message] of messages.entries()) {
+    const calls = ofType(message, 'tool_use').map((block) => block['id'])
+    for (const id of calls) {
+      if (!/^[a-zA-Z0-9_-]+$/.test(String(id)))
+        throw new Refusal(`messages.${at}.content: String should match pattern '^[a-zA-Z0-9_-]+$'`)
+      if (ids.has(id)) throw new Refusal(`messages.${at}: \`tool_use\` ids must be unique`)
+      ids.add(id)
+    }
+    const results = ofType(messages[at + 1], 'tool_result').map((block) => block['tool_use_id'])
+    const missing = calls.filter((id) => !results.includes(id))
+    if (missing.length > 0)
+      throw new Refusal(
+        `messages.${at}: \`tool_use\` ids were found without \`tool_result\` blocks immediately after: ${missing.map(String).join(', ')}.`,
+      )
+    const before = ofType(messages[at - 1], 'tool_use').map((block) => block['id'])
+    for (const result of ofType(message, 'tool_result'))
+      if (!before.includes(result['tool_use_id']))
+        throw new Refusal(
+          `messages.${at}.content.0: unexpected \`tool_use_id\` found in \`tool_result\` blocks: ${String(result['tool_use_id'])}. Each \`tool_result\` block must have a corresponding \`tool_use\` block in the previous message.`,
+        )
+    const firstOther = message.content.findIndex((block) => block['type'] !== 'tool_result')
+    if (firstOther !== -1 && message.content.slice(firstOther).some((block) => block['type'] === 'tool_result'))
+      throw new Refusal(`messages.${at}: tool_result blocks must come first`)
+  }
+}
+
+function checkThinking(messages: Message[], body: JsonObject): void {
+  const thinking = body['thinking'] as { type: string; budget_tokens?: number } | undefined
+  for (const [at, message] of messages.entries())
+    for (const [index, block] of message.content.entries()) {
+      const path = `messages.${at}.content.${index}`
+      if (block['type'] === 'thinking' && (block['signature'] === undefined || block['signature'] === ''))
+        throw new Refusal(`${path}.thinking.signature: Field required`)
+      if (block['type'] === 'thinking' && block['signature'] !== signatureOf(String(block['thinking'])))
+        throw new Refusal(`${path}: Invalid \`signature\` in \`thinking\` block`)
+    }
+  if (thinking === undefined || thinking.type === 'disabled') return
+  if (thinking.type === 'enabled' && !((thinking.budget_tokens ?? 0) >= 1024))
+    throw new Refusal('thinking.enabled.budget_tokens: Input should be greater than or equal to 1024')
+  if (thinking.type === 'enabled' && !(Number(body['max_tokens']) > (thinking.budget_tokens ?? 0)))
+    throw new Refusal('`max_tokens` must be greater than `thinking.budget_tokens`.')
+  if (body['temperature'] !== undefined && body['temperature'] !== 1)
+    throw new Refusal('`temperature` may only be set to 1 when thinking is enabled.')
+  // The turn that is going on: everything after the last message of the user that is no tool result.
+  const turn = messages.findLastIndex(({ role, content }) => role === 'user' && content[0]?.['type'] !== 'tool_result')
+  for (const [at, message] of messages.entries()) {
+    const calls = ofType(message, 'tool_use')
+    if (at < turn || calls.length === 0) continue
+    // What was thought before the last call of the answer.
+    const sent = thinkingOfCall.get(String(calls.at(-1)?.['id'])) ?? []
+    if (sent.length === 0) continue
+    const first = message.content[0]?.['type']
+    if (first !== 'thinking' && first !== 'redacted_thinking')
+      throw new Refusal(
+        `messages.${at}.content.0.type: Expected \`thinking\` or \`redacted_thinking\`, but found \`${String(first)}\`. When \`thinking\` is enabled, a final \`assistant\` message must start with a thinking block.`,
+      )
+    const given = message.content.filter(({ type }) => type === 'thinking' || type === 'redacted_thinking')
+    if (JSON.stringify(given) !== JSON.stringify(sent))
+      throw new Refusal(
+        `messages.${at}.content: \`thinking\` or \`redacted_thinking\` blocks in the latest assistant message cannot be modified.`,
+      )
+  }
+}
+
+function usageOfPrompt(body: JsonObject, messages: Message[]): JsonObject {
+  const system = typeof body['system'] === 'string' ? [{ type: 'text', text: body['system'] }] : body['system']
+  const blocks = [
+    ...((body['tools'] ?? []) as JsonObject[]),
+    ...((system ?? []) as JsonObject[]),
+    ...messages.flatMap(({ role, content }) => content.map((block) => ({ ...block, role }))),
+  ].map(({ cache_control: mark, ...block }: JsonObject) => ({ mark, block }))
+  if (blocks.filter(({ mark }) => mark !== undefined).length > marksMax)
+    throw new Refusal(`A maximum of ${marksMax} blocks with cache_control may be provided.`)
+
+  const prefixes: { key: string; tokens: number }[] = []
+  const hash = createHash('sha256')
+  let tokens = 0
+  for (const { block } of blocks) {
+    hash.update(JSON.stringify(block))
+    tokens += tokensOf(block)
+    prefixes.push({ key: hash.copy().digest('hex'), tokens })
+  }
+  let read = 0
+  let written = 0
+  for (const [at, { mark }] of blocks.entries()) {
+    if (mark === undefined) continue
+    for (let back = at; back >= Math.max(0, at - lookback); back -= 1) {
+      const prefix = prefixes[back]
+      if (prefix !== undefined && cache.has(prefix.key)) read = Math.max(read, prefix.tokens)
+    }
+    written = prefixes[at]?.tokens ?? 0
+  }
+  for (const [at, { mark }] of blocks.entries()) {
+    const prefix = prefixes[at]
+    if (mark !== undefined && prefix !== undefined && prefix.tokens >= cachedTokensMin) cache.add(prefix.key)
+  }
+  if (written < cachedTokensMin) written = 0
+  return {
+    input_tokens: tokens - Math.max(read, written),
+    cache_creation_input_tokens: Math.max(0, written - read),
+    cache_read_input_tokens: read,
+  }
+}

@@ -1,0 +1,204 @@
+// A strict stand-in for OpenAI's Responses API without storage: it encrypts what it thinks, and
+// refuses what the real API refuses of a stateless client. See strict-server.ts.
+
+import { type JsonObject, Refusal, refuseUnknown, serveStrict, signatureOf, tokensOf } from './strict-server.ts'
+
+const bodyFields = (
+  'model input instructions stream store include tools tool_choice temperature top_p max_output_tokens ' +
+  'metadata parallel_tool_calls reasoning service_tier text truncation user prompt_cache_key ' +
+  'safety_identifier top_logprobs stream_options max_tool_calls'
+).split(' ')
+const itemFields: Record<string, string[]> = {
+  message: ['type', 'role', 'content', 'id', 'status', 'phase'],
+  function_call: ['type', 'call_id', 'name', 'arguments', 'id', 'status', 'namespace'],
+  function_call_output: ['type', 'call_id', 'output', 'id', 'status'],
+  reasoning: ['type', 'id', 'encrypted_content', 'summary', 'content', 'status'],
+}
+const roles = ['user', 'assistant', 'system', 'developer']
+
+let answers = 0
+/** The reasoning item that the real API requires before each call. */
+let reasoningOfCall = new Map<string, string>()
+
+const thinks = (body: JsonObject) => /^(?:gpt-5|o\d)/.test(String(body['model']))
+
+serveStrict({
+  serves: (path) => path.endsWith('/responses'),
+
+  check(body, headers) {
+    if (headers['authorization'] === undefined) throw new Refusal('You didn’t provide an API key.', 401)
+    refuseUnknown(body, bodyFields, (name) => new Refusal(`Unknown parameter: '${name}'.`))
+    if (body['store'] !== false) throw new Refusal('This stand-in stores nothing: send store: false.')
+    if (thinks(body) && !((body['include'] ?? []) as string[]).includes('reasoning.encrypted_content'))
+      throw new Refusal('This stand-in wants include: ["reasoning.encrypted_content"] for a model that thinks.')
+    for (const name of ['temperature', 'top_p'])
+      if (thinks(body) && body[name] !== undefined)
+        throw new Refusal(`Unsupported parameter: '${name}' is not supported with this model.`)
+    if (body['max_output_tokens'] !== undefined && Number(body['max_output_tokens']) < 16)
+      throw new Refusal("Invalid 'max_output_tokens': integer below minimum value. Expected a value >= 16.")
+    checkInput(body['input'])
+    return { input_tokens: tokensOf(body['input']) }
+  },
+
+  refusal: ({ message, status }) => ({
+    error: {
+      message,
+      type: status === 401 ? 'authentication_error' : 'invalid_request_error',
+      param: null,
+      code: null,
+    },
+  }),
+
+  overloaded: {
+    status: 503,
+    body: { error: { message: 'The server is currently overloaded.', type: 'server_error', param: null, code: null } },
+    frame: [
+      {
+        type: 'error',
+        sequence_number: 99,
+        error: {
+          type: 'server_error',
+          code: 'server_error',
+          message: 'The server is currently overloaded.',
+          param: null,
+        },
+      },
+      'error',
+    ],
+  },
+
+  answer(body, usage) {
+    answers += 1
+    const number = answers
+    const output: JsonObject[] = []
+    let sequence = 0
+    let reasoning: string | undefined
+    type Frames = { frame(data: JsonObject, event?: string): void }
+    const send = (writer: Frames, type: string, data: JsonObject) =>
+      writer.frame({ type, sequence_number: sequence++, ...data }, type)
+    const response = (status: string, more: JsonObject = {}) => ({
+      id: `resp_${number}`,
+      object: 'response',
+      created_at: 1_700_000_000,
+      model: body['model'],
+      status,
+      output,
+      error: null,
+      incomplete_details: null,
+      ...more,
+    })
+    return {
+      begin: (writer) => send(writer, 'response.created', { response: response('in_progress') }),
+      block(block, writer) {
+        const output_index = output.length
+        const added = (item: JsonObject) => send(writer, 'response.output_item.added', { output_index, item })
+        const done = (item: JsonObject) => {
+          output.push(item)
+          send(writer, 'response.output_item.done', { output_index, item })
+        }
+        if ('think' in block) {
+          const id = `rs_${number}_${output_index}`
+          reasoning = id
+          added({ type: 'reasoning', id, summary: [], encrypted_content: '' })
+          const summary = block.redacted === true ? [] : [{ type: 'summary_text', text: block.think }]
+          if (block.redacted !== true) {
+            const at = { item_id: id, output_index, summary_index: 0 }
+            send(writer, 'response.reasoning_summary_part.added', { ...at, part: { type: 'summary_text', text: '' } })
+            for (const delta of block.think.split(/(?<= )/))
+              send(writer, 'response.reasoning_summary_text.delta', { ...at, delta })
+            send(writer, 'response.reasoning_summary_part.done', { ...at, part: summary[0] })
+          }
+          done({ type: 'reasoning', id, summary, encrypted_content: `${id}.${signatureOf(id)}` })
+        } else if ('text' in block) {
+          const id = `msg_${number}_${output_index}`
+          const at = { item_id: id, output_index, content_index: 0 }
+          added({ type: 'message', id, role: 'assistant', status: 'in_progress', content: [] })
+          for (const delta of block.text) send(writer, 'response.output_text.delta', { ...at, delta, logprobs: [] })
+          const content = [{ type: 'output_text', text: block.text.join(''), annotations: [], logprobs: [] }]
+          done({ type: 'message', id, role: 'assistant', status: 'completed', content })
+        } else {
+          const id = `fc_${number}_${output_index}`
+          const call_id = block.id ?? `call_${number}_${output_index}`
+          if (reasoning !== undefined) reasoningOfCall.set(call_id, reasoning)
+          const item = { type: 'function_call', id, call_id, name: block.call }
+          added({ ...item, arguments: '', status: 'in_progress' })
+          const given = JSON.stringify(block.input)
+          send(writer, 'response.function_call_arguments.delta', { item_id: id, output_index, delta: given })
+          send(writer, 'response.function_call_arguments.done', { item_id: id, output_index, arguments: given })
+          done({ ...item, arguments: given, status: 'completed' })
+        }
+      },
+      finish(reason, writer) {
+        const spent = {
+          usage: {
+            ...usage,
+            input_tokens_details: { cached_tokens: 0 },
+            output_tokens: 7,
+            output_tokens_details: { reasoning_tokens: 0 },
+            total_tokens: 7,
+          },
+        }
+        if (reason === 'length' || reason === 'refusal') {
+          const incomplete_details = { reason: reason === 'length' ? 'max_output_tokens' : 'content_filter' }
+          send(writer, 'response.incomplete', { response: response('incomplete', { ...spent, incomplete_details }) })
+        } else send(writer, 'response.completed', { response: response('completed', spent) })
+      },
+    }
+  },
+
+  reset() {
+    reasoningOfCall = new Map()
+  },
+})
+
+function checkInput(given: unknown): void {
+  if (!Array.isArray(given) || given.length === 0) throw new Refusal("Missing required parameter: 'input'.")
+  const items = given as JsonObject[]
+  const typeOf = (item: JsonObject) => String(item['type'] ?? 'message')
+  for (const [at, item] of items.entries()) {
+    const fields = itemFields[typeOf(item)]
+    if (typeOf(item) === 'item_reference')
+      throw new Refusal(
+        `Item with id '${String(item['id'])}' not found. Items are not persisted when \`store\` is set to false.`,
+        404,
+      )
+    if (fields === undefined) throw new Refusal(`Invalid value: '${String(item['type'])}'.`)
+    refuseUnknown(item, fields, (name) => new Refusal(`Unknown parameter: 'input[${at}].${name}'.`))
+    if (typeOf(item) === 'message' && !roles.includes(String(item['role'])))
+      throw new Refusal(`Invalid value: '${String(item['role'])}'. Supported values are: ${roles.join(', ')}.`)
+    if (typeOf(item) === 'reasoning') checkReasoning(item, items[at + 1])
+  }
+  const idsOf = (type: string) => items.filter((item) => typeOf(item) === type).map((item) => item['call_id'])
+  const outputs = idsOf('function_call_output')
+  const called = new Set<unknown>()
+  let seen: unknown[] = []
+  for (const item of items) {
+    if (typeOf(item) === 'reasoning') seen.push(item['id'])
+    if (typeOf(item) === 'message' && item['role'] === 'user') seen = []
+    if (typeOf(item) === 'function_call') {
+      called.add(item['call_id'])
+      if (!outputs.includes(item['call_id']))
+        throw new Refusal(`No tool output found for function call ${String(item['call_id'])}.`)
+      const required = reasoningOfCall.get(String(item['call_id']))
+      if (required !== undefined && isInTurn(items, item) && !seen.includes(required))
+        throw new Refusal(
+          `Item '${String(item['id'] ?? item['call_id'])}' of type 'function_call' was provided without its required 'reasoning' item: '${required}'.`,
+        )
+    }
+    if (typeOf(item) === 'function_call_output' && !called.has(item['call_id']))
+      throw new Refusal(`No tool call found for function call output with call_id ${String(item['call_id'])}.`)
+  }
+}
+
+function checkReasoning(item: JsonObject, next: JsonObject | undefined): void {
+  const id = String(item['id'])
+  if (item['encrypted_content'] !== `${id}.${signatureOf(id)}`)
+    throw new Refusal(`The encrypted content for item ${id} could not be verified.`)
+  const follows = next?.['type'] === 'reasoning' || next?.['type'] === 'function_call' || next?.['role'] === 'assistant'
+  if (!follows) throw new Refusal(`Item '${id}' of type 'reasoning' was provided without its required following item.`)
+}
+
+/** Whether no message of the user comes after the item. */
+function isInTurn(items: JsonObject[], item: JsonObject): boolean {
+  return !items.slice(items.indexOf(item)).some((later) => later['role'] === 'user')
+}

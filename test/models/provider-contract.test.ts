@@ -1,0 +1,190 @@
+// One contract for every provider with a wire of its own: the real server against a strict
+// stand-in of the provider, which refuses what the real API refuses. What holds for one provider
+// in a conversation with reasoning and tools holds for all of them.
+
+import assert from 'node:assert/strict'
+import { after, before, beforeEach, describe, it } from 'node:test'
+import { type Polylog, startPolylog } from '../support/polylog.ts'
+import { openStream, type SseFrame } from '../support/sse.ts'
+import {
+  askingStrict,
+  type Block,
+  startStrictProvider,
+  type StrictName,
+  type StrictProvider,
+  type StrictRequest,
+  thinkingOptions,
+} from '../support/strict-provider.ts'
+import { callServer, endOf, someone, toolStatuses } from '../support/test-server.ts'
+
+const providers: StrictName[] = ['anthropic', 'openai-responses', 'gemini']
+
+const clock: Block = { call: 'current_time', input: { timezone: 'UTC' } }
+const notes: Block = { call: 'search_notes', input: { query: 'walk' } }
+
+for (const name of providers) {
+  describe(`the provider ${name}`, () => {
+    let provider: StrictProvider
+    let polylog: Polylog
+
+    before(async () => {
+      provider = await startStrictProvider(name)
+      polylog = await startPolylog(askingStrict(name, provider))
+    })
+    beforeEach(() => provider.reset())
+    after(async () => {
+      await polylog?.dispose()
+      await provider?.stop()
+    })
+
+    async function chat(body: Record<string, unknown>): Promise<SseFrame[]> {
+      const stream = await openStream(`${polylog.baseUrl}/v1/agent/chat`, { method: 'POST', body })
+      await stream.ended()
+      assert.equal(stream.status, 200, stream.text())
+      return stream.frames
+    }
+
+    async function ask(answers: Block[][], fields: Record<string, unknown> = {}) {
+      await provider.script(...answers)
+      const frames = await chat({
+        userId: someone(),
+        input: 'What now?',
+        providerOptions: thinkingOptions[name],
+        ...fields,
+      })
+      return { end: endOf(frames), frames, requests: await provider.requests() }
+    }
+
+    const textOf = (frames: SseFrame[]) =>
+      frames.map(({ json }) => (json.event === 'agent.delta' ? String(json.data.delta) : '')).join('')
+
+    function assertAccepted(requests: StrictRequest[], count: number): void {
+      assert.deepEqual(
+        requests.map(({ refused }) => refused),
+        Array.from({ length: count }, () => null),
+      )
+    }
+
+    it('answers with text', async () => {
+      const { end, frames, requests } = await ask([[{ text: ['Hello ', 'you.'] }]], { providerOptions: null })
+
+      assertAccepted(requests, 1)
+      assert.equal(end.status, 'succeeded')
+      assert.equal(textOf(frames), 'Hello you.')
+    })
+
+    it('keeps its reasoning apart from its text', async () => {
+      const { end, frames, requests } = await ask([[{ think: 'Let me see.' }, { text: ['Noon.'] }]])
+
+      assertAccepted(requests, 1)
+      assert.equal(end.status, 'succeeded')
+      assert.equal(textOf(frames), 'Noon.')
+      assert.equal(
+        frames.map(({ json }) => (json.event === 'agent.reasoning' ? String(json.data.delta) : '')).join(''),
+        'Let me see.',
+      )
+      assert.doesNotMatch(JSON.stringify(frames), /sig_/)
+    })
+
+    it('calls two tools at once, and gets both results', async () => {
+      const { end, frames, requests } = await ask([
+        [{ think: 'I need two things.' }, clock, notes],
+        [{ text: ['Both done.'] }],
+      ])
+
+      assertAccepted(requests, 2)
+      assert.equal(end.status, 'succeeded')
+      assert.equal(toolStatuses(frames).filter((status) => status === 'succeeded').length, 2)
+    })
+
+    it('gets its reasoning back in each of three steps, and nobody else sees it', async () => {
+      const user = someone()
+      const { end, frames, requests } = await ask(
+        [
+          [{ think: 'First the time.' }, { text: ['I look. '] }, clock],
+          [{ think: 'Now the notes.' }, notes],
+          [{ think: 'Once more.', redacted: true }, clock],
+          [{ text: ['All is done.'] }],
+        ],
+        { userId: user },
+      )
+
+      assertAccepted(requests, 4)
+      assert.equal(end.status, 'succeeded')
+      assert.equal(textOf(frames), 'I look. All is done.')
+      const runId = String(frames[0]?.json.data.runId)
+      const timeline = await callServer(polylog.baseUrl, 'GET', `/v1/agent/runs/${runId}/timeline`, { user })
+      assert.equal(timeline.status, 200)
+      assert.match(timeline.text, /step\.done/)
+      for (const shown of [timeline.text, JSON.stringify(frames)]) assert.doesNotMatch(shown, /sig_/)
+    })
+
+    it('goes on in the next turn of the conversation', async () => {
+      const conversationId = someone()
+      const userId = someone()
+      await ask([[{ think: 'Hm.' }, clock], [{ text: ['Noon.'] }]], { conversationId, userId })
+
+      const { end, requests } = await ask([[{ think: 'Again?' }, notes], [{ text: ['No notes.'] }]], {
+        conversationId,
+        userId,
+        input: 'And my notes?',
+      })
+
+      assertAccepted(requests, 4)
+      assert.equal(end.status, 'succeeded')
+    })
+
+    it('is cut off in the middle: the run fails and may be tried again', async () => {
+      const { end, frames } = await ask([[{ text: ['Half an '] }, { cut: true }]])
+
+      assert.equal(end.status, 'failed')
+      assert.equal(end.error.code, 'model_stream_incomplete')
+      assert.equal(textOf(frames), 'Half an ')
+    })
+
+    it('is overloaded: the run says so', async () => {
+      const { end } = await ask([[{ overloaded: true }]])
+
+      assert.equal(end.status, 'failed')
+      assert.equal(end.error.code, 'model_unavailable')
+      assert.equal(end.error.retryable, true)
+    })
+
+    it('becomes overloaded in the middle of an answer', async () => {
+      const { end } = await ask([[{ text: ['Half'] }, { overloaded: true }]])
+
+      assert.equal(end.status, 'failed')
+      assert.match(String(end.error.code), /^model_(?:error|unavailable|stream_incomplete)$/)
+    })
+
+    it('reaches its output limit: the text so far is the answer', async () => {
+      const { end, frames, requests } = await ask([[{ text: ['Far too '] }, { finish: 'length' }]])
+
+      assertAccepted(requests, 1)
+      assert.equal(end.status, 'succeeded')
+      assert.equal(textOf(frames), 'Far too ')
+    })
+
+    it('refuses to answer: the run fails with a code of its own', async () => {
+      const { end } = await ask([[{ text: ['I '] }, { finish: 'refusal' }]])
+
+      assert.equal(end.status, 'failed')
+      assert.equal(end.error.code, 'model_content_filtered')
+    })
+
+    it('gets an option that it does not understand: the request fails at once', async () => {
+      const wrong = {
+        anthropic: { anthropic: { thinking: 'much' } },
+        'openai-responses': { openai: { reasoningEffort: 7 } },
+        gemini: { google: { thinkingConfig: 'much' } },
+      }[name]
+      const { end, requests } = await ask([], { providerOptions: wrong })
+
+      assert.equal(end.status, 'failed')
+      assert.equal(end.error.code, 'model_error')
+      assert.notEqual(end.error.retryable, true)
+      assert.match(String(end.error.message), /cannot be sent/)
+      assert.equal(requests.length, 0)
+    })
+  })
+}
