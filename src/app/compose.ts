@@ -163,6 +163,7 @@ async function composeParts(
     random: Math.random,
     retries: config.limits.providerRetries,
     retryBudgetMs: config.limits.providerRetryBudgetMs,
+    onRetry: (model) => metrics.work.modelRetried(model),
   })
   const remoteAgents = new RemoteAgents({ catalogue, environment, clock })
   const openclaw = openOpenclaw(config, clock, ids)
@@ -196,6 +197,7 @@ async function composeParts(
     limits: config.limits,
     log,
     countEvents: (count) => metrics.eventsStored(count),
+    meter: metrics.work,
     ...(watchdog === undefined ? {} : { deaths: watchdog.deaths }),
     async runEnded({ runId, family, engine: engineName, status }) {
       metrics.runEnded({ family, engine: engineName, status })

@@ -61,3 +61,39 @@ test('a store that does not answer does not take the other metrics with it', asy
   assert.match(text, /^polylog_events_total 1$/m)
   assert.doesNotMatch(text, /^polylog_runs_open\{/m)
 })
+
+test('tokens, cost and times of models and tools are counted by provider and model', async () => {
+  const { work, text } = createMetrics()
+  const step = { model: 'openai/gpt-4o', seconds: 3, firstPartSeconds: 0.4 }
+  const usage = { inputTokens: 100, cachedTokens: 60, outputTokens: 7 }
+  work.stepDone({ ...step, usage, costMicroUsd: 1500 })
+  work.stepDone({ ...step, model: 'ollama/dir/llama', usage: undefined, costMicroUsd: undefined })
+  work.modelRetried('openai/gpt-4o')
+  work.toolDone({ tool: 'add_note', outcome: 'succeeded', seconds: 0.2 })
+
+  const shown = await text()
+
+  assert.match(shown, /^polylog_model_tokens_total\{provider="openai",model="gpt-4o",kind="input"\} 100$/m)
+  assert.match(shown, /^polylog_model_tokens_total\{provider="openai",model="gpt-4o",kind="cached"\} 60$/m)
+  assert.match(shown, /^polylog_model_cost_usd_total\{provider="openai",model="gpt-4o"\} 0.0015$/m)
+  assert.doesNotMatch(shown, /^polylog_model_cost_usd_total\{provider="ollama"/m, 'an unknown cost is not 0')
+  assert.match(shown, /^polylog_model_unpriced_steps_total\{provider="ollama",model="dir\/llama"\} 1$/m)
+  assert.match(shown, /^polylog_model_first_token_seconds_sum\{provider="openai",model="gpt-4o"\} 0.4$/m)
+  assert.match(shown, /^polylog_model_step_seconds_sum\{provider="openai",model="gpt-4o"\} 3$/m)
+  assert.match(shown, /^polylog_model_retries_total\{provider="openai",model="gpt-4o"\} 1$/m)
+  assert.match(shown, /^polylog_tool_seconds_count\{tool="add_note",outcome="succeeded"\} 1$/m)
+})
+
+test('only the first hundred models and tools have time series of their own', async () => {
+  const { work, text } = createMetrics()
+  for (let index = 0; index < 150; index++) {
+    work.modelRetried(`openai/m${index}`)
+    work.toolDone({ tool: `t${index}`, outcome: 'failed', seconds: 1 })
+  }
+
+  const shown = await text()
+
+  assert.equal(shown.match(/^polylog_model_retries_total\{/gm)?.length, 101)
+  assert.match(shown, /^polylog_model_retries_total\{provider="other",model="other"\} 50$/m)
+  assert.match(shown, /^polylog_tool_seconds_count\{tool="other",outcome="failed"\} 50$/m)
+})

@@ -5,6 +5,8 @@
 import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom-client'
 import { type BreakerState, breakerStates } from '../engines/engine.ts'
 import { type RunStatus, isTerminal, runStatuses } from '../journal/event.ts'
+import type { RunMeter } from '../runs/run-dependencies.ts'
+import { createWorkMetrics } from './work-metrics.ts'
 
 export interface Metrics {
   runEnded(run: { family: string; engine: string; status: RunStatus }): void
@@ -19,6 +21,8 @@ export interface Metrics {
   reportEnginesWith(states: () => readonly { name: string; state: BreakerState }[]): void
   /** Records that a route or a run blocked the event loop. */
   loopBlocked(work: string, seconds: number): void
+  /** The work in runs: models and tools. */
+  readonly work: RunMeter
   readonly contentType: string
   text(): Promise<string>
 }
@@ -120,6 +124,7 @@ export function createMetrics(): Metrics {
     countOpenRunsWith(count) {
       countOpenRuns = count
     },
+    work: createWorkMetrics(registry),
     contentType: registry.contentType,
     text: () => registry.metrics(),
   }

@@ -15,6 +15,8 @@ export type RetryOptions = {
   retries: number
   /** The retry budget: no attempt starts later than this after the first one. */
   budgetMs: number
+  /** Called before each retry. */
+  onRetry?: () => void
 }
 
 export const defaultRetry = { retries: 2, budgetMs: 8_000 } as const
@@ -71,6 +73,7 @@ class Attempts implements AsyncIterator<ModelPart[]> {
         const delayMs = delayBefore(attempt, error, random)
         if (clock.monotonic() - startedAt + delayMs > budgetMs) throw error
         await sleep(clock, delayMs, this.#signal)
+        this.#options.onRetry?.()
       }
     }
   }

@@ -27,6 +27,7 @@ import {
 import type { Tool } from '../tools/tool.ts'
 import { providerOf } from './provider-states.ts'
 import { DeltaEmitter } from './delta-emitter.ts'
+import type { RunMeter } from './run-dependencies.ts'
 import type { RunWriter } from './run-writer.ts'
 import { StallWatch } from './stall-watch.ts'
 
@@ -43,6 +44,7 @@ export type StepContext = {
   putBlob(id: string, body: string): Promise<void>
   /** In millionths of a dollar; undefined if the price is not known. */
   costOf(model: string, usage: Usage | undefined): number | undefined
+  meter?: Pick<RunMeter, 'stepDone'> | undefined
 }
 
 /** Back-pressure: with more uncommitted events than this, the step stops reading from the provider until they are committed. */
@@ -77,11 +79,13 @@ export async function runStep(
   const calls: ToolCallPart[] = []
   let answerChars = 0
   let finish: FinishPart | undefined
+  let firstPartMs: number | undefined
   try {
     const { answer } = context
     const request = { runId: writer.runId, spec: specOf(state), messages, tools, ...(answer && { answer }) }
     for await (const batch of context.engine.step(request, watch.signal)) {
       watch.alive()
+      firstPartMs ??= elapsedMs(context.clock, startedAt)
       const events: NewEvent[] = []
       for (const part of batch) {
         if (part.type === 'text') {
@@ -125,9 +129,19 @@ export async function runStep(
   }
   const durationMs = elapsedMs(context.clock, startedAt)
   const provider = await storedProviderState(specOf(state).model, finish, context)
-  await writer.write(
-    ...closingEvents(writer.state, number, emitter.messageId, calls, finish, context, { durationMs, provider }),
-  )
+  const closing = closingEvents(writer.state, number, emitter.messageId, calls, finish, context, {
+    durationMs,
+    provider,
+  })
+  await writer.write(...closing)
+  const done = closing.find((event) => event.type === 'step.done')
+  context.meter?.stepDone({
+    model: writer.state.steps.at(-1)?.model ?? specOf(state).model,
+    usage: finish.usage,
+    costMicroUsd: done?.data.costMicroUsd,
+    seconds: durationMs / 1000,
+    firstPartSeconds: firstPartMs === undefined ? undefined : firstPartMs / 1000,
+  })
   return finish.reason
 }
 

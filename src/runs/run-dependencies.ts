@@ -2,7 +2,7 @@
 
 import type { Catalogue } from '../agents/catalogue.ts'
 import type { LiveBus } from '../bus/live-bus.ts'
-import type { RunStatus } from '../journal/event.ts'
+import type { RunStatus, ToolOutcome, Usage } from '../journal/event.ts'
 import type { Engines } from '../engines/engine.ts'
 import type { Clock } from '../kit/clock.ts'
 import type { Ids } from '../kit/ids.ts'
@@ -50,6 +50,20 @@ export interface ProcessDeaths {
 
 export type EndedRun = { runId: string; family: string; engine: string; status: RunStatus }
 
+/** Measures the work in runs. */
+export interface RunMeter {
+  /** `model` is `provider/model`. `firstPartSeconds` is undefined if the answer had no part before its end. */
+  stepDone(step: {
+    model: string
+    usage: Usage | undefined
+    costMicroUsd: number | undefined
+    seconds: number
+    firstPartSeconds: number | undefined
+  }): void
+  modelRetried(model: string): void
+  toolDone(call: { tool: string; outcome: ToolOutcome; seconds: number }): void
+}
+
 export type RunDependencies = {
   store: Store
   bus: LiveBus
@@ -65,6 +79,7 @@ export type RunDependencies = {
   limits: RunLimits
   log: RunLog
   countEvents?: (count: number) => void
+  meter?: Pick<RunMeter, 'stepDone' | 'toolDone'>
   deaths?: ProcessDeaths
   /** Called and awaited after the ending is committed, so that its consequences are done before the next run of the conversation starts. */
   runEnded?: (run: EndedRun) => void | Promise<void>

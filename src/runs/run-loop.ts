@@ -355,6 +355,7 @@ export class RunLoop {
       answer: this.wantedAnswer(specOf(writer.state), offered.length > 0),
       putBlob: (id, body) => dependencies.store.putBlob(id, this.runId, body),
       costOf: (model, usage) => dependencies.modelTable.costOf(model, usage),
+      meter: dependencies.meter,
     })
   }
 

@@ -160,6 +160,11 @@ export class ToolPhase {
     const execution = withActivity(activity, () => executeCall(tool, call, input, context))
       .then((done) => {
         if (this.signal.aborted) throw this.signal.reason
+        this.dependencies.meter?.toolDone({
+          tool: tool.name,
+          outcome: done.outcome,
+          seconds: done.durationMs / 1000,
+        })
         return this.writer.write({ type: 'tool.done', data: done })
       })
       .catch((error: unknown) => {

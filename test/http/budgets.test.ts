@@ -9,7 +9,7 @@ import { endOf, type Json, sharedTestServer, someone, startTestServer } from '..
 const usage = { prompt_tokens: 900, completion_tokens: 100 }
 const answers: Action[] = [{ text: 'Noon.' }, { finish: 'stop', usage }]
 const asksTheTime = (id: string): Action[] => [
-  { toolCalls: [{ id, name: 'get_current_time', arguments: '{}' }] },
+  { toolCalls: [{ id, name: 'current_time', arguments: '{}' }] },
   { finish: 'tool_calls', usage },
 ]
 

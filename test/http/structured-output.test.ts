@@ -91,7 +91,7 @@ test('an answer that is wrong twice fails the run and says what is wrong', async
 
 test('tools may be called before the answer', async () => {
   const user = someone()
-  await server.provider.script([calls(['get_current_time', {}]), says(annText)], user)
+  await server.provider.script([calls(['current_time', {}]), says(annText)], user)
 
   assert.deepEqual(endOf(await server.chatToEnd(user, { input: user, output })).data, ann)
 })

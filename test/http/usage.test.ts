@@ -23,7 +23,7 @@ const usage = {
   completion_tokens_details: { reasoning_tokens: 20 },
 }
 const asksTheTime: Action[] = [
-  { toolCalls: [{ id: 'c1', name: 'get_current_time', arguments: '{}' }] },
+  { toolCalls: [{ id: 'c1', name: 'current_time', arguments: '{}' }] },
   { finish: 'tool_calls', usage },
 ]
 const answers: Action[] = [{ text: 'Noon.' }, { finish: 'stop', usage }]
@@ -156,4 +156,25 @@ test('a period that is reversed, too long or not a date is refused with what to 
     assert.equal(status, 400, query)
     assert.match(body.message, sentence)
   }
+})
+
+test('the metrics count the tokens, the cost, the times and the tools of runs', async () => {
+  const user = someone()
+  await server.provider.script([asksTheTime, answers], user)
+  await server.chatToEnd(user, user)
+
+  const lines = (await server.call('GET', '/metrics')).text.split('\n')
+  const value = (series: string) =>
+    Number(
+      lines
+        .find((line) => line.startsWith(`${series} `))
+        ?.split(' ')
+        .at(-1),
+    )
+
+  assert.ok(value('polylog_model_tokens_total{provider="openai",model="fake",kind="cached"}') >= 1800)
+  assert.ok(value('polylog_model_cost_usd_total{provider="openai",model="fake"}') >= 0.00098)
+  assert.ok(value('polylog_model_step_seconds_count{provider="openai",model="fake"}') >= 2)
+  assert.ok(value('polylog_model_first_token_seconds_count{provider="openai",model="fake"}') >= 2)
+  assert.ok(value('polylog_tool_seconds_count{tool="current_time",outcome="succeeded"}') >= 1)
 })

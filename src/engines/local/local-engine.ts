@@ -14,6 +14,8 @@ export type LocalEngineOptions = {
   random: () => number
   retries?: number
   retryBudgetMs?: number
+  /** Called before each retry, with `provider/model`. */
+  onRetry?: (model: string) => void
 }
 
 export function createLocalEngine(options: LocalEngineOptions): StepEngine {
@@ -39,7 +41,10 @@ export function createLocalEngine(options: LocalEngineOptions): StepEngine {
           answer,
         }),
       }
-      return withRetries(() => model.stream(request, signal), signal, retry)
+      return withRetries(() => model.stream(request, signal), signal, {
+        ...retry,
+        onRetry: () => options.onRetry?.(spec.model),
+      })
     },
   }
 }
