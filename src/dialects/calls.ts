@@ -55,3 +55,8 @@ export function ranWithOtherInput({ input, ranWith }: Call): boolean {
   if (ranWith === undefined) return false
   return input === undefined || sortedJson(ranWith) !== sortedJson(input)
 }
+
+/** The output of a call as wires show it. Undefined if there is none; only the beginning if it was cut. */
+export function shownOutput({ output, truncated, fullLength }: EventData<'tool.done'>): JsonValue | undefined {
+  return output !== undefined && truncated ? { truncated: true, fullLength, preview: output } : output
+}

@@ -41,6 +41,11 @@ export interface Dialect<State = unknown> {
    * a reader that reconnects with the cursor of that event gets the events after it; so that event must have a frame.
    */
   readonly atDecision: 'holds' | 'parks'
+  /**
+   * For a dialect that parks and replays from the beginning: the stream does not end at decisions up to this event. Such a
+   * dialect has its own `name`, because encoded bytes are shared by name.
+   */
+  readonly decidedUpTo?: number
 }
 
 /** The setting that holds the keep-alive interval. */
@@ -56,9 +61,13 @@ export type KeepAliveTiming = {
 export const pingTiming: KeepAliveTiming = { interval: 'pingMs', whenIdle: false }
 
 /** True if the stream ends after this event, even if the run continues. Never true for a text delta. */
-export function endsStream({ atDecision }: Pick<Dialect, 'atDecision'>, event: RunEvent): boolean {
+export function endsStream(
+  { atDecision, decidedUpTo = 0 }: Pick<Dialect, 'atDecision' | 'decidedUpTo'>,
+  event: RunEvent,
+): boolean {
   if (event.type === 'run.ended') return true
-  return atDecision === 'parks' && event.type === 'run.state' && event.data.to === 'waiting_user'
+  if (event.type !== 'run.state' || event.data.to !== 'waiting_user') return false
+  return atDecision === 'parks' && event.seq > decidedUpTo
 }
 
 const nothing: readonly Frame[] = []

@@ -5,12 +5,15 @@ import { chunksDialect } from '../dialects/chunks/chunks.ts'
 import type { Dialect } from '../dialects/dialect.ts'
 import { fcmpDialect } from '../dialects/fcmp/fcmp.ts'
 import { sessionDialect } from '../dialects/session/session.ts'
+import { uiMessageDialect } from '../dialects/ui-message/ui-message.ts'
 import { vercelDataDialect } from '../dialects/vercel-data/vercel-data.ts'
 import { AppError } from '../errors/app-error.ts'
 
 const dialects: Readonly<Record<string, Dialect>> = {
   sse: agentDialect,
   'vercel-ai': vercelDataDialect,
+  'ui-message': uiMessageDialect(),
+  'ui-message-v5': uiMessageDialect({ sdk: 5 }),
   chunks: chunksDialect(),
   'chunks-ndjson': chunksDialect({ framing: 'ndjson' }),
   fcmp: fcmpDialect(),

@@ -2,6 +2,7 @@
 // colon of a line.
 
 import type { EventData, JsonValue, Usage } from '../../journal/event.ts'
+import { shownOutput } from '../calls.ts'
 
 /** The real client throws on any other code. */
 export const codes = {
@@ -63,8 +64,8 @@ export function sameJson(left: object, right: object): boolean {
 
 /** A failed call is sent as a result, because `3:` would make the client discard the whole message. */
 export function toolResultOf(done: EventData<'tool.done'>): unknown {
-  const { output, outcome, summary, error, truncated, fullLength } = done
-  const shown = output !== undefined && truncated ? { truncated: true, fullLength, preview: output } : output
+  const { outcome, summary, error } = done
+  const shown = shownOutput(done)
   if (outcome === 'succeeded') return shown ?? null
   return {
     outcome,

@@ -54,7 +54,7 @@ const kinds: Readonly<Record<StreamKind, readonly Sample[]>> = {
   formats: [
     {
       ...native,
-      description: `${native.description} \`format=\` chooses another dialect: \`chunks\`, \`fcmp\` and \`session\` are event streams too.`,
+      description: `${native.description} \`format=\` chooses another dialect: \`ui-message\`, \`ui-message-v5\`, \`chunks\`, \`fcmp\` and \`session\` are event streams too.`,
     },
     dataStream,
     { ...jsonLines, description: '`format=chunks-ndjson`: the dialect of the chat API, one JSON object per line.' },
