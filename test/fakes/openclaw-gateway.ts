@@ -434,7 +434,10 @@ function historyOf(asked: string, key: string): Fields {
 }
 
 function remember(run: Run, message: Fields): void {
-  sessionOf(run.sessionKey).messages.push({ ...message, __openclaw: { runId: run.runId } })
+  sessionOf(run.sessionKey).messages.push({
+    ...message,
+    __openclaw: { runId: run.runId, recordTimestampMs: Date.now() },
+  })
 }
 
 /** The text before a call and the call are one message, which the history shows as two. */

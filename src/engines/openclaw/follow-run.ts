@@ -296,21 +296,30 @@ class RunFollower {
     return connection.request(method, params, this.context.signal)
   }
 
-  private async sleep(ms: number): Promise<void> {
-    const { clock, signal } = this.context
-    await unlessAborted(new Promise<void>((resolve) => void clock.after(ms, resolve)), signal)
+  private sleep(ms: number): Promise<void> {
+    return sleep(this.context.clock, ms, this.context.signal)
   }
+}
+
+async function sleep(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
+  await unlessAborted(new Promise<void>((resolve) => void clock.after(ms, resolve)), signal)
 }
 
 export async function abortRun(
   link: GatewayLink,
+  clock: Clock,
   handle: Extract<TurnHandle, { transport: 'websocket' }>,
   signal: AbortSignal,
 ): Promise<void> {
   const runId = handle.state === 'started' ? handle.runId : handle.runKey
   const lease = await link.acquire(signal)
   try {
-    await lease.connection.request('chat.abort', { sessionKey: handle.sessionKey, runId }, signal)
+    for (let tries = 1; ; tries += 1) {
+      const answer = await lease.connection.request('chat.abort', { sessionKey: handle.sessionKey, runId }, signal)
+      // A run that is being started may not be known yet.
+      if (fieldsOf(answer)['aborted'] !== false || handle.state === 'started' || tries >= lookTries) return
+      await sleep(clock, lookAgainMs, signal)
+    }
   } finally {
     lease.release()
   }

@@ -207,8 +207,10 @@ test('frames of any shape are ignored', async () => {
   ]
   const { parts, error } = await scripted([...raw.map((text) => ({ raw: text })), ...story])
   assert.equal(error, undefined)
-  const essence = (all: TurnPart[]) => visible(all).filter(({ type }) => type !== 'tool-progress' && type !== 'finish')
-  assert.deepEqual(essence(parts), essence(told))
+  // A frame that cannot be read may have been any, so the history is read, which has whole messages.
+  assert.equal(textOf(parts), textOf(told))
+  const calls = (all: TurnPart[]) => all.filter(({ type }) => type === 'tool-called' || type === 'tool-done')
+  assert.deepEqual(calls(parts), calls(told))
   assert.equal(parts.at(-1)?.type, 'finish')
 })
 

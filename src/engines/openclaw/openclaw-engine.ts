@@ -78,7 +78,7 @@ export function createOpenclawEngine(options: OpenclawOptions): TurnEngine {
     async abort(stored, signal) {
       const handle = readTurnHandle(stored)
       // Over HTTP the gateway stops a run when its connection is closed, which has happened already.
-      if (handle.transport === 'websocket') await abortRun(link, handle, signal)
+      if (handle.transport === 'websocket') await abortRun(link, clock, handle, signal)
     },
   }
 }

@@ -1,11 +1,12 @@
 // Reads the answer of `chat.history`: what it says about one run. The gateway marks the
 // message of the user with the idempotency key of the run, and all others with the run's id.
 
-import { type Fields, fieldsOf, listOf, textOf } from './gateway-frames.ts'
+import { type Fields, fieldsOf, listOf, textOf, wholeOf } from './gateway-frames.ts'
 import { resultText } from './tool-values.ts'
 
 export type HistoryItem =
-  | { type: 'text'; text: string }
+  /** `at` is when the gateway stored the message, in epoch milliseconds. */
+  | { type: 'text'; text: string; at: number | undefined }
   | { type: 'call'; callId: string; name: string; input: unknown }
   | { type: 'result'; callId: string; text: string; isError: boolean }
 
@@ -70,10 +71,11 @@ function itemsOf(message: Fields): HistoryItem[] {
   }
   if (message['role'] !== 'assistant') return []
   const content = message['content']
-  if (typeof content === 'string') return [{ type: 'text', text: content }]
+  const at = wholeOf(fieldsOf(message['__openclaw'])['recordTimestampMs'])
+  if (typeof content === 'string') return [{ type: 'text', text: content, at }]
   return listOf(content).flatMap((value): HistoryItem[] => {
     const block = fieldsOf(value)
-    if (block['type'] === 'text') return [{ type: 'text', text: textOf(block['text']) }]
+    if (block['type'] === 'text') return [{ type: 'text', text: textOf(block['text']), at }]
     const callId = textOf(block['id'])
     if (block['type'] !== 'toolCall' || callId === '') return []
     return [{ type: 'call', callId, name: textOf(block['name']) || 'tool', input: block['arguments'] }]

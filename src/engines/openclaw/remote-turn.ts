@@ -13,7 +13,7 @@ import { type Fields, fieldsOf, textOf, wholeOf } from './gateway-frames.ts'
 import type { HistoryItem } from './remote-history.ts'
 import { resultText, boundedJson, toolOutput } from './tool-values.ts'
 
-type Message = { item: string | undefined; text: string }
+type Message = { item: string | undefined; text: string; isFromHistory?: boolean }
 
 export type TurnEnd = { ok: true; reason: FinishReason } | { ok: false; message: string }
 
@@ -31,6 +31,8 @@ export class RemoteTurn {
   runId: string
   private lastSeq = -1
   private readonly messages: Message[] = []
+  /** When the gateway stored the last message that was read from the history. */
+  private storedAt: number | undefined
   /** Whether the last message may still grow. */
   private isOpen = false
   /** Whether text was the last part, so that another message needs a separator. */
@@ -67,7 +69,8 @@ export class RemoteTurn {
     // The gateway merges text events and skips their numbers. Lost frames show in the numbers of the connection, if it has any.
     const gap = !hasFrameNumber && this.lastSeq >= 0 && seq > this.lastSeq + 1
     this.lastSeq = seq
-    return { parts: this.stream(textOf(payload['stream']), fieldsOf(payload['data'])), gap }
+    const at = wholeOf(payload['ts'])
+    return { parts: this.stream(textOf(payload['stream']), fieldsOf(payload['data']), at), gap }
   }
 
   /** What the chat history says about this run, from its beginning. */
@@ -75,9 +78,12 @@ export class RemoteTurn {
     const parts: TurnPart[] = []
     let position = 0
     for (const item of items) {
-      if (item.type === 'text') position = this.historyText(item.text, position, parts)
-      else if (item.type === 'call') parts.push(...this.call(item.callId, item.name, item.input))
-      else parts.push(...this.result(item.callId, item.text, item.isError))
+      if (item.type === 'text') {
+        position = this.historyText(item.text, position, parts)
+        this.storedAt = item.at
+      }
+      if (item.type === 'call') parts.push(...this.call(item.callId, item.name, item.input))
+      if (item.type === 'result') parts.push(...this.result(item.callId, item.text, item.isError))
     }
     return parts
   }
@@ -134,10 +140,13 @@ export class RemoteTurn {
     ]
   }
 
-  private stream(stream: string, data: Fields): TurnPart[] {
+  private stream(stream: string, data: Fields, at: number | undefined): TurnPart[] {
     switch (stream) {
-      case 'assistant':
-        return this.text(textOf(data['itemId']) || undefined, textOf(data['text']))
+      case 'assistant': {
+        const item = textOf(data['itemId']) || undefined
+        const text = textOf(data['text'])
+        return this.isLate(item, text.trim(), at) ? [] : this.text(item, text)
+      }
       case 'thinking':
         return this.thinking(textOf(data['text']))
       case 'tool':
@@ -166,6 +175,17 @@ export class RemoteTurn {
     } else if (state === 'aborted') {
       this.end ??= { ok: false, message: 'The turn was stopped on the gateway.' }
     }
+  }
+
+  /** Whether an event is about a message that the history had already, because it was read while the event was on its way. */
+  private isLate(item: string | undefined, text: string, at: number | undefined): boolean {
+    if (this.isOpen) return false
+    if (item !== undefined && this.messages.some((message) => message.item === item && message.text.startsWith(text)))
+      return true
+    const last = this.messages.at(-1)
+    if (last?.isFromHistory !== true) return false
+    if (at !== undefined && this.storedAt !== undefined && at !== this.storedAt) return at < this.storedAt
+    return last.text.startsWith(text)
   }
 
   /** `whole` is all text of the message so far. */
@@ -209,14 +229,20 @@ export class RemoteTurn {
       if (position < this.messages.length) return position
       this.isOpen = false
       parts.push(...this.text(undefined, text))
-      this.isOpen = false
+      this.closeFromHistory()
       return this.messages.length
     }
     if (known === this.messages.length - 1 && this.isOpen) {
       parts.push(...this.text(undefined, text))
-      this.isOpen = false
+      this.closeFromHistory()
     }
     return known + 1
+  }
+
+  private closeFromHistory(): void {
+    this.isOpen = false
+    const last = this.messages.at(-1)
+    if (last !== undefined) last.isFromHistory = true
   }
 
   private thinking(whole: string): TurnPart[] {
