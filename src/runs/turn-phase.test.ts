@@ -193,6 +193,28 @@ test('an approval parks the run, and the decision goes on with the same remote t
   }
 })
 
+test('a call that was reported before it was rejected is denied, and not a failure', async (context) => {
+  const engine = scripted(async function* (handle, decisions) {
+    if (handle === undefined) yield [{ type: 'handle', handle: 1 }]
+    else yield [{ type: 'attached', replays: 'turn' }]
+    yield [{ type: 'tool-called', ...call }]
+    // After a crash the approval is no longer pending, so only its result is reported.
+    if (decisions.of('a1') === undefined) yield [{ type: 'approval', key: 'a1', prompt: 'Refund order 7', ...call }]
+    yield [{ type: 'tool-done', callId: 'c1', outcome: 'failed', error: { code: 'tool_failed', message: 'refused' } }]
+    yield [{ type: 'finish', reason: 'stop' }]
+  })
+  const rig = await rigWith(context, engine)
+  const { run } = await rig.start()
+  await rig.until(run.id, waiting)
+  const [row] = await rig.store.interactionsOf(run.id)
+  await rig.reject('ada', row?.id ?? '', 'too dear')
+  await rig.until(run.id, ended)
+
+  const [done] = of(await rig.events(run.id), 'tool.done')
+  assert.equal(done?.data.outcome, 'denied')
+  assert.equal(done?.data.error?.message, 'too dear')
+})
+
 test('changed arguments are refused if the engine cannot run the call with them', async (context) => {
   const engine = replayingEngine()
   const rig = await rigWith(context, engine)

@@ -127,8 +127,7 @@ class TurnRecorder {
       if (call.interactionId === undefined || call.decision === undefined) continue
       // A call that was reported as started before the remote side asked for consent is denied as any other.
       if (call.decision === 'confirmed' && call.started) continue
-      const interaction = this.state.interactions.get(call.interactionId)
-      const decision = interaction?.key === undefined ? undefined : this.decisionOf(interaction.key)
+      const decision = this.decisionAbout(call)
       if (decision?.resolution === 'confirmed')
         this.events.push(startedEvent(this.writer.runId, call.callId, call.input))
       else this.events.push(deniedEvent(call, decision, this.context.ids))
@@ -333,6 +332,12 @@ class TurnRecorder {
     const call = this.state.calls.get(part.callId)
     if (call === undefined || call.done !== undefined) return
     this.flush()
+    const decision = this.decisionAbout(call)
+    if (part.outcome === 'failed' && decision !== undefined && decision.resolution !== 'confirmed') {
+      // The remote side reports a call that a person did not allow as a failure.
+      await this.writer.write(deniedEvent(call, decision, this.context.ids))
+      return
+    }
     const text = outputText(part.output)
     const stored: Pick<EventData<'tool.done'>, 'output' | 'outputRef' | 'fullLength' | 'truncated'> = text.length <=
     outputCharsMax
@@ -443,6 +448,11 @@ class TurnRecorder {
     const interaction = interactionWith(this.state, key)
     if (interaction !== undefined && interaction.resolved === undefined) this.result = 'waiting'
     return interaction !== undefined
+  }
+
+  private decisionAbout({ interactionId }: CallState): TurnDecision | undefined {
+    const key = interactionId === undefined ? undefined : this.state.interactions.get(interactionId)?.key
+    return key === undefined ? undefined : this.decisionOf(key)
   }
 
   private decisionOf(key: string): TurnDecision | undefined {

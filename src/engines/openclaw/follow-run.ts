@@ -257,14 +257,13 @@ class RunFollower {
   /** If a person still has to decide, the consumer stops here and calls the engine again later. */
   private async *deliver(connection: GatewayConnection, parts: TurnPart[]): AsyncIterable<TurnPart[]> {
     if (parts.length > 0) yield parts
-    for (const part of parts) if (part.type === 'approval') await this.decide(connection, part.key, part.callId)
+    for (const part of parts) if (part.type === 'approval') await this.decide(connection, part.key)
   }
 
-  private async decide(connection: GatewayConnection, key: string, callId: string): Promise<void> {
+  private async decide(connection: GatewayConnection, key: string): Promise<void> {
     const decision = this.context.decisions.of(key)
     if (decision === undefined) return
     const allowed = decision.resolution === 'confirmed'
-    if (!allowed) this.turn.deny(callId, decision.reason ?? 'The user said no.')
     try {
       await this.request(connection, 'exec.approval.resolve', { id: key, decision: allowed ? 'allow-once' : 'deny' })
     } catch (error) {

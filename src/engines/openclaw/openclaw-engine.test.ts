@@ -311,7 +311,7 @@ test('an approval stops the turn, and the decision goes to the gateway once', as
     assert.deepEqual(second.parts[0], { type: 'attached', replays: 'turn' })
     assert.equal(textOf(second.parts), 'I will clean up.All clean.')
     const done = second.parts.find((part) => part.type === 'tool-done')
-    assert.equal(done?.outcome, resolution === 'confirmed' ? 'succeeded' : 'denied')
+    assert.equal(done?.outcome, resolution === 'confirmed' ? 'succeeded' : 'failed')
     const { resolved } = await gateway.state()
     assert.deepEqual(
       resolved.filter(({ id }) => id === mine.id),

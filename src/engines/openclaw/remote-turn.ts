@@ -40,7 +40,6 @@ export class RemoteTurn {
   private reasoning = ''
   private readonly called = new Set<string>()
   private readonly done = new Set<string>()
-  private readonly denied = new Map<string, string>()
   private readonly asked = new Set<string>()
   private inputTokens: number | undefined
   private outputTokens: number | undefined
@@ -103,11 +102,6 @@ export class RemoteTurn {
   finishPart(reason: FinishReason): TurnPart {
     const usage = defined({ inputTokens: this.inputTokens, outputTokens: this.outputTokens })
     return { type: 'finish', reason, ...(Object.keys(usage).length === 0 ? {} : { usage }) }
-  }
-
-  /** A person did not allow this call, so its result is a refusal and not a failure. */
-  deny(callId: string, reason: string): void {
-    this.denied.set(callId, reason)
   }
 
   hasOpenCalls(): boolean {
@@ -285,10 +279,6 @@ export class RemoteTurn {
   private result(callId: string, text: string, isError: boolean): TurnPart[] {
     if (!this.called.has(callId) || this.done.has(callId)) return []
     this.done.add(callId)
-    const denied = this.denied.get(callId)
-    if (isError && denied !== undefined) {
-      return [{ type: 'tool-done', callId, outcome: 'denied', error: { code: 'tool_denied', message: denied } }]
-    }
     if (isError) {
       const message = text.slice(0, 500) || 'The tool failed.'
       return [{ type: 'tool-done', callId, outcome: 'failed', error: { code: 'tool_failed', message } }]
