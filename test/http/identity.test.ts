@@ -312,6 +312,8 @@ describe('another user’s ids', () => {
     'GET /v1/tools': { expect: saysNothingAboutAnybody },
     'GET /v1/agent/list': { expect: saysNothingAboutAnybody },
     'GET /v1/providers': { expect: saysNothingAboutAnybody },
+    'GET /v1/models': { expect: saysNothingAboutAnybody },
+    'GET /v1/usage': { expect: saysNothingAboutAnybody },
     'GET /metrics': { expect: saysNothingAboutAnybody },
   }
 
