@@ -19,7 +19,14 @@ const tickMs = Number(process.env['OPENCLAW_FAKE_TICK_MS'] ?? 1_000)
 
 // oxlint-disable-next-line typescript/no-explicit-any -- whatever a client sent, and what it is answered
 type Fields = Record<string, any>
-type Client = { socket: ServerSocket; ready: boolean; frames: number; sessions: Set<string>; tools: Set<string> }
+type Client = {
+  socket: ServerSocket
+  ready: boolean
+  frames: number
+  sessions: Set<string>
+  tools: Set<string>
+  subscribed: boolean
+}
 type Session = { messages: Fields[] }
 type Run = {
   runId: string
@@ -75,6 +82,7 @@ server.on('upgrade', (request, socket) => {
     frames: 0,
     sessions: new Set(),
     tools: new Set(),
+    subscribed: false,
     socket: acceptWebSocket(request, socket, {
       message: (text) => void receive(client, JSON.parse(text) as Fields),
       closed: () => void clients.delete(client),
@@ -124,6 +132,7 @@ async function receive(client: Client, { id, method, params }: Fields): Promise<
   const key = canonical(params.sessionKey ?? params.key ?? '')
   switch (method) {
     case 'sessions.subscribe':
+      client.subscribed = true
       answer({ subscribed: true })
       return
     case 'sessions.messages.subscribe':
@@ -225,6 +234,11 @@ function send(
   state.sends += 1
   if (behaviour.refuseSend !== undefined) {
     refuse('INVALID_REQUEST', behaviour.refuseSend)
+    return
+  }
+  if (behaviour.dropSend === 'restart') {
+    behaviour = {}
+    restart({})
     return
   }
   if (behaviour.dropSend === 'before') {
@@ -365,7 +379,7 @@ function agent(run: Run, stream: string, data: Fields): void {
   }
   // Events about tools go to the connection that started the run; others get them under another name.
   broadcast('agent', payload, ({ tools }) => tools.has(run.runId))
-  broadcast('session.tool', payload, ({ tools }) => !tools.has(run.runId))
+  broadcast('session.tool', payload, ({ tools, subscribed }) => subscribed && !tools.has(run.runId))
 }
 
 function toolResult(run: Run, { id, text, isError = false }: { id: string; text: string; isError?: boolean }): void {

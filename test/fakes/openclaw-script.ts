@@ -44,8 +44,8 @@ export type GatewayBehaviour = {
   silent?: boolean
   connectError?: { code: string; message: string }
   scopes?: string[]
-  /** The socket is destroyed when `chat.send` arrives: before the run is accepted, or before the answer is sent. */
-  dropSend?: 'before' | 'after'
+  /** The socket is destroyed when `chat.send` arrives: before the run is accepted, or before the answer is sent, or by a restart. */
+  dropSend?: 'before' | 'after' | 'restart'
   refuseSend?: string
   /** `chat.abort` is not answered. */
   ignoreAbort?: boolean

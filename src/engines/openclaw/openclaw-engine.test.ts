@@ -47,6 +47,7 @@ function engineAt(url: string, options: { clock?: Clock; token?: string } = {}):
 type Turn = {
   engine?: TurnEngine
   runId?: string
+  conversationId?: string
   input?: string
   earlier?: ModelMessage[]
   handle?: JsonValue
@@ -65,7 +66,7 @@ async function take(turn: Turn): Promise<Result> {
   const request: TurnRequest = {
     runId,
     owner: 'ada',
-    conversationId: `of-${runId}`,
+    conversationId: turn.conversationId ?? `of-${runId}`,
     messages: [...(turn.earlier ?? []), { role: 'user', content: turn.input ?? runId }],
     spec: {} as TurnRequest['spec'],
   }
@@ -214,10 +215,37 @@ test('frames of any shape are ignored', async () => {
   assert.equal(parts.at(-1)?.type, 'finish')
 })
 
-test('a run that ends without its last event, or without any, is finished from the history', async () => {
+test('text in a lost frame is shown when the next frame comes, and not only at the end', async () => {
+  const actions: GatewayAction[] = [
+    { text: 'One.' },
+    { lose: 1 },
+    { text: 'Two.' },
+    { reasoning: 'Hm.' },
+    { hold: true },
+    { text: 'Three.' },
+  ]
+  const { parts } = await scripted(actions, {
+    onPart: (part) => part.type === 'text' && part.text.includes('Two.') && void gateway.release(),
+  })
+  assert.equal(textOf(parts), 'One.\n\nTwo.\n\nThree.')
+})
+
+test('after a reconnect the progress of tools is still shown', async () => {
+  const actions: GatewayAction[] = [...story.slice(0, 2), { drop: true }, { untilFollowed: true }, ...story.slice(2)]
+  const { parts } = await scripted(actions)
+  assert.equal(parts.filter(({ type }) => type === 'tool-progress').length, 1)
+})
+
+test('a run that ends without its last event, or without any, is finished from the history', async (context) => {
+  // Without ticks: the engine has to notice the silence of the run itself.
+  const quiet = await startFakeOpenclaw({ tickMs: 3_600_000 })
+  context.after(() => quiet.stop())
   for (const ending of [{ endWithoutFinal: true }, { silentEnd: true }] as const) {
     const clock = manualClock()
-    const turn = scripted([...story, ending], { engine: engineAt(gateway.baseUrl, { clock }) })
+    const runId = someone('run')
+    await quiet.script(runId, [...story, ending])
+    const before = (await quiet.state()).connections
+    const turn = take({ runId, engine: engineAt(quiet.baseUrl, { clock }) })
     let result: Result | undefined
     void turn.then((found) => (result = found))
     const { parts, error } = await until('the end of the turn', async () => {
@@ -227,6 +255,7 @@ test('a run that ends without its last event, or without any, is finished from t
     assert.equal(error, undefined)
     assert.equal(textOf(parts), 'Let me look.Two hits.')
     assert.equal(parts.at(-1)?.type, 'finish')
+    assert.equal((await quiet.state()).connections, before + 1, 'on the same connection')
   }
 })
 
@@ -274,6 +303,15 @@ test('a start whose answer was lost is looked up, and sent again only if the gat
     assert.equal(textOf(parts), 'Once only.')
     assert.equal(await startsOf(runId), 1)
   }
+})
+
+test('a start that met a restart of the gateway is not sent again, because nobody knows whether it arrived', async () => {
+  await gateway.behave({ dropSend: 'restart' })
+  const before = (await gateway.state()).sends
+  const { error, runId } = await scripted([{ text: 'Once only.' }])
+  assert.equal(error?.code, 'engine_outcome_unknown')
+  assert.equal(await startsOf(runId), 0)
+  assert.equal((await gateway.state()).sends, before + 1)
 })
 
 const approval = { id: 'a1', callId: 'c1', command: 'rm -rf build', text: 'removed' }
@@ -453,6 +491,11 @@ test('earlier turns that the session does not have are sent along, others are no
   const first = started.find(({ message }) => message.includes(`first ${runId}`))?.message ?? ''
   assert.match(first, /User: My name is Ada\.\n\nAssistant: Hello Ada\./)
   assert.equal(first.includes('Be kind'), false)
+
+  const second = someone('run')
+  await take({ runId: second, conversationId: `of-${runId}`, input: `next ${second}`, earlier })
+  const sent = (await gateway.state()).started.find((run) => run.runId === second)
+  assert.equal(sent?.message, `next ${second}`)
 })
 
 test('where the WebSocket is refused, the turn runs over chat completions, without re-attach', async () => {
@@ -477,6 +520,10 @@ test('where the WebSocket is refused, the turn runs over chat completions, witho
 
   const wrong = await take({ engine: engineAt(gateway.baseUrl, { token: 'wrong-token' }) })
   assert.equal(wrong.error?.code, 'engine_unavailable')
+
+  // A gateway that says no to the handshake is not asked over HTTP.
+  await gateway.behave({ connectError: { code: 'NOT_PAIRED', message: 'pairing required' }, chatCompletions: true })
+  assert.match((await take({})).error?.message ?? '', /pairing required/)
   await gateway.behave({})
 })
 
