@@ -34,6 +34,8 @@ export type AiSdkModelOptions = {
   load: (model: string) => Promise<LanguageModelV4>
   /** Options that are sent unless the request has others. */
   providerOptions?: ProviderOptions
+  /** True for Anthropic, which caches a prompt only up to the marks in it. */
+  marksCache?: boolean
   ids: Ids
   clock: Pick<Clock, 'now'>
 }
@@ -44,7 +46,10 @@ export function createAiSdkModel(options: AiSdkModelOptions): Model {
       signal.throwIfAborted()
       // Aborted when the consumer stops reading, so that the connection closes whatever the adapter does on cancel.
       const consumerDone = new AbortController()
-      const calls = toCallOptions(request, AbortSignal.any([signal, consumerDone.signal]), options.providerOptions)
+      const calls = toCallOptions(request, AbortSignal.any([signal, consumerDone.signal]), {
+        defaults: options.providerOptions,
+        marksCache: options.marksCache === true,
+      })
       try {
         yield* read(await begin(options, request, calls), request, options)
       } catch (error) {

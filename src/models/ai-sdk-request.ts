@@ -10,11 +10,11 @@ import { assistantContent } from './provider-state.ts'
 export function toCallOptions(
   request: ModelRequest,
   signal: AbortSignal,
-  defaults?: ProviderOptions,
+  { defaults, marksCache = false }: { defaults?: ProviderOptions | undefined; marksCache?: boolean } = {},
 ): LanguageModelV4CallOptions {
   const format = responseFormat(request)
   return {
-    prompt: toPrompt(request.messages),
+    prompt: marksCache ? withCacheMarks(request) : toPrompt(request.messages),
     abortSignal: signal,
     ...(request.tools.length === 0
       ? {}
@@ -78,4 +78,20 @@ function toPrompt(messages: readonly ModelMessage[]): LanguageModelV4Message[] {
     }
   }
   return prompt
+}
+
+const cacheMark = { anthropic: { cacheControl: { type: 'ephemeral' as const } } }
+
+/**
+ * Marks where Anthropic shall cache the prompt: after the instructions of the agent, after those of the request, at the end
+ * of the history and at the end of the prompt. The next step and the next turn begin with the same messages, so they are
+ * charged little for them. A request that nothing can follow (no tools, no history) is marked after its instructions only.
+ */
+function withCacheMarks(request: ModelRequest): LanguageModelV4Message[] {
+  const prompt = toPrompt(request.messages)
+  const asked = prompt.findLastIndex(({ role }) => role === 'user')
+  const systems = prompt.findIndex(({ role }) => role !== 'system')
+  const goesOn = request.tools.length > 0 || asked > systems
+  const marked = new Set([0, systems - 1, ...(goesOn ? [asked - 1, prompt.length - 1] : [])])
+  return prompt.map((message, at) => (marked.has(at) ? { ...message, providerOptions: cacheMark } : message))
 }

@@ -5,7 +5,6 @@
 // one and would pay for all of them at the start.
 
 import { AppError } from '../errors/app-error.ts'
-import type { ProviderOptions } from '../journal/provider-options.ts'
 import type { Clock } from '../kit/clock.ts'
 import { defined } from '../kit/defined.ts'
 import type { Ids } from '../kit/ids.ts'
@@ -183,17 +182,11 @@ function providersOf(options: ModelsOptions): Provider[] {
     keyVariable: string | undefined,
     apiKey: string | undefined,
     load: (model: string, fetch: typeof globalThis.fetch) => ReturnType<AiSdkModelOptions['load']>,
-    providerOptions?: ProviderOptions,
+    more: Pick<AiSdkModelOptions, 'providerOptions' | 'marksCache'> = {},
   ): Model => {
     const identity = { provider, keyVariable, secrets: apiKey === undefined ? [] : [apiKey] }
     const fetch = guardedFetch(identity)
-    return createAiSdkModel({
-      identity,
-      load: (model) => load(model, fetch),
-      ids,
-      clock,
-      ...defined({ providerOptions }),
-    })
+    return createAiSdkModel({ identity, load: (model) => load(model, fetch), ids, clock, ...more })
   }
 
   const compatible = async (
@@ -229,7 +222,9 @@ function providersOf(options: ModelsOptions): Provider[] {
             return createOpenAI({ apiKey: openaiApiKey ?? '', fetch, ...withBaseUrl(openaiBaseUrl) }).responses(model)
           }
           // Nothing is stored at OpenAI; its encrypted reasoning comes back to us and is sent again.
-          return aiSdk('openai', 'OPENAI_API_KEY', openaiApiKey, load, { openai: { store: false } })
+          return aiSdk('openai', 'OPENAI_API_KEY', openaiApiKey, load, {
+            providerOptions: { openai: { store: false } },
+          })
         }
         if (options.openaiClient !== 'ai-sdk') {
           return createOpenAiClient({ baseUrl: openaiBaseUrl, apiKey: openaiApiKey, ids, clock })
@@ -248,10 +243,16 @@ function providersOf(options: ModelsOptions): Provider[] {
       defaultModel: 'claude-sonnet-5',
       slashes: 'none',
       open: () =>
-        aiSdk('anthropic', 'ANTHROPIC_API_KEY', anthropicApiKey, async (model, fetch) => {
-          const { createAnthropic } = await import('@ai-sdk/anthropic')
-          return createAnthropic({ apiKey: anthropicApiKey ?? '', fetch, ...withBaseUrl(anthropicBaseUrl) })(model)
-        }),
+        aiSdk(
+          'anthropic',
+          'ANTHROPIC_API_KEY',
+          anthropicApiKey,
+          async (model, fetch) => {
+            const { createAnthropic } = await import('@ai-sdk/anthropic')
+            return createAnthropic({ apiKey: anthropicApiKey ?? '', fetch, ...withBaseUrl(anthropicBaseUrl) })(model)
+          },
+          { marksCache: true },
+        ),
     },
     {
       name: 'google',

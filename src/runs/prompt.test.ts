@@ -153,6 +153,33 @@ describe('what the model is given', () => {
     assert.deepEqual(prompt(1), ['third'])
   })
 
+  for (const historyIsCut of [false, true]) {
+    it(`begins with the same message for many turns${historyIsCut ? ' of a history that is read in part' : ''}, and is never empty`, () => {
+      const rows: MessageRow[] = []
+      const firsts: (string | undefined)[] = []
+      for (let number = 0; number < 300; number += 1) {
+        const given = historyIsCut ? rows.slice(-200) : rows
+        const messages = buildPrompt({
+          definition: agentWith(4000),
+          history: given,
+          historyIsCut,
+          input: `question ${number}`,
+          context: undefined,
+          state: stateWith([]),
+        })
+        const talk = messages.filter(({ role }) => role !== 'system')
+        firsts.push(talk[0]?.content)
+        if (number > 120) {
+          const tokens = talk.reduce((all, { content }) => all + 4 + estimateTokens(content), 0)
+          assert.ok(tokens <= 4000 && tokens > 1500, `${tokens} tokens`)
+        }
+        rows.push(...turn(`run-${number}`, `question ${number}`, [], 'word '.repeat(20)))
+      }
+      const cuts = firsts.filter((first, at) => at > 0 && first !== firsts[at - 1]).length
+      assert.ok(cuts > 2 && cuts < 30, `${cuts} cuts`)
+    })
+  }
+
   it('gives each earlier call its own result, also if two turns used the same call id', () => {
     const history = [
       ...turn('run-0', 'q', [{ output: 'the result of run-0' }], 'a'),

@@ -22,6 +22,8 @@ export type PromptInput = {
   /** Instructions of the caller, in addition to the agent's. */
   instructions?: string | undefined
   history: MessageRow[]
+  /** True if the conversation has messages before `history`. */
+  historyIsCut?: boolean
   /** Null if the model continues from the tool results at the end of the history. */
   input: string | null
   context: Record<string, unknown> | undefined
@@ -34,7 +36,8 @@ export type PromptInput = {
   withoutReplies?: boolean
 }
 
-type Block = { messages: ModelMessage[]; startsTurn: boolean }
+/** `turnId` is the id of the message that starts a turn; null for a block within a turn. */
+type Block = { messages: ModelMessage[]; turnId: string | null }
 
 export function buildPrompt(parts: PromptInput): ModelMessage[] {
   const { definition, systemPrompt, instructions, history, input, context, rules = [], state } = parts
@@ -51,16 +54,17 @@ export function buildPrompt(parts: PromptInput): ModelMessage[] {
   const earlier = historyBlocks(history)
   // The message to answer: the user's message, or the tool calls and results that the model continues from.
   const asked: Block[] =
-    input === null ? earlier.splice(-1) : [{ messages: [{ role: 'user', content: input }], startsTurn: true }]
+    input === null ? earlier.splice(-1) : [{ messages: [{ role: 'user', content: input }], turnId: '' }]
   const steps = stepBlocks(state, providerStateOf, withoutReplies)
   const newest = keepsNewestStep(state) ? steps.splice(-1) : []
 
   // The message to answer is always kept. The rest of the budget goes to this run's newest steps, then to earlier turns.
-  let room = definition.card.memory.maxTokens - sum(asked) - sum(newest)
+  const memory = definition.card.memory.maxTokens
+  let room = memory - sum(asked) - sum(newest)
   const keptSteps = newestThatFit(steps, room)
   room -= sum(keptSteps)
-  const keptHistory = keptSteps.length === steps.length ? newestThatFit(earlier, room) : []
-  while (keptHistory.length > 0 && keptHistory[0]?.startsTurn === false) keptHistory.shift()
+  const keptHistory =
+    keptSteps.length === steps.length ? newestTurns(earlier, room, memory, parts.historyIsCut === true) : []
   return [...system, ...[...keptHistory, ...asked, ...keptSteps, ...newest].flatMap((block) => block.messages)]
 }
 
@@ -106,6 +110,61 @@ function newestThatFit(blocks: Block[], tokens: number): Block[] {
   return blocks.slice(from)
 }
 
+/**
+ * The newest turns that fit. A provider can cache only a prompt whose beginning stays the same, so the cut is made rarely:
+ * what does not fit is dropped in portions of half the agent's memory, counted from the beginning of the conversation. The
+ * next turns and steps begin with the same message, until the next portion has to go.
+ */
+function newestTurns(blocks: Block[], room: number, memory: number, isCut: boolean): Block[] {
+  const fitting = newestThatFit(blocks, room)
+  if (isCut) return fromFirstTurn(fromLowestHash(fitting))
+  const excess = sum(blocks) - room
+  if (excess <= 0) return fromFirstTurn(blocks)
+  const portion = Math.ceil(memory / 2)
+  const dropped = Math.ceil(excess / portion) * portion
+  let tokens = 0
+  for (const [at, block] of blocks.entries()) {
+    if (tokens >= dropped && block.turnId !== null) return blocks.slice(at)
+    tokens += blockTokens(block)
+  }
+  // A turn, or the message to answer, takes more than half of the memory.
+  return fromFirstTurn(fitting)
+}
+
+/**
+ * For a conversation whose beginning is not known, so that portions cannot be counted from there. Of the turns in the older
+ * half, the one whose id has the lowest hash stays the first for many requests: it changes only when that turn does not fit
+ * any more, or a turn with a lower hash comes within reach.
+ */
+function fromLowestHash(blocks: Block[]): Block[] {
+  const total = sum(blocks)
+  let left = total
+  let from = 0
+  let lowest = Infinity
+  for (const [at, block] of blocks.entries()) {
+    if (left < total / 2) break
+    if (block.turnId !== null && hashOf(block.turnId) < lowest) {
+      lowest = hashOf(block.turnId)
+      from = at
+    }
+    left -= blockTokens(block)
+  }
+  return blocks.slice(from)
+}
+
+function fromFirstTurn(blocks: Block[]): Block[] {
+  const first = blocks.findIndex((block) => block.turnId !== null)
+  return first === -1 ? [] : blocks.slice(first)
+}
+
+/** FNV-1a with a final mix, because ids that were made in sequence differ only at their end. */
+function hashOf(text: string): number {
+  let hash = 0x811c9dc5
+  for (let at = 0; at < text.length; at += 1) hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193)
+  hash = Math.imul(hash ^ (hash >>> 15), 0x2c1b3c6d)
+  return (hash ^ (hash >>> 13)) >>> 0
+}
+
 function stepBlocks(
   state: RunState,
   providerStateOf: NonNullable<PromptInput['providerStateOf']>,
@@ -122,7 +181,7 @@ function stepBlocks(
       if (errors !== undefined) messages.push({ role: 'user', content: repairRequest(errors) })
       const reply = withoutReplies ? undefined : questionOf(state, step.step)?.resolved
       if (reply !== undefined) messages.push({ role: 'user', content: replyText(reply.response) })
-      return messages.length === 0 ? [] : [{ messages, startsTurn: false }]
+      return messages.length === 0 ? [] : [{ messages, turnId: null }]
     }
     const messages: ModelMessage[] = [
       {
@@ -139,7 +198,7 @@ function stepBlocks(
         isError: call.done !== undefined && call.done.outcome !== 'succeeded',
       })),
     ]
-    return [{ messages, startsTurn: false }]
+    return [{ messages, turnId: null }]
   })
 }
 
@@ -167,7 +226,7 @@ function historyBlocks(rows: MessageRow[]): Block[] {
   const blocks: Block[] = []
   for (const row of rows.toReversed()) {
     if (row.role === 'tool' && row.toolCallId !== null) open.set(keyOf(row, row.toolCallId), row)
-    if (row.role === 'user') blocks.push({ messages: [{ role: 'user', content: row.content }], startsTurn: true })
+    if (row.role === 'user') blocks.push({ messages: [{ role: 'user', content: row.content }], turnId: row.id })
     if (row.role !== 'assistant') continue
     const calls = (Array.isArray(row.metadata.toolCalls) ? row.metadata.toolCalls : []) as StoredCall[]
     const results = new Map<string, MessageRow>()
@@ -177,14 +236,13 @@ function historyBlocks(rows: MessageRow[]): Block[] {
       open.delete(keyOf(row, callId))
     }
     if (calls.length === 0 || calls.some(({ callId }) => !results.has(callId))) {
-      if (row.content !== '')
-        blocks.push({ messages: [{ role: 'assistant', content: row.content }], startsTurn: false })
+      if (row.content !== '') blocks.push({ messages: [{ role: 'assistant', content: row.content }], turnId: null })
       continue
     }
     // A person may have edited the arguments when confirming. The result row has the arguments that the call ran with.
     const inputOf = (call: StoredCall) => results.get(call.callId)?.metadata.input ?? call.input
     blocks.push({
-      startsTurn: false,
+      turnId: null,
       messages: [
         {
           role: 'assistant',

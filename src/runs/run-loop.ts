@@ -80,6 +80,8 @@ export class RunLoop {
   private runningSince = 0
   private phase: ToolPhase | undefined
   private history: MessageRow[] | undefined
+  /** Whether the conversation has messages before `history`. */
+  private historyIsCut = false
   private readonly providerStates: ProviderStates
 
   constructor(row: RunRow, state: RunState, dependencies: RunDependencies) {
@@ -373,6 +375,7 @@ export class RunLoop {
       definition: this.dependencies.catalogue.lastWorking(spec.agentId),
       systemPrompt: this.kind().systemPrompt(spec),
       history: await this.readHistory(),
+      historyIsCut: this.historyIsCut,
       instructions: spec.instructions,
       input: accepted?.continuesHistory === true ? null : (accepted?.input ?? ''),
       context: spec.context,
@@ -403,6 +406,7 @@ export class RunLoop {
     if (this.history === undefined) {
       const rows = await this.dependencies.store.historyBefore(accepted.conversationId, this.runId, historyRowsMax)
       // When an answer is regenerated, the history already holds the question and the old answer; both are cut off.
+      this.historyIsCut = rows.length === historyRowsMax
       const asked = rows.findIndex((row) => row.id === accepted.userMessageId)
       this.history = asked === -1 ? rows : rows.slice(0, asked)
     }
