@@ -8,10 +8,9 @@
 import type { TurnPart } from '../engine.ts'
 import { AppError } from '../../errors/app-error.ts'
 import type { JsonValue, Usage } from '../../journal/event.ts'
-import { defined } from '../../kit/defined.ts'
-import { isDeeperThan } from '../../kit/json-depth.ts'
 import type { ModelMessage } from '../../models/model.ts'
 import type { RemoteEvent } from './event-decoder.ts'
+import { isRecord, outputIn, parseArguments, textIn, remoteUsage } from './event-values.ts'
 import { MessageReconciler } from './message-reconciler.ts'
 import { keyOfCall, keyOfResult, keyOfText, type MessageIds } from './message-ids.ts'
 import type { RemoteState } from './remote-state.ts'
@@ -27,10 +26,8 @@ const callsMax = 512
 const idCharsMax = 200
 /** Of all calls of one remote run together. */
 const argumentsCharsMax = 8 * 1024 * 1024
-const depthMax = 100
 /** The id of a longer message is not kept. */
 const comparedCharsMax = 1024 * 1024
-const parsedOutputCharsMax = 256 * 1024
 
 export class EventTranslator {
   end: RemoteEnd | undefined
@@ -113,29 +110,29 @@ export class EventTranslator {
       case 'TEXT_MESSAGE_CHUNK':
         return this.beginText(event)
       case 'TEXT_MESSAGE_CONTENT':
-        return this.text(event, textOf(event['messageId']) ?? this.openMessage ?? '')
+        return this.text(event, textIn(event['messageId']) ?? this.openMessage ?? '')
       case 'REASONING_MESSAGE_START':
       case 'REASONING_START':
-        this.openReasoning = textOf(event['messageId']) ?? ''
+        this.openReasoning = textIn(event['messageId']) ?? ''
         return
       case 'REASONING_MESSAGE_CONTENT':
       case 'REASONING_MESSAGE_CHUNK':
-        return this.reasoning(event, textOf(event['messageId']) ?? this.openReasoning)
+        return this.reasoning(event, textIn(event['messageId']) ?? this.openReasoning)
       case 'THINKING_TEXT_MESSAGE_START':
         this.openReasoning += '.'
         return
       case 'THINKING_TEXT_MESSAGE_CONTENT':
         return this.reasoning(event, this.openReasoning)
       case 'TOOL_CALL_START':
-        return this.beginCall(textOf(event['toolCallId']), textOf(event['toolCallName']), event['parentMessageId'])
+        return this.beginCall(textIn(event['toolCallId']), textIn(event['toolCallName']), event['parentMessageId'])
       case 'TOOL_CALL_ARGS':
-        return this.addArguments(textOf(event['toolCallId']), event['delta'])
+        return this.addArguments(textIn(event['toolCallId']), event['delta'])
       case 'TOOL_CALL_END':
-        return this.endCall(textOf(event['toolCallId']))
+        return this.endCall(textIn(event['toolCallId']))
       case 'TOOL_CALL_CHUNK':
         return this.callChunk(event)
       case 'TOOL_CALL_RESULT':
-        return this.result(textOf(event['toolCallId']), event['content'], undefined, textOf(event['messageId']))
+        return this.result(textIn(event['toolCallId']), event['content'], undefined, textIn(event['messageId']))
       case 'STATE_SNAPSHOT':
         return this.state.replace(event['snapshot'])
       case 'STATE_DELTA':
@@ -147,8 +144,8 @@ export class EventTranslator {
       case 'RUN_ERROR':
         this.end = {
           type: 'failed',
-          message: textOf(event['message']) ?? 'It gave no reason.',
-          code: textOf(event['code']),
+          message: textIn(event['message']) ?? 'It gave no reason.',
+          code: textIn(event['code']),
         }
         return
       default:
@@ -158,7 +155,7 @@ export class EventTranslator {
   }
 
   private beginText(event: RemoteEvent): void {
-    const id = textOf(event['messageId'])
+    const id = textIn(event['messageId'])
     if (id !== undefined && id !== this.openMessage) {
       this.openMessage = id
       const role = event['role']
@@ -169,7 +166,7 @@ export class EventTranslator {
   }
 
   private text(event: RemoteEvent, messageId: string): void {
-    const delta = textOf(event['delta'])
+    const delta = textIn(event['delta'])
     if (delta === undefined || delta === '' || this.ignoredMessages.has(messageId)) return
     // A subagent works for the agent; the agent's own message is the answer.
     if (isOfSubagent(event)) return this.reasoning(event, messageId)
@@ -190,7 +187,7 @@ export class EventTranslator {
   }
 
   private reasoning(event: RemoteEvent, messageId: string): void {
-    const delta = textOf(event['delta'])
+    const delta = textIn(event['delta'])
     if (delta === undefined || delta === '') return
     this.parts.push(...this.release())
     if (this.lastReasoning !== undefined && this.lastReasoning !== messageId) {
@@ -206,7 +203,7 @@ export class EventTranslator {
       throw new AppError('engine_failed', 'The remote agent reported a call with a bad id or name.')
     }
     if (this.calls.size >= callsMax) throw tooMany('calls')
-    this.calls.set(callId, { name, arguments: '', called: false, done: false, messageId: textOf(messageId) })
+    this.calls.set(callId, { name, arguments: '', called: false, done: false, messageId: textIn(messageId) })
   }
 
   private addArguments(callId: string | undefined, delta: unknown): void {
@@ -234,9 +231,9 @@ export class EventTranslator {
   }
 
   private callChunk(event: RemoteEvent): void {
-    const callId = textOf(event['toolCallId']) ?? this.openChunkCall
+    const callId = textIn(event['toolCallId']) ?? this.openChunkCall
     if (this.openChunkCall !== callId) this.closeChunkCall()
-    this.beginCall(callId, textOf(event['toolCallName']), event['parentMessageId'])
+    this.beginCall(callId, textIn(event['toolCallName']), event['parentMessageId'])
     this.openChunkCall = callId
     this.addArguments(callId, event['delta'])
   }
@@ -253,7 +250,7 @@ export class EventTranslator {
     call.done = true
     if (messageId !== undefined) this.ids[keyOfResult(callId)] = messageId
     this.parts.push(...this.release())
-    const output = outputOf(content)
+    const output = outputIn(content)
     this.parts.push(
       error === undefined
         ? { type: 'tool-done', callId, outcome: 'succeeded', output }
@@ -290,7 +287,7 @@ export class EventTranslator {
         this.end = { type: 'failed', message: 'It was cancelled there.', code: 'cancelled' }
         return
       default: {
-        const usage = usageOf(event['usage'])
+        const usage = remoteUsage(event['usage'])
         this.end = { type: 'finished', ...(usage === undefined ? {} : { usage }) }
       }
     }
@@ -302,75 +299,10 @@ function callsIn(messages: readonly ModelMessage[]) {
   return messages.slice(asked + 1).flatMap((message) => (message.role === 'assistant' ? (message.toolCalls ?? []) : []))
 }
 
-function parseArguments(text: string): JsonValue {
-  if (text.trim() === '') return {}
-  if (!isDeeperThan(text, depthMax)) {
-    try {
-      return JSON.parse(text) as JsonValue
-    } catch {
-      // Shown as they are.
-    }
-  }
-  return { arguments: text.slice(0, 4000) }
-}
-
-/** A result is text; if it is JSON, it is shown as such. */
-function outputOf(content: unknown): JsonValue {
-  const text = typeof content === 'string' ? content : contentText(content)
-  if (/^\s*[[{]/.test(text) && text.length <= parsedOutputCharsMax && !isDeeperThan(text, depthMax)) {
-    try {
-      return JSON.parse(text) as JsonValue
-    } catch {
-      // It only looks like JSON.
-    }
-  }
-  return text
-}
-
-function contentText(content: unknown): string {
-  if (!Array.isArray(content)) return content === undefined || content === null ? '' : JSON.stringify(content)
-  return content
-    .map((part: unknown) => {
-      if (!isRecord(part)) return ''
-      return typeof part['text'] === 'string' ? part['text'] : `[${textOf(part['type']) ?? 'content'}]`
-    })
-    .join('\n')
-}
-
-/** One entry for each model that was used. */
-function usageOf(list: unknown): Usage | undefined {
-  if (!Array.isArray(list) || list.length === 0) return undefined
-  const entries = list.filter(isRecord)
-  const sum = (name: string) => {
-    const counts = entries.map((entry) => entry[name]).filter(isCount)
-    const total = counts.reduce((left, right) => left + right, 0)
-    return counts.length > 0 && isCount(total) ? total : undefined
-  }
-  return defined({
-    inputTokens: sum('inputTokens'),
-    cachedTokens: sum('cachedInputTokens'),
-    cacheWriteTokens: sum('cacheWriteInputTokens'),
-    outputTokens: sum('outputTokens'),
-    reasoningTokens: sum('reasoningTokens'),
-  })
-}
-
-function isCount(value: unknown): value is number {
-  return Number.isSafeInteger(value) && (value as number) >= 0
-}
-
 function tooMany(what: string): AppError {
   return new AppError('engine_failed', `The remote agent sent too many ${what} in one turn.`)
 }
 
 function isOfSubagent(event: RemoteEvent): boolean {
   return typeof event['subagentRunId'] === 'string'
-}
-
-function textOf(value: unknown): string | undefined {
-  return typeof value === 'string' ? value : undefined
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
