@@ -262,7 +262,8 @@ test('an unsafe tool that was killed in the middle is not run again before a per
   )
   const first = await startPolylogProcess({}, undefined, folder.command())
   const runId = runIdOf(await ask(first, 'use the tool charge with {"cents": 100}'))
-  await until('the first try', () => existsSync(tries) || undefined)
+  // The file exists a moment before its line is in it.
+  await until('the first try', () => (existsSync(tries) && readFileSync(tries, 'utf8') !== '') || undefined)
   await first.kill()
   const second = await first.restartProcess()
   try {
