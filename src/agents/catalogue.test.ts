@@ -49,7 +49,7 @@ test('agents of the operator are added to the built-in ones by id, and replace o
   assert.equal(catalogue.get('ant').card.id, 'ant')
 })
 
-test('a broken definition is listed with the reason, also in place of a built-in one, and hurts no other', async () => {
+test('a broken definition is listed with the reason, also in place of a built-in one, and does not affect the others', async () => {
   own.agent('fine')
   own.agent('no_template', { prompt: { systemTemplate: 'gone.mustache' }, name: 'Still named' })
   own.write('empty/readme.md', '')

@@ -229,7 +229,7 @@ describe('the error of a broken definition names the field, the file and what to
     })
   })
 
-  test('names inside a section are its own business, and names of the defaults are known', async () => {
+  test('unknown names are allowed inside a section, and names of the defaults are known', async () => {
     await read(
       { prompt: { systemTemplate: 'system.mustache', defaultsFile: 'defaults.json' } },
       {

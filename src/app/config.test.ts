@@ -155,7 +155,7 @@ test('every setting that is given is used', () => {
   assert.equal(config.logLevel, 'debug')
 })
 
-test('the value is frozen through and through', () => {
+test('the value is frozen at every depth', () => {
   const config = readConfig({})
 
   assert.throws(() => Object.assign(config, { port: 1 }), TypeError)
@@ -283,7 +283,7 @@ test('a misspelt setting stops the start, and the error suggests the right name'
     })
 })
 
-test('a name that is near none is only mentioned: another version may know it', () => {
+test('a name that is similar to no setting is only a warning: another version may know it', () => {
   const environment = { POLYLOG_SOMETHING_ELSE: 'x', POLYLOG_PING_MS: '1', HOME: 'x' }
 
   readConfig(environment)
@@ -326,7 +326,7 @@ test('POLYLOG_ALLOWED_HOSTS holds names and addresses, without scheme and port',
     assert.throws(() => read(value), /POLYLOG_ALLOWED_HOSTS is .*without a scheme and a port/, value)
 })
 
-test('settings that let every web page in are named in open mode, and only there', () => {
+test('settings that allow every web page cause a warning in open mode, and only there', () => {
   const wide = { POLYLOG_CORS_ORIGINS: '*', POLYLOG_ALLOWED_HOSTS: '*' }
   const [origins, hosts] = riskySettings(readConfig({ ...wide, POLYLOG_BASH: 'confirm' }))
 

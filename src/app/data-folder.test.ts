@@ -91,7 +91,7 @@ test('a database that is a folder is refused with a sentence', () => {
   assert.throws(() => prepare(dir), { code: 'config_invalid', message: /polylog\.db cannot be used: it is a folder/ })
 })
 
-test('what the system says becomes a reason and what to do', () => {
+test('an error of the system becomes a reason and advice', () => {
   const reason = (code: string) => fileErrorReason(Object.assign(new Error('x'), { code }))
 
   assert.match(reason('EROFS'), /read-only; set POLYLOG_DATA/)

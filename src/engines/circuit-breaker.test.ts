@@ -66,7 +66,7 @@ async function take(engine: TurnEngine, handle?: string): Promise<string> {
   }
 }
 
-test('a dead gateway is asked three times and then left alone, except for turns that are under way', async () => {
+test('a dead gateway is asked three times and then not again, except for turns that are under way', async () => {
   const { breaker, wait } = breakerAt()
   let asked = 0
   let alive = false
@@ -96,7 +96,7 @@ test('a dead gateway is asked three times and then left alone, except for turns 
   assert.equal(asked, 6)
 })
 
-test('a handle is no sign of life, because it is written before the gateway answers', async () => {
+test('a handle does not count as a success, because it is written before the gateway answers', async () => {
   const { breaker } = breakerAt()
   let asked = 0
   const engine = withBreaker(

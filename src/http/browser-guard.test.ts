@@ -140,7 +140,7 @@ describe('Origin', () => {
     assert.equal(check({ origin: 'https://anything.example' }, { corsOrigins: ['*'] }), 'ok')
   })
 
-  test('is not looked at where nothing can change: the browser itself keeps such answers from foreign pages', () => {
+  test('is not checked on requests that change nothing: the browser itself hides such answers from foreign pages', () => {
     for (const method of ['GET', 'HEAD', 'OPTIONS'])
       assert.equal(check({ origin: 'http://evil.example', 'sec-fetch-site': 'cross-site' }, {}, method), 'ok')
   })

@@ -149,7 +149,7 @@ test('exp and nbf are judged by the clock that was handed in', async () => {
   assert.match(error.message, /expired/)
 })
 
-test('issuer and audience are checked only where configured', async () => {
+test('issuer and audience are checked only if they are configured', async () => {
   const token = await signed({ sub: 'ann', iss: 'https://login.example', aud: ['polylog', 'mail'] })
   const bare = await signed({ sub: 'ann' })
   const strict = { jwtSecret: secret, jwtIssuer: 'https://login.example', jwtAudience: 'polylog' }
@@ -227,7 +227,7 @@ test('a published key cannot be used as a shared secret', async () => {
   await refused(authenticate({ jwksUrl }, bearer(forged)), 'unauthorized')
 })
 
-test('a key that is not published, or signs for another, is refused', async () => {
+test('a key that is not published is refused, also under the id of a published one', async () => {
   const unknownKey = await signed({ sub: 'ann' }, keys.other.privateKey, { alg: 'ES256', kid: 'other' })
   const borrowedName = await signed({ sub: 'ann' }, keys.other.privateKey, { alg: 'ES256', kid: 'ES256' })
 
@@ -260,7 +260,7 @@ test('the keys are fetched once, and not for each request', async () => {
   assert.equal(keyFetches - fetchesBefore, 1)
 })
 
-test('keys that cannot be fetched are our trouble and not a wrong token', async () => {
+test('keys that cannot be fetched are a server error and not an invalid token', async () => {
   const token = await signed({ sub: 'ann' }, keys.ES256.privateKey, { alg: 'ES256', kid: 'ES256' })
   const closed = createServer()
   await new Promise<void>((resolve) => closed.listen(0, '127.0.0.1', resolve))

@@ -112,7 +112,7 @@ test('a refused login says how to log in', async () => {
   assert.equal((await call('/v1/throw/unauthorized')).headers.get('www-authenticate'), 'Bearer')
 })
 
-test('errors that pass say when to come back, the others do not', async () => {
+test('temporary errors say when to retry, the others do not', async () => {
   assert.equal((await call('/v1/throw/rate_limited')).headers.get('retry-after'), '1')
   assert.equal((await call('/v1/throw/store_unavailable')).headers.get('retry-after'), '5')
   assert.equal((await call('/v1/later')).headers.get('retry-after'), '18')
@@ -136,7 +136,7 @@ test('an unexpected error shows a fixed sentence, and the log has everything', a
   }
 })
 
-test('an unknown path is JSON in the words of its family', async () => {
+test('an unknown path is answered with JSON in the format of its family', async () => {
   const v1 = await call('/v1/nowhere?x=1')
   const api = await call('/api/nowhere', { method: 'DELETE' })
   const apiRoot = await call('/api?x')
@@ -239,7 +239,7 @@ test('several refused fields are all listed', async () => {
   )
 })
 
-test('a refused query parameter is called one', async () => {
+test('the error for a refused query parameter calls it a query parameter', async () => {
   assert.equal((await call('/v1/list?limit=0')).body['message'], 'The query parameter "limit" must be at least 1.')
   assert.equal((await call('/v1/list')).body['message'], 'The query parameter "limit" is missing; it must be a number.')
 })

@@ -32,7 +32,7 @@ describe('the size of a JSON text', () => {
     assert.match(String(refusal(`[${[list(5), list(5), list(5), list(5)].join(',')}]`)), /more than 20 values/)
   })
 
-  test('lists beside each other are counted alone', () => {
+  test('lists beside each other are counted separately', () => {
     assert.equal(refusal(`[[1,1,1,1],[1,1,1,1],[1,1,1,1]]`), null)
   })
 

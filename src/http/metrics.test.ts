@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createMetrics } from './metrics.ts'
 
-test('what happened is what a scrape shows', async () => {
+test('a scrape shows what happened', async () => {
   const metrics = createMetrics()
   metrics.runEnded({ family: 'agent', engine: 'local', status: 'succeeded' })
   metrics.runEnded({ family: 'agent', engine: 'local', status: 'succeeded' })
@@ -51,7 +51,7 @@ test('open runs are asked for at each scrape, and only those that have not ended
   assert.doesNotMatch(text, /polylog_runs_open\{status="succeeded"\}/)
 })
 
-test('a store that does not answer does not take the other metrics with it', async () => {
+test('a store that does not answer does not hide the other metrics', async () => {
   const metrics = createMetrics()
   metrics.countOpenRunsWith(() => Promise.reject(new Error('disk gone')))
   metrics.eventsStored(1)

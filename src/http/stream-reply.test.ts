@@ -251,7 +251,7 @@ test('pings come at their interval from the first bytes on, numbered', async (co
   assert.deepEqual(names, ['first', 'second', 'event: ping', 'event: ping', 'last'])
 })
 
-test('where only an idle stream is kept alive, every byte starts the time again', async (context) => {
+test('if only an idle stream is kept alive, every byte restarts the interval', async (context) => {
   const source = new Script()
   const native: Dialect = agentDialect
   const idleOnly: Dialect = { ...native, keepAliveTiming: { interval: 'pingMs', whenIdle: true } }

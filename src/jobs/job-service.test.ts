@@ -15,6 +15,7 @@ import type { RunRow } from '../stores/run-store.ts'
 import { JobAcceptance } from './job-acceptance.ts'
 import { jobFilesOf } from './job-files.ts'
 import { JobService } from './job-service.ts'
+import { ended } from '../../test/support/run-helpers.ts'
 
 const skill: Skill = {
   id: 'errand',
@@ -95,7 +96,6 @@ async function waiting(rig: Rig, jobs: JobService, options: Record<string, JsonV
 }
 
 const alone = { interactive_require_user_reply: false, session_timeout_sec: timeoutMs / 1000 }
-const ended = ({ endedAt }: { endedAt: number | null }) => endedAt !== null
 
 /** The scheduler may still be looking up the deadline when time jumps over it; then it wakes a moment later. */
 async function endsSoon(rig: Rig, runId: string): Promise<void> {
@@ -118,7 +118,7 @@ async function resolutions(rig: Rig, runId: string): Promise<unknown[]> {
 }
 
 describe('a question that may be left unanswered', () => {
-  test('lets the agent go on alone when its time has come, once, with a reply that says so', async (context) => {
+  test('lets the agent go on without a reply at its deadline, once, with a reply that says so', async (context) => {
     const { rig, jobs } = await rigged(context)
     const run = await waiting(rig, jobs, alone)
 
@@ -165,7 +165,7 @@ describe('a question that may be left unanswered', () => {
     })
   })
 
-  test('goes on alone after a crash too: at once where its time came meanwhile, and once', async (context) => {
+  test('goes on without a reply after a crash too: at once if its deadline passed meanwhile, and once', async (context) => {
     const folder = mkdtempSync(join(tmpdir(), 'polylog-job-'))
     context.after(() => rmSync(folder, { recursive: true, force: true }))
     const file = join(folder, 'first.db')
@@ -183,7 +183,7 @@ describe('a question that may be left unanswered', () => {
     assert.deepEqual(await resolutions(second.rig, run.id), ['auto_decided', 'interaction.auto_decide.timeout'])
   })
 
-  test('never stands for consent: a call that waits for it is refused', async (context) => {
+  test('is never treated as consent: a call that waits for it is refused', async (context) => {
     let sent = 0
     const send = toolOf({
       name: 'send',
@@ -226,7 +226,7 @@ describe('a job that waits for its upload', () => {
       event.type === 'run.state' ? [event.data.trigger] : event.type === 'run.ended' ? [event.data.error?.code] : [],
     )
 
-  test('is given up when its time is over, and not before; the journal says why', async (context) => {
+  test('fails at its deadline, and not before; the journal says why', async (context) => {
     const { rig, jobs } = await rigged(context)
     const { id } = await held(jobs)
 
@@ -240,7 +240,7 @@ describe('a job that waits for its upload', () => {
     await assert.rejects(jobs.upload((await rig.store.readRun(id)) as RunRow, {}), { code: 'job_already_started' })
   })
 
-  test('is given up after a restart too, at once if its time came meanwhile', async (context) => {
+  test('fails after a restart too, at once if its deadline passed meanwhile', async (context) => {
     const folder = mkdtempSync(join(tmpdir(), 'polylog-job-'))
     context.after(() => rmSync(folder, { recursive: true, force: true }))
     const file = join(folder, 'first.db')

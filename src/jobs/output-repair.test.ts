@@ -10,10 +10,10 @@ import { type Answer, calls, crashImage, openRig, type Rig, type RigOptions, say
 import type { StepRequest } from '../engines/engine.ts'
 import { JobAcceptance } from './job-acceptance.ts'
 import type { EventOf, EventType } from '../journal/event.ts'
+import { ended } from '../../test/support/run-helpers.ts'
 
 const outputSchema = { type: 'object', properties: { done: { type: 'boolean' } }, required: ['done'] }
 const good = '{"done":true}'
-const ended = ({ endedAt }: { endedAt: number | null }) => endedAt !== null
 
 async function rigged(context: TestContext, options: RigOptions): Promise<Rig> {
   const rig = await openRig(options)

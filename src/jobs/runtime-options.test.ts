@@ -8,7 +8,7 @@ test('without options a job asks no questions, requires replies, and would wait 
   assert.deepEqual([mode, requireReply, replyTimeoutMs], ['auto', true, 1_200_000])
 })
 
-test('the older names of the timeout count where the new one is missing, and lose to it', () => {
+test('the older names of the timeout are used if the new one is missing', () => {
   assert.equal(readRuntimeOptions({ wait_timeout_sec: 5 }).replyTimeoutMs, 5000)
   assert.equal(readRuntimeOptions({ wait_timeout_sec: 5, session_timeout_sec: 7 }).replyTimeoutMs, 7000)
 })

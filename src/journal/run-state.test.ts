@@ -53,7 +53,7 @@ describe('the fold of a run', () => {
     })
   })
 
-  it('keeps the text of a torn step, and forgets it where it was superseded', () => {
+  it('keeps the text of a torn step, and forgets it if it was superseded', () => {
     const torn = stateOf((journal) =>
       journal.asks(1, 'message-1').says('message-1', 'Roses ', 'are ').restarted().asks(1, 'message-other'),
     )
@@ -112,7 +112,7 @@ describe('the fold of a run', () => {
     )
   })
 
-  it('counts as time at work what was left in order, and not what a crash cut off', () => {
+  it('counts working time only up to an orderly stop, and not what a crash interrupted', () => {
     const parked = stateOf((journal) =>
       journal
         .asks(1, 'message-1')
@@ -141,7 +141,7 @@ describe('the fold of a run', () => {
     assert.deepEqual([openCalls(end), openInteractions(end)], [[], []])
   })
 
-  it('survives journals with missing rows, and says what it lacks only when it is needed', () => {
+  it('survives journals with missing rows, and fails only when a missing value is needed', () => {
     for (const { events } of scenarios) {
       for (let gone = 0; gone < events.length; gone += 1) {
         const rest: RunEvent[] = events.filter((_, index) => index !== gone)

@@ -47,7 +47,7 @@ const picture: Record<string, [trigger: string, to: Phase][]> = {
 }
 
 describe('the table of transitions', () => {
-  it('has exactly the edges of the picture', () => {
+  it('has exactly the edges of the second list', () => {
     for (const from of runStatuses) {
       for (const to of runStatuses) {
         for (const trigger of [...triggers, 'invented']) {
@@ -58,7 +58,7 @@ describe('the table of transitions', () => {
     }
   })
 
-  it('accepts or refuses every sequence of up to six lifecycle events as the picture says', () => {
+  it('accepts or refuses every sequence of up to six lifecycle events as the second list says', () => {
     let accepted = 0
     const walk = (phase: Phase, depth: number): void => {
       for (const event of lifecycle) {

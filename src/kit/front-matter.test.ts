@@ -42,7 +42,7 @@ test('the text after the block is kept as it is, also with Windows line ends, a 
   assert.deepEqual([...readFrontMatter('---\n---\nText', 'a.md').fields], [])
 })
 
-test('what is wrong is said with the name of the file, and the line where there is one', () => {
+test('an error has the name of the file, and the line if there is one', () => {
   assert.match(refused('name: [a'), /^SKILL\.md: the front matter is not valid YAML: .* \(line \d\)$/)
   assert.match(refused('name: a\ndescription: @asked'), /^SKILL\.md: .*not valid YAML.*\(line 3\)$/)
   assert.match(refused('- a\n- b'), /^SKILL\.md: .*no "key: value" lines/)
@@ -65,7 +65,7 @@ test('a block that grows when it is read is refused before it grows', () => {
   assert.match(refused(`description: ${'x'.repeat(9000)}`), /not closed by a line --- within 8 KiB/)
 })
 
-test('a field named like something of JavaScript is only a field', () => {
+test('a field with a name that is special in JavaScript is an ordinary field', () => {
   const { fields } = readFrontMatter('---\n__proto__:\n  name: evil\nname: good\n---\nText', 'SKILL.md')
 
   assert.equal(fields.get('name'), 'good')

@@ -53,7 +53,7 @@ describe('citations', () => {
     assert.equal(errorsOf({ risks: [{ title: 'x', citations: ['nope'] }] }, false).length, 1)
   })
 
-  it('are not wanted of an answer about nothing, but any statement still needs one', () => {
+  it('are not required of an empty answer, but any statement still needs one', () => {
     assert.deepEqual(errorsOf({ risks: [], citations: [] }, true, []), [])
     assert.equal(errorsOf({ risks: [{ title: 'x' }], citations: [] }, true, []).length, 1)
   })
@@ -64,7 +64,7 @@ describe('citations', () => {
     assert.deepEqual(errorsOf(answer, true, records), [])
   })
 
-  it('give a bounded list of errors, first things first', () => {
+  it('give a bounded list of errors, in the order of the answer', () => {
     const errors = errorsOf({ citations: Array.from({ length: 1000 }, (_, index) => `x${index}`) })
     assert.equal(errors.length, 5)
     assert.match(errors[0] ?? '', /"x0"/)

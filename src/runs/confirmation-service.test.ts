@@ -5,6 +5,7 @@ import { describe, it } from 'node:test'
 import { calls, openRig, type Rig, type RigOptions, says, toolOf } from '../../test/support/run-rig.ts'
 import { asUser } from '../kit/caller.ts'
 import { ConfirmationService } from './confirmation-service.ts'
+import { ended } from '../../test/support/run-helpers.ts'
 
 async function withRig(options: RigOptions, body: (rig: Rig) => Promise<void>): Promise<void> {
   const rig = await openRig(options)
@@ -14,8 +15,6 @@ async function withRig(options: RigOptions, body: (rig: Rig) => Promise<void>): 
     await rig.close()
   }
 }
-
-const ended = ({ endedAt }: { endedAt: number | null }) => endedAt !== null
 
 describe('a decision', () => {
   const send = toolOf({

@@ -3,13 +3,11 @@
 
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { flaky, gate, quiet, reached, withRig } from '../../test/support/run-helpers.ts'
+import { flaky, gate, quiet, reached, withRig, ended } from '../../test/support/run-helpers.ts'
 import { enginesOf, type Answer, calls, type Rig, says, silence, toolOf } from '../../test/support/run-rig.ts'
 import { foldRun } from '../journal/run-state.ts'
 import type { Store } from '../stores/store.ts'
 import { heartbeatMs, leaseMs, Scheduler } from './scheduler.ts'
-
-const ended = ({ endedAt }: { endedAt: number | null }) => endedAt !== null
 
 /** A second node on the same store, with an engine of its own. `store`: its way to the store, if the first one's fails. */
 function secondNode(rig: Rig, answer: Answer, store = rig.store): Scheduler {

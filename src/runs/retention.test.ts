@@ -3,13 +3,12 @@
 
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { quiet, reached, withRig } from '../../test/support/run-helpers.ts'
+import { quiet, reached, withRig, ended } from '../../test/support/run-helpers.ts'
 import { type Answer, calls, type Rig, says, toolOf } from '../../test/support/run-rig.ts'
 import type { RunStore } from '../stores/run-store.ts'
 import type { SnapshotStore } from '../stores/snapshot-store.ts'
 import { startRetention } from './retention.ts'
 
-const ended = ({ endedAt }: { endedAt: number | null }) => endedAt !== null
 const hour = 3_600_000
 const minute = 60_000
 const limits = { stallMs: 24 * hour, runMaxMs: 24 * hour, confirmationTtlMs: 24 * hour }

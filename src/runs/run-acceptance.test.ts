@@ -8,8 +8,8 @@ import type { RunSpec } from '../journal/event.ts'
 import type { ModelMessage } from '../models/model.ts'
 import { modelConfigsOf } from '../models/model-configs.ts'
 import type { MessageRow } from '../stores/message-store.ts'
+import { ended } from '../../test/support/run-helpers.ts'
 
-const ended = ({ endedAt }: { endedAt: number | null }) => endedAt !== null
 const short = (rows: MessageRow[]) => rows.map((row) => `${row.role}: ${row.content} (${row.state})`)
 const asText = (messages: ModelMessage[]) =>
   messages.filter((message) => message.role !== 'system').map((message) => `${message.role}: ${message.content}`)

@@ -3,13 +3,10 @@
 
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { flaky, gate, quiet, reached, unavailable, withRig } from '../../test/support/run-helpers.ts'
+import { flaky, gate, quiet, reached, unavailable, withRig, ended, isWaiting } from '../../test/support/run-helpers.ts'
 import { type Answer, calls, countingIds, says, silence, toolOf } from '../../test/support/run-rig.ts'
 import { foldRun } from '../journal/run-state.ts'
 import type { Store } from '../stores/store.ts'
-
-const ended = ({ endedAt }: { endedAt: number | null }) => endedAt !== null
-const isWaiting = ({ status }: { status: string }) => status === 'waiting_user'
 
 describe('a run whose store fails', () => {
   it('goes on after a read that failed while an append was under way, and can be cancelled', async () => {

@@ -6,6 +6,7 @@ import { describe, it } from 'node:test'
 import { openRig, type Rig, type RigOptions, says, silence } from '../../test/support/run-rig.ts'
 import { asUser } from '../kit/caller.ts'
 import type { Store } from '../stores/store.ts'
+import { ended } from '../../test/support/run-helpers.ts'
 
 async function withRig(options: RigOptions, body: (rig: Rig) => Promise<void>): Promise<void> {
   const rig = await openRig(options)
@@ -17,7 +18,6 @@ async function withRig(options: RigOptions, body: (rig: Rig) => Promise<void>): 
 }
 
 const running = ({ status }: { status: string }) => status === 'running'
-const ended = ({ endedAt }: { endedAt: number | null }) => endedAt !== null
 
 /** A store whose appends that end a run wait until `release` is called. */
 function slowEnds(): { wrap: (store: Store) => Store; asked: Promise<void>; release: () => void } {

@@ -3,12 +3,11 @@
 
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { flaky, gate, quiet, reached, unavailable, withRig } from '../../test/support/run-helpers.ts'
+import { flaky, gate, quiet, reached, unavailable, withRig, ended } from '../../test/support/run-helpers.ts'
 import { type Answer, calls, says, silence, toolOf } from '../../test/support/run-rig.ts'
 import { foldRun } from '../journal/run-state.ts'
 import type { Store } from '../stores/store.ts'
 
-const ended = ({ endedAt }: { endedAt: number | null }) => endedAt !== null
 const isRunning = ({ status }: { status: string }) => status === 'running'
 
 describe('the scheduler', () => {

@@ -3,14 +3,12 @@
 
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { quiet, reached, withRig } from '../../test/support/run-helpers.ts'
+import { quiet, reached, withRig, ended, isWaiting } from '../../test/support/run-helpers.ts'
 import { type Answer, calls, type Rig, says, toolOf } from '../../test/support/run-rig.ts'
 import { foldRun } from '../journal/run-state.ts'
 import type { Tool, ToolRegistry } from '../tools/tool.ts'
 import { Scheduler } from './scheduler.ts'
 
-const ended = ({ endedAt }: { endedAt: number | null }) => endedAt !== null
-const isWaiting = ({ status }: { status: string }) => status === 'waiting_user'
 const fine = { ok: true, output: null, summary: '' }
 
 const asksFor =

@@ -8,8 +8,9 @@ import { join } from 'node:path'
 import { test, type TestContext } from 'node:test'
 import type { Decisions, TurnEngine, TurnPart, TurnRequest } from '../engines/engine.ts'
 import { AppError } from '../errors/app-error.ts'
-import type { EventOf, EventType, JsonValue, RunEvent } from '../journal/event.ts'
+import type { EventType, JsonValue, RunEvent } from '../journal/event.ts'
 import { countingIds, crashImage, openRig, type Rig, type RigOptions, says } from '../../test/support/run-rig.ts'
+import { ended, eventsOf, isWaiting } from '../../test/support/run-helpers.ts'
 
 type Turn = (
   handle: JsonValue | undefined,
@@ -45,13 +46,6 @@ async function rigWith(context: TestContext, turnEngine: TurnEngine, options: Ri
   const rig = await openRig({ turnEngine, ...options })
   context.after(() => rig.close())
   return rig
-}
-
-const ended = ({ endedAt }: { endedAt: number | null }) => endedAt !== null
-const waiting = ({ status }: { status: string }) => status === 'waiting_user'
-
-function of<T extends EventType>(events: RunEvent[], type: T): EventOf<T>[] {
-  return events.filter((event): event is EventOf<T> => event.type === type)
 }
 
 const types = (events: RunEvent[]) => events.map(({ type }) => type)
@@ -113,10 +107,10 @@ test('text, reasoning, calls and the end of a remote turn become the events of a
     'run.state',
     'run.ended',
   ])
-  assert.equal(of(events, 'run.ended')[0]?.data.output, 'Two hits.')
-  assert.equal(of(events, 'tool.called')[0]?.data.source, 'engine:remote')
-  assert.deepEqual(of(events, 'tool.done')[0]?.data.output, { hits: 2 })
-  assert.equal(of(events, 'step.done').at(-1)?.data.usage?.outputTokens, 4)
+  assert.equal(eventsOf(events, 'run.ended')[0]?.data.output, 'Two hits.')
+  assert.equal(eventsOf(events, 'tool.called')[0]?.data.source, 'engine:remote')
+  assert.deepEqual(eventsOf(events, 'tool.done')[0]?.data.output, { hits: 2 })
+  assert.equal(eventsOf(events, 'step.done').at(-1)?.data.usage?.outputTokens, 4)
 })
 
 test('a turn that begins with a call and ends without text still has a final message', async (context) => {
@@ -129,8 +123,8 @@ test('a turn that begins with a call and ends without text still has a final mes
   })
   const events = await finished(await rigWith(context, engine))
 
-  assert.equal(of(events, 'run.ended')[0]?.data.status, 'succeeded')
-  assert.equal(of(events, 'message.done').length, 1)
+  assert.equal(eventsOf(events, 'run.ended')[0]?.data.status, 'succeeded')
+  assert.equal(eventsOf(events, 'message.done').length, 1)
 })
 
 test('a handle is stored before the engine goes on', async (context) => {
@@ -170,7 +164,7 @@ test('an approval parks the run, and the decision goes on with the same remote t
     const engine = replayingEngine()
     const rig = await rigWith(context, engine)
     const { run } = await rig.start()
-    await rig.until(run.id, waiting)
+    await rig.until(run.id, isWaiting)
     const [row] = await rig.store.interactionsOf(run.id)
     assert.equal(row?.prompt, 'Refund order 7')
     assert.deepEqual(row?.input, { q: 'x' })
@@ -181,14 +175,14 @@ test('an approval parks the run, and the decision goes on with the same remote t
     const events = await rig.events(run.id)
     assert.deepEqual(engine.handles, [undefined, { run: 'remote-1' }])
     assert.deepEqual(
-      of(events, 'text.delta').map(({ data }) => data.text),
+      eventsOf(events, 'text.delta').map(({ data }) => data.text),
       ['I will ', 'refund. ', 'It is ', 'done.'],
     )
-    assert.equal(of(events, 'reasoning.delta').length, 1)
-    assert.equal(of(events, 'input.required').length, 1)
-    assert.equal(of(events, 'tool.called').length, 1)
-    assert.equal(of(events, 'tool.done')[0]?.data.outcome, decide === 'confirm' ? 'succeeded' : 'denied')
-    assert.equal(of(events, 'run.ended')[0]?.data.status, 'succeeded')
+    assert.equal(eventsOf(events, 'reasoning.delta').length, 1)
+    assert.equal(eventsOf(events, 'input.required').length, 1)
+    assert.equal(eventsOf(events, 'tool.called').length, 1)
+    assert.equal(eventsOf(events, 'tool.done')[0]?.data.outcome, decide === 'confirm' ? 'succeeded' : 'denied')
+    assert.equal(eventsOf(events, 'run.ended')[0]?.data.status, 'succeeded')
     assert.deepEqual(engine.aborted, [])
   }
 })
@@ -205,12 +199,12 @@ test('a call that was reported before it was rejected is denied, and not a failu
   })
   const rig = await rigWith(context, engine)
   const { run } = await rig.start()
-  await rig.until(run.id, waiting)
+  await rig.until(run.id, isWaiting)
   const [row] = await rig.store.interactionsOf(run.id)
   await rig.reject('ada', row?.id ?? '', 'too dear')
   await rig.until(run.id, ended)
 
-  const [done] = of(await rig.events(run.id), 'tool.done')
+  const [done] = eventsOf(await rig.events(run.id), 'tool.done')
   assert.equal(done?.data.outcome, 'denied')
   assert.equal(done?.data.error?.message, 'too dear')
 })
@@ -219,12 +213,12 @@ test('changed arguments are refused if the engine cannot run the call with them'
   const engine = replayingEngine()
   const rig = await rigWith(context, engine)
   const { run } = await rig.start()
-  await rig.until(run.id, waiting)
+  await rig.until(run.id, isWaiting)
   const [row] = await rig.store.interactionsOf(run.id)
   await rig.confirm('ada', row?.id ?? '', { q: 'y' })
   await rig.until(run.id, ended)
 
-  const [done] = of(await rig.events(run.id), 'tool.done')
+  const [done] = eventsOf(await rig.events(run.id), 'tool.done')
   assert.equal(done?.data.outcome, 'denied')
   assert.match(done?.data.summary ?? '', /cannot run a call with changed arguments/)
 })
@@ -253,7 +247,7 @@ test('killed after any commit, the turn is re-attached, nothing is shown twice, 
       }),
   })
   const { run } = await first.start()
-  await first.until(run.id, waiting)
+  await first.until(run.id, isWaiting)
   const [row] = await first.store.interactionsOf(run.id)
   await first.confirm('ada', row?.id ?? '', undefined)
   await first.until(run.id, ended)
@@ -271,20 +265,20 @@ test('killed after any commit, the turn is re-attached, nothing is shown twice, 
     })
     context.after(() => rig.close())
     rig.scheduler.start()
-    await rig.until(run.id, (found) => ended(found) || waiting(found))
+    await rig.until(run.id, (found) => ended(found) || isWaiting(found))
     const [asked] = await rig.store.interactionsOf(run.id)
     if (asked?.status === 'pending') await rig.confirm('ada', asked.id, undefined)
     await rig.until(run.id, ended)
     const events = await rig.events(run.id)
-    const shown = of(events, 'text.delta').map(({ data }) => data.text)
+    const shown = eventsOf(events, 'text.delta').map(({ data }) => data.text)
     assert.equal(shown.join(''), 'I will refund. It is done.', `image ${index}`)
-    assert.equal(of(events, 'run.ended').length, 1, `image ${index}`)
-    assert.equal(of(events, 'tool.called').length, 1, `image ${index}`)
-    assert.equal(of(events, 'tool.done').length, 1, `image ${index}`)
-    assert.equal(of(events, 'input.required').length, 1, `image ${index}`)
+    assert.equal(eventsOf(events, 'run.ended').length, 1, `image ${index}`)
+    assert.equal(eventsOf(events, 'tool.called').length, 1, `image ${index}`)
+    assert.equal(eventsOf(events, 'tool.done').length, 1, `image ${index}`)
+    assert.equal(eventsOf(events, 'input.required').length, 1, `image ${index}`)
     // Only an image without the handle may start a remote turn.
     const starts = engine.handles.filter((handle) => handle === undefined).length
-    const before = of(events, 'engine.handle').length
+    const before = eventsOf(events, 'engine.handle').length
     assert.equal(before, 1, `image ${index}`)
     assert.ok(starts <= 1, `image ${index}`)
     await rig.close()
@@ -300,14 +294,14 @@ test('a turn whose outcome is unknown after a crash fails visibly, and its open 
   })
   const rig = await rigWith(context, engine)
   const { run } = await rig.start()
-  await rig.until(run.id, waiting)
+  await rig.until(run.id, isWaiting)
   await rig.clock.advance(3_600_001)
   rig.scheduler.poke()
   await rig.until(run.id, ended)
 
   const events = await rig.events(run.id)
-  assert.equal(of(events, 'run.ended')[0]?.data.error?.code, 'engine_outcome_unknown')
-  assert.equal(of(events, 'tool.done')[0]?.data.outcome, 'unknown')
+  assert.equal(eventsOf(events, 'run.ended')[0]?.data.error?.code, 'engine_outcome_unknown')
+  assert.equal(eventsOf(events, 'tool.done')[0]?.data.outcome, 'unknown')
   assert.equal(engine.handles.length, 2)
 })
 
@@ -317,10 +311,10 @@ test('an engine that is not available before its turn begins is replaced, and th
   })
   const events = await finished(await rigWith(context, engine, { answer: () => says('From here.') }))
 
-  const [diagnostic] = of(events, 'diagnostic')
+  const [diagnostic] = eventsOf(events, 'diagnostic')
   assert.equal(diagnostic?.data.code, 'engine_fallback')
   assert.deepEqual(diagnostic?.data.details, { from: 'remote', to: 'scripted' })
-  assert.equal(of(events, 'run.ended')[0]?.data.output, 'From here.')
+  assert.equal(eventsOf(events, 'run.ended')[0]?.data.output, 'From here.')
 })
 
 test('an engine that fails after its turn began fails the run, and is not replaced', async (context) => {
@@ -331,9 +325,9 @@ test('an engine that fails after its turn began fails the run, and is not replac
   })
   const events = await finished(await rigWith(context, engine, { answer: () => says('Never.') }))
 
-  assert.equal(of(events, 'run.ended')[0]?.data.error?.code, 'engine_unavailable')
-  assert.equal(of(events, 'diagnostic').length, 0)
-  assert.equal(of(events, 'message.done')[0]?.data.state, 'abandoned')
+  assert.equal(eventsOf(events, 'run.ended')[0]?.data.error?.code, 'engine_unavailable')
+  assert.equal(eventsOf(events, 'diagnostic').length, 0)
+  assert.equal(eventsOf(events, 'message.done')[0]?.data.state, 'abandoned')
 })
 
 test('a cancel stops the remote turn, and ends the run even if the remote side does not answer', async (context) => {
@@ -363,8 +357,8 @@ test('a cancel stops the remote turn, and ends the run even if the remote side d
 
     const events = await rig.events(run.id)
     assert.deepEqual(aborted, [{ run: 'r' }])
-    assert.equal(of(events, 'run.ended')[0]?.data.status, 'canceled')
-    assert.equal(of(events, 'tool.done').length, 1)
+    assert.equal(eventsOf(events, 'run.ended')[0]?.data.status, 'canceled')
+    assert.equal(eventsOf(events, 'tool.done').length, 1)
   }
 })
 
@@ -378,13 +372,13 @@ test('a remote side that says nothing more, or ends without a word, fails the ru
   await rig.until(run.id, ({ lastSeq }) => lastSeq >= 4)
   await rig.clock.advance(60_000)
   await rig.until(run.id, ended)
-  assert.equal(of(await rig.events(run.id), 'run.ended')[0]?.data.error?.code, 'engine_stalled')
+  assert.equal(eventsOf(await rig.events(run.id), 'run.ended')[0]?.data.error?.code, 'engine_stalled')
 
   const cut = scripted(async function* () {
     yield [{ type: 'text', text: 'I' }]
   })
   const events = await finished(await rigWith(context, cut))
-  assert.equal(of(events, 'run.ended')[0]?.data.error?.code, 'engine_stream_incomplete')
+  assert.equal(eventsOf(events, 'run.ended')[0]?.data.error?.code, 'engine_stream_incomplete')
 })
 
 test('a call without a result at the end of the turn is unknown', async (context) => {
@@ -393,8 +387,8 @@ test('a call without a result at the end of the turn is unknown', async (context
     yield [{ type: 'finish', reason: 'stop' }]
   })
   const events = await finished(await rigWith(context, engine))
-  assert.equal(of(events, 'tool.done')[0]?.data.outcome, 'unknown')
-  assert.equal(of(events, 'run.ended')[0]?.data.status, 'succeeded')
+  assert.equal(eventsOf(events, 'tool.done')[0]?.data.outcome, 'unknown')
+  assert.equal(eventsOf(events, 'run.ended')[0]?.data.status, 'succeeded')
 })
 
 test('a long output is cut, and kept whole beside the journal', async (context) => {
@@ -405,7 +399,7 @@ test('a long output is cut, and kept whole beside the journal', async (context) 
     yield [{ type: 'finish', reason: 'stop' }]
   })
   const rig = await rigWith(context, engine)
-  const [done] = of(await finished(rig), 'tool.done')
+  const [done] = eventsOf(await finished(rig), 'tool.done')
   assert.equal(done?.data.truncated, true)
   assert.equal(done?.data.fullLength, 300_000)
   assert.equal((await rig.store.readBlob(done?.data.outputRef ?? ''))?.body, long)
@@ -418,9 +412,9 @@ test('where the wire cannot ask a person, an approval is refused at once', async
   await rig.until(run.id, ended)
 
   const events = await rig.events(run.id)
-  assert.equal(of(events, 'input.required').length, 0)
-  assert.equal(of(events, 'tool.done')[0]?.data.outcome, 'denied')
-  assert.equal(of(events, 'run.ended')[0]?.data.status, 'succeeded')
+  assert.equal(eventsOf(events, 'input.required').length, 0)
+  assert.equal(eventsOf(events, 'tool.done')[0]?.data.outcome, 'denied')
+  assert.equal(eventsOf(events, 'run.ended')[0]?.data.status, 'succeeded')
 })
 
 test('several approvals are asked at once, and a call that had begun is denied as any other', async (context) => {
@@ -440,7 +434,7 @@ test('several approvals are asked at once, and a call that had begun is denied a
   })
   const rig = await rigWith(context, engine)
   const { run } = await rig.start()
-  await rig.until(run.id, waiting)
+  await rig.until(run.id, isWaiting)
   const [one, two] = await rig.store.interactionsOf(run.id)
   assert.deepEqual([one?.prompt, two?.prompt], ['One?', 'Two?'])
   await rig.reject('ada', one?.id ?? '', 'no')
@@ -449,7 +443,7 @@ test('several approvals are asked at once, and a call that had begun is denied a
 
   const events = await rig.events(run.id)
   assert.deepEqual(
-    of(events, 'tool.done').map(({ data }) => [data.callId, data.outcome]),
+    eventsOf(events, 'tool.done').map(({ data }) => [data.callId, data.outcome]),
     [
       ['c1', 'denied'],
       ['c2', 'succeeded'],
@@ -466,7 +460,7 @@ test('a null handle says that nothing was started, so another engine may answer'
   })
   const events = await finished(await rigWith(context, engine, { answer: () => says('From here.') }))
 
-  assert.equal(of(events, 'diagnostic')[0]?.data.code, 'engine_fallback')
-  assert.equal(of(events, 'run.ended')[0]?.data.output, 'From here.')
+  assert.equal(eventsOf(events, 'diagnostic')[0]?.data.code, 'engine_fallback')
+  assert.equal(eventsOf(events, 'run.ended')[0]?.data.output, 'From here.')
   assert.deepEqual(engine.aborted, [])
 })

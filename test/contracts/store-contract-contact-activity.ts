@@ -6,18 +6,9 @@ import { activityTextChars, type ContactActivityStore } from '../../src/stores/c
 import type { ContactEventRow, ContactStore, ContactTodoRow } from '../../src/stores/contact-store.ts'
 import type { ConversationStore } from '../../src/stores/conversation-store.ts'
 import type { OpenStore } from './open-store.ts'
-import { contact } from './store-contract-contacts.ts'
+import { contact, record } from './store-contract-contacts.ts'
 import { owner, start, withStore } from './store-fixtures.ts'
 
-const record = (id: string, contactId: string) => ({
-  id,
-  owner,
-  contactId,
-  sourceConversationId: null,
-  sourceMessageIds: [],
-  createdAt: start,
-  updatedAt: start,
-})
 const event = (id: string, contactId: string, eventDate: number | null): ContactEventRow => ({
   ...record(id, contactId),
   title: `event ${id}`,

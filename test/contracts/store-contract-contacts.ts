@@ -29,7 +29,8 @@ export function contact(id: string, changes: Partial<ContactRow> = {}): ContactR
   }
 }
 
-const record = (id: string, contactId = 'c') => ({
+/** The fields that facts, to-dos and events have in common. */
+export const record = (id: string, contactId = 'c') => ({
   id,
   owner,
   contactId,

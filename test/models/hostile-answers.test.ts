@@ -4,7 +4,7 @@
 
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { createServer, type RequestListener } from 'node:http'
+import { createServer, type RequestListener, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { after, before, beforeEach, describe, test, type TestContext } from 'node:test'
 import { systemClock } from '../../src/kit/clock.ts'
@@ -19,6 +19,19 @@ before(async () => {
 })
 beforeEach(() => provider.reset())
 after(() => provider.stop())
+
+/** Writes as fast as the client reads, until it closes the connection. `count` gets the number of bytes of each write. */
+function writeForever(response: ServerResponse, count: (bytes: number) => void): void {
+  const block = Buffer.alloc(256 * 1024, 'x')
+  const more = () => {
+    while (!response.destroyed) {
+      count(block.length)
+      if (!response.write(block)) break
+    }
+  }
+  response.on('drain', more)
+  more()
+}
 
 async function serve(t: TestContext, listener: RequestListener): Promise<string> {
   const server = createServer(listener).listen(0, '127.0.0.1')
@@ -71,16 +84,8 @@ for (const client of clients) {
       let sent = 0
       const address = await serve(t, (_, response) => {
         response.writeHead(200, { 'content-type': 'text/event-stream' })
-        const block = Buffer.alloc(256 * 1024, 'x')
         response.write('data: ')
-        const more = () => {
-          while (!response.destroyed) {
-            sent += block.length
-            if (!response.write(block)) break
-          }
-        }
-        response.on('drain', more)
-        more()
+        writeForever(response, (bytes) => (sent += bytes))
       })
 
       const outcome = await readAll(client.open(address))
@@ -94,15 +99,7 @@ for (const client of clients) {
       let sent = 0
       const address = await serve(t, (_, response) => {
         response.writeHead(400, { 'content-type': 'text/html' })
-        const block = Buffer.alloc(256 * 1024, 'x')
-        const more = () => {
-          while (!response.destroyed) {
-            sent += block.length
-            if (!response.write(block)) break
-          }
-        }
-        response.on('drain', more)
-        more()
+        writeForever(response, (bytes) => (sent += bytes))
       })
 
       const outcome = await readAll(client.open(address))

@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { type ConfigFolder, configFolder } from '../support/config-folder.ts'
 import type { Polylog } from '../support/polylog.ts'
-import { startPolylogProcess } from '../support/polylog-process.ts'
+import { startPolylogProcess, startAndFail } from '../support/polylog-process.ts'
 import { openStream, type SseStream } from '../support/sse.ts'
 import { callServer, endOf, named, runIdOf, toolState, until } from '../support/test-server.ts'
 
@@ -21,18 +21,8 @@ after(() => folder.remove())
 
 /** Starts the server in the folder and waits for its end, which must come by itself. */
 async function failingStart(environment: Record<string, string> = {}): Promise<string> {
-  const { file, args, cwd } = folder.command()
-  const child = spawn(file, args, {
-    cwd,
-    env: { PATH: process.env.PATH ?? '', PORT: '0', ...environment },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
-  let said = ''
-  child.stderr.on('data', (part: Buffer) => (said += part.toString()))
-  child.stdout.on('data', (part: Buffer) => {
-    if (part.toString().includes('serves at')) child.kill('SIGKILL')
-  })
-  const code = await new Promise<number | null>((resolve) => child.once('close', resolve))
+  const settings = { PATH: process.env.PATH ?? '', PORT: '0', ...environment }
+  const { code, said } = await startAndFail(settings, folder.command())
   assert.equal(code, 1, said)
   assert.match(said, /^Polylog cannot start\. /)
   assert.doesNotMatch(said, /^\s+at /m, 'no stack')

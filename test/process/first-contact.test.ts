@@ -10,7 +10,7 @@ import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { callServer } from '../support/test-server.ts'
 import { startPolylog } from '../support/polylog.ts'
-import { compileCache, startPolylogProcess } from '../support/polylog-process.ts'
+import { startPolylogProcess, startAndFail, compileCache } from '../support/polylog-process.ts'
 
 const main = new URL('../../src/app/main.ts', import.meta.url).pathname
 
@@ -30,18 +30,8 @@ const settings = (environment: Record<string, string>) => ({
 })
 
 /** Starts the server and waits for its end, which must come by itself. */
-async function failingStart(environment: Record<string, string>): Promise<{ code: number | null; said: string }> {
-  const child = spawn(process.execPath, [main], {
-    env: settings({ POLYLOG_DATA: join(folder, 'data'), ...environment }),
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
-  let said = ''
-  child.stderr.on('data', (part: Buffer) => (said += part.toString()))
-  child.stdout.on('data', (part: Buffer) => {
-    if (part.toString().includes('serves at')) child.kill('SIGKILL')
-  })
-  const code = await new Promise<number | null>((resolve) => child.once('close', resolve))
-  return { code, said }
+function failingStart(environment: Record<string, string>): Promise<{ code: number | null; said: string }> {
+  return startAndFail(settings({ POLYLOG_DATA: join(folder, 'data'), ...environment }))
 }
 
 async function assertOneSentence(environment: Record<string, string>, sentence: RegExp): Promise<void> {

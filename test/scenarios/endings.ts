@@ -1,6 +1,7 @@
 // Runs that fail or are cancelled, and runs that a restart interrupts.
 
 import { scenario } from './journal-builder.ts'
+import { startsTwoCalls } from './tools.ts'
 
 export const endings = [
   scenario('cancelled mid sentence', (journal) =>
@@ -18,15 +19,7 @@ export const endings = [
   ),
 
   scenario('cancelled during a tool', (journal) =>
-    journal
-      .accepted('What time is it in Rome and in Lima?')
-      .running()
-      .asks(1, 'message-1')
-      .calls('call-1', 'current_time', { timezone: 'Europe/Rome' })
-      .calls('call-2', 'current_time', { timezone: 'America/Lima' }, { index: 1 })
-      .stepDone(1, 'message-1', 2)
-      .starts('call-1', { timezone: 'Europe/Rome' })
-      .starts('call-2', { timezone: 'America/Lima' })
+    startsTwoCalls(journal)
       .returns('call-1', { time: '04:04' })
       .done('call-2', 'cancelled', 'Cancelled with its run.', {
         error: { code: 'tool_cancelled', message: 'The run ended before this call finished.' },

@@ -1,6 +1,19 @@
 // Runs with tools that need no consent.
 
-import { scenario } from './journal-builder.ts'
+import { type JournalBuilder, scenario } from './journal-builder.ts'
+
+/** Up to the moment at which two calls of one step are running. */
+export function startsTwoCalls(journal: JournalBuilder): JournalBuilder {
+  return journal
+    .accepted('What time is it in Rome and in Lima?')
+    .running()
+    .asks(1, 'message-1')
+    .calls('call-1', 'current_time', { timezone: 'Europe/Rome' })
+    .calls('call-2', 'current_time', { timezone: 'America/Lima' }, { index: 1 })
+    .stepDone(1, 'message-1', 2)
+    .starts('call-1', { timezone: 'Europe/Rome' })
+    .starts('call-2', { timezone: 'America/Lima' })
+}
 
 export const tools = [
   scenario('one tool', (journal) =>
@@ -20,15 +33,7 @@ export const tools = [
   ),
 
   scenario('parallel tools', (journal) =>
-    journal
-      .accepted('What time is it in Rome and in Lima?')
-      .running()
-      .asks(1, 'message-1')
-      .calls('call-1', 'current_time', { timezone: 'Europe/Rome' })
-      .calls('call-2', 'current_time', { timezone: 'America/Lima' }, { index: 1 })
-      .stepDone(1, 'message-1', 2)
-      .starts('call-1', { timezone: 'Europe/Rome' })
-      .starts('call-2', { timezone: 'America/Lima' })
+    startsTwoCalls(journal)
       // The second is faster.
       .returns('call-2', { time: '22:04' })
       .returns('call-1', { time: '04:04' })

@@ -26,6 +26,21 @@ export type PolylogProcess = Polylog & {
   restartAndKill(environment: Record<string, string>, afterMs: number): Promise<void>
 }
 
+/** Starts a server that must end by itself, and gives its exit code and what it wrote to stderr. */
+export async function startAndFail(
+  environment: Record<string, string>,
+  { file, args, cwd }: ServerCommand = fromSources,
+): Promise<{ code: number | null; said: string }> {
+  const child = spawn(file, args, { cwd, env: environment, stdio: ['ignore', 'pipe', 'pipe'] })
+  let said = ''
+  child.stderr.on('data', (part: Buffer) => (said += part.toString()))
+  child.stdout.on('data', (part: Buffer) => {
+    if (part.toString().includes('serves at')) child.kill('SIGKILL')
+  })
+  const code = await new Promise<number | null>((resolve) => child.once('close', resolve))
+  return { code, said }
+}
+
 export async function startPolylogProcess(
   environment: Record<string, string> = {},
   data: string = newDataFolder(),

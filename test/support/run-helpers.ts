@@ -3,6 +3,7 @@
 
 import assert from 'node:assert/strict'
 import { AppError } from '../../src/errors/app-error.ts'
+import type { EventOf, EventType, RunEvent } from '../../src/journal/event.ts'
 import type { Store } from '../../src/stores/store.ts'
 import { type Answer, openRig, type Rig, type RigOptions, says } from './run-rig.ts'
 
@@ -49,6 +50,15 @@ export async function withRig(options: RigOptions, work: (rig: Rig) => Promise<v
   } finally {
     await rig.close()
   }
+}
+
+/** For `rig.until`. */
+export const ended = ({ endedAt }: { endedAt: number | null }) => endedAt !== null
+export const isWaiting = ({ status }: { status: string }) => status === 'waiting_user'
+
+/** The events of one type. */
+export function eventsOf<T extends EventType>(events: readonly RunEvent[], type: T): EventOf<T>[] {
+  return events.filter((event): event is EventOf<T> => event.type === type)
 }
 
 /** Waits until the condition holds. */
