@@ -41,10 +41,7 @@ export interface Dialect<State = unknown> {
    * a reader that reconnects with the cursor of that event gets the events after it; so that event must have a frame.
    */
   readonly atDecision: 'holds' | 'parks'
-  /**
-   * For a dialect that parks and replays from the beginning: the stream does not end at decisions up to this event. Such a
-   * dialect has its own `name`, because encoded bytes are shared by name.
-   */
+  /** For a dialect that parks, but replays from the beginning: the stream does not end at decisions up to this event. */
   readonly decidedUpTo?: number
 }
 

@@ -51,6 +51,7 @@ import { drainBytesMax, drainMs, installIntake } from './request-intake.ts'
 import type { Server, Services } from './routes.ts'
 import { sessionRoutes } from './session-api/session-routes.ts'
 import { type TrustProxy, trustedProxies } from './trust-proxy.ts'
+import { uiChatRoutes } from './ui-chat/ui-chat-routes.ts'
 import { usageRoutes } from './usage-v1/usage-routes.ts'
 
 export type ServerOptions = {
@@ -195,6 +196,7 @@ export async function buildServer(options: ServerOptions): Promise<Server> {
   })
 
   chatRoute(server, services)
+  uiChatRoutes(server, services)
   messagesRoute(server, services)
   runAgentRoute(server, services)
   snapshotRoutes(server, services)

@@ -116,6 +116,8 @@ class RunSource implements ByteSource {
   private readonly dialect: Dialect
   private readonly cursor: Cursor
   private readonly follower: Follower
+  /** Readers with the same key get the same bytes. A dialect that replays past decisions has other frames. */
+  private readonly bytesKey: string
   private state: unknown
 
   constructor(
@@ -128,6 +130,7 @@ class RunSource implements ByteSource {
     this.cursor = cursor
     // The fold always starts at the first event, so a resumed stream has the same frames as the original.
     this.follower = new Follower(runId, 0, dependencies.store, dependencies.bus, dependencies.clock)
+    this.bytesKey = `${dialect.name} ${dialect.decidedUpTo ?? 0}`
     this.state = dialect.open({ runId })
   }
 
@@ -142,12 +145,12 @@ class RunSource implements ByteSource {
 
   /** Caches the encoded bytes on the batch, so that readers at the same position of a run share them. */
   private encode(batch: EventBatch): Encoded<unknown> {
-    const { dialect, cursor } = this
+    const { dialect, cursor, bytesKey } = this
     const whole = batch.firstSeq > cursor.seq
-    let encoded = whole ? (batch.encoded.get(dialect.name) as Encoded<unknown> | undefined) : undefined
+    let encoded = whole ? (batch.encoded.get(bytesKey) as Encoded<unknown> | undefined) : undefined
     if (encoded === undefined) {
       encoded = encodeEvents(dialect, this.state, batch.events, cursor)
-      if (whole) batch.encoded.set(dialect.name, encoded)
+      if (whole) batch.encoded.set(bytesKey, encoded)
     }
     this.state = encoded.state
     return encoded

@@ -329,6 +329,16 @@ describe('another user’s ids', () => {
     rows[`DELETE ${records}/{recordId}`] = { expect: notFound }
   }
 
+  for (const path of ['/v1/ui/chat', '/v1/ui/v5/chat']) {
+    const messages = [{ role: 'user', parts: [{ type: 'text', text: 'hi' }] }]
+    rows[`POST ${path}`] = { body: ({ conversationId }) => ({ id: conversationId, messages }), expect: notFound }
+    rows[`GET ${path}/{conversationId}/stream`] = { expect: ({ status }) => assert.equal(status, 204) }
+    rows[`POST ${path}/{conversationId}/stop`] = {
+      body: () => ({}),
+      expect: ({ body }) => assert.deepEqual(body, { stopped: [] }),
+    }
+  }
+
   // What a run of the jobs family says, under both of its prefixes.
   const eventReads = ['events', 'events/history', 'invariants', 'logs', 'logs/range']
   for (const prefix of ['/v1/jobs', '/v1/temp-skill-runs'])

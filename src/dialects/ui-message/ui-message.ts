@@ -50,10 +50,9 @@ const finishReasons: ReadonlySet<string> = new Set(['stop', 'length', 'content-f
 const done: Frame = { name: 'done', data: '[DONE]' }
 
 export function uiMessageDialect({ sdk = 6, decidedUpTo = 0 }: UiMessageOptions = {}): Dialect<UiMessageState> {
-  const name = sdk === 5 ? 'ui-message-v5' : 'ui-message'
   const ending = { atDecision: 'parks', decidedUpTo } as const
   return {
-    name: decidedUpTo === 0 ? name : `${name} decided up to ${decidedUpTo}`,
+    name: sdk === 5 ? 'ui-message-v5' : 'ui-message',
     headers: { ...sseHeaders, 'x-vercel-ai-ui-message-stream': 'v1' },
 
     open: ({ runId }) => ({

@@ -28,6 +28,7 @@ export type DescribeOptions = {
 
 const tags = [
   { name: 'Agent', description: 'Chat with an agent: start runs, follow them, cancel them, read what happened.' },
+  { name: 'AI SDK', description: 'The routes that useChat of the AI SDK needs: send, resume and stop.' },
   { name: 'Conversations', description: 'Runs that share a history.' },
   { name: 'Usage', description: 'Token counts, cost, and the models that can be used.' },
   { name: 'Tool confirmations', description: 'Tool calls that wait for a person.' },

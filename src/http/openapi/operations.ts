@@ -2,7 +2,7 @@
 // clients, an example body, and the kind of stream that it returns. A test requires an entry
 // for every route and sends every example to a real server.
 
-export type StreamKind = 'native' | 'formats' | 'chunks' | 'arms' | 'fcmp' | 'session'
+export type StreamKind = 'native' | 'formats' | 'uiMessage' | 'chunks' | 'arms' | 'fcmp' | 'session'
 
 export type OperationFacts = {
   /** The operationId: a verb and a noun, unique. */
@@ -41,6 +41,21 @@ const contactRecordOperations = (path: string, noun: string): Record<string, Ope
   [`DELETE /v1/contacts/{contactId}/${path}/{recordId}`]: { id: `delete${noun}` },
 })
 
+const uiChatOperations = (path: string, noun: string): Record<string, OperationFacts> => ({
+  [`POST ${path}`]: {
+    id: `send${noun}Message`,
+    example: {
+      id: 'conv_ui',
+      messages: [{ id: 'm1', role: 'user', parts: [{ type: 'text', text: 'what time is it' }] }],
+      trigger: 'submit-message',
+      userId,
+    },
+    stream: 'uiMessage',
+  },
+  [`GET ${path}/{conversationId}/stream`]: { id: `resume${noun}`, stream: 'uiMessage' },
+  [`POST ${path}/{conversationId}/stop`]: { id: `stop${noun}` },
+})
+
 const userId = 'user_123'
 const chatExample = { input: 'what time is it', userId, conversationId: 'conv_123' }
 const questionExample = { message: 'what time is it', client_id: userId }
@@ -48,6 +63,8 @@ const questionExample = { message: 'what time is it', client_id: userId }
 /** Keyed by method and path, in OpenAPI spelling. */
 export const operations: Readonly<Record<string, OperationFacts>> = {
   'POST /v1/agent/chat': { id: 'chat', example: chatExample, stream: 'formats' },
+  ...uiChatOperations('/v1/ui/chat', 'UiChat'),
+  ...uiChatOperations('/v1/ui/v5/chat', 'UiChatOfVersionFive'),
   'GET /v1/agent/list': { id: 'listAgents' },
   'POST /v1/agent/run': {
     id: 'runAgent',

@@ -19,6 +19,13 @@ const dataStream: Sample = {
   description: '`format=vercel-ai`: the data stream, version 1, of AI SDK 3.3 and 4. One line per part.',
   example: 'f:{"messageId":"01M7…"}\n0:"It is"\nd:{"finishReason":"stop"}\n',
 }
+const uiMessage: Sample = {
+  media: 'text/event-stream',
+  description: 'The UI message stream of the AI SDK: one JSON part per frame. The last frame is `[DONE]`.',
+  example:
+    'id: 1\ndata: {"type":"start","messageId":"01M7…"}\n\n' +
+    'id: 5\ndata: {"type":"text-delta","id":"01M7…","delta":"It is"}\n\nid: 9.4\ndata: [DONE]\n\n',
+}
 const chunks: Sample = {
   media: 'text/event-stream',
   description: 'Frames without an event name. The last one is `done` or `error`.',
@@ -59,6 +66,7 @@ const kinds: Readonly<Record<StreamKind, readonly Sample[]>> = {
     dataStream,
     { ...jsonLines, description: '`format=chunks-ndjson`: the dialect of the chat API, one JSON object per line.' },
   ],
+  uiMessage: [uiMessage],
   chunks: [chunks, jsonLines],
   arms: [arms, { ...jsonLines, description: 'The same frames, one JSON object per line.' }],
   fcmp: [fcmp],
