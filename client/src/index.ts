@@ -18,6 +18,7 @@ export type {
   ToolEffect,
   ToolOutcome,
   Usage,
+  UsageTotals,
 } from './journal.ts'
 export type { JsonValue } from './json.ts'
 export type {

@@ -133,6 +133,8 @@ export const agentCard = z.strictObject({
   /** The engine that answers chats with this agent; absent means the server's default. Operations always run locally. */
   engine: agentEngine.optional(),
   prompt: promptFiles,
+  /** The schema of the final answers of chats with this agent; absent means any text. A request may bring another one. */
+  answerSchema: file.optional(),
   /** Whether a request may add instructions of its own (messages with role `system`); absent means allowed. */
   callerInstructions: z.enum(['allowed', 'refused']).optional(),
   memory: z.strictObject({
@@ -183,6 +185,8 @@ export type AgentDefinition = {
   systemTemplate: string
   userTemplate: string
   defaults: Record<string, unknown>
+  /** The final answer of a chat has to fit it. Absent means any text. */
+  answerSchema?: AgentSchema
   /** At least one. */
   operations: readonly AgentOperation[]
 }

@@ -48,7 +48,9 @@ export async function readDefinition(files: DefinitionFiles): Promise<AgentDefin
           : await readPrompt(files, `${field}.prompt`, { ...card.prompt, ...defined(own.prompt) })
       operations.push(await readOperation(files, card, `${field}.`, own, ownPrompt))
     }
-    return { card, ...prompt, operations }
+    const answerSchema =
+      card.answerSchema === undefined ? undefined : await readSchema(files, 'answerSchema', card.answerSchema)
+    return { card, ...prompt, ...defined({ answerSchema }), operations }
   } catch (error) {
     throw new BrokenDefinition(error instanceof Error ? error.message : String(error), card)
   }

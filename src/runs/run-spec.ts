@@ -42,7 +42,9 @@ export function specFor(
   const temperature = request.temperature ?? config?.temperature
   const maxTokens = request.maxTokens ?? config?.maxTokens
   const engine = dependencies.engines.resolve(request.engine ?? config?.engine, agentId)
-  if (request.output !== undefined) checkOutput(request.output.schema, engine, dependencies)
+  // The schema of a definition comes from a JSON file, so its values are JSON values.
+  const outputSchema = request.output?.schema ?? (definition.answerSchema as RunSpec['outputSchema'])
+  if (outputSchema !== undefined) checkOutput(outputSchema, engine, dependencies)
   return {
     agentId,
     engine,
@@ -57,7 +59,7 @@ export function specFor(
       onDisconnect: request.onDisconnect,
       configName: config?.name,
       systemPrompt: config?.systemPrompt,
-      outputSchema: request.output?.schema,
+      outputSchema,
       variant: request.variant,
       sentAt: request.sentAt,
       workspace: request.workspace,

@@ -12,7 +12,10 @@ folder.write(
   'models.json',
   JSON.stringify({ asOf: '2026-11-16', models: { 'openai/able': { structuredOutput: true } } }),
 )
-const server = sharedTestServer({ POLYLOG_MODEL_TABLE: join(folder.path, 'models.json') })
+const server = sharedTestServer({
+  POLYLOG_MODEL_TABLE: join(folder.path, 'models.json'),
+  POLYLOG_AGENTS_DIR: join(folder.path, 'agents'),
+})
 
 const schema = {
   type: 'object',
@@ -25,6 +28,13 @@ const ann = { name: 'Ann', age: 31 }
 /** The request for a correction contains this text; it does not repeat the question. */
 const repairMarker = 'cannot be used as the final answer'
 const annText = JSON.stringify(ann)
+
+folder.agent('agents/oracle', { id: 'oracle', model: 'openai/able' })
+folder.agent(
+  'agents/registrar',
+  { id: 'registrar', answerSchema: 'answer.json' },
+  { 'answer.json': JSON.stringify(schema), 'system.mustache': 'Be kind. {{language}}' },
+)
 
 test('the answer streams as text and is delivered as a value in agent.end', async () => {
   const user = someone()
@@ -125,4 +135,25 @@ test('a schema that cannot be used is refused before a run starts', async () => 
   }
   const listed = await server.call('GET', '/v1/agent/runs', { user })
   assert.deepEqual(listed.body, [])
+})
+
+test('an agent has a schema for its chats in its definition; that of a request replaces it', async () => {
+  const user = someone()
+  await server.provider.script([says(annText), says('{"ok":true}')], user)
+  const body = { input: user, agentId: 'registrar' }
+  const own = { schema: { type: 'object', properties: { ok: { type: 'boolean' } }, required: ['ok'] } }
+
+  assert.deepEqual(endOf(await server.chatToEnd(user, body)).data, ann)
+  assert.deepEqual(endOf(await server.chatToEnd(user, { ...body, output: own })).data, { ok: true })
+})
+
+test('a one-shot agent is asked in the provider’s own mode by the same rule', async () => {
+  const user = someone()
+  await server.provider.script([says('{"answer":"42"}')], user)
+  const asked = { agentId: 'oracle', input: { text: user }, userId: user }
+  const answer = await server.call('POST', '/v1/agent/run', { user, body: asked })
+
+  assert.deepEqual([answer.status, answer.body.data], [200, { answer: '42' }], answer.text)
+  const [request] = await server.asked(user)
+  assert.match(JSON.stringify(request?.body['response_format']), /^\{"type":"json_schema"/)
 })
