@@ -116,7 +116,8 @@ function broadcast(event: string, payload: Fields, wants: (client: Client) => bo
     if (!client.ready || !wants(client)) continue
     client.frames += 1
     const frame = { type: 'event', event, payload, seq: client.frames }
-    if (!lost) write(client, frame)
+    if (lost) continue
+    write(client, frame)
     if (twice) write(client, frame)
   }
 }
@@ -277,6 +278,9 @@ function send(
 }
 
 async function play(run: Run, actions: GatewayAction[]): Promise<void> {
+  // What an earlier script left over does not concern this run.
+  losing = 0
+  doubling = 0
   agent(run, 'lifecycle', { phase: 'start', startedAt: Date.now() })
   let message = 0
   for (const action of actions) {

@@ -225,6 +225,8 @@ test('text in a lost frame is shown when the next frame comes, and not only at t
     { text: 'Three.' },
   ]
   const { parts } = await scripted(actions, {
+    // Time stands still, so that a silence does not make the engine look at the history.
+    engine: engineAt(gateway.baseUrl, { clock: manualClock() }),
     onPart: (part) => part.type === 'text' && part.text.includes('Two.') && void gateway.release(),
   })
   assert.equal(textOf(parts), 'One.\n\nTwo.\n\nThree.')
