@@ -115,6 +115,12 @@ export const runView = z
     conversationId: z.string().nullable(),
     status: z.enum(['queued', 'running', 'awaiting_input', 'succeeded', 'failed', 'cancelled']),
     attempt: z.number(),
+    engine: z
+      .string()
+      .nullable()
+      .describe(
+        'The engine that executes the run; null until it has started, and while the run is an arm of an undecided comparison.',
+      ),
     cursor: z.string().describe('The cursor of the newest event of the run.'),
     createdAt: time,
     createdAtMs: ms,
@@ -130,7 +136,7 @@ export const runView = z
   })
   .meta({ id: 'Run' })
 
-/** `undecided`: the run is an arm of a comparison that waits for its vote, so its usage is hidden. */
+/** `undecided`: the run is an arm of a comparison that waits for its vote, so its engine and usage are hidden. */
 export function toRun(row: RunRow, undecided: boolean): z.infer<typeof runView> {
   return {
     runId: row.id,
@@ -138,6 +144,7 @@ export function toRun(row: RunRow, undecided: boolean): z.infer<typeof runView> 
     conversationId: shownConversationIdOrNull(row.conversationId),
     status: runStatusWord(row.status),
     attempt: row.attempt,
+    engine: undecided ? null : row.engine,
     cursor: String(row.lastSeq),
     ...times({ createdAt: row.createdAt, startedAt: row.startedAt, endedAt: row.endedAt }),
     error: row.error,

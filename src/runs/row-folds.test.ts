@@ -36,7 +36,7 @@ describe('the run', () => {
     const journal = new JournalBuilder().accepted('now').running()
     const startedAt = journal.events.at(-1)?.at
 
-    assert.deepEqual(lastOf(journal).run, { status: 'running', attempt: 1, wakeAt: null, startedAt })
+    assert.deepEqual(lastOf(journal).run, { status: 'running', attempt: 1, wakeAt: null, startedAt, engine: 'local' })
     const again = changesOf(journal.restarted())
     assert.equal(again.at(-2)?.run?.status, 'queued')
     assert.equal('startedAt' in (again.at(-2)?.run ?? {}), false)

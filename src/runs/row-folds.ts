@@ -3,7 +3,7 @@
 // this file knows how events change rows.
 
 import type { RunEvent } from '../journal/event.ts'
-import { openInteractions, type RunState } from '../journal/run-state.ts'
+import { engineFallback, engineOf, openInteractions, type RunState } from '../journal/run-state.ts'
 import { usageDay, usageOfStep } from '../journal/usage.ts'
 import { defined } from '../kit/defined.ts'
 import type { InteractionRow } from '../stores/interaction-store.ts'
@@ -37,6 +37,7 @@ export function foldRows(runId: string, state: RunState, event: RunEvent, change
         wakeAt: null,
       }
       if (event.data.to === 'running' && state.startedAt === event.at) run.startedAt = event.at
+      if (event.data.to === 'running' && state.accepted !== undefined) run.engine = engineOf(state)
       if (event.data.to === 'waiting_user') {
         // A parked run holds no lease and no slot; `wakeAt` makes it due again at its next deadline.
         run.wakeAt = nextDeadline(state)
@@ -163,7 +164,9 @@ export function foldRows(runId: string, state: RunState, event: RunEvent, change
     case 'tool.progress':
     case 'context.patch':
     case 'engine.handle':
+      return
     case 'diagnostic':
+      if (event.data.code === engineFallback) changes.run = { ...changes.run, engine: engineOf(state) }
       return
   }
 }

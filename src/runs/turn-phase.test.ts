@@ -174,6 +174,7 @@ test('an approval parks the run, and the decision goes on with the same remote t
 
     const events = await rig.events(run.id)
     assert.deepEqual(engine.handles, [undefined, { run: 'remote-1' }])
+    assert.equal((await rig.store.readRun(run.id))?.engine, 'remote')
     assert.deepEqual(
       eventsOf(events, 'text.delta').map(({ data }) => data.text),
       ['I will ', 'refund. ', 'It is ', 'done.'],
@@ -309,8 +310,12 @@ test('an engine that is not available before its turn begins is replaced, and th
   const engine = scripted(() => {
     throw new AppError('engine_unavailable', 'Nobody listens.')
   })
-  const events = await finished(await rigWith(context, engine, { answer: () => says('From here.') }))
+  const rig = await rigWith(context, engine, { answer: () => says('From here.') })
+  const { run } = await rig.start()
+  await rig.until(run.id, ended)
+  const events = await rig.events(run.id)
 
+  assert.equal((await rig.store.readRun(run.id))?.engine, 'scripted')
   const [diagnostic] = eventsOf(events, 'diagnostic')
   assert.equal(diagnostic?.data.code, 'engine_fallback')
   assert.deepEqual(diagnostic?.data.details, { from: 'remote', to: 'scripted' })

@@ -37,6 +37,8 @@ export type RunRow = {
   startedAt: number | null
   endedAt: number | null
   error: ErrorValue | null
+  /** The engine that executes the run. Null until it has started. */
+  engine: string | null
   /** Null until a step has ended. */
   usage: UsageTotals | null
 }
@@ -153,6 +155,8 @@ export type RunWrite = {
     release?: boolean
     /** The key under which later equal requests find this run. */
     cacheKey?: string
+    /** The engine that executes the run. */
+    engine?: string
     /** Over all steps of the run. */
     usage?: UsageTotals
   }

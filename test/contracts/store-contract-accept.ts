@@ -58,6 +58,7 @@ export function acceptContract(open: OpenStore<RunStore & ConversationStore & Me
           leaseUntil: null,
           wakeAt: null,
           lastSeq: 2,
+          engine: null,
           usage: null,
           cancel: null,
           startedAt: null,

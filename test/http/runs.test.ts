@@ -39,6 +39,7 @@ test('the status of a run follows it: running, then succeeded, with its times an
   assert.equal(running.startedAtMs, Date.parse(running.startedAt))
   assert.equal(done.status, 'succeeded')
   assert.equal(done.cursor, frames.at(-1)?.id)
+  assert.equal(done.engine, 'local')
   assert.ok(done.endedAtMs >= done.startedAtMs && done.startedAtMs >= done.createdAtMs)
   await server.call('POST', `/v1/agent/runs/${runIdOf(stream)}/cancel`, { user })
 })

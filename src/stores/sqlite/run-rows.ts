@@ -36,6 +36,7 @@ export function toRunRow(row: Row): RunRow {
     startedAt: row.started_at as number | null,
     endedAt: row.ended_at as number | null,
     error: fromJson<ErrorValue>(row.error),
+    engine: row.engine as string | null,
     usage: fromJson<UsageTotals>(row.usage),
   }
 }

@@ -70,6 +70,7 @@ export function runTable(db: DatabaseSync, cache: RunCache, journal: JournalWrit
                      WHEN woken_at IS NULL OR :ended THEN :wakeAt
                      ELSE min(woken_at, coalesce(:wakeAt, woken_at)) END,
       cache_key = coalesce(:cacheKey, cache_key),
+      engine = coalesce(:engine, engine),
       usage = coalesce(:usage, usage),
       share_key = CASE WHEN :ended THEN NULL ELSE share_key END,
       lease_owner = CASE WHEN :release THEN NULL ELSE lease_owner END,
@@ -152,6 +153,7 @@ export function runTable(db: DatabaseSync, cache: RunCache, journal: JournalWrit
         setWake: change.wakeAt === undefined ? 0 : 1,
         wakeAt: change.wakeAt ?? null,
         cacheKey: change.cacheKey ?? null,
+        engine: change.engine ?? null,
         usage: toJson(change.usage),
         ended: ended ? 1 : 0,
         release: change.release === true ? 1 : 0,
