@@ -222,6 +222,7 @@ test('every route that belongs to a user accepts ?userId=', async () => {
     '/v1/providers',
     '/metrics',
     '/v1/agent/list',
+    '/v1/models',
   ]
   const missing: string[] = []
   for (const [path, methods] of Object.entries(body.paths as Record<string, Json>)) {
