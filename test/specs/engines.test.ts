@@ -38,7 +38,7 @@ type Told = {
   outputs: Map<string, unknown>
 }
 
-const formats = ['sse', 'vercel-ai', 'chunks', 'chunks-ndjson', 'fcmp', 'session']
+const formats = ['sse', 'vercel-ai', 'chunks', 'chunks-ndjson', 'fcmp', 'session', 'ui-message', 'ui-message-v5']
 
 // A remote agent sends its text without white space at the ends of messages, so no piece ends with any.
 const stories: Record<string, Beat[]> = {
@@ -198,6 +198,7 @@ function comparable(text: string, user: string): string {
       '$1: <wording>"$2',
     )
     .replaceAll(',"details":{"provider":"openai"}', '')
+    .replaceAll(/,"messageMetadata":\{"usage":\{[^{}]*\}\}/g, '')
     .replaceAll(/"usage":\{[^{}]*\},?/g, '')
     .replaceAll(/(?:openai failed while answering\. It said:|The OpenClaw gateway failed:) boom/g, '<wording>')
 }

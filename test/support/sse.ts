@@ -112,7 +112,7 @@ function parseFrame(block: string): SseFrame | undefined {
   )
   const data = fields.get('data')
   if (data === undefined) return undefined
-  return { id: fields.get('id'), event: fields.get('event'), data, json: JSON.parse(data) }
+  return { id: fields.get('id'), event: fields.get('event'), data, json: data === '[DONE]' ? null : JSON.parse(data) }
 }
 
 /** The frames that come from the journal: all frames except keep-alives. */
