@@ -2,6 +2,7 @@
 
 import type { JsonValue } from '../journal/event.ts'
 import type { Tool, ToolQuestion } from '../tools/tool.ts'
+import type { ClosedCall } from './closed-call.ts'
 
 export type CallPlan =
   | { do: 'run'; tool: Tool; input: JsonValue }
@@ -9,4 +10,4 @@ export type CallPlan =
   /** A person answered the question, and the answer is the result of the call. */
   | { do: 'answer'; output: JsonValue }
   | { do: 'wait' }
-  | { do: 'close'; outcome: 'failed' | 'denied' | 'cancelled' | 'unknown'; code: string; message: string }
+  | ({ do: 'close' } & ClosedCall)

@@ -5,6 +5,7 @@ import type { JsonValue } from '../journal/event.ts'
 import type { CallState } from '../journal/run-state.ts'
 import type { Tool, ToolRegistry } from '../tools/tool.ts'
 import type { CallPlan } from './call-plan.ts'
+import { refusedCall } from './closed-call.ts'
 
 /** `tool`: the tool that the call's name and source refer to now; undefined if it was removed or is no longer allowed. */
 export function planCall(call: CallState, tool: Tool | undefined, tools: Pick<ToolRegistry, 'check'>): CallPlan {
@@ -74,11 +75,7 @@ function refusedPlan(call: CallState): CallPlan {
       message: 'Nobody knows whether this call happened; it was not run again.',
     }
   }
-  if (call.decision === 'expired')
-    return { do: 'close', outcome: 'denied', code: 'tool_expired', message: 'Nobody decided in time.' }
-  if (call.decision === 'closed')
-    return { do: 'close', outcome: 'cancelled', code: 'tool_cancelled', message: 'The question was closed.' }
-  return { do: 'close', outcome: 'denied', code: 'tool_denied', message: call.decisionReason ?? 'The user said no.' }
+  return { do: 'close', ...refusedCall(call.decision, call.decisionReason) }
 }
 
 function describe(tool: Tool, input: JsonValue): string {

@@ -7,6 +7,7 @@ import type { ErrorValue } from '../errors/app-error.ts'
 import { type NewEvent, outputCharsMax, type RunStatus } from '../journal/event.ts'
 import { defined } from '../kit/defined.ts'
 import { type CallState, openCalls, openInteractions, type RunState, statusOf } from '../journal/run-state.ts'
+import { type ClosedCall, closedCallEvent } from './closed-call.ts'
 
 export type Ending =
   /** `output` replaces the text of the last step. */
@@ -71,22 +72,19 @@ function endedData(state: RunState, ending: Ending): Extract<NewEvent, { type: '
 /** The result of an open call: `unknown` if it is unsafe and had started, because it may have happened; otherwise `cancelled`. */
 function closedCall(call: CallState, ids: () => string): NewEvent {
   const unknown = (call.started && call.effect === 'unsafe') || call.askedUnknown
-  return {
-    type: 'tool.done',
-    data: {
-      callId: call.callId,
-      messageId: ids(),
-      outcome: unknown ? 'unknown' : 'cancelled',
-      summary: unknown ? 'Stopped while it was under way; it may have happened.' : 'Cancelled with its run.',
-      error: unknown
-        ? {
-            code: 'tool_outcome_unknown',
-            message: 'The run ended while this call was under way; it may have happened.',
-          }
-        : { code: 'tool_cancelled', message: 'The run ended before this call finished.' },
-      durationMs: 0,
-      fullLength: 0,
-      truncated: false,
-    },
-  }
+  return closedCallEvent(call.callId, unknown ? stoppedUnderWay : cancelledWithRun, ids)
+}
+
+const stoppedUnderWay: ClosedCall = {
+  outcome: 'unknown',
+  code: 'tool_outcome_unknown',
+  message: 'The run ended while this call was under way; it may have happened.',
+  summary: 'Stopped while it was under way; it may have happened.',
+}
+
+const cancelledWithRun: ClosedCall = {
+  outcome: 'cancelled',
+  code: 'tool_cancelled',
+  message: 'The run ended before this call finished.',
+  summary: 'Cancelled with its run.',
 }

@@ -10,6 +10,7 @@ import type { Tool } from '../tools/tool.ts'
 import { withActivity } from '../kit/activity.ts'
 import { defined } from '../kit/defined.ts'
 import type { CallPlan } from './call-plan.ts'
+import { closedCallEvent } from './closed-call.ts'
 import { answerWithoutConsent } from './consent.ts'
 import { planCall } from './plan-call.ts'
 import type { RunDependencies } from './run-dependencies.ts'
@@ -117,7 +118,7 @@ export class ToolPhase {
       const tool = this.toolOf(call)
       const plan = answerWithoutConsent(planCall(call, tool, this.dependencies.tools), specOf(state), tool)
       if (plan.do === 'wait') this.waiting.add(call)
-      else if (plan.do === 'close') events.push(closedCallEvent(call, plan, this.dependencies.ids))
+      else if (plan.do === 'close') events.push(closedCallEvent(call.callId, plan, this.dependencies.ids))
       else if (plan.do === 'answer') events.push(answeredCallEvent(call, plan.output, this.dependencies.ids))
       else if (plan.do === 'run') this.ready.push({ call, tool: plan.tool, input: plan.input })
       else {
@@ -264,22 +265,6 @@ export function questionFromText(
 /** The server is shutting down. The run is released without an ending, and the next claim resumes it. */
 export class DrainInterrupt extends Error {
   override name = 'DrainInterrupt'
-}
-
-function closedCallEvent(call: CallState, plan: Extract<CallPlan, { do: 'close' }>, ids: () => string): NewEvent {
-  return {
-    type: 'tool.done',
-    data: {
-      callId: call.callId,
-      messageId: ids(),
-      outcome: plan.outcome,
-      summary: plan.message,
-      error: { code: plan.code, message: plan.message },
-      durationMs: 0,
-      fullLength: 0,
-      truncated: false,
-    },
-  }
 }
 
 /** The reply that the model reads when a question was auto-decided at its deadline. */

@@ -15,6 +15,7 @@ import { type CallState, openCalls, type RunState, specOf } from '../journal/run
 import { type Clock, elapsedMs } from '../kit/clock.ts'
 import { defined } from '../kit/defined.ts'
 import type { Ids } from '../kit/ids.ts'
+import { type ClosedCall, closedCallEvent, refusedCall } from './closed-call.ts'
 import { DeltaEmitter } from './delta-emitter.ts'
 import type { RunWriter } from './run-writer.ts'
 import { StallWatch } from './stall-watch.ts'
@@ -435,7 +436,8 @@ class TurnRecorder {
 
   private finish({ reason, usage }: Extract<TurnPart, { type: 'finish' }>): void {
     this.flush()
-    for (const call of openCalls(this.state)) this.events.push(unreportedEvent(call, this.context.ids))
+    for (const call of openCalls(this.state))
+      this.events.push(closedCallEvent(call.callId, unreported, this.context.ids))
     this.flush()
     this.close([], { finishReason: reason, ...defined({ usage }) })
     this.flush()
@@ -481,44 +483,14 @@ function startedEvent(runId: string, callId: string, input: JsonValue): NewEvent
   return { type: 'tool.started', data: { callId, input, idempotencyKey: `${runId}:${callId}` } }
 }
 
-function deniedEvent(call: CallState, decision: TurnDecision | undefined, ids: Ids): NewEvent {
-  const resolution = decision?.resolution
-  const refusal =
-    resolution === 'expired'
-      ? { outcome: 'denied' as const, code: 'tool_expired', message: 'Nobody decided in time.' }
-      : resolution === 'closed'
-        ? { outcome: 'cancelled' as const, code: 'tool_cancelled', message: 'The question was closed.' }
-        : { outcome: 'denied' as const, code: 'tool_denied', message: decision?.reason ?? 'The user said no.' }
-  return {
-    type: 'tool.done',
-    data: {
-      callId: call.callId,
-      messageId: ids(),
-      outcome: refusal.outcome,
-      summary: refusal.message.slice(0, summaryCharsMax),
-      error: { code: refusal.code, message: refusal.message },
-      durationMs: 0,
-      fullLength: 0,
-      truncated: false,
-    },
-  }
+function deniedEvent({ callId }: CallState, decision: TurnDecision | undefined, ids: Ids): NewEvent {
+  return closedCallEvent(callId, refusedCall(decision?.resolution, decision?.reason), ids)
 }
 
-function unreportedEvent(call: CallState, ids: Ids): NewEvent {
-  const message = 'The engine ended its turn without the result of this call; it may have happened.'
-  return {
-    type: 'tool.done',
-    data: {
-      callId: call.callId,
-      messageId: ids(),
-      outcome: 'unknown',
-      summary: message,
-      error: { code: 'tool_outcome_unknown', message },
-      durationMs: 0,
-      fullLength: 0,
-      truncated: false,
-    },
-  }
+const unreported: ClosedCall = {
+  outcome: 'unknown',
+  code: 'tool_outcome_unknown',
+  message: 'The engine ended its turn without the result of this call; it may have happened.',
 }
 
 function boundedInput(input: JsonValue): { input: JsonValue; invalidInput?: string } {
