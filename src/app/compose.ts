@@ -176,7 +176,7 @@ async function composeParts(
     openEngine: (name) => remoteAgents.open(name),
   })
   const engineStates = () => [
-    { name: engine.name, state: 'closed' as const },
+    { name: engine.name, state: 'available' as const },
     ...(openclaw === undefined ? [] : [{ name: openclaw.engine.name, state: openclaw.breaker.state }]),
     ...remoteAgents.states(),
   ]

@@ -5,7 +5,7 @@
 import type { AgentCard } from '../agents/agent-definition.ts'
 import type { Catalogue } from '../agents/catalogue.ts'
 import { CircuitBreaker, withBreaker } from '../engines/circuit-breaker.ts'
-import type { BreakerState, TurnEngine } from '../engines/engine.ts'
+import type { EngineState, TurnEngine } from '../engines/engine.ts'
 import { type AgUiSettings, createAgUiEngine } from '../engines/ag-ui/ag-ui-engine.ts'
 import { type HeaderEnvironment, headersProblem } from '../engines/ag-ui/headers.ts'
 import { AppError } from '../errors/app-error.ts'
@@ -55,7 +55,7 @@ export class RemoteAgents {
   }
 
   /** Those that were used since the start of the server. */
-  states(): { name: string; state: BreakerState }[] {
+  states(): { name: string; state: EngineState }[] {
     return [...this.opened].map(([name, { breaker }]) => ({ name, state: breaker.state }))
   }
 

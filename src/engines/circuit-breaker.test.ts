@@ -22,9 +22,9 @@ test('the breaker opens after three failures in a row, and a success closes it',
   breaker.succeeded()
   breaker.failed()
   breaker.failed()
-  assert.equal(breaker.state, 'closed')
+  assert.equal(breaker.state, 'available')
   breaker.failed()
-  assert.equal(breaker.state, 'open')
+  assert.equal(breaker.state, 'paused')
   assert.equal(breaker.admit(), false)
 })
 
@@ -42,7 +42,7 @@ test('after the pause one trial is let through, and each failed trial doubles th
   wait(300_000)
   assert.equal(breaker.admit(), true)
   breaker.succeeded()
-  assert.equal(breaker.state, 'closed')
+  assert.equal(breaker.state, 'available')
 })
 
 test('a trial without a verdict lets the next one through', () => {

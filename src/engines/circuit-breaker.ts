@@ -4,7 +4,7 @@
 
 import { AppError } from '../errors/app-error.ts'
 import type { Clock } from '../kit/clock.ts'
-import type { BreakerState, TurnEngine } from './engine.ts'
+import type { EngineState, TurnEngine } from './engine.ts'
 
 /** Consecutive failures after which the breaker opens. */
 const failuresMax = 3
@@ -22,16 +22,16 @@ export class CircuitBreaker {
     this.clock = clock
   }
 
-  get state(): BreakerState {
-    if (this.openUntil === undefined) return 'closed'
-    return this.clock.monotonic() < this.openUntil ? 'open' : 'trial'
+  get state(): EngineState {
+    if (this.openUntil === undefined) return 'available'
+    return this.clock.monotonic() < this.openUntil ? 'paused' : 'trial'
   }
 
   /** Whether a request may be made now. A `true` must be followed by `succeeded`, `failed` or `abandoned`. */
   admit(): boolean {
     const { state } = this
-    if (state === 'closed') return true
-    if (state === 'open' || this.trying) return false
+    if (state === 'available') return true
+    if (state === 'paused' || this.trying) return false
     this.trying = true
     return true
   }

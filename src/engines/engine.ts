@@ -114,9 +114,9 @@ export interface Decisions {
   of(key: string): TurnDecision | undefined
 }
 
-/** `open`: the engine did not answer lately and is not asked now; `trial`: the next run tries it. */
-export const breakerStates = ['closed', 'open', 'trial'] as const
-export type BreakerState = (typeof breakerStates)[number]
+/** `paused`: the engine did not answer lately and is not asked now; `trial`: the next run tries it. */
+export const engineStates = ['available', 'paused', 'trial'] as const
+export type EngineState = (typeof engineStates)[number]
 
 /** The engines of this server, by name. */
 export interface Engines {

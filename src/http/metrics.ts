@@ -3,7 +3,7 @@
 // stays small.
 
 import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom-client'
-import { type BreakerState, breakerStates } from '../engines/engine.ts'
+import { type EngineState, engineStates } from '../engines/engine.ts'
 import { type RunStatus, isTerminal, runStatuses } from '../journal/event.ts'
 import type { RunMeter } from '../runs/run-dependencies.ts'
 import { createWorkMetrics } from './work-metrics.ts'
@@ -18,7 +18,7 @@ export interface Metrics {
   /** Sets the function that counts the open runs; it is called at each scrape. */
   countOpenRunsWith(count: () => Promise<Partial<Record<RunStatus, number>>>): void
   /** Sets the function that tells the states of the engines; it is called at each scrape. */
-  reportEnginesWith(states: () => readonly { name: string; state: BreakerState }[]): void
+  reportEnginesWith(states: () => readonly { name: string; state: EngineState }[]): void
   /** Records that a route or a run blocked the event loop. */
   loopBlocked(work: string, seconds: number): void
   /** The work in runs: models and tools. */
@@ -56,15 +56,15 @@ export function createMetrics(): Metrics {
     registers: [],
   })
   registry.registerMetric(openRuns)
-  let engineStates: () => readonly { name: string; state: BreakerState }[] = () => []
+  let statesOfEngines: () => readonly { name: string; state: EngineState }[] = () => []
   const engines = new Gauge({
-    name: 'polylog_engine_breaker_state',
-    help: 'The state of the circuit breaker of each engine: 1 for the state that it has.',
+    name: 'polylog_engine_state',
+    help: 'The state of each engine (available, paused after failures, trial): 1 for the state that it has.',
     labelNames: ['engine', 'state'] as const,
     collect() {
       this.reset()
-      for (const { name, state } of engineStates())
-        for (const each of breakerStates) this.set({ engine: name, state: each }, each === state ? 1 : 0)
+      for (const { name, state } of statesOfEngines())
+        for (const each of engineStates) this.set({ engine: name, state: each }, each === state ? 1 : 0)
     },
     registers: [],
   })
@@ -119,7 +119,7 @@ export function createMetrics(): Metrics {
     requestDone: ({ method, route, status, seconds }) =>
       requests.observe({ method, route: route ?? 'unmatched', status: String(status) }, seconds),
     reportEnginesWith(states) {
-      engineStates = states
+      statesOfEngines = states
     },
     countOpenRunsWith(count) {
       countOpenRuns = count

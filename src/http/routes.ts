@@ -13,7 +13,7 @@ import type { ContactFiles } from '../contacts/contact-files.ts'
 import type { ContactService } from '../contacts/contact-service.ts'
 import type { ConversationService } from '../conversations/conversation-service.ts'
 import type { FeedbackService } from '../feedback/feedback-service.ts'
-import type { BreakerState } from '../engines/engine.ts'
+import type { EngineState } from '../engines/engine.ts'
 import type { Caller } from '../kit/caller.ts'
 import type { Clock } from '../kit/clock.ts'
 import type { Ids } from '../kit/ids.ts'
@@ -52,7 +52,7 @@ export type Services = {
   tools: ToolRegistry
   workspaces: Workspaces
   models: Models
-  engineStates(): { name: string; state: BreakerState }[]
+  engineStates(): { name: string; state: EngineState }[]
   configs: ModelConfigs
   modelTable: ModelTable
   usage: UsageService

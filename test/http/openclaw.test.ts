@@ -49,11 +49,11 @@ test('a chat is answered by the gateway, and the run names its engine', async ()
   assert.equal(start?.metadata.engine, 'openclaw')
   const metrics = await server.call('GET', '/metrics')
   assert.match(metrics.text, /^polylog_runs_total\{family="agent",engine="openclaw",status="succeeded"\} \d+$/m)
-  assert.match(metrics.text, /^polylog_engine_breaker_state\{engine="openclaw",state="closed"\} 1$/m)
+  assert.match(metrics.text, /^polylog_engine_state\{engine="openclaw",state="available"\} 1$/m)
   const { body } = await server.call('GET', '/v1/health')
   assert.deepEqual(body.engines, [
-    { name: 'local', state: 'closed' },
-    { name: 'openclaw', state: 'closed' },
+    { name: 'local', state: 'available' },
+    { name: 'openclaw', state: 'available' },
   ])
 })
 
@@ -144,7 +144,7 @@ test('a gateway that is down is replaced by the local engine, and the breaker sp
       assert.equal(diagnostics.length, 1)
     }
     const { body } = await down.call('GET', '/v1/health')
-    assert.deepEqual(body.engines?.[1], { name: 'openclaw', state: 'open' })
+    assert.deepEqual(body.engines?.[1], { name: 'openclaw', state: 'paused' })
   } finally {
     await down.polylog.dispose()
   }

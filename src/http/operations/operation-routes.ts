@@ -21,7 +21,7 @@ export function operationRoutes(server: Server, services: Services, version: str
             version: z.string(),
             model: z.string(),
             engines: z
-              .array(z.object({ name: z.string(), state: z.enum(['closed', 'open', 'trial']) }))
+              .array(z.object({ name: z.string(), state: z.enum(['available', 'paused', 'trial']) }))
               .describe('The state of each engine’s circuit breaker; closed means that the engine is used.'),
           }),
         },
