@@ -2,14 +2,12 @@
 // step like any other, a run has one, and a crash neither loses it nor grants another.
 
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { describe, test, type TestContext } from 'node:test'
-import { type Answer, calls, crashImage, openRig, type Rig, type RigOptions, says } from '../../test/support/run-rig.ts'
+import { type Answer, calls, openRig, type Rig, type RigOptions, says } from '../../test/support/run-rig.ts'
 import type { StepRequest } from '../engines/engine.ts'
 import { JobAcceptance } from './job-acceptance.ts'
 import type { EventOf, EventType } from '../journal/event.ts'
+import { crashImages } from '../../test/support/crash-images.ts'
 import { ended } from '../../test/support/run-helpers.ts'
 
 const outputSchema = { type: 'object', properties: { done: { type: 'boolean' } }, required: ['done'] }
@@ -146,57 +144,33 @@ test('an interactive run whose answer is JSON among words is asked what it meant
 })
 
 test('a crash after any event of the repair round neither loses it nor grants another', async (context) => {
-  const folder = mkdtempSync(join(tmpdir(), 'polylog-repair-'))
-  context.after(() => rmSync(folder, { recursive: true, force: true }))
-  const file = join(folder, 'whole.db')
-  // The files as they are after every commit.
-  let images = 0
+  const images = crashImages(context)
   const whole = scripted('{"done":"maybe"}', 'Still wrong.')
   const rig = await rigged(context, {
-    file,
     answer: whole.answer,
-    wrapStore: (store) =>
-      new Proxy(store, {
-        get(target, name) {
-          const method = Reflect.get(target, name) as (...given: unknown[]) => Promise<unknown>
-          return async (...given: unknown[]) => {
-            const result = await method.apply(target, given)
-            if (name === 'append') crashImage(file, join(folder, `${(images += 1)}.db`))
-            return result
-          }
-        },
-      }),
+    ...images.options,
   })
   const id = await startJob(rig)
   await rig.until(id, ended)
-  assert.ok(images >= 6, `${images} commits`)
+  assert.ok(images.paths.length >= 6, `${images.paths.length} commits`)
 
-  for (let image = 1; image <= images; image++) {
+  for (const [index, path] of images.paths.entries()) {
     // The answer depends on the request alone, so a step that is asked again gets the same answer.
     let requests = 0
-    const again = await openRig({
-      file: join(folder, `${image}.db`),
+    const again = await images.reopen(path, {
       clock: rig.clock,
-      ids: (() => {
-        let next = 0
-        return () => `restarted-${image}-${(next += 1)}`
-      })(),
-      node: 'node-2',
       answer: ({ messages }) => {
         requests += 1
         const repair = messages.some(({ role, content }) => role === 'user' && content.includes('cannot be used'))
         return says(repair ? 'Still wrong.' : '{"done":"maybe"}')
       },
     })
-    try {
-      again.scheduler.start()
-      await again.until(id, ended)
-      const events = await again.events(id)
-      assert.equal(events.filter(({ type }) => type === 'output.rejected').length, 1, `image ${image}`)
-      assert.equal((await again.store.readRun(id))?.error?.code, 'job_output_invalid')
-      assert.ok(requests <= 2, `${requests} requests after image ${image}`)
-    } finally {
-      await again.close()
-    }
+    again.scheduler.start()
+    await again.until(id, ended)
+    const events = await again.events(id)
+    assert.equal(events.filter(({ type }) => type === 'output.rejected').length, 1, `image ${index}`)
+    assert.equal((await again.store.readRun(id))?.error?.code, 'job_output_invalid')
+    assert.ok(requests <= 2, `${requests} requests after image ${index}`)
+    await again.close()
   }
 })

@@ -2,14 +2,12 @@
 // local run, exactly once, whatever interrupts them.
 
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { test, type TestContext } from 'node:test'
 import type { Decisions, TurnEngine, TurnPart, TurnRequest } from '../engines/engine.ts'
 import { AppError } from '../errors/app-error.ts'
 import type { EventType, JsonValue, RunEvent } from '../journal/event.ts'
-import { countingIds, crashImage, openRig, type Rig, type RigOptions, says } from '../../test/support/run-rig.ts'
+import { openRig, type Rig, type RigOptions, says } from '../../test/support/run-rig.ts'
+import { crashImages } from '../../test/support/crash-images.ts'
 import { ended, eventsOf, isWaiting } from '../../test/support/run-helpers.ts'
 
 type Turn = (
@@ -225,27 +223,10 @@ test('changed arguments are refused if the engine cannot run the call with them'
 })
 
 test('killed after any commit, the turn is re-attached, nothing is shown twice, and there is one end', async (context) => {
-  const folder = mkdtempSync(join(tmpdir(), 'polylog-turn-'))
-  context.after(() => rmSync(folder, { recursive: true, force: true }))
-  const file = join(folder, 'first.db')
-  const images: string[] = []
+  const images = crashImages(context)
   const first = await openRig({
     turnEngine: replayingEngine(),
-    file,
-    wrapStore: (store) =>
-      new Proxy(store, {
-        get(target, name) {
-          const method = Reflect.get(target, name) as (...given: unknown[]) => Promise<unknown>
-          return async (...given: unknown[]) => {
-            const result = await method.apply(target, given)
-            if (name === 'append') {
-              images.push(join(folder, `image-${images.length}.db`))
-              crashImage(file, images.at(-1) ?? '')
-            }
-            return result
-          }
-        },
-      }),
+    ...images.options,
   })
   const { run } = await first.start()
   await first.until(run.id, isWaiting)
@@ -253,18 +234,11 @@ test('killed after any commit, the turn is re-attached, nothing is shown twice, 
   await first.confirm('ada', row?.id ?? '', undefined)
   await first.until(run.id, ended)
   await first.close()
-  assert.ok(images.length > 8, `${images.length} images`)
+  assert.ok(images.paths.length > 8, `${images.paths.length} images`)
 
-  for (const [index, image] of images.entries()) {
+  for (const [index, image] of images.paths.entries()) {
     const engine = replayingEngine()
-    const rig = await openRig({
-      turnEngine: engine,
-      file: image,
-      node: 'node-2',
-      clock: first.clock,
-      ids: countingIds(`image-${index}`),
-    })
-    context.after(() => rig.close())
+    const rig = await images.reopen(image, { turnEngine: engine, clock: first.clock })
     rig.scheduler.start()
     await rig.until(run.id, (found) => ended(found) || isWaiting(found))
     const [asked] = await rig.store.interactionsOf(run.id)

@@ -2,18 +2,16 @@
 // found again and not started a second time, an approval is applied once, and there is one end.
 
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { after, before, describe, it, test } from 'node:test'
 import { createOpenclawEngine } from '../../src/engines/openclaw/openclaw-engine.ts'
 import type { RunEvent } from '../../src/journal/event.ts'
 import { systemClock } from '../../src/kit/clock.ts'
 import type { GatewayAction } from '../fakes/openclaw-script.ts'
+import { crashImages } from '../support/crash-images.ts'
 import { type FakeOpenclaw, startFakeOpenclaw } from '../support/fake-openclaw.ts'
 import { startPolylogProcess } from '../support/polylog-process.ts'
 import type { Polylog } from '../support/polylog.ts'
-import { countingIds, crashImage, openRig } from '../support/run-rig.ts'
+import { countingIds, openRig } from '../support/run-rig.ts'
 import { openStream, type SseFrame, type SseStream } from '../support/sse.ts'
 import { callServer, type Json, named, runIdOf, someone, toolState, until } from '../support/test-server.ts'
 
@@ -222,10 +220,7 @@ describe('a server that is killed when', () => {
 })
 
 test('a journal that ends after any commit leads to one remote run, one applied approval and one end', async (context) => {
-  const folder = mkdtempSync(join(tmpdir(), 'polylog-openclaw-'))
-  context.after(() => rmSync(folder, { recursive: true, force: true }))
-  const file = join(folder, 'first.db')
-  const images: string[] = []
+  const images = crashImages(context)
   const marker = someone('images')
   const engine = () =>
     createOpenclawEngine({
@@ -239,22 +234,8 @@ test('a journal that ends after any commit leads to one remote run, one applied 
   const ids = countingIds(marker)
   const first = await openRig({
     turnEngine: engine(),
-    file,
     ids,
-    wrapStore: (store) =>
-      new Proxy(store, {
-        get(target, name) {
-          const method = Reflect.get(target, name) as (...given: unknown[]) => Promise<unknown>
-          return async (...given: unknown[]) => {
-            const result = await method.apply(target, given)
-            if (name === 'append') {
-              images.push(join(folder, `image-${images.length}.db`))
-              crashImage(file, images.at(-1) ?? '')
-            }
-            return result
-          }
-        },
-      }),
+    ...images.options,
   })
   const { run } = await first.start({ input: `clean ${marker}` })
   await first.until(run.id, ({ status }) => status === 'waiting_user')
@@ -263,17 +244,10 @@ test('a journal that ends after any commit leads to one remote run, one applied 
   await first.until(run.id, ({ endedAt }) => endedAt !== null)
   await first.close()
   await checkGateway(run.id, marker)
-  assert.ok(images.length > 8, `${images.length} images`)
+  assert.ok(images.paths.length > 8, `${images.paths.length} images`)
 
-  for (const [index, image] of images.entries()) {
-    const rig = await openRig({
-      turnEngine: engine(),
-      file: image,
-      node: 'node-2',
-      clock: first.clock,
-      ids: countingIds(`image-${index}`),
-    })
-    context.after(() => rig.close())
+  for (const [index, image] of images.paths.entries()) {
+    const rig = await images.reopen(image, { turnEngine: engine(), clock: first.clock })
     rig.scheduler.start()
     await rig.until(run.id, ({ status, endedAt }) => endedAt !== null || status === 'waiting_user')
     const [open] = await rig.store.interactionsOf(run.id)

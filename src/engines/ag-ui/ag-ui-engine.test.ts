@@ -10,6 +10,7 @@ import { after, before, test, type TestContext } from 'node:test'
 import type { EventOf, EventType, JsonValue, RunEvent } from '../../journal/event.ts'
 import { systemClock } from '../../kit/clock.ts'
 import { closedAddress } from '../../../test/support/closed-port.ts'
+import { crashImages } from '../../../test/support/crash-images.ts'
 import {
   type AgUiAction,
   call,
@@ -19,7 +20,7 @@ import {
   result,
   startFakeAgUi,
 } from '../../../test/support/fake-ag-ui.ts'
-import { countingIds, crashImage, openRig, type Rig, type RigOptions, says } from '../../../test/support/run-rig.ts'
+import { countingIds, openRig, type Rig, type RigOptions, says } from '../../../test/support/run-rig.ts'
 import { type AgUiOptions, createAgUiEngine } from './ag-ui-engine.ts'
 
 let fake: FakeAgUi
@@ -641,10 +642,7 @@ test('a stop of the server leaves the remote agent at work', async (context) => 
 })
 
 test('killed after any commit: no run is started twice, no decision applied twice, and there is one end', async (context) => {
-  const folder = mkdtempSync(join(tmpdir(), 'polylog-ag-ui-'))
-  context.after(() => rmSync(folder, { recursive: true, force: true }))
-  const file = join(folder, 'first.db')
-  const images: string[] = []
+  const images = crashImages(context)
   const answers = [
     [...refund, interrupt(approval)],
     [result('c1', 'done'), ...message('m2', 'It is ', 'done.')],
@@ -652,22 +650,7 @@ test('killed after any commit: no run is started twice, no decision applied twic
   const question = await asked(...answers)
   const first = await openRig({
     turnEngine: engineAt(),
-    file,
-    wrapStore: (store) =>
-      new Proxy(store, {
-        get(target, name) {
-          const method = Reflect.get(target, name) as (...given: unknown[]) => Promise<unknown>
-          return async (...given: unknown[]) => {
-            const done = await method.apply(target, given)
-            if (name === 'append') {
-              const path = join(folder, `image-${images.length}.db`)
-              crashImage(file, path)
-              images.push(path)
-            }
-            return done
-          }
-        },
-      }),
+    ...images.options,
   })
   const { run } = await first.start({ input: question })
   await first.until(run.id, waiting)
@@ -675,20 +658,13 @@ test('killed after any commit: no run is started twice, no decision applied twic
   await first.confirm('ada', row?.id ?? '', undefined)
   await first.until(run.id, ended)
   await first.close()
-  assert.ok(images.length > 8, `${images.length} images`)
+  assert.ok(images.paths.length > 8, `${images.paths.length} images`)
 
   const seenEnds = new Set<string>()
-  for (const [index, path] of images.entries()) {
+  for (const [index, path] of images.paths.entries()) {
     const at = `image ${index}`
     await fake.reset()
-    const rig = await openRig({
-      turnEngine: engineAt(),
-      file: path,
-      node: 'node-2',
-      clock: first.clock,
-      ids: countingIds(`image-${index}`),
-    })
-    context.after(() => rig.close())
+    const rig = await images.reopen(path, { turnEngine: engineAt(), clock: first.clock })
     const journal = await rig.events(run.id)
     const states = of(journal, 'engine.handle').map(({ data }) => (data.handle as { state: string }).state)
     // An image whose remote agent waits for a decision: the agent of this life has to know that.
