@@ -281,6 +281,32 @@ export type EventBodies = {
   'output.rejected': { step: number; messageId: string; errors: string[] }
   /** What a turn engine needs to find its remote turn again. No wire shows it. */
   'engine.handle': { engine: string; handle: JsonValue }
+  /** The model is no longer given older messages. `run_steps`: the older steps of this run, which only this run forgets. */
+  'context.cut': {
+    strategy: 'sliding_window' | 'run_steps'
+    /** The first message that this cut leaves out; absent if it is not known. */
+    fromMessageId?: string
+    /** The last message that is left out, also by earlier cuts. */
+    throughMessageId: string
+    messages: number
+    /** An estimate. */
+    tokens: number
+  }
+  /** A model wrote a summary that replaces older messages in later requests. */
+  'context.summarised': {
+    summaryMessageId: string
+    fromMessageId?: string
+    throughMessageId: string
+    messages: number
+    /** An estimate. */
+    tokens: number
+    text: string
+    /** `provider/model` that wrote it. */
+    model: string
+    usage?: Usage
+    costMicroUsd?: number
+    durationMs: number
+  }
   'context.patch': { layer: 'global' | 'session' | 'request'; patch: Record<string, JsonValue> }
   diagnostic: { code: string; message: string; details?: Record<string, JsonValue> }
   /** The last event of every run. */

@@ -100,6 +100,8 @@ type TimelineEvent =
   | 'message.done'
   | 'input.resolved'
   | 'output.rejected'
+  | 'context.cut'
+  | 'context.summarised'
   | 'diagnostic'
 
 type TimelinePayloads = Omit<NativeFrameData, 'ping'> & Pick<EventBodies, TimelineEvent>

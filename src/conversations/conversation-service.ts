@@ -132,7 +132,8 @@ export class ConversationService {
   /** The messages that a run wrote, in any state. None if it has no conversation. */
   async messagesOfRun({ id, conversationId }: RunRow, limit: number): Promise<MessageRow[]> {
     if (conversationId === null) return []
-    return await this.dependencies.store.allMessages(conversationId, { runId: id, limit })
+    const rows = await this.dependencies.store.allMessages(conversationId, { runId: id, limit })
+    return rows.filter(({ role }) => role !== 'system')
   }
 
   async hasMessage({ id }: Pick<ConversationRow, 'id'>, messageId: string): Promise<boolean> {

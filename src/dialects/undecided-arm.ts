@@ -44,6 +44,10 @@ function withoutIdentity(event: RunEvent): RunEvent | null {
       const { usage: _usage, costMicroUsd: _cost, durationMs: _duration, provider: _provider, ...data } = event.data
       return { ...event, data: data as EventData<'step.done'> }
     }
+    // The size of the context window would identify the model.
+    case 'context.cut':
+    case 'context.summarised':
+      return null
     // Only some models send reasoning, so its presence would identify the model.
     case 'reasoning.delta':
       return null

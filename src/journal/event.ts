@@ -163,6 +163,12 @@ export const runSpec = z.object({
 /** What a person is asked. A confirmation belongs to a tool call; a question does not. */
 const interactionKinds = ['confirmation', 'question', 'client_tool'] as const
 
+/**
+ * What a cut leaves out: whole turns of the history, or (`run_steps`) the older steps of the run itself, which only this run
+ * forgets.
+ */
+export const contextCutStrategies = ['sliding_window', 'run_steps'] as const
+
 const bodies = {
   'run.accepted': z.object({
     owner: id,
@@ -300,6 +306,38 @@ const bodies = {
   }),
   /** What a turn engine needs to find its remote turn again. No wire shows it. */
   'engine.handle': z.object({ engine: id, handle: json }),
+  /**
+   * The model is no longer given older messages: from here on all requests leave them out. Written before the request, once
+   * for each change, so every reader and every restart knows what the model was given.
+   */
+  'context.cut': z.object({
+    strategy: z.enum(contextCutStrategies),
+    /** The first message that this cut leaves out; absent if it is not known. */
+    fromMessageId: id.optional(),
+    /** The last message that is left out, also by earlier cuts. */
+    throughMessageId: id,
+    /** How many messages this cut leaves out, and their estimated size. */
+    messages: z.number().int().positive(),
+    tokens: z.number().int().nonnegative(),
+  }),
+  /** A model wrote a summary that replaces older messages in all later requests. */
+  'context.summarised': z.object({
+    /** The hidden message that holds the summary. */
+    summaryMessageId: id,
+    /** The first message that the summary replaces; an earlier summary is always part of it. */
+    fromMessageId: id.optional(),
+    /** The last message that the summary replaces. */
+    throughMessageId: id,
+    /** How many messages it replaces, and their estimated size. */
+    messages: z.number().int().positive(),
+    tokens: z.number().int().nonnegative(),
+    text: text.min(1),
+    /** `provider/model` that wrote it. */
+    model: id,
+    usage: usage.optional(),
+    costMicroUsd: z.number().int().nonnegative().optional(),
+    durationMs: z.number().nonnegative(),
+  }),
   'context.patch': z.object({
     layer: z.enum(['global', 'session', 'request']),
     patch: z.record(z.string(), json),

@@ -55,6 +55,15 @@ export type StepState = {
   readonly callIds: string[]
 }
 
+/** What this run decided about its prompt. Earlier runs left their decisions in the rows of the conversation. */
+export type ContextState = {
+  /** The last message of the history that is left out. */
+  cutThrough: string | undefined
+  summary: EventData<'context.summarised'> | undefined
+  /** The last message of this run's own steps that is left out. */
+  stepsThrough: string | undefined
+}
+
 export type RunState = {
   phase: Phase
   lastSeq: number
@@ -92,6 +101,8 @@ export type RunState = {
   deaths: Map<string, string>
   /** Over all finished steps. */
   usage: UsageTotals
+  /** The older messages that the model is no longer given, and the summary in their place. */
+  context: ContextState
   /** The budgets for which the run has a warning. */
   budgetWarnings: Set<string>
 }
@@ -122,6 +133,7 @@ export function newRunState(): RunState {
     handle: undefined,
     deaths: new Map(),
     usage: noUsage,
+    context: { cutThrough: undefined, summary: undefined, stepsThrough: undefined },
     budgetWarnings: new Set(),
   }
 }
@@ -297,6 +309,14 @@ export function applyEvent(state: RunState, event: RunEvent): void {
     }
     case 'output.rejected':
       state.rejectedOutputs.set(event.data.step, event.data.errors)
+      return
+    case 'context.cut':
+      if (event.data.strategy === 'run_steps') state.context.stepsThrough = event.data.throughMessageId
+      else state.context.cutThrough = event.data.throughMessageId
+      return
+    case 'context.summarised':
+      state.context.summary = event.data
+      state.usage = addUsage(state.usage, usageOfStep(event.data))
       return
     case 'run.ended':
       state.ended = withOutput(state, event.data)

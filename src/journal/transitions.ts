@@ -30,6 +30,8 @@ export const allowedIn: Readonly<Record<EventType, ReadonlyArray<RunStatus | 'ne
   'input.resolved': ['queued', 'running', 'waiting_user'],
   'output.rejected': ['running'],
   'engine.handle': ['running'],
+  'context.cut': ['running'],
+  'context.summarised': ['running'],
   'context.patch': ['queued', 'running'],
   diagnostic: ['queued', 'running', 'waiting_user'],
   'run.ended': ['succeeded', 'failed', 'canceled'],

@@ -79,15 +79,7 @@ export function foldRows(runId: string, state: RunState, event: RunEvent, change
       })
       changes.touchConversationAt = event.at
       changes.run = { ...changes.run, usage: state.usage }
-      changes.usage ??= []
-      changes.usage.push({
-        owner: state.accepted?.owner ?? 'anonymous',
-        day: usageDay(event.at),
-        agentId: state.accepted?.spec.agentId ?? 'default',
-        model: step.model,
-        conversationId: state.accepted?.conversationId ?? null,
-        totals: usageOfStep(event.data),
-      })
+      addUsageRow(changes, state, event, step.model)
       return
     }
     case 'tool.done': {
@@ -154,6 +146,30 @@ export function foldRows(runId: string, state: RunState, event: RunEvent, change
         changes.messageStates.push({ id: event.data.messageId, state: 'superseded' })
       }
       return
+    case 'context.cut': {
+      // The steps of the run itself are left out only while it executes; later runs read its finished turn.
+      if (event.data.strategy === 'run_steps') return
+      const { throughMessageId, messages } = event.data
+      addMessage(changes, state, {
+        ...contextMessage(runId, state, event),
+        id: `cut-${runId}-${event.seq}`,
+        content: '',
+        metadata: { runId, context: { is: 'cut', through: throughMessageId, messages } },
+      })
+      return
+    }
+    case 'context.summarised': {
+      const { summaryMessageId, throughMessageId, messages, text, model } = event.data
+      addMessage(changes, state, {
+        ...contextMessage(runId, state, event),
+        id: summaryMessageId,
+        content: text,
+        metadata: { runId, context: { is: 'summary', through: throughMessageId, messages } },
+      })
+      changes.run = { ...changes.run, usage: state.usage }
+      addUsageRow(changes, state, event, model)
+      return
+    }
     case 'run.accepted':
     case 'run.prepared':
     case 'step.started':
@@ -195,6 +211,32 @@ function addMessage(changes: RowChanges, state: RunState, message: MessageRow): 
   if (state.accepted?.conversationId == null) return
   changes.messages ??= []
   changes.messages.push(message)
+}
+
+function addUsageRow(
+  changes: RowChanges,
+  state: RunState,
+  { at, data }: Extract<RunEvent, { type: 'step.done' | 'context.summarised' }>,
+  model: string,
+): void {
+  changes.usage ??= []
+  changes.usage.push({
+    owner: state.accepted?.owner ?? 'anonymous',
+    day: usageDay(at),
+    agentId: state.accepted?.spec.agentId ?? 'default',
+    model,
+    conversationId: state.accepted?.conversationId ?? null,
+    totals: usageOfStep(data),
+  })
+}
+
+/**
+ * A hidden row that tells later runs what the model is no longer given. It is about the messages before this turn, so it stays
+ * valid if the answer of this turn fails or is replaced by another one.
+ */
+function contextMessage(runId: string, state: RunState, event: RunEvent): Omit<MessageRow, 'id' | 'content'> {
+  const shadow = state.accepted?.spec.variant === 'shadow'
+  return { ...blankMessage(runId, state, event), role: 'system', state: shadow ? 'superseded' : 'active' }
 }
 
 function blankMessage(runId: string, state: RunState, event: RunEvent): Omit<MessageRow, 'id' | 'role' | 'content'> {

@@ -11,6 +11,7 @@ export type MessageRow = {
   conversationId: string
   runId: string | null
   parentId: string | null
+  /** `system`: a hidden row about the context (a cut or a summary), which only prompts use. */
   role: 'system' | 'user' | 'assistant' | 'tool'
   content: string
   state: MessageState
@@ -25,13 +26,16 @@ export interface MessageStore {
   readMessage(id: string): Promise<MessageRow | undefined>
   /**
    * The newest `limit` messages before the cursor, ascending: in the order of their turns and, within a turn, of writing (not of
-   * `createdAt`, because the clock may be set). Only `active` ones, and no assistant rows without text (those are for the model only).
+   * `createdAt`, because the clock may be set). Only `active` ones, and neither hidden rows nor assistant rows without text (those are for the model only).
    */
   listMessages(
     conversationId: string,
     page: { limit: number; before?: { id: string } | { createdAt: number } },
   ): Promise<RowPage<MessageRow>>
-  /** Messages in any state, also assistant rows without text, in the order of their turns; the newest `limit` of them, ascending. */
+  /**
+   * Messages in any state, also assistant rows without text, in the order of their turns; the newest `limit` of them,
+   * ascending. Hidden rows only if `runId` is given.
+   */
   allMessages(conversationId: string, filter: { limit: number; runId?: string }): Promise<MessageRow[]>
   /** As `allMessages`, a page at a time: the newest ones before the message `before`, ascending. */
   pageOfAllMessages(conversationId: string, page: { limit: number; before?: string }): Promise<RowPage<MessageRow>>

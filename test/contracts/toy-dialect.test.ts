@@ -58,6 +58,8 @@ const terminal: Dialect<TerminalState> = {
       case 'input.resolved':
       case 'context.patch':
       case 'output.rejected':
+      case 'context.cut':
+      case 'context.summarised':
       case 'engine.handle':
       case 'diagnostic':
         return silent(state)

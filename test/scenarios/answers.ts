@@ -49,6 +49,32 @@ export const answers = [
       .succeeds('message-2', '{"count":1}'),
   ),
 
+  scenario('older messages cut and summarised', (journal) =>
+    journal
+      .accepted('Where were we?')
+      .running()
+      .add('context.cut', {
+        strategy: 'sliding_window',
+        fromMessageId: 'message-old-1',
+        throughMessageId: 'message-old-8',
+        messages: 8,
+        tokens: 4000,
+      })
+      .add('context.summarised', {
+        summaryMessageId: 'summary-1',
+        fromMessageId: 'message-old-9',
+        throughMessageId: 'message-old-20',
+        messages: 12,
+        tokens: 6000,
+        text: 'They planned a trip to Kyoto in May.',
+        model: 'demo/demo',
+        usage: { inputTokens: 6100, outputTokens: 12 },
+        durationMs: 30,
+      })
+      .answers(1, 'message-1', 'In ', 'Kyoto.')
+      .succeeds('message-1', 'In Kyoto.'),
+  ),
+
   scenario('large truncated output', (journal) =>
     journal
       .accepted('Read the whole book.')

@@ -156,6 +156,27 @@ const bodies: { [T in EventType]: fc.Arbitrary<EventData<T>> } = {
     layer: fc.constantFrom('global', 'session', 'request'),
     patch: record,
   }),
+  'context.cut': object<EventData<'context.cut'>>(
+    {
+      strategy: fc.constantFrom('sliding_window', 'run_steps'),
+      throughMessageId: id,
+      messages: positive,
+      tokens: count,
+    },
+    { fromMessageId: id },
+  ),
+  'context.summarised': object<EventData<'context.summarised'>>(
+    {
+      summaryMessageId: id,
+      throughMessageId: id,
+      messages: positive,
+      tokens: count,
+      text: fc.string({ unit: 'binary', minLength: 1, maxLength: 40 }),
+      model: id,
+      durationMs: count,
+    },
+    { fromMessageId: id, usage, costMicroUsd: count },
+  ),
   'engine.handle': object<EventData<'engine.handle'>>({ engine: id, handle: anyJson }),
   'output.rejected': object<EventData<'output.rejected'>>({
     step: positive,

@@ -18,6 +18,7 @@ const told: Readonly<Record<ScenarioName, string>> = {
   'queued behind another run': '1 start, 6 delta, 7 delta, 8 message, 11 end succeeded',
   'answer rejected and repaired':
     '1 start, 4 delta, 5 delta, 6 message, 10 delta, 11 delta, 12 message, 15 end succeeded',
+  'older messages cut and summarised': '1 start, 6 delta, 7 delta, 8 message, 11 end succeeded',
   'large truncated output':
     '1 start, 4 state queued, 6 state running, 7 state succeeded, 9 delta, 10 message, 13 end succeeded',
   'one tool':

@@ -88,6 +88,7 @@ export const agentDialect: Dialect<AgentState> = {
           ...(event.data.error === undefined ? {} : { error: event.data.error }),
         })
       case 'step.done':
+      case 'context.summarised':
         return silent({ ...state, usage: addUsage(state.usage, usageOfStep(event.data)) })
       case 'run.ended':
         return emit(state, ...endFrames(state, event))
@@ -99,6 +100,7 @@ export const agentDialect: Dialect<AgentState> = {
       case 'step.started':
       case 'input.resolved':
       case 'output.rejected':
+      case 'context.cut':
       case 'engine.handle':
       case 'diagnostic':
         return silent(state)

@@ -35,6 +35,7 @@ const sequences: Readonly<Record<ScenarioName, string>> = {
   reasoning: 'c c d',
   'queued behind another run': 'c c d',
   'answer rejected and repaired': 'c c c c d',
+  'older messages cut and summarised': 'c c d',
   'large truncated output': 's o e c d',
   'one tool': 'c c s o e c c d',
   'parallel tools': 's s o e o e c d',

@@ -93,6 +93,8 @@ export function chunksDialect(options: ChunksOptions = {}): Dialect<ChunksState>
         case 'tool.progress':
         case 'context.patch':
         case 'output.rejected':
+        case 'context.cut':
+        case 'context.summarised':
         case 'engine.handle':
         case 'diagnostic':
           return silent(state)

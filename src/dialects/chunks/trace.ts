@@ -106,6 +106,34 @@ export function addToTrace(fold: TraceFold, event: RunEvent): void {
     case 'step.done':
       addUsage(trace, event.data, timestamp)
       return
+    case 'context.cut': {
+      const { strategy, fromMessageId, throughMessageId, messages, tokens } = event.data
+      trace.events.push({
+        type: 'context_cut',
+        strategy,
+        from_message_id: fromMessageId ?? null,
+        through_message_id: throughMessageId,
+        messages,
+        tokens,
+        timestamp,
+      })
+      return
+    }
+    case 'context.summarised': {
+      const { summaryMessageId, fromMessageId, throughMessageId, messages, tokens, text } = event.data
+      trace.events.push({
+        type: 'context_summary',
+        content: text,
+        message_id: summaryMessageId,
+        from_message_id: fromMessageId ?? null,
+        through_message_id: throughMessageId,
+        messages,
+        tokens,
+        timestamp,
+      })
+      addUsage(trace, event.data, timestamp)
+      return
+    }
     case 'run.ended':
       endTrace(fold, event.data, event.at)
       return
@@ -122,7 +150,11 @@ function showArgumentsUsed(trace: Trace, { callId, input }: EventData<'tool.star
   start.tool_args = input
 }
 
-function addUsage(trace: Trace, { usage, costMicroUsd }: EventData<'step.done'>, timestamp: string): void {
+function addUsage(
+  trace: Trace,
+  { usage, costMicroUsd }: Pick<EventData<'step.done'>, 'usage' | 'costMicroUsd'>,
+  timestamp: string,
+): void {
   if (usage === undefined) return
   if (costMicroUsd !== undefined) trace.total_cost_micro_usd = (trace.total_cost_micro_usd ?? 0) + costMicroUsd
   const prompt = usage.inputTokens ?? 0

@@ -98,6 +98,20 @@ export function fcmpDialect(options: FcmpOptions = {}): Dialect<FcmpState> {
               { code: 'OUTPUT_INVALID', detail: event.data.errors.join('; '), message_id: event.data.messageId },
             ],
           ])
+        case 'context.cut':
+          return emitMessages(state, event, options, [
+            [
+              'diagnostic.warning',
+              { code: 'CONTEXT_CUT', detail: `The model is no longer given ${messagesIn(event.data)}.` },
+            ],
+          ])
+        case 'context.summarised':
+          return emitMessages(state, event, options, [
+            [
+              'diagnostic.warning',
+              { code: 'CONTEXT_SUMMARISED', detail: `A summary replaces ${messagesIn(event.data)}.` },
+            ],
+          ])
         case 'run.ended':
           return emitMessages(state, event, options, [ending(state, event.data)])
 
@@ -256,6 +270,10 @@ function toolTrouble({ callId, outcome, error, summary }: EventData<'tool.done'>
   if (outcome !== 'failed' && outcome !== 'threw' && outcome !== 'unknown') return []
   const code = (error?.code ?? 'tool_failed').toUpperCase()
   return [['diagnostic.warning', { code, detail: error?.message ?? summary, tool_call_id: callId }]]
+}
+
+function messagesIn({ messages, tokens }: { messages: number; tokens: number }): string {
+  return `${messages} older ${messages === 1 ? 'message' : 'messages'} (about ${tokens} tokens)`
 }
 
 function ending(state: FcmpState, { status, error }: EventData<'run.ended'>): UnnumberedMessage {

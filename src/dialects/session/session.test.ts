@@ -34,6 +34,7 @@ const sequences: Readonly<Record<ScenarioName, string>> = {
   reasoning: '^ t t $',
   'queued behind another run': '^ t t $',
   'answer rejected and repaired': '^ t t t t $',
+  'older messages cut and summarised': '^ t t $',
   'large truncated output': '^ u r t $',
   'one tool': '^ t t u r t t $',
   'parallel tools': '^ u u r r t $',

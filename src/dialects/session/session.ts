@@ -76,6 +76,8 @@ export const sessionDialect: Dialect<SessionState> = {
       case 'context.patch':
       case 'run.prepared':
       case 'output.rejected':
+      case 'context.cut':
+      case 'context.summarised':
       case 'engine.handle':
       case 'diagnostic':
         return silent(state)

@@ -27,6 +27,7 @@ const shown: Readonly<Record<ScenarioName, readonly string[]>> = {
   reasoning: ['step-start', 'reasoning done: A spider has eight legs.', 'text done: Sixteen.'],
   'queued behind another run': ['step-start', 'text done: Then it rained.'],
   'answer rejected and repaired': ['step-start', 'text done: Sure: one.', 'step-start', 'text done: {"count":1}'],
+  'older messages cut and summarised': ['step-start', 'text done: In Kyoto.'],
   'large truncated output': [
     'step-start',
     `tool-read_notes {"id":"book"} output-available: {"truncated":true,"fullLength":3000000,"preview":"${'chapter one '.repeat(400)}"}`,

@@ -27,6 +27,8 @@ const told: Readonly<Record<ScenarioName, string>> = {
   'queued behind another run': 'start start-step text-start text-delta text-delta text-end finish-step finish done',
   'answer rejected and repaired':
     'start start-step text-start text-delta text-delta text-end finish-step start-step text-start text-delta text-delta text-end finish-step finish done',
+  'older messages cut and summarised':
+    'start start-step text-start text-delta text-delta text-end finish-step finish done',
   'large truncated output':
     'start start-step tool-input-available tool-output-available finish-step start-step text-start text-delta text-end finish-step finish done',
   'one tool':

@@ -88,6 +88,8 @@ export function uiMessageDialect({ sdk = 6, decidedUpTo = 0 }: UiMessageOptions 
             finishReason: finishReasons.has(event.data.finishReason) ? event.data.finishReason : 'other',
             usage: addUsage(state.usage, usageOfStep(event.data)),
           })
+        case 'context.summarised':
+          return silent({ ...state, usage: addUsage(state.usage, usageOfStep(event.data)) })
         case 'input.required':
           return askedParts(state, event.data, sdk)
         case 'input.resolved':
@@ -105,6 +107,7 @@ export function uiMessageDialect({ sdk = 6, decidedUpTo = 0 }: UiMessageOptions 
         case 'run.prepared':
         case 'tool.progress':
         case 'output.rejected':
+        case 'context.cut':
         case 'engine.handle':
         case 'diagnostic':
           return silent(state)

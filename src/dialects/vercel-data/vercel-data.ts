@@ -98,6 +98,8 @@ export const vercelDataDialect: Dialect<VercelDataState> = {
       case 'tool.progress':
       case 'input.resolved':
       case 'output.rejected':
+      case 'context.cut':
+      case 'context.summarised':
       case 'engine.handle':
       case 'diagnostic':
         return silent(state)

@@ -47,6 +47,12 @@ export class RunLogFold {
       case 'diagnostic':
         this.writeLine('stderr', `${event.data.code}: ${event.data.message}`)
         return
+      case 'context.cut':
+        this.writeLine('stderr', `context_cut: ${event.data.messages} older messages are no longer given to the model`)
+        return
+      case 'context.summarised':
+        this.writeLine('stderr', `context_summarised: a summary replaces ${event.data.messages} older messages`)
+        return
       case 'output.rejected':
         this.writeLine('stderr', `output_invalid: ${event.data.errors.join('; ')}`)
         return

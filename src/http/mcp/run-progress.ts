@@ -24,6 +24,8 @@ export class RunProgress {
         return `The model has written ${this.#chars} characters.`
       case 'tool.called':
         return `The model uses the tool ${event.data.name}.`
+      case 'context.summarised':
+        return 'The older part of the conversation was summarised.'
       case 'output.rejected':
         return 'The answer does not fit; the model is asked to correct it.'
       default:

@@ -44,7 +44,9 @@ export function messageStore({ db, read, write }: PartAccess): MessageStore {
 }
 
 function messageReader(db: DatabaseSync) {
-  const shown = "conversation_id = ? AND state = 'active' AND NOT (role = 'assistant' AND content = '')"
+  // Rows with role `system` are for prompts only.
+  const shown =
+    "conversation_id = ? AND state = 'active' AND role <> 'system' AND NOT (role = 'assistant' AND content = '')"
   const inTurns = 'ORDER BY turn DESC, position DESC LIMIT ?'
   const newest = db.prepare(`SELECT * FROM messages WHERE ${shown} ${inTurns}`)
   const beforeTime = db.prepare(`SELECT * FROM messages WHERE ${shown} AND created_at < ? ${inTurns}`)
@@ -53,9 +55,9 @@ function messageReader(db: DatabaseSync) {
   )
   const byId = db.prepare('SELECT * FROM messages WHERE id = ?')
   const turnOf = db.prepare('SELECT coalesce(turn, position) AS turn FROM runs WHERE id = ?')
-  const all = db.prepare(`SELECT * FROM messages WHERE conversation_id = ? ${inTurns}`)
+  const all = db.prepare(`SELECT * FROM messages WHERE conversation_id = ? AND role <> 'system' ${inTurns}`)
   const allBefore = db.prepare(
-    `SELECT * FROM messages WHERE conversation_id = ?
+    `SELECT * FROM messages WHERE conversation_id = ? AND role <> 'system'
        AND (turn, position) < (SELECT turn, position FROM messages WHERE id = ?) ${inTurns}`,
   )
   const allOfRun = db.prepare(`SELECT * FROM messages WHERE conversation_id = ? AND run_id = ? ${inTurns}`)
