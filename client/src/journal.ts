@@ -184,6 +184,15 @@ export type EventBodies = {
   'step.started': { step: number; messageId: string; model: string }
   'text.delta': { messageId: string; text: string }
   'reasoning.delta': { reasoningId: string; text: string }
+  /** A page or a document that the answer is based on, by the provider's account. */
+  'source.found': {
+    messageId: string
+    sourceId: string
+    url?: string
+    title?: string
+    mediaType?: string
+    fileId?: string
+  }
   'message.done': {
     messageId: string
     role: 'assistant' | 'user' | 'system' | 'tool'
@@ -215,7 +224,7 @@ export type EventBodies = {
     /** A sentence for people: what this call is about to do. */
     note: string
     effect: ToolEffect
-    /** `built-in`, or `mcp:` and the name of the server. */
+    /** `built-in`, `mcp:` and the name of the server, or `provider:` and the name of the provider that runs it itself. */
     source?: string
     /** The raw text, if the arguments of the model were not valid JSON. */
     invalidInput?: string

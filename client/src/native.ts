@@ -26,6 +26,16 @@ export type NativeFrameData = {
   }
   'agent.delta': { id: string; delta: string; role: 'assistant' }
   'agent.reasoning': { id: string; delta: string }
+  /** A page or a document that the answer is based on. */
+  'agent.source': {
+    id: string
+    /** The message whose text is based on it. */
+    messageId: string
+    url?: string
+    title?: string
+    mediaType?: string
+    fileId?: string
+  }
   'agent.message': {
     /** The id that its deltas had. */
     id: string
@@ -33,7 +43,8 @@ export type NativeFrameData = {
     content: string
     createdAt: string
     createdAtMs: number
-    references: JsonValue[]
+    /** The sources of this message. */
+    references: { kind: 'source'; id: string; url?: string; title?: string; mediaType?: string; fileId?: string }[]
     /** `superseded`: a restarted model said something else; show the message as struck out, or drop it. */
     metadata: { runId: string; state?: 'superseded' }
   }

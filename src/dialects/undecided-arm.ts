@@ -32,7 +32,9 @@ function withoutIdentity(event: RunEvent): RunEvent | null {
     }
     case 'tool.called': {
       const { source } = event.data
-      return source?.startsWith('engine:') === true ? { ...event, data: { ...event.data, source: hiddenModel } } : event
+      return source?.startsWith('engine:') === true || source?.startsWith('provider:') === true
+        ? { ...event, data: { ...event.data, source: hiddenModel } }
+        : event
     }
     case 'engine.handle':
       return null

@@ -207,6 +207,17 @@ const bodies = {
   'step.started': z.object({ step: z.number().int().positive(), messageId: id, model: id }),
   'text.delta': z.object({ messageId: id, text }),
   'reasoning.delta': z.object({ reasoningId: id, text }),
+  /** The provider names a page or a document that the answer is based on. The same source is named once a message. */
+  'source.found': z.object({
+    /** The message whose text is based on it. */
+    messageId: id,
+    sourceId: id,
+    url: text.optional(),
+    title: text.optional(),
+    mediaType: text.optional(),
+    /** A file of the owner; see `parts` of `run.accepted`. */
+    fileId: id.optional(),
+  }),
   'message.done': z.object({
     messageId: id,
     role: z.enum(['assistant', 'user', 'system', 'tool']),
@@ -237,7 +248,10 @@ const bodies = {
     /** A sentence for people: what this call is about to do. */
     note: text,
     effect: z.enum(toolEffects),
-    /** The origin of the tool: `built-in`, or `mcp:` and the name of the server. Tools with one name and different sources are different tools. */
+    /**
+     * The origin of the tool: `built-in`, `config`, `mcp:` and the name of the server, or `provider:` and the name of the
+     * provider, which runs the tool itself while it answers. Tools with one name and different sources are different tools.
+     */
     source: id.optional(),
     /** The raw text of the model's arguments, set if they were not valid JSON. */
     invalidInput: text.optional(),
@@ -391,6 +405,7 @@ export type ProviderState = z.infer<typeof providerState>
 const deltas: ReadonlySet<EventType> = new Set<EventType>([
   'text.delta',
   'reasoning.delta',
+  'source.found',
   'tool.progress',
   'step.started',
   'diagnostic',

@@ -52,7 +52,10 @@ export type StepState = {
   finishReason: string | undefined
   /** What the provider needs back with this step. */
   provider: ProviderState | undefined
+  /** The calls that are executed here. Those that the provider ran itself are not among them. */
   readonly callIds: string[]
+  /** What the text of this step is based on, by the provider's account. */
+  readonly sources: EventData<'source.found'>[]
 }
 
 /** What this run decided about its prompt. Earlier runs left their decisions in the rows of the conversation. */
@@ -171,6 +174,9 @@ export function applyEvent(state: RunState, event: RunEvent): void {
       }
       return
     }
+    case 'source.found':
+      state.steps.at(-1)?.sources.push(event.data)
+      return
     case 'run.accepted':
       state.accepted = event.data
       state.acceptedAt = event.at
@@ -220,6 +226,7 @@ export function applyEvent(state: RunState, event: RunEvent): void {
         finishReason: undefined,
         provider: undefined,
         callIds: [],
+        sources: [],
       })
       return
     }
@@ -242,7 +249,7 @@ export function applyEvent(state: RunState, event: RunEvent): void {
       return
     }
     case 'tool.called':
-      state.steps.at(-1)?.callIds.push(event.data.callId)
+      if (!isProviderRun(event.data)) state.steps.at(-1)?.callIds.push(event.data.callId)
       state.calls.set(event.data.callId, {
         callId: event.data.callId,
         name: event.data.name,
@@ -386,6 +393,23 @@ export function specOf(state: RunState): RunSpec {
 
 export function openCalls(state: RunState): CallState[] {
   return [...state.calls.values()].filter((call) => call.done === undefined)
+}
+
+const providerSource = 'provider:'
+
+/** The `source` of a call that the provider of the model runs itself. */
+export function providerSourceOf(provider: string): string {
+  return `${providerSource}${provider}`
+}
+
+/** True if the provider runs the call itself while it answers: it is never executed here and needs no consent. */
+export function isProviderRun({ source }: { source?: string | undefined }): boolean {
+  return source?.startsWith(providerSource) === true
+}
+
+/** The open calls that have to be executed here, or that wait for a person. */
+export function callsToRun(state: RunState): CallState[] {
+  return openCalls(state).filter((call) => !isProviderRun(call))
 }
 
 /** The question that a step asked in its text, without a tool call. */

@@ -17,6 +17,7 @@ export const allowedIn: Readonly<Record<EventType, ReadonlyArray<RunStatus | 'ne
   'step.started': ['running'],
   'text.delta': ['running'],
   'reasoning.delta': ['running'],
+  'source.found': ['running'],
   // An unfinished message is closed in the current state, also while the run is requeued or cancelled.
   'message.done': ['queued', 'running', 'waiting_user'],
   'step.done': ['running'],

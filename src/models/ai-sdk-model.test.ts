@@ -87,14 +87,21 @@ test('a finish for another reason of the provider is one', async () => {
 
 test('a tool that the provider ran itself is not asked of us', async () => {
   const { came } = await run([
-    { type: 'tool-call', toolCallId: 'c1', toolName: 'web_search', input: '{}', providerExecuted: true },
+    { type: 'tool-call', toolCallId: 'c1', toolName: 'web_search', input: '{"query":"x"}', providerExecuted: true },
+    { type: 'tool-result', toolCallId: 'c1', toolName: 'web_search', result: ['half'], preliminary: true },
+    { type: 'tool-result', toolCallId: 'c1', toolName: 'web_search', result: ['page'] },
+    { type: 'source', sourceType: 'url', id: 's1', url: 'https://a.example/', title: 'A' },
+    { type: 'source', sourceType: 'document', id: 's2', mediaType: 'application/pdf', title: 'B' },
     finish('stop', 'end_turn'),
   ])
 
-  assert.deepEqual(
-    came.map((part) => part.type),
-    ['finish'],
-  )
+  assert.deepEqual(came.slice(0, -1), [
+    { type: 'provider-call', callId: 'c1', name: 'web_search', input: { query: 'x' } },
+    { type: 'provider-result', callId: 'c1', output: ['page'], isError: false },
+    { type: 'source', url: 'https://a.example/', title: 'A' },
+    { type: 'source', title: 'B', mediaType: 'application/pdf' },
+  ])
+  assert.deepEqual(came.at(-1)?.type, 'finish')
 })
 
 test('a refused key names the variable of its provider', async () => {

@@ -7,12 +7,20 @@
 import { APICallError, InvalidResponseDataError, JSONParseError, TypeValidationError } from '@ai-sdk/provider'
 import type { LanguageModelV4, LanguageModelV4CallOptions, LanguageModelV4StreamPart } from '@ai-sdk/provider'
 import { AppError } from '../errors/app-error.ts'
+import type { JsonValue } from '../journal/event.ts'
 import type { ProviderOptions } from '../journal/provider-options.ts'
 import { defined } from '../kit/defined.ts'
 import type { Clock } from '../kit/clock.ts'
 import type { Ids } from '../kit/ids.ts'
 import { toCallOptions } from './ai-sdk-request.ts'
-import { argumentsCharsMax, finishReasonWith, pushText, toToolCallParts, usageOf } from './answer-parts.ts'
+import {
+  argumentsCharsMax,
+  finishReasonWith,
+  parseCallArguments,
+  pushText,
+  toToolCallParts,
+  usageOf,
+} from './answer-parts.ts'
 import type { RawCall } from './answer-parts.ts'
 import { toolCallsMax, tooManyToolCalls } from './model.ts'
 import type { FinishReason, Model, ModelPart, ModelRequest } from './model.ts'
@@ -120,12 +128,31 @@ async function* read(
         }
         break
       case 'tool-call':
-        // Skips tools that the provider ran itself: they are part of its answer.
-        if (part.providerExecuted !== true) {
-          if (calls.length === toolCallsMax) throw tooManyToolCalls()
-          calls.push({ id: part.toolCallId, name: part.toolName, rawInput: part.input })
-          state.add('call', part.toolCallId, '', part.providerMetadata)
+        if (part.providerExecuted === true) {
+          const input = parseCallArguments(part.input, 'stop') ?? part.input
+          parts.push({ type: 'provider-call', callId: part.toolCallId, name: part.toolName, input })
+          break
         }
+        if (calls.length === toolCallsMax) throw tooManyToolCalls()
+        calls.push({ id: part.toolCallId, name: part.toolName, rawInput: part.input })
+        state.add('call', part.toolCallId, '', part.providerMetadata)
+        break
+      case 'tool-result':
+        if (part.preliminary === true) break
+        parts.push({
+          type: 'provider-result',
+          callId: part.toolCallId,
+          // The adapters build it from JSON of the provider, so it is a JSON value.
+          output: part.result as JsonValue,
+          isError: part.isError === true,
+        })
+        break
+      case 'source':
+        parts.push(
+          part.sourceType === 'url'
+            ? { type: 'source', url: part.url, ...defined({ title: part.title }) }
+            : { type: 'source', title: part.title, mediaType: part.mediaType },
+        )
         break
       case 'error':
         throw toProviderError(part.error, options, (who, error) => reportedError(who, error))
@@ -148,7 +175,7 @@ async function* read(
         return
       }
       default:
-      // Starts, ends, metadata, sources and files are ignored: we have no part for them.
+      // Starts, ends, metadata and files are ignored: we have no part for them.
     }
     if (parts.length > 0) yield parts
   }

@@ -44,7 +44,7 @@ export function toToolCallParts(
   return calls.map((call) => {
     const callId = call.id !== '' && !taken.has(call.id) ? call.id : `call_${ids()}`
     taken.add(callId)
-    const input = parseArguments(call.rawInput, reason)
+    const input = parseCallArguments(call.rawInput, reason)
     return {
       type: 'tool-call',
       callId,
@@ -56,7 +56,7 @@ export function toToolCallParts(
 }
 
 /** Undefined if the arguments are not valid JSON or are nested too deeply. */
-function parseArguments(rawInput: string, reason: FinishReason): JsonValue | undefined {
+export function parseCallArguments(rawInput: string, reason: FinishReason): JsonValue | undefined {
   if (rawInput.trim() === '') {
     // Models send no arguments for tools without parameters. At the token limit, they may have been cut off instead.
     return reason === 'length' ? undefined : {}

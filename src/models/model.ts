@@ -63,6 +63,11 @@ export type ModelPart =
   | { type: 'reasoning'; text: string }
   /** Always complete. `input` is absent if the arguments could not be parsed; `rawInput` always holds them as text. */
   | { type: 'tool-call'; callId: string; name: string; input?: JsonValue; rawInput: string }
+  /** A tool that the provider runs itself while it answers. It must not be executed here. `callId` is the provider's. */
+  | { type: 'provider-call'; callId: string; name: string; input: JsonValue }
+  | { type: 'provider-result'; callId: string; output: JsonValue; isError: boolean }
+  /** A page or a document that the answer is based on. */
+  | { type: 'source'; url?: string; title?: string; mediaType?: string }
   /** Exactly one, as the last part. A stream that ends without it was truncated. */
   | {
       type: 'finish'

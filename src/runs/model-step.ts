@@ -25,11 +25,13 @@ import {
   tooManyToolCalls,
 } from '../models/model.ts'
 import type { Tool } from '../tools/tool.ts'
+import { interruptedCallEvents, ProviderRun } from './provider-run.ts'
 import { providerOf } from './provider-states.ts'
 import { DeltaEmitter } from './delta-emitter.ts'
 import type { RunMeter } from './run-dependencies.ts'
 import type { RunWriter } from './run-writer.ts'
 import { StallWatch } from './stall-watch.ts'
+import { outputText } from './tool-outcome.ts'
 
 export type StepContext = {
   engine: StepEngine
@@ -69,13 +71,14 @@ export async function runStep(
   const torn = open !== undefined && !open.finished ? open : undefined
   const number = torn?.step ?? (open?.step ?? 0) + 1
   const startedAt = context.clock.monotonic()
-  writer.push({
+  writer.push(...interruptedCallEvents(state, context.ids), {
     type: 'step.started',
     data: { step: number, messageId: torn?.messageId || context.ids(), model: specOf(state).model },
   })
 
   const emitter = new DeltaEmitter(writer.state, number, torn?.text ?? '', torn?.reasoning ?? '', context.ids)
   const watch = new StallWatch(context.clock, context.stallMs, context.signal, modelStalled)
+  const providerRun = new ProviderRun(state, writer.runId, number, context)
   const calls: ToolCallPart[] = []
   let answerChars = 0
   let finish: FinishPart | undefined
@@ -97,13 +100,20 @@ export async function runStep(
         } else if (part.type === 'tool-call') {
           answerChars += part.rawInput.length
           calls.push(part)
-        } else finish = part
+        } else if (part.type === 'provider-call') {
+          answerChars += JSON.stringify(part.input).length
+          providerRun.call(part, specOf(state).model, events)
+        } else if (part.type === 'provider-result') {
+          answerChars += outputText(part.output).length
+          await providerRun.result(part, events)
+        } else if (part.type === 'source') providerRun.source(part, emitter.messageId, events)
+        else finish = part
       }
       if (events.length > 0) writer.push(...events)
       if (answerChars > answerCharsMax) {
         throw new AppError('model_error', 'The model’s answer is longer than 64 MiB and was stopped.')
       }
-      if (calls.length > toolCallsMax) throw tooManyToolCalls()
+      if (calls.length + providerRun.count > toolCallsMax) throw tooManyToolCalls()
       if (writer.backlog > backlogMax) await writer.committed()
       if (finish !== undefined) break
     }
@@ -120,6 +130,7 @@ export async function runStep(
   }
   const end: NewEvent[] = []
   emitter.end(end)
+  providerRun.end(end)
   if (end.length > 0) writer.push(...end)
   if (finish.reason === 'content-filter') {
     throw new AppError(

@@ -3,7 +3,14 @@
 // this file knows how events change rows.
 
 import type { RunEvent } from '../journal/event.ts'
-import { engineFallback, engineOf, openInteractions, type RunState } from '../journal/run-state.ts'
+import {
+  engineFallback,
+  engineOf,
+  isProviderRun,
+  openInteractions,
+  type RunState,
+  type StepState,
+} from '../journal/run-state.ts'
 import { usageDay, usageOfStep } from '../journal/usage.ts'
 import { defined } from '../kit/defined.ts'
 import type { InteractionRow } from '../stores/interaction-store.ts'
@@ -74,6 +81,7 @@ export function foldRows(runId: string, state: RunState, event: RunEvent, change
           ...defined({
             toolCalls: toolCalls.length === 0 ? undefined : toolCalls,
             reasoning: step.reasoning === '' ? undefined : step.reasoning,
+            sources: sourcesOf(step, event.data.messageId),
           }),
         },
       })
@@ -84,7 +92,8 @@ export function foldRows(runId: string, state: RunState, event: RunEvent, change
     }
     case 'tool.done': {
       const call = state.calls.get(event.data.callId)
-      if (call === undefined) return
+      // What a provider did itself is part of its answer, and only the answer is sent to a model again.
+      if (call === undefined || isProviderRun(call)) return
       addMessage(changes, state, {
         ...blankMessage(runId, state, event),
         id: event.data.messageId,
@@ -175,6 +184,7 @@ export function foldRows(runId: string, state: RunState, event: RunEvent, change
     case 'step.started':
     case 'text.delta':
     case 'reasoning.delta':
+    case 'source.found':
     case 'tool.called':
     case 'tool.started':
     case 'tool.progress':
@@ -185,6 +195,12 @@ export function foldRows(runId: string, state: RunState, event: RunEvent, change
       if (event.data.code === engineFallback) changes.run = { ...changes.run, engine: engineOf(state) }
       return
   }
+}
+
+/** The sources of a message as its row has them; undefined if there are none. */
+function sourcesOf(step: StepState, messageId: string): Record<string, string>[] | undefined {
+  const sources = step.sources.filter((source) => source.messageId === messageId)
+  return sources.length === 0 ? undefined : sources.map(({ messageId: _message, ...source }) => defined(source))
 }
 
 export function nextDeadline(state: RunState): number | null {

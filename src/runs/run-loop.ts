@@ -15,8 +15,8 @@ import { AppError, toAppError } from '../errors/app-error.ts'
 import type { JsonValue, NewEvent, RunSpec } from '../journal/event.ts'
 import {
   type CallState,
+  callsToRun,
   deathsAtOnePlace,
-  openCalls,
   engineFallback,
   engineOf,
   openInteractions,
@@ -225,7 +225,7 @@ export class RunLoop {
     this.phase = new ToolPhase(writer, dependencies, toolOf, this.toolAbort.signal)
     for (;;) {
       this.modelAbort.signal.throwIfAborted()
-      if (openCalls(writer.state).length > 0) {
+      if (callsToRun(writer.state).length > 0) {
         atPlace(`calls of step ${writer.state.steps.at(-1)?.step ?? 0}`)
         if (!(await this.phase.settle(() => !this.draining))) return await this.parkForPerson()
         continue

@@ -9,7 +9,7 @@ import { type Clock, elapsedMs } from '../kit/clock.ts'
 import { defined } from '../kit/defined.ts'
 import type { Ids } from '../kit/ids.ts'
 import type { Tool, ToolContext, ToolResult } from '../tools/tool.ts'
-import { outputText } from './tool-outcome.ts'
+import { inlineOutputCharsMax, storeOutput } from './stored-output.ts'
 
 export type CallContext = {
   clock: Clock
@@ -29,8 +29,6 @@ type Done = EventData<'tool.done'>
 const summaryCharsMax = 500
 /** Each progress message is an event for every reader. Longer output is available in the result of the call. */
 const progressMax = 2000
-/** A journal event holds at most 1 MiB, so larger outputs are stored as blobs. */
-const inlineCharsMax = 256 * 1024
 
 export async function executeCall(tool: Tool, call: CallState, input: JsonValue, context: CallContext): Promise<Done> {
   const startedAt = context.clock.monotonic()
@@ -43,7 +41,7 @@ export async function executeCall(tool: Tool, call: CallState, input: JsonValue,
   })
   try {
     const result = await withinLimits(tool, input, call, context)
-    const stored = await fitOutput(tool, result.output, context)
+    const stored = await storeOutput(result.output, Math.min(tool.outputCharsMax, inlineOutputCharsMax), context)
     return settle({
       outcome: result.ok ? 'succeeded' : 'failed',
       ...stored,
@@ -134,23 +132,4 @@ function errorOf(tool: Tool, thrown: unknown): ErrorValue {
   }
   const message = thrown instanceof Error ? thrown.message : String(thrown)
   return { code: 'tool_failed', message: `${tool.name} failed: ${message}`.slice(0, 2000) }
-}
-
-async function fitOutput(
-  tool: Tool,
-  output: JsonValue,
-  context: CallContext,
-): Promise<Pick<Done, 'output' | 'fullLength' | 'truncated' | 'outputRef'>> {
-  const text = outputText(output)
-  const charsMax = Math.min(tool.outputCharsMax, inlineCharsMax)
-  if (text.length <= charsMax) return { output, fullLength: text.length, truncated: false }
-  const cut = { output: text.slice(0, charsMax), fullLength: text.length, truncated: true }
-  const outputRef = context.ids()
-  try {
-    await context.putBlob(outputRef, text)
-  } catch {
-    // The tool has done its work, so a failure to store the long output must not turn the call into a failed one.
-    return cut
-  }
-  return { ...cut, outputRef }
 }

@@ -4,7 +4,7 @@
 // other calls are still running. `planCall` decides what each call needs next.
 
 import type { EventData, JsonValue, NewEvent } from '../journal/event.ts'
-import { type CallState, openCalls, openInteractions, type RunState, specOf } from '../journal/run-state.ts'
+import { type CallState, callsToRun, openInteractions, type RunState, specOf } from '../journal/run-state.ts'
 import type { Decision, InteractionRow } from '../stores/interaction-store.ts'
 import type { Tool } from '../tools/tool.ts'
 import { withActivity } from '../kit/activity.ts'
@@ -63,7 +63,7 @@ export class ToolPhase {
    * false while the server drains.
    */
   async settle(mayStart: () => boolean): Promise<boolean> {
-    for (const call of openCalls(this.writer.state)) this.toPlan.add(call)
+    for (const call of callsToRun(this.writer.state)) this.toPlan.add(call)
     await this.awaitToolSources()
     for (;;) {
       if (this.failure !== null) throw this.failure.error

@@ -19,6 +19,7 @@ import { type ClosedCall, closedCallEvent, refusedCall } from './closed-call.ts'
 import { DeltaEmitter } from './delta-emitter.ts'
 import type { RunWriter } from './run-writer.ts'
 import { StallWatch } from './stall-watch.ts'
+import { inlineOutputCharsMax, storeOutput } from './stored-output.ts'
 import { outputText } from './tool-outcome.ts'
 
 export type TurnContext = {
@@ -39,7 +40,6 @@ const backlogMax = 64
 const answerCharsMax = 64 * 1024 * 1024
 const callsMax = 512
 const inputCharsMax = 256 * 1024
-const outputCharsMax = 256 * 1024
 const handleCharsMax = 64 * 1024
 const patchCharsMax = 256 * 1024
 const promptCharsMax = 8000
@@ -340,19 +340,7 @@ class TurnRecorder {
       return
     }
     const text = outputText(part.output)
-    const stored: Pick<EventData<'tool.done'>, 'output' | 'outputRef' | 'fullLength' | 'truncated'> = text.length <=
-    outputCharsMax
-      ? { ...defined({ output: part.output }), fullLength: text.length, truncated: false }
-      : { output: text.slice(0, outputCharsMax), fullLength: text.length, truncated: true }
-    if (stored.truncated) {
-      const outputRef = this.context.ids()
-      // The call has happened, so a failure to store its long output must not fail the run.
-      const kept = await this.context.putBlob(outputRef, text).then(
-        () => true,
-        () => false,
-      )
-      if (kept) stored.outputRef = outputRef
-    }
+    const stored = await storeOutput(part.output, inlineOutputCharsMax, this.context)
     await this.writer.write({
       type: 'tool.done',
       data: {

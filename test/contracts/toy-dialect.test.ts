@@ -53,6 +53,7 @@ const terminal: Dialect<TerminalState> = {
       case 'step.started':
       case 'step.done':
       case 'reasoning.delta':
+      case 'source.found':
       case 'message.done':
       case 'tool.progress':
       case 'input.resolved':

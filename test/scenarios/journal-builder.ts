@@ -13,7 +13,7 @@ export type Scenario = { readonly name: string; readonly runId: string; readonly
 const firstAt = Date.UTC(2026, 0, 2, 3, 4, 5)
 const betweenMs = 10
 
-type CallOptions = { step?: number; index?: number; effect?: ToolEffect; note?: string }
+type CallOptions = { step?: number; index?: number; effect?: ToolEffect; note?: string; source?: string }
 
 export class JournalBuilder {
   readonly events: RunEvent[] = []
@@ -92,7 +92,8 @@ export class JournalBuilder {
 
   calls(callId: string, name: string, input: JsonValue, options: CallOptions = {}): this {
     const { step = 1, index = 0, effect = 'read', note = `Call ${name}` } = options
-    return this.add('tool.called', { callId, name, step, index, input, note, effect })
+    const source = options.source === undefined ? {} : { source: options.source }
+    return this.add('tool.called', { callId, name, step, index, input, note, effect, ...source })
   }
 
   stepDone(step: number, messageId: string, toolCalls = 0, usage: Usage = { inputTokens: 10, outputTokens: 5 }): this {

@@ -62,6 +62,35 @@ export const tools = [
       .succeeds('message-3', 'It is ordered.'),
   ),
 
+  // The provider searches by itself while it answers, and names the pages that the answer is based on.
+  scenario('provider-run search', (journal) =>
+    journal
+      .accepted('Who won?')
+      .running()
+      .asks(1, 'message-1')
+      .says('message-1', 'Let me ', 'search. ')
+      .calls('call-1', 'web_search', { query: 'final' }, { source: 'provider:anthropic' })
+      .starts('call-1', { query: 'final' })
+      .returns('call-1', [{ url: 'https://news.example/final' }])
+      .says('message-1', 'The home team')
+      .add('source.found', {
+        messageId: 'message-1',
+        sourceId: 'source-1',
+        url: 'https://news.example/final',
+        title: 'The final',
+      })
+      .add('source.found', {
+        messageId: 'message-1',
+        sourceId: 'source-2',
+        title: 'Rules',
+        mediaType: 'application/pdf',
+      })
+      .says('message-1', ' won.')
+      .message('message-1', 'Let me search. The home team won.', 1)
+      .stepDone(1, 'message-1')
+      .succeeds('message-1', 'Let me search. The home team won.'),
+  ),
+
   scenario('tool threw', (journal) =>
     journal
       .accepted('Look into my notes.')

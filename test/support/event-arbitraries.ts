@@ -82,6 +82,10 @@ const bodies: { [T in EventType]: fc.Arbitrary<EventData<T>> } = {
   'step.started': object<EventData<'step.started'>>({ step: positive, messageId: id, model: id }),
   'text.delta': object<EventData<'text.delta'>>({ messageId: id, text }),
   'reasoning.delta': object<EventData<'reasoning.delta'>>({ reasoningId: id, text }),
+  'source.found': object<EventData<'source.found'>>(
+    { messageId: id, sourceId: id },
+    { url: text, title: text, mediaType: text, fileId: id },
+  ),
   'message.done': object<EventData<'message.done'>>({
     messageId: id,
     role: fc.constantFrom('assistant', 'user', 'system', 'tool'),

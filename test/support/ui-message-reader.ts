@@ -53,6 +53,8 @@ export function linesOfMessage(message: UIMessage | undefined): string[] {
   return (message?.parts ?? []).map((part) => {
     if (part.type === 'text' || part.type === 'reasoning') return `${part.type} ${part.state}: ${part.text}`
     if (part.type.startsWith('data-')) return `${part.type} ${JSON.stringify('data' in part ? part.data : null)}`
+    if (part.type === 'source-url') return `${part.type} ${part.url} ${part.title}`
+    if (part.type === 'source-document') return `${part.type} ${part.mediaType} ${part.title}`
     if (!('toolCallId' in part)) return part.type
     const result = part.state === 'output-error' ? part.errorText : JSON.stringify(part.output)
     return `${part.type} ${JSON.stringify(part.input)} ${part.state}${result === undefined ? '' : `: ${result}`}`

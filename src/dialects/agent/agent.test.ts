@@ -30,6 +30,9 @@ const told: Readonly<Record<ScenarioName, string>> = {
   'remote turn':
     '1 start, 5 delta, 6 message, 7 state queued, 9 state running, 11 delta, 12 delta, 13 message, ' +
     '15 state succeeded, 17 delta, 18 message, 21 end succeeded',
+  'provider-run search':
+    '1 start, 4 delta, 5 delta, 6 state queued, 7 state running, 8 state succeeded, 9 delta, 10 source, 11 source, ' +
+    '12 delta, 13 message, 16 end succeeded',
   'tool threw': '1 start, 4 state queued, 6 state running, 7 state failed, 9 delta, 10 message, 13 end succeeded',
   'tool failed politely':
     '1 start, 4 state queued, 6 state running, 7 state failed, 9 delta, 10 message, 13 end succeeded',

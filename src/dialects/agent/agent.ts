@@ -29,6 +29,8 @@ export type AgentState = {
   /** The last message, if it is so long that `run.ended` does not repeat it. */
   readonly longMessage: { readonly id: string; readonly text: string } | undefined
   readonly usage: UsageTotals
+  /** The sources of the messages that are not complete yet. */
+  readonly sources: readonly EventData<'source.found'>[]
   /** The final answer is JSON, because the request has an output schema. */
   readonly isJson: boolean
 }
@@ -47,7 +49,14 @@ export const agentDialect: Dialect<AgentState> = {
   name: 'sse',
   headers: sseHeaders,
 
-  open: ({ runId }) => ({ runId, calls: new Map(), longMessage: undefined, usage: noUsage, isJson: false }),
+  open: ({ runId }) => ({
+    runId,
+    calls: new Map(),
+    longMessage: undefined,
+    usage: noUsage,
+    sources: [],
+    isJson: false,
+  }),
 
   step(state, event) {
     switch (event.type) {
@@ -65,6 +74,13 @@ export const agentDialect: Dialect<AgentState> = {
         })
       case 'reasoning.delta':
         return emit(state, { name: 'agent.reasoning', data: { id: event.data.reasoningId, delta: event.data.text } })
+      case 'source.found': {
+        const { sourceId: sourceOf, ...source } = event.data
+        return emit(
+          { ...state, sources: [...state.sources, event.data] },
+          { name: 'agent.source', data: { id: sourceOf, ...source } },
+        )
+      }
       case 'message.done':
         return messageFrames(state, event)
       case 'tool.called':
@@ -152,7 +168,8 @@ function messageFrames(state: AgentState, event: EventOf<'message.done'>): Proje
   const { messageId, role, text, state: messageState } = event.data
   if (messageState === 'abandoned') return silent(state)
   const longMessage = text.length > outputCharsMax ? { id: messageId, text } : undefined
-  const next = longMessage === state.longMessage ? state : { ...state, longMessage }
+  const references = state.sources.filter((source) => source.messageId === messageId).map(referenceOf)
+  const next = { ...state, longMessage, sources: [] }
   return emit(next, {
     name: 'agent.message',
     data: {
@@ -161,10 +178,14 @@ function messageFrames(state: AgentState, event: EventOf<'message.done'>): Proje
       content: text,
       createdAt: isoTime(event.at),
       createdAtMs: event.at,
-      references: [],
+      references,
       metadata: { runId: state.runId, ...(messageState === 'superseded' ? { state: 'superseded' } : {}) },
     },
   })
+}
+
+function referenceOf({ messageId: _message, sourceId, ...source }: EventData<'source.found'>): object {
+  return { kind: 'source', id: sourceId, ...source }
 }
 
 type Change = {

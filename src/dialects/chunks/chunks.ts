@@ -89,6 +89,7 @@ export function chunksDialect(options: ChunksOptions = {}): Dialect<ChunksState>
         case 'step.started':
         case 'step.done':
         case 'reasoning.delta':
+        case 'source.found':
         case 'message.done':
         case 'tool.progress':
         case 'context.patch':

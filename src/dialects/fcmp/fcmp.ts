@@ -118,6 +118,7 @@ export function fcmpDialect(options: FcmpOptions = {}): Dialect<FcmpState> {
         // No message on this wire. Listed without a default, so that a new event type is a compile error here.
         case 'text.delta':
         case 'reasoning.delta':
+        case 'source.found':
         case 'step.started':
         case 'step.done':
         case 'tool.called':

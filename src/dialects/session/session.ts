@@ -71,6 +71,7 @@ export const sessionDialect: Dialect<SessionState> = {
       case 'step.started':
       case 'step.done':
       case 'reasoning.delta':
+      case 'source.found':
       case 'message.done':
       case 'tool.progress':
       case 'context.patch':

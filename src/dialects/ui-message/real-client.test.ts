@@ -58,6 +58,14 @@ const shown: Readonly<Record<ScenarioName, readonly string[]>> = {
     'step-start',
     'text done: It is ordered.',
   ],
+  'provider-run search': [
+    'step-start',
+    'text done: Let me search. ',
+    'tool-web_search {"query":"final"} output-available: [{"url":"https://news.example/final"}]',
+    'text done: The home team won.',
+    'source-url https://news.example/final The final',
+    'source-document application/pdf Rules',
+  ],
   'tool threw': [
     'step-start',
     'tool-read_notes {"id":"missing"} output-error: read_notes failed: the disk is gone',

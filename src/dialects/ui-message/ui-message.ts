@@ -78,6 +78,8 @@ export function uiMessageDialect({ sdk = 6, decidedUpTo = 0 }: UiMessageOptions 
           return deltaParts(state, 'text', event.data.messageId, event.data.text)
         case 'reasoning.delta':
           return deltaParts(state, 'reasoning', event.data.reasoningId, event.data.text)
+        case 'source.found':
+          return then(started(state), (next) => emit(next, sourcePart(event.data)))
         case 'message.done':
           return state.open?.id === event.data.messageId ? closed(state) : silent(state)
         case 'tool.called':
@@ -168,6 +170,13 @@ function deltaParts(state: UiMessageState, kind: 'text' | 'reasoning', id: strin
   return then(then(started(state), closed), (next) =>
     emit({ ...next, open: { kind, id } }, part(`${kind}-start`, { id }), deltaPart),
   )
+}
+
+/** The text that is open stays open: the client finds it by its id. */
+function sourcePart({ sourceId, url, title, mediaType }: EventData<'source.found'>): Frame {
+  if (url !== undefined) return part('source-url', { sourceId, url, ...(title === undefined ? {} : { title }) })
+  const document = { mediaType: mediaType ?? 'application/octet-stream', title: title ?? sourceId }
+  return part('source-document', { sourceId, ...document })
 }
 
 function contextParts(state: UiMessageState, { layer, patch }: EventData<'context.patch'>): Told {

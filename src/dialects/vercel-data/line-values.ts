@@ -16,6 +16,7 @@ export const codes = {
   finish_step: 'e',
   start_step: 'f',
   reasoning: 'g',
+  source: 'h',
 } as const
 
 export type PartName = keyof typeof codes

@@ -17,6 +17,7 @@ type Seen = {
   text: string
   reasoning?: string
   tools?: string[]
+  sources?: string[]
   /** Custom items, from `useChat().data`. */
   data?: string[]
   /** The finish reason that `onFinish` got, or the error that was thrown instead. */
@@ -59,6 +60,12 @@ const seen: Readonly<Record<ScenarioName, Seen>> = {
       'current_time {"timezone":"Europe/Rome"} = {"time":"04:04"}',
       'current_time {"timezone":"America/Lima"} = {"time":"22:04"}',
     ],
+    finish: 'stop',
+  },
+  'provider-run search': {
+    text: 'Let me search. The home team won.',
+    tools: ['web_search {"query":"final"} = [{"url":"https://news.example/final"}]'],
+    sources: ['https://news.example/final The final'],
     finish: 'stop',
   },
   'tool threw': {
@@ -168,10 +175,14 @@ function summaryOf({ message, data, finish }: Chat): Seen {
     const { type, ...rest } = item as Record<string, string>
     return `${type} ${rest['conversationId'] ?? rest['confirmationId'] ?? rest['interactionId']}`
   })
+  const sources = (message?.parts ?? []).flatMap((part) =>
+    part.type === 'source' ? [`${part.source.url} ${part.source.title}`] : [],
+  )
   return {
     text: message?.content ?? '',
     ...(message?.reasoning === undefined ? {} : { reasoning: message.reasoning }),
     ...(tools === undefined ? {} : { tools }),
+    ...(sources.length === 0 ? {} : { sources }),
     ...(items.length === 0 ? {} : { data: items }),
     finish,
   }

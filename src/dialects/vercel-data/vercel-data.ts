@@ -76,6 +76,8 @@ export const vercelDataDialect: Dialect<VercelDataState> = {
         return textFrames(state, event)
       case 'reasoning.delta':
         return reasoningFrames(state, event)
+      case 'source.found':
+        return sourceFrames(state, event)
       case 'tool.called':
         return callFrames(state, event.data.callId, event.data.name, event.data.input)
       case 'step.done':
@@ -187,6 +189,14 @@ function reasoningFrames(state: VercelDataState, event: EventOf<'reasoning.delta
   })
 }
 
+/** `h:`. This wire has only sources with an address. */
+function sourceFrames(state: VercelDataState, event: EventOf<'source.found'>): Projection<VercelDataState> {
+  const { messageId, sourceId, url, title } = event.data
+  if (url === undefined) return silent(state)
+  const source = { sourceType: 'url', id: sourceId, url, ...(title === undefined ? {} : { title }) }
+  return then(openStep(state, messageId), (opened) => emit(opened, frame('source', source)))
+}
+
 /** `9:`, sent once per call, because the client treats a second one as another call. */
 function callFrames(
   state: VercelDataState,
@@ -278,7 +288,9 @@ function resultFrames(state: VercelDataState, event: EventOf<'tool.done'>): Proj
 
 function closeFinishedStep(state: VercelDataState): Projection<VercelDataState> {
   const { step } = state
-  if (step === null || step.finish === null || step.openCalls > 0) return silent(state)
+  if (step === null || step.openCalls > 0) return silent(state)
+  // The provider ran the calls itself and goes on with its answer: the client must not see it stop at a result.
+  if (step.finish === null) return step.hadCalls ? closeStep(state, 'tool-calls', null) : silent(state)
   return closeStep(state, step.finish.reason, step.finish.tokens)
 }
 

@@ -48,7 +48,9 @@ export async function* runOverHttp(
   }
   try {
     for await (const parts of model.stream(request, signal)) {
-      yield parts.flatMap((part): TurnPart[] => (part.type === 'tool-call' ? [] : [part]))
+      yield parts.flatMap((part): TurnPart[] =>
+        part.type === 'text' || part.type === 'reasoning' || part.type === 'finish' ? [part] : [],
+      )
     }
   } catch (error) {
     signal.throwIfAborted()
