@@ -119,6 +119,8 @@ export type RunSpec = {
   instructions?: string
   /** Names of the tools that the run may use; absent: all that its agent allows. */
   tools?: string[]
+  /** Tools of the caller, which the client executes. */
+  clientTools?: { name: string; description?: string; inputSchema: Record<string, JsonValue> }[]
   onDisconnect?: 'continue' | 'cancel'
   /** The named set that the settings above came from. */
   configName?: string
@@ -179,6 +181,8 @@ export type EventBodies = {
     trigger: string
     /** When a run is parked: how long it worked since it became running. */
     activeMs?: number
+    /** When a run is parked: it waits for the result of a tool that the client executes. */
+    awaitsClient?: true
   }
   /** The model is about to be asked. `messageId` is the message that its text will belong to. */
   'step.started': { step: number; messageId: string; model: string }

@@ -57,6 +57,10 @@ export type NativeFrameData = {
     previousStatus?: NativeToolStatus
     at: string
     atMs: number
+    /** Present if your client executes the call. */
+    source?: 'client'
+    /** While the call waits for its result from your client. */
+    interactionId?: string
     /** What to confirm or reject, from the first question on. */
     confirmationId?: string
     /** A sentence for people. */

@@ -38,6 +38,7 @@ import { readModelTable } from '../models/model-table.ts'
 import { createOpenAiClient } from '../models/openai-client.ts'
 import { createModels } from '../models/providers.ts'
 import type { RunDependencies } from '../runs/run-dependencies.ts'
+import { ClientToolService } from '../runs/client-tool-service.ts'
 import { ConfirmationService } from '../runs/confirmation-service.ts'
 import { RunService } from '../runs/run-service.ts'
 import { Scheduler } from '../runs/scheduler.ts'
@@ -208,6 +209,7 @@ async function composeParts(
   const scheduler = new Scheduler(dependencies, ids())
   const runs = new RunService(dependencies, scheduler)
   const confirmations = new ConfirmationService(dependencies, scheduler)
+  const clientTools = new ClientToolService(dependencies, scheduler)
   const conversations = new ConversationService({
     store,
     runs,
@@ -260,6 +262,7 @@ async function composeParts(
       health: store,
       runs,
       confirmations,
+      clientTools,
       conversations,
       contacts,
       contactFiles: new ContactFiles({ store, clock, ids }),

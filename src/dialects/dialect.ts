@@ -39,8 +39,9 @@ export interface Dialect<State = unknown> {
   /**
    * What the stream does when the run waits for a person. `holds`: the stream stays open. `parks`: the stream ends, and
    * a reader that reconnects with the cursor of that event gets the events after it; so that event must have a frame.
+   * `parks_for_client`: the stream ends only if the run waits for the result of a tool of the client.
    */
-  readonly atDecision: 'holds' | 'parks'
+  readonly atDecision: 'holds' | 'parks' | 'parks_for_client'
   /** For a dialect that parks, but replays from the beginning: the stream does not end at decisions up to this event. */
   readonly decidedUpTo?: number
 }
@@ -64,7 +65,8 @@ export function endsStream(
 ): boolean {
   if (event.type === 'run.ended') return true
   if (event.type !== 'run.state' || event.data.to !== 'waiting_user') return false
-  return atDecision === 'parks' && event.seq > decidedUpTo
+  const parks = atDecision === 'parks' || (atDecision === 'parks_for_client' && event.data.awaitsClient === true)
+  return parks && event.seq > decidedUpTo
 }
 
 const nothing: readonly Frame[] = []

@@ -30,7 +30,9 @@ export function askedCall(calls: Calls, event: EventOf<'input.required'>): Asked
   return { callId, call, wasAnnounced: before?.announced === true }
 }
 
-function waitingSentence({ callId, interactionId, prompt }: EventData<'input.required'>): string {
+function waitingSentence({ kind, callId, interactionId, prompt }: EventData<'input.required'>): string {
+  if (kind === 'client_tool')
+    return `Waiting for the result of the client (POST /v1/agent/runs/{runId}/tool-results): ${prompt}`
   return callId === undefined
     ? `Waiting for an answer (${interactionId}): ${prompt}`
     : `Waiting for a decision at /v1/tool-confirmations/${interactionId} (POST …/confirm or …/reject): ${prompt}`

@@ -22,6 +22,7 @@ import type { OneShotService } from '../one-shot/one-shot-service.ts'
 import type { SnapshotService } from '../one-shot/snapshot-service.ts'
 import type { JobService } from '../jobs/job-service.ts'
 import type { SkillRegistry } from '../skills/skill-registry.ts'
+import type { ClientToolService } from '../runs/client-tool-service.ts'
 import type { ConfirmationService } from '../runs/confirmation-service.ts'
 import type { RunService } from '../runs/run-service.ts'
 import type { UsageService } from '../runs/usage-service.ts'
@@ -37,6 +38,7 @@ export type Services = {
   health: { check(): Promise<void> }
   runs: RunService
   confirmations: ConfirmationService
+  clientTools: ClientToolService
   conversations: ConversationService
   contacts: ContactService
   contactFiles: ContactFiles

@@ -22,6 +22,7 @@ import { messagesRoute } from './agent-v1/messages-route.ts'
 import { runAgentRoute } from './agent-v1/run-agent-route.ts'
 import { snapshotRoutes } from './agent-v1/snapshot-routes.ts'
 import { runRoutes } from './agent-v1/run-routes.ts'
+import { toolResultsRoute } from './agent-v1/tool-results-route.ts'
 import type { BrowserGuard } from './browser-guard.ts'
 import { type Authenticator, claimsOf } from './caller.ts'
 import { answerRoutes } from './chat-api/answer-routes.ts'
@@ -202,6 +203,7 @@ export async function buildServer(options: ServerOptions): Promise<Server> {
   snapshotRoutes(server, services)
   agentListRoute(server, services)
   runRoutes(server, services)
+  toolResultsRoute(server, services)
   usageRoutes(server, services)
   modelsRoute(server, services)
   invariantsRoute(server, services)

@@ -108,6 +108,15 @@ export function runStatusWord(status: RunRow['status']): string {
   return status === 'waiting_user' ? 'awaiting_input' : status
 }
 
+const clientToolCallView = z.object({
+  toolCallId: z.string(),
+  interactionId: z.string(),
+  toolName: z.string(),
+  input: z.unknown().describe('The arguments of the call.'),
+  expiresAt: time.nullable(),
+  expiresAtMs: ms.nullable(),
+})
+
 export const runView = z
   .object({
     runId: z.string(),
@@ -130,6 +139,12 @@ export const runView = z
     endedAtMs: ms.nullable(),
     error: z.unknown().nullable(),
     cancelRequested: z.boolean(),
+    clientToolCalls: z
+      .array(clientToolCallView)
+      .optional()
+      .describe(
+        'The calls of tools of the client that wait for a result; send it to POST /v1/agent/runs/{runId}/tool-results. Only for one run that waits.',
+      ),
     usage: usageView
       .nullable()
       .describe('Over all steps; null until one has ended, and while the run is an arm of an undecided comparison.'),
@@ -151,6 +166,17 @@ export function toRun(row: RunRow, undecided: boolean): z.infer<typeof runView> 
     cancelRequested: row.cancel !== null,
     usage: undecided ? null : row.usage,
   } as z.infer<typeof runView>
+}
+
+/** `calls` wait for a result of the client. */
+export function toClientToolCalls(calls: readonly InteractionRow[]): z.infer<typeof clientToolCallView>[] {
+  return calls.map((row) => ({
+    toolCallId: row.callId ?? row.id,
+    interactionId: row.id,
+    toolName: row.toolName ?? 'unknown',
+    input: row.input,
+    ...(times({ expiresAt: row.deadlineAt }) as { expiresAt: string | null; expiresAtMs: number | null }),
+  }))
 }
 
 export const confirmationView = z

@@ -5,6 +5,7 @@
 // its ids and times are set once, by the writer, and never by a reader.
 
 import { z } from 'zod'
+import { clientTool } from './client-tool.ts'
 import { providerOptions } from './provider-options.ts'
 
 export type RunStatus = 'queued' | 'running' | 'waiting_user' | 'succeeded' | 'failed' | 'canceled'
@@ -128,6 +129,8 @@ export const runSpec = z.object({
   instructions: text.optional(),
   /** Names of the tools the run may use; absent means all that its agent allows. */
   tools: z.array(z.string()).optional(),
+  /** Tools of the caller, which the client executes; see `client-tool.ts`. */
+  clientTools: z.array(clientTool).optional(),
   onDisconnect: z.enum(['continue', 'cancel']).optional(),
   /** The name of the configuration that the settings above came from. */
   configName: id.optional(),
@@ -160,7 +163,7 @@ export const runSpec = z.object({
   consent: z.enum(['refuse']).optional(),
 })
 
-/** What a person is asked. A confirmation belongs to a tool call; a question does not. */
+/** What a run waits for. A confirmation belongs to a tool call; a question does not. `client_tool`: the result of a tool that the client executes. */
 const interactionKinds = ['confirmation', 'question', 'client_tool'] as const
 
 /**
@@ -202,6 +205,8 @@ const bodies = {
     trigger: id,
     /** Set when a run is parked: how long it worked since it became running. Event times cannot tell, because the clock may be set. */
     activeMs: z.number().nonnegative().optional(),
+    /** Set when a run is parked: it waits for the result of a tool that the client executes. */
+    awaitsClient: z.literal(true).optional(),
   }),
   /** The model is about to be asked. `messageId` is the message that its text will belong to. */
   'step.started': z.object({ step: z.number().int().positive(), messageId: id, model: id }),
@@ -250,7 +255,7 @@ const bodies = {
     effect: z.enum(toolEffects),
     /**
      * The origin of the tool: `built-in`, `config`, `mcp:` and the name of the server, or `provider:` and the name of the
-     * provider, which runs the tool itself while it answers. Tools with one name and different sources are different tools.
+     * provider, which runs the tool itself while it answers, or `client`. Tools with one name and different sources are different tools.
      */
     source: id.optional(),
     /** The raw text of the model's arguments, set if they were not valid JSON. */

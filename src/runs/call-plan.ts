@@ -6,8 +6,10 @@ import type { ClosedCall } from './closed-call.ts'
 
 export type CallPlan =
   | { do: 'run'; tool: Tool; input: JsonValue }
+  /** The client executes the call and sends its result. */
+  | { do: 'hand_over'; prompt: string }
   | { do: 'ask'; outcome: 'unknown' | undefined; prompt: string; question?: ToolQuestion }
-  /** A person answered the question, and the answer is the result of the call. */
+  /** A person answered the question, or the client sent the result; this is the result of the call. */
   | { do: 'answer'; output: JsonValue }
   | { do: 'wait' }
   | ({ do: 'close' } & ClosedCall)

@@ -22,6 +22,17 @@ export function refusedCall(decision: string | undefined, reason: string | undef
   return { outcome: 'denied', code: 'tool_denied', message: reason ?? 'The user said no.' }
 }
 
+export const unreadableInput: ClosedCall = {
+  outcome: 'failed',
+  code: 'tool_input_invalid',
+  message: 'The arguments are not valid JSON, or longer than 256 KiB.',
+}
+
+/** The result of a call whose arguments do not fit the schema of its tool. */
+export function wrongInput(problem: string): ClosedCall {
+  return { outcome: 'failed', code: 'tool_input_invalid', message: `The arguments do not fit: ${problem}.` }
+}
+
 export function closedCallEvent(
   callId: string,
   { outcome, code, message, summary = message }: ClosedCall,

@@ -1,25 +1,21 @@
 // Decides the next action for a tool call from its journaled state and its tool. Pure: the
 // same function handles a new call, a confirmed call, and a call that a crash interrupted.
 
+import { clientToolSource } from '../journal/client-tool.ts'
 import type { JsonValue } from '../journal/event.ts'
 import type { CallState } from '../journal/run-state.ts'
 import type { Tool, ToolRegistry } from '../tools/tool.ts'
 import type { CallPlan } from './call-plan.ts'
-import { refusedCall } from './closed-call.ts'
+import { planClientCall } from './client-tools.ts'
+import { refusedCall, unreadableInput, wrongInput } from './closed-call.ts'
 
 /** `tool`: the tool that the call's name and source refer to now; undefined if it was removed or is no longer allowed. */
 export function planCall(call: CallState, tool: Tool | undefined, tools: Pick<ToolRegistry, 'check'>): CallPlan {
   if (call.interactionId !== undefined && call.decision === undefined) return { do: 'wait' }
+  if (call.source === clientToolSource) return planClientCall(call, tool)
   if (call.decision === 'rejected' || call.decision === 'expired' || call.decision === 'closed')
     return refusedPlan(call)
-  if (call.invalidInput !== undefined) {
-    return {
-      do: 'close',
-      outcome: 'failed',
-      code: 'tool_input_invalid',
-      message: 'The arguments are not valid JSON, or longer than 256 KiB.',
-    }
-  }
+  if (call.invalidInput !== undefined) return { do: 'close', ...unreadableInput }
   if (call.started && (call.effect === 'unsafe' || tool?.effect === 'unsafe')) {
     // The process died after this unsafe call started, so it may have happened and a person decides. The effect in the
     // journal counts even if the tool was removed or declares another effect now.
@@ -29,13 +25,7 @@ export function planCall(call: CallState, tool: Tool | undefined, tools: Pick<To
   }
   if (tool === undefined) return missingPlan(call)
   const wrong = tools.check(tool, call.input)
-  if (wrong !== null)
-    return {
-      do: 'close',
-      outcome: 'failed',
-      code: 'tool_input_invalid',
-      message: `The arguments do not fit: ${wrong}.`,
-    }
+  if (wrong !== null) return { do: 'close', ...wrongInput(wrong) }
   if (tool.ask !== undefined) {
     if (call.decision !== undefined) return { do: 'answer', output: call.reply ?? null }
     const question = tool.ask(call.input)

@@ -414,6 +414,8 @@ export class RunLoop {
   }
 
   private async parkForPerson(): Promise<LoopResult> {
+    const open = openInteractions(this.writer.state)
+    const awaitsClient = open.some(({ kind }) => kind === 'client_tool') ? (true as const) : undefined
     await this.writer.write({
       type: 'run.state',
       data: {
@@ -421,6 +423,7 @@ export class RunLoop {
         to: 'waiting_user',
         trigger: 'turn.needs_input',
         activeMs: elapsedMs(this.dependencies.clock, this.runningSince),
+        ...defined({ awaitsClient }),
       },
     })
     return 'parked'

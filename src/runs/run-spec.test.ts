@@ -3,9 +3,11 @@ import { test } from 'node:test'
 import type { AgentCard, AgentDefinition } from '../agents/agent-definition.ts'
 import { enginesOf } from '../../test/support/run-rig.ts'
 import { modelConfigsOf } from '../models/model-configs.ts'
+import type { Tool, ToolRegistry } from '../tools/tool.ts'
 import { specFor } from './run-spec.ts'
 import type { StartRequest } from './start-request.ts'
 
+const serverTools = [{ name: 'current_time' }] as Tool[]
 const known = [{ provider: 'openai', ready: true, reason: null }]
 
 function specOf(card: Partial<AgentCard>, request: Partial<StartRequest>) {
@@ -20,6 +22,7 @@ function specOf(card: Partial<AgentCard>, request: Partial<StartRequest>) {
       },
       configs: modelConfigsOf([]),
       models: { defaultModel: 'p/m', resolve: (name) => name ?? 'p/m', open: () => assert.fail(), list: () => known },
+      tools: { available: () => serverTools } as unknown as ToolRegistry,
       engines: enginesOf({ kind: 'step', name: 'local', step: () => assert.fail() }),
     },
   )

@@ -9,6 +9,7 @@ import type { RunSpec } from '../journal/event.ts'
 import { schemaProblem } from '../kit/json-schema.ts'
 import { checkRequestedOptions, mergedOptions } from '../journal/provider-options.ts'
 import { defined } from '../kit/defined.ts'
+import { checkClientTools } from './client-tools.ts'
 import { boundContext, enabledTools } from './bounded-context.ts'
 import type { RunDependencies } from './run-dependencies.ts'
 import type { StartRequest } from './start-request.ts'
@@ -16,7 +17,7 @@ import type { StartRequest } from './start-request.ts'
 /** Settings of the request override those of the configuration, which override those of the agent. */
 export function specFor(
   request: StartRequest,
-  dependencies: Pick<RunDependencies, 'catalogue' | 'configs' | 'models' | 'engines'>,
+  dependencies: Pick<RunDependencies, 'catalogue' | 'configs' | 'models' | 'engines' | 'tools'>,
 ): RunSpec {
   const agentId = request.agentId ?? chatAgentId
   const definition = dependencies.catalogue.get(agentId)
@@ -44,6 +45,8 @@ export function specFor(
   const engine = dependencies.engines.resolve(request.engine ?? config?.engine, agentId)
   // The schema of a definition comes from a JSON file, so its values are JSON values.
   const outputSchema = request.output?.schema ?? (definition.answerSchema as RunSpec['outputSchema'])
+  const clientTools = request.clientTools?.length === 0 ? undefined : request.clientTools
+  if (clientTools !== undefined) checkClientTools(clientTools, { request, engine, card: definition.card, dependencies })
   if (outputSchema !== undefined) checkOutput(outputSchema, engine, dependencies)
   return {
     agentId,
@@ -56,6 +59,7 @@ export function specFor(
       context,
       instructions: request.instructions,
       tools,
+      clientTools,
       onDisconnect: request.onDisconnect,
       configName: config?.name,
       systemPrompt: config?.systemPrompt,

@@ -1,13 +1,15 @@
 // Decides which tools a run may use.
 
 import { agentAllowsTool, type AgentCard } from '../agents/agent-definition.ts'
+import { clientToolSource } from '../journal/client-tool.ts'
 import { type CallState, type RunState, specOf } from '../journal/run-state.ts'
 import type { Tool } from '../tools/tool.ts'
+import { toolOfClient } from './client-tools.ts'
 import type { KindOf } from './run-kind.ts'
 import type { RunDependencies } from './run-dependencies.ts'
 
 /**
- * The tools that are available, allowed by the agent and not filtered out by the request. Tools that need a workspace are
+ * The tools that are available, allowed by the agent and not filtered out by the request, and those of the client. Tools that need a workspace are
  * included only if the run has one; in workspace mode `ask`, only tools that read are.
  */
 export function toolsOf(
@@ -15,7 +17,13 @@ export function toolsOf(
   card: AgentCard,
   state: RunState,
 ): Tool[] {
-  return dependencies.tools.available().filter((tool) => mayUse(tool, tool.name, card, state, dependencies.kindOf))
+  const { clientTools = [] } = specOf(state)
+  const names = new Set(clientTools.map(({ name }) => name))
+  // A server tool that came after the run was accepted must not share its name with a tool of the client.
+  const own = dependencies.tools
+    .available()
+    .filter((tool) => !names.has(tool.name) && mayUse(tool, tool.name, card, state, dependencies.kindOf))
+  return [...own, ...clientTools.map(toolOfClient)]
 }
 
 /** The tool that a call refers to now, from the source in the call. Undefined if it is missing or not allowed. */
@@ -25,6 +33,10 @@ export function toolOfCall(
   state: RunState,
   call: Pick<CallState, 'name' | 'source'>,
 ): Tool | undefined {
+  if (call.source === clientToolSource) {
+    const brought = specOf(state).clientTools?.find(({ name }) => name === call.name)
+    return brought === undefined ? undefined : toolOfClient(brought)
+  }
   const tool = dependencies.tools.find(call.name, call.source)
   return tool !== undefined && mayUse(tool, call.name, card, state, dependencies.kindOf) ? tool : undefined
 }

@@ -1,6 +1,7 @@
 // The request to start a run in a conversation. Each API family translates its own body
 // into this type, so that acceptance is the same code for all of them.
 
+import type { ClientTool } from '../journal/client-tool.ts'
 import type { JsonValue } from '../journal/event.ts'
 import type { ProviderOptions } from '../journal/provider-options.ts'
 
@@ -35,6 +36,8 @@ export type StartRequest = {
   engine?: string
   /** The final answer must fit this JSON Schema. */
   output?: { schema: Record<string, JsonValue> }
+  /** Tools of the caller, which the client executes. */
+  clientTools?: ClientTool[]
   temperature?: number
   maxTokens?: number
   providerOptions?: ProviderOptions

@@ -3,6 +3,7 @@
 // asks for it immediately, and a decision is applied as soon as it arrives, even while
 // other calls are still running. `planCall` decides what each call needs next.
 
+import { clientToolSource } from '../journal/client-tool.ts'
 import type { EventData, JsonValue, NewEvent } from '../journal/event.ts'
 import { type CallState, callsToRun, openInteractions, type RunState, specOf } from '../journal/run-state.ts'
 import type { Decision, InteractionRow } from '../stores/interaction-store.ts'
@@ -93,7 +94,11 @@ export class ToolPhase {
   private async awaitToolSources(): Promise<void> {
     const sources = new Set<string | undefined>()
     for (const call of this.toPlan)
-      if (needsTool(call) && this.dependencies.tools.find(call.name, call.source) === undefined)
+      if (
+        call.source !== clientToolSource &&
+        needsTool(call) &&
+        this.dependencies.tools.find(call.name, call.source) === undefined
+      )
         sources.add(call.source)
     await Promise.all([...sources].map((source) => this.dependencies.tools.awaitSource(source, this.signal)))
   }
@@ -184,12 +189,20 @@ export class ToolPhase {
 
   private question(
     call: CallState,
-    plan: Extract<CallPlan, { do: 'ask' }>,
+    plan: Extract<CallPlan, { do: 'ask' | 'hand_over' }>,
     number: number,
   ): EventData<'input.required'> {
     const { clock, ids, limits } = this.dependencies
     const replyDeadline = replyDeadlineOf(this.writer.state, this.dependencies)
     const common = { interactionId: ids(), number, callId: call.callId, prompt: plan.prompt, input: call.input }
+    if (plan.do === 'hand_over') {
+      return {
+        ...common,
+        kind: 'client_tool',
+        deadlineAt: clock.now() + limits.confirmationTtlMs,
+        atDeadline: 'expire',
+      }
+    }
     if (plan.question === undefined) {
       // A confirmation expires at its deadline; only questions are auto-decided, because consent must come from a person.
       return {

@@ -8,7 +8,7 @@
 import { AppError } from '../errors/app-error.ts'
 import type { JsonValue, ToolEffect } from '../journal/event.ts'
 import { defined } from '../kit/defined.ts'
-import { argumentCheck, type ArgumentCheck } from './argument-check.ts'
+import { argumentCheck, type ArgumentCheck } from '../kit/argument-check.ts'
 import type { Tool, ToolListing, ToolQuestion, ToolRegistry } from './tool.ts'
 import { nameTools } from './tool-names.ts'
 

@@ -211,6 +211,10 @@ describe('another user’s ids', () => {
     'GET /v1/agent/runs/{runId}/outputs/{outputId}': { expect: notFound },
     'GET /v1/agent/runs/{runId}/invariants': { expect: notFound },
     'POST /v1/agent/runs/{runId}/cancel': { body: () => ({}), expect: notFound },
+    'POST /v1/agent/runs/{runId}/tool-results': {
+      body: () => ({ results: [{ toolCallId: 'any', output: 1 }] }),
+      expect: notFound,
+    },
     'POST /v1/conversations': { body: () => ({}), expect: ({ status }) => assert.equal(status, 200) },
     'GET /v1/conversations': { path: ({ conversationId }) => `?before=${conversationId}`, expect: notFound },
     'GET /v1/conversations/{conversationId}': { expect: notFound },

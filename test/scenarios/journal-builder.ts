@@ -158,8 +158,19 @@ export class JournalBuilder {
     return this.add('input.required', { ...data, ...rest })
   }
 
+  /** A call of a tool of the client waits for its result. */
+  handsOver(interactionId: string, callId: string, input: JsonValue): this {
+    return this.confirmation(interactionId, callId, input, { kind: 'client_tool', prompt: 'Call a tool of the client' })
+  }
+
   parks(): this {
-    return this.add('run.state', { from: 'running', to: 'waiting_user', trigger: 'turn.needs_input' })
+    const awaitsClient = openInteractions(this.state).some(({ kind }) => kind === 'client_tool')
+    return this.add('run.state', {
+      from: 'running',
+      to: 'waiting_user',
+      trigger: 'turn.needs_input',
+      ...(awaitsClient ? { awaitsClient } : {}),
+    })
   }
 
   resolved(

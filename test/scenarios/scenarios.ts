@@ -2,12 +2,13 @@
 // them, so every dialect has to encode a new one.
 
 import { answers } from './answers.ts'
+import { clientTools } from './client-tools.ts'
 import { endings } from './endings.ts'
 import type { Scenario } from './journal-builder.ts'
 import { people } from './people.ts'
 import { tools } from './tools.ts'
 
-const all = [...answers, ...tools, ...people, ...endings]
+const all = [...answers, ...tools, ...people, ...clientTools, ...endings]
 
 export type ScenarioName = (typeof all)[number]['name']
 

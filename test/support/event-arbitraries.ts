@@ -40,6 +40,10 @@ function object<T>(
   ) as unknown as fc.Arbitrary<T>
 }
 
+const clientTool = object(
+  { name: fc.stringMatching(/^[a-zA-Z0-9_-]{1,64}$/), inputSchema: record },
+  { description: text },
+)
 const errorValue = object<{ code: string; message: string }>(
   { code: id, message: text },
   { retryable: fc.boolean(), details: record },
@@ -64,6 +68,7 @@ const bodies: { [T in EventType]: fc.Arbitrary<EventData<T>> } = {
           maxTokens: positive,
           context: record,
           tools: fc.array(id, { maxLength: 3 }),
+          clientTools: fc.array(clientTool, { maxLength: 2 }),
           onDisconnect: fc.constantFrom('continue', 'cancel'),
         },
       ),

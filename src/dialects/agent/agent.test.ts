@@ -58,6 +58,18 @@ const told: Readonly<Record<ScenarioName, string>> = {
     '1 start, 4 state queued, 5 state queued, 7.1 state running, 7.2 state awaiting_input, 8 state running, ' +
     '9 state succeeded, 14 state running, 15 state succeeded, 17 delta, 18 message, 21 end succeeded',
   question: '1 start, 4 delta, 5 message, 7 required, 13 delta, 14 message, 17 end succeeded',
+  'tool of the client':
+    '1 start, 2 patch, 5 delta, 6 message, 7 state queued, 9.1 state running, 9.2 state awaiting_input, ' +
+    '14 state succeeded, 16 delta, 17 delta, 18 message, 21 end succeeded',
+  'failed tool of the client':
+    '1 start, 2 patch, 5 delta, 6 message, 7 state queued, 9.1 state running, 9.2 state awaiting_input, ' +
+    '14 state failed, 16 delta, 17 message, 20 end succeeded',
+  'tool of the client beside one that runs':
+    '1 start, 4 state queued, 5 state queued, 7.1 state running, 7.2 state awaiting_input, 8 state running, ' +
+    '9 state succeeded, 14 state succeeded, 16 delta, 17 message, 20 end succeeded',
+  'cancelled while the client is awaited':
+    '1 start, 2 patch, 5 delta, 6 message, 7 state queued, 9.1 state running, 9.2 state awaiting_input, ' +
+    '12 state cancelled, 14 end cancelled',
   'cancelled mid sentence': '1 start, 4 delta, 5 delta, 8 end cancelled',
   'cancelled before it began': '1 start, 2 patch, 4 end cancelled',
   'cancelled during a tool':

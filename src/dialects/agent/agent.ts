@@ -7,6 +7,7 @@
 import { isoTime } from '../../kit/clock.ts'
 import { defined } from '../../kit/defined.ts'
 import { wholeJson } from '../../kit/embedded-json.ts'
+import { clientToolSource } from '../../journal/client-tool.ts'
 import { type EventData, type EventOf, outputCharsMax, type RunEvent, type ToolOutcome } from '../../journal/event.ts'
 import { addUsage, isReported, noUsage, usageOfStep, type UsageTotals } from '../../journal/usage.ts'
 import { withCall } from '../calls.ts'
@@ -21,6 +22,8 @@ type AgentCall = {
   readonly status: ToolStatus
   readonly input: unknown
   readonly confirmationId: string | undefined
+  /** The client executes the call. */
+  readonly byClient: boolean
 }
 
 export type AgentState = {
@@ -89,6 +92,7 @@ export const agentDialect: Dialect<AgentState> = {
           status: 'queued',
           input: event.data.input,
           message: event.data.note,
+          byClient: event.data.source === clientToolSource,
         })
       case 'input.required':
         return awaitingFrames(state, event)
@@ -196,6 +200,8 @@ type Change = {
   output?: unknown
   error?: unknown
   confirmationId?: string
+  interactionId?: string
+  byClient?: boolean
 }
 
 function toolFrames(state: AgentState, event: RunEvent, callId: string, change: Change): Projection<AgentState> {
@@ -205,6 +211,7 @@ function toolFrames(state: AgentState, event: RunEvent, callId: string, change: 
     status: change.status,
     input: change.input === undefined ? before?.input : change.input,
     confirmationId: change.confirmationId ?? before?.confirmationId,
+    byClient: change.byClient ?? before?.byClient ?? false,
   }
   return emit(withCall(state, callId, call), toolFrame(callId, call, before?.status, change, event.at))
 }
@@ -226,7 +233,9 @@ function toolFrame(
       atMs: at,
       ...defined({
         previousStatus,
+        source: call.byClient ? clientToolSource : undefined,
         confirmationId: call.confirmationId,
+        interactionId: change.interactionId,
         message: change.message,
         input: call.input,
         output: change.output,
@@ -266,7 +275,7 @@ function awaitingFrames(state: AgentState, event: EventOf<'input.required'>): Pr
   }
   const asked = toolFrames(current, event, callId, {
     status: 'awaiting_input',
-    confirmationId: interactionId,
+    ...(event.data.kind === 'client_tool' ? { interactionId, byClient: true } : { confirmationId: interactionId }),
     message: prompt,
     ...(input === undefined ? {} : { input }),
     ...(outcome === undefined ? {} : { error: { code: 'tool_outcome_unknown', message: prompt } }),

@@ -79,6 +79,22 @@ const told: Readonly<Record<ScenarioName, string>> = {
     'start start-step text-start text-delta text-end data-input-required finish-step finish done' +
     ' ' +
     'start data-input-resolved start-step text-start text-delta text-end finish-step finish done',
+  'tool of the client':
+    'start data-conversation start-step text-start text-delta text-end tool-input-available finish-step finish done' +
+    ' ' +
+    'start tool-output-available start-step text-start text-delta text-delta text-end finish-step finish done',
+  'failed tool of the client':
+    'start data-conversation start-step text-start text-delta text-end tool-input-available finish-step finish done' +
+    ' ' +
+    'start tool-output-error start-step text-start text-delta text-end finish-step finish done',
+  'tool of the client beside one that runs':
+    'start start-step tool-input-available tool-input-available tool-output-available finish-step finish done' +
+    ' ' +
+    'start tool-output-available start-step text-start text-delta text-end finish-step finish done',
+  'cancelled while the client is awaited':
+    'start data-conversation start-step text-start text-delta text-end tool-input-available finish-step finish done' +
+    ' ' +
+    'start tool-output-error message-metadata abort done',
   'cancelled mid sentence': 'start start-step text-start text-delta text-delta text-end finish-step abort done',
   'cancelled before it began': 'start data-conversation abort done',
   'cancelled during a tool':

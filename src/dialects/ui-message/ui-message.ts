@@ -6,6 +6,7 @@
 // start, so every part that was opened is closed before the stream ends, and a call is announced
 // before any other part about it. All parts of a run belong to one message: the run's id is its id.
 
+import { clientToolSource } from '../../journal/client-tool.ts'
 import type { EventData, EventOf, JsonValue } from '../../journal/event.ts'
 import { addUsage, isReported, noUsage, usageOfStep, type UsageTotals } from '../../journal/usage.ts'
 import { type Call, type Calls, shownOutput, startedCall, unannouncedCall, withCall } from '../calls.ts'
@@ -16,6 +17,8 @@ import { sseFrame, sseHeaders } from '../sse-encoding.ts'
 type UiCall = Call & {
   readonly done: boolean
   readonly approvalAsked: boolean
+  /** The client executes the call. */
+  readonly byClient: boolean
   /** The count of steps when the call was announced. */
   readonly stepCount: number
 }
@@ -31,6 +34,8 @@ export type UiMessageState = {
   /** The text or the reasoning that is open. At most one is. */
   readonly open: { readonly kind: 'text' | 'reasoning'; readonly id: string } | null
   readonly calls: Calls<UiCall>
+  /** The interactions that wait for a result of the client. */
+  readonly clientInteractions: ReadonlySet<string>
   readonly finishReason: string
   readonly usage: UsageTotals
 }
@@ -62,6 +67,7 @@ export function uiMessageDialect({ sdk = 6, decidedUpTo = 0 }: UiMessageOptions 
       stepCount: 0,
       open: null,
       calls: new Map(),
+      clientInteractions: new Set(),
       finishReason: 'other',
       usage: noUsage,
     }),
@@ -83,7 +89,7 @@ export function uiMessageDialect({ sdk = 6, decidedUpTo = 0 }: UiMessageOptions 
         case 'message.done':
           return state.open?.id === event.data.messageId ? closed(state) : silent(state)
         case 'tool.called':
-          return announced(state, event.data.callId, event.data.name, event.data.input)
+          return announced(state, event.data.callId, event.data)
         case 'step.done':
           return silent({
             ...state,
@@ -186,21 +192,28 @@ function contextParts(state: UiMessageState, { layer, patch }: EventData<'contex
   return then(started(state), (next) => emit(next, conversation))
 }
 
-/**
- * Announces a call once. Every call runs on the server; `providerExecuted` says so, and the client then neither runs it nor
- * posts its result.
- */
-function announced(state: UiMessageState, callId: string, name: string, input: JsonValue | undefined): Told {
+type AnnouncedCall = { name: string; input: JsonValue | undefined; source?: string | undefined }
+
+/** Announces a call once. */
+function announced(state: UiMessageState, callId: string, { name, input, source }: AnnouncedCall): Told {
   if (state.calls.has(callId)) return silent(state)
-  const { stepCount } = state
-  const call = { ...unannouncedCall(name, input), announced: true, done: false, approvalAsked: false, stepCount }
+  const call: UiCall = {
+    ...unannouncedCall(name, input),
+    announced: true,
+    done: false,
+    approvalAsked: false,
+    byClient: source === clientToolSource,
+    stepCount: state.stepCount,
+  }
   return then(then(started(state), closed), (next) =>
-    emit(withCall(next, callId, call), inputPart(callId, name, input)),
+    emit(withCall(next, callId, call), inputPart(callId, call, input)),
   )
 }
 
-function inputPart(toolCallId: string, toolName: string, input: JsonValue | undefined): Frame {
-  return part('tool-input-available', { toolCallId, toolName, input: input ?? {}, providerExecuted: true })
+/** `providerExecuted` says that the call runs on the server: the client then neither executes it nor posts its result. */
+function inputPart(toolCallId: string, { name, byClient }: UiCall, input: JsonValue | undefined): Frame {
+  const place = byClient ? {} : { providerExecuted: true }
+  return part('tool-input-available', { toolCallId, toolName: name, input: input ?? {}, ...place })
 }
 
 /**
@@ -213,7 +226,7 @@ function aboutCall(
   input: JsonValue | undefined,
   next: (state: UiMessageState, call: UiCall) => Told,
 ): Told {
-  return then(then(announced(state, callId, 'unknown', input), started), (known) => {
+  return then(then(announced(state, callId, { name: 'unknown', input }), started), (known) => {
     const call = known.calls.get(callId)
     return call === undefined || call.done ? silent(known) : next(known, call)
   })
@@ -233,6 +246,10 @@ function askedParts(state: UiMessageState, event: EventData<'input.required'>, s
       emit(next, part('data-input-required', { id: interactionId, data })),
     )
   }
+  if (event.kind === 'client_tool') {
+    const clientInteractions = new Set(state.clientInteractions).add(interactionId)
+    return aboutCall({ ...state, clientInteractions }, callId, input, (known) => silent(known))
+  }
   return aboutCall(state, callId, input, (known, call) => {
     const data = {
       confirmationId: interactionId,
@@ -248,8 +265,9 @@ function askedParts(state: UiMessageState, event: EventData<'input.required'>, s
   })
 }
 
-/** A client that did not bring the decision itself learns it here: another tab, or a replay. */
+/** A client that did not bring the decision itself learns it here: another tab, or a replay. The result of its own tool is in the call. */
 function resolvedParts(state: UiMessageState, { interactionId, resolution }: EventData<'input.resolved'>): Told {
+  if (state.clientInteractions.has(interactionId)) return silent(state)
   const resolved = part('data-input-resolved', { id: interactionId, data: { interactionId, resolution } })
   return then(then(started(state), closed), (next) => emit(next, resolved))
 }
@@ -263,7 +281,7 @@ function startedParts(state: UiMessageState, event: EventOf<'tool.started'>): To
   return aboutCall(state, callId, input, (known, call) => {
     const running = withCall(known, callId, startedCall(call, event))
     if (!call.approvalAsked || call.stepCount !== known.stepCount) return silent(running)
-    return emit(running, inputPart(callId, call.name, input))
+    return emit(running, inputPart(callId, call, input))
   })
 }
 

@@ -5,7 +5,7 @@
 import fastCheck from 'fast-check'
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { textOf } from '../../../test/contracts/dialect-contract.ts'
+import { framesOf, textOf } from '../../../test/contracts/dialect-contract.ts'
 import type { Scenario } from '../../../test/scenarios/journal-builder.ts'
 import { type ScenarioName, scenarioNamed, scenarios } from '../../../test/scenarios/scenarios.ts'
 import { type Chat, chat, type Pieces, ReplayServer } from '../../../test/support/vercel-chat.ts'
@@ -136,6 +136,31 @@ const seen: Readonly<Record<ScenarioName, Seen>> = {
     finish: 'stop',
   },
   question: { text: 'For when?\n\nBooked.', data: ['input.required question-1'], finish: 'stop' },
+  'tool of the client': {
+    text: 'Let me see.\n\nIt is cold in Oslo.',
+    tools: ['get_location {"unit":"celsius"} = {"city":"Oslo"}'],
+    data: [created],
+    finish: 'stop',
+  },
+  'failed tool of the client': {
+    text: 'Let me see.\n\nThen I cannot know.',
+    tools: [
+      'get_location {"unit":"celsius"} = {"outcome":"failed","error":{"code":"tool_failed","message":"No permission."}}',
+    ],
+    data: [created],
+    finish: 'stop',
+  },
+  'tool of the client beside one that runs': {
+    text: 'In Oslo, at night.',
+    tools: ['get_location {"unit":"celsius"} = "Oslo"', 'current_time {} = {"time":"03:04"}'],
+    finish: 'stop',
+  },
+  'cancelled while the client is awaited': {
+    text: 'Let me see.',
+    tools: [`get_location {"unit":"celsius"} = ${stopped}`],
+    data: [created],
+    finish: 'other',
+  },
   'cancelled mid sentence': { text: 'Once upon a', finish: 'other' },
   'cancelled before it began': { text: '', data: [created], finish: 'other' },
   'cancelled during a tool': {
@@ -188,8 +213,10 @@ function summaryOf({ message, data, finish }: Chat): Seen {
   }
 }
 
+/** All lines of a run, also those after the end of a stream that waits for a tool of the client. */
 function bytesOf(scenario: Scenario): Uint8Array {
-  return new TextEncoder().encode(textOf(vercelDataDialect, scenario))
+  const lines = framesOf(vercelDataDialect, scenario).map(({ text }) => text)
+  return new TextEncoder().encode(lines.join(''))
 }
 
 function cut(bytes: Uint8Array, places: readonly number[]): Pieces {
@@ -270,7 +297,7 @@ describe('the real client', () => {
 
         const { finish, posts } = await chat(
           'http://127.0.0.1',
-          answering(textOf(vercelDataDialect, { ...scenario, events })),
+          answering(new TextDecoder().decode(bytesOf({ ...scenario, events }))),
         )
 
         const expected = seen[scenario.name].finish

@@ -35,6 +35,10 @@ const told: Readonly<Record<ScenarioName, string>> = {
   'unknown outcome': '2 f 9 2 8 2 8 a e f 0 e d',
   'one confirmed beside one that runs': 'f 9 9 2 8 a a e f 0 e d',
   question: 'f 0 e 2 8 f 0 0 e d',
+  'tool of the client': '2 f 0 9 e d a f 0 0 0 e d',
+  'failed tool of the client': '2 f 0 9 e d a f 0 0 e d',
+  'tool of the client beside one that runs': 'f 9 9 a e d a f 0 e d',
+  'cancelled while the client is awaited': '2 f 0 9 e d a f e d',
   'cancelled mid sentence': 'f 0 0 e d',
   'cancelled before it began': '2 d',
   'cancelled during a tool': 'f 9 9 a a e f e d',
@@ -48,8 +52,10 @@ const told: Readonly<Record<ScenarioName, string>> = {
 
 type Line = { code: string; value: unknown }
 
+/** Also the lines after the end of a stream that waits for a tool of the client. */
 function linesOf(name: ScenarioName): Line[] {
-  return parse(textOf(vercelDataDialect, scenarioNamed(name)))
+  const lines = framesOf(vercelDataDialect, scenarioNamed(name)).map(({ text }) => text)
+  return parse(lines.join(''))
 }
 
 function parse(text: string): Line[] {
@@ -72,11 +78,12 @@ describe('the lines of format=vercel-ai', () => {
       assert.equal(codes.join(' '), told[name])
     })
 
-    it(`frames “${name}” as one message with one end`, () => {
+    it(`frames “${name}” as one message, with one end for each stream`, () => {
       const lines = linesOf(name)
+      const streams = scenarioNamed(name).events.filter((event) => endsStream(vercelDataDialect, event)).length
 
       assert.ok(new Set(valuesOf(lines, 'f').map((value) => (value as { messageId: string }).messageId)).size <= 1)
-      assert.equal(valuesOf(lines, 'd').length, 1)
+      assert.equal(valuesOf(lines, 'd').length, streams)
       assert.equal(lines.at(-1)?.code, 'd')
       assert.equal(valuesOf(lines, 'f').length, valuesOf(lines, 'e').length)
       assert.ok(valuesOf(lines, '3').length <= 1)

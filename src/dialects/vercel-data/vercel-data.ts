@@ -8,7 +8,7 @@
 
 import type { EventOf, JsonValue } from '../../journal/event.ts'
 import { type Call, type Calls, latestInput, startedCall, unannouncedCall, withCall } from '../calls.ts'
-import { type Dialect, emit, type Frame, pingTiming, type Projection, silent } from '../dialect.ts'
+import { type Dialect, emit, endsStream, type Frame, pingTiming, type Projection, silent } from '../dialect.ts'
 import { addText, type TextState } from '../message-text.ts'
 import {
   argsOf,
@@ -40,11 +40,16 @@ type VercelDataState = TextState & {
   readonly messageId: string | null
   readonly step: OpenStep | null
   readonly calls: Calls<DataStreamCall>
+  /** The calls that had no result when the stream ended for the client's tools. */
+  readonly parkedCalls: number
   readonly finishReason: string
   readonly tokens: Tokens | null
 }
 
 const freshStep: OpenStep = { hadCalls: false, openCalls: 0, reasoningId: null, finish: null }
+
+/** The client posts the result of its own tool only after the stream has ended. A confirmation comes by another request. */
+const ending = { atDecision: 'parks_for_client' } as const
 
 export const vercelDataDialect: Dialect<VercelDataState> = {
   name: 'vercel-ai',
@@ -61,6 +66,7 @@ export const vercelDataDialect: Dialect<VercelDataState> = {
     messageId: null,
     step: null,
     calls: new Map(),
+    parkedCalls: 0,
     textMessageId: null,
     finishReason: 'unknown',
     tokens: null,
@@ -88,6 +94,8 @@ export const vercelDataDialect: Dialect<VercelDataState> = {
         return startedFrames(state, event)
       case 'tool.done':
         return resultFrames(state, event)
+      case 'run.state':
+        return endsStream(ending, event) ? parkedFrames(state) : silent(state)
       case 'run.ended':
         return endFrames(state, event)
 
@@ -95,7 +103,6 @@ export const vercelDataDialect: Dialect<VercelDataState> = {
       // compile error here.
       case 'run.accepted':
       case 'run.prepared':
-      case 'run.state':
       case 'message.done':
       case 'tool.progress':
       case 'input.resolved':
@@ -122,7 +129,7 @@ export const vercelDataDialect: Dialect<VercelDataState> = {
   keepAlive: () => '\n',
   keepAliveTiming: pingTiming,
 
-  atDecision: 'holds',
+  ...ending,
 }
 
 function frame(name: PartName, data: unknown): Frame {
@@ -238,6 +245,8 @@ function awaitingFrames(state: VercelDataState, event: EventOf<'input.required'>
     return asked(state, fields === undefined ? question : { ...question, fields })
   }
   return then(announced(state, callId, input), (known) => {
+    // The client executes the call because its `9:` has no result; it needs no other line.
+    if (event.data.kind === 'client_tool') return silent(known)
     const call = known.calls.get(callId)
     return asked(known, {
       type: 'tool.awaiting_input',
@@ -283,7 +292,15 @@ function resultFrames(state: VercelDataState, event: EventOf<'tool.done'>): Proj
       }),
     )
   })
-  return then(result, closeFinishedStep)
+  return then(then(result, closeFinishedStep), openStepAfterParked)
+}
+
+/** An `f:` after the last result of a step that was closed for the client's tools, for the reason that `closeStep` gives. */
+function openStepAfterParked(state: VercelDataState): Projection<VercelDataState> {
+  if (state.parkedCalls === 0) return silent(state)
+  const parkedCalls = state.parkedCalls - 1
+  const next = { ...state, parkedCalls }
+  return parkedCalls > 0 ? silent(next) : openStep(next, state.runId)
 }
 
 function closeFinishedStep(state: VercelDataState): Projection<VercelDataState> {
@@ -305,6 +322,20 @@ function stepDoneFrames(state: VercelDataState, event: EventOf<'step.done'>): Pr
       finishReason: reason,
       tokens: sumOf(opened.tokens, tokens),
     }),
+  )
+}
+
+/** The stream ends here without another `f:`, so that the client posts the results of its tools. */
+function parkedFrames(state: VercelDataState): Projection<VercelDataState> {
+  const { finish } = state.step ?? freshStep
+  const reason = finish?.reason ?? 'tool-calls'
+  const usage = (tokens: Tokens | null | undefined) => (tokens == null ? {} : { usage: tokens })
+  return emit(
+    { ...state, step: null, parkedCalls: state.step?.openCalls ?? 0 },
+    ...(state.step === null
+      ? []
+      : [frame('finish_step', { finishReason: reason, ...usage(finish?.tokens), isContinued: false })]),
+    frame('finish_message', { finishReason: reason, ...usage(state.tokens) }),
   )
 }
 

@@ -4,6 +4,7 @@
 import { z } from 'zod'
 import { AppError } from '../../errors/app-error.ts'
 import { providerOptions } from '../../journal/provider-options.ts'
+import { clientTools } from '../client-tools-field.ts'
 import { defined } from '../../kit/defined.ts'
 import type { JsonValue } from '../../journal/event.ts'
 import type { StartRequest } from '../../runs/start-request.ts'
@@ -34,6 +35,7 @@ export const chatBody = z
       .object({ schema: z.record(z.string(), z.unknown()) })
       .nullish()
       .describe('The final answer is JSON that fits this JSON Schema; agent.end has it parsed as `data`.'),
+    clientTools: clientTools.nullish(),
     temperature: z.number().min(0).max(2).nullish(),
     maxTokens: z.number().int().positive().nullish(),
     max_tokens: z.number().int().positive().nullish(),
@@ -85,6 +87,7 @@ export function toStartRequest(
       engine: body.engine == null || body.engine.trim() === '' ? undefined : body.engine.trim(),
       // The body is parsed JSON, so its values are JSON values.
       output: body.output == null ? undefined : { schema: body.output.schema as Record<string, JsonValue> },
+      clientTools: body.clientTools ?? undefined,
       temperature: body.temperature ?? undefined,
       maxTokens: body.maxTokens ?? body.max_tokens ?? undefined,
       providerOptions: body.providerOptions ?? undefined,

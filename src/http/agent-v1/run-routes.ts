@@ -29,7 +29,7 @@ import {
   userIdQuery,
 } from '../routes.ts'
 import { streamRun } from '../stream-run.ts'
-import { runStatusWord, runView, toRun } from '../views.ts'
+import { runStatusWord, runView, toClientToolCalls, toRun } from '../views.ts'
 
 const runParams = z.object({ runId: idParam })
 
@@ -120,7 +120,10 @@ export function runRoutes(server: Server, services: Services): void {
         response: { 200: runView, 404: errorBody },
       },
     },
-    async (request) => await view(await ownRun(request, services, request.params.runId)),
+    async (request) => {
+      const run = await ownRun(request, services, request.params.runId)
+      return { ...(await view(run)), ...(await waitingCalls(run)) }
+    },
   )
 
   server.get(
@@ -226,6 +229,12 @@ export function runRoutes(server: Server, services: Services): void {
 
   async function view(run: RunRow): Promise<z.infer<typeof runView>> {
     return toRun(run, run.usage !== null && (await services.comparisons.isUndecided(run.id)))
+  }
+
+  async function waitingCalls(run: RunRow): Promise<Pick<z.infer<typeof runView>, 'clientToolCalls'>> {
+    if (run.status !== 'waiting_user') return {}
+    const calls = await services.clientTools.openOf(run)
+    return calls.length === 0 ? {} : { clientToolCalls: toClientToolCalls(calls) }
   }
 
   async function timelineRun(caller: Caller, runId: string): Promise<RunRow> {

@@ -65,6 +65,7 @@ export const operations: Readonly<Record<string, OperationFacts>> = {
   'POST /v1/agent/chat': { id: 'chat', example: chatExample, stream: 'formats' },
   ...uiChatOperations('/v1/ui/chat', 'UiChat'),
   ...uiChatOperations('/v1/ui/v5/chat', 'UiChatOfVersionFive'),
+  'POST /v1/agent/runs/{runId}/tool-results': { id: 'sendToolResults' },
   'GET /v1/agent/list': { id: 'listAgents' },
   'POST /v1/agent/run': {
     id: 'runAgent',

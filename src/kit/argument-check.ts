@@ -3,11 +3,10 @@
 // with unknown formats and keywords: we check the parts that we understand. For a schema
 // that cannot be used, `argumentCheck` returns the reason; it does not throw.
 
-import type { JsonValue } from '../journal/event.ts'
-import { type Complaint, lenientCheck } from '../kit/json-schema.ts'
+import { type Complaint, lenientCheck } from './json-schema.ts'
 
 /** Returns null if the arguments are valid, else a sentence that says what is wrong. */
-export type ArgumentCheck = (input: JsonValue) => string | null
+export type ArgumentCheck = (input: unknown) => string | null
 
 /** Only the first few problems are reported, because a model corrects only a few at a time. */
 const complaintsMax = 5

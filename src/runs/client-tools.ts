@@ -1,0 +1,118 @@
+// Tools of the caller: which of them a request may bring, and what happens to a call of one.
+// The call is handed over to the client, and its result comes back through `ClientToolService`.
+// Pure.
+
+import { agentAllowsTool, type AgentCard } from '../agents/agent-definition.ts'
+import { AppError } from '../errors/app-error.ts'
+import { type ClientTool, clientToolsBytesMax, clientToolSource, clientToolsMax } from '../journal/client-tool.ts'
+import type { CallState } from '../journal/run-state.ts'
+import { argumentCheck } from '../kit/argument-check.ts'
+import type { Tool } from '../tools/tool.ts'
+import type { CallPlan } from './call-plan.ts'
+import { unreadableInput, wrongInput } from './closed-call.ts'
+import type { RunDependencies } from './run-dependencies.ts'
+import type { StartRequest } from './start-request.ts'
+
+export type ClientToolsContext = {
+  request: Pick<StartRequest, 'consent'>
+  engine: string
+  card: AgentCard
+  dependencies: Pick<RunDependencies, 'engines' | 'tools'>
+}
+
+/** Throws `client_tools_invalid` or `client_tool_conflict`. */
+export function checkClientTools(
+  tools: readonly ClientTool[],
+  { request, engine, card, dependencies }: ClientToolsContext,
+): void {
+  if (request.consent === 'refuse')
+    throw invalid('cannot be used here, because this API does not wait for results. Use POST /v1/agent/chat')
+  if (dependencies.engines.get(engine).kind === 'turn')
+    throw invalid(
+      `cannot be used with the engine ${engine}, which executes its own tools. Leave them out, or use another engine`,
+    )
+  if (tools.length > clientToolsMax)
+    throw invalid(`holds ${tools.length} tools; at most ${clientToolsMax} are allowed. Send fewer`)
+  const bytes = Buffer.byteLength(JSON.stringify(tools))
+  if (bytes > clientToolsBytesMax)
+    throw invalid(`holds ${bytes} bytes; at most ${clientToolsBytesMax} are allowed. Send fewer or shorter tools`)
+  const names = new Set<string>()
+  for (const { name, inputSchema } of tools) {
+    if (names.has(name)) throw invalid(`has two tools with the name ${JSON.stringify(name)}. Rename one`)
+    names.add(name)
+    const problem = problemOf(inputSchema)
+    if (problem !== null)
+      throw invalid(`has the tool ${JSON.stringify(name)}, whose inputSchema cannot be used: ${problem}`)
+  }
+  const taken = dependencies.tools.available().find((tool) => names.has(tool.name) && agentAllowsTool(card, tool.name))
+  if (taken !== undefined) {
+    throw new AppError(
+      'client_tool_conflict',
+      `The server has a tool with the name ${JSON.stringify(taken.name)}. Rename yours.`,
+      { details: { name: taken.name } },
+    )
+  }
+}
+
+function invalid(what: string): AppError {
+  return new AppError('client_tools_invalid', `clientTools ${what}.`)
+}
+
+function problemOf(inputSchema: ClientTool['inputSchema']): string | null {
+  const { type = 'object' } = inputSchema
+  if (type !== 'object') return 'the arguments of a tool are an object, so its type must be "object"'
+  const check = argumentCheck(inputSchema)
+  return check.ok ? null : check.reason
+}
+
+/** The tool as the model is offered it. It is never executed here. */
+export function toolOfClient({ name, description = '', inputSchema }: ClientTool): Tool {
+  return {
+    name,
+    source: clientToolSource,
+    description,
+    // The client may have executed a call whose result never came.
+    effect: 'unsafe',
+    confirm: 'never',
+    inputSchema: { type: 'object', ...inputSchema },
+    check(input) {
+      const check = argumentCheck(inputSchema)
+      return check.ok ? check.check(input) : null
+    },
+    timeoutMs: 0,
+    outputCharsMax: 0,
+    describe: () => `Call ${name} of the client`,
+    run: async () => {
+      throw new AppError('internal_error', `The tool ${name} belongs to the client and cannot be executed here.`)
+    },
+  }
+}
+
+/** The plan for a call of a client's tool that is not waiting for its result. */
+export function planClientCall(call: CallState, tool: Tool | undefined): CallPlan {
+  switch (call.decision) {
+    case 'confirmed':
+      return { do: 'answer', output: call.reply ?? null }
+    case 'rejected':
+      return {
+        do: 'close',
+        outcome: 'failed',
+        code: 'tool_failed',
+        message: call.decisionReason ?? 'The client could not execute the call.',
+      }
+    case 'expired':
+      return {
+        do: 'close',
+        outcome: 'failed',
+        code: 'tool_expired',
+        message: 'The client sent no result in time. It may have executed the call.',
+      }
+    case 'closed':
+      return { do: 'close', outcome: 'cancelled', code: 'tool_cancelled', message: 'The call was closed.' }
+    case undefined:
+  }
+  if (call.invalidInput !== undefined) return { do: 'close', ...unreadableInput }
+  const wrong = tool?.check?.(call.input) ?? null
+  if (wrong !== null) return { do: 'close', ...wrongInput(wrong) }
+  return { do: 'hand_over', prompt: call.note }
+}
