@@ -1,8 +1,34 @@
-// Types of what a Polylog server sends: the events of its journal and the frames of its wire formats. This module has
-// no code and no dependency.
+// The client of a Polylog server: requests, streams that survive their connection, and the fold that a user interface
+// draws; and the types of what the server sends. It has no dependency and uses only what browsers, Node, Deno, Bun and
+// edge runtimes have in common.
 
+export type {
+  AgentRequest,
+  CancelledRun,
+  ChatRequest,
+  Confirmation,
+  Conversation,
+  RunInfo,
+  StoredMessage,
+  StoredToolResults,
+  ToolResult,
+} from './api.ts'
 export type { Arm, ArmFrame, ChunksFrame } from './chunks.ts'
+export { createClient, type PageOptions, type PolylogClient, type StartOptions } from './client.ts'
+export { PolylogError } from './error.ts'
 export type { FcmpData, FcmpEnvelope, FcmpFrame, FcmpType } from './fcmp.ts'
+export {
+  type Block,
+  emptyRun,
+  foldRun,
+  openRequests,
+  type QuestionBlock,
+  type ReasoningBlock,
+  reduceRun,
+  type RunState,
+  type TextBlock,
+  type ToolBlock,
+} from './fold.ts'
 export type {
   ErrorValue,
   EventBodies,
@@ -29,4 +55,6 @@ export type {
   TimelineEntry,
   TruncatedOutput,
 } from './native.ts'
+export type { ConnectionState, Run, RunFrame, StreamOptions } from './run.ts'
 export type { SessionFrame, SessionToolResult } from './session.ts'
+export type { ClientOptions, RequestOptions } from './transport.ts'

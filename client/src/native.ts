@@ -79,6 +79,8 @@ export type NativeFrameData = {
     expiresAt?: string
     at: string
   }
+  /** The end of such a question: answered, decided without an answer, expired or closed. */
+  'input.resolved': EventBodies['input.resolved']
   'context.patch': { layer: 'global' | 'session' | 'request'; patch: Record<string, JsonValue> }
   /** Comes before the `agent.end` of a failed run. */
   error: ErrorValue
@@ -113,7 +115,6 @@ type TimelineEvent =
   | 'step.started'
   | 'step.done'
   | 'message.done'
-  | 'input.resolved'
   | 'output.rejected'
   | 'context.cut'
   | 'context.summarised'

@@ -57,7 +57,7 @@ const told: Readonly<Record<ScenarioName, string>> = {
   'one confirmed beside one that runs':
     '1 start, 4 state queued, 5 state queued, 7.1 state running, 7.2 state awaiting_input, 8 state running, ' +
     '9 state succeeded, 14 state running, 15 state succeeded, 17 delta, 18 message, 21 end succeeded',
-  question: '1 start, 4 delta, 5 message, 7 required, 13 delta, 14 message, 17 end succeeded',
+  question: '1 start, 4 delta, 5 message, 7 required, 9 resolved, 13 delta, 14 message, 17 end succeeded',
   'tool of the client':
     '1 start, 2 patch, 5 delta, 6 message, 7 state queued, 9.1 state running, 9.2 state awaiting_input, ' +
     '14 state succeeded, 16 delta, 17 delta, 18 message, 21 end succeeded',

@@ -29,6 +29,8 @@ type AgentCall = {
 export type AgentState = {
   readonly runId: string
   readonly calls: ReadonlyMap<string, AgentCall>
+  /** The interactions that belong to no call and are not resolved. */
+  readonly questions: readonly string[]
   /** The last message, if it is so long that `run.ended` does not repeat it. */
   readonly longMessage: { readonly id: string; readonly text: string } | undefined
   readonly usage: UsageTotals
@@ -55,6 +57,7 @@ export const agentDialect: Dialect<AgentState> = {
   open: ({ runId }) => ({
     runId,
     calls: new Map(),
+    questions: [],
     longMessage: undefined,
     usage: noUsage,
     sources: [],
@@ -107,6 +110,13 @@ export const agentDialect: Dialect<AgentState> = {
           ...outputOf(event.data),
           ...(event.data.error === undefined ? {} : { error: event.data.error }),
         })
+      case 'input.resolved': {
+        // The end of a question about a call is the next state of the call.
+        const { interactionId } = event.data
+        if (!state.questions.includes(interactionId)) return silent(state)
+        const questions = state.questions.filter((id) => id !== interactionId)
+        return emit({ ...state, questions }, { name: 'input.resolved', data: event.data })
+      }
       case 'step.done':
       case 'context.summarised':
         return silent({ ...state, usage: addUsage(state.usage, usageOfStep(event.data)) })
@@ -118,7 +128,6 @@ export const agentDialect: Dialect<AgentState> = {
       case 'run.prepared':
       case 'run.state':
       case 'step.started':
-      case 'input.resolved':
       case 'output.rejected':
       case 'context.cut':
       case 'engine.handle':
@@ -252,18 +261,22 @@ function toolFrame(
 function awaitingFrames(state: AgentState, event: EventOf<'input.required'>): Projection<AgentState> {
   const { callId, interactionId, prompt, outcome, input } = event.data
   if (callId === undefined) {
-    return emit(state, {
-      name: 'input.required',
-      data: {
-        interactionId,
-        kind: event.data.style ?? event.data.kind,
-        prompt,
-        options: event.data.options ?? [],
-        fields: event.data.fields ?? [],
-        ...(event.data.deadlineAt === undefined ? {} : { expiresAt: isoTime(event.data.deadlineAt) }),
-        at: isoTime(event.at),
+    const questions = [...state.questions, interactionId]
+    return emit(
+      { ...state, questions },
+      {
+        name: 'input.required',
+        data: {
+          interactionId,
+          kind: event.data.style ?? event.data.kind,
+          prompt,
+          options: event.data.options ?? [],
+          fields: event.data.fields ?? [],
+          ...(event.data.deadlineAt === undefined ? {} : { expiresAt: isoTime(event.data.deadlineAt) }),
+          at: isoTime(event.at),
+        },
       },
-    })
+    )
   }
   const before = state.calls.get(callId)
   const frames: Frame[] = []
