@@ -58,6 +58,7 @@ const services = [
   'src/conversations/',
   'src/comparisons/',
   'src/feedback/',
+  'src/files/',
   'src/contacts/',
   'src/skills/',
   'src/jobs/',
@@ -79,11 +80,13 @@ const ladder: Record<string, string[]> = {
   'src/engines/': [...ground, ...interfaces, 'src/models/retry.ts'],
   'src/agents/': [...ground, ...interfaces],
   'src/skills/': [...ground, ...interfaces],
+  'src/files/': [...ground, ...interfaces],
   // A run asks the catalogue which agent it is.
   'src/runs/': [
     ...ground,
     ...interfaces,
     'src/bus/',
+    'src/files/',
     'src/agents/catalogue.ts',
     'src/agents/agent-model.ts',
     'src/agents/template.ts',

@@ -45,6 +45,12 @@ export type UsageTotals = {
   unpricedSteps: number
 }
 
+/** A stored file; its bytes are at GET /v1/files/{fileId}. `size` is in bytes. */
+export type FileReference = { fileId: string; mediaType: string; name?: string; size: number }
+
+/** A part of a message. */
+export type Part = { type: 'text'; text: string } | ({ type: 'file' } & FileReference)
+
 /** A file of a job or of a skill. `size` is in bytes. */
 export type StoredFile = { path: string; size: number }
 
@@ -160,7 +166,10 @@ export type EventBodies = {
     sessionId?: string
     /** The user message of this run; null for runs without one. */
     userMessageId: string | null
+    /** The text; a file is a short name in brackets. */
     input: string
+    /** Present if the input has a part that is not text. */
+    parts?: Part[]
     /** True if the model continues from the tool results at the end of the history; then `input` is empty. */
     continuesHistory?: boolean
     spec: RunSpec
@@ -258,6 +267,8 @@ export type EventBodies = {
     outputRef?: string
     modified?: boolean
     paths?: string[]
+    /** The images and other files of the result. */
+    files?: FileReference[]
   }
   'input.required': {
     interactionId: string

@@ -12,6 +12,7 @@ import { ContactFiles } from '../contacts/contact-files.ts'
 import { ContactService } from '../contacts/contact-service.ts'
 import { ConversationService } from '../conversations/conversation-service.ts'
 import { FeedbackService } from '../feedback/feedback-service.ts'
+import { FileService } from '../files/file-service.ts'
 import { JobService } from '../jobs/job-service.ts'
 import { OneShotService } from '../one-shot/one-shot-service.ts'
 import { SnapshotService } from '../one-shot/snapshot-service.ts'
@@ -153,6 +154,12 @@ async function composeParts(
     : undefined
   opened.push({ close: async () => await watchdog?.stop() })
   const workspaces = createWorkspaces(config.workspaceDir)
+  const files = new FileService({
+    store,
+    clock,
+    ids,
+    limits: { fileBytes: config.limits.uploadBytes, ownerBytes: config.limits.ownerFileBytes },
+  })
   const tools = await openTools(config, { store, skills, log, clock, ids, workspaces, environment, codeTools })
   opened.push(tools)
   const metrics = createMetrics()
@@ -255,7 +262,8 @@ async function composeParts(
     isUndecided: (runId) => comparisons.isUndecided(runId),
     keepAliveIntervals: config,
   })
-  const retention = startRetention({ store, clock, log, retentionMs: config.limits.retentionMs })
+  const { retentionMs, fileTtlMs } = config.limits
+  const retention = startRetention({ store, clock, log, retentionMs, fileTtlMs })
   const server = await buildServer({
     services: {
       journal: store,
@@ -269,6 +277,7 @@ async function composeParts(
       archives: new ArchiveService({ store, conversations, agents: oneShot, clock, ids }),
       briefs: new BriefService({ store, contacts, agents: oneShot }),
       feedback,
+      files,
       jobs,
       oneShot,
       snapshots,

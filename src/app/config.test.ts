@@ -55,6 +55,8 @@ test('an empty environment gives the documented defaults', () => {
   assert.deepEqual(config.limits, {
     jsonBodyBytes: 2 * 1024 * 1024,
     uploadBytes: 20 * 1024 * 1024,
+    ownerFileBytes: 1024 * 1024 * 1024,
+    fileTtlMs: 24 * 60 * 60_000,
     stepsMax: 25,
     providerRetries: 2,
     providerRetryBudgetMs: 8_000,

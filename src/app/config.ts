@@ -88,6 +88,10 @@ export type Config = {
   readonly limits: {
     readonly jsonBodyBytes: number
     readonly uploadBytes: number
+    /** The files of one user together. */
+    readonly ownerFileBytes: number
+    /** How long a file is kept that no message and no run refers to. */
+    readonly fileTtlMs: number
     readonly stepsMax: number
     readonly providerRetries: number
     readonly providerRetryBudgetMs: number
@@ -191,6 +195,8 @@ function build(read: SettingReader, code?: CodeParts): Config {
     limits: {
       jsonBodyBytes: read.whole('POLYLOG_BODY_MAX', 2 * mebibyte),
       uploadBytes: read.whole('POLYLOG_UPLOAD_MAX', 20 * mebibyte),
+      ownerFileBytes: read.whole('POLYLOG_FILES_MAX', 1024 * mebibyte),
+      fileTtlMs: read.whole('POLYLOG_FILE_TTL_MS', day),
       stepsMax: read.whole('POLYLOG_MAX_STEPS', 25),
       providerRetries: read.whole('POLYLOG_PROVIDER_RETRIES', 2),
       providerRetryBudgetMs: read.whole('POLYLOG_PROVIDER_RETRY_BUDGET_MS', 8_000),

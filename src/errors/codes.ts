@@ -66,6 +66,10 @@ export const errorCodes = {
   snapshots_not_comparable: 'invalid',
   archive_entry_invalid: 'invalid',
   archive_closed: 'invalid',
+  file_type_unsupported: 'invalid',
+  file_invalid: 'invalid',
+  file_url_refused: 'invalid',
+  model_cannot_read: 'invalid',
 
   unauthorized: 'unauthenticated',
   forbidden: 'forbidden',
@@ -92,6 +96,7 @@ export const errorCodes = {
   job_not_found: 'not_found',
   job_result_not_found: 'not_found',
   artifact_not_found: 'not_found',
+  file_not_found: 'not_found',
 
   conversation_busy: 'conflict',
   contact_exists: 'conflict',
@@ -110,11 +115,14 @@ export const errorCodes = {
   job_unreadable: 'conflict',
   interaction_stale: 'conflict',
   reply_key_reused: 'conflict',
+  file_in_use: 'conflict',
 
   body_too_large: 'too_large',
   tool_result_too_large: 'too_large',
   headers_too_large: 'too_large',
   agent_data_too_large: 'too_large',
+  file_too_large: 'too_large',
+  file_storage_full: 'too_large',
   rate_limited: 'limited',
   queue_full: 'limited',
   budget_exceeded: 'limited',

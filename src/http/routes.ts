@@ -14,6 +14,7 @@ import type { ContactService } from '../contacts/contact-service.ts'
 import type { ConversationService } from '../conversations/conversation-service.ts'
 import type { FeedbackService } from '../feedback/feedback-service.ts'
 import type { EngineState } from '../engines/engine.ts'
+import type { FileService } from '../files/file-service.ts'
 import type { Caller } from '../kit/caller.ts'
 import type { Clock } from '../kit/clock.ts'
 import type { Ids } from '../kit/ids.ts'
@@ -45,6 +46,7 @@ export type Services = {
   archives: ArchiveService
   briefs: BriefService
   feedback: FeedbackService
+  files: FileService
   jobs: JobService
   oneShot: OneShotService
   snapshots: SnapshotService

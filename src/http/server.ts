@@ -37,6 +37,7 @@ import { briefRoutes } from './contacts-v1/brief-routes.ts'
 import { contactFileRoutes } from './contacts-v1/file-routes.ts'
 import { contactRoutes } from './contacts-v1/contact-routes.ts'
 import { conversationRoutes } from './conversations-v1/conversation-routes.ts'
+import { fileRoutes } from './files-v1/file-routes.ts'
 import { frameworkErrors, installErrorReplies } from './error-reply.ts'
 import { addressKey, FailedLogins } from './failed-logins.ts'
 import { answerClientError, createHttpServer, type SocketLimits } from './http-server.ts'
@@ -210,6 +211,7 @@ export async function buildServer(options: ServerOptions): Promise<Server> {
   conversationRoutes(server, services)
   contactRoutes(server, services)
   await contactFileRoutes(server, services)
+  await fileRoutes(server, services)
   briefRoutes(server, services)
   archiveRoutes(server, services)
   confirmationRoutes(server, services)

@@ -20,6 +20,10 @@ const fieldBytesMax = 1024
 const partHeadersMax = 20
 
 export type UploadLimits = { fileBytes: number; filesMax: number }
+type UploadDependencies = UploadLimits & { budget: UploadBudget; clock: Clock }
+
+/** A file of a form. Name and type are what the client says. */
+export type UploadedFile = { bytes: Buffer; name: string | undefined; mediaType: string | undefined }
 
 /** The largest body that these limits allow. */
 export function uploadBodyBytes({ fileBytes, filesMax }: UploadLimits): number {
@@ -73,18 +77,55 @@ export class UploadBudget {
 export async function readFiles<T>(
   request: FastifyRequest,
   reply: FastifyReply,
-  { fileBytes, filesMax, budget, clock }: UploadLimits & { budget: UploadBudget; clock: Clock },
-  use: (files: ReadonlyMap<string, Buffer>) => Promise<T>,
+  dependencies: UploadDependencies,
+  use: (files: ReadonlyMap<string, UploadedFile>) => Promise<T>,
 ): Promise<T> {
   if (!request.isMultipart()) throw new AppError('unsupported_media_type', 'Send the files as multipart/form-data.')
-  const bodyBytes = uploadBodyBytes({ fileBytes, filesMax })
+  const { clock, ...limits } = dependencies
+  const read = () => collect(request, clock, limits)
+  return await withinBudget(request, reply, { ...limits, bodyBytes: uploadBodyBytes(limits) }, read, use)
+}
+
+/** Reads a body that is the file itself. */
+export async function readRawFile<T>(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { fileBytes, budget }: Omit<UploadDependencies, 'filesMax' | 'clock'>,
+  use: (bytes: Buffer) => Promise<T>,
+): Promise<T> {
+  return await withinBudget(
+    request,
+    reply,
+    { budget, bodyBytes: fileBytes },
+    async () => {
+      const chunks: Buffer[] = []
+      let size = 0
+      for await (const chunk of request.raw) {
+        size += (chunk as Buffer).length
+        if (size > fileBytes) throw bodyTooLarge()
+        chunks.push(chunk as Buffer)
+      }
+      return Buffer.concat(chunks, size)
+    },
+    use,
+  )
+}
+
+/** Holds the memory of the body in the budget until `use` is done. */
+async function withinBudget<Body, T>(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { budget, bodyBytes }: { budget: UploadBudget; bodyBytes: number },
+  read: () => Promise<Body>,
+  use: (body: Body) => Promise<T>,
+): Promise<T> {
   const announced = request.headers['content-length']
   if (announced !== undefined && Number(announced) > bodyBytes) throw bodyTooLarge()
   const release = budget.reserve(announced === undefined ? bodyBytes : Number(announced))
   try {
     admitBody(request, reply, bodyBytes)
-    const files = await collect(request, clock, { fileBytes, filesMax })
-    return await budget.inTurn(() => use(files))
+    const body = await read()
+    return await budget.inTurn(() => use(body))
   } finally {
     release()
   }
@@ -94,8 +135,8 @@ async function collect(
   request: FastifyRequest,
   clock: Clock,
   { fileBytes, filesMax }: UploadLimits,
-): Promise<Map<string, Buffer>> {
-  const files = new Map<string, Buffer>()
+): Promise<Map<string, UploadedFile>> {
+  const files = new Map<string, UploadedFile>()
   const limits = {
     files: filesMax,
     fileSize: fileBytes,
@@ -114,7 +155,8 @@ async function collect(
       if (files.has(part.fieldname)) {
         throw new AppError('upload_invalid', `The form has two files ${JSON.stringify(part.fieldname)}; send one.`)
       }
-      files.set(part.fieldname, await bufferOf(part, fileBytes))
+      const bytes = await bufferOf(part, fileBytes)
+      files.set(part.fieldname, { bytes, name: part.filename, mediaType: part.mimetype })
     }
   } catch (error) {
     throw uploadError(error, filesMax)

@@ -8,6 +8,7 @@ import type { ConversationRow } from '../stores/conversation-store.ts'
 import type { InteractionRow } from '../stores/interaction-store.ts'
 import type { MessageRow } from '../stores/message-store.ts'
 import type { RunRow } from '../stores/run-store.ts'
+import { part } from '../journal/part.ts'
 import { usageView } from './usage-view.ts'
 
 export const time = z.string().describe('ISO 8601, UTC')
@@ -70,7 +71,11 @@ export const messageView = z
     id: z.string(),
     conversationId: z.string().optional(),
     role: z.enum(['system', 'user', 'assistant', 'tool']),
-    content: z.string(),
+    content: z.string().describe('The text; a file is a short name in brackets.'),
+    parts: z
+      .array(part)
+      .optional()
+      .describe('Present if the message has files. Their bytes are at GET /v1/files/{fileId}.'),
     createdAt: time,
     createdAtMs: ms,
     toolCallId: z.string().nullable(),
@@ -94,6 +99,7 @@ function toMessage(row: MessageRow): z.infer<typeof messageView> {
     conversationId: shownConversationId(row.conversationId),
     role: row.role,
     content: row.content,
+    ...(row.parts === undefined ? {} : { parts: row.parts }),
     createdAt: isoTime(row.createdAt),
     createdAtMs: row.createdAt,
     toolCallId: row.toolCallId,

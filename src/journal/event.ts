@@ -6,6 +6,7 @@
 
 import { z } from 'zod'
 import { clientTool } from './client-tool.ts'
+import { fileReference, part } from './part.ts'
 import { providerOptions } from './provider-options.ts'
 
 export type RunStatus = 'queued' | 'running' | 'waiting_user' | 'succeeded' | 'failed' | 'canceled'
@@ -183,7 +184,10 @@ const bodies = {
     sessionId: id.optional(),
     /** The user message of this run; null for runs without a conversation message. */
     userMessageId: id.nullable(),
+    /** The text; a file is a short name in brackets. */
     input: text,
+    /** Present if the input has a part that is not text; `input` is their text. */
+    parts: z.array(part).optional(),
     /** True if the model goes on from the tool results that the history ends with; `input` is empty. */
     continuesHistory: z.boolean().optional(),
     spec: runSpec,
@@ -285,6 +289,8 @@ const bodies = {
     outputRef: id.optional(),
     modified: z.boolean().optional(),
     paths: z.array(z.string()).optional(),
+    /** The images and other files of the result. */
+    files: z.array(fileReference).optional(),
   }),
   'input.required': z.object({
     interactionId: id,

@@ -33,7 +33,7 @@ describe('retention', () => {
       const conversation = (await rig.store.readRun(first))?.conversationId ?? ''
       await rig.clock.advance(hour / 2)
       const second = await endedRun(rig, 'one')
-      const retention = startRetention({ ...rig.dependencies, retentionMs: hour })
+      const retention = startRetention({ ...rig.dependencies, retentionMs: hour, fileTtlMs: hour })
       try {
         await rig.clock.advance(hour / 2)
         await quiet()
@@ -68,7 +68,7 @@ describe('retention', () => {
         return removed
       }
       const store = { ...rig.store, expireSnapshots }
-      const retention = startRetention({ ...rig.dependencies, store, retentionMs: hour })
+      const retention = startRetention({ ...rig.dependencies, store, retentionMs: hour, fileTtlMs: hour })
       const before = rig.clock.now() - hour
 
       assert.equal(await retention.sweep(), 201)
@@ -81,9 +81,9 @@ describe('retention', () => {
   it('keeps everything if it is not configured, and stops when stop is called', async () => {
     await withRig({ limits }, async (rig) => {
       const id = await endedRun(rig, 'one')
-      const none = startRetention({ ...rig.dependencies, retentionMs: null })
+      const none = startRetention({ ...rig.dependencies, retentionMs: null, fileTtlMs: hour })
       assert.equal(await none.sweep(), 0)
-      const stopped = startRetention({ ...rig.dependencies, retentionMs: hour })
+      const stopped = startRetention({ ...rig.dependencies, retentionMs: hour, fileTtlMs: hour })
       stopped.stop()
       await rig.clock.advance(3 * hour)
       await quiet()
@@ -104,7 +104,12 @@ describe('retention', () => {
       return removed
     }
     await withRig({}, async (rig) => {
-      const retention = startRetention({ ...rig.dependencies, store: { ...rig.store, expireRuns }, retentionMs: hour })
+      const retention = startRetention({
+        ...rig.dependencies,
+        store: { ...rig.store, expireRuns },
+        retentionMs: hour,
+        fileTtlMs: hour,
+      })
       await rig.clock.advance(minute)
       await reached(() => rig.complaints.length === 1)
       fails = false

@@ -9,6 +9,7 @@ import { defined } from '../kit/defined.ts'
 import { KeyedMutex } from '../kit/keyed-mutex.ts'
 import { sortedJson } from '../kit/sorted-json.ts'
 import type { NewEvent, RunEvent, RunSpec } from '../journal/event.ts'
+import { filesOf } from '../journal/part.ts'
 import type { AcceptExtraRows, AcceptInput, CancelRequest, RunRow } from '../stores/run-store.ts'
 import { checkDayBudgets } from './budgets.ts'
 import type { RunDependencies } from './run-dependencies.ts'
@@ -221,8 +222,8 @@ export class RunAcceptance {
     answered: FirstAnswer | undefined,
   ): Promise<TurnQuestion> {
     if (answered === undefined) return await questionFor(request, conversation, at, this.dependencies)
-    const { input } = request
-    return { input, userMessageId: answered.userMessageId, messages: [], titleText: input }
+    const { input, parts } = request
+    return { input, ...defined({ parts }), userMessageId: answered.userMessageId, messages: [], titleText: input }
   }
 
   /** The rows and events of a new run. A run with a leader joins the leader's turn and adds no message. */
@@ -246,6 +247,7 @@ export class RunAcceptance {
           userMessageId: question.userMessageId,
           input: question.input,
           ...defined({
+            parts: question.parts,
             newConversation: conversation.exists ? undefined : (true as const),
             sessionId: request.sessionId,
             continuesHistory: question.userMessageId === null ? (true as const) : undefined,
@@ -286,6 +288,7 @@ export class RunAcceptance {
       expectBehind: behind?.id ?? null,
       ...defined({ joinTurnOf: leader }),
       messages,
+      ...(question.parts === undefined ? {} : { files: filesOf(question.parts).map(({ fileId }) => fileId) }),
       events: first.map((event, index): RunEvent => ({ seq: index + 1, at, attempt: 1, ...event })),
       idempotency,
       queueMax: this.dependencies.limits.queueMax,

@@ -4,6 +4,7 @@
 // is stored as a comparison that is not offered for a vote until the client asks for one. If
 // one answer fails, the history gets the other.
 
+import { isDeepStrictEqual } from 'node:util'
 import type { EventData, RunSpec } from '../journal/event.ts'
 import type { Ids } from '../kit/ids.ts'
 import type { ComparisonRow } from '../stores/comparison-store.ts'
@@ -48,8 +49,9 @@ export async function findFirstAnswer(
   return undefined
 }
 
-function asksTheSame({ spec, input }: EventData<'run.accepted'>, request: StartRequest): boolean {
-  return spec.sentAt === request.sentAt && input === request.input && spec.secondOf === undefined
+function asksTheSame({ spec, input, parts }: EventData<'run.accepted'>, request: StartRequest): boolean {
+  if (spec.sentAt !== request.sentAt || input !== request.input || spec.secondOf !== undefined) return false
+  return isDeepStrictEqual(parts, request.parts)
 }
 
 /** False if the first answer failed or was cancelled. The second answer is then an ordinary answer, not a shadow. */

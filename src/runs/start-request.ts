@@ -3,13 +3,15 @@
 
 import type { ClientTool } from '../journal/client-tool.ts'
 import type { JsonValue } from '../journal/event.ts'
+import type { Part } from '../journal/part.ts'
 import type { ProviderOptions } from '../journal/provider-options.ts'
 
 export type WhenBusy = 'queue' | 'reject' | 'cancel'
 
 /** A message of the history that the client sent. Its tool calls ran elsewhere and are never executed here. */
 export type EarlierMessage =
-  | { role: 'user'; content: string }
+  /** `parts` as in `StartRequest`. */
+  | { role: 'user'; content: string; parts?: Part[] }
   | { role: 'assistant'; content: string; toolCalls?: { callId: string; name: string; input: JsonValue }[] }
   | { role: 'tool'; callId: string; name: string; content: string }
 
@@ -17,6 +19,8 @@ export type StartRequest = {
   owner: string
   family: string
   input: string
+  /** Present if the input has a part that is not text; `input` is then their projection (`textOfParts`). */
+  parts?: Part[]
   /** The history that the client sent. It is used only if the conversation has no stored messages. */
   earlier: EarlierMessage[]
   /** `earlier` ends with tool results, and the model continues from them; `input` is empty. */

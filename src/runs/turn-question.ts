@@ -5,6 +5,7 @@
 import { AppError } from '../errors/app-error.ts'
 import { shownConversationId } from '../kit/conversation-id.ts'
 import { defined } from '../kit/defined.ts'
+import type { Part } from '../journal/part.ts'
 import type { Ids } from '../kit/ids.ts'
 import type { MessageRow, MessageStore } from '../stores/message-store.ts'
 import { conversationNotFound } from './conversation-names.ts'
@@ -12,6 +13,8 @@ import type { EarlierMessage, StartRequest } from './start-request.ts'
 
 export type TurnQuestion = {
   input: string
+  /** Present if the question has a part that is not text. */
+  parts?: Part[]
   /** Null if the model continues from tool results. */
   userMessageId: string | null
   messages: MessageRow[]
@@ -42,13 +45,15 @@ export async function questionFor(
     const lastUser = request.earlier.findLast(({ role }) => role === 'user')
     return { input: '', userMessageId: null, messages: messages.map(row), titleText: lastUser?.content ?? '' }
   }
-  const asked = row({ role: 'user', content: request.input })
+  const { input, parts } = request
+  const asked = row({ role: 'user', content: input, ...defined({ parts }) })
   const imported = stored ? [] : request.earlier.map(row)
   return {
-    input: request.input,
+    input,
+    ...defined({ parts }),
     userMessageId: asked.id,
     messages: [...imported, asked],
-    titleText: request.input,
+    titleText: titleTextOf(request),
   }
 }
 
@@ -88,11 +93,18 @@ async function questionAgain(conversation: Conversation, { store }: TurnQuestion
   const old = rows.slice(rows.indexOf(asked) + 1).filter((row) => row.state === 'active')
   return {
     input: asked.content,
+    ...defined({ parts: asked.parts }),
     userMessageId: asked.id,
     messages: [],
     supersedes: old.map((row) => row.id),
     titleText: asked.content,
   }
+}
+
+/** The words of the question, without the names of its files; those names if there are no words. */
+function titleTextOf({ input, parts = [] }: StartRequest): string {
+  const words = parts.map((part) => (part.type === 'text' ? part.text : '')).join('')
+  return words.trim() === '' ? input : words
 }
 
 function rowOf(entry: EarlierMessage, conversationId: string, at: number, ids: Ids): MessageRow {
@@ -104,6 +116,7 @@ function rowOf(entry: EarlierMessage, conversationId: string, at: number, ids: I
     parentId: null,
     role: entry.role,
     content: entry.content,
+    ...(entry.role === 'user' ? defined({ parts: entry.parts }) : {}),
     state: 'active',
     toolCallId: entry.role === 'tool' ? entry.callId : null,
     metadata: {

@@ -2,6 +2,7 @@
 // `RunWrite`); this part reads them and changes their state.
 
 import type { JsonValue } from '../journal/event.ts'
+import type { Part } from '../journal/part.ts'
 import type { RowPage } from './row-page.ts'
 
 export type MessageState = 'active' | 'superseded' | 'abandoned'
@@ -13,7 +14,10 @@ export type MessageRow = {
   parentId: string | null
   /** `system`: a hidden row about the context (a cut or a summary), which only prompts use. */
   role: 'system' | 'user' | 'assistant' | 'tool'
+  /** The text; a file is a short name in brackets (`textOfParts`). */
   content: string
+  /** Present if the message has a part that is not text. */
+  parts?: Part[]
   state: MessageState
   toolCallId: string | null
   metadata: Record<string, JsonValue>

@@ -84,6 +84,8 @@ export type AcceptInput = {
   joinTurnOf?: string
   /** Inserted in this order. */
   messages: MessageRow[]
+  /** The files that the events refer to. Unlike those of `messages`, they are not checked; missing ones are skipped. */
+  files?: string[]
   /** The first events, numbered from 1. */
   events: RunEvent[]
   /** Unique per owner and route. A key that is taken gives outcome `existing`, or `idempotency_key_reused` with another fingerprint. */
@@ -162,6 +164,8 @@ export type RunWrite = {
   }
   messages?: MessageRow[]
   messageStates?: MessageStateChange[]
+  /** The files that the events refer to. */
+  files?: string[]
   newInteractions?: InteractionRow[]
   interactionUpdates?: InteractionUpdate[]
   /** Sets updated_at of the run's conversation. */

@@ -19,6 +19,7 @@ import type { ContactActivityStore } from './contact-activity-store.ts'
 import type { ContactStore } from './contact-store.ts'
 import type { ConversationStore } from './conversation-store.ts'
 import type { FeedbackStore } from './feedback-store.ts'
+import type { FileStore } from './file-store.ts'
 import type { InteractionStore } from './interaction-store.ts'
 import type { MessageStore } from './message-store.ts'
 import type { NoteStore } from './note-store.ts'
@@ -37,6 +38,7 @@ export interface Store
     ComparisonStore,
     WorkspaceStore,
     NoteStore,
+    FileStore,
     SnapshotStore,
     UsageStore,
     ContactStore,

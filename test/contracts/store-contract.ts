@@ -10,6 +10,7 @@ import { contactActivityContract } from './store-contract-contact-activity.ts'
 import { contactContract } from './store-contract-contacts.ts'
 import { conversationContract } from './store-contract-conversations.ts'
 import { feedbackContract } from './store-contract-feedback.ts'
+import { fileContract } from './store-contract-files.ts'
 import { interactionContract } from './store-contract-interactions.ts'
 import { lifetimeContract } from './store-contract-lifetime.ts'
 import { messageContract } from './store-contract-messages.ts'
@@ -29,6 +30,7 @@ export function storeContract(name: string, open: OpenStore): void {
     comparisonContract(open)
     workspaceContract(open)
     noteContract(open)
+    fileContract(open)
     snapshotContract(open)
     usageContract(open)
     contactContract(open)

@@ -317,6 +317,11 @@ describe('another user’s ids', () => {
     'GET /v1/agent/list': { expect: saysNothingAboutAnybody },
     'GET /v1/providers': { expect: saysNothingAboutAnybody },
     'GET /v1/models': { expect: saysNothingAboutAnybody },
+    'POST /v1/files': { body: () => ({}), expect: ({ status }) => assert.equal(status, 200) },
+    'GET /v1/files': { expect: ({ body }) => assert.deepEqual(body.data, []) },
+    'GET /v1/files/{fileId}': { expect: notFound },
+    'GET /v1/files/{fileId}/content': { expect: notFound },
+    'DELETE /v1/files/{fileId}': { expect: notFound },
     'GET /v1/usage': { expect: saysNothingAboutAnybody },
     'GET /metrics': { expect: saysNothingAboutAnybody },
   }

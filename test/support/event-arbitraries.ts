@@ -12,6 +12,7 @@ import {
   toolEffects,
   toolOutcomes,
 } from '../../src/journal/event.ts'
+import type { Part } from '../../src/journal/part.ts'
 
 /** Every character, halves of surrogate pairs included: models and tools say what they like. */
 export const anyText = fc.string({ unit: 'binary', maxLength: 40 })
@@ -53,6 +54,12 @@ const usage = object(
   { inputTokens: count, cachedTokens: count, cacheWriteTokens: count, outputTokens: count, reasoningTokens: count },
 )
 
+const fileReference = object({ fileId: id, mediaType: id, size: count }, { name: id })
+const anyPart = fc.oneof(
+  object<Part>({ type: fc.constant('text' as const), text }),
+  object<Part>({ type: fc.constant('file' as const), fileId: id, mediaType: id, size: count }, { name: id }),
+)
+
 const bodies: { [T in EventType]: fc.Arbitrary<EventData<T>> } = {
   'run.accepted': object<EventData<'run.accepted'>>(
     {
@@ -73,7 +80,7 @@ const bodies: { [T in EventType]: fc.Arbitrary<EventData<T>> } = {
         },
       ),
     },
-    { sessionId: id },
+    { sessionId: id, parts: fc.array(anyPart, { maxLength: 3 }) },
   ),
   'run.prepared': object<EventData<'run.prepared'>>(
     { input: text, files: fc.array(object({ path: id, size: count }), { maxLength: 3 }) },
@@ -132,6 +139,7 @@ const bodies: { [T in EventType]: fc.Arbitrary<EventData<T>> } = {
       outputRef: id,
       modified: fc.boolean(),
       paths: fc.array(text, { maxLength: 3 }),
+      files: fc.array(fileReference, { maxLength: 3 }),
     },
   ),
   'input.required': object<EventData<'input.required'>>(

@@ -25,7 +25,7 @@ export async function chatOnce(
   reply: FastifyReply,
   asked: { body: RunAgentBody; idempotency: OneShotIdempotency; streams: boolean },
 ): Promise<FastifyReply> {
-  const start = startOf(services, request, asked.body, asked.idempotency)
+  const start = await startOf(services, request, asked.body, asked.idempotency)
   if (asked.streams) {
     const dialect = dialectNamed(request.query.format)
     const headersOf = (run: RunRow) => conversationHeader(run.conversationId)
@@ -42,12 +42,12 @@ export async function chatOnce(
   return reply.headers(conversationHeader(run.conversationId)).send(await responseOf(services, ended))
 }
 
-function startOf(
+async function startOf(
   services: Services,
   request: Pick<FastifyRequest, 'login' | 'claimed'>,
   body: RunAgentBody,
   idempotency: OneShotIdempotency,
-): StartRequest {
+): Promise<StartRequest> {
   const { userId } = callerOf(request, services)
   const { message, ...input } = body.input ?? {}
   const { conversationId, sessionId } = body
@@ -57,7 +57,7 @@ function startOf(
     throw invalidInput(['input', ...(issue?.path ?? [])].join('.'), `is not valid: ${issue?.message}`)
   }
   try {
-    const start = toStartRequest(parsed.data, userId, undefined, body)
+    const start = await toStartRequest(services, parsed.data, userId, undefined, body)
     return { ...start, consent: 'refuse', idempotency }
   } catch (error) {
     if (!(error instanceof AppError) || error.code !== 'messages_or_prompt_required') throw error

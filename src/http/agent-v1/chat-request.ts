@@ -8,7 +8,7 @@ import { clientTools } from '../client-tools-field.ts'
 import { defined } from '../../kit/defined.ts'
 import type { JsonValue } from '../../journal/event.ts'
 import type { StartRequest } from '../../runs/start-request.ts'
-import { optionalId } from '../routes.ts'
+import { optionalId, type Services } from '../routes.ts'
 import { messageList, type ParsedMessageList, readMessageList } from './message-list.ts'
 
 /** The scope of an idempotency key is one owner and this route. */
@@ -66,16 +66,17 @@ export const chatBody = z
 
 export type ChatBody = z.infer<typeof chatBody>
 
-export function toStartRequest(
+export async function toStartRequest(
+  services: Pick<Services, 'files' | 'conversations'>,
   body: ChatBody,
   owner: string,
   idempotencyKey: string | undefined,
   rawBody: unknown,
-): StartRequest {
+): Promise<StartRequest> {
   return {
     owner,
     family: 'agent',
-    ...inputOf(body),
+    ...(await inputOf(services, body, owner)),
     whenBusy: body.whenBusy ?? 'queue',
     idempotency: idempotencyKey === undefined ? null : { key: idempotencyKey, route: chatRouteName, body: rawBody },
     ...defined({
@@ -97,8 +98,16 @@ export function toStartRequest(
 }
 
 /** `messages` takes precedence over `prompt`, and `prompt` over `input`. */
-function inputOf(body: ChatBody): ParsedMessageList {
-  if (body.messages != null && body.messages.length > 0) return readMessageList(body.messages)
+async function inputOf(
+  { files, conversations }: Pick<Services, 'files' | 'conversations'>,
+  body: ChatBody,
+  owner: string,
+): Promise<ParsedMessageList> {
+  if (body.messages != null && body.messages.length > 0) {
+    const name = body.conversationId ?? body.sessionId
+    const isStored = async () => name !== undefined && (await conversations.find(owner, name)) !== undefined
+    return await readMessageList(body.messages, { files, owner, isStored })
+  }
   const prompt = [body.prompt, body.input].find((text) => text != null && text.trim() !== '')
   if (prompt == null) throw new AppError('messages_or_prompt_required', 'Send messages (not empty), prompt or input.')
   return { input: prompt, earlier: [] }

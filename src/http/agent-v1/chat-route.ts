@@ -37,7 +37,13 @@ export function chatRoute(server: Server, services: Services): void {
     async (request, reply) => {
       const dialect = dialectNamed(request.query.format)
       const { userId } = callerOf(request, services)
-      const start = toStartRequest(request.body, userId, request.headers['idempotency-key'], request.body)
+      const start = await toStartRequest(
+        services,
+        request.body,
+        userId,
+        request.headers['idempotency-key'],
+        request.body,
+      )
       const headersOf = (run: RunRow) => conversationHeader(run.conversationId)
       return await startAndStreamRun(services, request, reply, { start, dialect, headersOf })
     },

@@ -5,7 +5,9 @@
 import { z } from 'zod'
 import { AppError } from '../../errors/app-error.ts'
 import type { JsonValue } from '../../journal/event.ts'
+import { defined } from '../../kit/defined.ts'
 import type { EarlierMessage, StartRequest } from '../../runs/start-request.ts'
+import { type ContentDependencies, readContent } from '../content-parts.ts'
 
 const contentPart = z.object({ type: z.string(), text: z.string().optional() }).loose()
 
@@ -34,7 +36,7 @@ export const messageList = z
   .max(10_000)
   .nullish()
   .describe(
-    'Chat history in the OpenAI format. The last user message is the input. If the list ends with tool results, the model continues from them. Messages with the role system are instructions for this run. If the conversation is already stored, the stored history is used.',
+    'Chat history in the OpenAI format. The last user message is the input; its content is a text, or a list of text, image and file parts in the shapes of OpenAI or of the AI SDK. If the list ends with tool results, the model continues from them. Messages with the role system are instructions for this run. If the conversation is already stored, the stored history is used.',
   )
 
 type ChatMessage = z.infer<typeof chatMessage>
@@ -42,14 +44,22 @@ type ChatMessage = z.infer<typeof chatMessage>
 /** For all system messages of a list together. */
 const instructionsCharsMax = 32 * 1024
 
-export type ParsedMessageList = Pick<StartRequest, 'input' | 'earlier' | 'instructions' | 'continues'>
+export type ParsedMessageList = Pick<StartRequest, 'input' | 'parts' | 'earlier' | 'instructions' | 'continues'>
+
+export type MessageListDependencies = Omit<ContentDependencies, 'textOnly'> & {
+  /** Whether the conversation is stored. If it is, the earlier messages are not used, so their files are not stored. */
+  isStored(): Promise<boolean>
+}
 
 /** `messages` must not be empty. */
-export function readMessageList(messages: readonly ChatMessage[]): ParsedMessageList {
+export async function readMessageList(
+  messages: readonly ChatMessage[],
+  dependencies: MessageListDependencies,
+): Promise<ParsedMessageList> {
   const instructions = instructionsOf(messages)
   const talk = messages.filter(({ role }) => !isInstruction(role))
   const common = instructions === '' ? {} : { instructions }
-  if (talk.at(-1)?.role === 'tool') return { ...common, ...continuedFrom(talk) }
+  if (talk.at(-1)?.role === 'tool') return { ...common, ...continuedFrom(await earlierOf(talk, dependencies)) }
 
   const last = talk.findLastIndex(({ role }) => role === 'user')
   if (last === -1)
@@ -57,10 +67,12 @@ export function readMessageList(messages: readonly ChatMessage[]): ParsedMessage
       'messages_or_prompt_required',
       'messages holds no message with role "user"; add one, or send prompt.',
     )
-  const input = contentText(talk[last]?.content)
+  // Read first, because the other messages are checked without storing anything.
+  const earlier = await earlierOf(talk.slice(0, last), dependencies)
+  const { text: input, parts } = await readContent(talk[last]?.content, dependencies)
   if (input.trim() === '')
     throw new AppError('messages_or_prompt_required', 'The last user message is empty; send some text.')
-  return { ...common, input, earlier: earlierOf(talk.slice(0, last)) }
+  return { ...common, input, ...defined({ parts }), earlier }
 }
 
 function isInstruction(role: ChatMessage['role']): boolean {
@@ -83,8 +95,7 @@ function instructionsOf(messages: readonly ChatMessage[]): string {
 }
 
 /** Throws if a call of the last assistant message has no result: the model cannot continue without it. */
-function continuedFrom(talk: readonly ChatMessage[]): ParsedMessageList {
-  const earlier = earlierOf(talk)
+function continuedFrom(earlier: EarlierMessage[]): ParsedMessageList {
   const asked = earlier.findLastIndex((entry) => entry.role === 'assistant' && entry.toolCalls !== undefined)
   const calls = earlier[asked]?.role === 'assistant' ? (earlier[asked].toolCalls ?? []) : []
   const answered = new Set(earlier.slice(asked + 1).flatMap((entry) => (entry.role === 'tool' ? [entry.callId] : [])))
@@ -97,16 +108,23 @@ function continuedFrom(talk: readonly ChatMessage[]): ParsedMessageList {
   return { input: '', earlier, continues: true }
 }
 
-function earlierOf(talk: readonly ChatMessage[]): EarlierMessage[] {
+async function earlierOf(
+  talk: readonly ChatMessage[],
+  dependencies: MessageListDependencies,
+): Promise<EarlierMessage[]> {
   const entries: EarlierMessage[] = []
+  const hasFiles = talk.some(({ role, content }) => role === 'user' && Array.isArray(content))
+  const textOnly = hasFiles && (await dependencies.isStored())
   /** The calls of the last assistant message that have no result yet. */
   let open = new Map<string, string>()
   for (const message of talk) {
+    if (message.role === 'user') {
+      const { text, parts } = await readContent(message.content, { ...dependencies, textOnly })
+      if (text !== '') entries.push({ role: 'user', content: text, ...defined({ parts }) })
+      continue
+    }
     const content = contentText(message.content)
     switch (message.role) {
-      case 'user':
-        if (content !== '') entries.push({ role: 'user', content })
-        break
       case 'assistant': {
         const toolCalls = (message.tool_calls ?? []).map((call) => ({
           callId: call.id,
@@ -152,12 +170,13 @@ function invalid(what: string): AppError {
   return new AppError('messages_invalid', `messages: ${what}.`)
 }
 
+/** Of a message that is not a user's: only text. */
 function contentText(content: ChatMessage['content']): string {
   if (content == null) return ''
   if (typeof content === 'string') return content
   return content
     .map((part) => {
-      if (part.type !== 'text' || part.text === undefined) {
+      if (part.text === undefined) {
         throw new AppError(
           'unsupported_content',
           `Content of type ${JSON.stringify(part.type)} is not supported here; send text.`,

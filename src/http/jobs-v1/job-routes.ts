@@ -129,7 +129,8 @@ async function uploadRoute(
         const run = await runOf(request)
         services.jobs.refuseUnlessQueued(run)
         return await readFiles(request, reply, limits, async (files) => {
-          const [skill, file] = [family === 'jobs' ? undefined : files.get('skill_package'), files.get('file')]
+          const skill = family === 'jobs' ? undefined : files.get('skill_package')?.bytes
+          const file = files.get('file')?.bytes
           if ((family === 'jobs' ? file : skill) === undefined) {
             throw new AppError('upload_part_missing', `The form has no file in the field ${needed}.`)
           }

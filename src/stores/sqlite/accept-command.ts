@@ -5,9 +5,11 @@
 
 import type { DatabaseSync } from 'node:sqlite'
 import { AppError } from '../../errors/app-error.ts'
+import { filesOf } from '../../journal/part.ts'
 import type { AcceptResult, AnsweredRequest, RunRow } from '../run-store.ts'
 import type { Commands } from './commands.ts'
 import type { ConversationWriter } from './conversation-store.ts'
+import type { FileWriter } from './file-store.ts'
 import type { JournalWriter } from './journal-writer.ts'
 import type { MessageWriter } from './message-store.ts'
 import type { RunCache } from './run-cache.ts'
@@ -25,11 +27,12 @@ export function acceptHandlers(
     runs: RunTable
     conversations: ConversationWriter
     messages: MessageWriter
+    files: FileWriter
     journal: JournalWriter
     snapshots: SnapshotWriter
   },
 ) {
-  const { runs, conversations, messages, journal, snapshots } = writers
+  const { runs, conversations, messages, files, journal, snapshots } = writers
   const newestOpen = db.prepare(
     `SELECT id FROM runs WHERE conversation_id = ? AND ${unfinished} ORDER BY position DESC LIMIT 1`,
   )
@@ -145,6 +148,13 @@ export function acceptHandlers(
     if (!claimsNow && held === undefined && (countQueued.get()?.count as number) >= input.queueMax)
       throw queueFull(input.queueMax)
     if (held?.max !== undefined) refuseIfTooManyAreHeld(run.owner, held.max)
+    for (const { parts } of input.messages) {
+      if (parts !== undefined)
+        files.check(
+          run.owner,
+          filesOf(parts).map(({ fileId }) => fileId),
+        )
+    }
 
     if (conversation !== null && run.conversationId !== null) {
       if (conversation.expect === 'absent') {
@@ -186,6 +196,7 @@ export function acceptHandlers(
     )
     const position = inserted?.position as number
     for (const message of input.messages) messages.insert(message, turn ?? position)
+    files.refer({ runId: run.id }, input.files ?? [])
     if (idempotency !== null) {
       insertKey.run(run.owner, idempotency.route, idempotency.key, idempotency.fingerprint, run.id, 0)
     }

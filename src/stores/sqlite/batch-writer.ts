@@ -18,6 +18,7 @@ import { contactRecordWriter } from './contact-record-store.ts'
 import { contactWriter } from './contact-store.ts'
 import { conversationWriter } from './conversation-store.ts'
 import { feedbackHandlers } from './feedback-store.ts'
+import { fileWriter } from './file-store.ts'
 import { interactionWriter } from './interaction-store.ts'
 import { journalWriter, recoverJournal } from './journal-writer.ts'
 import { messageWriter } from './message-store.ts'
@@ -48,7 +49,8 @@ export function batchWriter(db: DatabaseSync) {
   const journal = journalWriter(db, cache, folded)
   const runs = runTable(db, cache, journal)
   const conversations = conversationWriter(db, runs)
-  const messages = messageWriter(db)
+  const files = fileWriter(db)
+  const messages = messageWriter(db, files)
   const interactions = interactionWriter(db, runs)
   const comparisons = comparisonWriter(db, messages)
   const snapshots = snapshotWriter(db)
@@ -62,7 +64,17 @@ export function batchWriter(db: DatabaseSync) {
   const commit = db.prepare('COMMIT')
 
   const handlers: Handlers = {
-    ...runHandlers(db, cache, { runs, journal, conversations, messages, interactions, comparisons, snapshots, usage }),
+    ...runHandlers(db, cache, {
+      runs,
+      journal,
+      conversations,
+      messages,
+      files,
+      interactions,
+      comparisons,
+      snapshots,
+      usage,
+    }),
     ...conversations.handlers,
     ...messages.handlers,
     ...interactions.handlers,
@@ -70,6 +82,7 @@ export function batchWriter(db: DatabaseSync) {
     ...comparisons.handlers,
     ...workspaceHandlers(db),
     ...noteHandlers(db),
+    ...files.handlers,
     ...snapshots.handlers,
     ...contacts.handlers,
     ...records.handlers,

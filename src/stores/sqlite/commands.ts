@@ -17,6 +17,7 @@ import type {
 } from '../contact-store.ts'
 import type { ConversationChanges, ConversationRow, NewConversation } from '../conversation-store.ts'
 import type { FeedbackRow, Reaction } from '../feedback-store.ts'
+import type { FileRow } from '../file-store.ts'
 import type { Decision, InteractionRow } from '../interaction-store.ts'
 import type { MessageStateChange } from '../message-store.ts'
 import type { NoteRow } from '../note-store.ts'
@@ -95,6 +96,26 @@ export type NoteCommands = {
   addNote: { takes: NoteRow; gives: null }
 }
 
+export type FileCommands = {
+  /** `body` is in base64. Creates the content with its first chunk. */
+  putFileChunk: {
+    takes: {
+      owner: string
+      sha256: string
+      size: number
+      number: number
+      body: string
+      at: number
+      ownerBytesMax: number
+    }
+    gives: null
+  }
+  /** Null if chunks of the content are missing. */
+  putFile: { takes: FileRow; gives: FileRow | null }
+  deleteFile: { takes: { owner: string; id: string }; gives: 'deleted' | 'missing' | 'in_use' }
+  expireFiles: { takes: { before: number; limit: number }; gives: number }
+}
+
 export type SnapshotCommands = {
   expireSnapshots: { takes: { expiredBefore: number; limit: number }; gives: number }
 }
@@ -142,6 +163,7 @@ export type Commands = RunCommands &
   ComparisonCommands &
   WorkspaceCommands &
   NoteCommands &
+  FileCommands &
   SnapshotCommands &
   ContactCommands &
   ContactRecordCommands &

@@ -3,15 +3,18 @@
 
 import type { DatabaseSync } from 'node:sqlite'
 import type { JsonValue } from '../../journal/event.ts'
+import { filesOf, type Part } from '../../journal/part.ts'
 import type { MessageRow, MessageState, MessageStateChange, MessageStore } from '../message-store.ts'
 import type { RowPage } from '../row-page.ts'
 import type { Handlers, MessageCommands } from './commands.ts'
 import type { Row } from './connection.ts'
-import { fromJson } from './json-column.ts'
+import type { FileWriter } from './file-store.ts'
+import { fromJson, toJson } from './json-column.ts'
 import type { PartAccess } from './part-access.ts'
 import { readPage } from './row-page.ts'
 
 function toMessage(row: Row): MessageRow {
+  const parts = fromJson<Part[]>(row.parts)
   return {
     id: row.id as string,
     conversationId: row.conversation_id as string,
@@ -19,6 +22,7 @@ function toMessage(row: Row): MessageRow {
     parentId: row.parent_id as string | null,
     role: row.role as MessageRow['role'],
     content: row.content as string,
+    ...(parts === null ? {} : { parts }),
     state: row.state as MessageState,
     toolCallId: row.tool_call_id as string | null,
     metadata: fromJson<Record<string, JsonValue>>(row.metadata) ?? {},
@@ -101,10 +105,10 @@ function messageReader(db: DatabaseSync) {
 
 export type MessageWriter = ReturnType<typeof messageWriter>
 
-export function messageWriter(db: DatabaseSync) {
+export function messageWriter(db: DatabaseSync, files: FileWriter) {
   const insert = db.prepare(
-    `INSERT INTO messages (id, conversation_id, run_id, turn, parent_id, role, content, state, tool_call_id, metadata, created_at)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    `INSERT INTO messages (id, conversation_id, run_id, turn, parent_id, role, content, state, tool_call_id, metadata, created_at, parts)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
   )
   const setState = db.prepare('UPDATE messages SET state = ? WHERE id = ?')
 
@@ -136,7 +140,12 @@ export function messageWriter(db: DatabaseSync) {
         row.toolCallId,
         JSON.stringify(row.metadata),
         row.createdAt,
+        toJson(row.parts),
       )
+      if (row.parts !== undefined) {
+        const ids = filesOf(row.parts).map(({ fileId }) => fileId)
+        files.refer({ messageId: row.id }, ids)
+      }
     },
   }
 }

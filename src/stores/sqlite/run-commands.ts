@@ -7,6 +7,7 @@ import { acceptHandlers } from './accept-command.ts'
 import type { Handlers, RunCommands } from './commands.ts'
 import type { ComparisonWriter } from './comparison-store.ts'
 import type { ConversationWriter } from './conversation-store.ts'
+import type { FileWriter } from './file-store.ts'
 import type { InteractionWriter } from './interaction-store.ts'
 import type { JournalWriter } from './journal-writer.ts'
 import type { MessageWriter } from './message-store.ts'
@@ -20,6 +21,7 @@ type TableWriters = {
   journal: JournalWriter
   conversations: ConversationWriter
   messages: MessageWriter
+  files: FileWriter
   interactions: InteractionWriter
   comparisons: ComparisonWriter
   snapshots: SnapshotWriter
@@ -27,7 +29,7 @@ type TableWriters = {
 }
 
 export function runHandlers(db: DatabaseSync, cache: RunCache, writers: TableWriters): Handlers<RunCommands> {
-  const { runs, journal, conversations, messages, interactions, comparisons, snapshots, usage } = writers
+  const { runs, journal, conversations, messages, files, interactions, comparisons, snapshots, usage } = writers
   const { accept, startHeld, bindIdempotencyKey } = acceptHandlers(db, cache, writers)
 
   return {
@@ -51,6 +53,7 @@ export function runHandlers(db: DatabaseSync, cache: RunCache, writers: TableWri
         for (const message of write.messages) messages.insert(message, turn)
       }
       messages.setStates(write.messageStates ?? [])
+      files.refer({ runId }, write.files ?? [])
       for (const row of write.newInteractions ?? []) interactions.insert(row)
       for (const change of write.interactionUpdates ?? []) interactions.update(change)
       if (write.touchConversationAt !== undefined) {

@@ -16,6 +16,7 @@ import { contactRecordStore } from './contact-record-store.ts'
 import { contactStore } from './contact-store.ts'
 import { conversationStore } from './conversation-store.ts'
 import { feedbackStore } from './feedback-store.ts'
+import { fileStore } from './file-store.ts'
 import { interactionStore } from './interaction-store.ts'
 import { JournalTails } from './journal-tails.ts'
 import { messageStore } from './message-store.ts'
@@ -97,6 +98,7 @@ function storeOf(file: string, queue: CommitQueue, tails: JournalTails, unlock: 
     ...comparisonStore(access),
     ...workspaceStore(access),
     ...noteStore(access),
+    ...fileStore(access),
     ...snapshotStore(access),
     ...usageStore(access),
     ...contactStore(access),
