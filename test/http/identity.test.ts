@@ -428,6 +428,7 @@ describe('another user’s ids', () => {
     const facts = `/v1/contacts/${contact.id}/facts`
     const fact = (await open.call('POST', facts, { user, body: { content: 'likes tea' } })).body
     const archive = await archiveOf(user, conversationId)
+    const file = (await open.call('POST', '/v1/files', { user, body: {} })).body
     // That only the owner can read an output or a comparison is tested where there is one.
     const ids: Record<string, string> = {
       runId: owned.runId,
@@ -443,6 +444,7 @@ describe('another user’s ids', () => {
       recordId: fact.id,
       snapshotId: await snapshotOf(user, conversationId),
       archiveId: archive.id,
+      fileId: file.id,
     }
     const skill_id = 'action-items'
     const jobs = {
@@ -460,6 +462,7 @@ describe('another user’s ids', () => {
       (await open.call('GET', `/v1/contacts/${contact.id}/context`, { user })).body,
       (await open.call('GET', `/v1/conversation-archives/${archive.id}`, { user })).body,
       (await open.call('GET', `/v1/tool-confirmations/${owned.confirmationId}`, { user })).body,
+      (await open.call('GET', '/v1/files', { user })).body,
     ]
     const before = await seenByOwner()
 
