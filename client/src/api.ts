@@ -1,7 +1,7 @@
 // The requests and the JSON answers of the routes that the client calls. Written by hand, like all types here; a test
 // compares the answers with the schemas of the server.
 
-import type { UsageTotals } from './journal.ts'
+import type { Part, UsageTotals } from './journal.ts'
 import type { JsonValue } from './json.ts'
 
 export type ChatRequest = {
@@ -96,6 +96,8 @@ export type StoredMessage = {
   conversationId?: string
   role: 'system' | 'user' | 'assistant' | 'tool'
   content: string
+  /** Present if the message has files. */
+  parts?: Part[]
   createdAt: string
   createdAtMs: number
   toolCallId: string | null
