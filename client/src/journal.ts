@@ -119,6 +119,8 @@ export type RunSpec = {
   maxTokens?: number
   /** Passed to the provider by name, for example `{ anthropic: { thinking: … } }`. */
   providerOptions?: Record<string, Record<string, JsonValue>>
+  /** Tools that the provider runs itself while it answers, for example `web_search`. */
+  providerTools?: { name: string; options?: Record<string, Record<string, JsonValue>> }[]
   /** The context that the caller sent. */
   context?: Record<string, unknown>
   /** The caller's instructions to the model. */

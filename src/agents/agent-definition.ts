@@ -6,6 +6,7 @@
 
 import { z } from 'zod'
 import { providerOptions } from '../journal/provider-options.ts'
+import { providerToolList } from '../journal/provider-tools.ts'
 
 /**
  * The data that code collects for a one-shot run: the request's input only, a conversation with its messages, a contact
@@ -130,6 +131,8 @@ export const agentCard = z.strictObject({
   model: z.string().min(1).max(200).optional(),
   /** Passed to the provider by name, for example `{ "anthropic": { "effort": "high" } }`. */
   providerOptions: providerOptions.optional(),
+  /** Tools that the provider runs itself while it answers, such as `web_search`. */
+  providerTools: providerToolList.optional(),
   /** The engine that answers chats with this agent; absent means the server's default. Operations always run locally. */
   engine: agentEngine.optional(),
   prompt: promptFiles,

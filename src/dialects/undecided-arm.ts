@@ -18,6 +18,7 @@ const settingsOfConfig = [
   'temperature',
   'maxTokens',
   'providerOptions',
+  'providerTools',
   'tools',
   'blind',
 ] as const

@@ -28,6 +28,7 @@ export const errorCodes = {
   unknown_format: 'invalid',
   unknown_model: 'invalid',
   provider_options_invalid: 'invalid',
+  provider_tool_unavailable: 'invalid',
   engine_unknown: 'invalid',
   unknown_config: 'invalid',
   unknown_cursor: 'invalid',

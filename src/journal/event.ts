@@ -8,6 +8,7 @@ import { z } from 'zod'
 import { clientTool } from './client-tool.ts'
 import { fileReference, part } from './part.ts'
 import { providerOptions } from './provider-options.ts'
+import { storedProviderTools } from './provider-tools.ts'
 
 export type RunStatus = 'queued' | 'running' | 'waiting_user' | 'succeeded' | 'failed' | 'canceled'
 
@@ -124,6 +125,8 @@ export const runSpec = z.object({
   maxTokens: z.number().int().positive().optional(),
   /** Passed to the provider of the model by name. */
   providerOptions: providerOptions.optional(),
+  /** Tools that the provider runs itself while it answers. */
+  providerTools: storedProviderTools.optional(),
   /** The caller's own context, already bounded; shown to the model as a second system message. */
   context: z.record(z.string(), z.unknown()).optional(),
   /** The caller's instructions to the model, in addition to the agent's own. */

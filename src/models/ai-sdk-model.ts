@@ -1,29 +1,16 @@
 // Adapts any model of the AI SDK's provider interface to `Model`, so that we support many
-// providers. The SDK does no retries; we do them ourselves.
-//
-// The SDK's adapters report a truncated stream as a kind of finish. We accept only a finish
-// reason that the provider itself sent; anything else is `model_stream_incomplete`.
+// providers. The SDK does no retries; we do them ourselves. What an answer consists of is read in
+// ai-sdk-answer.ts.
 
 import { APICallError, InvalidResponseDataError, JSONParseError, TypeValidationError } from '@ai-sdk/provider'
 import type { LanguageModelV4, LanguageModelV4CallOptions, LanguageModelV4StreamPart } from '@ai-sdk/provider'
 import { AppError } from '../errors/app-error.ts'
-import type { JsonValue } from '../journal/event.ts'
 import type { ProviderOptions } from '../journal/provider-options.ts'
-import { defined } from '../kit/defined.ts'
 import type { Clock } from '../kit/clock.ts'
 import type { Ids } from '../kit/ids.ts'
+import { AiSdkAnswer } from './ai-sdk-answer.ts'
 import { toCallOptions } from './ai-sdk-request.ts'
-import {
-  argumentsCharsMax,
-  finishReasonWith,
-  parseCallArguments,
-  pushText,
-  toToolCallParts,
-  usageOf,
-} from './answer-parts.ts'
-import type { RawCall } from './answer-parts.ts'
-import { toolCallsMax, tooManyToolCalls } from './model.ts'
-import type { FinishReason, Model, ModelPart, ModelRequest } from './model.ts'
+import type { Model, ModelPart, ModelRequest } from './model.ts'
 import {
   incompleteError,
   isNetworkError,
@@ -34,7 +21,7 @@ import {
   unsendableError,
 } from './provider-error.ts'
 import type { ProviderIdentity } from './provider-error.ts'
-import { ProviderStateCollector } from './provider-state.ts'
+import type { ToolAdapter } from './provider-tools.ts'
 
 export type AiSdkModelOptions = {
   identity: ProviderIdentity
@@ -44,6 +31,8 @@ export type AiSdkModelOptions = {
   providerOptions?: ProviderOptions
   /** True for Anthropic, which caches a prompt only up to the marks in it. */
   marksCache?: boolean
+  /** The adapter whose provider-run tools a request may have; absent if it has none. */
+  toolAdapter?: ToolAdapter | undefined
   ids: Ids
   clock: Pick<Clock, 'now'>
 }
@@ -54,12 +43,17 @@ export function createAiSdkModel(options: AiSdkModelOptions): Model {
       signal.throwIfAborted()
       // Aborted when the consumer stops reading, so that the connection closes whatever the adapter does on cancel.
       const consumerDone = new AbortController()
-      const calls = toCallOptions(request, AbortSignal.any([signal, consumerDone.signal]), {
-        defaults: options.providerOptions,
-        marksCache: options.marksCache === true,
-      })
+      const bothSignals = AbortSignal.any([signal, consumerDone.signal])
+      const answer = new AiSdkAnswer(request, options.identity, options.ids)
       try {
-        yield* read(await begin(options, request, calls), request, options)
+        for (let next: ModelRequest | undefined = request; next !== undefined; next = answer.continuation()) {
+          const calls = toCallOptions(next, bothSignals, {
+            defaults: options.providerOptions,
+            marksCache: options.marksCache === true,
+            toolAdapter: options.toolAdapter,
+          })
+          yield* read(await begin(options, next, calls), answer, options)
+        }
       } catch (error) {
         if (signal.aborted) throw signal.reason
         throw error
@@ -85,13 +79,10 @@ async function begin(
 
 async function* read(
   stream: ReadableStream<LanguageModelV4StreamPart>,
-  request: ModelRequest,
+  answer: AiSdkAnswer,
   options: AiSdkModelOptions,
 ): AsyncGenerator<ModelPart[], void> {
-  const { identity, ids } = options
-  const calls: RawCall[] = []
-  const state = new ProviderStateCollector(identity)
-  let argumentChars = 0
+  const { identity } = options
   const reader = stream.getReader()
   for (;;) {
     let result: { done: boolean; value?: LanguageModelV4StreamPart | undefined }
@@ -102,101 +93,11 @@ async function* read(
     }
     const part = result.value
     if (result.done || part === undefined) throw incompleteError(identity, 'the stream ended before the answer did')
+    if (part.type === 'error') throw toProviderError(part.error, options, (who, error) => reportedError(who, error))
     const parts: ModelPart[] = []
-    switch (part.type) {
-      case 'text-delta':
-        pushText(parts, 'text', part.delta)
-        state.add('text', part.id, part.delta, part.providerMetadata)
-        break
-      case 'reasoning-delta':
-        pushText(parts, 'reasoning', part.delta)
-        state.add('reasoning', part.id, part.delta, part.providerMetadata)
-        break
-      case 'text-start':
-      case 'text-end':
-        state.add('text', part.id, '', part.providerMetadata)
-        break
-      case 'reasoning-start':
-      case 'reasoning-end':
-        state.add('reasoning', part.id, '', part.providerMetadata)
-        break
-      case 'tool-input-delta':
-        // The adapter buffers the arguments until the call is complete, so we limit them here.
-        argumentChars += part.delta.length
-        if (argumentChars > argumentsCharsMax) {
-          throw malformedError(identity, 'the arguments of its tool calls are longer than 8 MiB')
-        }
-        break
-      case 'tool-call':
-        if (part.providerExecuted === true) {
-          const input = parseCallArguments(part.input, 'stop') ?? part.input
-          parts.push({ type: 'provider-call', callId: part.toolCallId, name: part.toolName, input })
-          break
-        }
-        if (calls.length === toolCallsMax) throw tooManyToolCalls()
-        calls.push({ id: part.toolCallId, name: part.toolName, rawInput: part.input })
-        state.add('call', part.toolCallId, '', part.providerMetadata)
-        break
-      case 'tool-result':
-        if (part.preliminary === true) break
-        parts.push({
-          type: 'provider-result',
-          callId: part.toolCallId,
-          // The adapters build it from JSON of the provider, so it is a JSON value.
-          output: part.result as JsonValue,
-          isError: part.isError === true,
-        })
-        break
-      case 'source':
-        parts.push(
-          part.sourceType === 'url'
-            ? { type: 'source', url: part.url, ...defined({ title: part.title }) }
-            : { type: 'source', title: part.title, mediaType: part.mediaType },
-        )
-        break
-      case 'error':
-        throw toProviderError(part.error, options, (who, error) => reportedError(who, error))
-      case 'finish': {
-        const reason = finishOf(part.finishReason, identity)
-        const { inputTokens, outputTokens } = part.usage
-        const usage = usageOf({
-          input: inputTokens.total,
-          cached: inputTokens.cacheRead,
-          cacheWrite: inputTokens.cacheWrite,
-          output: outputTokens.total,
-          reasoning: outputTokens.reasoning,
-        })
-        parts.push(...toToolCallParts(calls, reason, request, ids), {
-          type: 'finish',
-          reason: finishReasonWith(calls.length, reason),
-          ...defined({ usage, state: state.toJson() }),
-        })
-        yield parts
-        return
-      }
-      default:
-      // Starts, ends, metadata and files are ignored: we have no part for them.
-    }
+    const last = answer.take(part, parts)
     if (parts.length > 0) yield parts
-  }
-}
-
-function finishOf(finish: { unified: string; raw: string | undefined }, identity: ProviderIdentity): FinishReason {
-  switch (finish.unified) {
-    case 'stop':
-    case 'length':
-    case 'tool-calls':
-    case 'content-filter':
-      return finish.unified
-    case 'interrupted':
-      throw incompleteError(identity, 'the connection closed before the end of the answer')
-    default:
-      // Without a raw reason, `other` and `error` mean that the provider sent no finish reason at all.
-      if (finish.raw === undefined) {
-        throw incompleteError(identity, 'the connection closed before the end of the answer')
-      }
-      if (finish.unified === 'error') throw reportedError(identity, `its finish reason is "${finish.raw}".`)
-      return 'other'
+    if (last) return
   }
 }
 

@@ -1,32 +1,28 @@
 // Converts our request to the call options of the AI SDK's provider interface.
 
-import type { LanguageModelV4CallOptions, LanguageModelV4Message } from '@ai-sdk/provider'
+import type { LanguageModelV4CallOptions, LanguageModelV4FunctionTool, LanguageModelV4Message } from '@ai-sdk/provider'
 import { mergedOptions, type ProviderOptions } from '../journal/provider-options.ts'
 import { defined } from '../kit/defined.ts'
 import type { ModelMessage, ModelRequest } from './model.ts'
 import { nativeSchema } from './native-schema.ts'
 import { assistantContent } from './provider-state.ts'
+import { type ToolAdapter, toProviderTools } from './provider-tools.ts'
 
 export function toCallOptions(
   request: ModelRequest,
   signal: AbortSignal,
-  { defaults, marksCache = false }: { defaults?: ProviderOptions | undefined; marksCache?: boolean } = {},
+  {
+    defaults,
+    marksCache = false,
+    toolAdapter,
+  }: { defaults?: ProviderOptions | undefined; marksCache?: boolean; toolAdapter?: ToolAdapter | undefined } = {},
 ): LanguageModelV4CallOptions {
   const format = responseFormat(request)
+  const tools = [...toFunctionTools(request), ...toProviderTools(request, toolAdapter)]
   return {
     prompt: marksCache ? withCacheMarks(request) : toPrompt(request.messages),
     abortSignal: signal,
-    ...(request.tools.length === 0
-      ? {}
-      : {
-          tools: request.tools.map((tool) => ({
-            type: 'function' as const,
-            name: tool.name,
-            description: tool.description,
-            inputSchema: tool.inputSchema,
-          })),
-          toolChoice: { type: 'auto' as const },
-        }),
+    ...(tools.length === 0 ? {} : { tools, toolChoice: { type: 'auto' as const } }),
     ...defined({
       temperature: request.temperature,
       maxOutputTokens: request.maxTokens,
@@ -34,6 +30,10 @@ export function toCallOptions(
       providerOptions: mergedOptions(defaults, format?.providerOptions, request.providerOptions),
     }),
   }
+}
+
+function toFunctionTools({ tools }: ModelRequest): LanguageModelV4FunctionTool[] {
+  return tools.map(({ name, description, inputSchema }) => ({ type: 'function', name, description, inputSchema }))
 }
 
 function responseFormat({ answer }: ModelRequest) {
@@ -91,7 +91,7 @@ function withCacheMarks(request: ModelRequest): LanguageModelV4Message[] {
   const prompt = toPrompt(request.messages)
   const asked = prompt.findLastIndex(({ role }) => role === 'user')
   const systems = prompt.findIndex(({ role }) => role !== 'system')
-  const goesOn = request.tools.length > 0 || asked > systems
+  const goesOn = request.tools.length > 0 || request.providerTools !== undefined || asked > systems
   const marked = new Set([0, systems - 1, ...(goesOn ? [asked - 1, prompt.length - 1] : [])])
   return prompt.map((message, at) => (marked.has(at) ? { ...message, providerOptions: cacheMark } : message))
 }

@@ -6,6 +6,7 @@ import { readFile } from 'node:fs/promises'
 import { z } from 'zod'
 import { AppError } from '../errors/app-error.ts'
 import { providerOptions } from '../journal/provider-options.ts'
+import { providerToolList } from '../journal/provider-tools.ts'
 import type { ModelConfig, ModelConfigs, Models } from './model.ts'
 
 const modelConfig: z.ZodType<ModelConfig> = z.strictObject({
@@ -16,6 +17,7 @@ const modelConfig: z.ZodType<ModelConfig> = z.strictObject({
   temperature: z.number().min(0).max(2).optional(),
   maxTokens: z.number().int().positive().optional(),
   providerOptions: providerOptions.optional(),
+  providerTools: providerToolList.optional(),
   systemPrompt: z.string().max(100_000).optional(),
   tools: z.array(z.string().min(1).max(200)).max(500).optional(),
 })

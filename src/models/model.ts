@@ -7,6 +7,7 @@
 import { AppError } from '../errors/app-error.ts'
 import type { JsonValue, Usage } from '../journal/event.ts'
 import type { ProviderOptions } from '../journal/provider-options.ts'
+import type { ProviderTool, ProviderToolName } from '../journal/provider-tools.ts'
 
 export type ModelMessage =
   | { role: 'system'; content: string }
@@ -37,6 +38,8 @@ export type ModelRequest = {
   model: string
   messages: ModelMessage[]
   tools: ModelTool[]
+  /** Tools that the provider runs itself. A client whose provider has none ignores them. */
+  providerTools?: { name: string; options?: ProviderOptions | undefined }[]
   temperature?: number
   maxTokens?: number
   /** By the name of the provider; a client reads only its own. */
@@ -98,6 +101,8 @@ export type ModelConfig = {
   maxTokens?: number | undefined
   /** Passed to the provider by name. */
   providerOptions?: ProviderOptions | undefined
+  /** Tools that the provider runs itself; absent means those of the agent. */
+  providerTools?: ProviderTool[] | undefined
   /** Replaces the agent's own instructions. */
   systemPrompt?: string | undefined
   /** The only tools that are offered; absent means all that the agent allows. */
@@ -153,6 +158,8 @@ export interface Models {
   resolve(name: string | undefined): string
   /** The model for a resolved name. Throws `unknown_model` if its provider is not configured any more. */
   open(resolved: string): Model
+  /** The tools that the provider of a resolved model can run itself. */
+  providerTools(resolved: string): readonly ProviderToolName[]
   /** All providers, whether each can be used, and if not, the reason. */
   list(): { provider: string; ready: boolean; reason: string | null }[]
 }

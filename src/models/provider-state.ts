@@ -22,10 +22,29 @@ const stateParts = z.array(
     z.object({ type: z.literal('reasoning'), text: z.string(), options: options.optional() }),
     z.object({ type: z.literal('text'), chars: z.number().int().nonnegative(), options: options.optional() }),
     z.object({ type: z.literal('call'), options: options.optional() }),
+    // What the provider ran itself. It is not in the journal in this form, so it is kept whole.
+    z.object({
+      type: z.literal('provider-call'),
+      callId: z.string(),
+      name: z.string(),
+      input: z.json(),
+      options: options.optional(),
+    }),
+    z.object({
+      type: z.literal('provider-result'),
+      callId: z.string(),
+      name: z.string(),
+      output: z.json(),
+      isError: z.boolean(),
+      options: options.optional(),
+    }),
   ]),
 )
 
 type StatePart = z.infer<typeof stateParts>[number]
+type BlockType = 'text' | 'reasoning' | 'call'
+type ProviderCall = { callId: string; name: string; input: JsonValue }
+type ProviderResult = { callId: string; name: string; output: JsonValue; isError: boolean }
 
 /** The limit for the state of one answer, far above any real one. */
 const stateCharsMax = 8 * 1024 * 1024
@@ -47,12 +66,39 @@ export class ProviderStateCollector {
   }
 
   /** Adds a start, a piece or an end of the block `id`. Runs for every token. */
-  add(type: StatePart['type'], id: string, text: string, metadata: SharedV4ProviderMetadata | undefined): void {
+  add(type: BlockType, id: string, text: string, metadata: SharedV4ProviderMetadata | undefined): void {
     let part = this.#current
     if (part === undefined || this.#currentId !== id || part.type !== type) part = this.#begin(type, id)
     if (part.type === 'text') part.chars += text.length
     else if (part.type === 'reasoning') part.text += text
     if (metadata !== undefined) this.#merge(part, metadata)
+  }
+
+  /** A tool that the provider runs itself. */
+  addCall(call: ProviderCall, metadata: SharedV4ProviderMetadata | undefined): void {
+    this.#addWhole({ type: 'provider-call', ...call }, metadata)
+  }
+
+  addResult(result: ProviderResult, metadata: SharedV4ProviderMetadata | undefined): void {
+    this.#addWhole({ type: 'provider-result', ...result }, metadata)
+  }
+
+  #addWhole(part: StatePart, metadata: SharedV4ProviderMetadata | undefined): void {
+    this.#push(part)
+    this.#current = undefined
+    this.#signed = true
+    this.#count(JSON.stringify(part).length)
+    if (metadata !== undefined) this.#merge(part, metadata)
+  }
+
+  #push(part: StatePart): void {
+    if (this.#parts.length === statePartsMax) throw malformedError(this.#identity, 'it has too many parts')
+    this.#parts.push(part)
+  }
+
+  #count(chars: number): void {
+    this.#chars += chars
+    if (this.#chars > stateCharsMax) throw malformedError(this.#identity, 'its metadata is longer than 8 MiB')
   }
 
   /** Undefined if the provider needs nothing back. */
@@ -62,12 +108,11 @@ export class ProviderStateCollector {
     return this.#parts.filter((part) => part.type !== 'reasoning' || part.options !== undefined) as JsonValue
   }
 
-  #begin(type: StatePart['type'], id: string): StatePart {
+  #begin(type: BlockType, id: string): StatePart {
     const known = this.#byId.get(`${type} ${id}`)
     const part = known ?? newPart(type)
     if (known === undefined) {
-      if (this.#parts.length === statePartsMax) throw malformedError(this.#identity, 'it has too many parts')
-      this.#parts.push(part)
+      this.#push(part)
       this.#byId.set(`${type} ${id}`, part)
     }
     this.#current = part
@@ -82,8 +127,7 @@ export class ProviderStateCollector {
         part.options ??= {}
         part.options[provider] ??= {}
         if (part.options[provider][name] === value) continue
-        this.#chars += typeof value === 'string' ? value.length : JSON.stringify(value).length
-        if (this.#chars > stateCharsMax) throw malformedError(this.#identity, 'its metadata is longer than 8 MiB')
+        this.#count(typeof value === 'string' ? value.length : JSON.stringify(value).length)
         part.options[provider][name] = value as JsonValue
         this.#signed = true
       }
@@ -91,7 +135,7 @@ export class ProviderStateCollector {
   }
 }
 
-function newPart(type: StatePart['type']): StatePart {
+function newPart(type: BlockType): StatePart {
   if (type === 'text') return { type, chars: 0 }
   return type === 'reasoning' ? { type, text: '' } : { type }
 }
@@ -128,6 +172,12 @@ export function assistantContent(message: AssistantMessage): AssistantContent {
       at += part.chars
       // A signature may come with an empty text.
       if (text !== '' || part.options !== undefined) content.push({ type: 'text', text, ...providerOptions })
+    } else if (part.type === 'provider-call') {
+      const call = { toolCallId: part.callId, toolName: part.name, input: part.input, providerExecuted: true }
+      content.push({ type: 'tool-call', ...call, ...providerOptions })
+    } else if (part.type === 'provider-result') {
+      const output = { type: part.isError ? ('error-json' as const) : ('json' as const), value: part.output }
+      content.push({ type: 'tool-result', toolCallId: part.callId, toolName: part.name, output, ...providerOptions })
     } else {
       if (!textPlaced) content.push(...plain)
       textPlaced = true

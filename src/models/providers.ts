@@ -5,6 +5,7 @@
 // one and would pay for all of them at the start.
 
 import { AppError } from '../errors/app-error.ts'
+import type { ProviderToolName } from '../journal/provider-tools.ts'
 import type { Clock } from '../kit/clock.ts'
 import { defined } from '../kit/defined.ts'
 import type { Ids } from '../kit/ids.ts'
@@ -16,6 +17,7 @@ import type { Model, Models } from './model.ts'
 import { modelNameProblem, type SlashRule } from './model-name.ts'
 import { createOpenAiClient } from './openai-client.ts'
 import { openAiBaseUrl } from './openai-request.ts'
+import { providerToolsOf } from './provider-tools.ts'
 
 /** Null, undefined and the empty string all mean "not set". */
 type Setting = string | null | undefined
@@ -48,6 +50,8 @@ type Provider = {
   missing: string | null
   defaultModel: string
   slashes: SlashRule
+  /** The tools that it can run itself. */
+  tools: readonly ProviderToolName[]
   open(): Model
 }
 
@@ -124,6 +128,7 @@ export function createModels(options: ModelsOptions): Models {
       }
       return model
     },
+    providerTools: (resolved) => find(resolved.slice(0, resolved.indexOf('/')))?.tools ?? [],
     list: () =>
       providers.map((provider) => ({
         provider: provider.name,
@@ -182,7 +187,7 @@ function providersOf(options: ModelsOptions): Provider[] {
     keyVariable: string | undefined,
     apiKey: string | undefined,
     load: (model: string, fetch: typeof globalThis.fetch) => ReturnType<AiSdkModelOptions['load']>,
-    more: Pick<AiSdkModelOptions, 'providerOptions' | 'marksCache'> = {},
+    more: Pick<AiSdkModelOptions, 'providerOptions' | 'marksCache' | 'toolAdapter'> = {},
   ): Model => {
     const identity = { provider, keyVariable, secrets: apiKey === undefined ? [] : [apiKey] }
     const fetch = guardedFetch(identity)
@@ -215,6 +220,7 @@ function providersOf(options: ModelsOptions): Provider[] {
           : null,
       defaultModel: 'gpt-5.4-mini',
       slashes: 'paths',
+      tools: openaiApi === 'responses' ? providerToolsOf('openai') : [],
       open() {
         if (openaiApi === 'responses') {
           const load = async (model: string, fetch: typeof globalThis.fetch) => {
@@ -224,6 +230,7 @@ function providersOf(options: ModelsOptions): Provider[] {
           // Nothing is stored at OpenAI; its encrypted reasoning comes back to us and is sent again.
           return aiSdk('openai', 'OPENAI_API_KEY', openaiApiKey, load, {
             providerOptions: { openai: { store: false } },
+            toolAdapter: 'openai',
           })
         }
         if (options.openaiClient !== 'ai-sdk') {
@@ -242,6 +249,7 @@ function providersOf(options: ModelsOptions): Provider[] {
       missing: anthropicApiKey === undefined ? 'set ANTHROPIC_API_KEY.' : null,
       defaultModel: 'claude-sonnet-5',
       slashes: 'none',
+      tools: providerToolsOf('anthropic'),
       open: () =>
         aiSdk(
           'anthropic',
@@ -251,7 +259,7 @@ function providersOf(options: ModelsOptions): Provider[] {
             const { createAnthropic } = await import('@ai-sdk/anthropic')
             return createAnthropic({ apiKey: anthropicApiKey ?? '', fetch, ...withBaseUrl(anthropicBaseUrl) })(model)
           },
-          { marksCache: true },
+          { marksCache: true, toolAdapter: 'anthropic' },
         ),
     },
     {
@@ -259,17 +267,25 @@ function providersOf(options: ModelsOptions): Provider[] {
       missing: googleApiKey === undefined ? 'set GOOGLE_GENERATIVE_AI_API_KEY.' : null,
       defaultModel: 'gemini-flash-latest',
       slashes: 'google',
+      tools: providerToolsOf('google'),
       open: () =>
-        aiSdk('google', 'GOOGLE_GENERATIVE_AI_API_KEY', googleApiKey, async (model, fetch) => {
-          const { createGoogle } = await import('@ai-sdk/google')
-          return createGoogle({ apiKey: googleApiKey ?? '', fetch, ...withBaseUrl(googleBaseUrl) })(model)
-        }),
+        aiSdk(
+          'google',
+          'GOOGLE_GENERATIVE_AI_API_KEY',
+          googleApiKey,
+          async (model, fetch) => {
+            const { createGoogle } = await import('@ai-sdk/google')
+            return createGoogle({ apiKey: googleApiKey ?? '', fetch, ...withBaseUrl(googleBaseUrl) })(model)
+          },
+          { toolAdapter: 'google' },
+        ),
     },
     {
       name: 'ollama',
       missing: ollamaBaseUrl === undefined ? 'set OLLAMA_BASE_URL, for example to http://127.0.0.1:11434.' : null,
       defaultModel: 'llama3.2',
       slashes: 'paths',
+      tools: [],
       open: () =>
         aiSdk('ollama', undefined, undefined, (model, fetch) =>
           compatible('ollama', `${ollamaBaseUrl}/v1`, undefined, model, fetch),
@@ -280,6 +296,7 @@ function providersOf(options: ModelsOptions): Provider[] {
       missing: null,
       defaultModel: 'demo',
       slashes: 'none',
+      tools: [],
       open: () => createDemoModel({ clock, ids, ...defined({ paceMs: options.demoPaceMs }) }),
     },
   ]

@@ -19,6 +19,7 @@ import { defined } from '../kit/defined.ts'
 import type { Ids } from '../kit/ids.ts'
 import { sortedJson } from '../kit/sorted-json.ts'
 import type { Models } from '../models/model.ts'
+import { chosenProviderTools } from '../runs/chosen-provider-tools.ts'
 import { findConversation } from '../runs/conversation-names.ts'
 import { fingerprint } from '../runs/run-acceptance.ts'
 import type { RunService } from '../runs/run-service.ts'
@@ -250,7 +251,13 @@ export class OneShotService {
         describes: describes ? (key.scopeId ?? undefined) : undefined,
       }),
     }
-    const { providerOptions } = this.dependencies.catalogue.get(agentId).card
+    const { card } = this.dependencies.catalogue.get(agentId)
+    const providerTools = chosenProviderTools(undefined, {
+      offered: card.providerTools,
+      card,
+      model,
+      models: this.dependencies.models,
+    })
     return {
       agentId,
       engine: this.dependencies.engineName,
@@ -258,7 +265,7 @@ export class OneShotService {
       systemPrompt,
       consent: 'refuse',
       oneShot,
-      ...defined({ providerOptions }),
+      ...defined({ providerOptions: card.providerOptions, providerTools }),
     }
   }
 

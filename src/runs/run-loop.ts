@@ -346,7 +346,11 @@ export class RunLoop {
     atPlace(`step ${last === undefined ? 1 : last.finished ? last.step + 1 : last.step}`)
     await this.checkBudgets()
     const messages = await this.promptMessages(tools)
-    const offered = tools.map(({ name, description, inputSchema }) => ({ name, description, inputSchema }))
+    // A name may be offered once, and the provider's own tool was asked for by name.
+    const atProvider = new Set(specOf(writer.state).providerTools?.map(({ name }) => name))
+    const offered = tools
+      .filter(({ name }) => !atProvider.has(name))
+      .map(({ name, description, inputSchema }) => ({ name, description, inputSchema }))
     await runStep(writer, messages, offered, {
       engine,
       clock: dependencies.clock,
@@ -354,7 +358,7 @@ export class RunLoop {
       stallMs: dependencies.limits.stallMs,
       signal: this.modelAbort.signal,
       toolNamed: (name) => tools.find((tool) => tool.name === name),
-      answer: this.wantedAnswer(specOf(writer.state), offered.length > 0),
+      answer: this.wantedAnswer(specOf(writer.state), offered.length + atProvider.size > 0),
       putBlob: (id, body) => dependencies.store.putBlob(id, this.runId, body),
       costOf: (model, usage) => dependencies.modelTable.costOf(model, usage),
       meter: dependencies.meter,

@@ -21,7 +21,13 @@ function specOf(card: Partial<AgentCard>, request: Partial<StartRequest>) {
         list: () => [],
       },
       configs: modelConfigsOf([]),
-      models: { defaultModel: 'p/m', resolve: (name) => name ?? 'p/m', open: () => assert.fail(), list: () => known },
+      models: {
+        defaultModel: 'p/m',
+        resolve: (name) => name ?? 'p/m',
+        open: () => assert.fail(),
+        providerTools: () => ['web_search'],
+        list: () => known,
+      },
       tools: { available: () => serverTools } as unknown as ToolRegistry,
       engines: enginesOf({ kind: 'step', name: 'local', step: () => assert.fail() }),
     },
@@ -46,4 +52,22 @@ test('options of the provider come from the agent and from the request, which is
   assert.equal('providerOptions' in specOf({}, {}), false)
   for (const providerOptions of [{ anthropic: {} }, { openai: { store: true } }])
     assert.throws(() => specOf({}, { providerOptions }), { code: 'provider_options_invalid' })
+})
+
+test('tools of the provider come from the agent, or from a request that the agent allows', () => {
+  const tools = { mode: 'denylist' as const, allowedTools: [] }
+  const options = { anthropic: { maxUses: 3 } }
+  const card = { tools, providerTools: [{ name: 'web_search' as const, options }] }
+  assert.deepEqual(specOf(card, {}).providerTools, card.providerTools)
+  assert.deepEqual(specOf(card, { providerTools: ['web_search'] }).providerTools, card.providerTools)
+  assert.equal('providerTools' in specOf(card, { providerTools: [] }), false)
+  assert.deepEqual(specOf({ tools }, { providerTools: ['web_search', 'web_search'] }).providerTools, [
+    { name: 'web_search' },
+  ])
+  const refused: [Partial<AgentCard>, 'web_search' | 'code_execution', RegExp][] = [
+    [{ tools: { mode: 'none', allowedTools: [] } }, 'web_search', /agent a does not allow the tool web_search/],
+    [{ tools }, 'code_execution', /provider of the model p\/m runs only web_search, not code_execution/],
+  ]
+  for (const [agent, name, message] of refused)
+    assert.throws(() => specOf(agent, { providerTools: [name] }), { code: 'provider_tool_unavailable', message })
 })

@@ -11,6 +11,7 @@ import { checkRequestedOptions, mergedOptions } from '../journal/provider-option
 import { defined } from '../kit/defined.ts'
 import { checkClientTools } from './client-tools.ts'
 import { boundContext, enabledTools } from './bounded-context.ts'
+import { chosenProviderTools } from './chosen-provider-tools.ts'
 import type { RunDependencies } from './run-dependencies.ts'
 import type { StartRequest } from './start-request.ts'
 
@@ -48,11 +49,19 @@ export function specFor(
   const clientTools = request.clientTools?.length === 0 ? undefined : request.clientTools
   if (clientTools !== undefined) checkClientTools(clientTools, { request, engine, card: definition.card, dependencies })
   if (outputSchema !== undefined) checkOutput(outputSchema, engine, dependencies)
+  const model = named === undefined ? modelOfAgent(definition.card, models) : models.resolve(named)
+  const providerTools = chosenProviderTools(request.providerTools, {
+    offered: config?.providerTools ?? definition.card.providerTools,
+    card: definition.card,
+    model,
+    models,
+  })
   return {
     agentId,
     engine,
-    model: named === undefined ? modelOfAgent(definition.card, models) : models.resolve(named),
+    model,
     ...defined({
+      providerTools,
       temperature,
       maxTokens,
       providerOptions: mergedOptions(definition.card.providerOptions, config?.providerOptions, request.providerOptions),

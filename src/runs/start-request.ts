@@ -5,6 +5,7 @@ import type { ClientTool } from '../journal/client-tool.ts'
 import type { JsonValue } from '../journal/event.ts'
 import type { Part } from '../journal/part.ts'
 import type { ProviderOptions } from '../journal/provider-options.ts'
+import type { ProviderToolName } from '../journal/provider-tools.ts'
 
 export type WhenBusy = 'queue' | 'reject' | 'cancel'
 
@@ -45,6 +46,8 @@ export type StartRequest = {
   temperature?: number
   maxTokens?: number
   providerOptions?: ProviderOptions
+  /** Tools that the provider runs itself; absent means those of the configuration or the agent. */
+  providerTools?: ProviderToolName[]
   onDisconnect?: 'continue' | 'cancel'
   /** The name of a model configuration; null means the default one. If absent, only the agent's own settings are used. */
   config?: string | null

@@ -14,6 +14,8 @@ const blockFields: Record<string, string[]> = {
   redacted_thinking: ['type', 'data'],
   tool_use: ['type', 'id', 'name', 'input', 'cache_control', 'caller'],
   tool_result: ['type', 'tool_use_id', 'content', 'is_error', 'cache_control'],
+  server_tool_use: ['type', 'id', 'name', 'input', 'cache_control', 'caller'],
+  web_search_tool_result: ['type', 'tool_use_id', 'content', 'cache_control', 'caller'],
 }
 /** Real models cache no shorter prefix than this. */
 const cachedTokensMin = 1024
@@ -27,6 +29,8 @@ let answers = 0
 /** The reasoning that belongs to each call, as it was sent. */
 let thinkingOfCall = new Map<string, JsonObject[]>()
 let cache = new Set<string>()
+/** The calls of answers that were paused: such an answer may be sent back as the last message. */
+let pausedCalls = new Set<string>()
 
 const extra = (path: string, name: string) => new Refusal(`${path}${name}: Extra inputs are not permitted`)
 
@@ -41,6 +45,7 @@ serveStrict({
     const messages = readMessages(body['messages'])
     checkRoles(messages)
     checkCalls(messages)
+    checkSearches(messages, body)
     checkThinking(messages, body)
     return usageOfPrompt(body, messages)
   },
@@ -61,6 +66,7 @@ serveStrict({
     const number = answers
     let index = -1
     const thinking: JsonObject[] = []
+    const searches: string[] = []
     const send = (writer: { frame(data: JsonObject, event?: string): void }, data: JsonObject) =>
       writer.frame(data, String(data['type']))
     return {
@@ -96,6 +102,14 @@ serveStrict({
         } else if ('text' in block) {
           start({ type: 'text', text: '' })
           for (const text of block.text) delta({ type: 'text_delta', text })
+        } else if ('search' in block) {
+          const id = `srvtoolu_${number}_${index}`
+          searches.push(id)
+          start({ type: 'server_tool_use', id, name: 'web_search', input: {} })
+          delta({ type: 'input_json_delta', partial_json: JSON.stringify({ query: block.search }) })
+          send(writer, { type: 'content_block_stop', index })
+          index += 1
+          start({ type: 'web_search_tool_result', tool_use_id: id, content: block.pages.map(foundPage) })
         } else {
           const id = block.id ?? `toolu_${number}_${index}`
           thinkingOfCall.set(id, [...thinking])
@@ -105,7 +119,9 @@ serveStrict({
         send(writer, { type: 'content_block_stop', index })
       },
       finish(reason, writer) {
-        const stop_reason = { stop: 'end_turn', tool: 'tool_use', length: 'max_tokens', refusal: 'refusal' }[reason]
+        if (reason === 'pause') for (const id of searches) pausedCalls.add(id)
+        const reasons = { stop: 'end_turn', tool: 'tool_use', length: 'max_tokens', refusal: 'refusal' }
+        const stop_reason = { ...reasons, pause: 'pause_turn' }[reason]
         send(writer, {
           type: 'message_delta',
           delta: { stop_reason, stop_sequence: null },
@@ -119,6 +135,7 @@ serveStrict({
   reset() {
     thinkingOfCall = new Map()
     cache = new Set()
+    pausedCalls = new Set()
   },
 })
 
@@ -147,7 +164,8 @@ function checkRoles(messages: Message[]): void {
   for (const [at, { role }] of messages.entries())
     if (at > 0 && messages[at - 1]?.role === role)
       throw new Refusal('messages: roles must alternate between "user" and "assistant"')
-  if (messages.at(-1)?.role !== 'user')
+  const paused = ofType(messages.at(-1), 'server_tool_use').some((block) => pausedCalls.has(String(block['id'])))
+  if (messages.at(-1)?.role !== 'user' && !paused)
     throw new Refusal(
       'This model does not support assistant message prefill. The conversation must end with a user message.',
     )
@@ -181,6 +199,33 @@ function checkCalls(messages: Message[]): void {
     const firstOther = message.content.findIndex((block) => block['type'] !== 'tool_result')
     if (firstOther !== -1 && message.content.slice(firstOther).some((block) => block['type'] === 'tool_result'))
       throw new Refusal(`messages.${at}: tool_result blocks must come first`)
+  }
+}
+
+const foundPage = ({ url, title }: { url: string; title: string }) => ({
+  type: 'web_search_result',
+  url,
+  title,
+  page_age: null,
+  encrypted_content: signatureOf(url),
+})
+
+/** Searches come back as they were sent, with what only the provider can read, and only if the tool is still offered. */
+function checkSearches(messages: Message[], body: JsonObject): void {
+  const offered = ((body['tools'] ?? []) as JsonObject[]).some(({ type }) => String(type).startsWith('web_search_'))
+  for (const [at, message] of messages.entries()) {
+    const results = ofType(message, 'web_search_tool_result')
+    for (const { id } of ofType(message, 'server_tool_use')) {
+      if (!offered) throw new Refusal(`messages.${at}: \`server_tool_use\` needs the tool web_search`)
+      if (!results.some((result) => result['tool_use_id'] === id))
+        throw new Refusal(
+          `messages.${at}: \`web_search\` tool use with id ${String(id)} was found without a corresponding \`web_search_tool_result\` block`,
+        )
+    }
+    for (const { content } of results)
+      for (const page of content as JsonObject[])
+        if (page['encrypted_content'] !== signatureOf(String(page['url'])))
+          throw new Refusal(`messages.${at}: Invalid \`encrypted_content\` in \`search_result\` block`)
   }
 }
 

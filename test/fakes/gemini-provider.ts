@@ -8,7 +8,17 @@ const bodyFields =
   'contents systemInstruction tools toolConfig generationConfig safetySettings cachedContent labels serviceTier'.split(
     ' ',
   )
-const partFields = ['text', 'thought', 'thoughtSignature', 'functionCall', 'functionResponse', 'inlineData', 'fileData']
+const partFields = [
+  'text',
+  'thought',
+  'thoughtSignature',
+  'functionCall',
+  'functionResponse',
+  'inlineData',
+  'fileData',
+  'toolCall',
+  'toolResponse',
+]
 
 type Content = { role?: string; parts: JsonObject[] }
 type Call = { name: string; args: unknown }
@@ -38,6 +48,7 @@ serveStrict({
 
   answer(_body, usage) {
     let calls = 0
+    let searches = 0
     const frame = (parts: JsonObject[], more: JsonObject = {}) => ({
       candidates: [{ content: { role: 'model', parts }, index: 0, ...more }],
     })
@@ -48,6 +59,19 @@ serveStrict({
           if (block.redacted !== true) writer.frame(frame([{ text: block.think, thought: true }]))
         } else if ('text' in block) {
           for (const text of block.text) writer.frame(frame([{ text }]))
+        } else if ('search' in block) {
+          const tool = { toolType: 'GOOGLE_SEARCH_WEB', id: `search_${(searches += 1)}` }
+          const toolCall = { ...tool, args: { queries: [block.search] } }
+          writer.frame(frame([{ toolCall, thoughtSignature: signatureOf(block.search) }]))
+          const response = { pages: block.pages.length }
+          writer.frame(
+            frame([{ toolResponse: { ...tool, response }, thoughtSignature: signatureOf(block.search) }], {
+              groundingMetadata: {
+                webSearchQueries: [block.search],
+                groundingChunks: block.pages.map(({ url, title }) => ({ web: { uri: url, title } })),
+              },
+            }),
+          )
         } else {
           const functionCall: Call = { name: block.call, args: block.input }
           calls += 1
@@ -57,7 +81,8 @@ serveStrict({
         }
       },
       finish(reason, writer) {
-        const finishReason = { stop: 'STOP', tool: 'STOP', length: 'MAX_TOKENS', refusal: 'SAFETY' }[reason]
+        const reasons = { stop: 'STOP', tool: 'STOP', pause: 'STOP', length: 'MAX_TOKENS', refusal: 'SAFETY' }
+        const finishReason = reasons[reason]
         writer.frame({
           ...frame([], { finishReason }),
           usageMetadata: { ...usage, candidatesTokenCount: 7, totalTokenCount: 7 + Number(usage['promptTokenCount']) },

@@ -13,6 +13,7 @@ const itemFields: Record<string, string[]> = {
   function_call: ['type', 'call_id', 'name', 'arguments', 'id', 'status', 'namespace'],
   function_call_output: ['type', 'call_id', 'output', 'id', 'status'],
   reasoning: ['type', 'id', 'encrypted_content', 'summary', 'content', 'status'],
+  web_search_call: ['type', 'id', 'status', 'action'],
 }
 const roles = ['user', 'assistant', 'system', 'developer']
 
@@ -116,6 +117,12 @@ serveStrict({
           for (const delta of block.text) send(writer, 'response.output_text.delta', { ...at, delta, logprobs: [] })
           const content = [{ type: 'output_text', text: block.text.join(''), annotations: [], logprobs: [] }]
           done({ type: 'message', id, role: 'assistant', status: 'completed', content })
+        } else if ('search' in block) {
+          const id = `ws_${number}_${output_index}`
+          const sources = block.pages.map(({ url }) => ({ type: 'url', url }))
+          added({ type: 'web_search_call', id, status: 'in_progress', action: { type: 'search' } })
+          const action = { type: 'search', query: block.search, queries: [block.search], sources }
+          done({ type: 'web_search_call', id, status: 'completed', action })
         } else {
           const id = `fc_${number}_${output_index}`
           const call_id = block.id ?? `call_${number}_${output_index}`
@@ -194,7 +201,11 @@ function checkReasoning(item: JsonObject, next: JsonObject | undefined): void {
   const id = String(item['id'])
   if (item['encrypted_content'] !== `${id}.${signatureOf(id)}`)
     throw new Refusal(`The encrypted content for item ${id} could not be verified.`)
-  const follows = next?.['type'] === 'reasoning' || next?.['type'] === 'function_call' || next?.['role'] === 'assistant'
+  const follows =
+    next?.['type'] === 'reasoning' ||
+    next?.['type'] === 'function_call' ||
+    next?.['type'] === 'web_search_call' ||
+    next?.['role'] === 'assistant'
   if (!follows) throw new Refusal(`Item '${id}' of type 'reasoning' was provided without its required following item.`)
 }
 

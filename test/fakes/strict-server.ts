@@ -18,8 +18,10 @@ export type Block =
   | { think: string; redacted?: true }
   | { text: string[] }
   | { call: string; input: unknown; id?: string }
+  /** The provider searches the web itself and finds these pages. */
+  | { search: string; pages: { url: string; title: string }[] }
   /** Ends the answer; without it `tool` if there are calls, else `stop`. */
-  | { finish: 'stop' | 'tool' | 'length' | 'refusal' }
+  | { finish: 'stop' | 'tool' | 'length' | 'refusal' | 'pause' }
   /** Waits until a release, or until the client is gone. */
   | { stall: true }
   /** Cuts the connection. */
@@ -66,8 +68,12 @@ export type StrictProvider = {
 
 export type AnswerWriter = {
   begin(writer: Writer): void
-  block(block: Extract<Block, { think: string } | { text: string[] } | { call: string }>, writer: Writer): void
-  finish(reason: 'stop' | 'tool' | 'length' | 'refusal', writer: Writer): void
+  block(
+    block: Extract<Block, { think: string } | { text: string[] } | { call: string } | { search: string }>,
+    writer: Writer,
+  ): void
+  /** `pause`: the provider wants to be asked to go on; only Anthropic does. */
+  finish(reason: 'stop' | 'tool' | 'length' | 'refusal' | 'pause', writer: Writer): void
 }
 
 export function serveStrict(provider: StrictProvider): void {

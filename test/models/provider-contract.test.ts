@@ -134,6 +134,53 @@ for (const name of providers) {
       assert.equal(end.status, 'succeeded')
     })
 
+    it('searches the web itself: the search is shown as a call, its pages as sources, and the provider gets it back', async () => {
+      const user = someone()
+      const pages = [
+        { url: 'https://walks.example/hills', title: 'Hills' },
+        { url: 'https://walks.example/lakes', title: 'Lakes' },
+      ]
+      const { end, frames, requests } = await ask(
+        [
+          [{ think: 'I search.' }, { search: 'walks', pages }, { text: ['I found two. '] }, clock],
+          [{ text: ['Go now.'] }],
+        ],
+        { userId: user, providerTools: ['web_search'] },
+      )
+
+      assertAccepted(requests, 2)
+      assert.equal(end.status, 'succeeded', JSON.stringify(end))
+      const states = frames.filter(({ json }) => json.event === 'tool.state').map(({ json }) => json.data)
+      assert.deepEqual(
+        states.filter((state) => state.name === 'web_search').map(({ status }) => status),
+        ['queued', 'running', 'succeeded'],
+      )
+      const sources = frames.filter(({ json }) => json.event === 'agent.source').map(({ json }) => json.data.url)
+      assert.deepEqual(
+        sources,
+        pages.map(({ url }) => url),
+      )
+      const [message] = frames.filter(({ json }) => json.event === 'agent.message').map(({ json }) => json.data)
+      assert.deepEqual(
+        (message?.references as { url: string }[] | undefined)?.map(({ url }) => url),
+        sources,
+      )
+      const runId = String(frames[0]?.json.data.runId)
+      const timeline = await callServer(polylog.baseUrl, 'GET', `/v1/agent/runs/${runId}/timeline`, { user })
+      for (const shown of [timeline.text, JSON.stringify(frames)]) assert.doesNotMatch(shown, /sig_/)
+      const tool = { anthropic: 'web_search_20250305', 'openai-responses': '"web_search"', gemini: 'googleSearch' }[
+        name
+      ]
+      assert.match(JSON.stringify(requests[0]?.body['tools']), new RegExp(tool))
+      const block = {
+        anthropic: 'web_search_tool_result',
+        'openai-responses': 'web_search_call',
+        gemini: 'toolResponse',
+      }
+      const prompt = JSON.stringify(requests[1]?.body['messages'] ?? requests[1]?.body['input'] ?? requests[1]?.body)
+      assert.match(prompt, new RegExp(block[name]))
+    })
+
     it('is cut off in the middle: the run fails and may be tried again', async () => {
       const { end, frames } = await ask([[{ text: ['Half an '] }, { cut: true }]])
 
@@ -188,3 +235,42 @@ for (const name of providers) {
     })
   })
 }
+
+describe('the provider anthropic pauses a long answer', () => {
+  let provider: StrictProvider
+  let polylog: Polylog
+
+  before(async () => {
+    provider = await startStrictProvider('anthropic')
+    polylog = await startPolylog(askingStrict('anthropic', provider))
+  })
+  after(async () => {
+    await polylog?.dispose()
+    await provider?.stop()
+  })
+
+  it('and is asked to go on, within the same step', async () => {
+    const pages = [{ url: 'https://a.example/', title: 'A' }]
+    await provider.script(
+      [{ text: ['I search. '] }, { search: 'one', pages }, { finish: 'pause' }],
+      [{ text: ['And '] }, { search: 'two', pages }, { finish: 'pause' }],
+      [{ text: ['done.'] }],
+    )
+    const stream = await openStream(`${polylog.baseUrl}/v1/agent/chat`, {
+      method: 'POST',
+      body: { userId: someone(), input: 'Go.', providerTools: ['web_search'] },
+    })
+    await stream.ended()
+
+    const end = endOf(stream.frames)
+    assert.equal(end.status, 'succeeded', JSON.stringify(end))
+    assert.equal(end.output, 'I search. And done.')
+    assert.equal(end.usage.steps, 1)
+    assert.equal(end.usage.outputTokens, 21)
+    const requests = await provider.requests()
+    assert.deepEqual(
+      requests.map(({ refused }) => refused),
+      [null, null, null],
+    )
+  })
+})

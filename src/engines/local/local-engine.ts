@@ -38,6 +38,7 @@ export function createLocalEngine(options: LocalEngineOptions): StepEngine {
           temperature: spec.temperature,
           maxTokens: spec.maxTokens,
           providerOptions: spec.providerOptions,
+          providerTools: spec.providerTools,
           answer,
         }),
       }

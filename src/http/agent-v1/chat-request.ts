@@ -4,6 +4,7 @@
 import { z } from 'zod'
 import { AppError } from '../../errors/app-error.ts'
 import { providerOptions } from '../../journal/provider-options.ts'
+import { requestedProviderTools } from '../../journal/provider-tools.ts'
 import { clientTools } from '../client-tools-field.ts'
 import { defined } from '../../kit/defined.ts'
 import type { JsonValue } from '../../journal/event.ts'
@@ -42,6 +43,11 @@ export const chatBody = z
     providerOptions: providerOptions
       .nullish()
       .describe('Options of the provider by name, for example {"anthropic": {"effort": "high"}}.'),
+    providerTools: requestedProviderTools
+      .nullish()
+      .describe(
+        'Tools that the provider of the model runs itself while it answers. Absent means those of the agent; [] means none.',
+      ),
     userId: z.string().max(200).nullish().describe('The user; ignored if the request has a login.'),
     conversationId: optionalId().describe(
       'Your name for the conversation; each user has their own names. If you have no conversation with this name, it is created. Without conversationId and sessionId, a new conversation starts.',
@@ -92,6 +98,7 @@ export async function toStartRequest(
       temperature: body.temperature ?? undefined,
       maxTokens: body.maxTokens ?? body.max_tokens ?? undefined,
       providerOptions: body.providerOptions ?? undefined,
+      providerTools: body.providerTools ?? undefined,
       onDisconnect: body.onDisconnect ?? undefined,
     }),
   }

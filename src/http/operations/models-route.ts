@@ -32,6 +32,7 @@ const modelView = z
         structuredOutput: z.boolean().nullable(),
       })
       .describe('Null means that it is not known.'),
+    providerTools: z.array(z.string()).describe('The tools that the provider can run itself while it answers.'),
     price: price
       .extend({ above: price.extend({ inputTokens: z.number() }).optional() })
       .nullable()
@@ -94,6 +95,7 @@ function viewOf(name: string, models: Models, table: ModelTable): ModelView {
       reasoning: facts.reasoning ?? null,
       structuredOutput: facts.structuredOutput ?? null,
     },
+    providerTools: [...models.providerTools(name)],
     price: facts.price ?? null,
   }
 }

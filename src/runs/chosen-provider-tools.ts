@@ -1,0 +1,48 @@
+// Which tools the provider of a run may run itself. The operator names them in an agent or in a
+// set of model settings; a request may choose others, if the agent allows tools of that name.
+
+import { type AgentCard, agentAllowsTool } from '../agents/agent-definition.ts'
+import { AppError } from '../errors/app-error.ts'
+import type { ProviderTool, ProviderToolName } from '../journal/provider-tools.ts'
+import type { Models } from '../models/model.ts'
+
+/** Undefined if there are none. Throws `provider_tool_unavailable`. */
+export function chosenProviderTools(
+  requested: readonly ProviderToolName[] | undefined,
+  {
+    offered,
+    card,
+    model,
+    models,
+  }: {
+    offered: readonly ProviderTool[] | undefined
+    card: AgentCard
+    /** `provider/model`. */
+    model: string
+    models: Pick<Models, 'providerTools'>
+  },
+): ProviderTool[] | undefined {
+  const chosen =
+    requested === undefined
+      ? [...(offered ?? [])]
+      : [...new Set(requested)].map((name) => offered?.find((tool) => tool.name === name) ?? { name })
+  if (chosen.length === 0) return undefined
+  const known = models.providerTools(model)
+  for (const { name } of chosen) {
+    if (requested !== undefined && !offered?.some((tool) => tool.name === name) && !agentAllowsTool(card, name)) {
+      throw unavailable(`The agent ${card.id} does not allow the tool ${name}. Leave it out of providerTools.`, name)
+    }
+    if (!known.includes(name)) {
+      const instead = known.length === 0 ? 'none itself' : `only ${known.join(', ')}`
+      throw unavailable(
+        `The provider of the model ${model} runs ${instead}, not ${name}. Use another model, or send providerTools without it.`,
+        name,
+      )
+    }
+  }
+  return chosen
+}
+
+function unavailable(message: string, tool: string): AppError {
+  return new AppError('provider_tool_unavailable', message, { details: { tool } })
+}
