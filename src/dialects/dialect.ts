@@ -18,6 +18,8 @@ export type RunIdentity = { readonly runId: string }
 
 export interface Dialect<State = unknown> {
   readonly name: string
+  /** Tells dialects with the same name apart whose bytes differ. Readers with the same name and key share encoded bytes. */
+  readonly bytesKey?: string
   readonly headers: Readonly<Record<string, string>>
   /** The state before the first event. */
   open(run: RunIdentity): State

@@ -71,6 +71,11 @@ export const errorCodes = {
   file_invalid: 'invalid',
   file_url_refused: 'invalid',
   model_cannot_read: 'invalid',
+  rpc_request_invalid: 'invalid',
+  rpc_method_unknown: 'invalid',
+  protocol_version_unsupported: 'invalid',
+  push_notifications_unsupported: 'invalid',
+  output_modes_unsupported: 'invalid',
 
   unauthorized: 'unauthenticated',
   forbidden: 'forbidden',
@@ -117,6 +122,9 @@ export const errorCodes = {
   interaction_stale: 'conflict',
   reply_key_reused: 'conflict',
   file_in_use: 'conflict',
+  task_not_cancelable: 'conflict',
+  task_not_waiting: 'conflict',
+  task_over: 'conflict',
 
   body_too_large: 'too_large',
   tool_result_too_large: 'too_large',

@@ -7,6 +7,7 @@ import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { AppError, toAppError } from '../errors/app-error.ts'
 import type { ErrorKind } from '../errors/codes.ts'
 import { statusOfErrorCode } from '../errors/status.ts'
+import { rpcErrorBody } from './a2a-api/rpc-error.ts'
 import { namesUser } from './caller.ts'
 import { type ErrorBody, plainBody } from './error-body.ts'
 import { bodyTooLarge } from './request-intake.ts'
@@ -25,6 +26,7 @@ export function httpStatusOf(error: AppError): number {
 /** Body shapes by path prefix; the longest matching prefix is used. A family with its own shape adds a row. */
 const bodyShapes: readonly { prefix: string; body: (error: AppError) => ErrorBody }[] = [
   { prefix: '/', body: plainBody },
+  { prefix: '/a2a', body: (error) => rpcErrorBody(error) },
   { prefix: '/v1/jobs', body: detailBody },
   { prefix: '/v1/temp-skill-runs', body: detailBody },
   { prefix: '/api', body: (error) => ({ error: capitalCodes[error.kind], message: error.message }) },

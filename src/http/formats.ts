@@ -1,5 +1,6 @@
 // The values of `?format=` and their dialects.
 
+import { a2aDialect } from '../dialects/a2a/a2a.ts'
 import { agentDialect } from '../dialects/agent/agent.ts'
 import { chunksDialect } from '../dialects/chunks/chunks.ts'
 import type { Dialect } from '../dialects/dialect.ts'
@@ -18,6 +19,8 @@ const dialects: Readonly<Record<string, Dialect>> = {
   'chunks-ndjson': chunksDialect({ framing: 'ndjson' }),
   fcmp: fcmpDialect(),
   session: sessionDialect,
+  a2a: a2aDialect(),
+  'a2a-v0.3': a2aDialect({ version: '0.3' }),
 }
 
 const [defaultName, ...otherNames] = Object.keys(dialects)

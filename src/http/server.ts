@@ -15,6 +15,7 @@ import {
 } from 'fastify-type-provider-zod'
 import { AppError } from '../errors/app-error.ts'
 import { withActivity } from '../kit/activity.ts'
+import { a2aRoutes, publicCardPaths } from './a2a-api/a2a-routes.ts'
 import { chatRoute } from './agent-v1/chat-route.ts'
 import { agentListRoute } from './agent-v1/list-route.ts'
 import { invariantsRoute } from './agent-v1/invariants-route.ts'
@@ -78,6 +79,7 @@ const publicPaths = new Set([
   '/docs',
   '/docs/',
   '/docs/js/scalar.js',
+  ...publicCardPaths,
 ])
 
 export async function buildServer(options: ServerOptions): Promise<Server> {
@@ -224,6 +226,7 @@ export async function buildServer(options: ServerOptions): Promise<Server> {
   await jobRoutes(server, services)
   sessionRoutes(server, services)
   mcpRoute(server, services, options.version)
+  a2aRoutes(server, services, options.version)
   operationRoutes(server, services, options.version)
   referencePage(server)
   return server

@@ -130,7 +130,7 @@ class RunSource implements ByteSource {
     this.cursor = cursor
     // The fold always starts at the first event, so a resumed stream has the same frames as the original.
     this.follower = new Follower(runId, 0, dependencies.store, dependencies.bus, dependencies.clock)
-    this.bytesKey = `${dialect.name} ${dialect.decidedUpTo ?? 0}`
+    this.bytesKey = `${dialect.name} ${dialect.decidedUpTo ?? 0} ${dialect.bytesKey ?? ''}`
     this.state = dialect.open({ runId })
   }
 

@@ -155,13 +155,16 @@ export class RunService {
     }
   }
 
-  /** Resolves when the run has ended, when `signal` is aborted, or, if `orWaiting` is set, when the run waits for a person. */
+  /**
+   * Resolves when the run has ended, when `signal` is aborted, or, if `orWaiting` is set, when the run waits for a person.
+   * With `afterSeq`, only a wait that began after that event counts: the one before it was decided.
+   */
   async settled(
     run: RunRow,
-    { signal, orWaiting = false }: { signal?: AbortSignal; orWaiting?: boolean } = {},
+    { signal, orWaiting = false, afterSeq = 0 }: { signal?: AbortSignal; orWaiting?: boolean; afterSeq?: number } = {},
   ): Promise<RunRow> {
     const { store, bus, clock } = this.dependencies
-    const follower = new Follower(run.id, orWaiting ? 0 : run.lastSeq, store, bus, clock)
+    const follower = new Follower(run.id, orWaiting ? afterSeq : run.lastSeq, store, bus, clock)
     const closeFollower = () => follower.close()
     signal?.addEventListener('abort', closeFollower, { once: true })
     if (signal?.aborted === true) closeFollower()

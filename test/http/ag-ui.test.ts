@@ -35,7 +35,18 @@ import {
   until,
 } from '../support/test-server.ts'
 
-const formats = ['sse', 'vercel-ai', 'chunks', 'chunks-ndjson', 'fcmp', 'session', 'ui-message', 'ui-message-v5']
+const formats = [
+  'sse',
+  'vercel-ai',
+  'chunks',
+  'chunks-ndjson',
+  'fcmp',
+  'session',
+  'ui-message',
+  'ui-message-v5',
+  'a2a',
+  'a2a-v0.3',
+]
 const secret = 'Bearer sk-of-the-operator'
 
 let remote: FakeAgUi

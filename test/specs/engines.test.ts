@@ -38,7 +38,18 @@ type Told = {
   outputs: Map<string, unknown>
 }
 
-const formats = ['sse', 'vercel-ai', 'chunks', 'chunks-ndjson', 'fcmp', 'session', 'ui-message', 'ui-message-v5']
+const formats = [
+  'sse',
+  'vercel-ai',
+  'chunks',
+  'chunks-ndjson',
+  'fcmp',
+  'session',
+  'ui-message',
+  'ui-message-v5',
+  'a2a',
+  'a2a-v0.3',
+]
 
 // A remote agent sends its text without white space at the ends of messages, so no piece ends with any.
 const stories: Record<string, Beat[]> = {
@@ -180,27 +191,31 @@ function comparable(text: string, user: string): string {
     ids.set(id, known)
     return known
   }
-  return text
-    .replaceAll(user, '<user>')
-    .replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, '<time>')
-    .replaceAll(/[0-9A-HJKMNP-TV-Z]{26}/g, numbered)
-    .replaceAll(/\b1\d{12}\b/g, '<ms>')
-    .replaceAll(/^id: .*$/gm, 'id: <address>')
-    .replaceAll(
-      /"(durationMs|duration_ms|duration|promptTokens|completionTokens|inputTokens|outputTokens|input_tokens|output_tokens|total_tokens)":(?:\d+(?:\.\d+)?|null)/g,
-      '"$1":"<count>"',
-    )
-    .replaceAll(/"engine":"(?:local|openclaw)"/g, '"engine":"<engine>"')
-    .replaceAll(/"code":"(?:model|engine)_\w+"/gi, '"code":"<code>"')
-    .replaceAll(/"(message|prompt|summary)":"(?:[^"\\]|\\.)*"/g, '"$1":"<wording>"')
-    .replaceAll(
-      /(…\/reject\)): (?:Save a note|Run the command)(?:[^"\\]|\\.)*"(.*)"full_length":\d+/g,
-      '$1: <wording>"$2',
-    )
-    .replaceAll(',"details":{"provider":"openai"}', '')
-    .replaceAll(/,"messageMetadata":\{"usage":\{[^{}]*\}\}/g, '')
-    .replaceAll(/"usage":\{[^{}]*\},?/g, '')
-    .replaceAll(/(?:openai failed while answering\. It said:|The OpenClaw gateway failed:) boom/g, '<wording>')
+  return (
+    text
+      .replaceAll(user, '<user>')
+      .replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, '<time>')
+      .replaceAll(/[0-9A-HJKMNP-TV-Z]{26}/g, numbered)
+      .replaceAll(/\b1\d{12}\b/g, '<ms>')
+      .replaceAll(/^id: .*$/gm, 'id: <address>')
+      .replaceAll(
+        /"(durationMs|duration_ms|duration|promptTokens|completionTokens|inputTokens|outputTokens|input_tokens|output_tokens|total_tokens)":(?:\d+(?:\.\d+)?|null)/g,
+        '"$1":"<count>"',
+      )
+      .replaceAll(/"engine":"(?:local|openclaw)"/g, '"engine":"<engine>"')
+      .replaceAll(/"code":"(?:model|engine)_\w+"/gi, '"code":"<code>"')
+      .replaceAll(/"(message|prompt|summary)":"(?:[^"\\]|\\.)*"/g, '"$1":"<wording>"')
+      .replaceAll(
+        /(…\/reject\)): (?:Save a note|Run the command)(?:[^"\\]|\\.)*"(.*)"full_length":\d+/g,
+        '$1: <wording>"$2',
+      )
+      // The sentence of an A2A status, before the data about the call.
+      .replaceAll(/"text":"(?:[^"\\]|\\.)*"\},(?=\{(?:"kind":"data",)?"data":)/g, '"text":"<wording>"},')
+      .replaceAll(',"details":{"provider":"openai"}', '')
+      .replaceAll(/,"messageMetadata":\{"usage":\{[^{}]*\}\}/g, '')
+      .replaceAll(/"usage":\{[^{}]*\},?/g, '')
+      .replaceAll(/(?:openai failed while answering\. It said:|The OpenClaw gateway failed:) boom/g, '<wording>')
+  )
 }
 
 /** Shows the lines that differ, and not the whole streams. */
