@@ -169,7 +169,7 @@ function taskOfNew({ id, contextId, status, artifacts, history }: Task): PlainTa
     ...contentOf(parts),
     artifactIds: artifacts.map(({ artifactId }) => artifactId),
     history: history.map((message) => ({
-      role: String(Role[message.role]).slice('ROLE_'.length).toLowerCase(),
+      role: Role[message.role].slice('ROLE_'.length).toLowerCase(),
       parts: messageOfNew(message),
     })),
   }

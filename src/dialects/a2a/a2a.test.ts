@@ -24,6 +24,7 @@ const told: Readonly<Record<ScenarioName, string>> = {
   'queued behind another run': 'task working message-1 message-1+ message-1+. completed',
   'answer rejected and repaired':
     'task working message-1 message-1+ message-1+. message-2 message-2+ message-2+. completed',
+  'older messages cut and summarised': 'task working message-1 message-1+ message-1+. completed',
   'large truncated output': 'task working working:call-1 working:result-call-1 message-2 message-2+. completed',
   'one tool':
     'task working message-1 message-1+ message-1+. working:call-1 working:result-call-1 message-2 message-2+ message-2+. completed',
@@ -31,6 +32,8 @@ const told: Readonly<Record<ScenarioName, string>> = {
     'task working working:call-1 working:call-2 working:result-call-2 working:result-call-1 message-2 message-2+. completed',
   'remote turn':
     'task working message-1 message-1+. working:call-1 message-2 message-2+ message-2+. working:result-call-1 message-3 message-3+. completed',
+  'provider-run search':
+    'task working message-1 message-1+ working:call-1 working:result-call-1 message-1+ message-1+ message-1+ message-1+ message-1+. completed',
   'tool threw': 'task working working:call-1 working:result-call-1 message-2 message-2+. completed',
   'tool failed politely': 'task working working:call-1 working:result-call-1 message-2 message-2+. completed',
   'tool with bare arguments': 'task working working:call-1 working:result-call-1 message-2 message-2+. completed',
@@ -49,6 +52,14 @@ const told: Readonly<Record<ScenarioName, string>> = {
   'one confirmed beside one that runs':
     'task working working:call-1 working:call-2 working:result-call-2 input_required:confirmation-1 working working:result-call-1 message-2 message-2+. completed',
   question: 'task working message-1 message-1+. input_required:question-1 working message-2 message-2+. completed',
+  'tool of the client':
+    'task working message-1 message-1+. working:call-1 input_required:interaction-1 working working:result-call-1 message-2 message-2+ message-2+. completed',
+  'failed tool of the client':
+    'task working message-1 message-1+. working:call-1 input_required:interaction-1 working working:result-call-1 message-2 message-2+. completed',
+  'tool of the client beside one that runs':
+    'task working working:call-1 working:call-2 working:result-call-2 input_required:interaction-1 working working:result-call-1 message-2 message-2+. completed',
+  'cancelled while the client is awaited':
+    'task working message-1 message-1+. working:call-1 input_required:interaction-1 canceled:run-cancelled-while-the-client-is-awaited-end',
   'cancelled mid sentence':
     'task working message-1 message-1+ message-1+.(abandoned) canceled:run-cancelled-mid-sentence-end',
   'cancelled before it began': 'task canceled:run-cancelled-before-it-began-end',

@@ -63,6 +63,8 @@ export function a2aDialect({ version = '1.0', requestId = null }: A2aOptions = {
           return stateFrames(state, event)
         case 'text.delta':
           return textFrames(state, event)
+        case 'source.found':
+          return sourceFrames(state, event)
         case 'message.done':
           return doneFrames(state, event)
         case 'tool.called':
@@ -86,6 +88,8 @@ export function a2aDialect({ version = '1.0', requestId = null }: A2aOptions = {
         case 'output.rejected':
         case 'engine.handle':
         case 'context.patch':
+        case 'context.cut':
+        case 'context.summarised':
         case 'diagnostic':
           return silent(state)
       }
@@ -218,8 +222,18 @@ function questionData({ calls }: A2aState, asked: EventData<'input.required'>): 
 }
 
 function textFrames(state: A2aState, event: EventOf<'text.delta'>): Told {
-  const { messageId, text } = event.data
-  const artifact: A2aArtifact = { artifactId: messageId, parts: [{ text }] }
+  return pieceFrames(state, event, { text: event.data.text })
+}
+
+/** A source is a part of the artifact of its message. */
+function sourceFrames(state: A2aState, event: EventOf<'source.found'>): Told {
+  const { messageId: _message, ...source } = event.data
+  return pieceFrames(state, event, { data: { source: defined(source) } })
+}
+
+function pieceFrames(state: A2aState, event: EventOf<'text.delta' | 'source.found'>, part: A2aPart): Told {
+  const { messageId } = event.data
+  const artifact: A2aArtifact = { artifactId: messageId, parts: [part] }
   if (state.open.has(messageId)) return tell(state, event, artifactFrame(state, artifact, { append: true }))
   const { state: next, frames } = tell(state, event, artifactFrame(state, artifact))
   return { state: { ...next, open: new Set(state.open).add(messageId) }, frames }

@@ -11,19 +11,17 @@ import type { Services } from '../routes.ts'
 import { dataOfMessage, type MessageOfClient, textOfMessage } from './message-params.ts'
 
 type Question = EventData<'input.required'>
-type Answer = {
-  question: Question
-  value: JsonValue
-  changes: Record<string, JsonValue> | undefined
-  reason: string | undefined
-}
+type Answer =
+  | { question: Question; value: JsonValue; changes?: Record<string, JsonValue>; reason?: string }
+  /** The result of a call that the client executes. */
+  | { question: Question; result: { output: JsonValue } | { error: string } }
 
 /** The reason of a rejection is stored and shown; a longer text is cut. */
 const reasonCharsMax = 2000
 
 /** Throws `task_over`, `task_not_waiting`, or what is wrong with the answer. */
 export async function answerTask(
-  { confirmations }: Pick<Services, 'confirmations'>,
+  { confirmations, clientTools }: Pick<Services, 'confirmations' | 'clientTools'>,
   caller: Caller,
   { task, state }: { task: A2aTask; state: A2aState },
   message: MessageOfClient,
@@ -46,11 +44,13 @@ export async function answerTask(
       'The task asks nothing at the moment. Wait until it needs input, or leave taskId out to start a new task in the same context.',
     )
   }
-  for (const { question, value, changes, reason } of answersIn(message, [...state.asked.values()])) {
-    const { interactionId, kind } = question
-    if (kind === 'question') await confirmations.confirm(caller, interactionId, { answer: value })
-    else if (agrees(value)) await confirmations.confirm(caller, interactionId, changes)
-    else await confirmations.reject(caller, interactionId, reason)
+  for (const answer of answersIn(message, [...state.asked.values()])) {
+    const { interactionId, kind } = answer.question
+    if ('result' in answer) {
+      await clientTools.resolve(caller, task.id, [{ toolCallId: interactionId, ...answer.result }])
+    } else if (kind === 'question') await confirmations.confirm(caller, interactionId, { answer: answer.value })
+    else if (agrees(answer.value)) await confirmations.confirm(caller, interactionId, answer.changes)
+    else await confirmations.reject(caller, interactionId, answer.reason)
   }
 }
 
@@ -67,12 +67,16 @@ function answersIn(message: MessageOfClient, asked: readonly Question[]): Answer
   const [data] = dataOfMessage(message)
   if (data !== undefined) return [answerOf({ ...data, interactionId: question.interactionId }, asked)]
   const text = textOfMessage(message)
-  return [{ question, value: text, changes: undefined, reason: text.slice(0, reasonCharsMax) }]
+  if (question.kind === 'client_tool') return [{ question, result: { output: text } }]
+  return [{ question, value: text, reason: text.slice(0, reasonCharsMax) }]
 }
 
-/** `{"interactionId", "approved", "arguments"?, "reason"?}` for a call, `{"interactionId", "answer"}` for a question. */
+/**
+ * `{"interactionId", "approved", "arguments"?, "reason"?}` for a call, `{"interactionId", "answer"}` for a question, and
+ * `{"interactionId", "output"}` or `{"interactionId", "error"}` for a call that the client executes.
+ */
 function answerOf(data: Record<string, JsonValue>, asked: readonly Question[]): Answer {
-  const { interactionId, approved, arguments: changed, reason, answer } = data
+  const { interactionId, approved, arguments: changed, reason, answer, output, error } = data
   const question = asked.find((open) => open.interactionId === interactionId)
   if (question === undefined) {
     throw new AppError(
@@ -80,14 +84,20 @@ function answerOf(data: Record<string, JsonValue>, asked: readonly Question[]): 
       `The task does not ask ${JSON.stringify(interactionId)} at the moment; its status has the ids of what it asks.`,
     )
   }
+  if (question.kind === 'client_tool') {
+    if (typeof error === 'string') return { question, result: { error } }
+    if (output !== undefined) return { question, result: { output } }
+    throw new AppError(
+      'invalid_request',
+      'This is a call that you execute; send its result as {"output": …} or {"error": "…"} in the data part.',
+    )
+  }
   if (question.kind === 'question') {
-    if (answer === undefined) {
-      throw new AppError(
-        'invalid_request',
-        'This is a question; send its answer as text, or as {"answer": …} in the data part.',
-      )
-    }
-    return { question, value: answer, changes: undefined, reason: undefined }
+    if (answer !== undefined) return { question, value: answer }
+    throw new AppError(
+      'invalid_request',
+      'This is a question; send its answer as text, or as {"answer": …} in the data part.',
+    )
   }
   if (typeof approved !== 'boolean') {
     throw new AppError(
@@ -99,7 +109,7 @@ function answerOf(data: Record<string, JsonValue>, asked: readonly Question[]): 
   return {
     question,
     value: approved,
-    changes: isObject ? changed : undefined,
-    reason: typeof reason === 'string' ? reason.slice(0, reasonCharsMax) : undefined,
+    ...(isObject ? { changes: changed } : {}),
+    ...(typeof reason === 'string' ? { reason: reason.slice(0, reasonCharsMax) } : {}),
   }
 }
