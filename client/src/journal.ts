@@ -174,6 +174,10 @@ export type EventBodies = {
     parts?: Part[]
     /** True if the model continues from the tool results at the end of the history; then `input` is empty. */
     continuesHistory?: boolean
+    /** The stored earlier messages of a chat without a conversation; absent if there are none. */
+    historyRef?: string
+    /** Fields of the request that its own API shows again, for example `metadata`. */
+    echo?: Record<string, JsonValue>
     spec: RunSpec
   }
   /** The upload that the run was waiting for has arrived. The run can start now. */

@@ -29,7 +29,8 @@ function withoutIdentity(event: RunEvent): RunEvent | null {
     case 'run.accepted': {
       const spec = { ...event.data.spec, model: hiddenModel, engine: hiddenModel }
       for (const name of settingsOfConfig) delete spec[name]
-      return { ...event, data: { ...event.data, spec } }
+      const { echo: _echo, ...data } = event.data
+      return { ...event, data: { ...data, spec } }
     }
     case 'tool.called': {
       const { source } = event.data

@@ -193,6 +193,10 @@ const bodies = {
     parts: z.array(part).optional(),
     /** True if the model goes on from the tool results that the history ends with; `input` is empty. */
     continuesHistory: z.boolean().optional(),
+    /** The blob with the earlier messages of a chat without a conversation; absent if there are none. */
+    historyRef: id.optional(),
+    /** Fields of the request that its own API shows again, for example `metadata`. Nothing else reads them. */
+    echo: z.record(z.string(), json).optional(),
     spec: runSpec,
   }),
   /** The upload that a held run waited for has arrived. The run may be claimed from now on. */

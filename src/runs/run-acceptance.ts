@@ -251,6 +251,7 @@ export class RunAcceptance {
             newConversation: conversation.exists ? undefined : (true as const),
             sessionId: request.sessionId,
             continuesHistory: question.userMessageId === null ? (true as const) : undefined,
+            echo: request.echo,
           }),
           spec: question.supersedes === undefined ? spec : { ...spec, supersedes: question.supersedes },
         },

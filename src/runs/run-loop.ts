@@ -34,6 +34,7 @@ import type { MessageRow } from '../stores/message-store.ts'
 import type { RunRow } from '../stores/run-store.ts'
 import { workspaceRules } from './consent.ts'
 import { checkStepBudgets } from './budgets.ts'
+import { detachedHistory } from './detached-chat.ts'
 import { runStep } from './model-step.ts'
 import { buildPrompt } from './prompt.ts'
 import { ProviderStates } from './provider-states.ts'
@@ -406,7 +407,10 @@ export class RunLoop {
   /** Read once and cached, because earlier turns do not change while this run has its turn in the conversation. */
   private async readHistory(): Promise<MessageRow[]> {
     const accepted = this.writer.state.accepted
-    if (accepted?.conversationId == null) return []
+    if (accepted?.conversationId == null) {
+      this.history ??= await detachedHistory(accepted, this.dependencies.store)
+      return this.history
+    }
     if (this.history === undefined) {
       const rows = await this.dependencies.store.historyBefore(accepted.conversationId, this.runId, historyRowsMax)
       // When an answer is regenerated, the history already holds the question and the old answer; both are cut off.

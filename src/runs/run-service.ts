@@ -9,11 +9,13 @@ import { defined } from '../kit/defined.ts'
 import type { Decision, InteractionRow } from '../stores/interaction-store.ts'
 import type { RowPage } from '../stores/row-page.ts'
 import type { AcceptExtraRows, RunRow, RunFilter } from '../stores/run-store.ts'
-import { type PlannedTurn, RunAcceptance, type Started } from './run-acceptance.ts'
+import { transcriptOf } from './detached-chat.ts'
+import { fingerprint, type PlannedTurn, RunAcceptance, type Started } from './run-acceptance.ts'
 import type { RunDependencies } from './run-dependencies.ts'
+import { specFor } from './run-spec.ts'
 import type { Scheduler } from './scheduler.ts'
 import { StandaloneAcceptance, type StandaloneRequest } from './standalone-acceptance.ts'
-import type { StartRequest } from './start-request.ts'
+import type { EarlierMessage, StartRequest } from './start-request.ts'
 
 /** How long a cancel waits for the end of the run, so that a tool that ignores its signal does not block the caller. */
 const cancelWaitMs = 10_000
@@ -49,6 +51,42 @@ export class RunService {
   ): Promise<Started[]> {
     this.refuseWhenStopped()
     return await this.acceptance.startTogether(requests, extraRows)
+  }
+
+  /** Starts a chat without a conversation; see `detached-chat.ts`. */
+  async startDetached(request: StartRequest): Promise<Started> {
+    const { owner, idempotency } = request
+    if (idempotency !== null) {
+      // Looked up first, so that a repeated request finds its run even if agents or models changed since.
+      const { key, route, body } = idempotency
+      const run = await this.findStarted(owner, { key, route, fingerprint: fingerprint(body) })
+      if (run !== undefined) return { run, outcome: 'existing' }
+    }
+    return await this.startStandalone({
+      owner,
+      family: request.family,
+      input: request.input,
+      spec: specFor(request, this.dependencies),
+      held: null,
+      createdAt: this.dependencies.clock.now(),
+      history: request.earlier,
+      idempotency,
+      ...defined({ continues: request.continues, echo: request.echo }),
+    })
+  }
+
+  /** The messages of an ended run and those before it, as history for another run; see `detached-chat.ts`. */
+  async transcript(run: RunRow): Promise<EarlierMessage[]> {
+    return await transcriptOf(run, this.dependencies.store)
+  }
+
+  /** Removes a run with its journal, after cancelling it if it is open. Messages of its conversation stay. */
+  async remove(run: RunRow): Promise<void> {
+    const { run: ended } = await this.cancel(run.owner, run.id, 'the run was deleted')
+    if (ended.endedAt === null) {
+      throw new AppError('store_busy', 'The run has not ended yet: a tool is still at work. Try again in a moment.')
+    }
+    await this.dependencies.store.removeRun(run.id)
   }
 
   /** Starts a run without a conversation. The run may be held until its upload arrives. */

@@ -7,8 +7,10 @@ import { defined } from '../kit/defined.ts'
 import type { AcceptInput, RunRow } from '../stores/run-store.ts'
 import { fingerprint, type Started } from './run-acceptance.ts'
 import { checkDayBudgets } from './budgets.ts'
+import { historyText } from './detached-chat.ts'
 import type { RunDependencies } from './run-dependencies.ts'
 import type { Scheduler } from './scheduler.ts'
+import type { EarlierMessage, StartRequest } from './start-request.ts'
 
 export type StandaloneRequest = {
   owner: string
@@ -22,6 +24,11 @@ export type StandaloneRequest = {
   /** Equal requests share an open run; see `AcceptInput.share`. */
   share?: AcceptInput['share']
   createdAt: number
+  /** The earlier messages of a chat; see `detached-chat.ts`. */
+  history?: readonly EarlierMessage[]
+  /** The model continues from the tool results at the end of `history`. */
+  continues?: true
+  echo?: StartRequest['echo']
   idempotency: { key: string; route: string; body: unknown } | null
 }
 
@@ -44,6 +51,9 @@ export class StandaloneAcceptance {
     reuse,
     share,
     createdAt,
+    history = [],
+    continues,
+    echo,
     idempotency,
   }: StandaloneRequest): Promise<Started> {
     const { store, ids, limits } = this.dependencies
@@ -52,12 +62,21 @@ export class StandaloneAcceptance {
     } catch (error) {
       if (!(await this.isAnswered(owner, idempotency, reuse))) throw error
     }
+    const stored = history.length === 0 ? undefined : { id: `history_${ids()}`, body: historyText(history) }
     const accepted: RunEvent = {
       seq: 1,
       at: createdAt,
       attempt: 1,
       type: 'run.accepted',
-      data: { owner, family, conversationId: null, userMessageId: null, input, spec },
+      data: {
+        owner,
+        family,
+        conversationId: null,
+        userMessageId: null,
+        input,
+        ...defined({ continuesHistory: continues, historyRef: stored?.id, echo }),
+        spec,
+      },
     }
     const { agentId, skill } = spec
     const acceptInput: AcceptInput = {
@@ -80,7 +99,7 @@ export class StandaloneAcceptance {
           : { key: idempotency.key, route: idempotency.route, fingerprint: fingerprint(idempotency.body) },
       queueMax: limits.queueMax,
       claim: null,
-      ...defined({ held: held ?? undefined, reuse, share }),
+      ...defined({ held: held ?? undefined, reuse, share, blobs: stored === undefined ? undefined : [stored] }),
     }
     return await this.withSlot(held === null, async (claim) => {
       const result = await store.accept({ ...acceptInput, claim })

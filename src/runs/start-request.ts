@@ -62,6 +62,8 @@ export type StartRequest = {
   consent?: 'refuse'
   /** The title if the conversation has none. If absent, the beginning of the first message is the title. */
   title?: string
+  /** Fields that the API shows again; see `run.accepted`. */
+  echo?: Record<string, JsonValue>
   whenBusy: WhenBusy
   idempotency: { key: string; route: string; body: unknown } | null
 }

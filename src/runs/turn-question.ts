@@ -39,7 +39,7 @@ export async function questionFor(
   if (request.regenerate === true) return await questionAgain(conversation, dependencies)
   const stored =
     conversation.exists && (await dependencies.store.listMessages(conversation.id, { limit: 1 })).rows.length > 0
-  const row = (entry: EarlierMessage) => rowOf(entry, conversation.id, at, dependencies.ids)
+  const row = (entry: EarlierMessage) => earlierRow(entry, conversation.id, at, dependencies.ids)
   if (request.continues === true) {
     const messages = stored ? await newResults(request, conversation, dependencies) : request.earlier
     const lastUser = request.earlier.findLast(({ role }) => role === 'user')
@@ -107,7 +107,8 @@ function titleTextOf({ input, parts = [] }: StartRequest): string {
   return words.trim() === '' ? input : words
 }
 
-function rowOf(entry: EarlierMessage, conversationId: string, at: number, ids: Ids): MessageRow {
+/** The row of a message that the client sent as history. */
+export function earlierRow(entry: EarlierMessage, conversationId: string, at: number, ids: Ids): MessageRow {
   const calls = entry.role === 'assistant' ? entry.toolCalls : undefined
   return {
     id: ids(),

@@ -111,6 +111,8 @@ export type AcceptInput = {
    * because the run that wrote it ended after the caller had looked for it.
    */
   share?: { key: string; unlessSnapshot?: SnapshotKey }
+  /** Large texts of the run, stored together with it. */
+  blobs?: { id: string; body: string }[]
 }
 
 /** Lets a held run start. */
@@ -257,6 +259,8 @@ export interface RunStore extends EventReader {
 
   /** Removes runs that ended before `endedBefore` (events, interactions, blobs, idempotency keys); messages stay. Returns how many. */
   expireRuns(endedBefore: number, limit: number): Promise<number>
+  /** Removes one run as `expireRuns` does. False if there is no such run, or if it has not ended. */
+  removeRun(runId: string): Promise<boolean>
   /** Removes at most `limit` ended runs of an owner in these families, oldest first; `cached` of them had a cache key. */
   removeEndedRuns(request: {
     owner: string

@@ -7,6 +7,7 @@ import type { MessageStore } from '../../src/stores/message-store.ts'
 import type { RunStore } from '../../src/stores/run-store.ts'
 import type { OpenStore } from './open-store.ts'
 import {
+  acceptInput,
   claimedRun,
   claimNow,
   delta,
@@ -111,6 +112,25 @@ export function upkeepContract(open: OpenStore<RunStore & MessageStore & Interac
         assert.deepEqual(await store.readMessage('m1'), message('m1', 'c', { runId: 'old' }))
         assert.deepEqual(await seqs(store, 'young'), [1])
         assert.deepEqual(await store.countRuns(), { succeeded: 1, queued: 1 })
+      }),
+    )
+
+    test(
+      'can be removed one by one, if they have ended',
+      opened(async ({ store }) => {
+        const accepted = acceptInput('old', { blobs: [{ id: 'early', body: 'earlier messages' }] })
+        await store.accept(accepted)
+        assert.deepEqual(await store.readBlob('early'), { runId: 'old', body: 'earlier messages' })
+        assert.equal(await store.removeRun('old'), false)
+        const [run] = await store.claim({ node: 'n', now: start, leaseUntil: start + 1000, limit: 1 })
+        assert.ok(run !== undefined)
+        await endRun(store, run, 1, start + 10)
+
+        assert.deepEqual([await store.removeRun('old'), await store.removeRun('old')], [true, false])
+
+        assert.equal(await store.readRun('old'), undefined)
+        assert.equal(await store.readBlob('early'), undefined)
+        assert.deepEqual((await store.readEvents('old', 0, 10)).events, [])
       }),
     )
 

@@ -80,7 +80,7 @@ const bodies: { [T in EventType]: fc.Arbitrary<EventData<T>> } = {
         },
       ),
     },
-    { sessionId: id, parts: fc.array(anyPart, { maxLength: 3 }) },
+    { sessionId: id, parts: fc.array(anyPart, { maxLength: 3 }), historyRef: id, echo: record },
   ),
   'run.prepared': object<EventData<'run.prepared'>>(
     { input: text, files: fc.array(object({ path: id, size: count }), { maxLength: 3 }) },

@@ -197,6 +197,7 @@ export function acceptHandlers(
     const position = inserted?.position as number
     for (const message of input.messages) messages.insert(message, turn ?? position)
     files.refer({ runId: run.id }, input.files ?? [])
+    for (const blob of input.blobs ?? []) runs.putBlob({ ...blob, runId: run.id })
     if (idempotency !== null) {
       insertKey.run(run.owner, idempotency.route, idempotency.key, idempotency.fingerprint, run.id, 0)
     }

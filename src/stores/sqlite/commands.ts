@@ -53,6 +53,7 @@ export type RunCommands = {
   bindIdempotencyKey: { takes: AnsweredRequest; gives: null }
   putBlob: { takes: { id: string; runId: string; body: string }; gives: null }
   expireRuns: { takes: { endedBefore: number; limit: number }; gives: number }
+  removeRun: { takes: { runId: string }; gives: boolean }
   removeEndedRuns: {
     takes: { owner: string; families: string[]; limit: number }
     gives: { removed: number; cached: number }

@@ -75,6 +75,11 @@ export function runHandlers(db: DatabaseSync, cache: RunCache, writers: TableWri
       return null
     },
     expireRuns: (input) => runs.expire(input),
+    removeRun({ runId }) {
+      if (runs.read(runId)?.endedAt == null) return false
+      runs.remove(runId)
+      return true
+    },
     removeEndedRuns: (input) => runs.removeEnded(input),
   }
 }

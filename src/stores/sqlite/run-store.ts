@@ -97,6 +97,7 @@ export function runStore({ db, read, write }: PartAccess, queue: CommitQueue, ta
     readBlob: (id) => read(() => runs.blob(id)),
 
     expireRuns: (endedBefore, limit) => write('expireRuns', { endedBefore, limit }),
+    removeRun: (runId) => write('removeRun', { runId }),
     removeEndedRuns: (request) => write('removeEndedRuns', request),
   }
 }
