@@ -10,6 +10,7 @@ import { statusOfErrorCode } from '../errors/status.ts'
 import { rpcErrorBody } from './a2a-api/rpc-error.ts'
 import { namesUser } from './caller.ts'
 import { type ErrorBody, plainBody } from './error-body.ts'
+import { openAiErrorBody } from './openai-api/openai-reply.ts'
 import { bodyTooLarge } from './request-intake.ts'
 import { type ValidationContext, type ValidationIssue, describeIssues, summarise } from './validation-sentence.ts'
 
@@ -29,6 +30,9 @@ const bodyShapes: readonly { prefix: string; body: (error: AppError) => ErrorBod
   { prefix: '/a2a', body: (error) => rpcErrorBody(error) },
   { prefix: '/v1/jobs', body: detailBody },
   { prefix: '/v1/temp-skill-runs', body: detailBody },
+  { prefix: '/v1/chat/completions', body: openAiErrorBody },
+  { prefix: '/v1/responses', body: openAiErrorBody },
+  { prefix: '/v1/models', body: openAiErrorBody },
   { prefix: '/api', body: (error) => ({ error: capitalCodes[error.kind], message: error.message }) },
   ...[
     'get_chat_response_stream',

@@ -5,6 +5,7 @@ import { agentDialect } from '../dialects/agent/agent.ts'
 import { chunksDialect } from '../dialects/chunks/chunks.ts'
 import type { Dialect } from '../dialects/dialect.ts'
 import { fcmpDialect } from '../dialects/fcmp/fcmp.ts'
+import { openAiChatDialect } from '../dialects/openai-chat/openai-chat.ts'
 import { sessionDialect } from '../dialects/session/session.ts'
 import { uiMessageDialect } from '../dialects/ui-message/ui-message.ts'
 import { vercelDataDialect } from '../dialects/vercel-data/vercel-data.ts'
@@ -21,6 +22,7 @@ const dialects: Readonly<Record<string, Dialect>> = {
   session: sessionDialect,
   a2a: a2aDialect(),
   'a2a-v0.3': a2aDialect({ version: '0.3' }),
+  'openai-chat': openAiChatDialect(),
 }
 
 const [defaultName, ...otherNames] = Object.keys(dialects)

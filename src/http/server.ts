@@ -48,6 +48,7 @@ import { rateWindows } from './rate-windows.ts'
 import { type ApiDocument, describeApi } from './openapi/describe-api.ts'
 import { referencePage } from './openapi/reference-page.ts'
 import { mcpRoute } from './mcp/mcp-route.ts'
+import { chatCompletionRoutes } from './openai-api/chat-completion-routes.ts'
 import { modelsRoute } from './operations/models-route.ts'
 import { operationRoutes } from './operations/operation-routes.ts'
 import { drainBytesMax, drainMs, installIntake } from './request-intake.ts'
@@ -201,6 +202,7 @@ export async function buildServer(options: ServerOptions): Promise<Server> {
 
   chatRoute(server, services)
   uiChatRoutes(server, services)
+  chatCompletionRoutes(server, services)
   messagesRoute(server, services)
   runAgentRoute(server, services)
   snapshotRoutes(server, services)

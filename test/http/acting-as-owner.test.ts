@@ -223,6 +223,7 @@ test('every route that belongs to a user accepts ?userId=', async () => {
     '/metrics',
     '/v1/agent/list',
     '/v1/models',
+    '/v1/models/{model}',
   ]
   const missing: string[] = []
   for (const [path, methods] of Object.entries(body.paths as Record<string, Json>)) {

@@ -46,6 +46,7 @@ const formats = [
   'ui-message-v5',
   'a2a',
   'a2a-v0.3',
+  'openai-chat',
 ]
 const secret = 'Bearer sk-of-the-operator'
 

@@ -174,6 +174,10 @@ describe('another user’s ids', () => {
     assert.equal(status, 404)
     assert.match(body.code, /_not_found$/)
   }
+  const openAiNotFound = ({ status, body }: { status: number; body: Json }) => {
+    assert.equal(status, 404)
+    assert.match(body.error.code, /_not_found$/)
+  }
   const empty = ({ status, body }: { status: number; body: Json }) => {
     assert.equal(status, 200)
     assert.deepEqual(body, [])
@@ -311,6 +315,14 @@ describe('another user’s ids', () => {
       body: ({ conversationId }) => ({ message: 'hi', agentId: conversationId }),
       expect: saysNothingAboutAnybody,
     },
+    'POST /v1/chat/completions': {
+      body: ({ conversationId }) => ({
+        model: 'chat_conversation',
+        messages: [{ role: 'user', content: 'hi' }],
+        metadata: { conversation_id: conversationId },
+      }),
+      expect: openAiNotFound,
+    },
     'GET /health': { expect: saysNothingAboutAnybody },
     'GET /v1/health': { expect: saysNothingAboutAnybody },
     'GET /v1/tools': { expect: saysNothingAboutAnybody },
@@ -322,6 +334,7 @@ describe('another user’s ids', () => {
     'GET /v1/files/{fileId}': { expect: notFound },
     'GET /v1/files/{fileId}/content': { expect: notFound },
     'DELETE /v1/files/{fileId}': { expect: notFound },
+    'GET /v1/models/{model}': { expect: openAiNotFound },
     'GET /v1/usage': { expect: saysNothingAboutAnybody },
     'GET /metrics': { expect: saysNothingAboutAnybody },
   }
@@ -439,6 +452,7 @@ describe('another user’s ids', () => {
       trace_id: owned.runId,
       skill_id: 'nothing',
       path: 'any',
+      model: 'none',
       message_id: owned.messageId,
       contactId: contact.id,
       recordId: fact.id,

@@ -21,7 +21,7 @@ const tokens = { calm: [731_001, 731_002], wild: [842_003, 842_004] } as const
 const identity = /calm-|wild-|Be wild|deep thought|73100[12]|84200[34]|1462003|1684007/
 
 /** They list what there is, or count all runs by model, for operators; they say nothing about an arm. */
-const catalogues = ['/api/get_configs', '/v1/models', '/openapi.json', '/metrics']
+const catalogues = ['/api/get_configs', '/v1/models', '/v1/models/{model}', '/openapi.json', '/metrics']
 
 function answer(text: string, [prompt, completion]: readonly [number, number]): Action[] {
   return [

@@ -49,6 +49,7 @@ const formats = [
   'ui-message-v5',
   'a2a',
   'a2a-v0.3',
+  'openai-chat',
 ]
 
 // A remote agent sends its text without white space at the ends of messages, so no piece ends with any.

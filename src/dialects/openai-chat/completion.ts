@@ -1,20 +1,17 @@
 // The chunks of one completion → the object that a request without `stream` gets. It is put
-// together from the same frames, so that both ways give the same answer. Pure.
+// together from the same frames, so that both ways give the same answer.
 
 import type { Frame } from '../dialect.ts'
 import type { OpenAiError } from './openai-error.ts'
-
-type Delta = {
-  content?: string
-  reasoning_content?: string
-  tool_calls?: Record<string, unknown>[]
-}
 
 type Chunk = {
   id: string
   created: number
   model: string
-  choices: { delta: Delta; finish_reason: string | null }[]
+  choices: {
+    delta: { content?: string; reasoning_content?: string; tool_calls?: Record<string, unknown>[] }
+    finish_reason: string | null
+  }[]
   usage?: Record<string, unknown>
   polylog?: Record<string, unknown>
   error?: OpenAiError
@@ -22,40 +19,57 @@ type Chunk = {
 
 export type ChatCompletion = Record<string, unknown> & { id: string }
 
-/** Throws nothing: if the run failed, its error is the result. Undefined if the frames have no end. */
-export function completionOf(
-  frames: readonly Frame[],
-): { completion: ChatCompletion } | { error: OpenAiError } | undefined {
-  const chunks = frames.flatMap(({ data }) => (typeof data === 'string' ? [] : [data as Chunk]))
-  const error = chunks.find((chunk) => chunk.error !== undefined)?.error
-  if (error !== undefined) return { error }
-  const choices = chunks.flatMap((chunk) => chunk.choices)
-  const finish = choices.findLast(({ finish_reason }) => finish_reason !== null)?.finish_reason
-  const [first] = chunks
-  if (finish == null || first === undefined) return undefined
-  const { id, created, model } = first
-  const text = (field: 'content' | 'reasoning_content') => choices.map(({ delta }) => delta[field] ?? '').join('')
-  const toolCalls = choices.flatMap(({ delta }) => delta.tool_calls ?? []).map(({ index: _index, ...call }) => call)
-  const events = chunks.flatMap(({ polylog }) => polylog ?? [])
-  const content = text('content')
-  const reasoning = text('reasoning_content')
-  const message = {
-    role: 'assistant',
-    content: content === '' && toolCalls.length > 0 ? null : content,
-    refusal: null,
-    ...(reasoning === '' ? {} : { reasoning_content: reasoning }),
-    ...(toolCalls.length === 0 ? {} : { tool_calls: toolCalls }),
+/** Takes the frames of one completion, one by one. */
+export class CompletionBuilder {
+  private first: Chunk | undefined
+  private content = ''
+  private reasoning = ''
+  private readonly toolCalls: Record<string, unknown>[] = []
+  private readonly events: Record<string, unknown>[] = []
+  private finishReason: string | undefined
+  private usage: Record<string, unknown> | undefined
+  private error: OpenAiError | undefined
+
+  add({ data }: Frame): void {
+    if (typeof data === 'string') return
+    const chunk = data as Chunk
+    if (chunk.error !== undefined) {
+      this.error = chunk.error
+      return
+    }
+    this.first ??= chunk
+    this.usage = chunk.usage ?? this.usage
+    if (chunk.polylog !== undefined) this.events.push(chunk.polylog)
+    for (const { delta, finish_reason } of chunk.choices) {
+      this.content += delta.content ?? ''
+      this.reasoning += delta.reasoning_content ?? ''
+      for (const { index: _index, ...call } of delta.tool_calls ?? []) this.toolCalls.push(call)
+      this.finishReason = finish_reason ?? this.finishReason
+    }
   }
-  const usage = chunks.findLast((chunk) => chunk.usage !== undefined)?.usage
-  return {
-    completion: {
-      id,
-      object: 'chat.completion',
-      created,
-      model,
-      choices: [{ index: 0, message, logprobs: null, finish_reason: finish }],
-      ...(usage === undefined ? {} : { usage }),
-      ...(events.length === 0 ? {} : { polylog: events }),
-    },
+
+  /** Undefined if the completion has no end yet. */
+  result(): { completion: ChatCompletion } | { error: OpenAiError } | undefined {
+    const { first, error, content, reasoning, toolCalls, events, usage, finishReason } = this
+    if (error !== undefined) return { error }
+    if (first === undefined || finishReason === undefined) return undefined
+    const message = {
+      role: 'assistant',
+      content: content === '' && toolCalls.length > 0 ? null : content,
+      refusal: null,
+      ...(reasoning === '' ? {} : { reasoning_content: reasoning }),
+      ...(toolCalls.length === 0 ? {} : { tool_calls: toolCalls }),
+    }
+    return {
+      completion: {
+        id: first.id,
+        object: 'chat.completion',
+        created: first.created,
+        model: first.model,
+        choices: [{ index: 0, message, logprobs: null, finish_reason: finishReason }],
+        ...(usage === undefined ? {} : { usage }),
+        ...(events.length === 0 ? {} : { polylog: events }),
+      },
+    }
   }
 }

@@ -2,7 +2,7 @@
 // clients, an example body, and the kind of stream that it returns. A test requires an entry
 // for every route and sends every example to a real server.
 
-export type StreamKind = 'native' | 'formats' | 'uiMessage' | 'chunks' | 'arms' | 'fcmp' | 'session'
+export type StreamKind = 'native' | 'formats' | 'uiMessage' | 'openAiChat' | 'chunks' | 'arms' | 'fcmp' | 'session'
 
 export type OperationFacts = {
   /** The operationId: a verb and a noun, unique. */
@@ -66,6 +66,12 @@ export const operations: Readonly<Record<string, OperationFacts>> = {
   ...uiChatOperations('/v1/ui/chat', 'UiChat'),
   ...uiChatOperations('/v1/ui/v5/chat', 'UiChatOfVersionFive'),
   'POST /v1/agent/runs/{runId}/tool-results': { id: 'sendToolResults' },
+  'POST /v1/chat/completions': {
+    id: 'createChatCompletion',
+    example: { model: 'chat_conversation', messages: [{ role: 'user', content: 'what time is it' }], userId },
+    stream: 'openAiChat',
+    alsoJson: true,
+  },
   'GET /v1/agent/list': { id: 'listAgents' },
   'POST /v1/agent/run': {
     id: 'runAgent',
@@ -106,6 +112,7 @@ export const operations: Readonly<Record<string, OperationFacts>> = {
   'GET /v1/files/{fileId}': { id: 'getFile', file: 'application/octet-stream' },
   'GET /v1/files/{fileId}/content': { id: 'getFileContent', file: 'application/octet-stream' },
   'DELETE /v1/files/{fileId}': { id: 'deleteFile' },
+  'GET /v1/models/{model}': { id: 'getModel' },
   'GET /v1/conversations': { id: 'listConversations' },
   'GET /v1/conversations/{conversationId}': { id: 'getConversation' },
   'PATCH /v1/conversations/{conversationId}': { id: 'updateConversation' },

@@ -26,6 +26,13 @@ const uiMessage: Sample = {
     'id: 1\ndata: {"type":"start","messageId":"01M7…"}\n\n' +
     'id: 5\ndata: {"type":"text-delta","id":"01M7…","delta":"It is"}\n\nid: 9.4\ndata: [DONE]\n\n',
 }
+const openAiChat: Sample = {
+  media: 'text/event-stream',
+  description: 'With `stream: true`: the chunks of a chat completion. The last frame is `[DONE]`.',
+  example:
+    'id: 4\ndata: {"id":"chatcmpl-01M7…","object":"chat.completion.chunk","created":1794783761,"model":"demo/demo","choices":[{"index":0,"delta":{"content":"It is"},"finish_reason":null}]}\n\n' +
+    'id: 9.2\ndata: [DONE]\n\n',
+}
 const chunks: Sample = {
   media: 'text/event-stream',
   description: 'Frames without an event name. The last one is `done` or `error`.',
@@ -61,12 +68,13 @@ const kinds: Readonly<Record<StreamKind, readonly Sample[]>> = {
   formats: [
     {
       ...native,
-      description: `${native.description} \`format=\` chooses another dialect: \`ui-message\`, \`ui-message-v5\`, \`chunks\`, \`fcmp\` and \`session\` are event streams too.`,
+      description: `${native.description} \`format=\` chooses another dialect: \`ui-message\`, \`ui-message-v5\`, \`chunks\`, \`fcmp\`, \`session\` and \`openai-chat\` are event streams too.`,
     },
     dataStream,
     { ...jsonLines, description: '`format=chunks-ndjson`: the dialect of the chat API, one JSON object per line.' },
   ],
   uiMessage: [uiMessage],
+  openAiChat: [openAiChat],
   chunks: [chunks, jsonLines],
   arms: [arms, { ...jsonLines, description: 'The same frames, one JSON object per line.' }],
   fcmp: [fcmp],

@@ -1,9 +1,11 @@
-// GET /v1/models: the models and agents that can be used, in the shape of the OpenAI API's
+// GET /v1/models, and one of them: the models and agents that can be used, in the shape of the OpenAI API's
 // list, with their windows and abilities.
 
 import { z } from 'zod'
 import type { ModelFacts, Models, ModelTable } from '../../models/model.ts'
-import type { Server, Services } from '../routes.ts'
+import { AppError } from '../../errors/app-error.ts'
+import { openAiErrorView } from '../openai-api/chat-completion-routes.ts'
+import { idParam, type Server, type Services } from '../routes.ts'
 
 const price = z.object({
   input: z.number(),
@@ -56,24 +58,42 @@ export function modelsRoute(server: Server, { models, modelTable, configs, catal
         },
       },
     },
-    async () => {
-      const ready = new Set(models.list().flatMap(({ provider, ready: usable }) => (usable ? [provider] : [])))
-      const known = modelTable.names().filter((name) => ready.has(providerOf(name)))
-      const named = configs.list().map(({ model }) => resolved(models, model))
-      const names = [...new Set([models.defaultModel, ...named, ...known])].filter((name) => name !== null)
-      const agents = catalogue.list().flatMap(({ id, card, error }): ModelView[] => {
-        const model = error === null && card !== null ? resolved(models, card.model) : null
-        if (card === null || model === null) return []
-        const view = { ...viewOf(model, models, modelTable), id: `agent/${id}`, owned_by: 'polylog' }
-        return [{ ...view, kind: 'agent', name: card.name ?? id, isDefault: false }]
-      })
-      return {
-        object: 'list' as const,
-        pricesAsOf: modelTable.asOf,
-        data: [...names.map((name) => viewOf(name, models, modelTable)), ...agents],
+    async () => ({ object: 'list' as const, pricesAsOf: modelTable.asOf, data: listed() }),
+  )
+
+  server.get(
+    '/v1/models/:model',
+    {
+      schema: {
+        tags: ['Usage'],
+        summary: 'One model or agent of the list',
+        params: z.object({ model: idParam }),
+        response: { 200: modelView, 404: openAiErrorView },
+      },
+    },
+    async ({ params }) => {
+      const found = listed().find(({ id }) => id === params.model)
+      if (found === undefined) {
+        const name = JSON.stringify(params.model)
+        throw new AppError('model_not_found', `There is no model ${name}. GET /v1/models lists those that there are.`)
       }
+      return found
     },
   )
+
+  function listed(): ModelView[] {
+    const ready = new Set(models.list().flatMap(({ provider, ready: usable }) => (usable ? [provider] : [])))
+    const known = modelTable.names().filter((name) => ready.has(providerOf(name)))
+    const named = configs.list().map(({ model }) => resolved(models, model))
+    const names = [...new Set([models.defaultModel, ...named, ...known])].filter((name) => name !== null)
+    const agents = catalogue.list().flatMap(({ id, card, error }): ModelView[] => {
+      const model = error === null && card !== null ? resolved(models, card.model) : null
+      if (card === null || model === null) return []
+      const view = { ...viewOf(model, models, modelTable), id: `agent/${id}`, owned_by: 'polylog' }
+      return [{ ...view, kind: 'agent', name: card.name ?? id, isDefault: false }]
+    })
+    return [...names.map((name) => viewOf(name, models, modelTable)), ...agents]
+  }
 }
 
 function viewOf(name: string, models: Models, table: ModelTable): ModelView {

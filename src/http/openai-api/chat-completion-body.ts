@@ -1,0 +1,117 @@
+// The body of POST /v1/chat/completions, and the run that it asks for.
+
+import { z } from 'zod'
+import { AppError } from '../../errors/app-error.ts'
+import { defined } from '../../kit/defined.ts'
+import type { StartRequest } from '../../runs/start-request.ts'
+import { messageList, readMessageList } from '../agent-v1/message-list.ts'
+import type { Services } from '../routes.ts'
+import { agentOrModel, passedOn, unsupported, wantedOutput } from './request-settings.ts'
+
+const idempotencyRoute = 'POST /v1/chat/completions'
+
+export const chatCompletionBody = z
+  .object({
+    model: z
+      .string()
+      .min(1)
+      .max(200)
+      .describe('The id of an agent, or provider/model: then the default agent answers with that model.'),
+    messages: messageList.unwrap().unwrap().min(1),
+    stream: z.boolean().nullish(),
+    stream_options: z.object({ include_usage: z.boolean().nullish() }).loose().nullish(),
+    temperature: z.number().min(0).max(2).nullish(),
+    max_tokens: z.number().int().positive().nullish(),
+    max_completion_tokens: z.number().int().positive().nullish(),
+    reasoning_effort: z.string().max(40).nullish(),
+    parallel_tool_calls: z.boolean().nullish(),
+    n: z.number().int().nullish().describe('Only 1.'),
+    response_format: z
+      .object({
+        type: z.string(),
+        json_schema: z
+          .object({ schema: z.record(z.string(), z.unknown()).nullish() })
+          .loose()
+          .nullish(),
+      })
+      .loose()
+      .nullish(),
+    metadata: z
+      .record(z.string().max(64), z.string().max(512))
+      .refine((values) => Object.keys(values).length <= 16, 'must have at most 16 entries')
+      .nullish()
+      .describe('conversation_id names a stored conversation, which the answer belongs to.'),
+    onDisconnect: z.enum(['continue', 'cancel']).nullish(),
+    userId: z.string().max(200).nullish().describe('The user; ignored if the request has a login.'),
+  })
+  .loose()
+  .meta({ id: 'ChatCompletionRequest' })
+
+export type ChatCompletionBody = z.infer<typeof chatCompletionBody>
+
+/** Fields that would change the answer and are not supported, with the values that change nothing. */
+const refusedFields: readonly { name: string; harmless: readonly unknown[]; sentence: string }[] = [
+  { name: 'n', harmless: [1], sentence: 'one request gives one answer; send n requests instead.' },
+  { name: 'logprobs', harmless: [false], sentence: 'log probabilities are not available; leave it out.' },
+  { name: 'top_logprobs', harmless: [0], sentence: 'log probabilities are not available; leave it out.' },
+  { name: 'logit_bias', harmless: [], sentence: 'it is not supported; leave it out.' },
+  { name: 'functions', harmless: [], sentence: 'this form of tools is no longer supported; use tools.' },
+  { name: 'function_call', harmless: ['none', 'auto'], sentence: 'it is no longer supported; use tool_choice.' },
+  { name: 'audio', harmless: [], sentence: 'answers are text only; leave it out.' },
+  { name: 'web_search_options', harmless: [], sentence: 'it is not supported; use an agent with a search tool.' },
+  { name: 'verbosity', harmless: ['medium'], sentence: 'it is not supported; ask for a short answer in the messages.' },
+]
+
+/** Throws `unsupported_parameter`. */
+export function checkChatFields(body: ChatCompletionBody): void {
+  const fields: Record<string, unknown> = body
+  for (const { name, harmless, sentence } of refusedFields) {
+    const value = fields[name]
+    if (value != null && !harmless.includes(value) && !isEmpty(value)) throw unsupported(name, sentence)
+  }
+  const { modalities } = fields
+  if (Array.isArray(modalities) && modalities.some((one) => one !== 'text'))
+    throw unsupported('modalities', 'answers are text only; send ["text"] or leave it out.')
+  const last = body.messages.at(-1)?.role
+  if (last === 'assistant' || last === 'function') {
+    throw new AppError('messages_invalid', 'messages: the list must end with a message of the user or of a tool.')
+  }
+}
+
+/** `{}` and `[]` mean "not given". */
+function isEmpty(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && Object.keys(value).length === 0
+}
+
+export function toChatStart(
+  body: ChatCompletionBody,
+  owner: string,
+  idempotencyKey: string | undefined,
+  services: Pick<Services, 'catalogue' | 'models'>,
+): StartRequest {
+  const { response_format: format } = body
+  const asked = agentOrModel(body.model, services)
+  return {
+    owner,
+    family: 'openai-chat',
+    ...readMessageList(body.messages),
+    ...asked,
+    whenBusy: 'queue',
+    idempotency: idempotencyKey === undefined ? null : { key: idempotencyKey, route: idempotencyRoute, body },
+    echo: { model: body.model, include_usage: body.stream_options?.include_usage === true },
+    ...defined({
+      conversationId: conversationOf(body),
+      temperature: body.temperature ?? undefined,
+      maxTokens: body.max_completion_tokens ?? body.max_tokens ?? undefined,
+      output: wantedOutput(format && { type: format.type, schema: format.json_schema?.schema }, 'response_format'),
+      providerOptions: passedOn(asked, body, services),
+      onDisconnect: body.onDisconnect ?? undefined,
+    }),
+  }
+}
+
+/** Undefined: the run belongs to no conversation, and the messages of the request are its history. */
+function conversationOf({ metadata }: ChatCompletionBody): string | undefined {
+  const name = metadata?.['conversation_id']?.trim()
+  return name === undefined || name === '' ? undefined : name.slice(0, 200)
+}

@@ -1,0 +1,122 @@
+// POST /v1/chat/completions: an answer of an agent in the form of OpenAI's Chat Completions, as a stream
+// or as one object. The request has the whole history, so its run belongs to no conversation unless
+// the request names one.
+
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { z } from 'zod'
+import { beginning, type Cursor } from '../../dialects/cursor.ts'
+import { CompletionBuilder } from '../../dialects/openai-chat/completion.ts'
+import { openAiChatDialect } from '../../dialects/openai-chat/openai-chat.ts'
+import type { OpenAiError } from '../../dialects/openai-chat/openai-error.ts'
+import { AppError } from '../../errors/app-error.ts'
+import { type ErrorCode, errorCodes } from '../../errors/codes.ts'
+import type { StartRequest } from '../../runs/start-request.ts'
+import type { RunRow } from '../../stores/run-store.ts'
+import { cancelsOnDisconnect } from '../disconnect.ts'
+import { callerOf, type Server, type Services, userIdQuery } from '../routes.ts'
+import { type BegunRun, startHeaders } from '../start-or-resume.ts'
+import { beginAndStreamRun } from '../stream-run.ts'
+import { conversationHeader } from '../views.ts'
+import { chatCompletionBody, checkChatFields, toChatStart } from './chat-completion-body.ts'
+import { followAnswer } from './follow-answer.ts'
+import { openAiHooks, requestId } from './openai-reply.ts'
+
+const streamed = openAiChatDialect()
+const whole = openAiChatDialect({ alwaysUsage: true })
+
+const chatCompletionView = z
+  .object({
+    id: z.string(),
+    object: z.literal('chat.completion'),
+    created: z.number(),
+    model: z.string(),
+    choices: z.array(z.unknown()),
+    usage: z.unknown().optional(),
+    polylog: z.array(z.unknown()).optional().describe('The tool calls of the server; other clients ignore it.'),
+  })
+  .meta({ id: 'ChatCompletion' })
+
+export const openAiErrorView = z
+  .object({
+    error: z.object({
+      message: z.string(),
+      type: z.string(),
+      param: z.string().nullable(),
+      code: z.string(),
+    }),
+  })
+  .meta({ id: 'OpenAiError' })
+
+export function chatCompletionRoutes(server: Server, services: Services): void {
+  server.post(
+    '/v1/chat/completions',
+    {
+      ...openAiHooks(services),
+      schema: {
+        tags: ['OpenAI'],
+        summary: 'Chat Completions of OpenAI',
+        description:
+          'Answers with one object, or with a stream of chunks if `stream` is true. `messages` is the history; nothing else is remembered, unless `metadata.conversation_id` names a stored conversation.',
+        querystring: userIdQuery,
+        headers: startHeaders,
+        body: chatCompletionBody,
+        response: {
+          200: chatCompletionView,
+          400: openAiErrorView,
+          404: openAiErrorView,
+          409: openAiErrorView,
+          413: openAiErrorView,
+          429: openAiErrorView,
+          502: openAiErrorView,
+          503: openAiErrorView,
+        },
+      },
+    },
+    async (request, reply) => {
+      const { body } = request
+      checkChatFields(body)
+      const { userId } = callerOf(request, services)
+      const start = toChatStart(body, userId, request.headers['idempotency-key'], services)
+      if (body.stream === true) {
+        const headersOf = (run: RunRow) => headersFor(run)
+        const resumable = { ...start, begin: () => begin(start) }
+        return await beginAndStreamRun(services, request, reply, { start: resumable, dialect: streamed, headersOf })
+      }
+      const { run, started } = await begin(start)
+      return await replyWhole(request, reply, run, beginning, cancelsOnDisconnect(services, start, started))
+    },
+  )
+
+  async function begin(start: StartRequest): Promise<BegunRun> {
+    const { runs } = services
+    const { run, outcome } = await (start.conversationId === undefined ? runs.startDetached(start) : runs.start(start))
+    return { run, started: outcome === 'accepted' }
+  }
+
+  async function replyWhole(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    run: RunRow,
+    after: Cursor,
+    cancels: boolean,
+  ): Promise<FastifyReply> {
+    const builder = new CompletionBuilder()
+    reply.headers(headersFor(run))
+    await followAnswer(services, request, reply, { run, dialect: whole, after, cancels }, (frame) => builder.add(frame))
+    const result = builder.result()
+    if (result === undefined) throw new AppError('internal_error', 'The completion has no end.')
+    if ('error' in result) throw runError(result.error, run)
+    return reply.send(result.completion)
+  }
+
+  function headersFor(run: RunRow): Record<string, string> {
+    const id = requestId(services.ids)
+    return { 'x-run-id': run.id, 'x-request-id': id, ...conversationHeader(run.conversationId) }
+  }
+}
+
+/** The error of a run that has not succeeded. */
+export function runError({ code, message }: Pick<OpenAiError, 'code' | 'message'>, run: RunRow): AppError {
+  const known = Object.hasOwn(errorCodes, code) ? (code as ErrorCode) : 'internal_error'
+  return new AppError(known, message, { details: { runId: run.id } })
+}

@@ -1,0 +1,87 @@
+// The settings that requests of both OpenAI APIs have. Each one is honoured, or refused with a sentence,
+// or changes nothing about the answer (`user`, `service_tier` …) and is accepted.
+
+import { AppError } from '../../errors/app-error.ts'
+import type { JsonValue } from '../../journal/event.ts'
+import type { ProviderOptions } from '../../journal/provider-options.ts'
+import type { StartRequest } from '../../runs/start-request.ts'
+import type { Services } from '../routes.ts'
+
+export function unsupported(param: string, sentence: string): AppError {
+  return new AppError('unsupported_parameter', `${param}: ${sentence}`, { details: { param } })
+}
+
+/** The prefix of agents in the list of models. */
+const agentPrefix = 'agent/'
+
+/** `model` names an agent, or a model that the default agent uses. */
+export function agentOrModel(
+  model: string,
+  { catalogue }: Pick<Services, 'catalogue'>,
+): Pick<StartRequest, 'agentId' | 'model'> {
+  const name = model.trim()
+  if (name.startsWith(agentPrefix)) return { agentId: name.slice(agentPrefix.length) }
+  return catalogue.list().some(({ id }) => id === name) ? { agentId: name } : { model: name }
+}
+
+/** The provider that will answer; undefined if the name cannot be resolved, which acceptance reports. */
+function providerOf(
+  { agentId, model }: Pick<StartRequest, 'agentId' | 'model'>,
+  { catalogue, models }: Pick<Services, 'catalogue' | 'models'>,
+): string | undefined {
+  const named = agentId === undefined ? model : catalogue.list().find(({ id }) => id === agentId)?.card?.model
+  try {
+    return models.resolve(named).split('/', 1)[0]
+  } catch {
+    return undefined
+  }
+}
+
+export type ProviderSettings = {
+  reasoning_effort?: string | null | undefined
+  parallel_tool_calls?: boolean | null | undefined
+}
+
+/** Settings that a request can only pass on, under the names that the provider has for them. */
+export function passedOn(
+  asked: Pick<StartRequest, 'agentId' | 'model'>,
+  { reasoning_effort: effort, parallel_tool_calls: parallel }: ProviderSettings,
+  services: Pick<Services, 'catalogue' | 'models'>,
+): ProviderOptions | undefined {
+  const provider = providerOf(asked, services)
+  const options: Record<string, JsonValue> = {}
+  if (effort != null) {
+    if (provider === 'openai') options['reasoningEffort'] = effort
+    else if (provider === 'anthropic' && ['low', 'medium', 'high'].includes(effort)) options['effort'] = effort
+    else
+      throw unsupported(
+        'reasoning_effort',
+        `${JSON.stringify(effort)} cannot be passed on to this model; leave it out.`,
+      )
+  }
+  if (parallel === false) {
+    if (provider === 'openai') options['parallelToolCalls'] = false
+    else if (provider === 'anthropic') options['disableParallelToolUse'] = true
+    else throw unsupported('parallel_tool_calls', 'this model cannot be told to call one tool at a time; leave it out.')
+  }
+  return provider === undefined || Object.keys(options).length === 0 ? undefined : { [provider]: options }
+}
+
+export type JsonFormat = { type: string; schema?: Record<string, unknown> | null | undefined }
+
+/** `text` is any text, `json_object` any object, and `json_schema` an answer that fits the schema. */
+export function wantedOutput(format: JsonFormat | null | undefined, param: string): StartRequest['output'] {
+  switch (format?.type) {
+    case undefined:
+    case 'text':
+      return undefined
+    case 'json_object':
+      return { schema: { type: 'object' } }
+    case 'json_schema':
+      if (format.schema == null) throw unsupported(param, 'json_schema needs a schema; send one.')
+      // The body is parsed JSON, so its values are JSON values.
+      return { schema: format.schema as Record<string, JsonValue> }
+    default:
+      throw unsupported(param, `the type ${JSON.stringify(format?.type)} is not known; use json_schema.`)
+  }
+}

@@ -1,0 +1,268 @@
+// POST /v1/chat/completions with the real clients of OpenAI, versions 6 and 7, over real sockets.
+
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import OpenAi7 from 'openai'
+import OpenAi6 from 'openai-6'
+import { zodResponseFormat } from 'openai/helpers/zod'
+import { z } from 'zod'
+import { sharedMcpServer } from '../support/shared-mcp-server.ts'
+import { calls, hangsAfter, type Json, says, someone, until } from '../support/test-server.ts'
+
+const { server } = sharedMcpServer()
+
+/** A type of one version, because the two differ only in details that these tests do not use. */
+type Client = OpenAi7
+
+function clientOf(version: typeof OpenAi7, user: string, headers: Record<string, string> = {}): Client {
+  return new version({
+    baseURL: `${server.polylog.baseUrl}/v1`,
+    apiKey: 'not needed',
+    defaultQuery: { userId: user },
+    defaultHeaders: headers,
+  })
+}
+
+const model = 'chat_conversation'
+/** What the server writes when it asks for a structured answer once more. */
+const repairMarker = 'cannot be used as the final answer'
+const ask = (text: string) => [{ role: 'user' as const, content: text }]
+const runsOf = async (user: string) => (await server.call('GET', '/v1/agent/runs', { user })).body as unknown as Json[]
+
+for (const [name, version] of [
+  ['openai 7', OpenAi7],
+  ['openai 6', OpenAi6 as unknown as typeof OpenAi7],
+] as const) {
+  describe(`Chat Completions with ${name}`, () => {
+    test('gives one answer with its usage, and no conversation is created', async () => {
+      const user = someone()
+      await server.provider.script(
+        [[{ text: ['Hel', 'lo.'] }, { finish: 'stop', usage: { prompt_tokens: 7, completion_tokens: 2 } }]],
+        user,
+      )
+
+      const { data, response } = await clientOf(version, user)
+        .chat.completions.create({ model, messages: ask(user) })
+        .withResponse()
+
+      assert.equal(data.object, 'chat.completion')
+      assert.deepEqual(data.choices, [
+        {
+          index: 0,
+          message: { role: 'assistant', content: 'Hello.', refusal: null },
+          logprobs: null,
+          finish_reason: 'stop',
+        },
+      ])
+      assert.equal(data.model, model)
+      assert.deepEqual([data.usage?.prompt_tokens, data.usage?.completion_tokens, data.usage?.total_tokens], [7, 2, 9])
+      assert.match(response.headers.get('x-request-id') ?? '', /^req_/)
+      assert.equal(data.id, `chatcmpl-${response.headers.get('x-run-id')}`)
+      assert.deepEqual((await server.call('GET', '/v1/conversations', { user })).body, [])
+    })
+
+    test('streams the answer in chunks, with the usage only if it is asked for', async () => {
+      const user = someone()
+      const client = clientOf(version, user)
+      await server.provider.script([says('One ', 'two.'), says('Three.')], user)
+
+      const chunks: OpenAi7.ChatCompletionChunk[] = []
+      for await (const chunk of await client.chat.completions.create({ model, messages: ask(user), stream: true }))
+        chunks.push(chunk)
+      const withUsage = await client.chat.completions
+        .stream({ model, messages: ask(user), stream_options: { include_usage: true } })
+        .finalChatCompletion()
+
+      assert.equal(chunks[0]?.choices[0]?.delta.role, 'assistant')
+      assert.equal(chunks.map((chunk) => chunk.choices[0]?.delta.content ?? '').join(''), 'One two.')
+      assert.deepEqual(
+        chunks.flatMap((chunk) => chunk.choices[0]?.finish_reason ?? []),
+        ['stop'],
+      )
+      assert.ok(chunks.every((chunk) => chunk.usage == null && chunk.id === chunks[0]?.id))
+      assert.equal(withUsage.choices[0]?.message.content, 'Three.')
+      assert.equal(typeof withUsage.usage?.total_tokens, 'number')
+    })
+
+    test('the messages are the history, and system messages are instructions', async () => {
+      const user = someone()
+      await server.provider.script([says('Fine.')], user)
+
+      await clientOf(version, user).chat.completions.create({
+        model,
+        messages: [
+          { role: 'developer', content: 'Answer in one word.' },
+          { role: 'user', content: 'My name is Ada.' },
+          { role: 'assistant', content: 'Hello Ada.' },
+          { role: 'user', content: user },
+        ],
+      })
+
+      const [asked] = await server.asked(user)
+      const told = (asked?.body.messages ?? []).map(({ role, content }) => `${role}: ${String(content)}`)
+      assert.ok(told.some((line) => line.startsWith('system:') && line.includes('Answer in one word.')))
+      assert.deepEqual(told.slice(-3), ['user: My name is Ada.', 'assistant: Hello Ada.', `user: ${user}`])
+    })
+
+    test('with metadata.conversation_id the conversation is stored, and its history counts', async () => {
+      const user = someone()
+      const client = clientOf(version, user)
+      const metadata = { conversation_id: `talk of ${user}` }
+      await server.provider.script([says('One.'), says('Two.')], user)
+
+      await client.chat.completions.create({ model, messages: ask(`${user} first`), metadata })
+      await client.chat.completions.create({ model, messages: ask(`${user} second`), metadata })
+
+      const asked = JSON.stringify((await server.asked(user))[1])
+      assert.match(asked, /first/)
+      const conversations = (await server.call('GET', '/v1/conversations', { user })).body as unknown as Json[]
+      assert.deepEqual(
+        conversations.map(({ id }) => id),
+        [metadata.conversation_id],
+      )
+    })
+
+    test('tools of the server run there, and a client that does not know them just gets the answer', async () => {
+      const user = someone()
+      await server.provider.script([calls(['add', { a: 2, b: 3 }]), says('It is 5.')], user)
+
+      const stream = clientOf(version, user).chat.completions.stream({ model, messages: ask(user) })
+      const final = await stream.finalChatCompletion()
+
+      assert.deepEqual(
+        [final.choices[0]?.message.content, final.choices[0]?.finish_reason, final.choices[0]?.message.tool_calls],
+        ['It is 5.', 'stop', undefined],
+      )
+      const [run] = await runsOf(user)
+      assert.equal(run?.status, 'succeeded')
+    })
+
+    test('a structured answer is parsed, also if the model needs a second attempt', async () => {
+      const user = someone()
+      const client = clientOf(version, user)
+      const Weather = z.object({ city: z.string(), degrees: z.number() })
+      const format = { model, messages: ask(user), response_format: zodResponseFormat(Weather, 'weather') }
+      const good = says('{"city":"Oslo","degrees":4}')
+      await server.provider.script([good, says('{"city":1}'), says('{"city":')], user)
+      await server.provider.script([good, good], repairMarker)
+
+      const first = await client.chat.completions.parse(format)
+      const repaired = await client.chat.completions.parse(format)
+      const streamed = await client.chat.completions.stream(format).finalChatCompletion()
+
+      for (const { choices } of [first, repaired, streamed])
+        assert.deepEqual(choices[0]?.message.parsed, { city: 'Oslo', degrees: 4 })
+    })
+
+    test('an answer that was cut off says so', async () => {
+      const user = someone()
+      await server.provider.script([[{ text: 'Once upon' }, { finish: 'length' }]], user)
+
+      const answer = await clientOf(version, user).chat.completions.create({
+        model,
+        messages: ask(user),
+        max_completion_tokens: 5,
+      })
+
+      assert.equal(answer.choices[0]?.finish_reason, 'length')
+      const [asked] = await server.asked(user)
+      assert.equal(asked?.body['max_tokens'], 5)
+    })
+
+    test('errors are the classes of the client, with code and param', async () => {
+      const user = someone()
+      const client = clientOf(version, user)
+      const bad = (fields: object) =>
+        client.chat.completions.create({ model, messages: ask(user), ...fields }) as Promise<unknown>
+
+      await assert.rejects(bad({ n: 2 }), (error: unknown) => {
+        assert.ok(error instanceof version.BadRequestError)
+        assert.deepEqual([error.code, error.param, error.type], ['unsupported_parameter', 'n', 'invalid_request_error'])
+        assert.match(error.message, /one request gives one answer/)
+        assert.match(error.requestID ?? '', /^req_/)
+        return true
+      })
+      await assert.rejects(bad({ logprobs: true }), { code: 'unsupported_parameter', param: 'logprobs' })
+      await assert.rejects(bad({ model: 'anthropic/none' }), { code: 'unknown_model', status: 400 })
+      await assert.rejects(bad({ model: 'agent/none' }), { code: 'agent_not_found', status: 404 })
+      await assert.rejects(bad({ messages: [] }), { code: 'invalid_request', param: 'messages' })
+      await assert.rejects(bad({ messages: [{ role: 'assistant', content: 'I' }] }), { code: 'messages_invalid' })
+      assert.deepEqual(await runsOf(user), [])
+    })
+
+    test('a failing model is one failed run: the client does not send the request again', async () => {
+      const user = someone()
+      const client = clientOf(version, user)
+      await server.provider.script(
+        [[{ status: 400, body: { error: { message: 'no' } } }], [{ text: 'a' }, { cut: true }]],
+        user,
+      )
+
+      await assert.rejects(client.chat.completions.create({ model, messages: ask(user) }), (error: unknown) => {
+        assert.ok(error instanceof version.InternalServerError)
+        assert.equal(error.code, 'model_error')
+        return true
+      })
+      const stream = await client.chat.completions.create({ model, messages: ask(user), stream: true })
+      await assert.rejects(
+        async () => {
+          for await (const _chunk of stream);
+        },
+        (error: unknown) => {
+          assert.ok(error instanceof version.APIError)
+          assert.equal(error.code, 'model_stream_incomplete')
+          return true
+        },
+      )
+
+      assert.equal((await runsOf(user)).length, 2)
+    })
+
+    test('the same Idempotency-Key gives the same answer; with another body it is refused', async () => {
+      const user = someone()
+      const client = clientOf(version, user)
+      await server.provider.script([says('Once.')], user)
+      const headers = { 'idempotency-key': `key of ${user}` }
+
+      const first = await client.chat.completions.create({ model, messages: ask(user) }, { headers })
+      const again = await client.chat.completions.create({ model, messages: ask(user) }, { headers })
+
+      assert.deepEqual(again, first)
+      await assert.rejects(client.chat.completions.create({ model, messages: ask('other') }, { headers }), {
+        status: 409,
+        code: 'idempotency_key_reused',
+      })
+      assert.equal((await runsOf(user)).length, 1)
+    })
+
+    test('a client that aborts leaves the run alone, unless it asked for a cancel', async () => {
+      const user = someone()
+      const client = clientOf(version, user)
+      for (const onDisconnect of ['continue', 'cancel']) {
+        const marker = `${user}${onDisconnect}`
+        await server.provider.script([hangsAfter('Beg')], marker)
+        const body = { model, messages: ask(marker), stream: true as const, onDisconnect }
+        const stream = await client.chat.completions.create(body)
+        for await (const chunk of stream) if (chunk.choices[0]?.delta.content === 'Beg') break
+      }
+
+      const [cancelled, going] = await until('the cancel', async () => {
+        const runs = await runsOf(user)
+        return runs[0]?.status === 'cancelled' ? runs : undefined
+      })
+      assert.deepEqual([cancelled?.status, going?.status], ['cancelled', 'running'])
+      await server.call('POST', `/v1/agent/runs/${going?.runId}/cancel`, { user })
+    })
+
+    test('models and agents are listed, and one of them can be looked up', async () => {
+      const client = clientOf(version, someone())
+      const ids: string[] = []
+      for await (const each of client.models.list()) ids.push(each.id)
+
+      assert.ok(ids.includes('agent/chat_conversation') && ids.includes('openai/fake'))
+      for (const id of ['openai/fake', 'agent/chat_conversation'])
+        assert.equal((await client.models.retrieve(id)).id, id)
+      await assert.rejects(client.models.retrieve('none'), (error: unknown) => error instanceof version.NotFoundError)
+    })
+  })
+}
