@@ -9,7 +9,12 @@ type Chunk = {
   created: number
   model: string
   choices: {
-    delta: { content?: string; reasoning_content?: string; tool_calls?: Record<string, unknown>[] }
+    delta: {
+      content?: string
+      reasoning_content?: string
+      tool_calls?: Record<string, unknown>[]
+      annotations?: unknown[]
+    }
     finish_reason: string | null
   }[]
   usage?: Record<string, unknown>
@@ -25,6 +30,7 @@ export class CompletionBuilder {
   private content = ''
   private reasoning = ''
   private readonly toolCalls: Record<string, unknown>[] = []
+  private readonly annotations: unknown[] = []
   private readonly events: Record<string, unknown>[] = []
   private finishReason: string | undefined
   private usage: Record<string, unknown> | undefined
@@ -44,13 +50,14 @@ export class CompletionBuilder {
       this.content += delta.content ?? ''
       this.reasoning += delta.reasoning_content ?? ''
       for (const { index: _index, ...call } of delta.tool_calls ?? []) this.toolCalls.push(call)
+      this.annotations.push(...(delta.annotations ?? []))
       this.finishReason = finish_reason ?? this.finishReason
     }
   }
 
   /** Undefined if the completion has no end yet. */
   result(): { completion: ChatCompletion } | { error: OpenAiError } | undefined {
-    const { first, error, content, reasoning, toolCalls, events, usage, finishReason } = this
+    const { first, error, content, reasoning, toolCalls, annotations, events, usage, finishReason } = this
     if (error !== undefined) return { error }
     if (first === undefined || finishReason === undefined) return undefined
     const message = {
@@ -59,6 +66,7 @@ export class CompletionBuilder {
       refusal: null,
       ...(reasoning === '' ? {} : { reasoning_content: reasoning }),
       ...(toolCalls.length === 0 ? {} : { tool_calls: toolCalls }),
+      ...(annotations.length === 0 ? {} : { annotations }),
     }
     return {
       completion: {

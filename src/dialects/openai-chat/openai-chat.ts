@@ -6,6 +6,7 @@
 // `polylog`, which clients ignore. A run that waits for its client ends one completion, and what
 // follows is the next completion, with an id and token counts of its own.
 
+import { clientToolSource } from '../../journal/client-tool.ts'
 import type { EventData, JsonValue } from '../../journal/event.ts'
 import { addUsage, noUsage, usageOfStep, type UsageTotals } from '../../journal/usage.ts'
 import { askedCall } from '../interactions.ts'
@@ -82,6 +83,8 @@ export function openAiChatDialect({ alwaysUsage = false }: OpenAiChatOptions = {
           return state.holdsText ? silent(heldText(state, event.data)) : textChunk(state, event.data)
         case 'reasoning.delta':
           return then(started(state), (next) => emit(next, deltaChunk(next, { reasoning_content: event.data.text })))
+        case 'source.found':
+          return sourceChunk(state, event.data)
         case 'step.done':
           return silent({
             ...state,
@@ -113,6 +116,8 @@ export function openAiChatDialect({ alwaysUsage = false }: OpenAiChatOptions = {
         case 'output.rejected':
         case 'engine.handle':
         case 'context.patch':
+        case 'context.cut':
+        case 'context.summarised':
         case 'diagnostic':
           return silent(state)
       }
@@ -183,10 +188,18 @@ function heldText(state: OpenAiChatState, { messageId, text }: EventData<'text.d
   return { ...state, textMessageId: messageId, held: messageId === state.textMessageId ? state.held + text : text }
 }
 
+/** This wire has citations of addresses only. Where in the text a source is cited is not known. */
+function sourceChunk(state: OpenAiChatState, { url, title }: EventData<'source.found'>): Told {
+  if (url === undefined) return silent(state)
+  const citation = { start_index: 0, end_index: 0, url, title: title ?? url }
+  const annotations = [{ type: 'url_citation', url_citation: citation }]
+  return then(started(state), (next) => emit(next, deltaChunk(next, { annotations })))
+}
+
 function calledChunk(state: OpenAiChatState, event: EventData<'tool.called'>): Told {
   const { callId, name, input, note, source } = event
   const known = withCall(state, callId, calledCall(event))
-  if (source === 'client') return silent({ ...known, clientCalls: new Set(known.clientCalls).add(callId) })
+  if (source === clientToolSource) return silent({ ...known, clientCalls: new Set(known.clientCalls).add(callId) })
   const polylog = { type: 'tool.called', callId, name, input, note }
   return then(started(known), (next) => emit(next, deltaChunk(next, {}, { polylog })))
 }
