@@ -5,6 +5,7 @@
 import { eventPages } from '../journal/event-pages.ts'
 import type { EventData } from '../journal/event.ts'
 import { applyEvent, newRunState, type RunState } from '../journal/run-state.ts'
+import { defined } from '../kit/defined.ts'
 import type { MessageRow, MessageStore } from '../stores/message-store.ts'
 import type { RunRow, RunStore } from '../stores/run-store.ts'
 import type { EarlierMessage } from './start-request.ts'
@@ -62,7 +63,10 @@ export async function transcriptOf(run: Pick<RunRow, 'id'>, store: DetachedStore
     accepted.conversationId === null
       ? await earlierMessages(accepted, store)
       : earlierFromRows(await store.historyBefore(accepted.conversationId, run.id, conversationRowsMax))
-  const asked: EarlierMessage[] = accepted.continuesHistory === true ? [] : [{ role: 'user', content: accepted.input }]
+  const asked: EarlierMessage[] =
+    accepted.continuesHistory === true
+      ? []
+      : [{ role: 'user', content: accepted.input, ...defined({ parts: accepted.parts }) }]
   return [...before, ...asked, ...answeredMessages(state)]
 }
 
@@ -91,7 +95,7 @@ function earlierFromRows(rows: readonly MessageRow[]): EarlierMessage[] {
   return rows.flatMap((row): EarlierMessage[] => {
     switch (row.role) {
       case 'user':
-        return [{ role: 'user', content: row.content }]
+        return [{ role: 'user', content: row.content, ...defined({ parts: row.parts }) }]
       case 'assistant': {
         const { toolCalls } = row.metadata as { toolCalls?: EarlierToolCalls }
         return [{ role: 'assistant', content: row.content, ...(toolCalls === undefined ? {} : { toolCalls }) }]

@@ -71,7 +71,7 @@ export class RunService {
       createdAt: this.dependencies.clock.now(),
       history: request.earlier,
       idempotency,
-      ...defined({ continues: request.continues, echo: request.echo }),
+      ...defined({ parts: request.parts, continues: request.continues, echo: request.echo }),
     })
   }
 

@@ -3,6 +3,7 @@
 // transaction that makes the run claimable.
 
 import type { EventData, RunEvent, RunSpec } from '../journal/event.ts'
+import { filesOf, type Part } from '../journal/part.ts'
 import { defined } from '../kit/defined.ts'
 import type { AcceptInput, RunRow } from '../stores/run-store.ts'
 import { fingerprint, type Started } from './run-acceptance.ts'
@@ -24,12 +25,20 @@ export type StandaloneRequest = {
   /** Equal requests share an open run; see `AcceptInput.share`. */
   share?: AcceptInput['share']
   createdAt: number
+  /** The parts of `input`, if one of them is not text. */
+  parts?: Part[]
   /** The earlier messages of a chat; see `detached-chat.ts`. */
   history?: readonly EarlierMessage[]
   /** The model continues from the tool results at the end of `history`. */
   continues?: true
   echo?: StartRequest['echo']
   idempotency: { key: string; route: string; body: unknown } | null
+}
+
+/** The files that the run refers to, with those of the earlier messages. */
+function filesIn(parts: Part[] | undefined, history: readonly EarlierMessage[]): string[] {
+  const earlier = history.flatMap((message) => (message.role === 'user' ? (message.parts ?? []) : []))
+  return [...new Set(filesOf([...(parts ?? []), ...earlier]).map(({ fileId }) => fileId))]
 }
 
 export class StandaloneAcceptance {
@@ -51,6 +60,7 @@ export class StandaloneAcceptance {
     reuse,
     share,
     createdAt,
+    parts,
     history = [],
     continues,
     echo,
@@ -74,7 +84,7 @@ export class StandaloneAcceptance {
         conversationId: null,
         userMessageId: null,
         input,
-        ...defined({ continuesHistory: continues, historyRef: stored?.id, echo }),
+        ...defined({ parts, continuesHistory: continues, historyRef: stored?.id, echo }),
         spec,
       },
     }
@@ -92,6 +102,7 @@ export class StandaloneAcceptance {
       conversation: null,
       expectBehind: null,
       messages: [],
+      files: filesIn(parts, history),
       events: [accepted],
       idempotency:
         idempotency === null

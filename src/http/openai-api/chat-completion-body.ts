@@ -83,24 +83,28 @@ function isEmpty(value: unknown): boolean {
   return typeof value === 'object' && value !== null && Object.keys(value).length === 0
 }
 
-export function toChatStart(
+export async function toChatStart(
   body: ChatCompletionBody,
   owner: string,
   idempotencyKey: string | undefined,
-  services: Pick<Services, 'catalogue' | 'models'>,
-): StartRequest {
+  services: Pick<Services, 'catalogue' | 'models' | 'files' | 'conversations'>,
+): Promise<StartRequest> {
   const { response_format: format } = body
   const asked = agentOrModel(body.model, services)
+  const conversationId = conversationOf(body)
+  const { files, conversations } = services
+  const isStored = async () =>
+    conversationId !== undefined && (await conversations.find(owner, conversationId)) !== undefined
   return {
     owner,
     family: 'openai-chat',
-    ...readMessageList(body.messages),
+    ...(await readMessageList(body.messages, { files, owner, isStored })),
     ...asked,
     whenBusy: 'queue',
     idempotency: idempotencyKey === undefined ? null : { key: idempotencyKey, route: idempotencyRoute, body },
     echo: { model: body.model, include_usage: body.stream_options?.include_usage === true },
     ...defined({
-      conversationId: conversationOf(body),
+      conversationId,
       temperature: body.temperature ?? undefined,
       maxTokens: body.max_completion_tokens ?? body.max_tokens ?? undefined,
       output: wantedOutput(format && { type: format.type, schema: format.json_schema?.schema }, 'response_format'),

@@ -76,7 +76,7 @@ export function chatCompletionRoutes(server: Server, services: Services): void {
       const { body } = request
       checkChatFields(body)
       const { userId } = callerOf(request, services)
-      const start = toChatStart(body, userId, request.headers['idempotency-key'], services)
+      const start = await toChatStart(body, userId, request.headers['idempotency-key'], services)
       if (body.stream === true) {
         const headersOf = (run: RunRow) => headersFor(run)
         const resumable = { ...start, begin: () => begin(start) }
