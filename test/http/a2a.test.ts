@@ -14,6 +14,7 @@ import {
   statesOf,
   textShown,
 } from '../support/a2a-client.ts'
+import { pngOf } from '../support/sample-files.ts'
 import { sharedMcpServer } from '../support/shared-mcp-server.ts'
 import { calls, hangsAfter, type Json, says, sharedTestServer, someone } from '../support/test-server.ts'
 
@@ -267,6 +268,30 @@ for (const { name, open } of a2aClients) {
       assert.equal(task.state, 'FAILED')
       assert.match(textOf(task.asks), /cannot answer now/)
       assert.match(String(dataOf(task.asks)[0]?.['code']), /^model_/)
+    })
+
+    test('sends a file, which the task shows by its address, and is refused one that would have to be fetched', async () => {
+      const user = someone()
+      const client = await start(user)
+      await server.provider.script([says('A pixel.')], user)
+      const bytes = pngOf().toString('base64')
+      const file = { bytes, name: 'dot.png', mediaType: 'image/png' }
+
+      const task = await client.send([{ text: user }, { data: { zoom: 2 } }, { file }])
+
+      assert.deepEqual([task.state, task.artifacts], ['COMPLETED', ['A pixel.']])
+      const shown = task.history[0]?.parts[2]
+      assert.ok(shown !== undefined && 'file' in shown)
+      assert.equal(textOf(task.history[0]?.parts ?? []), `${user}\n{"zoom":2}`)
+      assert.deepEqual([shown.file.name, shown.file.mediaType], ['dot.png', 'image/png'])
+      const response = await fetch(shown.file.url ?? '', { headers: await bearer(user) })
+      assert.equal(Buffer.from(await response.arrayBuffer()).toString('base64'), bytes)
+      const far = { file: { url: 'https://example.com/a.png', mediaType: 'image/png' } }
+      await assert.rejects(client.send([{ text: 'look' }, far]), { name: 'ContentTypeNotSupportedError' })
+      // The address that a task shows can be sent again.
+      await server.provider.script([says('The same.')], `${user} again`)
+      const again = await client.send([{ text: `${user} again` }, shown])
+      assert.deepEqual(again.history[0]?.parts[1], shown)
     })
 
     test('starts one task for a message that it sends twice', async () => {

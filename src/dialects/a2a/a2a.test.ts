@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { dialectContract, framesOf, textOf } from '../../../test/contracts/dialect-contract.ts'
+import { scenario } from '../../../test/scenarios/journal-builder.ts'
 import { type ScenarioName, scenarioNamed, scenarios } from '../../../test/scenarios/scenarios.ts'
 import { a2aDialect } from './a2a.ts'
 import { type A2aFrame, TaskFold } from './task.ts'
@@ -124,8 +125,8 @@ describe('the frames of A2A', () => {
     })
 
     it(`gives every frame of “${name}” a task, even if the first row of the journal cannot be read`, () => {
-      const scenario = scenarioNamed(name)
-      const frames = framesOf(dialect, { ...scenario, events: scenario.events.slice(1) })
+      const whole = scenarioNamed(name)
+      const frames = framesOf(dialect, { ...whole, events: whole.events.slice(1) })
 
       assert.equal(frames[0]?.frame.name, 'task')
       assert.equal(frames.filter(({ frame }) => frame.name === 'task').length, 1)
@@ -148,6 +149,42 @@ describe('the frames of A2A', () => {
     assert.equal(
       text.replaceAll(/^id: .+\n/gm, ''),
       results.map((result) => `data: {"jsonrpc":"2.0","id":"request-1","result":${result}}\n\n`).join(''),
+    )
+  })
+})
+
+describe('the files of a run', () => {
+  const file = { fileId: 'file 1', mediaType: 'image/png', name: 'dot.png', size: 9 }
+  const run = scenario('files', (journal) =>
+    journal
+      .accepted('Draw.')
+      .running()
+      .asks(1, 'message-1')
+      .calls('call-1', 'draw', {})
+      .stepDone(1, 'message-1', 1)
+      .starts('call-1', {})
+      .done('call-1', 'succeeded', 'Drawn.', { files: [file] })
+      .answers(2, 'message-2', 'Here.')
+      .succeeds('message-2', 'Here.'),
+  )
+
+  it('are artifacts of the tool that made them, at the address of the server', () => {
+    const fold = new TaskFold()
+    for (const { frame } of framesOf(a2aDialect({ origin: 'https://here' }), run)) fold.add(frame)
+
+    const url = 'https://here/v1/files/file%201/content'
+    const artifact = {
+      artifactId: 'result-call-1',
+      name: 'draw',
+      parts: [{ url, filename: 'dot.png', mediaType: 'image/png' }],
+    }
+    assert.deepEqual(fold.task()?.artifacts?.[0], artifact)
+  })
+
+  it('are told to 0.3 as its kind of part', () => {
+    assert.match(
+      textOf(legacy, run),
+      /"parts":\[\{"kind":"file","file":\{"uri":"\/v1\/files\/file%201\/content","mimeType":"image\/png","name":"dot.png"\}\}\]/,
     )
   })
 })

@@ -6,6 +6,7 @@
 // (the client refuses any other), and the stream ends when the task needs a person or is over.
 
 import type { EventData, EventOf, JsonValue, RunEvent } from '../../journal/event.ts'
+import type { FileReference } from '../../journal/part.ts'
 import { isoTime } from '../../kit/clock.ts'
 import { shownConversationId } from '../../kit/conversation-id.ts'
 import { defined } from '../../kit/defined.ts'
@@ -19,6 +20,7 @@ export type A2aVersion = '1.0' | '0.3'
 export type RpcId = string | number | null
 
 export type A2aState = {
+  readonly origin: string
   readonly runId: string
   readonly contextId: string
   /** Null until the task was announced. */
@@ -37,16 +39,19 @@ export type A2aOptions = {
   readonly version?: A2aVersion
   /** The id of the JSON-RPC request that the stream answers. */
   readonly requestId?: RpcId
+  /** The address of the server, which is put before the paths of files. Absent: files have only their paths. */
+  readonly origin?: string
 }
 
-export function a2aDialect({ version = '1.0', requestId = null }: A2aOptions = {}): Dialect<A2aState> {
+export function a2aDialect({ version = '1.0', requestId = null, origin = '' }: A2aOptions = {}): Dialect<A2aState> {
   const envelope = `{"jsonrpc":"2.0","id":${JSON.stringify(requestId)},"result":`
   return {
     name: version === '1.0' ? 'a2a' : 'a2a-v0.3',
-    bytesKey: JSON.stringify(requestId),
+    bytesKey: `${JSON.stringify(requestId)} ${origin}`,
     headers: sseHeaders,
 
     open: ({ runId }) => ({
+      origin,
       runId,
       contextId: runId,
       state: null,
@@ -135,11 +140,17 @@ function without<Value>(map: ReadonlyMap<string, Value>, key: string): ReadonlyM
 }
 
 function announced(state: A2aState, event: EventOf<'run.accepted'>): Told {
-  const { conversationId, userMessageId, input } = event.data
+  const { conversationId, userMessageId, input, parts } = event.data
   const contextId = conversationId === null ? state.runId : shownConversationId(conversationId)
   const known: A2aState = { ...state, contextId, state: 'TASK_STATE_SUBMITTED' }
-  const question = messageOf(known, userMessageId ?? state.runId, [{ text: input }], 'ROLE_USER')
+  const sent = parts?.map((part) => (part.type === 'text' ? { text: part.text } : filePart(state, part)))
+  const question = messageOf(known, userMessageId ?? state.runId, sent ?? [{ text: input }], 'ROLE_USER')
   return emit(known, taskFrame(known, event.at, input === '' ? [] : [question]))
+}
+
+function filePart({ origin }: A2aState, { fileId, mediaType, name }: FileReference): A2aPart {
+  const url = `${origin}/v1/files/${encodeURIComponent(fileId)}/content`
+  return { url, ...defined({ filename: name }), mediaType }
 }
 
 function taskFrame({ runId, contextId }: A2aState, at: number, history: A2aMessage[]): A2aFrame {
@@ -263,11 +274,18 @@ function calledFrames(state: A2aState, event: EventOf<'tool.called'>): Told {
 /** A call that is closed while a person is awaited is closed because the run ends, which the next frame says. */
 function resultFrames(state: A2aState, event: EventOf<'tool.done'>): Told {
   if (state.state === 'TASK_STATE_INPUT_REQUIRED') return silent(state)
-  const { callId, messageId, outcome, summary, error } = event.data
+  const { callId, messageId, outcome, summary, error, files = [] } = event.data
   const toolName = state.calls.get(callId)
   const data = { toolCallId: callId, ...defined({ toolName }), outcome, ...defined({ code: error?.code }) }
   const message = messageOf(state, messageId, [{ text: summary }, { data }])
-  return tell(state, event, statusFrame(state, event.at, 'TASK_STATE_WORKING', message))
+  const status = statusFrame(state, event.at, 'TASK_STATE_WORKING', message)
+  if (files.length === 0) return tell(state, event, status)
+  const artifact = {
+    artifactId: messageId,
+    ...defined({ name: toolName }),
+    parts: files.map((file) => filePart(state, file)),
+  }
+  return tell(state, event, status, artifactFrame(state, artifact, { lastChunk: true }))
 }
 
 function endFrames(state: A2aState, event: EventOf<'run.ended'>): Told {

@@ -63,6 +63,7 @@ export function a2aRoutes(server: Server, services: Services, serverVersion: str
         agentId,
         version: call.version,
         requestId: id,
+        origin: originOf(request),
       }
       return await dispatch(context, call)
     } catch (thrown) {
@@ -104,11 +105,15 @@ export function a2aRoutes(server: Server, services: Services, serverVersion: str
   function cardRequest(request: FastifyRequest): CardRequest {
     return {
       version: versionOf(versionHeader(request)),
-      origin: `${request.protocol}://${request.host}`,
+      origin: originOf(request),
       serverVersion,
       loginRequired: services.settings.authMode === 'required',
     }
   }
+}
+
+function originOf({ protocol, host }: FastifyRequest): string {
+  return `${protocol}://${host}`
 }
 
 function versionHeader({ headers, query }: FastifyRequest): string | undefined {

@@ -21,6 +21,8 @@ type CardFields = { name: string; description: string; version: string; path: st
 export type A2aCard = Record<string, unknown>
 
 const textModes = ['text/plain', 'application/json']
+/** Whether a file can be read depends on the model; a message with one that it cannot read is refused. */
+const fileModes = ['image/*', 'application/pdf', 'text/*']
 
 /** The card of the server. The skills of the public card are those of the default agent; the extended card has all agents. */
 export function serverCard(request: CardRequest, agents: readonly AgentCard[]): A2aCard {
@@ -53,7 +55,7 @@ function cardOf({ version, origin, loginRequired }: CardRequest, fields: CardFie
   const url = `${origin}${path}`
   const common = {
     ...described,
-    defaultInputModes: textModes,
+    defaultInputModes: [...textModes, ...fileModes],
     defaultOutputModes: textModes,
     supportedInterfaces: [
       { url, protocolBinding: 'JSONRPC', protocolVersion: '1.0' },

@@ -94,17 +94,34 @@ export function parseParams<Schema extends z.ZodType>(schema: Schema, params: un
   throw new AppError('invalid_request', summarise(issues, found.length), { details: { issues } })
 }
 
-/** The text of the message. Data is shown to the model as JSON. */
+/** The parts of the message in the shapes that `readContent` knows. Data is shown to the model as JSON. */
+export function contentOfMessage({ parts }: Pick<MessageOfClient, 'parts'>): unknown[] {
+  const content: unknown[] = []
+  let afterText = false
+  for (const given of parts) {
+    const text = given.text ?? (given.data === undefined ? undefined : JSON.stringify(given.data))
+    if (text === undefined) content.push(fileContent(given))
+    else content.push({ type: 'text', text: afterText ? `\n${text}` : text })
+    afterText = text !== undefined
+  }
+  return content
+}
+
+function fileContent({ raw, url, file, filename, mediaType }: PartOfClient): unknown {
+  const data = raw ?? file?.bytes ?? undefined
+  const source = data === undefined ? { url: url ?? file?.uri } : { data }
+  return { type: 'file', ...source, mediaType: mediaType ?? file?.mimeType, name: filename ?? file?.name }
+}
+
+/** The text parts of an answer to a question. */
 export function textOfMessage({ parts }: Pick<MessageOfClient, 'parts'>): string {
-  const text = parts.map(textOfPart).join('\n')
-  if (text.trim() === '') throw new AppError('messages_or_prompt_required', 'The message is empty; send some text.')
+  const text = parts.flatMap((given) => given.text ?? []).join('\n')
+  if (text.trim() === '') throw emptyMessage()
   return text
 }
 
-function textOfPart(given: PartOfClient): string {
-  if (given.text != null) return given.text
-  if (given.data !== undefined) return JSON.stringify(given.data)
-  throw new AppError('unsupported_content', 'This kind of part is not taken here; send text or data.')
+export function emptyMessage(): AppError {
+  return new AppError('messages_or_prompt_required', 'The message is empty; send some text.')
 }
 
 /** The objects in the data parts of a message. */

@@ -29,6 +29,9 @@ const caseOfCode: Partial<Record<ErrorCode, RpcCase>> = {
   unsupported_content: contentTypeNotSupported,
   unsupported_media_type: contentTypeNotSupported,
   output_modes_unsupported: contentTypeNotSupported,
+  file_type_unsupported: contentTypeNotSupported,
+  file_url_refused: contentTypeNotSupported,
+  model_cannot_read: contentTypeNotSupported,
   protocol_version_unsupported: { code: -32009, reason: 'VERSION_NOT_SUPPORTED' },
   idempotency_key_reused: invalidParams,
 }

@@ -13,19 +13,21 @@ import { defined } from '../../kit/defined.ts'
 import type { StartRequest } from '../../runs/start-request.ts'
 import type { RunRow } from '../../stores/run-store.ts'
 import { cancelsOnDisconnect } from '../disconnect.ts'
+import { readContent } from '../content-parts.ts'
 import type { Services } from '../routes.ts'
 import { streamRun } from '../stream-run.ts'
 import { whileAwaited } from '../while-awaited.ts'
 import { answerTask } from './answer-task.ts'
 import {
   checkConfiguration,
+  contentOfMessage,
+  emptyMessage,
   listParams,
   parseParams,
   returnsAtOnce,
   type SendParams,
   sendParams,
   taskParams,
-  textOfMessage,
 } from './message-params.ts'
 import { encodeOpening, type ReadTask, readTask, withHistory } from './task-reader.ts'
 
@@ -38,6 +40,8 @@ export type A2aContext = {
   agentId: string | undefined
   version: A2aVersion
   requestId: RpcId
+  /** The address of the server as the client used it. */
+  origin: string
 }
 
 type Sent = {
@@ -60,17 +64,17 @@ export async function sendMessage(context: A2aContext, given: unknown): Promise<
       await services.runs.clientLeft(run.id, run.owner)
     }
   }
-  const { task } = await readTask(services, run)
+  const { task } = await readTask(context, run)
   const shown = withHistory(task, params.configuration?.historyLength)
   return context.version === '1.0' ? { task: shown } : legacyTask(shown)
 }
 
 /** A new task streams from its first frame. For a task that exists, the stream opens with the task as it is. */
 export async function streamMessage(context: A2aContext, given: unknown): Promise<FastifyReply> {
-  const { services, request, reply, version, requestId } = context
+  const { services, request, reply, version, requestId, origin } = context
   const { run, started, before } = await takeMessage(context, parseParams(sendParams, given))
-  if (!started) return await streamFrom(context, run, before ?? (await readTask(services, run)))
-  const dialect = a2aDialect({ version, requestId })
+  if (!started) return await streamFrom(context, run, before ?? (await readTask(context, run)))
+  const dialect = a2aDialect({ version, requestId, origin })
   const cancels = cancelsOnDisconnect(services, {}, started)
   return await streamRun(services, request, reply, { run, dialect, cursor: beginning, cancels })
 }
@@ -78,7 +82,7 @@ export async function streamMessage(context: A2aContext, given: unknown): Promis
 export async function subscribe(context: A2aContext, given: unknown): Promise<FastifyReply> {
   const { services, caller } = context
   const run = await services.runs.get(caller, parseParams(taskParams, given).id)
-  const read = await readTask(services, run)
+  const read = await readTask(context, run)
   if (isFinalState(read.task.status.state)) {
     throw new AppError('task_over', 'The task has ended, so nothing follows; get the task instead.')
   }
@@ -88,7 +92,7 @@ export async function subscribe(context: A2aContext, given: unknown): Promise<Fa
 export async function getTask(context: A2aContext, given: unknown): Promise<unknown> {
   const { services, caller } = context
   const { id, historyLength } = parseParams(taskParams, given)
-  const { task } = await readTask(services, await services.runs.get(caller, id))
+  const { task } = await readTask(context, await services.runs.get(caller, id))
   return taskResult(context, withHistory(task, historyLength))
 }
 
@@ -99,7 +103,7 @@ export async function cancelTask(context: A2aContext, given: unknown): Promise<u
   if (!accepted) {
     throw new AppError('task_not_cancelable', 'The task has ended, so it cannot be cancelled; get it to see how.')
   }
-  return taskResult(context, (await readTask(services, run)).task)
+  return taskResult(context, (await readTask(context, run)).task)
 }
 
 const pageSizeDefault = 50
@@ -116,7 +120,8 @@ const statesOfRuns: Readonly<Record<string, RunStatus[]>> = {
 }
 
 /** Newest first. Only 1.0 has lists. */
-export async function listTasks({ services, caller }: A2aContext, given: unknown): Promise<unknown> {
+export async function listTasks(context: A2aContext, given: unknown): Promise<unknown> {
+  const { services, caller } = context
   const params = parseParams(listParams, given)
   if (params.statusTimestampAfter != null) {
     throw new AppError(
@@ -141,7 +146,7 @@ export async function listTasks({ services, caller }: A2aContext, given: unknown
   const tasks: A2aTask[] = []
   let chars = 0
   for (const row of rows) {
-    const { task } = await readTask(services, row)
+    const { task } = await readTask(context, row)
     const { artifacts, ...rest } = withHistory(task, params.historyLength ?? 0)
     const shown = params.includeArtifacts === true ? { ...rest, ...defined({ artifacts }) } : rest
     chars += JSON.stringify(shown).length
@@ -164,31 +169,34 @@ async function takeMessage(context: A2aContext, params: SendParams): Promise<Sen
   const { message } = params
   checkConfiguration(params.configuration)
   if (message.taskId === undefined) {
-    const { run, outcome } = await services.runs.start(startRequest(context, params))
+    const { run, outcome } = await services.runs.start(await startRequest(context, params))
     return { run, started: outcome === 'accepted', before: undefined }
   }
   const run = await services.runs.get(caller, message.taskId)
-  const before = await readTask(services, run)
+  const before = await readTask(context, run)
   await answerTask(services, caller, before, message)
   return { run, started: false, before }
 }
 
 /** A message that is sent twice starts one task: its id is the idempotency key. */
-function startRequest({ caller, agentId }: A2aContext, { message }: SendParams): StartRequest {
+async function startRequest({ services, caller, agentId }: A2aContext, { message }: SendParams): Promise<StartRequest> {
+  const { files } = services
+  const { text, parts } = await readContent(contentOfMessage(message), { files, owner: caller.userId })
+  if (text.trim() === '') throw emptyMessage()
   return {
     owner: caller.userId,
     family: 'a2a',
-    input: textOfMessage(message),
+    input: text,
     earlier: [],
     whenBusy: 'queue',
     idempotency: { key: message.messageId, route: `POST /a2a/${agentId ?? ''}`, body: message },
-    ...defined({ agentId, conversationId: message.contextId }),
+    ...defined({ agentId, parts, conversationId: message.contextId }),
   }
 }
 
 async function streamFrom(context: A2aContext, run: RunRow, { task, seq }: ReadTask): Promise<FastifyReply> {
-  const { services, request, reply, version, requestId } = context
-  const options = { version, requestId }
+  const { services, request, reply, version, requestId, origin } = context
+  const options = { version, requestId, origin }
   const opening = encodeOpening(task, options)
   const cursor = { seq, index: null }
   return await streamRun(services, request, reply, { run, dialect: a2aDialect(options), cursor, opening })

@@ -12,9 +12,12 @@ import { foldStoredFrames } from '../stored-frames.ts'
 
 export type ReadTask = { task: A2aTask; state: A2aState; seq: number }
 
-export async function readTask(services: Pick<Services, 'journal' | 'comparisons'>, run: RunRow): Promise<ReadTask> {
+export async function readTask(
+  { services, origin }: { services: Pick<Services, 'journal' | 'comparisons'>; origin: string },
+  run: RunRow,
+): Promise<ReadTask> {
   const undecided = run.conversationId !== null && (await services.comparisons.isUndecided(run.id))
-  const dialect = undecided ? undecidedArm(a2aDialect()) : a2aDialect()
+  const dialect = undecided ? undecidedArm(a2aDialect({ origin })) : a2aDialect({ origin })
   const fold = new TaskFold()
   let seq = 0
   const { state } = await foldStoredFrames(services.journal, run.id, dialect, {
