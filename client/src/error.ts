@@ -33,8 +33,8 @@ export class PolylogError extends Error {
   }
 }
 
-/** Statuses of a server or proxy that is busy or restarting. */
-const passing = [408, 425, 429, 502, 503, 504]
+/** Statuses of a server or proxy that is busy or restarting; Cloudflare has some of its own, from 520. */
+const passing = [408, 425, 429, 502, 503, 504, 520, 521, 522, 523, 524]
 
 /** A proxy may answer with a page of its own instead of JSON. */
 export async function errorOf(response: Response): Promise<PolylogError> {

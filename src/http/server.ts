@@ -49,6 +49,7 @@ import { type ApiDocument, describeApi } from './openapi/describe-api.ts'
 import { referencePage } from './openapi/reference-page.ts'
 import { mcpRoute } from './mcp/mcp-route.ts'
 import { chatCompletionRoutes } from './openai-api/chat-completion-routes.ts'
+import { doctorRoute } from './operations/doctor-route.ts'
 import { modelsRoute } from './operations/models-route.ts'
 import { operationRoutes } from './operations/operation-routes.ts'
 import { drainBytesMax, drainMs, installIntake } from './request-intake.ts'
@@ -211,6 +212,7 @@ export async function buildServer(options: ServerOptions): Promise<Server> {
   toolResultsRoute(server, services)
   usageRoutes(server, services)
   modelsRoute(server, services)
+  doctorRoute(server, services)
   invariantsRoute(server, services)
   conversationRoutes(server, services)
   contactRoutes(server, services)

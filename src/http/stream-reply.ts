@@ -40,6 +40,9 @@ export type StreamRequest = StreamOptions & {
   cursor: Cursor
 }
 
+/** What a stream needs of its dialect besides the bytes. */
+export type StreamShape = Pick<Dialect, 'name' | 'headers' | 'keepAlive' | 'keepAliveTiming'>
+
 /** Where the bytes of a stream come from. */
 export interface ByteSource {
   /** The next text, which may be empty. `over` marks the last one; null means the end. Never call it concurrently. */
@@ -70,14 +73,14 @@ export class Streams {
     await this.send(reply, source, dialect, { ...options, headers: { 'x-run-id': run.id, ...options.headers } })
   }
 
-  /** Like `reply`, for any source. The dialect gives the headers and keep-alives. */
-  async send(reply: FastifyReply, source: ByteSource, dialect: Dialect, options: StreamOptions): Promise<void> {
-    const headers = { ...reply.getHeaders(), ...dialect.headers, ...options.headers }
+  /** Like `reply`, for any source. The shape gives the headers and keep-alives. */
+  async send(reply: FastifyReply, source: ByteSource, shape: StreamShape, options: StreamOptions): Promise<void> {
+    const headers = { ...reply.getHeaders(), ...shape.headers, ...options.headers }
     reply.hijack()
-    const stream = new SocketStream(reply.raw, source, dialect, options, this.dependencies)
+    const stream = new SocketStream(reply.raw, source, shape, options, this.dependencies)
     this.open.add(stream)
     if (this.stopping.signal.aborted) stream.stop()
-    const closed = this.dependencies.metrics.streamOpened(dialect.name)
+    const closed = this.dependencies.metrics.streamOpened(shape.name)
     try {
       reply.raw.writeHead(200, headers as Record<string, string>)
       reply.raw.flushHeaders()
@@ -160,7 +163,7 @@ class RunSource implements ByteSource {
 class SocketStream {
   private readonly raw: ServerResponse
   private readonly source: ByteSource
-  private readonly dialect: Dialect
+  private readonly shape: StreamShape
   private readonly options: StreamOptions
   private readonly clock: Clock
   private readonly keepAliveMs: number
@@ -172,16 +175,16 @@ class SocketStream {
   constructor(
     raw: ServerResponse,
     source: ByteSource,
-    dialect: Dialect,
+    shape: StreamShape,
     options: StreamOptions,
     { clock, keepAliveIntervals }: Pick<StreamDependencies, 'clock' | 'keepAliveIntervals'>,
   ) {
     this.raw = raw
     this.source = source
-    this.dialect = dialect
+    this.shape = shape
     this.options = options
     this.clock = clock
-    this.keepAliveMs = keepAliveIntervals[dialect.keepAliveTiming.interval]
+    this.keepAliveMs = keepAliveIntervals[shape.keepAliveTiming.interval]
     raw.on('close', () => source.close())
   }
 
@@ -226,7 +229,7 @@ class SocketStream {
 
   private armKeepAlive(delayMs: number): void {
     const { keepAliveMs } = this
-    const { whenIdle } = this.dialect.keepAliveTiming
+    const { whenIdle } = this.shape.keepAliveTiming
     this.timer = this.clock.after(delayMs, () => {
       if (this.raw.destroyed) return
       // The timer is not reset on every write, because writes are frequent; it checks the idle time here instead.
@@ -238,7 +241,7 @@ class SocketStream {
       // Skip the keep-alive if the socket's buffer is full: the reader already has data waiting.
       if (!this.raw.writableNeedDrain) {
         this.keepAlives += 1
-        const text = this.dialect.keepAlive(this.clock.now(), this.keepAlives)
+        const text = this.shape.keepAlive(this.clock.now(), this.keepAlives)
         if (text !== null) this.raw.write(text)
       }
       this.lastSentAt = this.clock.monotonic()

@@ -335,6 +335,7 @@ describe('another user’s ids', () => {
     'GET /v1/files/{fileId}/content': { expect: notFound },
     'DELETE /v1/files/{fileId}': { expect: notFound },
     'GET /v1/models/{model}': { expect: openAiNotFound },
+    'GET /v1/doctor/stream': { path: () => '?frames=2&intervalMs=10', expect: saysNothingAboutAnybody },
     'GET /v1/usage': { expect: saysNothingAboutAnybody },
     'GET /metrics': { expect: saysNothingAboutAnybody },
   }

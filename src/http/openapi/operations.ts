@@ -2,7 +2,16 @@
 // clients, an example body, and the kind of stream that it returns. A test requires an entry
 // for every route and sends every example to a real server.
 
-export type StreamKind = 'native' | 'formats' | 'uiMessage' | 'openAiChat' | 'chunks' | 'arms' | 'fcmp' | 'session'
+export type StreamKind =
+  | 'native'
+  | 'formats'
+  | 'uiMessage'
+  | 'openAiChat'
+  | 'chunks'
+  | 'arms'
+  | 'fcmp'
+  | 'session'
+  | 'doctor'
 
 export type OperationFacts = {
   /** The operationId: a verb and a noun, unique. */
@@ -113,6 +122,7 @@ export const operations: Readonly<Record<string, OperationFacts>> = {
   'GET /v1/files/{fileId}/content': { id: 'getFileContent', file: 'application/octet-stream' },
   'DELETE /v1/files/{fileId}': { id: 'deleteFile' },
   'GET /v1/models/{model}': { id: 'getModel' },
+  'GET /v1/doctor/stream': { id: 'testStream', stream: 'doctor' },
   'GET /v1/conversations': { id: 'listConversations' },
   'GET /v1/conversations/{conversationId}': { id: 'getConversation' },
   'PATCH /v1/conversations/{conversationId}': { id: 'updateConversation' },

@@ -62,6 +62,12 @@ const session: Sample = {
   description: 'One JSON object per frame, from `start` to `done`, with `heartbeat` in between.',
   example: 'data: {"type":"text","content":"It is","timestamp":1794783761069}\n\n',
 }
+const doctor: Sample = {
+  media: 'text/event-stream',
+  description: 'Frames at known times: `sentMs` is the time since the first one, by the clock of the server.',
+  example:
+    'id: 1\nevent: doctor.frame\ndata: {"event":"doctor.frame","data":{"index":1,"frames":12,"intervalMs":250,"sentMs":250}}\n\n',
+}
 
 const kinds: Readonly<Record<StreamKind, readonly Sample[]>> = {
   native: [native],
@@ -79,6 +85,7 @@ const kinds: Readonly<Record<StreamKind, readonly Sample[]>> = {
   arms: [arms, { ...jsonLines, description: 'The same frames, one JSON object per line.' }],
   fcmp: [fcmp],
   session: [session],
+  doctor: [doctor],
 }
 
 export function mediaTypesOf(kind: StreamKind): MediaTypes {
