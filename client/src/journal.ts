@@ -318,6 +318,10 @@ export type EventBodies = {
     fromMessageId?: string
     /** The last message that is left out, also by earlier cuts. */
     throughMessageId: string
+    /** The first message that the model is still given. */
+    keptFromMessageId: string
+    /** The summary that the model is still given. */
+    summaryMessageId?: string
     messages: number
     /** An estimate. */
     tokens: number
@@ -327,6 +331,7 @@ export type EventBodies = {
     summaryMessageId: string
     fromMessageId?: string
     throughMessageId: string
+    keptFromMessageId: string
     messages: number
     /** An estimate. */
     tokens: number

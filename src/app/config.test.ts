@@ -58,6 +58,7 @@ test('an empty environment gives the documented defaults', () => {
     ownerFileBytes: 1024 * 1024 * 1024,
     fileTtlMs: 24 * 60 * 60_000,
     stepsMax: 25,
+    contextTokens: 32_000,
     providerRetries: 2,
     providerRetryBudgetMs: 8_000,
     runMaxMs: 30 * 60_000,

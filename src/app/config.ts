@@ -93,6 +93,8 @@ export type Config = {
     /** How long a file is kept that no message and no run refers to. */
     readonly fileTtlMs: number
     readonly stepsMax: number
+    /** The context window of models that the table of models does not have. */
+    readonly contextTokens: number
     readonly providerRetries: number
     readonly providerRetryBudgetMs: number
     readonly runMaxMs: number
@@ -198,6 +200,7 @@ function build(read: SettingReader, code?: CodeParts): Config {
       ownerFileBytes: read.whole('POLYLOG_FILES_MAX', 1024 * mebibyte),
       fileTtlMs: read.whole('POLYLOG_FILE_TTL_MS', day),
       stepsMax: read.whole('POLYLOG_MAX_STEPS', 25),
+      contextTokens: read.whole('POLYLOG_CONTEXT_TOKENS', 32_000),
       providerRetries: read.whole('POLYLOG_PROVIDER_RETRIES', 2),
       providerRetryBudgetMs: read.whole('POLYLOG_PROVIDER_RETRY_BUDGET_MS', 8_000),
       runMaxMs: read.whole('POLYLOG_RUN_MAX_MS', 30 * minute),

@@ -52,6 +52,7 @@ export const settingTable = {
   POLYLOG_STALL_MS: whole(1, timerMax),
   POLYLOG_MODEL_CONFIGS: path,
   POLYLOG_MODEL_TABLE: path,
+  POLYLOG_CONTEXT_TOKENS: whole(1000, 100_000_000),
   POLYLOG_DEMO: oneOf('on', 'off'),
   POLYLOG_DEMO_PACE_MS: whole(0, 10_000),
 

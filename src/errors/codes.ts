@@ -148,6 +148,7 @@ export const errorCodes = {
   engine_failed: 'upstream',
   engine_stream_incomplete: 'upstream',
   engine_outcome_unknown: 'upstream',
+  model_context_exceeded: 'upstream',
   model_content_filtered: 'upstream',
   tool_calls_too_many: 'upstream',
   tool_failed: 'upstream',

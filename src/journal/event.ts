@@ -348,6 +348,10 @@ const bodies = {
     fromMessageId: id.optional(),
     /** The last message that is left out, also by earlier cuts. */
     throughMessageId: id,
+    /** The first message that the model is still given. */
+    keptFromMessageId: id,
+    /** The summary that the model is still given. */
+    summaryMessageId: id.optional(),
     /** How many messages this cut leaves out, and their estimated size. */
     messages: z.number().int().positive(),
     tokens: z.number().int().nonnegative(),
@@ -360,6 +364,8 @@ const bodies = {
     fromMessageId: id.optional(),
     /** The last message that the summary replaces. */
     throughMessageId: id,
+    /** The first message that the model is still given. */
+    keptFromMessageId: id,
     /** How many messages it replaces, and their estimated size. */
     messages: z.number().int().positive(),
     tokens: z.number().int().nonnegative(),

@@ -60,11 +60,11 @@ export type StepState = {
 
 /** What this run decided about its prompt. Earlier runs left their decisions in the rows of the conversation. */
 export type ContextState = {
-  /** The last message of the history that is left out. */
-  cutThrough: string | undefined
+  /** The first message of the history that the model is still given. */
+  keptFrom: string | undefined
   summary: EventData<'context.summarised'> | undefined
-  /** The last message of this run's own steps that is left out. */
-  stepsThrough: string | undefined
+  /** The first message of this run's own steps that the model is still given. */
+  stepsFrom: string | undefined
 }
 
 export type RunState = {
@@ -136,7 +136,7 @@ export function newRunState(): RunState {
     handle: undefined,
     deaths: new Map(),
     usage: noUsage,
-    context: { cutThrough: undefined, summary: undefined, stepsThrough: undefined },
+    context: { keptFrom: undefined, summary: undefined, stepsFrom: undefined },
     budgetWarnings: new Set(),
   }
 }
@@ -318,10 +318,11 @@ export function applyEvent(state: RunState, event: RunEvent): void {
       state.rejectedOutputs.set(event.data.step, event.data.errors)
       return
     case 'context.cut':
-      if (event.data.strategy === 'run_steps') state.context.stepsThrough = event.data.throughMessageId
-      else state.context.cutThrough = event.data.throughMessageId
+      if (event.data.strategy === 'run_steps') state.context.stepsFrom = event.data.keptFromMessageId
+      else state.context.keptFrom = event.data.keptFromMessageId
       return
     case 'context.summarised':
+      state.context.keptFrom = event.data.keptFromMessageId
       state.context.summary = event.data
       state.usage = addUsage(state.usage, usageOfStep(event.data))
       return

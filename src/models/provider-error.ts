@@ -61,6 +61,7 @@ export function statusError(identity: ProviderIdentity, failure: ProviderFailure
   if (reported.code === 'content_filter') {
     return new AppError('model_content_filtered', `${identity.provider} filtered the request.${words}`, { details })
   }
+  if (isContextExceeded(reported)) return contextExceeded(identity, words, details)
   return new AppError('model_error', `${identity.provider} refused the request (${status}).${words}`, { details })
 }
 
@@ -110,6 +111,7 @@ export function reportedError(identity: ProviderIdentity, error: unknown): AppEr
   if (reported.code === 'content_filter') {
     return new AppError('model_content_filtered', `${identity.provider} filtered the answer.${words}`)
   }
+  if (isContextExceeded(reported)) return contextExceeded(identity, words, { provider: identity.provider })
   return new AppError('model_error', `${identity.provider} failed while answering.${words}`, {
     retryable: reported.transient,
     details: { provider: identity.provider },
@@ -145,6 +147,28 @@ function quote(identity: ProviderIdentity, message: string): string {
   const clean = redact(identity, message).replace(/\s+/g, ' ').trim()
   if (clean === '') return ''
   return ` It said: ${clean.length > messageCharsMax ? `${clean.slice(0, messageCharsMax)}…` : clean}`
+}
+
+const contextCodes = new Set(['context_length_exceeded', 'exceed_context_size_error', 'model_context_window_exceeded'])
+
+/**
+ * How providers say that a prompt is too long. Only OpenAI and servers like it have a code for it; the others have only the
+ * sentence: Anthropic ("prompt is too long"), Google ("input token count … exceeds the maximum"), Mistral and vLLM ("maximum
+ * context length"), llama.cpp ("available context size"), Bedrock ("input is too long").
+ */
+const contextSentence =
+  /prompt is too long|input is too long|exceed(?:s|ed)? (?:the )?(?:model'?s? )?context (?:limit|window|length)|maximum context length|available context size|token count.{0,40}exceeds the maximum|context_length_exceeded/i
+
+function isContextExceeded({ code, message }: ProviderMessage): boolean {
+  return (code !== undefined && contextCodes.has(code)) || contextSentence.test(message)
+}
+
+function contextExceeded(identity: ProviderIdentity, words: string, details: Record<string, unknown>): AppError {
+  return new AppError(
+    'model_context_exceeded',
+    `The request is longer than the context window of the model at ${identity.provider}. Send a shorter message, or use a model with a larger window.${words}`,
+    { details },
+  )
 }
 
 type ProviderMessage = { message: string; code: string | undefined; transient: boolean }

@@ -16,6 +16,7 @@ import { defined } from '../kit/defined.ts'
 import type { InteractionRow } from '../stores/interaction-store.ts'
 import type { MessageRow } from '../stores/message-store.ts'
 import type { RunWrite } from '../stores/run-store.ts'
+import { contextMark } from './context-mark.ts'
 import type { KindOf } from './run-kind.ts'
 import { resultForModel } from './tool-outcome.ts'
 
@@ -158,22 +159,21 @@ export function foldRows(runId: string, state: RunState, event: RunEvent, change
     case 'context.cut': {
       // The steps of the run itself are left out only while it executes; later runs read its finished turn.
       if (event.data.strategy === 'run_steps') return
-      const { throughMessageId, messages } = event.data
       addMessage(changes, state, {
         ...contextMessage(runId, state, event),
         id: `cut-${runId}-${event.seq}`,
         content: '',
-        metadata: { runId, context: { is: 'cut', through: throughMessageId, messages } },
+        metadata: { runId, context: contextMark(event.data.keptFromMessageId, event.data.summaryMessageId) },
       })
       return
     }
     case 'context.summarised': {
-      const { summaryMessageId, throughMessageId, messages, text, model } = event.data
+      const { summaryMessageId, keptFromMessageId, text, model } = event.data
       addMessage(changes, state, {
         ...contextMessage(runId, state, event),
         id: summaryMessageId,
         content: text,
-        metadata: { runId, context: { is: 'summary', through: throughMessageId, messages } },
+        metadata: { runId, context: contextMark(keptFromMessageId, summaryMessageId) },
       })
       changes.run = { ...changes.run, usage: state.usage }
       addUsageRow(changes, state, event, model)

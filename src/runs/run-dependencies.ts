@@ -21,6 +21,8 @@ export type RunLimits = {
   confirmationTtlMs: number
   /** How many tools of one run may execute in parallel. */
   toolsAtOnce: number
+  /** The context window of models that are not in the table of models; absent means a default. */
+  contextTokens?: number | undefined
   /** Absent: nothing is limited. */
   budgets?: BudgetLimits | undefined
 }

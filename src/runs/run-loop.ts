@@ -30,15 +30,12 @@ import { atPlace } from '../kit/activity.ts'
 import { elapsedMs, type Timer } from '../kit/clock.ts'
 import { defined } from '../kit/defined.ts'
 import type { ModelMessage, WantedAnswer } from '../models/model.ts'
-import type { MessageRow } from '../stores/message-store.ts'
 import type { RunRow } from '../stores/run-store.ts'
-import { workspaceRules } from './consent.ts'
+import type { Tool } from '../tools/tool.ts'
 import { checkStepBudgets } from './budgets.ts'
-import { detachedHistory } from './detached-chat.ts'
 import { runStep } from './model-step.ts'
-import { buildPrompt } from './prompt.ts'
-import { ProviderStates } from './provider-states.ts'
-import { answerRule, judgeAnswer } from './output-check.ts'
+import { PromptBuilder } from './prompt-builder.ts'
+import { judgeAnswer } from './output-check.ts'
 import { nextDeadline } from './row-folds.ts'
 import { type Ending, endingEvents } from './run-ending.ts'
 import type { RunKind } from './run-kind.ts'
@@ -51,9 +48,6 @@ import { isTurnFinished, runTurn } from './turn-phase.ts'
 class CancelInterrupt extends Error {
   override name = 'CancelInterrupt'
 }
-
-/** How many rows of history are read. The agent's memory policy decides how many of them the prompt gets. */
-const historyRowsMax = 400
 
 /** A run that was active at this many process deaths, at the same place in its work, is ended instead of retried. */
 export const deathsMax = 2
@@ -80,17 +74,14 @@ export class RunLoop {
   /** In milliseconds of the monotonic clock. */
   private runningSince = 0
   private phase: ToolPhase | undefined
-  private history: MessageRow[] | undefined
-  /** Whether the conversation has messages before `history`. */
-  private historyIsCut = false
-  private readonly providerStates: ProviderStates
+  private readonly prompts: PromptBuilder
 
   constructor(row: RunRow, state: RunState, dependencies: RunDependencies) {
     this.runId = row.id
     this.row = row
     this.dependencies = dependencies
     this.writer = new RunWriter(row.id, row.epoch, state, dependencies)
-    this.providerStates = new ProviderStates(dependencies.store)
+    this.prompts = new PromptBuilder(this.writer, dependencies)
     this.writer.onLost = (error) => this.stop(error)
     if (row.cancel !== null) this.cancelled = row.cancel
   }
@@ -261,7 +252,7 @@ export class RunLoop {
       spec: specOf(state),
       owner: accepted?.owner ?? 'anonymous',
       conversationId: accepted?.conversationId ?? null,
-      messages: await this.promptMessages([], true),
+      messages: (await this.prompts.build({ tools: [], withoutReplies: true, signal: this.modelAbort.signal })) ?? [],
       ...defined({ previous: await this.previousHandle(engine) }),
     }
     try {
@@ -293,7 +284,9 @@ export class RunLoop {
   /** The handle with which this engine ended the previous run of the conversation. It is one of the last events of that run. */
   private async previousHandle({ name }: TurnEngine): Promise<JsonValue | undefined> {
     const { store } = this.dependencies
-    const runId = (await this.readHistory()).findLast((row) => row.runId !== null && row.runId !== this.runId)?.runId
+    const runId = (await this.prompts.historyRows()).findLast(
+      (row) => row.runId !== null && row.runId !== this.runId,
+    )?.runId
     const run = runId == null ? undefined : await store.readRun(runId)
     if (run === undefined) return undefined
     const { events } = await store.readEvents(run.id, Math.max(0, run.lastSeq - lastEventsRead), lastEventsRead)
@@ -341,54 +334,57 @@ export class RunLoop {
     return undefined
   }
 
-  private async step(engine: StepEngine, tools: ReturnType<typeof toolsOf>): Promise<void> {
-    const { writer, dependencies } = this
-    const last = writer.state.steps.at(-1)
+  private async step(engine: StepEngine, tools: Tool[]): Promise<void> {
+    const last = this.writer.state.steps.at(-1)
     atPlace(`step ${last === undefined ? 1 : last.finished ? last.step + 1 : last.step}`)
     await this.checkBudgets()
-    const messages = await this.promptMessages(tools)
+    await this.askModel(engine, tools, (await this.prompt(engine, tools, false)) ?? [])
+  }
+
+  private async askModel(engine: StepEngine, tools: Tool[], messages: ModelMessage[], again = false): Promise<void> {
+    const { writer, dependencies } = this
     // A name may be offered once, and the provider's own tool was asked for by name.
     const atProvider = new Set(specOf(writer.state).providerTools?.map(({ name }) => name))
     const offered = tools
       .filter(({ name }) => !atProvider.has(name))
       .map(({ name, description, inputSchema }) => ({ name, description, inputSchema }))
-    await runStep(writer, messages, offered, {
-      engine,
-      clock: dependencies.clock,
-      ids: dependencies.ids,
-      stallMs: dependencies.limits.stallMs,
-      signal: this.modelAbort.signal,
-      toolNamed: (name) => tools.find((tool) => tool.name === name),
-      answer: this.wantedAnswer(specOf(writer.state), offered.length + atProvider.size > 0),
-      putBlob: (id, body) => dependencies.store.putBlob(id, this.runId, body),
-      costOf: (model, usage) => dependencies.modelTable.costOf(model, usage),
-      meter: dependencies.meter,
-    })
+    try {
+      await runStep(writer, messages, offered, {
+        engine,
+        clock: dependencies.clock,
+        ids: dependencies.ids,
+        stallMs: dependencies.limits.stallMs,
+        signal: this.modelAbort.signal,
+        toolNamed: (name) => tools.find((tool) => tool.name === name),
+        answer: this.wantedAnswer(specOf(writer.state), offered.length + atProvider.size > 0),
+        putBlob: (id, body) => dependencies.store.putBlob(id, this.runId, body),
+        costOf: (model, usage) => dependencies.modelTable.costOf(model, usage),
+        meter: dependencies.meter,
+      })
+    } catch (error) {
+      if (again || !(error instanceof AppError) || error.code !== 'model_context_exceeded') throw error
+      const { text, reasoning } = writer.state.steps.at(-1) ?? { text: '', reasoning: '' }
+      if (text !== '' || reasoning !== '') throw error
+      // The real window is smaller than the one that was computed with: once more, with at most half of the messages.
+      const shorter = await this.prompt(engine, tools, true)
+      if (shorter === undefined) throw error
+      await this.askModel(engine, tools, shorter, true)
+    }
+  }
+
+  /** With `harder`, undefined if nothing can be left out. */
+  private async prompt(engine: StepEngine, tools: Tool[], harder: boolean): Promise<ModelMessage[] | undefined> {
+    const { state } = this.writer
+    const { summary } = state.context
+    const messages = await this.prompts.build({ tools, engine, harder, signal: this.modelAbort.signal })
+    // The summary may have used up the budget.
+    if (state.context.summary !== summary) await this.checkBudgets()
+    return messages
   }
 
   private async checkBudgets(): Promise<void> {
     const warnings = await checkStepBudgets(this.writer.state, this.dependencies)
     if (warnings.length > 0) this.writer.push(...warnings)
-  }
-
-  private async promptMessages(tools: ReturnType<typeof toolsOf>, withoutReplies = false): Promise<ModelMessage[]> {
-    const { state } = this.writer
-    const { accepted } = state
-    const spec = specOf(state)
-    await this.providerStates.load(state)
-    return buildPrompt({
-      definition: this.dependencies.catalogue.lastWorking(spec.agentId),
-      systemPrompt: this.kind().systemPrompt(spec),
-      history: await this.readHistory(),
-      historyIsCut: this.historyIsCut,
-      instructions: spec.instructions,
-      input: accepted?.continuesHistory === true ? null : (accepted?.input ?? ''),
-      context: spec.context,
-      rules: [workspaceRules(spec, tools), answerRule(spec)].filter((rule) => rule !== null),
-      state,
-      providerStateOf: (step) => this.providerStates.of(step, spec.model),
-      withoutReplies,
-    })
   }
 
   private wantedAnswer(spec: RunSpec, hasTools: boolean): WantedAnswer | undefined {
@@ -402,23 +398,6 @@ export class RunLoop {
       native: supported && able && !rule.mayAsk,
       ...defined({ computed: this.kind().computedAnswer(spec) }),
     }
-  }
-
-  /** Read once and cached, because earlier turns do not change while this run has its turn in the conversation. */
-  private async readHistory(): Promise<MessageRow[]> {
-    const accepted = this.writer.state.accepted
-    if (accepted?.conversationId == null) {
-      this.history ??= await detachedHistory(accepted, this.dependencies.store)
-      return this.history
-    }
-    if (this.history === undefined) {
-      const rows = await this.dependencies.store.historyBefore(accepted.conversationId, this.runId, historyRowsMax)
-      // When an answer is regenerated, the history already holds the question and the old answer; both are cut off.
-      this.historyIsCut = rows.length === historyRowsMax
-      const asked = rows.findIndex((row) => row.id === accepted.userMessageId)
-      this.history = asked === -1 ? rows : rows.slice(0, asked)
-    }
-    return this.history
   }
 
   private async parkForPerson(): Promise<LoopResult> {

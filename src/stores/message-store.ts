@@ -47,8 +47,13 @@ export interface MessageStore {
   setMessageStates(states: MessageStateChange[]): Promise<void>
   /**
    * The history that a model is shown: active messages of turns before that of `beforeRunId` (and messages without a run),
-   * in the order of their turns, the newest `limit` of them. A run that did not succeed contributes its user message and its
-   * finished messages.
+   * in the order of their turns, the newest `limit` of them, with hidden rows. With `beforeMessageId`, only messages before that
+   * one. A run that did not succeed contributes its user message and its finished messages.
    */
-  historyBefore(conversationId: string, beforeRunId: string, limit: number): Promise<MessageRow[]>
+  historyBefore(
+    conversationId: string,
+    beforeRunId: string,
+    limit: number,
+    beforeMessageId?: string,
+  ): Promise<MessageRow[]>
 }

@@ -8,7 +8,7 @@ import { promisify } from 'node:util'
 import { contactDataset, sendDataset } from '../../scripts/contact-dataset.ts'
 import { contactSignals } from '../../src/contacts/signals.ts'
 import { dayOf } from '../../src/contacts/utc-days.ts'
-import { estimateTokens } from '../../src/runs/prompt.ts'
+import { estimateTokens } from '../../src/kit/token-estimate.ts'
 import { type Answer, type Json, says, startTestServer, type TestServer } from '../support/test-server.ts'
 
 const user = 'user_123'

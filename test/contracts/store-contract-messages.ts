@@ -184,6 +184,36 @@ export function messageContract(open: OpenStore<MessageStore & RunStore & Conver
         assert.deepEqual(ids(await store.historyBefore('c', 'r3', 2)), ['u2', 'a2'])
         assert.deepEqual(ids(await store.historyBefore('c', 'r2', 100)), ['u1', 'a1', 't1'])
         assert.deepEqual(await store.historyBefore('c', 'r1', 100), [])
+        assert.deepEqual(ids(await store.historyBefore('c', 'r3', 2, 'u2')), ['a1', 't1'])
+        assert.deepEqual(ids(await store.historyBefore('c', 'r3', 2, 'a1')), ['u1'])
+        assert.deepEqual(await store.historyBefore('c', 'r3', 2, 'u1'), [])
+      }),
+    )
+
+    test(
+      'holds hidden rows, which no list shows except that of their run',
+      opened(async ({ store }) => {
+        const first = await store.accept(
+          inConversation('r1', 'c', 'absent', { claim: claimNow, messages: [said('u1', 'r1', 1)] }),
+        )
+        await store.append(
+          write(first.run, 1, {
+            messages: [
+              said('mark', 'r1', 2, { role: 'system', metadata: { context: { keptFrom: 'u1' } } }),
+              said('a1', 'r1', 3, { role: 'assistant' }),
+            ],
+            run: { status: 'succeeded', endedAt: start + 3, release: true },
+          }),
+        )
+        await store.accept(inConversation('r2', 'c', 'present', { messages: [said('u2', 'r2', 4)] }))
+
+        assert.deepEqual(ids(await store.historyBefore('c', 'r2', 10)), ['u1', 'mark', 'a1'])
+        assert.deepEqual(ids((await store.listMessages('c', { limit: 10 })).rows), ['u1', 'a1', 'u2'])
+        assert.deepEqual(ids((await store.listMessages('c', { limit: 10, before: { id: 'u2' } })).rows), ['u1', 'a1'])
+        assert.deepEqual(ids(await store.allMessages('c', { limit: 10 })), ['u1', 'a1', 'u2'])
+        assert.deepEqual(ids(await store.allMessages('c', { limit: 10, runId: 'r1' })), ['u1', 'mark', 'a1'])
+        assert.deepEqual(ids((await store.pageOfAllMessages('c', { limit: 10 })).rows), ['u1', 'a1', 'u2'])
+        assert.deepEqual(ids((await store.pageOfAllMessages('c', { limit: 10, before: 'u2' })).rows), ['u1', 'a1'])
       }),
     )
 

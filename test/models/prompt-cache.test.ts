@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, it } from 'node:test'
 import { type Polylog, startPolylog } from '../support/polylog.ts'
+import { type AgentFolder, agentFolder } from '../support/agent-folder.ts'
 import { openStream } from '../support/sse.ts'
 import { askingStrict, type Block, startStrictProvider, type StrictProvider } from '../support/strict-provider.ts'
 import { endOf, someone } from '../support/test-server.ts'
@@ -13,21 +14,30 @@ type CacheUse = { read: number; share: number }
 describe('the prompt cache of anthropic', () => {
   let provider: StrictProvider
   let polylog: Polylog
+  let agents: AgentFolder
 
   before(async () => {
     provider = await startStrictProvider('anthropic')
-    polylog = await startPolylog(askingStrict('anthropic', provider))
+    agents = agentFolder()
+    agents.agent('small', { memory: { strategy: 'sliding_window', maxTokens: 16_000 }, validation: undefined })
+    polylog = await startPolylog({ ...askingStrict('anthropic', provider), POLYLOG_AGENTS_DIR: agents.path })
   })
   beforeEach(() => provider.reset())
   after(async () => {
     await polylog?.dispose()
     await provider?.stop()
+    agents?.dispose()
   })
 
-  async function say(conversationId: string, input: string, answers: Block[][]): Promise<CacheUse[]> {
+  async function say(
+    conversationId: string,
+    input: string,
+    answers: Block[][],
+    agentId = 'chat_conversation',
+  ): Promise<CacheUse[]> {
     const asked = (await provider.requests()).length
     await provider.script(...answers)
-    const body = { userId: conversationId, conversationId, input }
+    const body = { userId: conversationId, conversationId, input, agentId }
     const stream = await openStream(`${polylog.baseUrl}/v1/agent/chat`, { method: 'POST', body })
     await stream.ended()
     assert.equal(endOf(stream.frames).status, 'succeeded')
@@ -58,7 +68,7 @@ describe('the prompt cache of anthropic', () => {
     const turns = 40
     const shares: number[] = []
     for (let turn = 1; turn <= turns; turn += 1) {
-      const [use] = await say(conversation, long(`Question ${turn}?`), [[{ text: [long(`Answer ${turn}.`)] }]])
+      const [use] = await say(conversation, long(`Question ${turn}?`), [[{ text: [long(`Answer ${turn}.`)] }]], 'small')
       shares.push(use?.share ?? 0)
     }
     const [request] = (await provider.requests()).slice(-1)

@@ -57,6 +57,7 @@ export const answers = [
         strategy: 'sliding_window',
         fromMessageId: 'message-old-1',
         throughMessageId: 'message-old-8',
+        keptFromMessageId: 'message-old-9',
         messages: 8,
         tokens: 4000,
       })
@@ -64,6 +65,7 @@ export const answers = [
         summaryMessageId: 'summary-1',
         fromMessageId: 'message-old-9',
         throughMessageId: 'message-old-20',
+        keptFromMessageId: 'message-old-21',
         messages: 12,
         tokens: 6000,
         text: 'They planned a trip to Kyoto in May.',

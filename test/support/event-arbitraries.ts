@@ -177,15 +177,17 @@ const bodies: { [T in EventType]: fc.Arbitrary<EventData<T>> } = {
     {
       strategy: fc.constantFrom('sliding_window', 'run_steps'),
       throughMessageId: id,
+      keptFromMessageId: id,
       messages: positive,
       tokens: count,
     },
-    { fromMessageId: id },
+    { fromMessageId: id, summaryMessageId: id },
   ),
   'context.summarised': object<EventData<'context.summarised'>>(
     {
       summaryMessageId: id,
       throughMessageId: id,
+      keptFromMessageId: id,
       messages: positive,
       tokens: count,
       text: fc.string({ unit: 'binary', minLength: 1, maxLength: 40 }),

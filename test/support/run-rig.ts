@@ -60,6 +60,8 @@ export type RigOptions = {
   /** Runs use this engine instead of `answer`, which is its fallback. */
   turnEngine?: TurnEngine
   limits?: Partial<RunDependencies['limits']>
+  /** The memory of the agent. */
+  memory?: AgentDefinition['card']['memory']
   /** An existing database file. */
   file?: string
   clock?: ManualClock
@@ -81,6 +83,7 @@ export async function openRig(options: RigOptions = {}): Promise<Rig> {
   const complaints: string[] = []
   const complain = (_details: object, message: string) => void complaints.push(message)
   const engine: StepEngine = { kind: 'step', name: 'scripted', step: options.answer ?? (() => says('Hello.')) }
+  const own = { ...agent, card: { ...agent.card, memory: options.memory ?? agent.card.memory } }
   const dependencies: RunDependencies = {
     store,
     bus,
@@ -97,7 +100,7 @@ export async function openRig(options: RigOptions = {}): Promise<Rig> {
     modelTable: await readModelTable(null),
     engines: enginesOf(engine, options.turnEngine),
     tools: registryOf(options.tools ?? []),
-    catalogue: { get: () => agent, lastWorking: () => agent, list: () => [] },
+    catalogue: { get: () => own, lastWorking: () => own, list: () => [] },
     kindOf,
     limits: {
       stepsMax: 10,

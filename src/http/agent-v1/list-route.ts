@@ -81,7 +81,7 @@ function agentInfo(listing: AgentListing, models: Models): z.infer<typeof agentV
     operations: operations.flatMap(operationInfo),
     tools: card?.tools ?? { mode: 'none', allowedTools: [] },
     cache: { ttl: card?.cache?.ttl ?? null },
-    memory: card?.memory ?? { strategy: null, maxTokens: null },
+    memory: { strategy: card?.memory.strategy ?? null, maxTokens: card?.memory.maxTokens ?? null },
     inputSchema: only?.inputSchema ?? {},
     outputSchema: only?.dataSchema ?? {},
     usage: card?.usage ?? '',

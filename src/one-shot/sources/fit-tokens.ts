@@ -2,7 +2,7 @@
 // given to the model as it is, or left out.
 
 import { sortedJson } from '../../kit/sorted-json.ts'
-import { estimateTokens } from '../../runs/prompt.ts'
+import { estimateTokens } from '../../kit/token-estimate.ts'
 
 /** Takes items in the given order, the most important first. An item that does not fit is skipped, and later ones are still tried. */
 export function takeThatFit<Item>(

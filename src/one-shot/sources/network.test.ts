@@ -10,7 +10,7 @@ import { fillStore, openContactStore } from '../../../test/support/contact-store
 import { contactSignals } from '../../contacts/signals.ts'
 import { asUser } from '../../kit/caller.ts'
 import { sortedJson } from '../../kit/sorted-json.ts'
-import { estimateTokens } from '../../runs/prompt.ts'
+import { estimateTokens } from '../../kit/token-estimate.ts'
 import type { ContactActivityStore } from '../../stores/contact-activity-store.ts'
 import { networkSource, type NetworkStore } from './network.ts'
 import type { Collected, JsonObject } from './source.ts'

@@ -42,8 +42,8 @@ export function messageStore({ db, read, write }: PartAccess): MessageStore {
     allMessages: (conversationId, filter) => read(() => reader.all(conversationId, filter)),
     pageOfAllMessages: (conversationId, page) => read(() => reader.pageOfAll(conversationId, page)),
     setMessageStates: async (states) => void (await write('setMessageStates', states)),
-    historyBefore: (conversationId, beforeRunId, limit) =>
-      read(() => reader.historyBefore(conversationId, beforeRunId, limit)),
+    historyBefore: (conversationId, beforeRunId, limit, beforeMessageId) =>
+      read(() => reader.historyBefore(conversationId, beforeRunId, limit, beforeMessageId)),
   }
 }
 
@@ -66,9 +66,11 @@ function messageReader(db: DatabaseSync) {
   )
   const allOfRun = db.prepare(`SELECT * FROM messages WHERE conversation_id = ? AND run_id = ? ${inTurns}`)
   // A message without a run was stored together with a run: it has that run's turn and comes before the run's own messages.
-  const history = db.prepare(
-    `SELECT * FROM messages WHERE conversation_id = ?1 AND state = 'active'
-       AND (turn < ?2 OR (turn = ?2 AND run_id IS NULL))
+  const ofHistory = `SELECT * FROM messages WHERE conversation_id = ?1 AND state = 'active'
+       AND (turn < ?2 OR (turn = ?2 AND run_id IS NULL))`
+  const history = db.prepare(`${ofHistory} ORDER BY turn DESC, position DESC LIMIT ?3`)
+  const historyPage = db.prepare(
+    `${ofHistory} AND (turn, position) < (SELECT turn, position FROM messages WHERE id = ?4)
      ORDER BY turn DESC, position DESC LIMIT ?3`,
   )
 
@@ -95,10 +97,19 @@ function messageReader(db: DatabaseSync) {
       const rows = runId === undefined ? all.all(conversationId, limit) : allOfRun.all(conversationId, runId, limit)
       return rows.map(toMessage).reverse()
     },
-    historyBefore(conversationId: string, beforeRunId: string, limit: number): MessageRow[] {
+    historyBefore(
+      conversationId: string,
+      beforeRunId: string,
+      limit: number,
+      beforeMessageId: string | undefined,
+    ): MessageRow[] {
       const turn = turnOf.get(beforeRunId)?.turn
       if (turn === undefined) return []
-      return history.all(conversationId, turn, limit).map(toMessage).reverse()
+      const rows =
+        beforeMessageId === undefined
+          ? history.all(conversationId, turn, limit)
+          : historyPage.all(conversationId, turn, limit, beforeMessageId)
+      return rows.map(toMessage).reverse()
     },
   }
 }
