@@ -183,6 +183,17 @@ export class RunService {
     return result?.decided ?? false
   }
 
+  /** Undefined if there is no such interaction, or if it does not belong to the caller. */
+  async findInteraction(caller: Caller, id: string): Promise<InteractionRow | undefined> {
+    const row = await this.dependencies.store.readInteraction(id)
+    return row !== undefined && owns(caller, row) ? row : undefined
+  }
+
+  /** What the run waits for. */
+  async openInteractions({ id }: Pick<RunRow, 'id'>): Promise<InteractionRow[]> {
+    return (await this.dependencies.store.interactionsOf(id)).filter(({ status }) => status === 'pending')
+  }
+
   private async waitForEnd(run: RunRow): Promise<RunRow> {
     const limit = new AbortController()
     const timer = this.dependencies.clock.after(cancelWaitMs, () => limit.abort())

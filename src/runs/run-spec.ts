@@ -50,7 +50,7 @@ export function specFor(
   if (clientTools !== undefined) checkClientTools(clientTools, { request, engine, card: definition.card, dependencies })
   if (outputSchema !== undefined) checkOutput(outputSchema, engine, dependencies)
   const model = named === undefined ? modelOfAgent(definition.card, models) : models.resolve(named)
-  const providerTools = chosenProviderTools(request.providerTools, {
+  const providerTools = chosenProviderTools(request.withoutTools === true ? [] : request.providerTools, {
     offered: config?.providerTools ?? definition.card.providerTools,
     card: definition.card,
     model,
@@ -67,7 +67,7 @@ export function specFor(
       providerOptions: mergedOptions(definition.card.providerOptions, config?.providerOptions, request.providerOptions),
       context,
       instructions: request.instructions,
-      tools,
+      tools: request.withoutTools === true ? [] : tools,
       clientTools,
       onDisconnect: request.onDisconnect,
       configName: config?.name,

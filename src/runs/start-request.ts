@@ -41,6 +41,8 @@ export type StartRequest = {
   engine?: string
   /** The final answer must fit this JSON Schema. */
   output?: { schema: Record<string, JsonValue> }
+  /** The model is offered no tools at all. */
+  withoutTools?: true
   /** Tools of the caller, which the client executes. */
   clientTools?: ClientTool[]
   temperature?: number

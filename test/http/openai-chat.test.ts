@@ -9,7 +9,7 @@ import { z } from 'zod'
 import { sharedMcpServer } from '../support/shared-mcp-server.ts'
 import { calls, hangsAfter, type Json, says, someone, until } from '../support/test-server.ts'
 
-const { server } = sharedMcpServer()
+const { server, effects } = sharedMcpServer()
 
 /** A type of one version, because the two differ only in details that these tests do not use. */
 type Client = OpenAi7
@@ -21,6 +21,20 @@ function clientOf(version: typeof OpenAi7, user: string, headers: Record<string,
     defaultQuery: { userId: user },
     defaultHeaders: headers,
   })
+}
+
+let amount = 70_000
+
+/** A PNG with one pixel. */
+const dot = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
+
+const weather = {
+  type: 'function' as const,
+  function: {
+    name: 'weather',
+    description: 'The weather in a city.',
+    parameters: { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] },
+  },
 }
 
 const model = 'chat_conversation'
@@ -252,6 +266,208 @@ for (const [name, version] of [
       })
       assert.deepEqual([cancelled?.status, going?.status], ['cancelled', 'running'])
       await server.call('POST', `/v1/agent/runs/${going?.runId}/cancel`, { user })
+    })
+
+    test('the tools of the client are called there, in parallel, and the same run goes on with their results', async () => {
+      for (const stream of [false, true]) {
+        const user = someone()
+        const client = clientOf(version, user)
+        const messages: OpenAi7.ChatCompletionMessageParam[] = ask(user)
+        await server.provider.script(
+          [
+            calls(['weather', { city: 'Oslo' }], ['weather', { city: 'Rome' }], ['add', { a: 2, b: 3 }]),
+            says('Cold, warm, 5.'),
+          ],
+          user,
+        )
+        const next = async (): Promise<OpenAi7.ChatCompletion> =>
+          stream
+            ? await client.chat.completions.stream({ model, messages, tools: [weather] }).finalChatCompletion()
+            : await client.chat.completions.create({ model, messages, tools: [weather] })
+
+        const asked = await next()
+        const [choice] = asked.choices
+        assert.equal(choice?.finish_reason, 'tool_calls')
+        const called = choice?.message.tool_calls?.filter((call) => call.type === 'function') ?? []
+        assert.deepEqual(
+          called.map(({ function: { name: tool, arguments: input } }) => [tool, input]),
+          [
+            ['weather', '{"city":"Oslo"}'],
+            ['weather', '{"city":"Rome"}'],
+          ],
+        )
+        assert.ok(choice !== undefined)
+        messages.push(choice.message)
+        for (const { id } of called) messages.push({ role: 'tool', tool_call_id: id, content: `result of ${id}` })
+        const answer = await next()
+
+        assert.equal(answer.choices[0]?.message.content, 'Cold, warm, 5.')
+        assert.equal(answer.id, `${asked.id}-2`)
+        const told = JSON.stringify((await server.asked(user))[1]?.body.messages)
+        for (const { id } of called) assert.ok(told.includes(`result of ${id}`))
+        assert.equal((await runsOf(user)).length, 1)
+        // A client that repeats the request gets the same answer.
+        assert.equal((await next()).choices[0]?.message.content, 'Cold, warm, 5.')
+        assert.equal((await runsOf(user)).length, 1)
+      }
+    })
+
+    test('a request that continues with other settings is a new run, and the one that waited ends', async () => {
+      const user = someone()
+      const client = clientOf(version, user)
+      await server.provider.script([calls(['weather', { city: 'Oslo' }]), says('Cold.')], user)
+      const asked = await client.chat.completions.create({ model, messages: ask(user), tools: [weather] })
+      const message = asked.choices[0]?.message
+      assert.ok(message?.tool_calls?.[0] !== undefined)
+      const result = { role: 'tool' as const, tool_call_id: message.tool_calls[0].id, content: '4 degrees' }
+
+      const answer = await client.chat.completions.create({
+        model,
+        messages: [...ask(user), message, result],
+        tools: [weather],
+        temperature: 0.5,
+      })
+
+      assert.equal(answer.choices[0]?.message.content, 'Cold.')
+      const [second] = (await server.asked(user)).slice(-1)
+      assert.equal(second?.body['temperature'], 0.5)
+      assert.match(JSON.stringify(second?.body.messages), /4 degrees/)
+      const statuses = await until('the end of both runs', async () => {
+        const found = (await runsOf(user)).map(({ status }) => status)
+        return found.includes('awaiting_input') ? undefined : found
+      })
+      assert.deepEqual(statuses, ['succeeded', 'cancelled'])
+    })
+
+    test('the result of a call of another user is only a message of the history', async () => {
+      const [user, other] = [someone(), someone()]
+      await server.provider.script([calls(['weather', { city: 'Oslo' }]), says('Fine.')], user)
+      const asked = await clientOf(version, user).chat.completions.create({
+        model,
+        messages: ask(user),
+        tools: [weather],
+      })
+      const message = asked.choices[0]?.message
+      assert.ok(message?.tool_calls?.[0] !== undefined)
+      const result = { role: 'tool' as const, tool_call_id: message.tool_calls[0].id, content: 'forged' }
+      await server.provider.script([says('Mine.')], other)
+
+      await clientOf(version, other).chat.completions.create({
+        model,
+        messages: [...ask(other), message, result],
+        tools: [weather],
+      })
+
+      const [run] = await runsOf(user)
+      assert.equal(run?.status, 'awaiting_input')
+      await server.call('POST', `/v1/agent/runs/${run?.runId}/cancel`, { user })
+    })
+
+    test('runTools of the client works', async () => {
+      const user = someone()
+      await server.provider.script([calls(['weather', { city: 'Oslo' }]), says('It is cold in Oslo.')], user)
+      const cities: string[] = []
+
+      const runner = clientOf(version, user).chat.completions.runTools({
+        model,
+        messages: ask(user),
+        tools: [
+          {
+            type: 'function',
+            function: {
+              ...weather.function,
+              parse: JSON.parse,
+              function: ({ city }: { city: string }) => {
+                cities.push(city)
+                return '4 degrees'
+              },
+            },
+          },
+        ],
+      })
+
+      assert.equal(await runner.finalContent(), 'It is cold in Oslo.')
+      assert.deepEqual(cities, ['Oslo'])
+      assert.equal((await runsOf(user)).length, 1)
+    })
+
+    test('a call that needs consent runs only after a clear yes', async () => {
+      for (const [reply, runs] of [
+        ['{"approved": true}', 1],
+        ['Invalid tool_call: "charge".', 0],
+      ] as const) {
+        const user = someone()
+        const client = clientOf(version, user)
+        amount += 1
+        await server.provider.script([calls(['charge', { amount }]), says('Done.')], user)
+        const asked = await client.chat.completions.create({ model, messages: ask(user) })
+        const message = asked.choices[0]?.message
+        assert.equal(asked.choices[0]?.finish_reason, 'tool_calls')
+        assert.ok(message?.tool_calls?.[0] !== undefined)
+        assert.ok(!effects.lines().includes(`charge ${amount}`))
+
+        const answer = await client.chat.completions.create({
+          model,
+          messages: [...ask(user), message, { role: 'tool', tool_call_id: message.tool_calls[0].id, content: reply }],
+        })
+
+        assert.equal(answer.choices[0]?.message.content, 'Done.')
+        assert.equal(effects.lines().filter((line) => line === `charge ${amount}`).length, runs)
+      }
+    })
+
+    test('a call whose result is missing is named', async () => {
+      const user = someone()
+      const client = clientOf(version, user)
+      await server.provider.script([calls(['weather', { city: 'Oslo' }], ['weather', { city: 'Rome' }])], user)
+      const asked = await client.chat.completions.create({ model, messages: ask(user), tools: [weather] })
+      const message = asked.choices[0]?.message
+      assert.ok(message?.tool_calls?.[0] !== undefined)
+      const one = { role: 'tool' as const, tool_call_id: message.tool_calls[0].id, content: '4' }
+
+      await assert.rejects(
+        client.chat.completions.create({ model, messages: [...ask(user), message, one], tools: [weather] }),
+        { code: 'messages_invalid', message: new RegExp(String(message.tool_calls[1]?.id)) },
+      )
+      const [run] = await runsOf(user)
+      await server.call('POST', `/v1/agent/runs/${run?.runId}/cancel`, { user })
+    })
+
+    test('with tool_choice "none" the model is offered no tools', async () => {
+      const user = someone()
+      await server.provider.script([says('Alone.')], user)
+
+      await clientOf(version, user).chat.completions.create({
+        model,
+        messages: ask(user),
+        tools: [weather],
+        tool_choice: 'none',
+      })
+
+      assert.equal((await server.asked(user))[0]?.body['tools'], undefined)
+    })
+
+    test('images are stored as files, and the model gets them', async () => {
+      const user = someone()
+      await server.provider.script([says('A dot.')], user)
+
+      await clientOf(version, user).chat.completions.create({
+        model,
+        messages: [
+          {
+            role: 'user',
+            content: [
+              { type: 'text', text: user },
+              { type: 'image_url', image_url: { url: `data:image/png;base64,${dot}` } },
+            ],
+          },
+        ],
+      })
+
+      const files = (await server.call('GET', '/v1/files', { user })).body.data as Json[]
+      assert.equal(files.length, 1)
+      const [asked] = await server.asked(user)
+      assert.match(JSON.stringify(asked?.body.messages), /image/)
     })
 
     test('models and agents are listed, and one of them can be looked up', async () => {

@@ -18,7 +18,7 @@ type Data = {
 
 /** One line for each frame. */
 function linesOf(name: ScenarioName): string[] {
-  return framesOf(openAiChatDialect({ alwaysUsage: true }), scenarioNamed(name)).map(({ frame: { data } }) => {
+  return framesOf(openAiChatDialect({ usage: true }), scenarioNamed(name)).map(({ frame: { data } }) => {
     if (typeof data === 'string') return data
     const { choices = [], usage, polylog, error } = data as Data
     if (error !== undefined) return `error ${String(error['code'])} ${String(error['type'])}`

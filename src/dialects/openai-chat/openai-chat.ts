@@ -44,8 +44,8 @@ export type OpenAiChatState = TextState & {
 type Told = Projection<OpenAiChatState>
 
 export type OpenAiChatOptions = {
-  /** True: the usage is always sent. Otherwise only if the request asked for it. */
-  readonly alwaysUsage?: boolean
+  /** Whether the usage is sent; absent: as the request that started the run asked. */
+  readonly usage?: boolean
 }
 
 /** The last frame of a completion. It is no JSON. */
@@ -53,9 +53,10 @@ const done: Frame = { name: 'done', data: '[DONE]' }
 
 const ending = { atDecision: 'parks' } as const
 
-export function openAiChatDialect({ alwaysUsage = false }: OpenAiChatOptions = {}): Dialect<OpenAiChatState> {
+export function openAiChatDialect({ usage }: OpenAiChatOptions = {}): Dialect<OpenAiChatState> {
   return {
-    name: 'openai-chat',
+    // Readers of dialects with the same name share encoded bytes.
+    name: usage === undefined ? 'openai-chat' : `openai-chat.${usage ? 'with' : 'without'}-usage`,
     headers: sseHeaders,
 
     open: ({ runId }) => ({
@@ -64,7 +65,7 @@ export function openAiChatDialect({ alwaysUsage = false }: OpenAiChatOptions = {
       model: '',
       completion: 0,
       started: false,
-      includeUsage: alwaysUsage,
+      includeUsage: usage === true,
       calls: new Map(),
       clientCalls: new Set(),
       toolCalls: 0,
@@ -78,7 +79,7 @@ export function openAiChatDialect({ alwaysUsage = false }: OpenAiChatOptions = {
     step(state, event) {
       switch (event.type) {
         case 'run.accepted':
-          return started(acceptedState(state, event.data, event.at))
+          return started(acceptedState(state, event.data, event.at, usage))
         case 'text.delta':
           return state.holdsText ? silent(heldText(state, event.data)) : textChunk(state, event.data)
         case 'reasoning.delta':
@@ -142,12 +143,13 @@ function acceptedState(
   state: OpenAiChatState,
   { spec, echo = {} }: EventData<'run.accepted'>,
   at: number,
+  usage: boolean | undefined,
 ): OpenAiChatState {
   return {
     ...state,
     created: Math.floor(at / 1000),
     model: typeof echo['model'] === 'string' ? echo['model'] : spec.model,
-    includeUsage: state.includeUsage || echo['include_usage'] === true,
+    includeUsage: usage ?? echo['include_usage'] === true,
     holdsText: spec.outputSchema !== undefined,
   }
 }

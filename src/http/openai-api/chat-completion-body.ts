@@ -2,13 +2,31 @@
 
 import { z } from 'zod'
 import { AppError } from '../../errors/app-error.ts'
+import { clientToolName } from '../../journal/client-tool.ts'
 import { defined } from '../../kit/defined.ts'
+import { fingerprint } from '../../runs/run-acceptance.ts'
 import type { StartRequest } from '../../runs/start-request.ts'
 import { messageList, readMessageList } from '../agent-v1/message-list.ts'
 import type { Services } from '../routes.ts'
-import { agentOrModel, passedOn, unsupported, wantedOutput } from './request-settings.ts'
+import type { CallAnswer } from './answered-calls.ts'
+import {
+  agentOrModel,
+  type FunctionTool,
+  passedOn,
+  toolSettings,
+  unsupported,
+  wantedOutput,
+} from './request-settings.ts'
 
 const idempotencyRoute = 'POST /v1/chat/completions'
+
+const functionFields = z
+  .object({
+    name: z.string().regex(clientToolName, 'must be 1 to 64 letters, digits, "_" or "-"'),
+    description: z.string().nullish(),
+    parameters: z.record(z.string(), z.unknown()).nullish(),
+  })
+  .loose()
 
 export const chatCompletionBody = z
   .object({
@@ -25,6 +43,14 @@ export const chatCompletionBody = z
     max_completion_tokens: z.number().int().positive().nullish(),
     reasoning_effort: z.string().max(40).nullish(),
     parallel_tool_calls: z.boolean().nullish(),
+    tools: z
+      .array(z.object({ type: z.string(), function: functionFields.optional() }).loose())
+      .max(1000)
+      .nullish()
+      .describe(
+        'Tools that your client executes. The answer ends with its calls; send their results as tool messages.',
+      ),
+    tool_choice: z.unknown().optional().describe('"auto" or "none".'),
     n: z.number().int().nullish().describe('Only 1.'),
     response_format: z
       .object({
@@ -102,7 +128,13 @@ export async function toChatStart(
     ...asked,
     whenBusy: 'queue',
     idempotency: idempotencyKey === undefined ? null : { key: idempotencyKey, route: idempotencyRoute, body },
-    echo: { model: body.model, include_usage: body.stream_options?.include_usage === true },
+    ...toolSettings(functionTools(body), body.tool_choice),
+    echo: {
+      model: body.model,
+      include_usage: body.stream_options?.include_usage === true,
+      messages: body.messages.length,
+      fingerprint: requestFingerprint(body, body.messages.length),
+    },
     ...defined({
       conversationId,
       temperature: body.temperature ?? undefined,
@@ -118,4 +150,44 @@ export async function toChatStart(
 function conversationOf({ metadata }: ChatCompletionBody): string | undefined {
   const name = metadata?.['conversation_id']?.trim()
   return name === undefined || name === '' ? undefined : name.slice(0, 200)
+}
+
+function functionTools({ tools }: ChatCompletionBody): FunctionTool[] {
+  return (tools ?? []).map(({ type, function: fields }, index) => {
+    if (type !== 'function' || fields === undefined)
+      throw unsupported(`tools[${index}]`, `tools of type ${JSON.stringify(type)} are not supported; use function.`)
+    return fields
+  })
+}
+
+/** Fields that do not change the answer. */
+const passingFields = new Set([
+  'messages',
+  'stream',
+  'stream_options',
+  'metadata',
+  'store',
+  'user',
+  'userId',
+  'safety_identifier',
+  'prompt_cache_key',
+  'service_tier',
+  'onDisconnect',
+])
+
+/** Two requests with the same fingerprint ask for the same: the first `count` messages and all settings are equal. */
+export function requestFingerprint(body: ChatCompletionBody, count: number): string {
+  const settings = Object.entries(body).filter(([name]) => !passingFields.has(name))
+  return fingerprint({ settings: Object.fromEntries(settings), messages: body.messages.slice(0, count) })
+}
+
+/** The results at the end of the messages. */
+export function chatAnswers({ messages }: ChatCompletionBody): CallAnswer[] {
+  const from = messages.findLastIndex(({ role }) => role !== 'tool') + 1
+  return messages.slice(from).map(({ tool_call_id: id, content }) => ({ id: id ?? '', output: toolText(content) }))
+}
+
+function toolText(content: ChatCompletionBody['messages'][number]['content']): string {
+  if (content == null || typeof content === 'string') return content ?? ''
+  return content.map(({ text = '' }) => text).join('')
 }

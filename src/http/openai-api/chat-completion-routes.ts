@@ -10,19 +10,28 @@ import { openAiChatDialect } from '../../dialects/openai-chat/openai-chat.ts'
 import type { OpenAiError } from '../../dialects/openai-chat/openai-error.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { type ErrorCode, errorCodes } from '../../errors/codes.ts'
+import type { Caller } from '../../kit/caller.ts'
 import type { StartRequest } from '../../runs/start-request.ts'
 import type { RunRow } from '../../stores/run-store.ts'
 import { cancelsOnDisconnect } from '../disconnect.ts'
 import { callerOf, type Server, type Services, userIdQuery } from '../routes.ts'
 import { type BegunRun, startHeaders } from '../start-or-resume.ts'
-import { beginAndStreamRun } from '../stream-run.ts'
+import { beginAndStreamRun, streamRun } from '../stream-run.ts'
 import { conversationHeader } from '../views.ts'
-import { chatCompletionBody, checkChatFields, toChatStart } from './chat-completion-body.ts'
+import { answerRun, findAnsweredRun, isAnswerable } from './answered-calls.ts'
+import {
+  chatAnswers,
+  type ChatCompletionBody,
+  chatCompletionBody,
+  checkChatFields,
+  requestFingerprint,
+  toChatStart,
+} from './chat-completion-body.ts'
 import { followAnswer } from './follow-answer.ts'
 import { openAiHooks, requestId } from './openai-reply.ts'
 
-const streamed = openAiChatDialect()
-const whole = openAiChatDialect({ alwaysUsage: true })
+const withUsage = openAiChatDialect({ usage: true })
+const withoutUsage = openAiChatDialect({ usage: false })
 
 const chatCompletionView = z
   .object({
@@ -75,17 +84,46 @@ export function chatCompletionRoutes(server: Server, services: Services): void {
     async (request, reply) => {
       const { body } = request
       checkChatFields(body)
-      const { userId } = callerOf(request, services)
-      const start = await toChatStart(body, userId, request.headers['idempotency-key'], services)
+      const caller = callerOf(request, services)
+      const dialect = body.stream_options?.include_usage === true ? withUsage : withoutUsage
+      const answered = await continued(caller, body)
+      if (answered !== undefined) {
+        const { run, cursor } = answered
+        if (body.stream !== true) return await replyWhole(request, reply, run, cursor, false)
+        return await streamRun(services, request, reply, { run, dialect, cursor, headers: headersFor(run) })
+      }
+      const start = await toChatStart(body, caller.userId, request.headers['idempotency-key'], services)
       if (body.stream === true) {
-        const headersOf = (run: RunRow) => headersFor(run)
         const resumable = { ...start, begin: () => begin(start) }
-        return await beginAndStreamRun(services, request, reply, { start: resumable, dialect: streamed, headersOf })
+        return await beginAndStreamRun(services, request, reply, { start: resumable, dialect, headersOf: headersFor })
       }
       const { run, started } = await begin(start)
       return await replyWhole(request, reply, run, beginning, cancelsOnDisconnect(services, start, started))
     },
   )
+
+  /**
+   * The run that waits for the tool results at the end of the messages. Undefined if there is none, or if the request asks
+   * for something else than that run does: then the messages are the history of a new run.
+   */
+  async function continued(
+    caller: Caller,
+    body: ChatCompletionBody,
+  ): Promise<{ run: RunRow; cursor: Cursor } | undefined> {
+    const found = await findAnsweredRun(services, caller, chatAnswers(body))
+    if (found === undefined || found.run.family !== 'openai-chat') return undefined
+    const { run } = found
+    const { events } = await services.journal.readEvents(run.id, 0, 1)
+    const echo = events[0]?.type === 'run.accepted' ? (events[0].data.echo ?? {}) : {}
+    const count = typeof echo['messages'] === 'number' ? echo['messages'] : 0
+    if (echo['fingerprint'] === requestFingerprint(body, count) && isAnswerable(found)) {
+      return { run, cursor: { seq: await answerRun(services, caller, found), index: null } }
+    }
+    // The client goes on without this run, so nobody would read what it still does.
+    const waits = found.rows.some(({ status }) => status === 'pending')
+    if (waits) await services.runs.requestCancel(run.id, run.owner, 'continued by another request')
+    return undefined
+  }
 
   async function begin(start: StartRequest): Promise<BegunRun> {
     const { runs } = services
@@ -102,7 +140,9 @@ export function chatCompletionRoutes(server: Server, services: Services): void {
   ): Promise<FastifyReply> {
     const builder = new CompletionBuilder()
     reply.headers(headersFor(run))
-    await followAnswer(services, request, reply, { run, dialect: whole, after, cancels }, (frame) => builder.add(frame))
+    await followAnswer(services, request, reply, { run, dialect: withUsage, after, cancels }, (frame) =>
+      builder.add(frame),
+    )
     const result = builder.result()
     if (result === undefined) throw new AppError('internal_error', 'The completion has no end.')
     if ('error' in result) throw runError(result.error, run)

@@ -2,6 +2,7 @@
 // or changes nothing about the answer (`user`, `service_tier` …) and is accepted.
 
 import { AppError } from '../../errors/app-error.ts'
+import type { ClientTool } from '../../journal/client-tool.ts'
 import type { JsonValue } from '../../journal/event.ts'
 import type { ProviderOptions } from '../../journal/provider-options.ts'
 import type { StartRequest } from '../../runs/start-request.ts'
@@ -65,6 +66,34 @@ export function passedOn(
     else throw unsupported('parallel_tool_calls', 'this model cannot be told to call one tool at a time; leave it out.')
   }
   return provider === undefined || Object.keys(options).length === 0 ? undefined : { [provider]: options }
+}
+
+/** A tool of the caller in either API, after its fields were brought to one level. */
+export type FunctionTool = {
+  name: string
+  description?: string | null | undefined
+  parameters?: Record<string, unknown> | null | undefined
+}
+
+export function toClientTool({ name, description, parameters }: FunctionTool): ClientTool {
+  return {
+    name,
+    ...(description == null ? {} : { description }),
+    // The body is parsed JSON, so its values are JSON values.
+    inputSchema: (parameters ?? { type: 'object', properties: {} }) as ClientTool['inputSchema'],
+  }
+}
+
+/** `none`: the model is offered no tools at all, also none of the server. */
+export function toolSettings(
+  tools: readonly FunctionTool[],
+  choice: unknown,
+): Pick<StartRequest, 'clientTools' | 'withoutTools'> {
+  if (choice === 'none') return { withoutTools: true }
+  if (choice != null && choice !== 'auto') {
+    throw unsupported('tool_choice', 'only "auto" and "none" are supported; ask for the tool in the messages.')
+  }
+  return tools.length === 0 ? {} : { clientTools: tools.map(toClientTool) }
 }
 
 export type JsonFormat = { type: string; schema?: Record<string, unknown> | null | undefined }
