@@ -154,6 +154,8 @@ export type RunSpec = {
   workspace?: { dir: string; mode: 'edit' | 'ask' }
   /** `refuse`: a call that needs consent is answered as not allowed. Absent: the run waits for a person. */
   consent?: 'refuse'
+  /** The request of an AG-UI client: its own names for the conversation and the run, and the state that it shares. */
+  agUi?: { threadId: string; runId: string; protocolVersion?: string; state?: JsonValue }
 }
 
 /** The `data` of each event, by its `type`. */

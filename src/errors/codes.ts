@@ -127,6 +127,7 @@ export const errorCodes = {
   task_not_cancelable: 'conflict',
   task_not_waiting: 'conflict',
   task_over: 'conflict',
+  interrupts_unanswered: 'conflict',
 
   body_too_large: 'too_large',
   tool_result_too_large: 'too_large',
@@ -134,6 +135,7 @@ export const errorCodes = {
   agent_data_too_large: 'too_large',
   file_too_large: 'too_large',
   file_storage_full: 'too_large',
+  state_too_large: 'too_large',
   rate_limited: 'limited',
   queue_full: 'limited',
   budget_exceeded: 'limited',

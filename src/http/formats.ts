@@ -1,6 +1,7 @@
 // The values of `?format=` and their dialects.
 
 import { a2aDialect } from '../dialects/a2a/a2a.ts'
+import { agUiDialect } from '../dialects/ag-ui/ag-ui.ts'
 import { agentDialect } from '../dialects/agent/agent.ts'
 import { chunksDialect } from '../dialects/chunks/chunks.ts'
 import type { Dialect } from '../dialects/dialect.ts'
@@ -23,6 +24,7 @@ const dialects: Readonly<Record<string, Dialect>> = {
   a2a: a2aDialect(),
   'a2a-v0.3': a2aDialect({ version: '0.3' }),
   'openai-chat': openAiChatDialect(),
+  'ag-ui': agUiDialect(),
 }
 
 const [defaultName, ...otherNames] = Object.keys(dialects)

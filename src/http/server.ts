@@ -16,6 +16,7 @@ import {
 import { AppError } from '../errors/app-error.ts'
 import { withActivity } from '../kit/activity.ts'
 import { a2aRoutes, publicCardPaths } from './a2a-api/a2a-routes.ts'
+import { agUiRoutes } from './ag-ui-api/ag-ui-routes.ts'
 import { chatRoute } from './agent-v1/chat-route.ts'
 import { agentListRoute } from './agent-v1/list-route.ts'
 import { invariantsRoute } from './agent-v1/invariants-route.ts'
@@ -204,6 +205,7 @@ export async function buildServer(options: ServerOptions): Promise<Server> {
   chatRoute(server, services)
   uiChatRoutes(server, services)
   chatCompletionRoutes(server, services)
+  agUiRoutes(server, services)
   messagesRoute(server, services)
   runAgentRoute(server, services)
   snapshotRoutes(server, services)

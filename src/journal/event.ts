@@ -165,6 +165,8 @@ export const runSpec = z.object({
   workspace: z.object({ dir: id, mode: z.enum(['edit', 'ask']) }).optional(),
   /** `refuse`: the wire cannot ask a person, so a call that needs consent is answered as not allowed. Absent: the run waits. */
   consent: z.enum(['refuse']).optional(),
+  /** The request of an AG-UI client: its own names for the conversation and the run, and the state that it shares. */
+  agUi: z.object({ threadId: id, runId: id, protocolVersion: text.optional(), state: json.optional() }).optional(),
 })
 
 /** What a run waits for. A confirmation belongs to a tool call; a question does not. `client_tool`: the result of a tool that the client executes. */

@@ -10,7 +10,7 @@ import { schemaProblem } from '../kit/json-schema.ts'
 import { checkRequestedOptions, mergedOptions } from '../journal/provider-options.ts'
 import { defined } from '../kit/defined.ts'
 import { checkClientTools } from './client-tools.ts'
-import { boundContext, enabledTools } from './bounded-context.ts'
+import { boundContext, boundWholeContext, enabledTools } from './bounded-context.ts'
 import { chosenProviderTools } from './chosen-provider-tools.ts'
 import type { RunDependencies } from './run-dependencies.ts'
 import type { StartRequest } from './start-request.ts'
@@ -29,7 +29,8 @@ export function specFor(
       `The agent ${JSON.stringify(agentId)} takes no instructions from callers; send messages without role "system".`,
     )
   }
-  const context = request.context === undefined ? undefined : boundContext(request.context)
+  const boundOf = request.agUi === undefined ? boundContext : boundWholeContext
+  const context = request.context === undefined ? undefined : boundOf(request.context)
   const wanted = request.context === undefined ? undefined : enabledTools(request.context)
   const tools =
     wanted === undefined || config?.tools === undefined
@@ -77,6 +78,7 @@ export function specFor(
       sentAt: request.sentAt,
       workspace: request.workspace,
       consent: request.consent,
+      agUi: request.agUi,
     }),
   }
 }

@@ -2,7 +2,7 @@
 // into this type, so that acceptance is the same code for all of them.
 
 import type { ClientTool } from '../journal/client-tool.ts'
-import type { JsonValue } from '../journal/event.ts'
+import type { JsonValue, RunSpec } from '../journal/event.ts'
 import type { Part } from '../journal/part.ts'
 import type { ProviderOptions } from '../journal/provider-options.ts'
 import type { ProviderToolName } from '../journal/provider-tools.ts'
@@ -62,6 +62,8 @@ export type StartRequest = {
   workspace?: { dir: string; mode: 'edit' | 'ask' }
   /** `refuse`: the API cannot ask a person for consent; see `RunSpec.consent`. */
   consent?: 'refuse'
+  /** What an AG-UI client sent beside its messages; see `RunSpec.agUi`. */
+  agUi?: NonNullable<RunSpec['agUi']>
   /** The title if the conversation has none. If absent, the beginning of the first message is the title. */
   title?: string
   /** Fields that the API shows again; see `run.accepted`. */

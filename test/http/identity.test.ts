@@ -362,6 +362,16 @@ describe('another user’s ids', () => {
     }
   }
 
+  const question = [{ id: 'm', role: 'user', content: 'hi' }]
+  for (const path of ['/v1/ag-ui', '/v1/ag-ui/{agentId}']) {
+    rows[`POST ${path}`] = {
+      body: ({ conversationId }) => ({ threadId: conversationId, runId: 'r', messages: question }),
+      expect: notFound,
+    }
+  }
+  rows['GET /v1/ag-ui/threads/{threadId}/stream'] = { expect: notFound }
+  rows['POST /v1/ag-ui/threads/{threadId}/stop'] = { body: () => ({}), expect: notFound }
+
   // What a run of the jobs family says, under both of its prefixes.
   const eventReads = ['events', 'events/history', 'invariants', 'logs', 'logs/range']
   for (const prefix of ['/v1/jobs', '/v1/temp-skill-runs'])
@@ -447,6 +457,8 @@ describe('another user’s ids', () => {
     const ids: Record<string, string> = {
       runId: owned.runId,
       conversationId,
+      threadId: conversationId,
+      agentId: 'nothing',
       id: owned.confirmationId,
       outputId: 'any',
       comparison_id: 'any',

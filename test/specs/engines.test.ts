@@ -50,6 +50,7 @@ const formats = [
   'a2a',
   'a2a-v0.3',
   'openai-chat',
+  'ag-ui',
 ]
 
 // A remote agent sends its text without white space at the ends of messages, so no piece ends with any.
@@ -214,6 +215,7 @@ function comparable(text: string, user: string): string {
       .replaceAll(/"text":"(?:[^"\\]|\\.)*"\},(?=\{(?:"kind":"data",)?"data":)/g, '"text":"<wording>"},')
       .replaceAll(',"details":{"provider":"openai"}', '')
       .replaceAll(/,"messageMetadata":\{"usage":\{[^{}]*\}\}/g, '')
+      .replaceAll(/,"usage":\[[^\]]*\]/g, '')
       .replaceAll(/"usage":\{[^{}]*\},?/g, '')
       .replaceAll(/(?:openai failed while answering\. It said:|The OpenClaw gateway failed:) boom/g, '<wording>')
   )

@@ -6,6 +6,7 @@ export type StreamKind =
   | 'native'
   | 'formats'
   | 'uiMessage'
+  | 'agUi'
   | 'openAiChat'
   | 'chunks'
   | 'arms'
@@ -66,6 +67,16 @@ const uiChatOperations = (path: string, noun: string): Record<string, OperationF
 })
 
 const userId = 'user_123'
+const agUiExample = {
+  threadId: 'thread_1',
+  runId: 'run_1',
+  messages: [{ id: 'm1', role: 'user', content: 'what time is it' }],
+  tools: [],
+  context: [],
+  state: {},
+  forwardedProps: {},
+  userId,
+}
 const chatExample = { input: 'what time is it', userId, conversationId: 'conv_123' }
 const questionExample = { message: 'what time is it', client_id: userId }
 
@@ -81,6 +92,10 @@ export const operations: Readonly<Record<string, OperationFacts>> = {
     stream: 'openAiChat',
     alsoJson: true,
   },
+  'POST /v1/ag-ui': { id: 'runAgUi', example: agUiExample, stream: 'agUi' },
+  'POST /v1/ag-ui/{agentId}': { id: 'runAgUiAgent', stream: 'agUi' },
+  'GET /v1/ag-ui/threads/{threadId}/stream': { id: 'attachAgUiThread', stream: 'agUi' },
+  'POST /v1/ag-ui/threads/{threadId}/stop': { id: 'stopAgUiThread' },
   'GET /v1/agent/list': { id: 'listAgents' },
   'POST /v1/agent/run': {
     id: 'runAgent',

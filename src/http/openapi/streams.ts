@@ -33,6 +33,14 @@ const openAiChat: Sample = {
     'id: 4\ndata: {"id":"chatcmpl-01M7…","object":"chat.completion.chunk","created":1794783761,"model":"demo/demo","choices":[{"index":0,"delta":{"content":"It is"},"finish_reason":null}]}\n\n' +
     'id: 9.2\ndata: [DONE]\n\n',
 }
+const agUi: Sample = {
+  media: 'text/event-stream',
+  description: 'AG-UI: one JSON event per frame, from `RUN_STARTED` to `RUN_FINISHED` or `RUN_ERROR`.',
+  example:
+    'id: 1\ndata: {"type":"RUN_STARTED","threadId":"thread_1","runId":"run_1"}\n\n' +
+    'id: 5\ndata: {"type":"TEXT_MESSAGE_CONTENT","messageId":"01M7…","delta":"It is"}\n\n' +
+    'id: 9\ndata: {"type":"RUN_FINISHED","threadId":"thread_1","runId":"run_1","outcome":{"type":"success"}}\n\n',
+}
 const chunks: Sample = {
   media: 'text/event-stream',
   description: 'Frames without an event name. The last one is `done` or `error`.',
@@ -74,13 +82,14 @@ const kinds: Readonly<Record<StreamKind, readonly Sample[]>> = {
   formats: [
     {
       ...native,
-      description: `${native.description} \`format=\` chooses another dialect: \`ui-message\`, \`ui-message-v5\`, \`chunks\`, \`fcmp\`, \`session\` and \`openai-chat\` are event streams too.`,
+      description: `${native.description} \`format=\` chooses another dialect: \`ui-message\`, \`ui-message-v5\`, \`ag-ui\`, \`chunks\`, \`fcmp\`, \`session\` and \`openai-chat\` are event streams too.`,
     },
     dataStream,
     { ...jsonLines, description: '`format=chunks-ndjson`: the dialect of the chat API, one JSON object per line.' },
   ],
   uiMessage: [uiMessage],
   openAiChat: [openAiChat],
+  agUi: [agUi],
   chunks: [chunks, jsonLines],
   arms: [arms, { ...jsonLines, description: 'The same frames, one JSON object per line.' }],
   fcmp: [fcmp],

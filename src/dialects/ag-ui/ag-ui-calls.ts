@@ -1,0 +1,124 @@
+// Tool calls on AG-UI, and what a person decides about them.
+
+import type { EventData, EventOf } from '../../journal/event.ts'
+import { defined } from '../../kit/defined.ts'
+import {
+  type Call,
+  latestInput,
+  ranWithOtherInput,
+  shownOutput,
+  startedCall,
+  unannouncedCall,
+  withCall,
+} from '../calls.ts'
+import { emit, silent } from '../dialect.ts'
+import { valueText } from '../interactions.ts'
+import { agUiFrame, customFrame } from './ag-ui-frame.ts'
+import {
+  type AgUiCall,
+  type AgUiState,
+  type AgUiTold,
+  inTurn,
+  reasoningClosed,
+  runStarted,
+  tellFrames,
+} from './ag-ui-state.ts'
+
+export function calledFrames(state: AgUiState, event: EventData<'tool.called'>): AgUiTold {
+  return announceCall(state, event.callId, event.name, argumentsOf(event))
+}
+
+/** The arguments that the model wrote, also if they are not JSON. */
+function argumentsOf({ input, invalidInput }: EventData<'tool.called'>): AnnouncedInput {
+  return { input, text: invalidInput ?? JSON.stringify(input) }
+}
+
+type AnnouncedInput = { input: Call['input']; text: string }
+
+const noInput: AnnouncedInput = { input: undefined, text: '{}' }
+
+function announceCall(
+  state: AgUiState,
+  toolCallId: string,
+  toolCallName: string,
+  { input, text }: AnnouncedInput,
+): AgUiTold {
+  if (state.calls.has(toolCallId)) return silent(state)
+  const call: AgUiCall = {
+    ...unannouncedCall(toolCallName, input),
+    announced: true,
+    done: false,
+    resultOfClient: false,
+  }
+  return inTurn(withCall(state, toolCallId, call), runStarted, reasoningClosed, (next) =>
+    emit(
+      next,
+      agUiFrame('TOOL_CALL_START', { toolCallId, toolCallName, ...defined({ parentMessageId: next.stepMessageId }) }),
+      agUiFrame('TOOL_CALL_ARGS', { toolCallId, delta: text }),
+      agUiFrame('TOOL_CALL_END', { toolCallId }),
+    ),
+  )
+}
+
+/**
+ * A row of the journal that no longer fits its schema is skipped when reading, so a call may be announced only with its
+ * next event, under the name `unknown`.
+ */
+function aboutCall(state: AgUiState, callId: string, next: (state: AgUiState, call: AgUiCall) => AgUiTold): AgUiTold {
+  return inTurn(
+    state,
+    (known) => announceCall(known, callId, 'unknown', noInput),
+    (known) => {
+      const call = known.calls.get(callId)
+      return call === undefined || call.done ? silent(known) : next(known, call)
+    },
+  )
+}
+
+/** Told when the run parks: a run that is decided before does not have to wait. */
+export function askedFrames(state: AgUiState, asked: EventData<'input.required'>): AgUiTold {
+  const next = { ...state, awaited: new Map(state.awaited).set(asked.interactionId, asked) }
+  return asked.callId === undefined ? silent(next) : aboutCall(next, asked.callId, silent)
+}
+
+/** A client that did not bring the decision itself learns it here: another tab, or a replay. */
+export function resolvedFrames(state: AgUiState, { interactionId, resolution }: EventData<'input.resolved'>): AgUiTold {
+  const asked = state.awaited.get(interactionId)
+  const awaited = new Map(state.awaited)
+  awaited.delete(interactionId)
+  const call = asked?.callId === undefined ? undefined : state.calls.get(asked.callId)
+  const resultOfClient = asked?.kind === 'client_tool' && (resolution === 'replied' || resolution === 'rejected')
+  const next = { ...state, awaited }
+  const known = call === undefined ? next : withCall(next, asked?.callId as string, { ...call, resultOfClient })
+  return tellFrames(known, customFrame('input.resolved', { interactionId, resolution }))
+}
+
+/** A call cannot be announced a second time, so changed arguments are told with an event of their own. */
+export function startedFrames(state: AgUiState, event: EventOf<'tool.started'>): AgUiTold {
+  const { callId } = event.data
+  return aboutCall(state, callId, (known, call) => {
+    const running = startedCall(call, event)
+    const next = withCall(known, callId, running)
+    if (call.input === undefined || !ranWithOtherInput(running)) return silent(next)
+    return tellFrames(next, customFrame('tool.input_changed', { toolCallId: callId, input: latestInput(running) }))
+  })
+}
+
+export function resultFrames(state: AgUiState, event: EventData<'tool.done'>, clientHasOwnResults: boolean): AgUiTold {
+  const { callId: toolCallId, messageId, outcome } = event
+  return aboutCall(state, toolCallId, (known, call) => {
+    const next = withCall(known, toolCallId, { ...call, done: true })
+    if (clientHasOwnResults && call.resultOfClient) return silent(next)
+    const metadata = outcome === 'succeeded' ? {} : { metadata: { outcome, ...defined({ code: event.error?.code }) } }
+    const content = resultText(event)
+    return tellFrames(
+      next,
+      agUiFrame('TOOL_CALL_RESULT', { messageId, toolCallId, content, role: 'tool', ...metadata }),
+    )
+  })
+}
+
+function resultText(event: EventData<'tool.done'>): string {
+  const output = event.outcome === 'succeeded' || event.outcome === 'failed' ? valueText(shownOutput(event)) : undefined
+  return output ?? (event.outcome === 'succeeded' ? '' : (event.error?.message ?? event.summary))
+}

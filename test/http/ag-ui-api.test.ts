@@ -1,0 +1,513 @@
+// The routes for AG-UI clients, with the real clients of 1.0 and of the last version before it, each in
+// a process of its own, with their check of the order of events on.
+
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import { type AgUiUser, type AgUiVersion, startAgUiUser } from '../support/ag-ui-user.ts'
+import { pngOf } from '../support/sample-files.ts'
+import { sharedMcpServer } from '../support/shared-mcp-server.ts'
+import { openStream } from '../support/sse.ts'
+import { calls, hangsAfter, type Json, messagesOf, says, someone, until } from '../support/test-server.ts'
+
+const { server, effects } = sharedMcpServer()
+
+const ask = (content: unknown) => ({ id: `m-${someone()}`, role: 'user', content })
+const urlFor = (user: string, path = '/v1/ag-ui') => `${server.polylog.baseUrl}${path}?userId=${user}`
+const streamUrl = (user: string, threadId: string, query = '') =>
+  `${server.polylog.baseUrl}/v1/ag-ui/threads/${encodeURIComponent(threadId)}/stream?userId=${user}${query}`
+const runsOf = async (user: string) => (await server.call('GET', '/v1/agent/runs', { user })).body as unknown as Json[]
+const textIn = (messages: Record<string, unknown>[], role = 'assistant') =>
+  messages.filter((message) => message['role'] === role).map((message) => message['content'])
+const isText = (text: string) => (event: { type: string; [field: string]: unknown }) =>
+  event.type === 'TEXT_MESSAGE_CONTENT' && event['delta'] === text
+
+const weather = {
+  name: 'show_map',
+  description: 'Shows a map to the user.',
+  parameters: { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] },
+}
+
+let amount = 70_000
+
+for (const version of ['1.0', '0.0'] as const satisfies AgUiVersion[]) {
+  describe(`a client of AG-UI ${version}`, () => {
+    let client: AgUiUser
+    before(() => {
+      client = startAgUiUser(version)
+    })
+    after(() => client.stop())
+
+    /** A client of its own user and thread, under the name of the user. */
+    async function open(initialState?: Record<string, unknown>) {
+      const user = someone()
+      const threadId = `thread of ${user}`
+      const config = { url: urlFor(user), threadId, ...(initialState === undefined ? {} : { initialState }) }
+      await client.open(user, config)
+      return { user, threadId }
+    }
+
+    test('talks with an agent, and only its last message is new to the server', async () => {
+      const { user, threadId } = await open()
+      await server.provider.script([says('One.'), says('Two', '.')], user)
+
+      const first = await client.run(user, { message: ask(user), parameters: { runId: `run-${user}` } })
+      const second = await client.run(user, { message: ask(`${user} again`) })
+
+      assert.equal(first.refused ?? second.refused, undefined)
+      const [started] = first.events
+      assert.deepEqual(
+        [started?.type, started?.['threadId'], started?.['runId']],
+        ['RUN_STARTED', threadId, `run-${user}`],
+      )
+      assert.deepEqual([first.events.at(-1)?.['threadId'], first.events.at(-1)?.['runId']], [threadId, `run-${user}`])
+      assert.deepEqual(textIn(second.messages), ['One.', 'Two.'])
+      const sent = messagesOf((await server.asked(user))[1])
+      assert.deepEqual(
+        sent.filter(({ role }) => role !== 'system').map(({ content }) => content),
+        [user, 'One.', `${user} again`],
+      )
+      assert.deepEqual(
+        (await runsOf(user)).map(({ status }) => status),
+        ['succeeded', 'succeeded'],
+      )
+    })
+
+    test('shows reasoning and the calls of server tools with their results', async () => {
+      const { user } = await open()
+      const thinks = [{ reasoning: ['Hm, ', 'the clock.'] }, ...calls(['current_time', {}])]
+      await server.provider.script([thinks, says('Late.')], user)
+
+      const { refused, messages } = await client.run(user, { message: ask(user) })
+
+      assert.equal(refused, undefined)
+      assert.deepEqual(
+        messages.map(({ role }) => role),
+        ['user', 'reasoning', 'assistant', 'tool', 'assistant'],
+      )
+      assert.deepEqual(textIn(messages, 'reasoning'), ['Hm, the clock.'])
+      const [call] = (messages[2]?.['toolCalls'] ?? []) as { id: string; function: { name: string } }[]
+      assert.equal(call?.function.name, 'current_time')
+      assert.equal(messages[3]?.['toolCallId'], call?.id)
+    })
+
+    for (const approved of [true, false]) {
+      test(`${approved ? 'allows' : 'denies'} a call by resuming, and the same run goes on`, async () => {
+        const { user } = await open()
+        amount += 1
+        const charged = `charge ${amount}`
+        await server.provider.script([calls(['charge', { amount }]), says('Done.')], user)
+
+        const waiting = await client.run(user, { message: ask(user) })
+        assert.equal(waiting.refused, undefined)
+        const [interrupt] = waiting.interrupts
+        const resume = [
+          { interruptId: interrupt?.id ?? '', status: 'resolved' as const, payload: { approved, reason: 'Too much.' } },
+        ]
+        assert.ok(!effects.lines().includes(charged))
+        const done = await client.run(user, { parameters: { runId: `resumed-${user}`, resume } })
+
+        assert.equal(done.refused, undefined)
+        assert.deepEqual(done.interrupts, [])
+        assert.equal(done.events[0]?.['runId'], `resumed-${user}`)
+        assert.deepEqual(textIn(done.messages).filter(Boolean), ['Done.'])
+        const results = done.messages.filter(({ toolCallId }) => toolCallId === interrupt?.toolCallId)
+        assert.equal(results.length, 1)
+        if (!approved) assert.equal(results[0]?.['content'], 'Too much.')
+        assert.equal(effects.lines().filter((line) => line === charged).length, approved ? 1 : 0)
+        assert.equal((await runsOf(user)).length, 1)
+      })
+    }
+
+    test('runs its own tools, and the same run goes on with their results', async () => {
+      const { user } = await open()
+      const parameters = { tools: [weather] }
+      await server.provider.script(
+        [calls(['show_map', { city: 'Rome' }, 'call-map'], ['current_time', {}]), says('There.')],
+        user,
+      )
+
+      const waiting = await client.run(user, { message: ask(user), parameters })
+      assert.equal(waiting.refused, undefined)
+      assert.deepEqual(waiting.interrupts, [])
+      const result = { id: `r-${user}`, role: 'tool', toolCallId: 'call-map', content: '{"shown":true}' }
+      const done = await client.run(user, { message: result, parameters })
+
+      assert.equal(done.refused, undefined)
+      assert.deepEqual(textIn(done.messages).filter(Boolean), ['There.'])
+      // The client has its own result, and gets no second one.
+      assert.equal(done.messages.filter(({ toolCallId }) => toolCallId === 'call-map').length, 1)
+      const asked = messagesOf((await server.asked(user))[1])
+      assert.deepEqual(
+        asked.filter(({ tool_call_id }) => tool_call_id === 'call-map').map(({ content }) => content),
+        ['{"shown":true}'],
+      )
+      assert.equal((await runsOf(user)).length, 1)
+    })
+
+    test('leaves a call of its own tool behind by asking something else', async () => {
+      const { user } = await open()
+      const parameters = { tools: [weather] }
+      await server.provider.script([calls(['show_map', { city: 'Rome' }]), says('Fine.')], user)
+      await client.run(user, { message: ask(user), parameters })
+
+      const { refused, messages } = await client.run(user, { message: ask(`${user} never mind`), parameters })
+
+      assert.equal(refused, undefined)
+      assert.equal(textIn(messages).at(-1), 'Fine.')
+      assert.deepEqual(
+        (await runsOf(user)).map(({ status }) => status),
+        ['succeeded', 'cancelled'],
+      )
+    })
+
+    test('tells the model its state and its context, and its settings count', async () => {
+      const { user } = await open({ city: 'Rome', 'a/b': [1, 2] })
+      await server.provider.script([says('Ok.')], user, 'another')
+      const context = [{ description: 'the open page', value: 'x'.repeat(3000) }]
+
+      const { refused, state } = await client.run(user, {
+        message: ask(user),
+        parameters: { context, forwardedProps: { model: 'openai/another', temperature: 0.5, unknownToUs: true } },
+      })
+
+      assert.equal(refused, undefined)
+      assert.deepEqual(state, { city: 'Rome', 'a/b': [1, 2] })
+      const [request] = await server.asked(user)
+      assert.equal(request?.body.temperature, 0.5)
+      const told = JSON.stringify(messagesOf(request))
+      assert.match(told, /Rome/)
+      assert.match(told, /the open page/)
+      assert.ok(told.includes('x'.repeat(3000)))
+    })
+
+    test('sends a picture with its question', async () => {
+      const { user } = await open()
+      await server.provider.script([says('A square.')], user)
+      const image = {
+        type: 'image',
+        source: { type: 'data', value: pngOf().toString('base64'), mimeType: 'image/png' },
+      }
+
+      const { refused, messages } = await client.run(user, { message: ask([{ type: 'text', text: user }, image]) })
+
+      assert.equal(refused, undefined)
+      assert.deepEqual(textIn(messages), ['A square.'])
+      const sent = messagesOf((await server.asked(user))[0]).at(-1)
+      assert.match(JSON.stringify(sent), /image\/png/)
+    })
+
+    test('learns from RUN_ERROR that a run failed, and from 4xx that none was started', async () => {
+      const { user } = await open()
+      await server.provider.script([[{ status: 400, body: { error: { message: 'no' } } }]], user)
+
+      const failed = await client.run(user, { message: ask(user) })
+      assert.equal(failed.refused, undefined)
+      assert.equal(failed.events.at(-1)?.type, 'RUN_ERROR')
+      assert.match(String(failed.events.at(-1)?.['code']), /^model_/)
+
+      await client.open(`${user}x`, { url: urlFor(user, '/v1/ag-ui/nobody'), threadId: 't' })
+      const refused = await client.run(`${user}x`, { message: ask(user) })
+      assert.match(refused.refused ?? '', /HTTP 404.*agent_not_found/s)
+    })
+
+    test('leaves its run running when it hangs up, and another client attaches to it and stops it', async () => {
+      const { user, threadId } = await open()
+      await server.provider.script([says('Before.'), hangsAfter('Once', ' upon')], user)
+      await client.run(user, { message: ask(user) })
+      const running = client.run(user, { message: ask(`${user} again`) })
+      await client.saw(user, isText(' upon'))
+      await client.abort(user)
+      await running
+
+      const [other, third] = [`${user}-2`, `${user}-3`]
+      for (const name of [other, third]) await client.open(name, { url: urlFor(user), threadId })
+      const attached = [other, third].map((name) => client.connect(name, streamUrl(user, threadId)))
+      for (const name of [other, third]) await client.saw(name, isText(' upon'))
+      const stopped = await server.call('POST', `/v1/ag-ui/threads/${encodeURIComponent(threadId)}/stop`, {
+        user,
+        body: {},
+      })
+
+      assert.equal((stopped.body.stopped as string[]).length, 1)
+      for (const { refused, messages, events } of await Promise.all(attached)) {
+        assert.equal(refused, undefined)
+        assert.deepEqual(
+          messages.map(({ role, content }) => `${String(role)}: ${String(content)}`),
+          [`user: ${user}`, 'assistant: Before.', `user: ${user} again`, 'assistant: Once upon'],
+        )
+        const outcome = events.at(-1)?.['outcome'] as { type: string } | undefined
+        assert.equal(outcome?.type, version === '1.0' ? 'cancelled' : undefined)
+      }
+    })
+
+    test('attaches to a thread that waits, and answers there', async () => {
+      const { user, threadId } = await open({ open: true })
+      amount += 1
+      await server.provider.script([calls(['charge', { amount }]), says('Charged.')], user)
+      await client.run(user, { message: ask(user) })
+      const other = `${user}-2`
+      await client.open(other, { url: urlFor(user), threadId })
+
+      const attached = await client.connect(other, streamUrl(user, threadId))
+      assert.equal(attached.refused, undefined)
+      assert.deepEqual(attached.state, { open: true })
+      const resume = attached.interrupts.map(({ id }) => ({
+        interruptId: id,
+        status: 'resolved' as const,
+        payload: { approved: true },
+      }))
+      assert.equal(resume.length, 1)
+      const done = await client.run(other, { parameters: { resume } })
+      assert.deepEqual(textIn(done.messages).filter(Boolean), ['Charged.'])
+
+      // The whole run, past the decision, for a third one that comes later.
+      await client.open(`${user}-3`, { url: urlFor(user), threadId })
+      const late = await client.connect(`${user}-3`, streamUrl(user, threadId))
+      assert.equal(late.refused, undefined)
+      assert.deepEqual(late.interrupts, [])
+      const rolesOf = (messages: Record<string, unknown>[]) => messages.map(({ role }) => role)
+      assert.deepEqual(rolesOf(late.messages), rolesOf(done.messages))
+    })
+  })
+}
+
+const question = (user: string, more: Json = {}): Json => ({
+  threadId: `thread-${user}`,
+  runId: `run-${user}`,
+  messages: [{ id: 'm', role: 'user', content: user }],
+  protocolVersion: '1.0',
+  userId: user,
+  ...more,
+})
+const post = async (body: Json, headers: Record<string, string> = {}) =>
+  await openStream(`${server.polylog.baseUrl}/v1/ag-ui`, { method: 'POST', body, headers })
+
+describe('POST /v1/ag-ui', () => {
+  test('starts one run for one run id, however often the request is sent', async () => {
+    const user = someone()
+    await server.provider.script([says('Once.')], user)
+
+    const streams = await Promise.all([post(question(user)), post(question(user))])
+    for (const stream of streams) await stream.ended()
+    const again = await post(question(user))
+    await again.ended()
+
+    assert.equal(streams[0]?.text(), streams[1]?.text())
+    assert.equal(again.text(), streams[0]?.text())
+    assert.equal((await runsOf(user)).length, 1)
+    const other = await server.call('POST', '/v1/ag-ui', { body: question(user, { state: { changed: true } }) })
+    assert.deepEqual([other.status, other.body.code], [409, 'idempotency_key_reused'])
+  })
+
+  test('gives the rest of a stream after any frame, at two addresses', async () => {
+    const user = someone()
+    await server.provider.script([calls(['current_time', {}]), says('It ', 'is ', 'late.')], user)
+    const whole = await post(question(user))
+    await whole.ended()
+    const frames = whole.frames.map(({ id, data }) => [id, data])
+    const runId = String(whole.headers['x-run-id'])
+
+    for (const [index, { id }] of whole.frames.entries()) {
+      const rest = frames.slice(index + 1)
+      const byThread = streamUrl(user, `thread-${user}`, `&runId=run-${user}&after=${id}`)
+      const byRun = `${server.polylog.baseUrl}/v1/agent/runs/${runId}/stream?format=ag-ui&userId=${user}&after=${id}`
+      for (const url of [byThread, byRun]) {
+        const tail = await openStream(url)
+        if (rest.length === 0) {
+          assert.equal(tail.status, 204)
+          continue
+        }
+        await tail.ended()
+        assert.deepEqual(
+          tail.frames.map((frame) => [frame.id, frame.data]),
+          rest,
+        )
+      }
+    }
+  })
+
+  test('takes the history of the client only if nothing is stored, also one that ends with a result', async () => {
+    const user = someone()
+    await server.provider.script([says('A cat.'), says('Yes.')], user)
+    const messages = [
+      { id: '1', role: 'system', content: 'Be brief.' },
+      { id: '2', role: 'user', content: `What is it, ${user}?` },
+      {
+        id: '3',
+        role: 'assistant',
+        toolCalls: [{ id: 'c', type: 'function', function: { name: 'look', arguments: '{}' } }],
+      },
+      { id: '4', role: 'reasoning', content: 'hm' },
+      { id: '5', role: 'tool', toolCallId: 'c', content: 'fur' },
+    ]
+    await (await post(question(user, { messages }))).ended()
+    const forged = [
+      { id: '1', role: 'assistant', content: 'FORGED' },
+      { id: '2', role: 'tool', toolCallId: 'nobody', content: 'FORGED' },
+      { id: '3', role: 'user', content: `Sure, ${user}?` },
+    ]
+    await (await post(question(user, { runId: '2', messages: forged }))).ended()
+
+    const [first, second] = await server.asked(user)
+    assert.deepEqual(
+      messagesOf(first)
+        .filter(({ role }) => role !== 'system')
+        .map(({ role }) => role),
+      ['user', 'assistant', 'tool'],
+    )
+    assert.match(JSON.stringify(messagesOf(first)), /Be brief\./)
+    assert.doesNotMatch(JSON.stringify(messagesOf(second)), /FORGED/)
+    assert.match(JSON.stringify(messagesOf(second)), /A cat\./)
+  })
+
+  test('refuses answers that cover only a part, or that say neither yes nor no, and decides nothing', async () => {
+    const user = someone()
+    amount += 2
+    await server.provider.script(
+      [calls(['charge', { amount: amount - 1 }], ['charge', { amount }, 'second']), says('Both.')],
+      user,
+    )
+    const asked = await post(question(user))
+    await asked.ended()
+    const { interrupts } = JSON.parse(asked.frames.at(-1)?.data ?? '{}').outcome as { interrupts: { id: string }[] }
+    const [one, two] = interrupts.map(({ id }) => id)
+    const answer = async (...resume: Json[]) =>
+      await server.call('POST', '/v1/ag-ui', { body: question(user, { runId: 'next', resume }) })
+    const yes = (interruptId: string | undefined, payload: unknown = { approved: true }) => ({
+      interruptId,
+      status: 'resolved',
+      payload,
+    })
+
+    const part = await answer(yes(one))
+    assert.deepEqual([part.status, part.body.code], [409, 'interrupts_unanswered'])
+    assert.deepEqual(part.body.details, { interruptIds: [two], toolCallIds: [] })
+    const vague = await answer(yes(one), yes(two, { approved: 'maybe' }))
+    assert.deepEqual([vague.status, vague.body.code], [400, 'confirmation_payload_invalid'])
+    const wrong = await answer(yes(one), yes('invented'))
+    assert.deepEqual([wrong.status, wrong.body.code], [404, 'tool_confirmation_not_found'])
+    assert.equal((await runsOf(user))[0]?.status, 'awaiting_input')
+
+    const stranger = someone()
+    const theirs = await server.call('POST', '/v1/ag-ui', {
+      body: { ...question(user, { runId: 'n', resume: [yes(one), yes(two)] }), userId: stranger },
+    })
+    assert.equal(theirs.status, 404)
+
+    const done = await answer(yes(one), { interruptId: two, status: 'cancelled' })
+    assert.equal(done.status, 200)
+    assert.match(done.text, /Both\./)
+    assert.ok(effects.lines().includes(`charge ${amount - 1}`))
+    assert.ok(!effects.lines().includes(`charge ${amount}`))
+    // The same answers again: nothing is decided twice, and the stream is the same.
+    assert.equal((await answer(yes(one), { interruptId: two, status: 'cancelled' })).text, done.text)
+  })
+
+  test('runs a call with the arguments that the person changed', async () => {
+    const user = someone()
+    amount += 2
+    await server.provider.script([calls(['charge', { amount: amount - 1 }]), says('Ok.')], user)
+    const asked = await post(question(user))
+    await asked.ended()
+    const { interrupts } = JSON.parse(asked.frames.at(-1)?.data ?? '{}').outcome as { interrupts: { id: string }[] }
+    const payload = { approved: true, editedArgs: { amount } }
+    const resume = [{ interruptId: interrupts[0]?.id, status: 'resolved', payload }]
+
+    const done = await server.call('POST', '/v1/ag-ui', { body: question(user, { runId: 'next', resume }) })
+
+    assert.match(done.text, /tool\.input_changed/)
+    assert.ok(effects.lines().includes(`charge ${amount}`))
+    assert.ok(!effects.lines().includes(`charge ${amount - 1}`))
+  })
+
+  test('wants all results of the client’s tools together, each once', async () => {
+    const user = someone()
+    await server.provider.script(
+      [calls(['show_map', { city: 'Rome' }, 'a'], ['show_map', { city: 'Oslo' }, 'b']), says('Two maps.')],
+      user,
+    )
+    await (await post(question(user, { tools: [weather] }))).ended()
+    const result = (toolCallId: string, content: string, more: Json = {}) => ({
+      id: `r${toolCallId}`,
+      role: 'tool',
+      toolCallId,
+      content,
+      ...more,
+    })
+    const bring = async (...messages: Json[]) =>
+      await server.call('POST', '/v1/ag-ui', { body: question(user, { runId: `n${messages.length}`, messages }) })
+
+    const part = await bring(result('a', 'shown'))
+    assert.deepEqual(
+      [part.status, part.body.code, part.body.details],
+      [409, 'interrupts_unanswered', { interruptIds: [], toolCallIds: ['b'] }],
+    )
+    const both = await bring(result('a', 'shown'), result('b', '', { error: 'no map of Oslo' }))
+    assert.equal(both.status, 200)
+    assert.match(both.text, /Two maps\./)
+    const other = await bring(result('a', 'not shown'), result('b', '', { error: 'no map of Oslo' }))
+    assert.deepEqual([other.status, other.body.code], [409, 'tool_result_already_given'])
+    const nothing = await bring(result('invented', 'x'))
+    assert.deepEqual([nothing.status, nothing.body.code], [404, 'tool_call_not_found'])
+  })
+
+  test('says what is wrong with a request', async () => {
+    const user = someone()
+    const refused = async (more: Json) => {
+      const { status, body } = await server.call('POST', '/v1/ag-ui', { body: question(user, more) })
+      return [status, body.code]
+    }
+
+    assert.deepEqual(await refused({ messages: [] }), [400, 'messages_or_prompt_required'])
+    assert.deepEqual(await refused({ messages: [{ id: '1', role: 'assistant', content: 'hi' }] }), [
+      400,
+      'messages_or_prompt_required',
+    ])
+    assert.deepEqual(await refused({ messages: [{ id: '1', role: 'user', content: { a: 1 } }] }), [
+      400,
+      'messages_invalid',
+    ])
+    assert.deepEqual(await refused({ threadId: '' }), [400, 'invalid_request'])
+    assert.deepEqual(await refused({ state: { big: 'x'.repeat(300_000) } }), [413, 'state_too_large'])
+    assert.deepEqual(await refused({ tools: [{ ...weather, name: 'a b' }] }), [400, 'invalid_request'])
+    assert.deepEqual(await refused({ tools: [{ ...weather, name: 'current_time' }] }), [400, 'client_tool_conflict'])
+    assert.deepEqual(await refused({ forwardedProps: { temperature: 9 } }), [400, 'invalid_request'])
+    assert.deepEqual(await refused({ forwardedProps: { engine: 'nobody' } }), [400, 'engine_unknown'])
+    assert.deepEqual(await refused({ resume: [{ interruptId: 'x', status: 'resolved' }] }), [
+      404,
+      'conversation_not_found',
+    ])
+    assert.equal((await runsOf(user)).length, 0)
+  })
+
+  test('cancels the run of a client that hangs up, if the client wants that', async () => {
+    const user = someone()
+    await server.provider.script([hangsAfter('Once')], user)
+    const stream = await post(question(user, { forwardedProps: { onDisconnect: 'cancel' } }))
+    await stream.waitFor(({ data }) => data.includes('Once'))
+    stream.leave()
+
+    await until('the run to be cancelled', async () =>
+      (await runsOf(user))[0]?.status === 'cancelled' ? true : undefined,
+    )
+  })
+})
+
+describe('GET /v1/ag-ui/threads/:threadId/stream', () => {
+  test('is 404 for a thread of another user, and wants the run of a cursor', async () => {
+    const user = someone()
+    await server.provider.script([says('Hi.')], user)
+    await (await post(question(user))).ended()
+    const path = `/v1/ag-ui/threads/thread-${user}/stream`
+
+    assert.equal((await server.call('GET', path, { user: someone() })).status, 404)
+    const [noRun, wrongRun, wrongCursor] = await Promise.all(
+      ['after=2', 'after=2&runId=nothing', `after=999&runId=run-${user}`].map((query) =>
+        server.call('GET', `${path}?${query}`, { user }),
+      ),
+    )
+    assert.deepEqual([noRun?.status, noRun?.body.code], [400, 'unknown_cursor'])
+    assert.deepEqual([wrongRun?.status, wrongRun?.body.code], [404, 'run_not_found'])
+    assert.deepEqual([wrongCursor?.status, wrongCursor?.body.code], [400, 'unknown_cursor'])
+  })
+})
