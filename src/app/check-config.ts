@@ -7,6 +7,7 @@ import { AppError } from '../errors/app-error.ts'
 import { nearestName } from '../kit/nearest-name.ts'
 import type { ModelConfig } from '../models/model.ts'
 import { parseModelSets } from '../models/model-configs.ts'
+import { type NamedProvider, parseNamedProviders } from '../models/named-providers.ts'
 import { type McpConfig, parseMcpServers } from '../tools/mcp-config.ts'
 import type { RunHooks } from './define-config.ts'
 import { fileNameOf } from './setting-names.ts'
@@ -22,6 +23,7 @@ export type CheckedConfig = {
   agents: readonly string[]
   mcp: McpConfig | null
   models: readonly ModelConfig[] | null
+  providers: readonly NamedProvider[] | null
   hooks: RunHooks
 }
 
@@ -37,7 +39,7 @@ const settingOfKey = new Map<string, SettingName>(
     .filter((variable) => !(environmentOnly as readonly string[]).includes(variable))
     .map((variable) => [fileNameOf(variable), variable]),
 )
-const partKeys = ['tools', 'agents', 'mcpServers', 'models', 'hooks'] as const
+const partKeys = ['tools', 'agents', 'mcpServers', 'models', 'providers', 'hooks'] as const
 const knownKeys = [...partKeys, ...settingOfKey.keys()]
 const hookNames = ['onRunEnded']
 
@@ -72,7 +74,7 @@ export function checkConfig(given: unknown, source: ConfigSource): CheckedConfig
     if (config[part] !== undefined && config[setting] !== undefined)
       complain(part, `${part} and ${setting} say the same thing; keep one of them.`)
   }
-  const { tools = [], agents = [], mcpServers, models, hooks = {} } = config
+  const { tools = [], agents = [], mcpServers, models, providers, hooks = {} } = config
   if (!Array.isArray(tools)) complain('tools', 'tools must be a list: [defineTool({ … })].')
   const hasAgents = Array.isArray(agents) && agents.every((folder) => typeof folder === 'string' && folder !== '')
   if (!hasAgents) complain('agents', `agents must be a list of folders: ['./agents'].`)
@@ -91,6 +93,7 @@ export function checkConfig(given: unknown, source: ConfigSource): CheckedConfig
     agents: hasAgents ? (agents as string[]).map((folder) => resolve(source.folder, folder)) : [],
     mcp: mcpServers === undefined ? null : attempt('mcpServers', () => mcpOf(mcpServers, source.folder)),
     models: models === undefined ? null : attempt('models', () => parseModelSets(models)),
+    providers: providers === undefined ? null : attempt('providers', () => parseNamedProviders(providers, 'providers')),
     hooks: hooksOf(hooks, (sentence) => complain('hooks', sentence)),
   }
 }

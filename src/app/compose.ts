@@ -35,6 +35,7 @@ import { Streams } from '../http/stream-reply.ts'
 import { type Clock, systemClock } from '../kit/clock.ts'
 import { type Ids, ulidIds } from '../kit/ids.ts'
 import { checkedModelSets, readModelConfigs } from '../models/model-configs.ts'
+import type { ModelFacts } from '../models/model.ts'
 import { readModelTable } from '../models/model-table.ts'
 import { createOpenAiClient } from '../models/openai-client.ts'
 import { createModels } from '../models/providers.ts'
@@ -124,6 +125,8 @@ async function composeParts(
     openaiClient: config.openaiClient,
     demo: config.demo,
     demoPaceMs: config.demoPaceMs,
+    named: config.namedProviders,
+    environment,
     ids,
     clock,
   })
@@ -139,7 +142,7 @@ async function composeParts(
     config.modelSets === null
       ? await readModelConfigs(config.modelConfigsFile, models)
       : checkedModelSets(config.modelSets, models)
-  const modelTable = await readModelTable(config.modelTableFile)
+  const modelTable = await readModelTable(config.modelTableFile, knownFactsOf(config.namedProviders))
   const store = await openStore(config, log, clock)
   opened.push(store)
   const watchdog = ownsProcess
@@ -352,6 +355,15 @@ async function composeParts(
       },
     }),
   }
+}
+
+/** What the operator says about the models of named providers, by `provider/model`. */
+function knownFactsOf(providers: Config['namedProviders']): Record<string, ModelFacts> {
+  const known: Record<string, ModelFacts> = {}
+  for (const { name, models } of providers)
+    for (const [model, facts] of Object.entries(models ?? {}))
+      if (facts !== undefined) known[`${name}/${model}`] = facts
+  return known
 }
 
 async function openStore(config: Config, log: Log, clock: Clock): Promise<Store> {

@@ -371,7 +371,7 @@ function fileWith(values: Partial<Record<SettingName, string>>): CodeParts {
     placeOf: (key: string) => (key === 'port' ? 'polylog.config.ts:7' : null),
     problems: [],
   }
-  return { settings, agents: [], mcp: null, models: null }
+  return { settings, agents: [], mcp: null, models: null, providers: null }
 }
 
 test('a setting of the file counts if the environment does not set it, or sets it to nothing', () => {

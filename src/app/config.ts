@@ -8,7 +8,9 @@ import { fileURLToPath } from 'node:url'
 import { type AuthSettings, hasAuthSecret, userCharsMax } from '../http/caller.ts'
 import type { TrustProxy } from '../http/trust-proxy.ts'
 import { isLoopback } from '../kit/loopback.ts'
+import { AppError } from '../errors/app-error.ts'
 import type { ModelConfig } from '../models/model.ts'
+import { type NamedProvider, parseNamedProvidersText } from '../models/named-providers.ts'
 import type { Budget, BudgetLimits } from '../runs/budgets.ts'
 import type { McpConfig } from '../tools/mcp-config.ts'
 import type { CheckedConfig } from './check-config.ts'
@@ -37,6 +39,8 @@ export type Config = {
     readonly googleBaseUrl: string | null
     readonly ollamaBaseUrl: string | null
   }
+  /** Compatible endpoints with a name of their own. */
+  readonly namedProviders: readonly NamedProvider[]
   readonly openaiApi: 'responses' | 'chat' | null
   readonly openaiClient: 'lean' | 'ai-sdk'
   readonly auth: AuthSettings
@@ -123,7 +127,7 @@ const minute = 60_000
 const day = 24 * 60 * minute
 
 /** What a configuration in code adds to its settings. The environment wins here too. */
-export type CodeParts = Pick<CheckedConfig, 'settings' | 'agents' | 'mcp' | 'models'>
+export type CodeParts = Pick<CheckedConfig, 'settings' | 'agents' | 'mcp' | 'models' | 'providers'>
 
 export function readConfig(environment: Record<string, string | undefined>, code?: CodeParts): Config {
   const read = new SettingReader(environment, code?.settings)
@@ -162,6 +166,7 @@ function build(read: SettingReader, code?: CodeParts): Config {
       googleBaseUrl: read.url('GOOGLE_GENERATIVE_AI_BASE_URL'),
       ollamaBaseUrl: read.url('OLLAMA_BASE_URL'),
     },
+    namedProviders: readNamedProviders(read, code?.providers ?? null),
     openaiApi: read.oneOf('OPENAI_API'),
     openaiClient: read.oneOf('POLYLOG_OPENAI_CLIENT') ?? 'lean',
     auth: readAuth(read, loopback),
@@ -223,6 +228,19 @@ function build(read: SettingReader, code?: CodeParts): Config {
     freezeMaxMs: read.whole('POLYLOG_FREEZE_MAX_MS', minute),
     demoPaceMs: read.whole('POLYLOG_DEMO_PACE_MS', 15),
     logLevel: read.oneOf('POLYLOG_LOG') ?? 'info',
+  }
+}
+
+/** The environment wins over a configuration in code. */
+function readNamedProviders(read: SettingReader, inCode: readonly NamedProvider[] | null): readonly NamedProvider[] {
+  const text = read.text('POLYLOG_PROVIDERS')
+  if (text === null) return inCode ?? []
+  try {
+    return parseNamedProvidersText(text, 'POLYLOG_PROVIDERS')
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error
+    read.problem('POLYLOG_PROVIDERS', error.message)
+    return []
   }
 }
 
@@ -427,6 +445,7 @@ export function describeConfig(config: Config): Record<string, unknown> {
       ...(providers.anthropicApiKey !== null ? ['anthropic'] : []),
       ...(providers.googleApiKey !== null ? ['google'] : []),
       ...(providers.ollamaBaseUrl !== null ? ['ollama'] : []),
+      ...config.namedProviders.map(({ name }) => name),
     ],
     auth: auth.mode,
     logins: [

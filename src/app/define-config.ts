@@ -1,6 +1,7 @@
 // The shape of polylog.config.ts, and of what a program hands to createPolylog.
 
 import type { ModelConfig } from '../models/model.ts'
+import type { NamedProviderConfig } from '../models/named-providers.ts'
 import type { ToolDefinition } from '../tools/define-tool.ts'
 import type { McpServerConfig } from '../tools/mcp-config.ts'
 import type { FileNameOf } from './setting-names.ts'
@@ -33,6 +34,8 @@ export type PolylogConfig = SettingsInFile & {
   readonly mcpServers?: { readonly [name: string]: McpServerConfig } | undefined
   /** Named sets of model settings, which a request chooses by name. */
   readonly models?: { readonly [name: string]: Omit<ModelConfig, 'name'> } | undefined
+  /** Compatible endpoints by name, used as `name/model`. */
+  readonly providers?: { readonly [name: string]: NamedProviderConfig } | undefined
   readonly hooks?: RunHooks | undefined
 }
 

@@ -46,6 +46,8 @@ export const settingTable = {
   GOOGLE_GENERATIVE_AI_API_KEY: text,
   GOOGLE_GENERATIVE_AI_BASE_URL: webUrl,
   OLLAMA_BASE_URL: webUrl,
+  /** JSON. In the configuration file, `providers` is an object instead. */
+  POLYLOG_PROVIDERS: text,
   POLYLOG_OPENAI_CLIENT: oneOf('lean', 'ai-sdk'),
   POLYLOG_PROVIDER_RETRIES: whole(0, 10),
   POLYLOG_PROVIDER_RETRY_BUDGET_MS: whole(0, 10 * minute),
@@ -116,8 +118,12 @@ export const settingTable = {
 } as const
 
 export type SettingName = keyof typeof settingTable
-/** These cannot stand in the configuration file: one names that file, the other belongs to the whole process. */
-export const environmentOnly = ['POLYLOG_CONFIG', 'NODE_ENV'] as const satisfies readonly SettingName[]
+/** These cannot stand in the configuration file: one names that file, one belongs to the whole process, one is an object there. */
+export const environmentOnly = [
+  'POLYLOG_CONFIG',
+  'NODE_ENV',
+  'POLYLOG_PROVIDERS',
+] as const satisfies readonly SettingName[]
 export type EnvironmentOnly = (typeof environmentOnly)[number]
 
 export type SettingKind = (typeof settingTable)[SettingName]['kind']

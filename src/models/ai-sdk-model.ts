@@ -29,6 +29,8 @@ export type AiSdkModelOptions = {
   load: (model: string) => Promise<LanguageModelV4>
   /** Options that are sent unless the request has others. */
   providerOptions?: ProviderOptions
+  /** The name under which the adapter looks for its options, if it is not that of the provider. */
+  optionsName?: string | undefined
   /** True for Anthropic, which caches a prompt only up to the marks in it. */
   marksCache?: boolean
   /** The adapter whose provider-run tools a request may have; absent if it has none. */
@@ -51,6 +53,8 @@ export function createAiSdkModel(options: AiSdkModelOptions): Model {
             defaults: options.providerOptions,
             marksCache: options.marksCache === true,
             toolAdapter: options.toolAdapter,
+            optionsName: options.optionsName,
+            provider: options.identity.provider,
           })
           yield* read(await begin(options, next, calls), answer, options)
         }

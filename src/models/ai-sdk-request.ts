@@ -8,16 +8,23 @@ import { nativeSchema } from './native-schema.ts'
 import { assistantContent } from './provider-state.ts'
 import { type ToolAdapter, toProviderTools } from './provider-tools.ts'
 
+export type CallSettings = {
+  defaults?: ProviderOptions | undefined
+  marksCache?: boolean
+  toolAdapter?: ToolAdapter | undefined
+  /** The name of the provider, and the name under which its adapter looks for options; absent means the same name. */
+  provider?: string
+  optionsName?: string | undefined
+}
+
 export function toCallOptions(
   request: ModelRequest,
   signal: AbortSignal,
-  {
-    defaults,
-    marksCache = false,
-    toolAdapter,
-  }: { defaults?: ProviderOptions | undefined; marksCache?: boolean; toolAdapter?: ToolAdapter | undefined } = {},
+  { defaults, marksCache = false, toolAdapter, provider = '', optionsName }: CallSettings = {},
 ): LanguageModelV4CallOptions {
   const format = responseFormat(request)
+  const own = request.providerOptions?.[provider]
+  const requested = optionsName === undefined ? request.providerOptions : own && { [optionsName]: own }
   const tools = [...toFunctionTools(request), ...toProviderTools(request, toolAdapter)]
   return {
     prompt: marksCache ? withCacheMarks(request) : toPrompt(request.messages),
@@ -27,7 +34,7 @@ export function toCallOptions(
       temperature: request.temperature,
       maxOutputTokens: request.maxTokens,
       responseFormat: format?.responseFormat,
-      providerOptions: mergedOptions(defaults, format?.providerOptions, request.providerOptions),
+      providerOptions: mergedOptions(defaults, format?.providerOptions, requested),
     }),
   }
 }

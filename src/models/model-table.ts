@@ -13,33 +13,40 @@ const tokens = z.number().int().positive().max(1_000_000_000)
 const prices = { input: dollars, cached: dollars.optional(), cacheWrite: dollars.optional(), output: dollars }
 const ability = z.boolean().nullable().default(null)
 
-const facts: z.ZodType<ModelFacts> = z.strictObject({
-  contextTokens: tokens.nullable().default(null),
-  maxOutputTokens: tokens.nullable().default(null),
-  vision: ability,
-  pdf: ability,
-  reasoning: ability,
-  structuredOutput: ability,
-  price: z
-    .strictObject({ ...prices, above: z.strictObject({ inputTokens: tokens, ...prices }).optional() })
-    .nullable()
-    .default(null),
-})
+export const modelFacts: z.ZodType<ModelFacts, { [Fact in keyof ModelFacts]?: ModelFacts[Fact] | undefined }> =
+  z.strictObject({
+    contextTokens: tokens.nullable().default(null),
+    maxOutputTokens: tokens.nullable().default(null),
+    vision: ability,
+    pdf: ability,
+    reasoning: ability,
+    structuredOutput: ability,
+    price: z
+      .strictObject({ ...prices, above: z.strictObject({ inputTokens: tokens, ...prices }).optional() })
+      .nullable()
+      .default(null),
+  })
 
 const tableFile = z.strictObject({
   /** The day on which the prices were taken. */
   asOf: z.iso.date(),
-  models: z.record(z.string(), facts).refine((models) => Object.keys(models).every((name) => /^[^/]+\/.+/.test(name)), {
-    message: 'has a name without a provider; a model is called provider/model',
-  }),
+  models: z
+    .record(z.string(), modelFacts)
+    .refine((models) => Object.keys(models).every((name) => /^[^/]+\/.+/.test(name)), {
+      message: 'has a name without a provider; a model is called provider/model',
+    }),
 })
 
 /** The dates and aliases at the end of a version's name: `-2024-08-06`, `-20250929`, `@20250929`, `-latest`. */
 const versionSuffix = /(?:-\d{4}-\d{2}-\d{2}|[-@]\d{8}|-latest)$/
 
 /** Throws `config_invalid` if the operator's file cannot be read or does not fit. */
-export async function readModelTable(file: string | null): Promise<ModelTable> {
-  if (file === null) return modelTableOf(builtIn)
+export async function readModelTable(
+  file: string | null,
+  /** Facts of named providers, by `provider/model`. The file of the operator wins. */
+  more: Record<string, ModelFacts> = {},
+): Promise<ModelTable> {
+  if (file === null) return modelTableOf({ asOf: builtIn.asOf, models: { ...builtIn.models, ...more } })
   let own: unknown
   try {
     own = JSON.parse(await readFile(file, 'utf8'))
@@ -55,7 +62,7 @@ export async function readModelTable(file: string | null): Promise<ModelTable> {
       `POLYLOG_MODEL_TABLE: ${file} does not fit: ${issue?.path.join('.') ?? ''} ${issue?.message ?? ''}.`,
     )
   }
-  return modelTableOf({ asOf: parsed.data.asOf, models: { ...builtIn.models, ...parsed.data.models } })
+  return modelTableOf({ asOf: parsed.data.asOf, models: { ...builtIn.models, ...more, ...parsed.data.models } })
 }
 
 export function modelTableOf(data: unknown): ModelTable {

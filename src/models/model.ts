@@ -158,6 +158,8 @@ export interface Models {
   resolve(name: string | undefined): string
   /** The model for a resolved name. Throws `unknown_model` if its provider is not configured any more. */
   open(resolved: string): Model
+  /** The models that the operator listed for named providers, as `provider/model`. */
+  listed(): readonly string[]
   /** The tools that the provider of a resolved model can run itself. */
   providerTools(resolved: string): readonly ProviderToolName[]
   /** All providers, whether each can be used, and if not, the reason. */

@@ -21,7 +21,13 @@ export type OpenAiClientOptions = {
   apiKey?: string | undefined
   /** The name in error messages; `openai` if absent. */
   provider?: string
-  keyVariable?: string
+  keyVariable?: string | undefined
+  /** Sent with every request. */
+  headers?: Record<string, string>
+  /** Texts that must not be shown, besides the key. */
+  secrets?: readonly string[]
+  /** True if reasoning must not be sent back; see `toChatBody`. */
+  dropsReasoning?: boolean
   ids: Ids
   clock: Pick<Clock, 'now'>
 }
@@ -47,8 +53,8 @@ export function createOpenAiClient(options: OpenAiClientOptions): Model {
     agent: new transport.Agent({ keepAlive: true, scheduling: 'lifo', maxFreeSockets: 256 }),
     identity: {
       provider: options.provider ?? 'openai',
-      keyVariable: options.keyVariable ?? 'OPENAI_API_KEY',
-      secrets: options.apiKey === undefined ? [] : [options.apiKey],
+      keyVariable: 'keyVariable' in options ? options.keyVariable : 'OPENAI_API_KEY',
+      secrets: [...(options.apiKey === undefined ? [] : [options.apiKey]), ...(options.secrets ?? [])],
     },
     headers: {
       'content-type': 'application/json',
@@ -56,14 +62,16 @@ export function createOpenAiClient(options: OpenAiClientOptions): Model {
       // Compression would delay tokens, because it works on blocks.
       'accept-encoding': 'identity',
       ...(options.apiKey === undefined || options.apiKey === '' ? {} : { authorization: `Bearer ${options.apiKey}` }),
+      ...options.headers,
     },
     ids: options.ids,
     clock: options.clock,
   }
+  const settings = { provider: target.identity.provider, dropsReasoning: options.dropsReasoning === true }
   return {
     stream(request, signal) {
       return {
-        [Symbol.asyncIterator]: () => new Answer(target, request, toChatBody(request, base), signal),
+        [Symbol.asyncIterator]: () => new Answer(target, request, toChatBody(request, base, settings), signal),
       }
     },
   }

@@ -58,7 +58,13 @@ const parts: ModelPart[] = [
   { type: 'text', text: '世界 🌍' },
   { type: 'tool-call', callId: 'c1', name: 'add', rawInput: '{"ä":1}', input: { ä: 1 } },
   { type: 'tool-call', callId: 'c2', name: 'send', rawInput: '{"to":"🌍"}', input: { to: '🌍' } },
-  { type: 'finish', reason: 'tool-calls', usage: { inputTokens: 3, outputTokens: 4 } },
+  {
+    type: 'finish',
+    reason: 'tool-calls',
+    usage: { inputTokens: 3, outputTokens: 4 },
+    // Goes back with the calls, in the field in which it came.
+    state: { reasoning_content: 'hmm 思考' },
+  },
 ]
 
 test('one byte at a time gives the same parts', () => {

@@ -9,18 +9,21 @@ import { StringDecoder } from 'node:string_decoder'
 import { createParser } from 'eventsource-parser'
 import type { EventSourceParser } from 'eventsource-parser'
 import { defined } from '../kit/defined.ts'
-import type { Usage } from '../journal/event.ts'
+import type { JsonValue, Usage } from '../journal/event.ts'
 import type { Ids } from '../kit/ids.ts'
 import { AppError } from '../errors/app-error.ts'
 import { argumentsCharsMax, finishReasonWith, pushText, toToolCallParts, usageOf } from './answer-parts.ts'
 import type { RawCall } from './answer-parts.ts'
 import { toolCallsMax, tooManyToolCalls } from './model.ts'
 import type { FinishReason, ModelPart, ModelRequest } from './model.ts'
+import type { ReasoningFields } from './openai-request.ts'
 import { incompleteError, malformedError, reportedError } from './provider-error.ts'
 import type { ProviderIdentity } from './provider-error.ts'
 
 /** The longest line of a stream, so that a provider that never ends a line cannot fill the memory. */
 const lineCharsMax = 8 * 1024 * 1024
+/** Longer reasoning is shown, but not sent back. */
+const reasoningCharsMax = 8 * 1024 * 1024
 
 type ToolCallDelta = {
   index?: number | null
@@ -33,6 +36,7 @@ type Delta = {
   refusal?: unknown
   reasoning_content?: unknown
   reasoning?: unknown
+  reasoning_details?: unknown
   tool_calls?: ToolCallDelta[] | null
 }
 
@@ -58,6 +62,8 @@ export class OpenAiDecoder {
   #sawContent = false
   #overflown = false
   #argumentChars = 0
+  #reasoning: ReasoningFields = {}
+  #reasoningChars = 0
 
   constructor(identity: ProviderIdentity, request: ModelRequest, ids: Ids) {
     this.#identity = identity
@@ -168,6 +174,7 @@ export class OpenAiDecoder {
     const before = this.#parts.length
     const reasoning = delta.reasoning_content ?? delta.reasoning
     if (typeof reasoning === 'string') pushText(this.#parts, 'reasoning', reasoning)
+    this.#keepReasoning(delta)
     if (typeof delta.content === 'string') pushText(this.#parts, 'text', delta.content)
     else if (Array.isArray(delta.content)) {
       for (const piece of delta.content as { text?: unknown }[]) {
@@ -177,6 +184,24 @@ export class OpenAiDecoder {
     if (typeof delta.refusal === 'string') pushText(this.#parts, 'text', delta.refusal)
     if (this.#parts.length > before) this.#sawContent = true
     if (delta.tool_calls) for (const fragment of delta.tool_calls) this.#toolCall(fragment)
+  }
+
+  /** Some servers need the reasoning back with the tool calls that it led to, in the field in which they sent it. */
+  #keepReasoning({ reasoning_content, reasoning, reasoning_details }: Delta): void {
+    const kept = this.#reasoning
+    for (const [field, text] of [
+      ['reasoning_content', reasoning_content],
+      ['reasoning', reasoning],
+    ] as const) {
+      if (typeof text !== 'string' || text === '') continue
+      kept[field] = (kept[field] ?? '') + text
+      this.#reasoningChars += text.length
+    }
+    if (!Array.isArray(reasoning_details)) return
+    for (const detail of reasoning_details as JsonValue[]) {
+      this.#reasoningChars += JSON.stringify(detail).length
+      if (this.#reasoningChars <= reasoningCharsMax) (kept.reasoning_details ??= []).push(detail)
+    }
   }
 
   #toolCall(fragment: ToolCallDelta): void {
@@ -209,6 +234,12 @@ export class OpenAiDecoder {
     }
   }
 
+  /** Undefined if there is nothing to send back: reasoning goes only with tool calls. */
+  #state(): JsonValue | undefined {
+    const isKept = this.#calls.length > 0 && this.#reasoningChars > 0 && this.#reasoningChars <= reasoningCharsMax
+    return isKept ? this.#reasoning : undefined
+  }
+
   #finish(reason: FinishReason): void {
     if (this.#calls.some((call) => call.name === '')) {
       throw malformedError(this.#identity, 'it asks for a tool without naming it')
@@ -218,7 +249,7 @@ export class OpenAiDecoder {
     this.#parts.push({
       type: 'finish',
       reason: finishReasonWith(this.#calls.length, reason),
-      ...defined({ usage: this.#usage }),
+      ...defined({ usage: this.#usage, state: this.#state() }),
     })
   }
 }

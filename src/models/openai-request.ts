@@ -7,13 +7,27 @@ import { nativeSchema } from './native-schema.ts'
 
 export const openAiBaseUrl = 'https://api.openai.com/v1'
 
+/** The reasoning of a message, in the fields in which the server sent it. */
+export type ReasoningFields = { reasoning_content?: string; reasoning?: string; reasoning_details?: JsonValue[] }
+
+export type ChatBodySettings = {
+  /** The name under which `providerOptions` has the options of this server. */
+  provider: string
+  /** Servers such as DeepSeek's need the reasoning of a message with tool calls back; some others refuse the field. */
+  dropsReasoning: boolean
+}
+
 /** `baseUrl` must not have a trailing slash. */
-export function toChatBody(request: ModelRequest, baseUrl: string): string {
+export function toChatBody(
+  request: ModelRequest,
+  baseUrl: string,
+  { provider, dropsReasoning }: ChatBodySettings = { provider: 'openai', dropsReasoning: false },
+): string {
   // OpenAI's reasoning models refuse `max_tokens`, and most compatible servers support only that.
   const maxTokensField = baseUrl === openAiBaseUrl ? 'max_completion_tokens' : 'max_tokens'
   return JSON.stringify({
     model: request.model,
-    messages: request.messages.map(toChatMessage),
+    messages: request.messages.map((message) => toChatMessage(message, dropsReasoning)),
     ...(request.tools.length === 0
       ? {}
       : {
@@ -27,7 +41,7 @@ export function toChatBody(request: ModelRequest, baseUrl: string): string {
     [maxTokensField]: request.maxTokens,
     user: request.user,
     response_format: responseFormat(request),
-    ...passedOptions(request.providerOptions?.['openai']),
+    ...passedOptions(request.providerOptions?.[provider]),
     stream: true,
     stream_options: { include_usage: true },
   })
@@ -39,7 +53,7 @@ function responseFormat({ answer }: ModelRequest): Record<string, unknown> | und
   return { type: 'json_schema', json_schema: { name: 'answer', schema: answer?.schema, strict: native.strict } }
 }
 
-function toChatMessage(message: ModelMessage): Record<string, unknown> {
+function toChatMessage(message: ModelMessage, dropsReasoning: boolean): Record<string, unknown> {
   switch (message.role) {
     case 'system':
     case 'user':
@@ -51,6 +65,7 @@ function toChatMessage(message: ModelMessage): Record<string, unknown> {
         role: 'assistant',
         // Null, because several servers refuse an empty text in a message with tool calls.
         content: message.content === '' ? null : message.content,
+        ...(dropsReasoning ? {} : reasoningOf(message.providerState)),
         tool_calls: calls.map((call) => ({
           id: call.callId,
           type: 'function',
@@ -60,6 +75,16 @@ function toChatMessage(message: ModelMessage): Record<string, unknown> {
     }
     case 'tool':
       return { role: 'tool', tool_call_id: message.callId, content: message.content }
+  }
+}
+
+function reasoningOf(state: JsonValue | undefined): ReasoningFields {
+  if (state === null || typeof state !== 'object' || Array.isArray(state)) return {}
+  const { reasoning_content, reasoning, reasoning_details } = state
+  return {
+    ...(typeof reasoning_content === 'string' ? { reasoning_content } : {}),
+    ...(typeof reasoning === 'string' ? { reasoning } : {}),
+    ...(Array.isArray(reasoning_details) ? { reasoning_details } : {}),
   }
 }
 

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { manualClock } from '../../test/support/manual-clock.ts'
 import type { Models } from './model.ts'
 import { createModels } from './providers.ts'
-import type { ModelsOptions } from './providers.ts'
+import type { ModelsOptions } from './provider-table.ts'
 
 function models(options: Partial<ModelsOptions> = {}): Models {
   return createModels({ ids: () => 'id', clock: manualClock(), ...options })

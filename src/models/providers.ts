@@ -1,59 +1,10 @@
-// Creates the models of all configured providers, and resolves the `model` of a request. No
-// other file knows the providers by name or their environment variables.
-//
-// A provider's package is imported when it is first used, because most installations use only
-// one and would pay for all of them at the start.
+// Resolves the `model` of a request, and opens the clients of the configured providers
+// (provider-table.ts).
 
 import { AppError } from '../errors/app-error.ts'
-import type { ProviderToolName } from '../journal/provider-tools.ts'
-import type { Clock } from '../kit/clock.ts'
-import { defined } from '../kit/defined.ts'
-import type { Ids } from '../kit/ids.ts'
-import { createAiSdkModel } from './ai-sdk-model.ts'
-import type { AiSdkModelOptions } from './ai-sdk-model.ts'
-import { createDemoModel } from './demo-model.ts'
-import { guardedFetch } from './guarded-fetch.ts'
 import type { Model, Models } from './model.ts'
-import { modelNameProblem, type SlashRule } from './model-name.ts'
-import { createOpenAiClient } from './openai-client.ts'
-import { openAiBaseUrl } from './openai-request.ts'
-import { providerToolsOf } from './provider-tools.ts'
-
-/** Null, undefined and the empty string all mean "not set". */
-type Setting = string | null | undefined
-
-export type ModelsOptions = {
-  /** POLYLOG_MODEL */
-  model?: Setting
-  openaiApiKey?: Setting
-  openaiBaseUrl?: Setting
-  anthropicApiKey?: Setting
-  anthropicBaseUrl?: Setting
-  googleApiKey?: Setting
-  googleBaseUrl?: Setting
-  ollamaBaseUrl?: Setting
-  /** OPENAI_API: which API of OpenAI `openai/…` is asked through. If unset, `responses` at OpenAI's own address, else `chat`. */
-  openaiApi?: 'responses' | 'chat' | null | undefined
-  /** For `chat`. `lean`: our own client for the OpenAI API. `ai-sdk`: that of the AI SDK. */
-  openaiClient?: 'lean' | 'ai-sdk' | undefined
-  /** POLYLOG_DEMO. If unset, the demo model is on if no provider is configured or `model` names it. */
-  demo?: 'on' | 'off' | null | undefined
-  /** The delay between two chunks of the demo model. */
-  demoPaceMs?: number | undefined
-  ids: Ids
-  clock: Clock
-}
-
-type Provider = {
-  name: string
-  /** Null if the provider can be used, else a sentence that says which variable to set. */
-  missing: string | null
-  defaultModel: string
-  slashes: SlashRule
-  /** The tools that it can run itself. */
-  tools: readonly ProviderToolName[]
-  open(): Model
-}
+import { modelNameProblem } from './model-name.ts'
+import { type ModelsOptions, type Provider, providersOf, setText } from './provider-table.ts'
 
 /** Prefixes of well-known model names, used to suggest the right variable if a name has no provider. */
 const familiarNames: readonly [prefix: RegExp, provider: string][] = [
@@ -64,7 +15,7 @@ const familiarNames: readonly [prefix: RegExp, provider: string][] = [
 
 export function createModels(options: ModelsOptions): Models {
   const all = providersOf(options)
-  const wanted = set(options.model)
+  const wanted = setText(options.model)
   // If the demo model is off, it is neither listed nor suggested.
   const providers = demoIsOn(options.demo, wanted, all) ? all : all.filter((provider) => provider.name !== 'demo')
   const names = providers.map((provider) => provider.name)
@@ -93,12 +44,20 @@ export function createModels(options: ModelsOptions): Models {
     )
   }
 
-  const first = providers.find((provider) => provider.missing === null)
+  const usable = providers.filter((provider) => provider.missing === null)
+  const first =
+    usable.find(({ defaultModel: known }) => known !== null) ?? (wanted === undefined ? undefined : usable[0])
+  if (first === undefined && usable[0] !== undefined) {
+    throw new AppError(
+      'config_invalid',
+      `It is not known which model of ${usable[0].name} answers: set POLYLOG_MODEL to ${usable[0].name}/ and the name of a model, or give the provider a list of models.`,
+    )
+  }
   if (first === undefined) {
     throw new AppError(
       'config_invalid',
       'No model can be used: POLYLOG_DEMO is off and no provider is configured. Set OPENAI_API_KEY, OPENAI_BASE_URL, ' +
-        'ANTHROPIC_API_KEY, GOOGLE_GENERATIVE_AI_API_KEY or OLLAMA_BASE_URL, or POLYLOG_DEMO=on.',
+        'ANTHROPIC_API_KEY, GOOGLE_GENERATIVE_AI_API_KEY, OLLAMA_BASE_URL or POLYLOG_PROVIDERS, or POLYLOG_DEMO=on.',
     )
   }
   let defaultModel = `${first.name}/${first.defaultModel}`
@@ -128,6 +87,7 @@ export function createModels(options: ModelsOptions): Models {
       }
       return model
     },
+    listed: () => usable.flatMap(({ name, listed }) => (listed ?? []).map((model) => `${name}/${model}`)),
     providerTools: (resolved) => find(resolved.slice(0, resolved.indexOf('/')))?.tools ?? [],
     list: () =>
       providers.map((provider) => ({
@@ -165,160 +125,7 @@ function adviceFor(name: string, providers: readonly Provider[]): string {
   const familiar = familiarNames.find(([prefix]) => prefix.test(name))?.[1]
   const missing = providers.find((provider) => provider.name === familiar)?.missing
   if (missing !== undefined && missing !== null) return missing
-  return 'no provider is configured; set OPENAI_API_KEY, OPENAI_BASE_URL, ANTHROPIC_API_KEY, GOOGLE_GENERATIVE_AI_API_KEY or OLLAMA_BASE_URL.'
-}
-
-/** The first provider that is configured becomes the default, so the order matters. */
-function providersOf(options: ModelsOptions): Provider[] {
-  const { ids, clock } = options
-  const openaiApiKey = set(options.openaiApiKey)
-  const openaiBaseUrl = baseUrl('OPENAI_BASE_URL', options.openaiBaseUrl)
-  const ownAddress = openaiBaseUrl === undefined || openaiBaseUrl === openAiBaseUrl
-  const openaiApi = options.openaiApi ?? (ownAddress ? 'responses' : 'chat')
-  const anthropicApiKey = set(options.anthropicApiKey)
-  const anthropicBaseUrl = baseUrl('ANTHROPIC_BASE_URL', options.anthropicBaseUrl)
-  const googleApiKey = set(options.googleApiKey)
-  const googleBaseUrl = baseUrl('GOOGLE_GENERATIVE_AI_BASE_URL', options.googleBaseUrl)
-  // Accepted with or without the `/v1` of Ollama's OpenAI-compatible API.
-  const ollamaBaseUrl = baseUrl('OLLAMA_BASE_URL', options.ollamaBaseUrl)?.replace(/\/v1$/, '')
-
-  const aiSdk = (
-    provider: string,
-    keyVariable: string | undefined,
-    apiKey: string | undefined,
-    load: (model: string, fetch: typeof globalThis.fetch) => ReturnType<AiSdkModelOptions['load']>,
-    more: Pick<AiSdkModelOptions, 'providerOptions' | 'marksCache' | 'toolAdapter'> = {},
-  ): Model => {
-    const identity = { provider, keyVariable, secrets: apiKey === undefined ? [] : [apiKey] }
-    const fetch = guardedFetch(identity)
-    return createAiSdkModel({ identity, load: (model) => load(model, fetch), ids, clock, ...more })
-  }
-
-  const compatible = async (
-    name: string,
-    url: string,
-    apiKey: string | undefined,
-    model: string,
-    fetch: typeof globalThis.fetch,
-  ) => {
-    const { createOpenAICompatible } = await import('@ai-sdk/openai-compatible')
-    return createOpenAICompatible({
-      name,
-      baseURL: url,
-      includeUsage: true,
-      fetch,
-      ...defined({ apiKey }),
-    }).chatModel(model)
-  }
-
-  return [
-    {
-      name: 'openai',
-      missing:
-        openaiApiKey === undefined && openaiBaseUrl === undefined
-          ? 'set OPENAI_API_KEY (or OPENAI_BASE_URL for a compatible server that needs no key).'
-          : null,
-      defaultModel: 'gpt-5.4-mini',
-      slashes: 'paths',
-      tools: openaiApi === 'responses' ? providerToolsOf('openai') : [],
-      open() {
-        if (openaiApi === 'responses') {
-          const load = async (model: string, fetch: typeof globalThis.fetch) => {
-            const { createOpenAI } = await import('@ai-sdk/openai')
-            return createOpenAI({ apiKey: openaiApiKey ?? '', fetch, ...withBaseUrl(openaiBaseUrl) }).responses(model)
-          }
-          // Nothing is stored at OpenAI; its encrypted reasoning comes back to us and is sent again.
-          return aiSdk('openai', 'OPENAI_API_KEY', openaiApiKey, load, {
-            providerOptions: { openai: { store: false } },
-            toolAdapter: 'openai',
-          })
-        }
-        if (options.openaiClient !== 'ai-sdk') {
-          return createOpenAiClient({ baseUrl: openaiBaseUrl, apiKey: openaiApiKey, ids, clock })
-        }
-        return aiSdk('openai', 'OPENAI_API_KEY', openaiApiKey, async (model, fetch) => {
-          // Compatible servers differ from OpenAI in reasoning and limits, so they have their own adapter.
-          if (openaiBaseUrl !== undefined) return compatible('openai', openaiBaseUrl, openaiApiKey, model, fetch)
-          const { createOpenAI } = await import('@ai-sdk/openai')
-          return createOpenAI({ apiKey: openaiApiKey ?? '', fetch }).chat(model)
-        })
-      },
-    },
-    {
-      name: 'anthropic',
-      missing: anthropicApiKey === undefined ? 'set ANTHROPIC_API_KEY.' : null,
-      defaultModel: 'claude-sonnet-5',
-      slashes: 'none',
-      tools: providerToolsOf('anthropic'),
-      open: () =>
-        aiSdk(
-          'anthropic',
-          'ANTHROPIC_API_KEY',
-          anthropicApiKey,
-          async (model, fetch) => {
-            const { createAnthropic } = await import('@ai-sdk/anthropic')
-            return createAnthropic({ apiKey: anthropicApiKey ?? '', fetch, ...withBaseUrl(anthropicBaseUrl) })(model)
-          },
-          { marksCache: true, toolAdapter: 'anthropic' },
-        ),
-    },
-    {
-      name: 'google',
-      missing: googleApiKey === undefined ? 'set GOOGLE_GENERATIVE_AI_API_KEY.' : null,
-      defaultModel: 'gemini-flash-latest',
-      slashes: 'google',
-      tools: providerToolsOf('google'),
-      open: () =>
-        aiSdk(
-          'google',
-          'GOOGLE_GENERATIVE_AI_API_KEY',
-          googleApiKey,
-          async (model, fetch) => {
-            const { createGoogle } = await import('@ai-sdk/google')
-            return createGoogle({ apiKey: googleApiKey ?? '', fetch, ...withBaseUrl(googleBaseUrl) })(model)
-          },
-          { toolAdapter: 'google' },
-        ),
-    },
-    {
-      name: 'ollama',
-      missing: ollamaBaseUrl === undefined ? 'set OLLAMA_BASE_URL, for example to http://127.0.0.1:11434.' : null,
-      defaultModel: 'llama3.2',
-      slashes: 'paths',
-      tools: [],
-      open: () =>
-        aiSdk('ollama', undefined, undefined, (model, fetch) =>
-          compatible('ollama', `${ollamaBaseUrl}/v1`, undefined, model, fetch),
-        ),
-    },
-    {
-      name: 'demo',
-      missing: null,
-      defaultModel: 'demo',
-      slashes: 'none',
-      tools: [],
-      open: () => createDemoModel({ clock, ids, ...defined({ paceMs: options.demoPaceMs }) }),
-    },
-  ]
-}
-
-function set(value: Setting): string | undefined {
-  const trimmed = value?.trim()
-  return trimmed === undefined || trimmed === '' ? undefined : trimmed
-}
-
-function baseUrl(variable: string, value: Setting): string | undefined {
-  const url = set(value)
-  if (url === undefined) return undefined
-  if (!/^https?:\/\//i.test(url) || !URL.canParse(url)) {
-    // The message does not contain the value, because a URL may contain a password.
-    throw new AppError('config_invalid', `${variable} must be a URL that begins with http:// or https://.`)
-  }
-  return url.replace(/\/+$/, '')
-}
-
-function withBaseUrl(url: string | undefined): { baseURL?: string } {
-  return url === undefined ? {} : { baseURL: url }
+  return 'no provider is configured; set OPENAI_API_KEY, OPENAI_BASE_URL, ANTHROPIC_API_KEY, GOOGLE_GENERATIVE_AI_API_KEY, OLLAMA_BASE_URL or POLYLOG_PROVIDERS.'
 }
 
 function quoted(name: string): string {

@@ -25,6 +25,7 @@ function specOf(card: Partial<AgentCard>, request: Partial<StartRequest>) {
         defaultModel: 'p/m',
         resolve: (name) => name ?? 'p/m',
         open: () => assert.fail(),
+        listed: () => [],
         providerTools: () => ['web_search'],
         list: () => known,
       },

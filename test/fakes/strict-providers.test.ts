@@ -8,7 +8,8 @@ import { startStrictProvider, type StrictName, type StrictProvider } from '../su
 const headers = {
   'x-api-key': 'k',
   'anthropic-version': '2023-06-01',
-  authorization: 'Bearer k',
+  authorization: 'Bearer test-key',
+  'x-team': 'walks',
   'x-goog-api-key': 'k',
 }
 
@@ -26,6 +27,15 @@ const output = { type: 'function_call_output', call_id: 'c1', output: 'seen' }
 const asked = { role: 'user', parts: [{ text: 'Hi' }] }
 const call = { role: 'model', parts: [{ functionCall: { name: 'look', args: {} } }] }
 const response = { role: 'user', parts: [{ functionResponse: { name: 'look', response: {} } }] }
+
+const chat = { model: 'thinker', stream: true }
+const ask = { role: 'user', content: 'Hi' }
+const toolCall = {
+  role: 'assistant',
+  content: null,
+  tool_calls: [{ id: 'c1', type: 'function', function: { name: 'look', arguments: '{}' } }],
+}
+const toolResult = { role: 'tool', tool_call_id: 'c1', content: 'seen' }
 
 const cases: Record<StrictName, { path: string; refused: [what: string, body: object, words: RegExp][] }> = {
   anthropic: {
@@ -66,9 +76,23 @@ const cases: Record<StrictName, { path: string; refused: [what: string, body: ob
       ['a call without its signature', { contents: [asked, call, response] }, /missing a thought_signature/],
     ],
   },
+  'chat-completions': {
+    path: '/chat/completions',
+    refused: [
+      ['an unknown field', { ...chat, messages: [ask], seed: 1 }, /Unrecognized request argument supplied: seed/],
+      ['an unknown role', { ...chat, messages: [{ ...ask, role: 'model' }] }, /unknown variant model/],
+      ['a result without its call', { ...chat, messages: [ask, toolResult] }, /must be a response to a preceding/],
+      ['a call without its result', { ...chat, messages: [ask, toolCall, ask] }, /must be followed by tool messages/],
+      [
+        'reasoning without a call',
+        { ...chat, messages: [ask, { role: 'assistant', content: 'x', reasoning_content: 'y' }, ask] },
+        /only with tool calls/,
+      ],
+    ],
+  },
 }
 
-for (const name of ['anthropic', 'openai-responses', 'gemini'] as const) {
+for (const name of ['anthropic', 'openai-responses', 'gemini', 'chat-completions'] as const) {
   describe(`the stand-in ${name}`, () => {
     let provider: StrictProvider
     before(async () => {

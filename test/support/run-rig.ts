@@ -93,6 +93,7 @@ export async function openRig(options: RigOptions = {}): Promise<Rig> {
       defaultModel: 'scripted/one',
       resolve: () => 'scripted/one',
       open: () => never(),
+      listed: () => [],
       providerTools: () => [],
       list: () => [],
     },

@@ -17,7 +17,7 @@ export type StrictProvider = {
   stop(): Promise<void>
 }
 
-export type StrictName = 'anthropic' | 'openai-responses' | 'gemini'
+export type StrictName = 'anthropic' | 'openai-responses' | 'gemini' | 'chat-completions'
 
 export async function startStrictProvider(name: StrictName): Promise<StrictProvider> {
   const fake = await spawnFake(`${name}-provider.ts`)
@@ -70,6 +70,16 @@ export function askingStrict(name: StrictName, { baseUrl }: Pick<StrictProvider,
         GOOGLE_GENERATIVE_AI_BASE_URL: baseUrl,
         POLYLOG_MODEL: 'google/gemini-3-pro-preview',
       }
+    case 'chat-completions':
+      return {
+        ...shared,
+        POLYLOG_PROVIDERS: JSON.stringify({
+          deep: { baseURL: baseUrl, apiKeyEnv: 'DEEP_KEY', headers: { 'x-team': { env: 'DEEP_TEAM' } } },
+        }),
+        DEEP_KEY: 'test-key',
+        DEEP_TEAM: 'walks',
+        POLYLOG_MODEL: 'deep/thinker',
+      }
   }
 }
 
@@ -78,4 +88,5 @@ export const thinkingOptions: Record<StrictName, Record<string, Record<string, u
   anthropic: { anthropic: { thinking: { type: 'enabled', budgetTokens: 2000 } } },
   'openai-responses': { openai: { reasoningEffort: 'low', reasoningSummary: 'auto' } },
   gemini: { google: { thinkingConfig: { includeThoughts: true } } },
+  'chat-completions': { deep: { thinking: { type: 'enabled' } } },
 }

@@ -85,7 +85,9 @@ export function modelsRoute(server: Server, { models, modelTable, configs, catal
     const ready = new Set(models.list().flatMap(({ provider, ready: usable }) => (usable ? [provider] : [])))
     const known = modelTable.names().filter((name) => ready.has(providerOf(name)))
     const named = configs.list().map(({ model }) => resolved(models, model))
-    const names = [...new Set([models.defaultModel, ...named, ...known])].filter((name) => name !== null)
+    const names = [...new Set([models.defaultModel, ...named, ...models.listed(), ...known])].filter(
+      (name) => name !== null,
+    )
     const agents = catalogue.list().flatMap(({ id, card, error }): ModelView[] => {
       const model = error === null && card !== null ? resolved(models, card.model) : null
       if (card === null || model === null) return []
