@@ -7,6 +7,7 @@ import type { JsonValue } from './json.ts'
 export type ChatRequest = {
   /** The question; or `messages`. */
   input?: string
+  /** The content of a message is text, or a list of parts: `{ type: 'text', text }`, `{ type: 'file', fileId }`. */
   messages?: { role: 'system' | 'user' | 'assistant' | 'tool'; content: unknown; [field: string]: unknown }[]
   /** Your name for the conversation. Without one, a new conversation starts. */
   conversationId?: string
@@ -131,4 +132,22 @@ export type Confirmation = {
   rejectedAtMs: number | null
   executedAt: string | null
   executedAtMs: number | null
+}
+
+/** A file that messages can refer to: `{ type: 'file', fileId: id }`. Some fields are there twice, as other APIs name them. */
+export type FileInfo = {
+  id: string
+  object: 'file'
+  name: string | null
+  /** As found in the bytes. */
+  mediaType: string
+  /** In bytes. */
+  size: number
+  sha256: string
+  createdAt: string
+  createdAtMs: number
+  bytes: number
+  filename: string
+  created_at: number
+  purpose: 'user_data'
 }

@@ -7,6 +7,7 @@ import type {
   ChatRequest,
   Confirmation,
   Conversation,
+  FileInfo,
   RunInfo,
   StoredMessage,
   StoredToolResults,
@@ -23,6 +24,8 @@ export type StartOptions = Omit<StreamOptions, 'after'> & {
 }
 
 export type PageOptions = RequestOptions & { limit?: number; before?: string }
+
+export type UploadOptions = RequestOptions & { name?: string; mediaType?: string }
 
 export type PolylogClient = ReturnType<typeof createClient>
 
@@ -61,6 +64,7 @@ export function createClient(options: ClientOptions = {}) {
       signal,
     })
 
+  const filePath = (id: string) => `/v1/files/${encodeURIComponent(id)}`
   const runPath = (runId: string) => `/v1/agent/runs/${encodeURIComponent(runId)}`
   const conversationPath = (id: string) => `/v1/conversations/${encodeURIComponent(id)}`
 
@@ -112,6 +116,27 @@ export function createClient(options: ClientOptions = {}) {
       /** The newest messages, oldest first. `before` is the id of the first one on the page before. */
       messages: (id: string, options?: PageOptions) =>
         get<StoredMessage[]>(`${conversationPath(id)}/messages`, options),
+    },
+
+    files: {
+      /** The same bytes with the same name have the same id, so a repeated upload is the same file. */
+      upload: (file: Blob | Uint8Array, { signal, name, mediaType }: UploadOptions = {}) => {
+        const { type = '', name: ownName } = file as { type?: string; name?: string }
+        return json<FileInfo>({
+          method: 'POST',
+          path: '/v1/files',
+          query: { name: name ?? ownName },
+          body: file,
+          headers: { 'content-type': mediaType ?? (type || 'application/octet-stream') },
+          signal,
+        })
+      },
+      get: (id: string, { signal }: RequestOptions = {}) =>
+        json<FileInfo>({ method: 'GET', path: filePath(id), headers: { accept: 'application/json' }, signal }),
+      delete: (id: string, { signal }: RequestOptions = {}) =>
+        json<unknown>({ method: 'DELETE', path: filePath(id), signal }),
+      /** Where its bytes are, for `<img>` and links. It works without headers only if the server requires no login. */
+      url: (id: string) => transport.urlOf(filePath(id)),
     },
   }
 }

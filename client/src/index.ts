@@ -8,13 +8,14 @@ export type {
   ChatRequest,
   Confirmation,
   Conversation,
+  FileInfo,
   RunInfo,
   StoredMessage,
   StoredToolResults,
   ToolResult,
 } from './api.ts'
 export type { Arm, ArmFrame, ChunksFrame } from './chunks.ts'
-export { createClient, type PageOptions, type PolylogClient, type StartOptions } from './client.ts'
+export { createClient, type PageOptions, type PolylogClient, type StartOptions, type UploadOptions } from './client.ts'
 export { PolylogError } from './error.ts'
 export type { FcmpData, FcmpEnvelope, FcmpFrame, FcmpType } from './fcmp.ts'
 export {

@@ -391,6 +391,31 @@ describe('a request of the client', () => {
     assert.deepEqual([tool?.status, tool?.output, tool?.interactionId], ['succeeded', 'Vienna', undefined])
   })
 
+  test('uploads files, also if the answer is lost, and messages refer to them', async () => {
+    const user = someone()
+    await server.provider.script([says('A dot.')], user)
+    const { client } = clientOf(user)
+    const dot = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
+    const bytes = Buffer.from(dot, 'base64')
+    proxy.faults = [{ losesAnswer: true }]
+    const file = await client.files.upload(new File([bytes], 'dot.png', { type: 'image/png' }))
+    assert.deepEqual([file.name, file.mediaType, file.size], ['dot.png', 'image/png', bytes.length])
+    assert.deepEqual(await client.files.upload(new Uint8Array(bytes), { name: 'dot.png' }), file)
+    assert.deepEqual(await client.files.get(file.id), file)
+    const stored = await fetch(client.files.url(file.id))
+    assert.deepEqual(Buffer.from(await stored.arrayBuffer()), bytes)
+
+    const content = [
+      { type: 'text', text: user },
+      { type: 'file', fileId: file.id },
+    ]
+    const run = await client.chat({ messages: [{ role: 'user', content }] })
+    assert.equal((await run.result()).output, 'A dot.')
+    const [message] = await client.conversations.messages(run.conversationId ?? '')
+    assert.equal(message?.parts?.[1]?.type === 'file' && message.parts[1].fileId, file.id)
+    assert.equal((await rejection(clientOf(someone()).client.files.get(file.id))).code, 'file_not_found')
+  })
+
   test('manages conversations', async () => {
     const user = someone()
     await server.provider.script([says('Hello')], user)

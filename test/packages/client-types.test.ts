@@ -5,7 +5,17 @@
 
 import assert from 'node:assert/strict'
 import { execFileSync, spawnSync } from 'node:child_process'
-import { copyFileSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  copyFileSync,
+  globSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
@@ -21,6 +31,7 @@ import { fcmpDialect, snapshotFrame } from '../../src/dialects/fcmp/fcmp.ts'
 import { sessionDialect } from '../../src/dialects/session/session.ts'
 import type * as server from '../../src/journal/event.ts'
 import type { z } from 'zod'
+import type { fileView } from '../../src/http/files-v1/file-routes.ts'
 import type { confirmationView, conversationView, messageView, runView } from '../../src/http/views.ts'
 import { framesOf } from '../contracts/dialect-contract.ts'
 import type { Scenario } from '../scenarios/journal-builder.ts'
@@ -56,12 +67,14 @@ type ClientAnswers = {
   conversation: client.Conversation
   message: client.StoredMessage
   confirmation: client.Confirmation
+  file: client.FileInfo
 }
 type ServerAnswers = {
   run: z.infer<typeof runView>
   conversation: z.infer<typeof conversationView>
   message: z.infer<typeof messageView>
   confirmation: z.infer<typeof confirmationView>
+  file: z.infer<typeof fileView>
 }
 
 /** Compiles only if every pair is identical. */
@@ -111,13 +124,18 @@ before(() => {
   copyFileSync(join(root, 'client/package.json'), join(built, '../package.json'))
   execFileSync(process.execPath, [join(root, 'scripts/build.ts'), 'client', built])
   writeFileSync(join(project, 'package.json'), '{"type":"module"}')
+  // A page that uses the hook has the types of React.
+  mkdirSync(join(project, 'node_modules/@types'))
+  for (const name of ['@types/react', 'csstype']) {
+    symlinkSync(realpathSync(join(root, 'node_modules', name)), join(project, 'node_modules', name))
+  }
 })
 
 after(() => rmSync(project, { recursive: true, force: true }))
 
 /** What the compiler says about one file of a front end; empty if nothing is wrong. */
-function compile(code: string, { checksDeclarations = false } = {}): string {
-  writeFileSync(join(project, 'front-end.ts'), code)
+function compile(code: string, { checksDeclarations = false, file = 'front-end.ts' } = {}): string {
+  writeFileSync(join(project, file), code)
   // Checking all declarations takes seconds, because those of the browser are among them.
   const options = [
     '--noEmit',
@@ -126,9 +144,20 @@ function compile(code: string, { checksDeclarations = false } = {}): string {
     '--skipLibCheck',
     String(!checksDeclarations),
   ]
-  const platform = ['--target', 'es2022', '--lib', 'es2023,dom,dom.iterable', '--module', 'nodenext', '--types', '']
+  const platform = [
+    '--target',
+    'es2022',
+    '--lib',
+    'es2023,dom,dom.iterable',
+    '--module',
+    'nodenext',
+    '--types',
+    '',
+    '--jsx',
+    'react-jsx',
+  ]
   const compiler = join(root, 'node_modules/typescript-native/bin/tsc')
-  const { stdout, status } = spawnSync(process.execPath, [compiler, ...options, ...platform, 'front-end.ts'], {
+  const { stdout, status } = spawnSync(process.execPath, [compiler, ...options, ...platform, file], {
     cwd: project,
     encoding: 'utf8',
   })
@@ -173,22 +202,26 @@ describe('the types of @polylog/client', () => {
     for (const file of files) {
       const text = readFileSync(join(built, file), 'utf8')
       for (const [, path = ''] of text.matchAll(/\b(?:from|import|require)\b\s*\(?\s*['"]([^'"]+)['"]/g)) {
-        assert.match(path, /^\.\/[\w-]+\.js$/, file)
+        // Only the hook needs React, which the page has anyway.
+        if (!/^react\.(d\.ts|js)$/.test(file) || path !== 'react') assert.match(path, /^\.\/[\w-]+\.js$/, file)
       }
       assert.doesNotMatch(text, /zod|reference types|node:/i, file)
     }
+    const manifest = JSON.parse(readFileSync(join(root, 'client/package.json'), 'utf8')) as Record<string, unknown>
     assert.deepEqual(
-      Object.keys(JSON.parse(readFileSync(join(root, 'client/package.json'), 'utf8')) as object).filter((key) =>
-        /dependencies|engines/i.test(key),
-      ),
-      [],
+      Object.keys(manifest).filter((key) => /dependencies|engines/i.test(key)),
+      ['peerDependencies', 'peerDependenciesMeta'],
     )
+    assert.deepEqual(manifest['peerDependenciesMeta'], { react: { optional: true } })
   })
 
   test('compile as the README shows them', () => {
-    const example = /```ts\n([^]*?)```/.exec(readFileSync(join(root, 'client/README.md'), 'utf8'))?.[1]
-    assert.equal(compile(example ?? '', { checksDeclarations: true }), '')
-    assert.match(example ?? '', /@polylog\/client/)
+    const readme = readFileSync(join(root, 'client/README.md'), 'utf8')
+    const examples = [...readme.matchAll(/```(tsx?)\n([^]*?)```/g)]
+    assert.ok(examples.length >= 5)
+    for (const [index, [, kind = '', code = '']] of examples.entries()) {
+      assert.equal(compile(code, { checksDeclarations: index === 0, file: `front-end.${kind}` }), '', code)
+    }
   })
 
   test('refuse a frame that has a field too many, or too few', () => {

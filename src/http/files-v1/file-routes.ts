@@ -16,7 +16,7 @@ import { ms, time } from '../views.ts'
 
 const fileParams = z.object({ fileId: idParam })
 
-const fileView = z
+export const fileView = z
   .object({
     id: z.string(),
     object: z.literal('file'),
