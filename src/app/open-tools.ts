@@ -3,6 +3,7 @@
 import { jobFilesOf } from '../jobs/job-files.ts'
 import type { Clock } from '../kit/clock.ts'
 import type { Ids } from '../kit/ids.ts'
+import { toolOutputsOf } from '../runs/output-reader.ts'
 import type { SkillRegistry } from '../skills/skill-registry.ts'
 import type { Store } from '../stores/store.ts'
 import { createBuiltInTools } from '../tools/built-in.ts'
@@ -40,6 +41,7 @@ export async function openTools(
     notes: store,
     contacts: store,
     jobFiles: jobFilesOf(store, (id, path) => skills.readFile(id, path)),
+    outputs: toolOutputsOf(store),
     feishu: given(config.feishu),
   })
   const { bash, sandbox, skillsDir } = config

@@ -8,6 +8,7 @@ import type { ModelMessage } from '../models/model.ts'
 import type { ContextRoom } from './context-room.ts'
 import { cutToTokens } from './cut-to-tokens.ts'
 import type { PromptParts } from './prompt.ts'
+import { readOnNote } from './tool-outcome.ts'
 import { blockTokens, messageTokens, type PromptBlock, promptBlock } from './prompt-blocks.ts'
 
 /** After a cut that cannot be made in portions, the kept part takes at most this share of its room. The rest is for what comes. */
@@ -88,9 +89,12 @@ function fitResults(block: PromptBlock, tokens: number): PromptBlock {
   const results = block.messages.filter(({ role }) => role === 'tool').map(messageTokens)
   const share = shareOf(results, tokens - (block.tokens - results.reduce((sum, size) => sum + size, 0)))
   const limit = Math.max(resultTokensMin, share)
-  const messages = block.messages.map((message): ModelMessage => {
+  const messages = block.messages.map((message, at): ModelMessage => {
     if (message.role !== 'tool' || messageTokens(message) <= limit) return message
-    return { ...message, content: cutToTokens(message.content, limit) }
+    const { content } = message
+    // The first id is that of the message with the calls, the next ones are those of their results.
+    const noteOf = (shown: number) => readOnNote(block.ids[at] ?? '', shown, content.length)
+    return { ...message, content: cutToTokens(content, limit, noteOf) }
   })
   return promptBlock(messages, [...block.ids])
 }

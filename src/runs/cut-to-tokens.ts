@@ -3,9 +3,13 @@
 import { estimateTokens } from '../kit/token-estimate.ts'
 
 /** The tokens of the note, of a message around the text, and of what rounding adds. */
-const noteTokens = 32
+const noteTokens = 48
 
-export function cutToTokens(text: string, tokens: number): string {
+export function cutToTokens(
+  text: string,
+  tokens: number,
+  noteOf = (shown: number) => `${shown} of ${text.length} characters`,
+): string {
   if (4 + estimateTokens(text) <= tokens) return text
   // In quarters of a token, as `estimateTokens` counts them.
   let left = Math.max(0, tokens - noteTokens) * 4
@@ -15,5 +19,5 @@ export function cutToTokens(text: string, tokens: number): string {
     if (left < 0) break
     end += 1
   }
-  return `${text.slice(0, end).toWellFormed()}\n[cut to fit: ${end} of ${text.length} characters]`
+  return `${text.slice(0, end).toWellFormed()}\n[cut to fit: ${noteOf(end)}]`
 }

@@ -26,7 +26,7 @@ import {
 } from '../models/model.ts'
 import type { Tool } from '../tools/tool.ts'
 import { interruptedCallEvents, ProviderRun } from './provider-run.ts'
-import { providerOf } from './provider-states.ts'
+import { providerOf, providerStateBlob } from './provider-states.ts'
 import { DeltaEmitter } from './delta-emitter.ts'
 import type { RunMeter } from './run-dependencies.ts'
 import type { RunWriter } from './run-writer.ts'
@@ -211,7 +211,7 @@ async function storedProviderState(
   const provider = providerOf(resolvedModel)
   const body = JSON.stringify(state)
   if (body.length <= providerStateCharsMax) return { ...provider, state }
-  const stateRef = `provider_${context.ids()}`
+  const stateRef = `${providerStateBlob}${context.ids()}`
   await context.putBlob(stateRef, body)
   return { ...provider, stateRef }
 }

@@ -255,7 +255,10 @@ describe('the steps of a run that no longer fit', () => {
       requests[1]?.messages.flatMap((one) => (one.role === 'tool' ? [[one.callId, one.content] as const] : [])),
     )
     assert.equal(results.get('small'), words('seen', 10))
-    assert.match(results.get('large') ?? '', /\[cut to fit: \d+ of 49999 characters\]$/)
+    assert.match(
+      results.get('large') ?? '',
+      /\[cut to fit: \d+ of 49999 characters; to read on, use read_tool_output with .*\]$/,
+    )
     const chars = requests[1]?.messages.reduce((sum, { content }) => sum + content.length, 0) ?? 0
     assert.ok(chars / 4 < 2600 && chars / 4 > 2000, `${chars} characters`)
   })

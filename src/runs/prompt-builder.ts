@@ -24,7 +24,7 @@ import {
 } from './history-reader.ts'
 import { answerRule } from './output-check.ts'
 import { type PromptParts, promptMessages, promptParts } from './prompt.ts'
-import { blockTokens, type PromptBlock } from './prompt-blocks.ts'
+import { blockTokens, type PromptBlock, stepBlocks } from './prompt-blocks.ts'
 import { ProviderStates } from './provider-states.ts'
 import type { RunDependencies } from './run-dependencies.ts'
 import type { RunWriter } from './run-writer.ts'
@@ -83,6 +83,17 @@ export class PromptBuilder {
     }
     if (request.harder === true && !changed) return undefined
     return promptMessages(withFittingResults(parts, room))
+  }
+
+  /** Whether the model is shown only a part of a tool output, so that it needs a tool to read on. */
+  async hasCutOutputs(): Promise<boolean> {
+    const { rows } = await this.readHistory()
+    if (rows.some(({ role, metadata }) => role === 'tool' && metadata.outputRef !== undefined)) return true
+    const { calls } = this.writer.state
+    if ([...calls.values()].some(({ done }) => done?.outputRef !== undefined)) return true
+    // Results that may have to be shortened to fit.
+    const large = this.room([], [], undefined).window / 2
+    return stepBlocks(this.writer.state, () => undefined, false).some(({ tokens }) => tokens > large)
   }
 
   /** The messages of the conversation before this run that the model may be given. */

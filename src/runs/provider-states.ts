@@ -5,6 +5,9 @@ import type { JsonValue, ProviderState } from '../journal/event.ts'
 import type { RunState, StepState } from '../journal/run-state.ts'
 import type { RunStore } from '../stores/run-store.ts'
 
+/** The ids of blobs with provider states begin with this. */
+export const providerStateBlob = 'provider_'
+
 /** `provider/model` → the fields of a provider state. */
 export function providerOf(resolvedModel: string): Pick<ProviderState, 'name' | 'model'> {
   const slash = resolvedModel.indexOf('/')

@@ -107,6 +107,7 @@ export function foldRows(runId: string, state: RunState, event: RunEvent, change
           outcome: event.data.outcome,
           input: call.input,
           summary: event.data.summary,
+          ...defined({ outputRef: event.data.outputRef }),
         },
       })
       if (call.interactionId !== undefined && call.decision === 'confirmed') {

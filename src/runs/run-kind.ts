@@ -13,8 +13,8 @@ export interface RunKind {
   readonly name: string
   /** Replaces the instructions of the agent. Undefined if the agent's own are used. */
   systemPrompt(spec: RunSpec): string | undefined
-  /** Whether this run may use tools for `audience`. Not called for tools that are meant for all runs. */
-  isAudience(audience: Exclude<Audience, 'all'>, state: RunState): boolean
+  /** Whether this run may use tools for `audience`. Not called for tools that do not depend on the kind. */
+  isAudience(audience: Exclude<Audience, 'all' | 'large_outputs'>, state: RunState): boolean
   /** The rule that the final answer must satisfy. Undefined if any text is an answer. */
   outputRule(spec: RunSpec): OutputRule | undefined
   /** The answer that code alone can give. Real models ignore it; the demo model answers with it. */

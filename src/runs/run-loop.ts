@@ -212,7 +212,6 @@ export class RunLoop {
       return await this.advance()
     }
     const { card } = dependencies.catalogue.lastWorking(specOf(writer.state).agentId)
-    const tools = toolsOf(dependencies, card, writer.state)
     const toolOf = (call: CallState) => toolOfCall(dependencies, card, writer.state, call)
     this.phase = new ToolPhase(writer, dependencies, toolOf, this.toolAbort.signal)
     for (;;) {
@@ -234,7 +233,7 @@ export class RunLoop {
           `The run reached its limit of ${dependencies.limits.stepsMax} steps without a final answer.`,
         )
       }
-      await this.step(engine, tools)
+      await this.step(engine, toolsOf(dependencies, card, writer.state, await this.prompts.hasCutOutputs()))
     }
   }
 

@@ -2,6 +2,7 @@
 
 import { agentAllowsTool, type AgentCard } from '../agents/agent-definition.ts'
 import { clientToolSource } from '../journal/client-tool.ts'
+import type { RunSpec } from '../journal/event.ts'
 import { type CallState, type RunState, specOf } from '../journal/run-state.ts'
 import type { Tool } from '../tools/tool.ts'
 import { toolOfClient } from './client-tools.ts'
@@ -16,12 +17,15 @@ export function toolsOf(
   dependencies: Pick<RunDependencies, 'tools' | 'kindOf'>,
   card: AgentCard,
   state: RunState,
+  /** Whether the prompt has a tool output that was cut. */
+  hasCutOutputs: boolean,
 ): Tool[] {
   const { clientTools = [] } = specOf(state)
   const names = new Set(clientTools.map(({ name }) => name))
   // A server tool that came after the run was accepted must not share its name with a tool of the client.
   const own = dependencies.tools
     .available()
+    .filter((tool) => hasCutOutputs || tool.audience !== 'large_outputs')
     .filter((tool) => !names.has(tool.name) && mayUse(tool, tool.name, card, state, dependencies.kindOf))
   return [...own, ...clientTools.map(toolOfClient)]
 }
@@ -44,6 +48,7 @@ export function toolOfCall(
 function mayUse(tool: Tool, name: string, card: AgentCard, state: RunState, kindOf: KindOf): boolean {
   const spec = specOf(state)
   const { audience = 'all' } = tool
+  if (audience === 'large_outputs') return usesTools(card, spec) && !isDenied(card, name)
   if (audience !== 'all' && !kindOf(spec).isAudience(audience, state)) return false
   if (audience === 'all' || audience === 'chats') {
     if (!agentAllowsTool(card, name)) return false
@@ -51,4 +56,13 @@ function mayUse(tool: Tool, name: string, card: AgentCard, state: RunState, kind
   }
   if (tool.needsWorkspace === true && spec.workspace === undefined) return false
   return spec.workspace?.mode !== 'ask' || tool.effect === 'read'
+}
+
+/** An agent that lists its tools need not list one that only reads on in what they returned. */
+function usesTools({ tools }: AgentCard, spec: RunSpec): boolean {
+  return tools.mode !== 'none' && spec.tools?.length !== 0
+}
+
+function isDenied({ tools }: AgentCard, name: string): boolean {
+  return tools.mode === 'denylist' && tools.allowedTools.includes(name)
 }

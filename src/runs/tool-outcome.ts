@@ -1,6 +1,7 @@
 // The text of a finished tool call, as the model reads it and as the journal measures it. Pure.
 
 import type { EventData, JsonValue } from '../journal/event.ts'
+import { readToolOutput } from '../tools/tool.ts'
 
 type Done = EventData<'tool.done'>
 
@@ -14,7 +15,7 @@ export function resultForModel(done: Done): string {
   const output = outputText(done.output)
   switch (done.outcome) {
     case 'succeeded':
-      return done.truncated ? `${output}\n[cut: ${done.fullLength} characters in all]` : output
+      return done.truncated ? `${output}\n[cut: ${cutNote(done, output.length)}]` : output
     case 'failed':
     case 'threw':
       return `The tool failed: ${done.error?.message ?? done.summary}${output === '' ? '' : `\n${output}`}`
@@ -25,4 +26,13 @@ export function resultForModel(done: Done): string {
     case 'unknown':
       return `The outcome of this call is unknown: it may or may not have happened. ${done.error?.message ?? ''}`.trim()
   }
+}
+
+function cutNote({ fullLength, outputRef }: Done, shown: number): string {
+  return outputRef === undefined ? `${fullLength} characters in all` : readOnNote(outputRef, shown, fullLength)
+}
+
+/** Tells the model how to get the rest of an output that was cut. */
+export function readOnNote(outputId: string, shown: number, fullLength: number): string {
+  return `${shown} of ${fullLength} characters; to read on, use ${readToolOutput} with outputId "${outputId}" and offset ${shown}`
 }

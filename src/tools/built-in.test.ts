@@ -27,8 +27,9 @@ function setUp() {
   }
   // The contact tools have their own tests.
   const contacts = {} as ContactStore
+  const outputs = { read: () => Promise.resolve(undefined) }
   const registry = createToolRegistry(
-    createBuiltInTools({ clock: manualClock(), notes, contacts, jobFiles, feishu: {} }),
+    createBuiltInTools({ clock: manualClock(), notes, contacts, jobFiles, outputs, feishu: {} }),
   )
   return { registry, rows, searches, get: (name: string) => registry.get(name)! }
 }
@@ -59,6 +60,7 @@ test('reading tools are never confirmed and writing tools always are', () => {
       ['list_skill_files', 'read', 'never'],
       ['read_skill_file', 'read', 'never'],
       ['save_artifact', 'idempotent', 'never'],
+      ['read_tool_output', 'read', 'never'],
     ],
   )
 })

@@ -42,9 +42,17 @@ export type ToolQuestion = {
 
 /**
  * The runs that a tool is offered to. `interactive_jobs` are jobs that may ask a person. `chats` leaves out jobs and one-shot
- * agents; such a tool, like one for `all`, is offered only if the agent and the request allow it, too.
+ * agents; such a tool, like one for `all`, is offered only if the agent and the request allow it, too. `large_outputs` are runs
+ * whose prompt has a tool output that was cut.
  */
-export type Audience = 'all' | 'chats' | 'jobs' | 'interactive_jobs' | 'jobs_with_files' | 'jobs_with_skill_files'
+export type Audience =
+  | 'all'
+  | 'chats'
+  | 'jobs'
+  | 'interactive_jobs'
+  | 'jobs_with_files'
+  | 'jobs_with_skill_files'
+  | 'large_outputs'
 
 export type Confirm = 'never' | 'always' | ((input: JsonValue) => 'never' | 'always')
 
@@ -126,4 +134,12 @@ export interface ToolRegistry {
   /** Null if the arguments match the tool's schema, else a sentence that says what is wrong. */
   check(tool: Tool, input: JsonValue): string | null
   close(): Promise<void>
+}
+
+/** The name of the tool that reads on in outputs that were cut. */
+export const readToolOutput = 'read_tool_output'
+
+/** Finds outputs by the id in the note at their end. Undefined if there is none that this run may read. */
+export interface ToolOutputs {
+  read(outputId: string, context: Pick<ToolContext, 'owner' | 'runId' | 'conversationId'>): Promise<string | undefined>
 }

@@ -117,7 +117,7 @@ describe('the list of agents', () => {
     }
     assert.deepEqual(await shown('contact_insight'), [3600, 'sliding_window', 2000, 'allowlist'])
     assert.deepEqual(await shown('network_action'), [43200, 'declarative', 4000, 'allowlist'])
-    assert.deepEqual(await shown('chat_conversation'), [null, 'sliding_window', 16000, 'denylist'])
+    assert.deepEqual(await shown('chat_conversation'), [null, 'sliding_window', null, 'denylist'])
     assert.deepEqual(await shown('zoo'), [0, 'declarative', 1000, 'none'])
   })
 
