@@ -5,6 +5,7 @@
 // declares no operations has one, without an id.
 
 import { z } from 'zod'
+import { clientTool } from '../journal/client-tool.ts'
 import { providerOptions } from '../journal/provider-options.ts'
 import { providerToolList } from '../journal/provider-tools.ts'
 
@@ -153,6 +154,8 @@ export const agentCard = z.strictObject({
     /** The names that `mode` applies to: the allowed tools, or with `denylist` the refused ones. */
     allowedTools: z.array(z.string().min(1).max(200)).max(500),
   }),
+  /** Tools that the clients of chats with this agent execute. A request may bring others. */
+  clientTools: z.array(clientTool).optional(),
   ...runFields,
   operations: z.array(operationCard).max(operationsMax).optional(),
 })

@@ -3,6 +3,7 @@
 // field and file is wrong and what to do.
 
 import { createHash } from 'node:crypto'
+import { clientToolsProblem } from '../journal/client-tool.ts'
 import { defined } from '../kit/defined.ts'
 import { schemaProblem } from '../kit/json-schema.ts'
 import { sortedJson } from '../kit/sorted-json.ts'
@@ -48,6 +49,8 @@ export async function readDefinition(files: DefinitionFiles): Promise<AgentDefin
           : await readPrompt(files, `${field}.prompt`, { ...card.prompt, ...defined(own.prompt) })
       operations.push(await readOperation(files, card, `${field}.`, own, ownPrompt))
     }
+    const toolProblem = clientToolsProblem(card.clientTools ?? [])
+    if (toolProblem !== null) throw new Error(`agent.json: clientTools: ${toolProblem}`)
     const answerSchema =
       card.answerSchema === undefined ? undefined : await readSchema(files, 'answerSchema', card.answerSchema)
     return { card, ...prompt, ...defined({ answerSchema }), operations }

@@ -46,6 +46,8 @@ export interface Dialect<State = unknown> {
   readonly atDecision: 'holds' | 'parks' | 'parks_for_client'
   /** For a dialect that parks, but replays from the beginning: the stream does not end at decisions up to this event. */
   readonly decidedUpTo?: number
+  /** For the reply to a client that answered only a part of what the run waits for: the stream ends at this interaction's answer. */
+  readonly endsAtAnswer?: string | undefined
 }
 
 /** The setting that holds the keep-alive interval. */
@@ -62,10 +64,11 @@ export const pingTiming: KeepAliveTiming = { interval: 'pingMs', whenIdle: false
 
 /** True if the stream ends after this event, even if the run continues. Never true for a text delta. */
 export function endsStream(
-  { atDecision, decidedUpTo = 0 }: Pick<Dialect, 'atDecision' | 'decidedUpTo'>,
+  { atDecision, decidedUpTo = 0, endsAtAnswer }: Pick<Dialect, 'atDecision' | 'decidedUpTo' | 'endsAtAnswer'>,
   event: RunEvent,
 ): boolean {
   if (event.type === 'run.ended') return true
+  if (event.type === 'input.resolved') return event.data.interactionId === endsAtAnswer
   if (event.type !== 'run.state' || event.data.to !== 'waiting_user') return false
   const parks = atDecision === 'parks' || (atDecision === 'parks_for_client' && event.data.awaitsClient === true)
   return parks && event.seq > decidedUpTo

@@ -24,3 +24,29 @@ export const clientTools = z
   .describe(
     'Tools that your client executes. The run waits at a call of one until you send its result to POST /v1/agent/runs/{runId}/tool-results.',
   )
+
+const namedTool = z
+  .object({
+    description: z.string().nullish(),
+    inputSchema: z.record(z.string(), jsonValue).optional(),
+    parameters: z.record(z.string(), jsonValue).optional().describe('The same as inputSchema.'),
+  })
+  .loose()
+
+/** The tools of a front end of the AI SDK: by name, as its tool sets are, or as a list. */
+export const uiTools = z
+  .union([
+    clientTools,
+    z
+      .record(z.string().regex(clientToolName), namedTool)
+      .refine((tools) => Object.keys(tools).length <= toolsParsedMax, 'has too many tools')
+      .transform((tools) =>
+        Object.entries(tools).map(([name, { description, inputSchema, parameters }]): ClientTool => {
+          const schema = inputSchema ?? parameters ?? {}
+          return { name, ...(description == null ? {} : { description }), inputSchema: schema }
+        }),
+      ),
+  ])
+  .describe(
+    'Tools that your client executes: a list of {name, description, inputSchema}, or an object with the names as keys. inputSchema is a JSON Schema. Their calls reach onToolCall, and addToolOutput sends their results.',
+  )

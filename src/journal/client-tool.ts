@@ -2,6 +2,7 @@
 // the client executes the call and sends the result. The server never executes it.
 
 import { z } from 'zod'
+import { argumentCheck } from '../kit/argument-check.ts'
 
 /** The `source` of a call of such a tool. */
 export const clientToolSource = 'client'
@@ -22,3 +23,26 @@ export const clientTool = z.object({
 })
 
 export type ClientTool = z.infer<typeof clientTool>
+
+/** What is wrong with the tools of a request or of an agent, or null. */
+export function clientToolsProblem(tools: readonly ClientTool[]): string | null {
+  if (tools.length > clientToolsMax) return `there are ${tools.length} tools; at most ${clientToolsMax} are allowed`
+  const bytes = Buffer.byteLength(JSON.stringify(tools))
+  if (bytes > clientToolsBytesMax)
+    return `the tools have ${bytes} bytes of JSON; at most ${clientToolsBytesMax} are allowed`
+  const names = new Set<string>()
+  for (const { name, inputSchema } of tools) {
+    if (names.has(name)) return `two tools have the name ${JSON.stringify(name)}; rename one`
+    names.add(name)
+    const problem = inputSchemaProblem(inputSchema)
+    if (problem !== null) return `the inputSchema of ${JSON.stringify(name)} cannot be used: ${problem}`
+  }
+  return null
+}
+
+function inputSchemaProblem(inputSchema: ClientTool['inputSchema']): string | null {
+  const { type = 'object' } = inputSchema
+  if (type !== 'object') return 'the arguments of a tool are an object, so its type must be "object"'
+  const check = argumentCheck(inputSchema)
+  return check.ok ? null : check.reason
+}

@@ -39,9 +39,15 @@ export class ClientToolService {
     return row
   }
 
-  /** The calls of the run that wait for a result of the client, in the order in which the model made them. */
+  /** The calls of the run that were handed over to the client, in the order in which the model made them. */
+  async callsOf({ id }: Pick<RunRow, 'id'>): Promise<InteractionRow[]> {
+    const rows = await this.dependencies.store.interactionsOf(id)
+    return rows.filter(({ kind }) => kind === 'client_tool').toSorted((left, right) => left.number - right.number)
+  }
+
+  /** Those of them that wait for a result. */
   async openOf(run: Pick<RunRow, 'id'>): Promise<InteractionRow[]> {
-    return (await this.callsOf(run.id)).filter(({ status }) => status === 'pending')
+    return (await this.callsOf(run)).filter(({ status }) => status === 'pending')
   }
 
   /** The run of the conversation that waits for results of the client; the newest if there are several. */
@@ -59,7 +65,7 @@ export class ClientToolService {
     const run = await this.dependencies.store.readRun(runId)
     if (run === undefined || !owns(caller, run))
       throw new AppError('run_not_found', `There is no run ${JSON.stringify(runId)}.`)
-    const calls = await this.callsOf(runId)
+    const calls = await this.callsOf(run)
     const planned = results.map((result) => {
       const { toolCallId } = result
       const row = calls.find(({ id, callId }) => callId === toolCallId || id === toolCallId)
@@ -72,11 +78,6 @@ export class ClientToolService {
     for (const { row, result } of planned) stored.push(await this.store(row, result))
     this.scheduler.poke(runId)
     return stored
-  }
-
-  private async callsOf(runId: string): Promise<InteractionRow[]> {
-    const rows = await this.dependencies.store.interactionsOf(runId)
-    return rows.filter(({ kind }) => kind === 'client_tool').toSorted((left, right) => left.number - right.number)
   }
 
   private async store(row: InteractionRow, result: ClientToolResult): Promise<InteractionRow> {

@@ -4,7 +4,7 @@
 
 import { agentAllowsTool, type AgentCard } from '../agents/agent-definition.ts'
 import { AppError } from '../errors/app-error.ts'
-import { type ClientTool, clientToolsBytesMax, clientToolSource, clientToolsMax } from '../journal/client-tool.ts'
+import { type ClientTool, clientToolSource, clientToolsProblem } from '../journal/client-tool.ts'
 import type { CallState } from '../journal/run-state.ts'
 import { argumentCheck } from '../kit/argument-check.ts'
 import type { Tool } from '../tools/tool.ts'
@@ -20,30 +20,39 @@ export type ClientToolsContext = {
   dependencies: Pick<RunDependencies, 'engines' | 'tools'>
 }
 
-/** Throws `client_tools_invalid` or `client_tool_conflict`. */
-export function checkClientTools(
-  tools: readonly ClientTool[],
-  { request, engine, card, dependencies }: ClientToolsContext,
-): void {
+/**
+ * The tools that the agent declares, and those of the request, which replace tools of the agent with the same name. If the
+ * client cannot be asked, the run has none; a request that brings some is then refused. Throws `client_tools_invalid` or
+ * `client_tool_conflict`.
+ */
+export function clientToolsFor(
+  requested: readonly ClientTool[] | undefined,
+  context: ClientToolsContext,
+): ClientTool[] | undefined {
+  const brought = requested ?? []
+  const refusal = whyNone(context)
+  if (refusal !== null && brought.length > 0) throw invalid(refusal)
+  const names = new Set(brought.map(({ name }) => name))
+  const declared = refusal === null ? (context.card.clientTools ?? []) : []
+  const tools = [...declared.filter(({ name }) => !names.has(name)), ...brought]
+  if (tools.length === 0) return undefined
+  checkTools(tools, context)
+  return tools
+}
+
+/** Why the calls of a run cannot be handed over to a client; null if they can. */
+function whyNone({ request, engine, dependencies }: ClientToolsContext): string | null {
   if (request.consent === 'refuse')
-    throw invalid('cannot be used here, because this API does not wait for results. Use POST /v1/agent/chat')
+    return 'cannot be used here, because this API does not wait for results. Use POST /v1/agent/chat'
   if (dependencies.engines.get(engine).kind === 'turn')
-    throw invalid(
-      `cannot be used with the engine ${engine}, which executes its own tools. Leave them out, or use another engine`,
-    )
-  if (tools.length > clientToolsMax)
-    throw invalid(`holds ${tools.length} tools; at most ${clientToolsMax} are allowed. Send fewer`)
-  const bytes = Buffer.byteLength(JSON.stringify(tools))
-  if (bytes > clientToolsBytesMax)
-    throw invalid(`holds ${bytes} bytes; at most ${clientToolsBytesMax} are allowed. Send fewer or shorter tools`)
-  const names = new Set<string>()
-  for (const { name, inputSchema } of tools) {
-    if (names.has(name)) throw invalid(`has two tools with the name ${JSON.stringify(name)}. Rename one`)
-    names.add(name)
-    const problem = problemOf(inputSchema)
-    if (problem !== null)
-      throw invalid(`has the tool ${JSON.stringify(name)}, whose inputSchema cannot be used: ${problem}`)
-  }
+    return `cannot be used with the engine ${engine}, which executes its own tools. Leave them out, or use another engine`
+  return null
+}
+
+function checkTools(tools: readonly ClientTool[], { card, dependencies }: ClientToolsContext): void {
+  const problem = clientToolsProblem(tools)
+  if (problem !== null) throw invalid(`cannot be used: ${problem}`)
+  const names = new Set(tools.map(({ name }) => name))
   const taken = dependencies.tools.available().find((tool) => names.has(tool.name) && agentAllowsTool(card, tool.name))
   if (taken !== undefined) {
     throw new AppError(
@@ -56,13 +65,6 @@ export function checkClientTools(
 
 function invalid(what: string): AppError {
   return new AppError('client_tools_invalid', `clientTools ${what}.`)
-}
-
-function problemOf(inputSchema: ClientTool['inputSchema']): string | null {
-  const { type = 'object' } = inputSchema
-  if (type !== 'object') return 'the arguments of a tool are an object, so its type must be "object"'
-  const check = argumentCheck(inputSchema)
-  return check.ok ? null : check.reason
 }
 
 /** The tool as the model is offered it. It is never executed here. */

@@ -41,6 +41,12 @@ export class ConfirmationService {
     return (await this.list(owner, { runId: id, status: ['pending'], limit: openOfRunMax })).rows
   }
 
+  /** The newest confirmation of a call of the run; undefined if nobody was asked about it. */
+  async ofCall({ id, owner }: RunRow, callId: string): Promise<InteractionRow | undefined> {
+    const { rows } = await this.list(owner, { runId: id, limit: openOfRunMax })
+    return rows.find((row) => row.callId === callId)
+  }
+
   /** Throws `tool_confirmation_not_found` if the confirmation does not belong to the caller. */
   async get(caller: Caller, id: string): Promise<InteractionRow> {
     const row = await this.dependencies.store.readInteraction(id)

@@ -9,7 +9,7 @@ import type { RunSpec } from '../journal/event.ts'
 import { schemaProblem } from '../kit/json-schema.ts'
 import { checkRequestedOptions, mergedOptions } from '../journal/provider-options.ts'
 import { defined } from '../kit/defined.ts'
-import { checkClientTools } from './client-tools.ts'
+import { clientToolsFor } from './client-tools.ts'
 import { boundContext, boundWholeContext, enabledTools } from './bounded-context.ts'
 import { chosenProviderTools } from './chosen-provider-tools.ts'
 import type { RunDependencies } from './run-dependencies.ts'
@@ -47,8 +47,7 @@ export function specFor(
   const engine = dependencies.engines.resolve(request.engine ?? config?.engine, agentId)
   // The schema of a definition comes from a JSON file, so its values are JSON values.
   const outputSchema = request.output?.schema ?? (definition.answerSchema as RunSpec['outputSchema'])
-  const clientTools = request.clientTools?.length === 0 ? undefined : request.clientTools
-  if (clientTools !== undefined) checkClientTools(clientTools, { request, engine, card: definition.card, dependencies })
+  const clientTools = clientToolsFor(request.clientTools, { request, engine, card: definition.card, dependencies })
   if (outputSchema !== undefined) checkOutput(outputSchema, engine, dependencies)
   const model = named === undefined ? modelOfAgent(definition.card, models) : models.resolve(named)
   const providerTools = chosenProviderTools(request.withoutTools === true ? [] : request.providerTools, {

@@ -1,176 +1,20 @@
-// The routes for `useChat`, with the real chat class and the real transport of AI SDK 6 and 7 over
-// real sockets: send, approve, resume and stop.
+// The routes for `useChat`: what a request may and may not do. The real clients of each version are in
+// test/clients.
 
-import * as sdk7 from 'ai'
-import * as sdk6 from 'ai-6'
+import * as sdk from 'ai'
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { sharedMcpServer } from '../support/shared-mcp-server.ts'
-import { calls, hangsAfter, type Json, says, someone, until } from '../support/test-server.ts'
-import { linesOfMessage } from '../support/ui-message-reader.ts'
-
-type Sdk = Pick<
-  typeof sdk7,
-  'AbstractChat' | 'DefaultChatTransport' | 'isToolUIPart' | 'lastAssistantMessageIsCompleteWithApprovalResponses'
->
+import { calls, type Json, says, someone } from '../support/test-server.ts'
+import { linesOfChat, uiChat, untilLine, untilReady } from '../support/ui-chat-client.ts'
 
 const { server, effects } = sharedMcpServer()
 
-class PlainState {
-  status: sdk7.ChatStatus = 'ready'
-  error: Error | undefined = undefined
-  messages: sdk7.UIMessage[] = []
-  pushMessage = (message: sdk7.UIMessage) => {
-    this.messages = [...this.messages, message]
-  }
-  popMessage = () => {
-    this.messages = this.messages.slice(0, -1)
-  }
-  replaceMessage = (index: number, message: sdk7.UIMessage) => {
-    this.messages = this.messages.with(index, structuredClone(message))
-  }
-  snapshot = <T>(value: T): T => structuredClone(value)
-}
-
-function chatOf(sdk: Sdk, user: string, id: string) {
-  class PlainChat extends sdk.AbstractChat<sdk7.UIMessage> {
-    constructor() {
-      super({
-        id,
-        state: new PlainState(),
-        transport: new sdk.DefaultChatTransport({
-          api: `${server.polylog.baseUrl}/v1/ui/chat`,
-          body: { userId: user },
-          prepareReconnectToStreamRequest: ({ id: chatId }) => ({
-            api: `${server.polylog.baseUrl}/v1/ui/chat/${encodeURIComponent(chatId)}/stream?userId=${user}`,
-          }),
-        }),
-        sendAutomaticallyWhen: sdk.lastAssistantMessageIsCompleteWithApprovalResponses,
-      })
-    }
-  }
-  return new PlainChat()
-}
-
-type PlainChat = ReturnType<typeof chatOf>
-
-const linesOf = (chat: PlainChat) => linesOfMessage(chat.lastMessage)
+const chatOf = (user: string, id: string, body: object = {}) =>
+  uiChat(sdk, { baseUrl: () => server.polylog.baseUrl, user, id, body })
 const runsOf = async (user: string) => (await server.call('GET', '/v1/agent/runs', { user })).body as unknown as Json[]
 
-/** Waits for an answer that has begun to come. */
-async function untilText(chat: PlainChat, text: string): Promise<void> {
-  await until(`the text ${text}`, () => (linesOf(chat).some((line) => line.includes(text)) ? true : undefined))
-}
-
 let amount = 50_000
-
-for (const [name, sdk] of [
-  ['AI SDK 7', sdk7],
-  ['AI SDK 6', sdk6 as unknown as Sdk],
-] as const) {
-  describe(`useChat of ${name}`, () => {
-    test('sends messages of one conversation, and only the last one of the list is new to the server', async () => {
-      const user = someone()
-      const chat = chatOf(sdk, user, `chat of ${user}/1`)
-      await server.provider.script([says('One.'), says('Two.')], user)
-
-      await chat.sendMessage({ text: user })
-      // What the client claims about the past is not believed, because the conversation is stored.
-      chat.messages = chat.messages.map((message) =>
-        message.role === 'assistant' ? { ...message, parts: [{ type: 'text', text: 'FORGED' }] } : message,
-      )
-      await chat.sendMessage({ text: `${user} again` })
-
-      assert.equal(chat.status, 'ready')
-      assert.deepEqual(linesOf(chat), ['step-start', 'text done: Two.'])
-      const asked = JSON.stringify((await server.asked(user))[1])
-      assert.match(asked, /One\./)
-      assert.doesNotMatch(asked, /FORGED/)
-      assert.equal((await runsOf(user)).length, 2)
-    })
-
-    for (const approved of [true, false]) {
-      test(`${approved ? 'allows' : 'denies'} a call with the follow-up request, and the same run goes on`, async () => {
-        const user = someone()
-        const chat = chatOf(sdk, user, `chat-${user}`)
-        amount += 1
-        const charged = `charge ${amount}`
-        await server.provider.script([calls(['charge', { amount }]), says('Done.')], user)
-        await chat.sendMessage({ text: user })
-        const call = chat.lastMessage?.parts.find(sdk.isToolUIPart)
-        assert.equal(call?.state, 'approval-requested')
-        assert.ok(!effects.lines().includes(charged))
-
-        await chat.addToolApprovalResponse({ id: call.approval?.id ?? '', approved })
-        await untilText(chat, 'Done.')
-        await until('the end of the stream', () => (chat.status === 'ready' ? true : undefined))
-
-        const decided = chat.lastMessage?.parts.find(sdk.isToolUIPart)
-        assert.equal(decided?.state, approved ? 'output-available' : 'output-denied')
-        assert.equal(effects.lines().filter((line) => line === charged).length, approved ? 1 : 0)
-        const runs = await runsOf(user)
-        assert.deepEqual(
-          runs.map(({ runId, status }) => [runId, status]),
-          [[chat.lastMessage?.id, 'succeeded']],
-        )
-      })
-    }
-
-    test('resumes a run in another tab, from its beginning, also after a decision', async () => {
-      const user = someone()
-      const id = `chat-${user}`
-      amount += 1
-      await server.provider.script([calls(['charge', { amount }]), hangsAfter('Charged, ', 'and')], user)
-      const first = chatOf(sdk, user, id)
-      await first.sendMessage({ text: user })
-      const waiting = chatOf(sdk, user, id)
-      await waiting.resumeStream()
-      const call = waiting.lastMessage?.parts.find(sdk.isToolUIPart)
-      assert.equal(call?.state, 'approval-requested')
-      const deciding = first.addToolApprovalResponse({ id: call.approval?.id ?? '', approved: true })
-      await untilText(first, 'and')
-
-      const second = chatOf(sdk, user, id)
-      const resuming = second.resumeStream()
-      await untilText(second, 'and')
-
-      assert.deepEqual(linesOf(second), linesOf(first))
-      const stopped = await server.call('POST', `/v1/ui/chat/${id}/stop`, { user, body: {} })
-      await Promise.all([resuming, deciding])
-      assert.deepEqual(stopped.body.stopped, [second.lastMessage?.id])
-      await until('the end of both streams', () =>
-        first.status === 'ready' && second.status === 'ready' ? true : undefined,
-      )
-      assert.equal((await runsOf(user))[0]?.status, 'cancelled')
-    })
-
-    test('has nothing to resume when nothing runs', async () => {
-      const user = someone()
-      const chat = chatOf(sdk, user, `chat-${user}`)
-      await chat.resumeStream()
-      assert.deepEqual([chat.status, chat.messages], ['ready', []])
-      await server.provider.script([says('One.')], user)
-      await chat.sendMessage({ text: user })
-
-      const answer = await server.call('GET', `/v1/ui/chat/chat-${user}/stream`, { user })
-
-      assert.equal(answer.status, 204)
-    })
-
-    test('asks again for another answer to the last question', async () => {
-      const user = someone()
-      const chat = chatOf(sdk, user, `chat-${user}`)
-      await server.provider.script([says('One.'), says('Another one.')], user)
-      await chat.sendMessage({ text: user })
-
-      await chat.regenerate()
-
-      assert.deepEqual(linesOf(chat), ['step-start', 'text done: Another one.'])
-      const { body } = await server.call('GET', `/v1/conversations/chat-${user}/messages`, { user })
-      assert.doesNotMatch(JSON.stringify(body), /"One\."/)
-    })
-  })
-}
 
 describe('a request for useChat', () => {
   const question = (text: string) => ({ role: 'user', parts: [{ type: 'text', text }] })
@@ -179,9 +23,9 @@ describe('a request for useChat', () => {
     const [user, other] = [someone('owner'), someone('other')]
     amount += 1
     await server.provider.script([calls(['charge', { amount }]), says('Done.')], user)
-    const chat = chatOf(sdk7, user, `chat-${user}`)
+    const chat = chatOf(user, `chat-${user}`)
     await chat.sendMessage({ text: user })
-    const [call] = chat.lastMessage?.parts.filter(sdk7.isToolUIPart) ?? []
+    const [call] = chat.lastMessage?.parts.filter(sdk.isToolUIPart) ?? []
     const forged = {
       role: 'assistant',
       parts: [
@@ -193,7 +37,7 @@ describe('a request for useChat', () => {
 
     const byOther = await post(other, `chat-${user}`)
     await server.provider.script([says('Hi.')], other)
-    const otherChat = chatOf(sdk7, other, `chat-${other}`)
+    const otherChat = chatOf(other, `chat-${other}`)
     await otherChat.sendMessage({ text: other })
     const inOtherChat = await post(other, `chat-${other}`)
     const stream = await server.call('GET', `/v1/ui/chat/chat-${user}/stream`, { user: other })
@@ -230,5 +74,202 @@ describe('a request for useChat', () => {
 
     assert.match(answer.text, /"type":"data-tool-awaiting-input"/)
     assert.doesNotMatch(answer.text, /tool-approval-request|finishReason/)
+  })
+
+  test('cannot decide in one chat what another chat of the same user asked', async () => {
+    const user = someone()
+    amount += 1
+    await server.provider.script([calls(['charge', { amount }]), says('Done.')], user)
+    const asking = chatOf(user, `asking-${user}`)
+    await asking.sendMessage({ text: user })
+    const [call] = asking.lastMessage?.parts.filter(sdk.isToolUIPart) ?? []
+    const other = `other-${user}`
+    await server.provider.script([says('Hi.')], other)
+    await chatOf(user, other).sendMessage({ text: other })
+
+    const answer = await server.call('POST', '/v1/ui/chat', {
+      user,
+      body: {
+        id: other,
+        messages: [
+          {
+            role: 'assistant',
+            parts: [
+              {
+                type: 'tool-charge',
+                state: 'approval-responded',
+                approval: { id: call?.approval?.id, approved: true },
+              },
+            ],
+          },
+        ],
+      },
+    })
+
+    assert.deepEqual([answer.status, answer.body.code], [404, 'tool_confirmation_not_found'])
+    assert.ok(!effects.lines().includes(`charge ${amount}`))
+  })
+
+  test('with a new question while an approval is open: the call is not run, and the question is answered', async () => {
+    const user = someone()
+    amount += 1
+    await server.provider.script([calls(['charge', { amount }]), says('Something else.')], user)
+    const chat = chatOf(user, `chat-${user}`)
+    await chat.sendMessage({ text: user })
+
+    await chat.sendMessage({ text: `${user}, never mind` })
+
+    assert.deepEqual(linesOfChat(chat), ['step-start', 'text done: Something else.'])
+    assert.ok(!effects.lines().includes(`charge ${amount}`))
+    assert.deepEqual(
+      (await runsOf(user)).map(({ status }) => status),
+      ['succeeded', 'cancelled'],
+    )
+  })
+
+  test('with a new question while the model talks waits for its turn', async () => {
+    const user = someone()
+    const slowly = [{ text: ['One'] }, { stall: true as const }, { finish: 'stop' }]
+    await server.provider.script([slowly, says('Two.')], user)
+    const first = chatOf(user, `chat-${user}`)
+    const asking = first.sendMessage({ text: user })
+    await untilLine(first, 'One')
+    const second = chatOf(user, `chat-${user}`)
+    const queueing = second.sendMessage({ text: `${user} again` })
+    await server.reaches(user, first.lastMessage?.id ?? '', 'running')
+
+    await server.provider.release()
+    await Promise.all([asking, queueing])
+
+    assert.deepEqual([linesOfChat(first).at(-1), linesOfChat(second).at(-1)], ['text done: One', 'text done: Two.'])
+  })
+})
+
+describe('tools of the client', () => {
+  const locate = { description: 'Where the user is.', inputSchema: { type: 'object', properties: {} } }
+
+  /** A chat that waits for the result of `locate`. */
+  async function waitingChat(...scripts: Parameters<typeof server.provider.script>[0]) {
+    const user = someone()
+    const id = `chat-${user}`
+    await server.provider.script([calls(['locate', {}, 'call_a']), ...scripts], user)
+    const chat = chatOf(user, id, { tools: { locate } })
+    await chat.sendMessage({ text: user })
+    const post = async (parts: object[], messageId?: string) =>
+      await server.call('POST', '/v1/ui/chat', {
+        user,
+        body: { id, messages: [{ role: 'assistant', parts, ...(messageId === undefined ? {} : { id: messageId }) }] },
+      })
+    return { user, id, chat, post }
+  }
+
+  const result = (toolCallId: string, output: unknown) => ({
+    type: 'tool-locate',
+    state: 'output-available',
+    toolCallId,
+    input: { forged: true },
+    output,
+  })
+
+  test('may come as a list or by name, and with the names of other front ends', async () => {
+    const list = [{ name: 'locate', ...locate }]
+    const other = { locate: { description: 'Where?', parameters: locate.inputSchema } }
+    for (const tools of [list, { locate }, other]) {
+      const user = someone()
+      await server.provider.script([says('Hi.')], user)
+      await chatOf(user, `chat-${user}`, { tools }).sendMessage({ text: user })
+      const [request] = await server.asked(user)
+      const offered = (request?.body['tools'] ?? []) as { function: { name: string; parameters: object } }[]
+      assert.deepEqual(
+        offered.find(({ function: { name } }) => name === 'locate')?.function.parameters,
+        locate.inputSchema,
+      )
+    }
+    const conflict = await server.call('POST', '/v1/ui/chat', {
+      user: someone(),
+      body: {
+        id: 'x',
+        messages: [{ role: 'user', parts: [{ type: 'text', text: 'hi' }] }],
+        tools: { current_time: locate },
+      },
+    })
+    assert.equal(conflict.body.code, 'client_tool_conflict')
+  })
+
+  test('have results that are believed only for calls that wait, and without their arguments', async () => {
+    const { user, chat, post } = await waitingChat(says('Cold.'))
+
+    const unknown = await post([result('call_of_nobody', 1), { ...result('call_a', 1), providerExecuted: true }])
+    const answer = await post([result('call_of_nobody', 1), result('call_a', 'Oslo')], chat.lastMessage?.id)
+
+    assert.deepEqual([unknown.status, unknown.body.code], [400, 'messages_or_prompt_required'])
+    assert.match(answer.text, /Cold\./)
+    const messages = JSON.stringify((await server.asked(user))[1]?.body.messages)
+    assert.match(messages, /Oslo/)
+    assert.doesNotMatch(messages, /forged/)
+  })
+
+  test('have one result: a request that is repeated gets the same rest, whatever it says', async () => {
+    const { user, chat, post } = await waitingChat(says('Cold.'))
+    const first = await post([result('call_a', 'Oslo')])
+    const again = await post([result('call_a', 'Oslo')])
+    const other = await post([result('call_a', 'Rome')], chat.lastMessage?.id)
+
+    assert.equal(again.text, first.text)
+    assert.equal(other.text, first.text)
+    assert.match(first.text, /"output":"Oslo"/)
+    assert.equal((await server.asked(user)).length, 2)
+  })
+
+  test('are answered one at a time: the stream ends again while another call waits', async () => {
+    const user = someone()
+    const id = `chat-${user}`
+    await server.provider.script([calls(['locate', {}, 'call_a'], ['locate', {}, 'call_b']), says('Both.')], user)
+    const chat = chatOf(user, id, { tools: { locate } })
+    await chat.sendMessage({ text: user })
+    const post = async (...parts: object[]) =>
+      await server.call('POST', '/v1/ui/chat', { user, body: { id, messages: [{ role: 'assistant', parts }] } })
+
+    const first = await post(result('call_a', 1))
+    const second = await post(result('call_a', 1), result('call_b', 2))
+
+    assert.match(first.text, /"tool-output-available","toolCallId":"call_a","providerExecuted":true.*\[DONE\]/s)
+    assert.doesNotMatch(first.text, /call_b|start-step/)
+    assert.match(second.text, /Both\./)
+  })
+
+  test('are open beside an approval: each is answered when the user is ready', async () => {
+    const user = someone()
+    const id = `chat-${user}`
+    amount += 1
+    await server.provider.script([calls(['locate', {}, 'call_a'], ['charge', { amount }]), says('Both.')], user)
+    const chat = chatOf(user, id, { tools: { locate } })
+    await chat.sendMessage({ text: user })
+    const approval = chat.lastMessage?.parts
+      .filter(sdk.isToolUIPart)
+      .find((part) => part.state === 'approval-requested')
+
+    await chat.addToolOutput({ tool: 'locate' as never, toolCallId: 'call_a', output: 'Oslo' })
+    await untilReady(chat)
+    assert.ok(!effects.lines().includes(`charge ${amount}`))
+    assert.equal(chat.posts, 2)
+    await chat.addToolApprovalResponse({ id: approval?.approval?.id ?? '', approved: true })
+    await untilLine(chat, 'Both.')
+    await untilReady(chat)
+
+    assert.ok(effects.lines().includes(`charge ${amount}`))
+    assert.equal((await runsOf(user)).length, 1)
+  })
+
+  test('are cancelled by a new question', async () => {
+    const { user, chat } = await waitingChat(says('Else.'))
+
+    await chat.sendMessage({ text: `${user}, something else` })
+
+    assert.equal(linesOfChat(chat).at(-1), 'text done: Else.')
+    assert.deepEqual(
+      (await runsOf(user)).map(({ status }) => status),
+      ['succeeded', 'cancelled'],
+    )
   })
 })

@@ -17,7 +17,8 @@ export type CrashImages = {
   reopen(path: string, options: RigOptions & Required<Pick<RigOptions, 'clock'>>): Promise<Rig>
 }
 
-export function crashImages(context: TestContext): CrashImages {
+/** `commits`: the methods of the store after which an image is taken. No other commit may be under way then. */
+export function crashImages(context: TestContext, commits: readonly (keyof Store)[] = ['append']): CrashImages {
   const folder = mkdtempSync(join(tmpdir(), 'polylog-images-'))
   context.after(() => rmSync(folder, { recursive: true, force: true }))
   const file = join(folder, 'first.db')
@@ -31,7 +32,7 @@ export function crashImages(context: TestContext): CrashImages {
     new Proxy(store, {
       get(target, name) {
         const method = Reflect.get(target, name) as (...given: unknown[]) => Promise<unknown>
-        if (name !== 'append') return method.bind(target)
+        if (!commits.includes(name as keyof Store)) return method.bind(target)
         return async (...given: unknown[]) => {
           const result = await method.apply(target, given)
           record()

@@ -34,8 +34,8 @@ export type UiMessageState = {
   /** The text or the reasoning that is open. At most one is. */
   readonly open: { readonly kind: 'text' | 'reasoning'; readonly id: string } | null
   readonly calls: Calls<UiCall>
-  /** The interactions that wait for a result of the client. */
-  readonly clientInteractions: ReadonlySet<string>
+  /** The interactions that wait for a result of the client, with their calls. */
+  readonly clientInteractions: ReadonlyMap<string, string>
   readonly finishReason: string
   readonly usage: UsageTotals
 }
@@ -47,6 +47,8 @@ export type UiMessageOptions = {
   readonly sdk?: 5 | 6
   /** A replay from the beginning does not end at decisions up to this event. */
   readonly decidedUpTo?: number
+  /** The stream ends at the answer to this interaction, although the run waits for others. */
+  readonly endsAtAnswer?: string | undefined
 }
 
 const finishReasons: ReadonlySet<string> = new Set(['stop', 'length', 'content-filter', 'tool-calls', 'error', 'other'])
@@ -54,8 +56,12 @@ const finishReasons: ReadonlySet<string> = new Set(['stop', 'length', 'content-f
 /** The last frame of every stream. It is no JSON. */
 const done: Frame = { name: 'done', data: '[DONE]' }
 
-export function uiMessageDialect({ sdk = 6, decidedUpTo = 0 }: UiMessageOptions = {}): Dialect<UiMessageState> {
-  const ending = { atDecision: 'parks', decidedUpTo } as const
+export function uiMessageDialect({
+  sdk = 6,
+  decidedUpTo = 0,
+  endsAtAnswer,
+}: UiMessageOptions = {}): Dialect<UiMessageState> {
+  const ending = { atDecision: 'parks', decidedUpTo, endsAtAnswer } as const
   return {
     name: sdk === 5 ? 'ui-message-v5' : 'ui-message',
     headers: { ...sseHeaders, 'x-vercel-ai-ui-message-stream': 'v1' },
@@ -67,7 +73,7 @@ export function uiMessageDialect({ sdk = 6, decidedUpTo = 0 }: UiMessageOptions 
       stepCount: 0,
       open: null,
       calls: new Map(),
-      clientInteractions: new Set(),
+      clientInteractions: new Map(),
       finishReason: 'other',
       usage: noUsage,
     }),
@@ -101,7 +107,9 @@ export function uiMessageDialect({ sdk = 6, decidedUpTo = 0 }: UiMessageOptions 
         case 'input.required':
           return askedParts(state, event.data, sdk)
         case 'input.resolved':
-          return resolvedParts(state, event.data)
+          return then(resolvedParts(state, event.data), (next) =>
+            endsStream(ending, event) ? parkedParts(next, sdk) : silent(next),
+          )
         case 'tool.started':
           return startedParts(state, event)
         case 'tool.done':
@@ -247,7 +255,7 @@ function askedParts(state: UiMessageState, event: EventData<'input.required'>, s
     )
   }
   if (event.kind === 'client_tool') {
-    const clientInteractions = new Set(state.clientInteractions).add(interactionId)
+    const clientInteractions = new Map(state.clientInteractions).set(interactionId, callId)
     return aboutCall({ ...state, clientInteractions }, callId, input, (known) => silent(known))
   }
   return aboutCall(state, callId, input, (known, call) => {
@@ -265,11 +273,30 @@ function askedParts(state: UiMessageState, event: EventData<'input.required'>, s
   })
 }
 
-/** A client that did not bring the decision itself learns it here: another tab, or a replay. The result of its own tool is in the call. */
-function resolvedParts(state: UiMessageState, { interactionId, resolution }: EventData<'input.resolved'>): Told {
-  if (state.clientInteractions.has(interactionId)) return silent(state)
+/** A client that did not bring the decision itself learns it here: another tab, or a replay. */
+function resolvedParts(state: UiMessageState, event: EventData<'input.resolved'>): Told {
+  const { interactionId, resolution } = event
+  const callId = state.clientInteractions.get(interactionId)
+  if (callId !== undefined) return takenParts(state, callId, event)
   const resolved = part('data-input-resolved', { id: interactionId, data: { interactionId, resolution } })
   return then(then(started(state), closed), (next) => emit(next, resolved))
+}
+
+/**
+ * The result of a tool of the client is sent back as soon as it is stored. Marked as executed by the server, it no longer
+ * makes `lastAssistantMessageIsCompleteWithToolCalls` post the message again.
+ */
+function takenParts(state: UiMessageState, callId: string, event: EventData<'input.resolved'>): Told {
+  const { resolution, response = null, reason } = event
+  const taken = (result: Frame) =>
+    aboutCall(state, callId, undefined, (known, call) =>
+      then(closed(withCall(known, callId, { ...call, done: true })), (next) => emit(next, result)),
+    )
+  const about = { toolCallId: callId, providerExecuted: true }
+  if (resolution === 'replied') return taken(part('tool-output-available', { ...about, output: response }))
+  if (resolution === 'rejected') return taken(part('tool-output-error', { ...about, errorText: reason ?? '' }))
+  // Its time ran out, or the run ended: the result of the call says so.
+  return silent(state)
 }
 
 /**
@@ -296,7 +323,8 @@ function outputPart(event: EventData<'tool.done'>, call: UiCall, sdk: 5 | 6): Fr
   const { callId: toolCallId, outcome, error, summary } = event
   if (outcome === 'succeeded') return part('tool-output-available', { toolCallId, output: shownOutput(event) ?? null })
   if (outcome === 'denied' && call.approvalAsked && sdk === 6) return part('tool-output-denied', { toolCallId })
-  return part('tool-output-error', { toolCallId, errorText: error?.message ?? summary })
+  const taken = call.byClient ? { providerExecuted: true } : {}
+  return part('tool-output-error', { toolCallId, errorText: error?.message ?? summary, ...taken })
 }
 
 /** The stream ends here; the run goes on with the request that brings the decision. */

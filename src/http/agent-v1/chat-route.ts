@@ -1,13 +1,17 @@
 // POST /v1/agent/chat: starts a run and streams it in the dialect that `?format=` names.
 
 import { z } from 'zod'
+import { vercelDataDialect } from '../../dialects/vercel-data/vercel-data.ts'
+import type { Caller } from '../../kit/caller.ts'
 import type { RunRow } from '../../stores/run-store.ts'
+import { type AnsweredRun, takeAnswers } from '../client-answers.ts'
 import { dialectNamed, formatNames } from '../formats.ts'
 import { callerOf, errorBody, type Server, type Services, userIdQuery } from '../routes.ts'
 import { startHeaders } from '../start-or-resume.ts'
-import { startAndStreamRun } from '../stream-run.ts'
+import { startAndStreamRun, streamRun } from '../stream-run.ts'
 import { conversationHeader } from '../views.ts'
-import { chatBody, toStartRequest } from './chat-request.ts'
+import { type ChatBody, chatBody, toStartRequest } from './chat-request.ts'
+import { toolResultsIn, withChatId } from './data-stream-chat.ts'
 
 export function chatRoute(server: Server, services: Services): void {
   server.post(
@@ -36,16 +40,30 @@ export function chatRoute(server: Server, services: Services): void {
     },
     async (request, reply) => {
       const dialect = dialectNamed(request.query.format)
-      const { userId } = callerOf(request, services)
-      const start = await toStartRequest(
-        services,
-        request.body,
-        userId,
-        request.headers['idempotency-key'],
-        request.body,
-      )
+      const caller = callerOf(request, services)
+      const isDataStream = dialect.name === vercelDataDialect.name
+      const body = isDataStream ? withChatId(request.body) : request.body
+      const answered = isDataStream ? await takeResults(caller, body) : undefined
+      if (answered !== undefined) {
+        const { run, cursor } = answered
+        const headers = conversationHeader(run.conversationId)
+        return await streamRun(services, request, reply, { run, cursor, dialect, headers })
+      }
+      const key = request.headers['idempotency-key']
+      const start = await toStartRequest(services, body, caller.userId, key, request.body)
       const headersOf = (run: RunRow) => conversationHeader(run.conversationId)
       return await startAndStreamRun(services, request, reply, { start, dialect, headersOf })
     },
   )
+
+  /** The run that goes on with the results of the client's tools; undefined if the request asks something new. */
+  async function takeResults(caller: Caller, body: ChatBody): Promise<AnsweredRun | undefined> {
+    const results = toolResultsIn(body)
+    const name = body.conversationId ?? body.sessionId
+    if (results.length === 0 || name === undefined) return undefined
+    const conversation = await services.conversations.find(caller.userId, name)
+    return conversation === undefined
+      ? undefined
+      : await takeAnswers(services, caller, conversation.id, { approvals: [], results })
+  }
 }

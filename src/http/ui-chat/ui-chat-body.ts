@@ -1,11 +1,16 @@
 // The body that the chat transport of the AI SDK posts: the whole history as UI messages. Only the
 // last message counts. What the client says about earlier ones is used as text, and only if the
-// conversation is not stored; of a decision only its id and the answer are read.
+// conversation is not stored; of a decision only its id and the answer are read, and of a tool call
+// only its id and the result.
 
 import { z } from 'zod'
 import { AppError } from '../../errors/app-error.ts'
 import { defined } from '../../kit/defined.ts'
+import { type ClientToolResult, clientErrorCharsMax } from '../../runs/client-tool-service.ts'
 import type { EarlierMessage, StartRequest } from '../../runs/start-request.ts'
+import type { CallApproval, ClientAnswers } from '../client-answers.ts'
+import { uiTools } from '../client-tools-field.ts'
+import { jsonValue } from '../json-value.ts'
 import { idParam, optionalId } from '../routes.ts'
 
 const approval = z
@@ -18,6 +23,10 @@ const uiPart = z
     text: z.string().optional(),
     state: z.string().optional(),
     approval: approval.optional(),
+    toolCallId: z.string().max(200).optional(),
+    output: jsonValue.optional(),
+    errorText: z.string().optional(),
+    providerExecuted: z.boolean().nullish(),
   })
   .loose()
 
@@ -37,7 +46,14 @@ export const uiChatBody = z
       .min(1)
       .max(10_000)
       .describe(
-        'The messages of the chat. The last one counts: a question, or an assistant message with your answers to approval requests.',
+        'The messages of the chat. The last one counts: a question, or an assistant message with your answers to approval requests and the results of your tools.',
+      ),
+    tools: uiTools.nullish(),
+    whenBusy: z
+      .enum(['queue', 'reject', 'cancel'])
+      .nullish()
+      .describe(
+        'What to do if another run of the chat has not ended yet. The default is cancel if that run waits for an answer, else queue.',
       ),
     trigger: z.enum(['submit-message', 'regenerate-message']).nullish(),
     messageId: z.string().max(200).nullish(),
@@ -52,32 +68,67 @@ export const uiChatBody = z
 export type UiChatBody = z.infer<typeof uiChatBody>
 
 type UiMessageOfClient = UiChatBody['messages'][number]
+type UiPartOfClient = UiMessageOfClient['parts'][number]
 
-export type ApprovalAnswer = { id: string; approved: boolean; reason: string | undefined }
-
-/** The answers to approval requests in the last message; empty if it brings none. */
-export function approvalAnswers({ messages }: UiChatBody): ApprovalAnswer[] {
+/**
+ * The answers in the last message; undefined if it brings none. AI SDK 5 has no approvals: there the output
+ * `{"approved": …}` of a call of the server is the answer to the request for its approval.
+ */
+export function answersIn({ messages }: UiChatBody, sdk: 5 | 6): ClientAnswers | undefined {
   const last = messages.at(-1)
-  if (last?.role !== 'assistant') return []
-  return last.parts.flatMap((part) => {
-    if (part.state !== 'approval-responded' || part.approval?.approved == null) return []
-    return [{ id: part.approval.id, approved: part.approval.approved, reason: part.approval.reason ?? undefined }]
+  if (last?.role !== 'assistant') return undefined
+  const approvals = last.parts.flatMap(({ state, approval }) => {
+    if (state !== 'approval-responded' || approval?.approved == null) return []
+    return [{ id: approval.id, approved: approval.approved, reason: approval.reason ?? undefined }]
   })
+  const results = last.parts.flatMap(resultIn)
+  const callApprovals = sdk === 5 ? last.parts.flatMap(callApprovalIn) : []
+  if (approvals.length + results.length + callApprovals.length === 0) return undefined
+  return { approvals, callApprovals, results, runId: last.id }
+}
+
+const approvedOutput = z.object({ approved: z.boolean(), reason: z.string().max(2000).nullish() })
+
+function callApprovalIn({ state, toolCallId, providerExecuted, output }: UiPartOfClient): CallApproval[] {
+  if (state !== 'output-available' || providerExecuted !== true || toolCallId === undefined) return []
+  const { success, data } = approvedOutput.safeParse(output)
+  return success ? [{ toolCallId, approved: data.approved, reason: data.reason ?? undefined }] : []
+}
+
+function resultIn(part: UiPartOfClient): ClientToolResult[] {
+  const { type, state, toolCallId, output, errorText, providerExecuted } = part
+  if (toolCallId === undefined || providerExecuted === true) return []
+  if (!type.startsWith('tool-') && type !== 'dynamic-tool') return []
+  if (state === 'output-available') return [{ toolCallId, output: output ?? null }]
+  if (state !== 'output-error') return []
+  const error = (errorText ?? '').slice(0, clientErrorCharsMax)
+  return [{ toolCallId, error: error === '' ? 'The tool failed in the client.' : error }]
+}
+
+export function nothingToDo(): AppError {
+  return new AppError(
+    'messages_or_prompt_required',
+    'The last message must have the role "user", or be an assistant message with answers to approval requests or results of tools that the chat waits for.',
+  )
 }
 
 export function toUiStartRequest(
   body: UiChatBody,
-  owner: string,
-  idempotency: StartRequest['idempotency'],
-  isStored: boolean,
+  {
+    owner,
+    idempotency,
+    isStored,
+    isAwaited,
+  }: {
+    owner: string
+    idempotency: StartRequest['idempotency']
+    isStored: boolean
+    /** A run of the chat waits for an answer of this client. */
+    isAwaited: boolean
+  },
 ): StartRequest {
   const question = body.messages.at(-1)
-  if (question?.role !== 'user') {
-    throw new AppError(
-      'messages_or_prompt_required',
-      'The last message must have the role "user", or be an assistant message with answers to approval requests.',
-    )
-  }
+  if (question?.role !== 'user') throw nothingToDo()
   const regenerates = body.trigger === 'regenerate-message' && isStored
   const input = textOf(question)
   if (input.trim() === '')
@@ -88,10 +139,17 @@ export function toUiStartRequest(
     input: regenerates ? '' : input,
     earlier: regenerates ? [] : body.messages.slice(0, -1).flatMap(earlierOf),
     conversationId: body.id,
-    whenBusy: 'queue',
+    // Whoever asks something else has not answered. Behind the waiting run the new one would wait unseen, and the client
+    // cannot answer while the stream of the new one is open.
+    whenBusy: body.whenBusy ?? (isAwaited ? 'cancel' : 'queue'),
     idempotency,
     ...(regenerates ? { regenerate: true as const } : {}),
-    ...defined({ agentId: body.agentId, model: body.model, context: body.context ?? undefined }),
+    ...defined({
+      agentId: body.agentId,
+      model: body.model,
+      context: body.context ?? undefined,
+      clientTools: body.tools ?? undefined,
+    }),
   }
 }
 

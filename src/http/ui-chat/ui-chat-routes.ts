@@ -1,21 +1,20 @@
 // The routes that `useChat` of the AI SDK uses: send, resume and stop, for version 6 and later under
-// /v1/ui/chat and for version 5 under /v1/ui/v5/chat. A request with answers to approval requests
-// decides them, and its stream is the rest of the run that asked.
+// /v1/ui/chat and for version 5 under /v1/ui/v5/chat. A request with answers to approval requests, or
+// with results of tools of the client, gets the rest of the run that asked.
 
 import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { beginning } from '../../dialects/cursor.ts'
 import { uiMessageDialect } from '../../dialects/ui-message/ui-message.ts'
-import { AppError } from '../../errors/app-error.ts'
 import { eventPages } from '../../journal/event-pages.ts'
 import type { RunEvent } from '../../journal/event.ts'
-import type { Caller } from '../../kit/caller.ts'
 import type { RunRow } from '../../stores/run-store.ts'
+import { takeAnswers } from '../client-answers.ts'
 import { callerOf, errorBody, idParam, type Server, type Services, userIdQuery } from '../routes.ts'
 import { startHeaders } from '../start-or-resume.ts'
 import { startAndStreamRun, streamRun } from '../stream-run.ts'
 import { conversationHeader } from '../views.ts'
-import { type ApprovalAnswer, approvalAnswers, toUiStartRequest, uiChatBody } from './ui-chat-body.ts'
+import { answersIn, nothingToDo, toUiStartRequest, uiChatBody } from './ui-chat-body.ts'
 
 const chatParams = z.object({ conversationId: idParam })
 
@@ -36,7 +35,7 @@ function routesFor(server: Server, services: Services, path: string, sdk: 5 | 6)
         tags: ['AI SDK'],
         summary: `Send a message of useChat (${client})`,
         description:
-          'Starts a run and streams it. If the last message answers approval requests, they are decided, and the stream is the rest of the run that asked. Closing the connection does not stop the run.',
+          'Starts a run and streams it. If the last message answers approval requests or has results of your tools, they are stored, and the stream is the rest of the run that asked. A new question cancels a run that waits for such an answer. Closing the connection does not stop the run.',
         querystring: userIdQuery,
         headers: startHeaders,
         body: uiChatBody,
@@ -53,16 +52,27 @@ function routesFor(server: Server, services: Services, path: string, sdk: 5 | 6)
     },
     async (request, reply) => {
       const caller = callerOf(request, services)
-      const answers = approvalAnswers(request.body)
-      if (answers.length > 0) {
-        const { run, seq } = await decide(caller, request.body.id, answers)
+      const answers = answersIn(request.body, sdk)
+      if (answers !== undefined) {
+        const conversation = await conversations.get(caller.userId, request.body.id)
+        const answered = await takeAnswers(services, caller, conversation.id, answers)
+        if (answered === undefined) throw nothingToDo()
+        const { run, cursor, lastAnswered } = answered
+        // If the run still waits, the stream ends again: the client sends nothing while one is open.
+        const rest = lastAnswered === undefined ? dialect : uiMessageDialect({ sdk, endsAtAnswer: lastAnswered })
         const headers = conversationHeader(run.conversationId)
-        return await streamRun(services, request, reply, { run, dialect, cursor: { seq, index: null }, headers })
+        return await streamRun(services, request, reply, { run, cursor, dialect: rest, headers })
       }
       const key = request.headers['idempotency-key']
       const idempotency = key === undefined ? null : { key, route: `POST ${path}`, body: request.body }
-      const isStored = (await conversations.find(caller.userId, request.body.id)) !== undefined
-      const start = toUiStartRequest(request.body, caller.userId, idempotency, isStored)
+      const conversation = await conversations.find(caller.userId, request.body.id)
+      const open = conversation === undefined ? [] : await conversations.openRuns(conversation)
+      const start = toUiStartRequest(request.body, {
+        owner: caller.userId,
+        idempotency,
+        isStored: conversation !== undefined,
+        isAwaited: open.some(({ status }) => status === 'waiting_user'),
+      })
       const headersOf = (run: RunRow) => conversationHeader(run.conversationId)
       return await startAndStreamRun(services, request, reply, { start, dialect, headersOf })
     },
@@ -83,7 +93,9 @@ function routesFor(server: Server, services: Services, path: string, sdk: 5 | 6)
     async (request, reply) => {
       const run = (await openRunsOf(request)).at(-1)
       if (run === undefined) return reply.code(204).send(null)
-      const decidedUpTo = await lastSeqOf(run, isTakenUpAgain)
+      // A decision that is stored counts, also if the run has not gone on yet.
+      const isDecided = run.status === 'waiting_user' && (await runs.openInteractions(run)).length === 0
+      const decidedUpTo = isDecided ? run.lastSeq : await lastSeqOf(run, isTakenUpAgain)
       const replay = uiMessageDialect({ sdk, decidedUpTo })
       const headers = conversationHeader(run.conversationId)
       return await streamRun(services, request, reply, { run, dialect: replay, cursor: beginning, headers })
@@ -117,61 +129,11 @@ function routesFor(server: Server, services: Services, path: string, sdk: 5 | 6)
     return conversation === undefined ? [] : await conversations.openRuns(conversation)
   }
 
-  /**
-   * Stores the decisions and returns the run that asked, with the event after which its stream goes on. A decision that
-   * was made before stays as it is: the stream tells the client which one counts.
-   */
-  async function decide(
-    caller: Caller,
-    chatId: string,
-    answers: readonly ApprovalAnswer[],
-  ): Promise<{ run: RunRow; seq: number }> {
-    const { confirmations } = services
-    const conversation = await conversations.get(caller.userId, chatId)
-    const rows = await Promise.all(answers.map(({ id }) => confirmations.get(caller, id)))
-    const [first] = rows
-    const wrong = rows.find((row) => row.conversationId !== conversation.id || row.runId !== first?.runId)
-    if (first === undefined || wrong !== undefined) {
-      throw new AppError(
-        'tool_confirmation_not_found',
-        `The chat has no approval request ${JSON.stringify(wrong?.id ?? '')} in its last run.`,
-      )
-    }
-    const run = await runs.get(caller, first.runId)
-    const asked = new Set(answers.map(({ id }) => id))
-    const seq = await seqOfQuestion(run, asked)
-    for (const { id, approved, reason } of answers) {
-      try {
-        if (approved) await confirmations.confirm(caller, id, undefined)
-        else await confirmations.reject(caller, id, reason)
-      } catch (error) {
-        if (!(error instanceof AppError) || error.kind !== 'conflict') throw error
-      }
-    }
-    return { run, seq }
-  }
-
-  /** The event at which the stream with these questions ended; the newest question if the run did not wait. */
-  async function seqOfQuestion(run: RunRow, asked: ReadonlySet<string>): Promise<number> {
-    let question = 0
-    for await (const { events } of eventPages(journal, run.id)) {
-      for (const event of events) {
-        if (event.type === 'input.required' && asked.has(event.data.interactionId)) question = event.seq
-        if (question > 0 && isParked(event)) return event.seq
-      }
-    }
-    return question
-  }
-
   async function lastSeqOf(run: RunRow, matches: (event: RunEvent) => boolean): Promise<number> {
     let seq = 0
     for await (const { events } of eventPages(journal, run.id)) seq = events.findLast(matches)?.seq ?? seq
     return seq
   }
-}
-
-function isParked(event: RunEvent): boolean {
-  return event.type === 'run.state' && event.data.to === 'waiting_user'
 }
 
 /** The person has decided, and the run goes on. */
