@@ -76,5 +76,5 @@ test('killed after any commit: each result counts once, and the run ends with al
     assert.equal(eventsOf(events, 'tool.done').length, 3, at)
     await rig.close()
   }
-  assert.deepEqual([...openCounts].toSorted(), [0, 1, 2], 'there is an image with each number of open calls')
+  assert.deepEqual(openCounts, new Set([0, 2, 1]), 'there is an image with each number of open calls')
 })
