@@ -30,7 +30,7 @@ export type ClientAnswers = {
 type AnswerServices = Pick<Services, 'runs' | 'confirmations' | 'clientTools' | 'journal'>
 
 /** The run that asked, and the event after which its stream goes on. */
-export type AnsweredRun = {
+export type TakenAnswers = {
   run: RunRow
   cursor: Cursor
   /** Set if the run still waits for another answer: the newest interaction that these answers were for. */
@@ -46,7 +46,7 @@ export async function takeAnswers(
   caller: Caller,
   conversationId: string,
   answers: ClientAnswers,
-): Promise<AnsweredRun | undefined> {
+): Promise<TakenAnswers | undefined> {
   const { confirmations, clientTools } = services
   const given = [...answers.approvals, ...(await approvalsOfCalls(services, caller, conversationId, answers))]
   const approvals = await approvalRows(services, caller, conversationId, given)

@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { vercelDataDialect } from '../../dialects/vercel-data/vercel-data.ts'
 import type { Caller } from '../../kit/caller.ts'
 import type { RunRow } from '../../stores/run-store.ts'
-import { type AnsweredRun, takeAnswers } from '../client-answers.ts'
+import { type TakenAnswers, takeAnswers } from '../client-answers.ts'
 import { dialectNamed, formatNames } from '../formats.ts'
 import { callerOf, errorBody, type Server, type Services, userIdQuery } from '../routes.ts'
 import { startHeaders } from '../start-or-resume.ts'
@@ -57,7 +57,7 @@ export function chatRoute(server: Server, services: Services): void {
   )
 
   /** The run that goes on with the results of the client's tools; undefined if the request asks something new. */
-  async function takeResults(caller: Caller, body: ChatBody): Promise<AnsweredRun | undefined> {
+  async function takeResults(caller: Caller, body: ChatBody): Promise<TakenAnswers | undefined> {
     const results = toolResultsIn(body)
     const name = body.conversationId ?? body.sessionId
     if (results.length === 0 || name === undefined) return undefined
