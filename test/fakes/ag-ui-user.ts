@@ -48,6 +48,9 @@ const warnings: string[] = []
 console.warn = (...words: unknown[]) => void warnings.push(words.map(String).join(' '))
 console.error = () => {}
 
+// When a connection is cut, the client rejects its run and leaves a second rejection behind that nobody handles.
+process.on('unhandledRejection', () => {})
+
 for await (const line of createInterface({ input: process.stdin })) {
   const { command, agent, ...rest } = JSON.parse(line) as { command: number; agent: string } & AgUiCommand
   void handle(command, agent, rest)

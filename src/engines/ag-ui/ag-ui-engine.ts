@@ -78,6 +78,13 @@ export function createAgUiEngine(options: AgUiOptions): TurnEngine {
   }
 }
 
+/** A client that shares a state sends all of it with each request, so it counts more than what the remote agent had. */
+function stateOfClient({ spec }: TurnRequest): JsonValue | undefined {
+  const state = spec.agUi?.state
+  const isEmpty = typeof state === 'object' && state !== null && Object.keys(state).length === 0
+  return isEmpty ? undefined : state
+}
+
 /** One request to the remote agent, and its answer. */
 class RemoteRun {
   private readonly options: AgUiOptions
@@ -107,7 +114,8 @@ class RemoteRun {
     }
     this.openCalls = before?.openCalls ?? []
     this.memory = before ?? memoryOf(request.previous, this.ids.threadId)
-    this.state = new RemoteState(this.memory.remoteState ?? {})
+    const own = before === undefined ? stateOfClient(request) : undefined
+    this.state = new RemoteState(own ?? this.memory.remoteState ?? {})
     this.url = new URL(url)
     this.headers = headersOf(headers, options.environment)
   }

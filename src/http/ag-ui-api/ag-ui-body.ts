@@ -79,20 +79,24 @@ const agUiRouteName = 'POST /v1/ag-ui'
 
 const stateCharsMax = 256 * 1024
 
+export type AgUiStartOptions = {
+  owner: string
+  agentId: string | undefined
+  idempotencyKey: string | undefined
+  isStored: boolean
+  onDisconnect: StartRequest['onDisconnect'] | undefined
+}
+
 export async function toAgUiStart(
   services: Pick<Services, 'files' | 'conversations'>,
   body: AgUiBody,
-  {
-    owner,
-    agentId,
-    idempotencyKey,
-    isStored,
-  }: { owner: string; agentId: string | undefined; idempotencyKey: string | undefined; isStored: boolean },
+  { owner, agentId, idempotencyKey, isStored, onDisconnect }: AgUiStartOptions,
 ): Promise<StartRequest> {
   const { threadId, runId, protocolVersion, forwardedProps } = body
   const state = stateOf(body.state)
   const chat: ChatBody = {
     ...forwardedProps,
+    onDisconnect,
     messages: toChatMessages(body.messages, isStored),
     conversationId: threadId,
     sessionId: undefined,

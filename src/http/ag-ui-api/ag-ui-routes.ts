@@ -8,11 +8,13 @@ import { addressSpelling, beginning } from '../../dialects/cursor.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { eventPages } from '../../journal/event-pages.ts'
 import { asUser } from '../../kit/caller.ts'
+import { defined } from '../../kit/defined.ts'
 import { fingerprint } from '../../runs/run-acceptance.ts'
 import type { StartRequest } from '../../runs/start-request.ts'
 import type { ConversationRow } from '../../stores/conversation-store.ts'
 import type { RunRow } from '../../stores/run-store.ts'
 import { checkCursor, requestedCursor } from '../cursor.ts'
+import { cancelsOnDisconnect } from '../disconnect.ts'
 import { callerOf, errorBody, idParam, optionalFilter, type Server, type Services, userIdQuery } from '../routes.ts'
 import { startHeaders } from '../start-or-resume.ts'
 import { startAndStreamRun, streamRun } from '../stream-run.ts'
@@ -20,6 +22,8 @@ import { conversationHeader } from '../views.ts'
 import { type ContinuedRun, continueRun } from './ag-ui-answers.ts'
 import { type AgUiBody, agUiBody, toAgUiStart } from './ag-ui-body.ts'
 import { snapshotMessagesMax, toAgUiHistory, toolResultsOf } from './ag-ui-messages.ts'
+
+const disconnectField = z.enum(['continue', 'cancel']).optional()
 
 const threadParams = z.object({ threadId: idParam })
 
@@ -30,7 +34,11 @@ export function agUiRoutes(server: Server, services: Services): void {
     tags: ['AG-UI'],
     description:
       'Starts a run and streams it as AG-UI events. If the request answers interrupts, they are decided, and the stream is the rest of the run that asked. Closing the connection does not stop the run.',
-    querystring: userIdQuery,
+    querystring: userIdQuery.extend({
+      onDisconnect: disconnectField.describe(
+        'What happens to the run when the client closes the connection, which is all that abortRun() does.',
+      ),
+    }),
     headers: startHeaders,
     body: agUiBody,
     response: {
@@ -62,7 +70,7 @@ export function agUiRoutes(server: Server, services: Services): void {
   )
 
   async function run(
-    request: FastifyRequest<{ Body: AgUiBody }>,
+    request: FastifyRequest<{ Body: AgUiBody; Querystring: { onDisconnect?: 'continue' | 'cancel' | undefined } }>,
     reply: FastifyReply,
     agentId: string | undefined,
   ): Promise<FastifyReply> {
@@ -70,6 +78,7 @@ export function agUiRoutes(server: Server, services: Services): void {
     const { body } = request
     const conversation = await conversations.find(caller.userId, body.threadId)
     const continued = await continuedRun(request, conversation)
+    const onDisconnect = body.forwardedProps?.onDisconnect ?? request.query.onDisconnect
     if (continued !== undefined) {
       const continuedBy = { runId: body.runId, protocolVersion: body.protocolVersion ?? undefined }
       return await streamRun(services, request, reply, {
@@ -77,11 +86,18 @@ export function agUiRoutes(server: Server, services: Services): void {
         dialect: agUiDialect({ continuedBy }),
         cursor: { seq: continued.seq, index: null },
         headers: conversationHeader(continued.run.conversationId),
+        cancels: cancelsOnDisconnect(services, defined({ onDisconnect }), true),
       })
     }
     const idempotencyKey = request.headers['idempotency-key'] as string | undefined
     const isStored = conversation !== undefined
-    const start = await toAgUiStart(services, body, { owner: caller.userId, agentId, idempotencyKey, isStored })
+    const start = await toAgUiStart(services, body, {
+      owner: caller.userId,
+      agentId,
+      idempotencyKey,
+      isStored,
+      onDisconnect,
+    })
     if (conversation !== undefined) await leaveWaitingRun(start, body, conversation)
     const headersOf = ({ conversationId }: RunRow) => conversationHeader(conversationId)
     return await startAndStreamRun(services, request, reply, { start, dialect: agUiDialect(), headersOf })
