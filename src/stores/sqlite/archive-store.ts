@@ -3,9 +3,9 @@
 
 import type { DatabaseSync } from 'node:sqlite'
 import { AppError } from '../../errors/app-error.ts'
+import { checkCitations, contactOfEntry, emptyPayload, recordFields, recordTexts } from '../archive-entries.ts'
 import {
   type ArchiveApply,
-  type ArchiveCitation,
   type ArchivedContact,
   archiveLists,
   type ArchiveEntries,
@@ -15,29 +15,13 @@ import {
   type ArchiveStatus,
   type ArchiveStore,
 } from '../archive-store.ts'
-import {
-  contactNotFound,
-  type ContactImport,
-  type ContactRecordKind,
-  type ContactRecordRows,
-} from '../contact-store.ts'
+import { contactNotFound, type ContactRecordKind, type ContactRecordRows } from '../contact-store.ts'
 import type { ArchiveCommands, Handlers } from './commands.ts'
 import { type Row, statementCache } from './connection.ts'
 import type { ContactRecordWriter } from './contact-record-store.ts'
 import type { ContactWriter } from './contact-store.ts'
 import { fromJson } from './json-column.ts'
 import type { PartAccess } from './part-access.ts'
-
-const emptyPayload: ArchivePayload = {
-  contacts: [],
-  events: [],
-  facts: [],
-  todos: [],
-  keyPoints: [],
-  decisions: [],
-  actionItems: [],
-  participants: [],
-}
 
 function toArchive(row: Row): ArchiveRow {
   return {
@@ -114,21 +98,14 @@ export function archiveHandlers(db: DatabaseSync, { contacts, records }: Parts):
     "UPDATE conversation_archives SET status = 'discarded', updated_at = ?, discarded_at = ? WHERE id = ?",
   )
 
-  function checkCitations(payload: ArchiveEntries, conversationId: string): void {
-    const lengths = new Map<string, number>()
-    for (const { path, citation } of citationsOf(payload)) {
-      if (citation === null) throw invalidEntry(path, 'cites no message')
-      const { messageId, start = 0, end = start } = citation
-      const length = lengths.get(messageId) ?? (message.get(messageId, conversationId)?.content as string)?.length
-      if (length === undefined) {
-        const problem = `cites the message ${JSON.stringify(messageId)}, which is not in the conversation`
-        throw invalidEntry(path, problem)
+  function checkMessages(payload: ArchiveEntries, conversationId: string): void {
+    const lengths = new Map<string, number | undefined>()
+    checkCitations(payload, (messageId) => {
+      if (!lengths.has(messageId)) {
+        lengths.set(messageId, (message.get(messageId, conversationId)?.content as string | undefined)?.length)
       }
-      lengths.set(messageId, length)
-      if (start < 0 || start > end || end > length) {
-        throw invalidEntry(path, `cites the characters ${start} to ${end} of a message with ${length} characters`)
-      }
-    }
+      return lengths.get(messageId)
+    })
   }
 
   function checkContacts(owner: string, payload: ArchiveEntries): void {
@@ -145,11 +122,9 @@ export function archiveHandlers(db: DatabaseSync, { contacts, records }: Parts):
     newId: string,
     { at, contactsMax }: ArchiveApply,
   ): string {
-    const { ref: _ref, citations: _citations, contactId, ...fields } = entry
+    const { contactId } = entry
     if (contactId !== null && contact.get(owner, contactId) === undefined) throw contactNotFound(contactId)
-    // A field without a value leaves the contact as it is.
-    const given = Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null))
-    const wanted = { ...given, newId, ...(contactId === null ? {} : { id: contactId }) } as ContactImport
+    const wanted = contactOfEntry(entry, newId)
     const { id, outcome } = contacts.upsert(owner, wanted, at, { keepName: true })
     if (outcome === 'created') contacts.checkRoom(owner, 0, contactsMax)
     return id
@@ -206,7 +181,7 @@ export function archiveHandlers(db: DatabaseSync, { contacts, records }: Parts):
       }
       const known = ofRun.get(row.conversationId, row.runId)
       if (known !== undefined) return toArchive(known)
-      checkCitations(row.payload, row.conversationId)
+      checkMessages(row.payload, row.conversationId)
       insert.run(
         row.id,
         row.owner,
@@ -229,7 +204,7 @@ export function archiveHandlers(db: DatabaseSync, { contacts, records }: Parts):
     changeArchive({ id, revision, payload, at }) {
       const row = reader.read(id)
       if (row === undefined || row.status !== 'ready_for_review' || row.revision !== revision) return row ?? null
-      checkCitations(payload, row.conversationId)
+      checkMessages(payload, row.conversationId)
       checkContacts(row.owner, payload)
       setPayload.run(JSON.stringify(payload), at, id)
       return reader.read(id) ?? null
@@ -247,35 +222,4 @@ export function archiveHandlers(db: DatabaseSync, { contacts, records }: Parts):
       return reader.read(id) ?? null
     },
   }
-}
-
-/** The table of each kind of record, and the column by which an equal record is found. */
-const recordTexts: Readonly<Record<ContactRecordKind, { table: string; column: string }>> = {
-  event: { table: 'contact_events', column: 'title' },
-  fact: { table: 'contact_facts', column: 'content' },
-  todo: { table: 'contact_todos', column: 'content' },
-}
-
-function recordFields(kind: ContactRecordKind, entry: ArchiveEntries['events' | 'facts' | 'todos'][number]): object {
-  const { contactRef: _ref, contactId: _contact, recordId: _record, citations: _citations, ...fields } = entry
-  if (kind === 'event') return { ...fields, details: {} }
-  return kind === 'fact' ? { ...fields, metadata: {} } : { ...fields, status: 'pending' }
-}
-
-/** `citation` is null for an entry that has none. */
-function* citationsOf(payload: ArchiveEntries): Generator<{ path: string; citation: ArchiveCitation | null }> {
-  for (const list of ['contacts', 'events', 'facts', 'todos'] as const) {
-    for (const [index, { citations }] of payload[list].entries()) {
-      if (citations.length === 0) yield { path: `${list}.${index}`, citation: null }
-      for (const [place, citation] of citations.entries()) {
-        yield { path: `${list}.${index}.citations.${place}`, citation }
-      }
-    }
-  }
-}
-
-function invalidEntry(path: string, problem: string): AppError {
-  return new AppError('archive_entry_invalid', `payload.${path} ${problem}.`, {
-    details: { field: `payload.${path}`, errors: [`${path} ${problem}`] },
-  })
 }

@@ -3,29 +3,29 @@
 // so a search reads no contact that it does not return.
 
 import type { DatabaseSync } from 'node:sqlite'
-import { AppError } from '../../errors/app-error.ts'
 import type { JsonValue } from '../../journal/event.ts'
 import type {
-  ContactFields,
   ContactImport,
   ContactImportOutcome,
   ContactListPage,
   ContactRow,
   ContactStore,
 } from '../contact-store.ts'
+import {
+  candidatesMax,
+  contactExists,
+  contactOfImport,
+  contactsFull,
+  mergedContact,
+  searchText,
+  searchWords,
+} from '../contact-rules.ts'
 import type { CountedPage } from '../row-page.ts'
 import type { ContactCommands, Handlers } from './commands.ts'
 import { type Row, statementCache, type Value } from './connection.ts'
 import { fromJson } from './json-column.ts'
 import type { PartAccess } from './part-access.ts'
 import { readPage } from './row-page.ts'
-
-/** What is searched of one contact. All contacts of an owner are searched on the main thread, so this is bounded. */
-const searchCharsMax = 300
-
-/** More or longer words do not make a search better, only slower. */
-const wordsMax = 8
-const wordCharsMax = 64
 
 function toContact(row: Row): ContactRow {
   return {
@@ -44,24 +44,6 @@ function toContact(row: Row): ContactRow {
     createdAt: row.created_at as number,
     updatedAt: row.updated_at as number,
   }
-}
-
-/** The same spelling for the text that is searched and for the words that are looked for. */
-function folded(text: string): string {
-  return text.normalize('NFKC').toLowerCase()
-}
-
-function searchText({ name, alias, company, position, email, phone, tags }: ContactFields): string {
-  const fields = [name, alias, company, position, email, phone, ...tags].filter((field) => field !== null)
-  // A line end between the fields: no word that is looked for contains one, so no word matches across two fields.
-  return folded(fields.join('\n')).slice(0, searchCharsMax)
-}
-
-function wordsOf(search: string | undefined): string[] {
-  const words = folded(search ?? '')
-    .split(/\s+/)
-    .filter((word) => word !== '')
-  return words.slice(0, wordsMax).map((word) => word.slice(0, wordCharsMax))
 }
 
 export function contactStore({
@@ -101,7 +83,7 @@ function contactReader(db: DatabaseSync) {
     read: (owner: string, id: string) => one(byId.get(owner, id)),
 
     list(owner: string, { limit, offset, search, tag }: ContactListPage): CountedPage<ContactRow> {
-      const words = wordsOf(search)
+      const words = searchWords(search)
       // The number of SQL texts is small: it depends on the number of words and on whether there is a tag.
       const conditions = ['owner = ?', ...words.map(() => 'instr(search, ?) > 0')]
       const values: Value[] = [owner, ...words]
@@ -195,11 +177,7 @@ export function contactWriter(db: DatabaseSync) {
   }
 
   function checkRoom(owner: string, more: number, max: number): void {
-    if ((count.get(owner)?.count as number) + more <= max) return
-    throw new AppError(
-      'contacts_full',
-      `This user would have more than ${max} contacts, which is as many as one user may have; delete some first.`,
-    )
+    if ((count.get(owner)?.count as number) + more > max) throw contactsFull(max)
   }
 
   function freeUid(owner: string, uid: string | null): string | null {
@@ -213,22 +191,13 @@ export function contactWriter(db: DatabaseSync) {
     at: number,
     { keepName = false }: { keepName?: boolean } = {},
   ): ContactImportOutcome {
-    const { newId, id, ...fields } = entry
     const found = match(owner, entry)
     if (found === undefined) {
-      const row: ContactRow = { ...emptyFields, ...fields, owner, id: id ?? newId, createdAt: at, updatedAt: at }
+      const row = contactOfImport(owner, entry, at)
       create(row)
       return { outcome: 'created', id: row.id }
     }
-    const merged: ContactRow = {
-      ...found,
-      ...fields,
-      ...(keepName ? { name: found.name } : {}),
-      // A uid that is known never changes, since cards are matched by it, and no two contacts share one.
-      uid: found.uid ?? freeUid(owner, fields.uid ?? null),
-      tags: [...new Set([...found.tags, ...(fields.tags ?? [])])],
-      profile: { ...found.profile, ...fields.profile },
-    }
+    const merged = mergedContact(found, entry, keepName, freeUid(owner, entry.uid ?? null))
     if (JSON.stringify(merged) === JSON.stringify(found)) return { outcome: 'unchanged', id: found.id }
     save({ ...merged, updatedAt: at })
     return { outcome: 'updated', id: found.id }
@@ -237,10 +206,7 @@ export function contactWriter(db: DatabaseSync) {
   const handlers: Handlers<ContactCommands> = {
     createContact({ row, max }) {
       if (reader.read(row.owner, row.id) !== undefined) {
-        throw new AppError(
-          'contact_exists',
-          `There is a contact ${JSON.stringify(row.id)} already. Change it with PATCH, or choose another id.`,
-        )
+        throw contactExists(row.id)
       }
       checkRoom(row.owner, 1, max)
       create(row)
@@ -267,24 +233,6 @@ export function contactWriter(db: DatabaseSync) {
   }
   return { handlers, upsert, checkRoom }
 }
-
-const emptyFields: Omit<ContactFields, 'name'> = {
-  uid: null,
-  alias: null,
-  email: null,
-  phone: null,
-  company: null,
-  position: null,
-  note: null,
-  profile: {},
-  tags: [],
-}
-
-/**
- * How many contacts with the same email, name or phone an imported entry is compared with, so that a file of equal names takes
- * no quadratic time. An entry that is created because of this bound is found by its uid, email or phone the next time.
- */
-const candidatesMax = 100
 
 /** Finds the contact that an imported entry describes; see `ContactStore.importContacts`. */
 function importMatcher(db: DatabaseSync) {

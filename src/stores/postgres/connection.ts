@@ -1,0 +1,122 @@
+// Connections to PostgreSQL: a pool, queries with `?` for parameters, and transactions that are
+// repeated if the database asks for it. Text is encoded on the way in and decoded on the way
+// out, because PostgreSQL cannot store the character U+0000.
+
+import { type Pool as PoolType, type PoolClient, type QueryResult, Pool, types } from 'pg'
+import { isRetryable } from './postgres-errors.ts'
+import { decodeText, encodeText } from './text-column.ts'
+
+export type Value = string | number | null | readonly string[] | readonly number[]
+export type Row = Record<string, string | number | null>
+
+/** What a query runs on: the pool, or the connection of a transaction. */
+export interface Db {
+  all(sql: string, ...values: Value[]): Promise<Row[]>
+  get(sql: string, ...values: Value[]): Promise<Row | undefined>
+  /** Returns how many rows were changed. */
+  run(sql: string, ...values: Value[]): Promise<number>
+}
+
+/** BIGINT and the sums of it arrive as text by default. All our numbers are below 2^53. */
+const parseNumber = (text: string) => Number(text)
+for (const type of [types.builtins.INT8, types.builtins.NUMERIC]) types.setTypeParser(type, parseNumber)
+
+/** `$1, $2 …` for each `?`, and a name under which a connection prepares the text once. The texts come from a small fixed set. */
+const prepared = new Map<string, { text: string; name: string }>()
+
+function prepare(sql: string): { text: string; name: string } {
+  let known = prepared.get(sql)
+  if (known === undefined) {
+    let count = 0
+    known = { text: sql.replace(/\?/g, () => `$${(count += 1)}`), name: `polylog_${prepared.size}` }
+    prepared.set(sql, known)
+  }
+  return known
+}
+
+type Client = Pick<PoolClient, 'query'> | Pick<PoolType, 'query'>
+
+export function dbOf(client: Client): Db {
+  async function query(sql: string, values: readonly Value[]): Promise<QueryResult<Row>> {
+    return await client.query<Row>({ ...prepare(sql), values: values.map(encodeValue) })
+  }
+  return {
+    all: async (sql, ...values) => (await query(sql, values)).rows.map(decodeRow),
+    async get(sql, ...values) {
+      const [row] = (await query(sql, values)).rows
+      return row === undefined ? undefined : decodeRow(row)
+    },
+    run: async (sql, ...values) => (await query(sql, values)).rowCount ?? 0,
+  }
+}
+
+function encodeValue(value: Value): unknown {
+  if (typeof value === 'string') return encodeText(value)
+  return Array.isArray(value) ? value.map((each) => (typeof each === 'string' ? encodeText(each) : each)) : value
+}
+
+function decodeRow(row: Row): Row {
+  for (const name in row) {
+    const value = row[name]
+    if (typeof value === 'string') row[name] = decodeText(value)
+  }
+  return row
+}
+
+export type PostgresOptions = {
+  /** `postgres://user:password@host:port/database` */
+  url: string
+  /** The most connections at the same time. */
+  connectionsMax?: number
+  /** Called for connections that fail while nobody uses them. */
+  onError?: (error: unknown) => void
+}
+
+/** Each open transaction needs one. Few are enough, because a transaction takes milliseconds. */
+const connectionsMaxDefault = 16
+
+/** A statement that takes longer waits for a lock that nobody gives up, or for a database that is not there. */
+const statementTimeoutMs = 30_000
+
+export function openPool({ url, connectionsMax = connectionsMaxDefault, onError }: PostgresOptions): PoolType {
+  const pool = new Pool({
+    connectionString: url,
+    max: connectionsMax,
+    connectionTimeoutMillis: 10_000,
+    idleTimeoutMillis: 60_000,
+    statement_timeout: statementTimeoutMs,
+    application_name: 'polylog',
+  })
+  // Without a listener an idle connection that breaks would end the process.
+  pool.on('error', onError ?? (() => {}))
+  return pool
+}
+
+/** Deadlocks and conflicts are rare, and the second attempt finds the rows as the first winner left them. */
+const attemptsMax = 5
+
+/**
+ * Runs `work` in a transaction. `durable: false`: a crash of the database server may lose the commit, but never break
+ * the order of commits.
+ */
+export async function transaction<T>(pool: PoolType, durable: boolean, work: (db: Db) => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt += 1) {
+    const client = await pool.connect()
+    let broken: Error | undefined
+    try {
+      await client.query(durable ? 'BEGIN' : 'BEGIN; SET LOCAL synchronous_commit = off')
+      const result = await work(dbOf(client))
+      await client.query('COMMIT')
+      return result
+    } catch (error) {
+      try {
+        await client.query('ROLLBACK')
+      } catch (failure) {
+        broken = failure instanceof Error ? failure : new Error(String(failure))
+      }
+      if (attempt >= attemptsMax || broken !== undefined || !isRetryable(error)) throw error
+    } finally {
+      client.release(broken)
+    }
+  }
+}

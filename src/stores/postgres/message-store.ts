@@ -1,0 +1,102 @@
+// Messages: a fold of the journal, stored as rows so that clients can page through them and
+// prompts can include them.
+
+import type { MessageRow, MessageStateChange, MessageStore } from '../message-store.ts'
+import type { RowPage } from '../row-page.ts'
+import { type Columns, columnsOf, insertRow, rowReader } from './columns.ts'
+import type { Db, Value } from './connection.ts'
+import type { PartAccess } from './part-access.ts'
+import { readPage } from './row-page.ts'
+
+const columns: Columns<MessageRow> = {
+  id: 'value',
+  conversationId: 'value',
+  runId: 'value',
+  parentId: 'value',
+  role: 'value',
+  content: 'value',
+  state: 'value',
+  toolCallId: 'value',
+  metadata: 'json',
+  createdAt: 'value',
+}
+const toMessage = rowReader<MessageRow>(columns, { metadata: {} })
+
+const shown = "state = 'active' AND NOT (role = 'assistant' AND content = '')"
+const beforeMessage = '(turn, position) < (SELECT turn, position FROM messages WHERE id = ?)'
+const newestFirst = 'ORDER BY turn DESC, position DESC'
+
+export function messageStore({ read, write }: PartAccess): MessageStore {
+  /** The newest rows that match, ascending. */
+  const page = (condition: string, values: Value[], limit: number): Promise<RowPage<MessageRow>> =>
+    read(async (db) => {
+      const sql = `SELECT * FROM messages WHERE conversation_id = ? AND ${condition} ${newestFirst}`
+      const { rows, more } = await readPage(db, { sql, values, limit, long: ['content', 'metadata'] }, toMessage)
+      return { rows: rows.reverse(), more }
+    })
+
+  return {
+    readMessage: (id) =>
+      read(async (db) => {
+        const row = await db.get('SELECT * FROM messages WHERE id = ?', id)
+        return row === undefined ? undefined : toMessage(row)
+      }),
+    listMessages(conversationId, { limit, before }) {
+      if (before === undefined) return page(shown, [conversationId], limit)
+      return 'id' in before
+        ? page(`${shown} AND ${beforeMessage}`, [conversationId, before.id], limit)
+        : page(`${shown} AND created_at < ?`, [conversationId, before.createdAt], limit)
+    },
+    allMessages: (conversationId, { limit, runId }) =>
+      read(async (db) => {
+        const rows =
+          runId === undefined
+            ? await db.all(
+                `SELECT * FROM messages WHERE conversation_id = ? ${newestFirst} LIMIT ?`,
+                conversationId,
+                limit,
+              )
+            : await db.all(
+                `SELECT * FROM messages WHERE conversation_id = ? AND run_id = ? ${newestFirst} LIMIT ?`,
+                conversationId,
+                runId,
+                limit,
+              )
+        return rows.map(toMessage).reverse()
+      }),
+    pageOfAllMessages: (conversationId, { limit, before }) =>
+      before === undefined
+        ? page('true', [conversationId], limit)
+        : page(beforeMessage, [conversationId, before], limit),
+    setMessageStates: (states) => write((db) => setMessageStates(db, states)),
+    historyBefore: (conversationId, beforeRunId, limit) =>
+      read(async (db) => {
+        const turn = (await db.get('SELECT coalesce(turn, position) AS turn FROM runs WHERE id = ?', beforeRunId))?.[
+          'turn'
+        ]
+        if (turn === undefined) return []
+        // A message without a run was stored together with a run: it has that run's turn and comes before the run's own messages.
+        const rows = await db.all(
+          `SELECT * FROM messages WHERE conversation_id = ? AND state = 'active'
+             AND (turn < ? OR (turn = ? AND run_id IS NULL)) ${newestFirst} LIMIT ?`,
+          conversationId,
+          turn,
+          turn,
+          limit,
+        )
+        return rows.map(toMessage).reverse()
+      }),
+  }
+}
+
+/** `turn`: the position of the run that the message is stored with, or of the run whose turn that run joined. */
+export async function insertMessage(db: Db, row: MessageRow, turn: number): Promise<void> {
+  await insertRow(db, 'messages', { ...columnsOf(columns, row), turn })
+}
+
+/** In the order of the ids, so that two transactions cannot wait for each other. */
+export async function setMessageStates(db: Db, states: readonly MessageStateChange[]): Promise<void> {
+  for (const { id, state } of states.toSorted((a, b) => (a.id < b.id ? -1 : 1))) {
+    await db.run('UPDATE messages SET state = ? WHERE id = ?', state, id)
+  }
+}

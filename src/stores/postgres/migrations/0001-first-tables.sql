@@ -1,0 +1,469 @@
+-- The tables of the store. They have the names and columns of the SQLite tables, so that the two can be compared. Times are
+-- milliseconds since 1970, flags are 0 or 1, and columns with JSON are TEXT, because JSONB refuses some valid strings.
+
+CREATE TABLE conversations (
+  id TEXT COLLATE "C" PRIMARY KEY,
+  owner TEXT NOT NULL,
+  title TEXT,
+  summary TEXT,
+  contact_id TEXT,
+  created_at BIGINT NOT NULL,
+  updated_at BIGINT NOT NULL,
+  last_message_at BIGINT,
+  archived_at BIGINT,
+  -- Which conversation of an owner was used last: the highest. Only the order means anything.
+  activity BIGINT NOT NULL,
+  -- Set if a chat that named no conversation started it: the highest of an owner is the newest.
+  unnamed BIGINT
+) WITH (fillfactor = 80);
+
+CREATE SEQUENCE conversation_activity;
+CREATE INDEX conversations_by_activity ON conversations (owner, activity, id);
+CREATE INDEX conversations_unnamed ON conversations (owner, unnamed) WHERE unnamed IS NOT NULL;
+CREATE INDEX conversations_by_last_message ON conversations (owner, coalesce(last_message_at, created_at), id);
+CREATE INDEX conversations_by_contact ON conversations (owner, contact_id, activity) WHERE contact_id IS NOT NULL;
+
+CREATE TABLE conversation_names (
+  owner TEXT NOT NULL,
+  name TEXT NOT NULL,
+  conversation_id TEXT COLLATE "C" NOT NULL REFERENCES conversations (id) ON DELETE CASCADE,
+  PRIMARY KEY (owner, name)
+);
+CREATE INDEX conversation_names_by_conversation ON conversation_names (conversation_id);
+
+-- The row of a run is also its lease. Every append changes `last_seq`, so no index holds that column, and pages keep free
+-- space: PostgreSQL can then update the row in place.
+CREATE TABLE runs (
+  position BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  id TEXT COLLATE "C" NOT NULL UNIQUE,
+  owner TEXT NOT NULL,
+  family TEXT NOT NULL,
+  agent_id TEXT NOT NULL,
+  conversation_id TEXT COLLATE "C" REFERENCES conversations (id) ON DELETE CASCADE,
+  skill_id TEXT,
+  status TEXT NOT NULL,
+  attempt INTEGER NOT NULL,
+  epoch BIGINT NOT NULL,
+  lease_owner TEXT,
+  lease_until BIGINT,
+  wake_at BIGINT,
+  woken_at BIGINT,
+  last_seq BIGINT NOT NULL,
+  cancel_by TEXT,
+  cancel_reason TEXT,
+  cancel_at BIGINT,
+  created_at BIGINT NOT NULL,
+  started_at BIGINT,
+  ended_at BIGINT,
+  error TEXT,
+  turn BIGINT,
+  held INTEGER NOT NULL,
+  cache_key TEXT,
+  share_key TEXT,
+  usage TEXT,
+  engine TEXT
+) WITH (fillfactor = 60);
+
+CREATE INDEX runs_by_owner ON runs (owner, position);
+CREATE INDEX runs_by_conversation ON runs (conversation_id, position);
+CREATE INDEX runs_by_family ON runs (owner, family, position);
+CREATE INDEX runs_by_skill ON runs (owner, skill_id, position) WHERE skill_id IS NOT NULL;
+CREATE INDEX runs_by_cache_key ON runs (owner, cache_key, position) WHERE cache_key IS NOT NULL;
+CREATE INDEX runs_by_share_key ON runs (owner, share_key) WHERE share_key IS NOT NULL;
+CREATE INDEX runs_open ON runs (status, position) WHERE status IN ('queued', 'running', 'waiting_user');
+CREATE INDEX runs_open_in_conversation ON runs (conversation_id, position) WHERE status IN ('queued', 'running', 'waiting_user');
+CREATE INDEX runs_to_wake ON runs (wake_at) WHERE status = 'waiting_user';
+CREATE INDEX runs_held ON runs (wake_at) WHERE held = 1 AND status = 'queued';
+CREATE INDEX runs_to_cancel ON runs (position) WHERE cancel_at IS NOT NULL AND status IN ('queued', 'running', 'waiting_user');
+CREATE INDEX runs_ended ON runs (ended_at) WHERE ended_at IS NOT NULL;
+
+-- How many runs have each status, as sums over shards: one row for all nodes would make every change of a status wait for the
+-- commit before it.
+CREATE TABLE run_counts (
+  status TEXT NOT NULL,
+  shard INTEGER NOT NULL,
+  count BIGINT NOT NULL,
+  PRIMARY KEY (status, shard)
+) WITH (fillfactor = 50);
+
+CREATE FUNCTION count_run(counted TEXT, difference INTEGER) RETURNS void LANGUAGE sql AS $$
+  INSERT INTO run_counts (status, shard, count) VALUES (counted, pg_backend_pid() % 64, difference)
+  ON CONFLICT (status, shard) DO UPDATE SET count = run_counts.count + excluded.count
+$$;
+
+CREATE FUNCTION run_counted() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  -- In one order, so that two transactions cannot wait for each other.
+  IF TG_OP = 'UPDATE' THEN
+    PERFORM count_run(change.status, change.difference)
+    FROM (VALUES (OLD.status, -1), (NEW.status, 1)) AS change (status, difference) ORDER BY change.status;
+  ELSIF TG_OP = 'INSERT' THEN PERFORM count_run(NEW.status, 1);
+  ELSE PERFORM count_run(OLD.status, -1);
+  END IF;
+  RETURN NULL;
+END $$;
+
+CREATE TRIGGER run_counted AFTER INSERT OR DELETE ON runs FOR EACH ROW EXECUTE FUNCTION run_counted();
+CREATE TRIGGER run_recounted AFTER UPDATE OF status ON runs FOR EACH ROW
+  WHEN (OLD.status IS DISTINCT FROM NEW.status) EXECUTE FUNCTION run_counted();
+
+-- One row for each append: the events with the numbers `first_seq` to `last_seq`, one JSON text a line.
+CREATE TABLE journal (
+  run_id TEXT COLLATE "C" NOT NULL,
+  first_seq BIGINT NOT NULL,
+  last_seq BIGINT NOT NULL,
+  body TEXT NOT NULL,
+  PRIMARY KEY (run_id, last_seq)
+);
+
+CREATE TABLE messages (
+  position BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  id TEXT COLLATE "C" NOT NULL UNIQUE,
+  conversation_id TEXT COLLATE "C" NOT NULL REFERENCES conversations (id) ON DELETE CASCADE,
+  run_id TEXT,
+  turn BIGINT NOT NULL,
+  parent_id TEXT,
+  role TEXT NOT NULL,
+  content TEXT NOT NULL,
+  state TEXT NOT NULL,
+  tool_call_id TEXT,
+  metadata TEXT NOT NULL,
+  created_at BIGINT NOT NULL
+);
+CREATE INDEX messages_by_turn ON messages (conversation_id, turn, position);
+
+CREATE FUNCTION message_dated() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  UPDATE conversations SET last_message_at = NEW.created_at WHERE id = NEW.conversation_id;
+  RETURN NULL;
+END $$;
+
+CREATE TRIGGER message_dated AFTER INSERT ON messages FOR EACH ROW
+  WHEN (NEW.role IN ('user', 'assistant') AND NEW.state <> 'abandoned' AND NEW.content <> '')
+  EXECUTE FUNCTION message_dated();
+
+CREATE TABLE interactions (
+  position BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  id TEXT COLLATE "C" NOT NULL UNIQUE,
+  number INTEGER NOT NULL,
+  run_id TEXT COLLATE "C" NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
+  owner TEXT NOT NULL,
+  conversation_id TEXT,
+  kind TEXT NOT NULL,
+  call_id TEXT,
+  tool_name TEXT,
+  prompt TEXT NOT NULL,
+  input TEXT NOT NULL,
+  outcome TEXT,
+  status TEXT NOT NULL,
+  response TEXT,
+  reason TEXT,
+  decided_by TEXT,
+  decided_at BIGINT,
+  result TEXT,
+  error TEXT,
+  executed_at BIGINT,
+  deadline_at BIGINT,
+  at_deadline TEXT,
+  reply_key TEXT,
+  reply_fingerprint TEXT,
+  created_at BIGINT NOT NULL,
+  updated_at BIGINT NOT NULL
+);
+CREATE UNIQUE INDEX interactions_by_run ON interactions (run_id, number);
+CREATE INDEX interactions_by_owner ON interactions (owner, position);
+
+CREATE TABLE idempotency_keys (
+  owner TEXT NOT NULL,
+  route TEXT NOT NULL,
+  key TEXT NOT NULL,
+  fingerprint TEXT NOT NULL,
+  run_id TEXT COLLATE "C" NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
+  reused INTEGER NOT NULL,
+  PRIMARY KEY (owner, route, key)
+);
+CREATE INDEX idempotency_keys_by_run ON idempotency_keys (run_id);
+
+CREATE TABLE blobs (
+  id TEXT COLLATE "C" PRIMARY KEY,
+  run_id TEXT COLLATE "C" NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
+  body TEXT NOT NULL
+);
+CREATE INDEX blobs_by_run ON blobs (run_id);
+
+CREATE TABLE notes (
+  position BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  id TEXT COLLATE "C" NOT NULL UNIQUE,
+  owner TEXT NOT NULL,
+  text TEXT NOT NULL,
+  created_at BIGINT NOT NULL
+);
+CREATE INDEX notes_by_owner ON notes (owner, position);
+
+CREATE TABLE feedback (
+  position BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  message_id TEXT COLLATE "C" NOT NULL REFERENCES messages (id) ON DELETE CASCADE,
+  owner TEXT NOT NULL,
+  kind TEXT NOT NULL,
+  text TEXT,
+  incorrect INTEGER NOT NULL,
+  unhelpful INTEGER NOT NULL,
+  inappropriate INTEGER NOT NULL,
+  at BIGINT NOT NULL
+);
+CREATE INDEX feedback_by_message ON feedback (message_id, owner, position);
+CREATE UNIQUE INDEX feedback_reactions ON feedback (message_id, owner) WHERE kind IN ('like', 'dislike');
+
+CREATE TABLE comparisons (
+  position BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  id TEXT COLLATE "C" NOT NULL UNIQUE,
+  conversation_id TEXT COLLATE "C" NOT NULL REFERENCES conversations (id) ON DELETE CASCADE,
+  owner TEXT NOT NULL,
+  user_message_id TEXT NOT NULL,
+  run_a TEXT,
+  run_b TEXT,
+  message_a TEXT,
+  message_b TEXT,
+  config_a TEXT NOT NULL,
+  config_b TEXT NOT NULL,
+  first_side_is_config_a INTEGER NOT NULL,
+  -- 0: the server noticed two answers to one question; no vote is asked until the client makes a comparison of them.
+  offered INTEGER NOT NULL,
+  state TEXT NOT NULL,
+  preference TEXT,
+  preference_at BIGINT,
+  revisions TEXT NOT NULL,
+  created_at BIGINT NOT NULL
+);
+CREATE INDEX comparisons_by_owner ON comparisons (owner, position);
+CREATE INDEX comparisons_by_conversation ON comparisons (conversation_id, position);
+CREATE INDEX comparisons_by_run_a ON comparisons (run_a) WHERE run_a IS NOT NULL;
+CREATE INDEX comparisons_by_run_b ON comparisons (run_b) WHERE run_b IS NOT NULL;
+CREATE INDEX comparisons_unsettled ON comparisons (position) WHERE state = 'pending';
+CREATE INDEX comparisons_votes ON comparisons (config_a, config_b, first_side_is_config_a, preference, owner)
+  WHERE preference IS NOT NULL;
+
+-- `scope` is a conversation, or a run that has none; the triggers below stand in for a reference to either.
+CREATE TABLE file_versions (
+  scope TEXT NOT NULL,
+  path TEXT NOT NULL,
+  hash TEXT NOT NULL,
+  write_key TEXT,
+  hash_before TEXT,
+  replacements BIGINT,
+  at BIGINT NOT NULL,
+  PRIMARY KEY (scope, path)
+);
+
+CREATE TABLE todo_lists (
+  scope TEXT PRIMARY KEY,
+  todos TEXT NOT NULL,
+  at BIGINT NOT NULL
+);
+
+-- Results of one-shot runs. Rows never change. `run_id` may outlive its run.
+CREATE TABLE snapshots (
+  position BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  id TEXT COLLATE "C" NOT NULL UNIQUE,
+  owner TEXT NOT NULL,
+  agent_id TEXT NOT NULL,
+  operation TEXT,
+  scope_type TEXT NOT NULL,
+  scope_id TEXT,
+  source_hash TEXT NOT NULL,
+  prompt_version TEXT NOT NULL,
+  model TEXT NOT NULL,
+  run_id TEXT NOT NULL,
+  output TEXT NOT NULL,
+  created_at BIGINT NOT NULL,
+  expires_at BIGINT
+);
+CREATE INDEX snapshots_by_subject ON snapshots (owner, agent_id, operation, scope_type, scope_id, position);
+CREATE INDEX snapshots_by_owner ON snapshots (owner, position);
+CREATE INDEX snapshots_by_scope ON snapshots (owner, scope_type, scope_id);
+CREATE INDEX snapshots_by_run ON snapshots (run_id);
+CREATE INDEX snapshots_by_expiry ON snapshots (expires_at) WHERE expires_at IS NOT NULL;
+
+CREATE TABLE contacts (
+  serial BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  owner TEXT NOT NULL,
+  id TEXT COLLATE "C" NOT NULL,
+  uid TEXT,
+  name TEXT NOT NULL,
+  -- What a search looks at, in lower case and bounded.
+  search TEXT NOT NULL,
+  alias TEXT,
+  email TEXT,
+  phone TEXT,
+  company TEXT,
+  position TEXT,
+  created_at BIGINT NOT NULL,
+  updated_at BIGINT NOT NULL,
+  tags TEXT NOT NULL,
+  note TEXT,
+  profile TEXT NOT NULL,
+  UNIQUE (owner, id)
+);
+CREATE UNIQUE INDEX contacts_by_uid ON contacts (owner, uid) WHERE uid IS NOT NULL;
+CREATE INDEX contacts_by_name ON contacts (owner, name, phone);
+CREATE INDEX contacts_by_email ON contacts (owner, lower(email)) WHERE email IS NOT NULL;
+CREATE INDEX contacts_by_serial ON contacts (owner, serial);
+CREATE INDEX contacts_by_update ON contacts (owner, updated_at, serial);
+
+CREATE TABLE contact_tags (
+  owner TEXT NOT NULL,
+  tag TEXT NOT NULL,
+  serial BIGINT NOT NULL REFERENCES contacts (serial) ON DELETE CASCADE,
+  PRIMARY KEY (owner, tag, serial)
+);
+CREATE INDEX contact_tags_by_contact ON contact_tags (serial);
+
+CREATE TABLE contact_facts (
+  position BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  id TEXT COLLATE "C" NOT NULL UNIQUE,
+  owner TEXT NOT NULL,
+  contact_id TEXT COLLATE "C" NOT NULL,
+  content TEXT NOT NULL,
+  metadata TEXT NOT NULL,
+  source_conversation_id TEXT COLLATE "C" REFERENCES conversations (id) ON DELETE SET NULL,
+  source_message_ids TEXT NOT NULL,
+  created_at BIGINT NOT NULL,
+  updated_at BIGINT NOT NULL,
+  FOREIGN KEY (owner, contact_id) REFERENCES contacts (owner, id) ON DELETE CASCADE
+);
+CREATE INDEX contact_facts_by_contact ON contact_facts (owner, contact_id, position);
+CREATE INDEX contact_facts_by_source ON contact_facts (source_conversation_id) WHERE source_conversation_id IS NOT NULL;
+
+CREATE TABLE contact_todos (
+  position BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  id TEXT COLLATE "C" NOT NULL UNIQUE,
+  owner TEXT NOT NULL,
+  contact_id TEXT COLLATE "C" NOT NULL,
+  content TEXT NOT NULL,
+  status TEXT NOT NULL,
+  due_at BIGINT,
+  source_conversation_id TEXT COLLATE "C" REFERENCES conversations (id) ON DELETE SET NULL,
+  source_message_ids TEXT NOT NULL,
+  created_at BIGINT NOT NULL,
+  updated_at BIGINT NOT NULL,
+  FOREIGN KEY (owner, contact_id) REFERENCES contacts (owner, id) ON DELETE CASCADE
+);
+CREATE INDEX contact_todos_by_contact ON contact_todos (owner, contact_id, position);
+CREATE INDEX contact_todos_by_due_time ON contact_todos (owner, contact_id, status, due_at NULLS LAST, position);
+CREATE INDEX contact_todos_by_source ON contact_todos (source_conversation_id) WHERE source_conversation_id IS NOT NULL;
+
+CREATE TABLE contact_events (
+  position BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  id TEXT COLLATE "C" NOT NULL UNIQUE,
+  owner TEXT NOT NULL,
+  contact_id TEXT COLLATE "C" NOT NULL,
+  title TEXT NOT NULL,
+  description TEXT,
+  details TEXT NOT NULL,
+  event_date BIGINT,
+  source_conversation_id TEXT COLLATE "C" REFERENCES conversations (id) ON DELETE SET NULL,
+  source_message_ids TEXT NOT NULL,
+  created_at BIGINT NOT NULL,
+  updated_at BIGINT NOT NULL,
+  FOREIGN KEY (owner, contact_id) REFERENCES contacts (owner, id) ON DELETE CASCADE
+);
+CREATE INDEX contact_events_by_date ON contact_events (owner, contact_id, coalesce(event_date, created_at), position);
+CREATE INDEX contact_events_by_source ON contact_events (source_conversation_id) WHERE source_conversation_id IS NOT NULL;
+
+CREATE TABLE conversation_archives (
+  position BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  id TEXT COLLATE "C" NOT NULL UNIQUE,
+  owner TEXT NOT NULL,
+  conversation_id TEXT COLLATE "C" NOT NULL REFERENCES conversations (id) ON DELETE CASCADE,
+  run_id TEXT NOT NULL,
+  snapshot_id TEXT,
+  status TEXT NOT NULL,
+  revision INTEGER NOT NULL,
+  computed INTEGER NOT NULL,
+  created_at BIGINT NOT NULL,
+  updated_at BIGINT NOT NULL,
+  applied_at BIGINT,
+  discarded_at BIGINT,
+  summary TEXT NOT NULL,
+  payload TEXT NOT NULL
+);
+CREATE INDEX conversation_archives_by_conversation ON conversation_archives (conversation_id, position);
+
+-- Sums of token counts and cost (in millionths of a dollar). `cost` is NULL if no step has a known cost. No reference to runs
+-- or conversations: the sums of a user stay when these are removed.
+CREATE TABLE usage_days (
+  owner TEXT NOT NULL,
+  day TEXT COLLATE "C" NOT NULL,
+  agent_id TEXT COLLATE "C" NOT NULL,
+  model TEXT COLLATE "C" NOT NULL,
+  steps BIGINT NOT NULL,
+  input BIGINT NOT NULL,
+  cached BIGINT NOT NULL,
+  cache_write BIGINT NOT NULL,
+  output BIGINT NOT NULL,
+  reasoning BIGINT NOT NULL,
+  cost BIGINT,
+  unpriced BIGINT NOT NULL,
+  PRIMARY KEY (owner, day, agent_id, model)
+) WITH (fillfactor = 80);
+
+-- Of all users, so that a budget of the whole server reads few rows; in shards, as `run_counts`.
+CREATE TABLE usage_totals (
+  day TEXT COLLATE "C" NOT NULL,
+  shard INTEGER NOT NULL,
+  steps BIGINT NOT NULL,
+  input BIGINT NOT NULL,
+  cached BIGINT NOT NULL,
+  cache_write BIGINT NOT NULL,
+  output BIGINT NOT NULL,
+  reasoning BIGINT NOT NULL,
+  cost BIGINT,
+  unpriced BIGINT NOT NULL,
+  PRIMARY KEY (day, shard)
+) WITH (fillfactor = 50);
+
+CREATE TABLE usage_conversations (
+  conversation_id TEXT COLLATE "C" PRIMARY KEY REFERENCES conversations (id) ON DELETE CASCADE,
+  steps BIGINT NOT NULL,
+  input BIGINT NOT NULL,
+  cached BIGINT NOT NULL,
+  cache_write BIGINT NOT NULL,
+  output BIGINT NOT NULL,
+  reasoning BIGINT NOT NULL,
+  cost BIGINT,
+  unpriced BIGINT NOT NULL
+) WITH (fillfactor = 80);
+
+CREATE FUNCTION run_removed() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  DELETE FROM journal WHERE run_id = OLD.id;
+  DELETE FROM file_versions WHERE scope = OLD.id;
+  DELETE FROM todo_lists WHERE scope = OLD.id;
+  RETURN NULL;
+END $$;
+CREATE TRIGGER run_removed AFTER DELETE ON runs FOR EACH ROW EXECUTE FUNCTION run_removed();
+
+-- The scope of a snapshot is the id of the conversation, or a name of it if the snapshot was made before the conversation.
+CREATE FUNCTION conversation_removed() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  DELETE FROM file_versions WHERE scope = OLD.id;
+  DELETE FROM todo_lists WHERE scope = OLD.id;
+  DELETE FROM snapshots
+  WHERE owner = OLD.owner AND scope_type = 'conversation'
+    AND (scope_id = OLD.id OR scope_id IN (SELECT name FROM conversation_names WHERE conversation_id = OLD.id));
+  RETURN OLD;
+END $$;
+CREATE TRIGGER conversation_removed BEFORE DELETE ON conversations FOR EACH ROW EXECUTE FUNCTION conversation_removed();
+
+CREATE FUNCTION contact_removed() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  DELETE FROM snapshots WHERE owner = OLD.owner AND scope_type = 'contact' AND scope_id = OLD.id;
+  RETURN NULL;
+END $$;
+CREATE TRIGGER contact_removed AFTER DELETE ON contacts FOR EACH ROW EXECUTE FUNCTION contact_removed();
+
+-- One row, which the health check writes.
+CREATE TABLE store_checks (
+  id INTEGER PRIMARY KEY DEFAULT 1,
+  at TIMESTAMPTZ NOT NULL
+);

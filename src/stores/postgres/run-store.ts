@@ -1,0 +1,145 @@
+// Runs and their journals. An append writes its events together with the rows that are folds of
+// them. Locks are always taken in one order: the conversation, then the run, then its rows.
+
+import { KeyedMutex } from '../../kit/keyed-mutex.ts'
+import type { RunStore, RunWrite } from '../run-store.ts'
+import { acceptRun, bindIdempotencyKey, startHeld } from './accept-command.ts'
+import { insertComparison } from './comparison-store.ts'
+import type { Db } from './connection.ts'
+import { describeConversation, touchConversation } from './conversation-store.ts'
+import type { DeltaQueue } from './delta-queue.ts'
+import { insertInteraction, updateInteraction } from './interaction-store.ts'
+import { insertJournal, type JournalRow, journalRows, readEvents } from './journal-table.ts'
+import { insertMessage, setMessageStates } from './message-store.ts'
+import type { PartAccess } from './part-access.ts'
+import { countRuns, findCached, findIdempotent, listRuns, nextWakeAt, openRuns, readRun } from './run-rows.ts'
+import { checkFence, claimRuns, patchRun, putBlob, renewLeases, requestCancel, setLastSeq } from './run-table.ts'
+import { insertSnapshot } from './snapshot-store.ts'
+import { addUsage } from './usage-store.ts'
+
+/** `transact` runs work in a transaction that need not be on disk if `durable` is false. */
+export function runStore(
+  { guarded, read, write }: PartAccess,
+  transact: (durable: boolean, work: (db: Db) => Promise<void>) => Promise<void>,
+  deltas: Pick<DeltaQueue, 'append'>,
+): RunStore {
+  /** Appends of one run are written in the order in which they came. */
+  const appends = new KeyedMutex()
+
+  async function appendNow(input: RunWrite): Promise<void> {
+    const rows = journalRows(input.runId, input.afterSeq, input.events)
+    const [only] = rows
+    if (only !== undefined && rows.length === 1 && changesNoRow(input)) {
+      await deltas.append(input.runId, input.epoch, only, input.durable)
+    } else await transact(input.durable, (db) => append(db, input, rows))
+  }
+
+  return {
+    accept: (input) => write((db) => acceptRun(db, input)),
+    acceptAll: (inputs, extraRows = {}) =>
+      write(async (db) => {
+        const results = []
+        for (const input of inputs) results.push(await acceptRun(db, input))
+        // A repeated request finds the existing runs, and the comparison that was created with them.
+        if (extraRows.comparison !== undefined && results.every(({ outcome }) => outcome === 'accepted')) {
+          await insertComparison(db, extraRows.comparison)
+        }
+        return results
+      }),
+    startHeld: (start) => write((db) => startHeld(db, start)),
+    append: (input) => guarded(() => appends.run(input.runId, () => appendNow(input))),
+    claim: (request) => write((db) => claimRuns(db, request)),
+    renewLeases: (node, leaseUntil, runIds) => write((db) => renewLeases(db, node, leaseUntil, runIds)),
+    requestCancel: (runId, cancel) => write((db) => requestCancel(db, runId, cancel)),
+
+    readEvents: (runId, afterSeq, limit) => read((db) => readEvents(db, runId, afterSeq, limit)),
+    readRun: (runId) => read((db) => readRun(db, runId)),
+    listRuns: (filter) => read((db) => listRuns(db, filter)),
+    openRuns: (conversationId) => read((db) => openRuns(db, conversationId)),
+    findIdempotent: (owner, route, key) =>
+      read(async (db) => {
+        const found = await findIdempotent(db, owner, route, key)
+        if (found === undefined) return undefined
+        const { runId, fingerprint, reused } = found
+        return { runId, fingerprint, ...(reused ? { reused: true as const } : {}) }
+      }),
+    bindIdempotencyKey: (request) => write((db) => bindIdempotencyKey(db, request)),
+    findCached: (owner, cacheKey) => read((db) => findCached(db, owner, cacheKey)),
+    nextWakeAt: () => read(nextWakeAt),
+    countRuns: () => read(countRuns),
+
+    putBlob: (id, runId, body) => write((db) => putBlob(db, id, runId, body)),
+    countBlobs: (runId, prefix) =>
+      read(async (db) => {
+        const row = await db.get(
+          'SELECT count(*) AS count FROM blobs WHERE run_id = ? AND starts_with(id, ?)',
+          runId,
+          prefix,
+        )
+        return Number(row?.['count'] ?? 0)
+      }),
+    readBlob: (id) =>
+      read(async (db) => {
+        const row = await db.get('SELECT run_id, body FROM blobs WHERE id = ?', id)
+        return row === undefined ? undefined : { runId: row['run_id'] as string, body: row['body'] as string }
+      }),
+
+    expireRuns: (endedBefore, limit) =>
+      write((db) =>
+        db.run(
+          `DELETE FROM runs WHERE id IN (
+             SELECT id FROM runs WHERE ended_at < ? ORDER BY ended_at LIMIT ? FOR UPDATE SKIP LOCKED)`,
+          endedBefore,
+          limit,
+        ),
+      ),
+    removeEndedRuns: ({ owner, families, limit }) =>
+      write(async (db) => {
+        const rows = await db.all(
+          `DELETE FROM runs WHERE id IN (
+             SELECT id FROM runs WHERE owner = ? AND family = ANY (?) AND ended_at IS NOT NULL
+             ORDER BY position LIMIT ? FOR UPDATE SKIP LOCKED) RETURNING cache_key`,
+          owner,
+          families,
+          limit,
+        )
+        return { removed: rows.length, cached: rows.filter((row) => row['cache_key'] !== null).length }
+      }),
+  }
+}
+
+async function append(db: Db, input: RunWrite, rows: readonly JournalRow[]): Promise<void> {
+  const { runId } = input
+  const run = await db.get('SELECT conversation_id, coalesce(turn, position) AS turn FROM runs WHERE id = ?', runId)
+  const conversationId = (run?.['conversation_id'] ?? null) as string | null
+  const messages = input.messages ?? []
+  if (conversationId !== null && (messages.length > 0 || input.touchConversationAt !== undefined)) {
+    await db.get('SELECT id FROM conversations WHERE id = ? FOR NO KEY UPDATE', conversationId)
+  }
+  await checkFence(db, runId, input.epoch, input.afterSeq)
+  await insertJournal(db, runId, rows)
+  for (const message of messages) await insertMessage(db, message, run?.['turn'] as number)
+  await setMessageStates(db, input.messageStates ?? [])
+  for (const row of input.newInteractions ?? []) await insertInteraction(db, row)
+  for (const change of input.interactionUpdates ?? []) await updateInteraction(db, change)
+  if (input.touchConversationAt !== undefined && conversationId !== null) {
+    await touchConversation(db, conversationId, input.touchConversationAt)
+  }
+  for (const step of input.usage ?? []) await addUsage(db, step)
+  if (input.snapshot !== undefined) await insertSnapshot(db, input.snapshot)
+  if (input.describeConversation !== undefined) await describeConversation(db, input.describeConversation)
+  if (input.dropBlobs !== undefined) {
+    await db.run('DELETE FROM blobs WHERE run_id = ? AND starts_with(id, ?)', runId, input.dropBlobs)
+  }
+  const lastSeq = input.afterSeq + input.events.length
+  if (input.run !== undefined) await patchRun(db, runId, lastSeq, input.run)
+  else if (rows.length > 0) await setLastSeq(db, runId, lastSeq)
+}
+
+const journalFields: ReadonlySet<string> = new Set(['runId', 'epoch', 'afterSeq', 'events', 'durable'])
+
+function changesNoRow(input: RunWrite): boolean {
+  // Every other field changes rows, also one that is added to RunWrite later.
+  for (const name in input) if (!journalFields.has(name) && input[name as keyof RunWrite] !== undefined) return false
+  return true
+}
