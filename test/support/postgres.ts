@@ -16,7 +16,6 @@ const password = 'polylog'
 let started: Promise<{ urlOf(database: string): string }> | undefined
 let stop: (() => Promise<void>) | undefined
 let databases = 0
-const templates = new Map<string, Promise<void>>()
 
 async function freePort(): Promise<number> {
   const server = createServer()
@@ -59,34 +58,41 @@ after(async () => {
 
 export type TestDatabase = { url: string; drop(): Promise<void> }
 
-/**
- * An empty database. `prepare` fills the template of all databases that ask for the same `template`, so that migrating happens
- * once and not in every test.
- */
-export async function newDatabase(template?: {
-  name: string
-  prepare(url: string): Promise<void>
-}): Promise<TestDatabase> {
+/** A database without any table. */
+export async function newDatabase(): Promise<TestDatabase> {
   started ??= start()
   const { urlOf } = await started
-  if (template !== undefined && !templates.has(template.name)) {
-    templates.set(
-      template.name,
-      administer(urlOf('postgres'), `CREATE DATABASE ${template.name}`).then(() =>
-        template.prepare(urlOf(template.name)),
-      ),
-    )
-  }
-  if (template !== undefined) await templates.get(template.name)
   databases += 1
   const name = `test_${process.pid}_${databases}`
-  const from = template === undefined ? '' : `TEMPLATE ${template.name} STRATEGY FILE_COPY`
-  await administer(urlOf('postgres'), `CREATE DATABASE ${name} ${from}`)
+  await administer(urlOf('postgres'), `CREATE DATABASE ${name}`)
   return {
     url: urlOf(name),
     drop: () => administer(urlOf('postgres'), `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`),
   }
 }
+
+const emptied: TestDatabase[] = []
+
+/** A database with the tables of the store and no rows. It is emptied and used again, which is faster than making one. */
+export async function newStoreDatabase(prepare: (url: string) => Promise<void>): Promise<TestDatabase> {
+  const used = emptied.pop()
+  if (used !== undefined) return used
+  const database = await newDatabase()
+  await prepare(database.url)
+  const ready: TestDatabase = {
+    url: database.url,
+    async drop() {
+      await administer(database.url, emptyAllTables)
+      emptied.push(ready)
+    },
+  }
+  return ready
+}
+
+const emptyAllTables = `DO $$ BEGIN
+  EXECUTE (SELECT 'TRUNCATE ' || string_agg(quote_ident(tablename), ', ') || ' RESTART IDENTITY CASCADE'
+    FROM pg_tables WHERE schemaname = 'public' AND tablename <> 'migrations');
+END $$`
 
 async function administer(url: string, sql: string): Promise<void> {
   const client = new pg.Client({ connectionString: url })

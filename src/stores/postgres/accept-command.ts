@@ -7,6 +7,7 @@
 
 import { createHash } from 'node:crypto'
 import { AppError } from '../../errors/app-error.ts'
+import { filesOf } from '../../journal/part.ts'
 import type { AcceptInput, AcceptResult, AnsweredRequest, HeldStart, RunRow } from '../run-store.ts'
 import { insertRow } from './columns.ts'
 import type { Db, Value } from './connection.ts'
@@ -17,6 +18,7 @@ import {
   readConversation,
   startTurn,
 } from './conversation-store.ts'
+import { checkFiles, referToFiles } from './file-store.ts'
 import { insertJournal, journalRows } from './journal-table.ts'
 import { insertMessage } from './message-store.ts'
 import { findCached, findIdempotent, readRun, toRunRow, unfinished } from './run-rows.ts'
@@ -90,6 +92,8 @@ export async function acceptRun(db: Db, input: AcceptInput): Promise<AcceptResul
   const claim = first && held === undefined ? input.claim : null
   if (claim === null && held === undefined) await refuseIfQueueIsFull(db, input.queueMax)
   if (held?.max !== undefined) await refuseIfTooManyAreHeld(db, run.owner, held.max)
+  const sent = input.messages.flatMap(({ parts = [] }) => filesOf(parts).map(({ fileId }) => fileId))
+  await checkFiles(db, run.owner, sent)
 
   if (conversation !== null && run.conversationId !== null) {
     if (conversation.expect === 'absent') {
@@ -145,6 +149,7 @@ export async function acceptRun(db: Db, input: AcceptInput): Promise<AcceptResul
   )
   if (inserted === undefined) throw new AppError('internal_error', 'The accepted run cannot be read back.')
   for (const message of input.messages) await insertMessage(db, message, turn ?? (inserted['position'] as number))
+  await referToFiles(db, { runId: run.id }, input.files ?? [])
   await insertKey(db, run.owner, idempotency, run.id, 0)
   await insertJournal(db, run.id, journalRows(run.id, 0, input.events))
   return { outcome: 'accepted', run: toRunRow(inserted) }

@@ -6,7 +6,7 @@ import { type Pool as PoolType, type PoolClient, type QueryResult, Pool, types }
 import { isRetryable } from './postgres-errors.ts'
 import { decodeText, encodeText } from './text-column.ts'
 
-export type Value = string | number | null | readonly string[] | readonly number[]
+export type Value = string | number | null | Uint8Array | readonly string[] | readonly number[]
 export type Row = Record<string, string | number | null>
 
 /** What a query runs on: the pool, or the connection of a transaction. */

@@ -1,28 +1,40 @@
 // Messages: a fold of the journal, stored as rows so that clients can page through them and
 // prompts can include them.
 
+import { filesOf, type Part } from '../../journal/part.ts'
 import type { MessageRow, MessageStateChange, MessageStore } from '../message-store.ts'
 import type { RowPage } from '../row-page.ts'
 import { type Columns, columnsOf, insertRow, rowReader } from './columns.ts'
-import type { Db, Value } from './connection.ts'
+import type { Db, Row, Value } from './connection.ts'
+import { referToFiles } from './file-store.ts'
 import type { PartAccess } from './part-access.ts'
 import { readPage } from './row-page.ts'
 
-const columns: Columns<MessageRow> = {
+type Fields = Omit<MessageRow, 'parts'> & { parts: Part[] | null }
+
+const columns: Columns<Fields> = {
   id: 'value',
   conversationId: 'value',
   runId: 'value',
   parentId: 'value',
   role: 'value',
   content: 'value',
+  parts: 'json',
   state: 'value',
   toolCallId: 'value',
   metadata: 'json',
   createdAt: 'value',
 }
-const toMessage = rowReader<MessageRow>(columns, { metadata: {} })
+const toFields = rowReader<Fields>(columns, { metadata: {} })
 
-const shown = "state = 'active' AND NOT (role = 'assistant' AND content = '')"
+function toMessage(row: Row): MessageRow {
+  const { parts, ...fields } = toFields(row)
+  return parts === null ? fields : { ...fields, parts }
+}
+
+/** Rows with role `system` are for prompts only. */
+const notHidden = "role <> 'system'"
+const shown = `state = 'active' AND ${notHidden} AND NOT (role = 'assistant' AND content = '')`
 const beforeMessage = '(turn, position) < (SELECT turn, position FROM messages WHERE id = ?)'
 const newestFirst = 'ORDER BY turn DESC, position DESC'
 
@@ -31,7 +43,11 @@ export function messageStore({ read, write }: PartAccess): MessageStore {
   const page = (condition: string, values: Value[], limit: number): Promise<RowPage<MessageRow>> =>
     read(async (db) => {
       const sql = `SELECT * FROM messages WHERE conversation_id = ? AND ${condition} ${newestFirst}`
-      const { rows, more } = await readPage(db, { sql, values, limit, long: ['content', 'metadata'] }, toMessage)
+      const { rows, more } = await readPage(
+        db,
+        { sql, values, limit, long: ['content', 'parts', 'metadata'] },
+        toMessage,
+      )
       return { rows: rows.reverse(), more }
     })
 
@@ -52,7 +68,7 @@ export function messageStore({ read, write }: PartAccess): MessageStore {
         const rows =
           runId === undefined
             ? await db.all(
-                `SELECT * FROM messages WHERE conversation_id = ? ${newestFirst} LIMIT ?`,
+                `SELECT * FROM messages WHERE conversation_id = ? AND ${notHidden} ${newestFirst} LIMIT ?`,
                 conversationId,
                 limit,
               )
@@ -66,8 +82,8 @@ export function messageStore({ read, write }: PartAccess): MessageStore {
       }),
     pageOfAllMessages: (conversationId, { limit, before }) =>
       before === undefined
-        ? page('true', [conversationId], limit)
-        : page(beforeMessage, [conversationId, before], limit),
+        ? page(notHidden, [conversationId], limit)
+        : page(`${notHidden} AND ${beforeMessage}`, [conversationId, before], limit),
     setMessageStates: (states) => write((db) => setMessageStates(db, states)),
     historyBefore: (conversationId, beforeRunId, limit) =>
       read(async (db) => {
@@ -91,7 +107,10 @@ export function messageStore({ read, write }: PartAccess): MessageStore {
 
 /** `turn`: the position of the run that the message is stored with, or of the run whose turn that run joined. */
 export async function insertMessage(db: Db, row: MessageRow, turn: number): Promise<void> {
-  await insertRow(db, 'messages', { ...columnsOf(columns, row), turn })
+  const { parts } = row
+  await insertRow(db, 'messages', { ...columnsOf(columns, { ...row, parts: parts ?? null }), turn })
+  const files = parts === undefined ? [] : filesOf(parts).map(({ fileId }) => fileId)
+  await referToFiles(db, { messageId: row.id }, files)
 }
 
 /** In the order of the ids, so that two transactions cannot wait for each other. */

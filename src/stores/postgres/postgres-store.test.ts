@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import pg from 'pg'
 import type { OpenedStore } from '../../../test/contracts/open-store.ts'
 import { storeContract } from '../../../test/contracts/store-contract.ts'
-import { newDatabase } from '../../../test/support/postgres.ts'
+import { newStoreDatabase } from '../../../test/support/postgres.ts'
 import { systemClock } from '../../kit/clock.ts'
 import type { Store } from '../store.ts'
 import { openPostgresStore } from './postgres-store.ts'
@@ -15,7 +15,7 @@ async function prepare(url: string): Promise<void> {
 }
 
 async function open(): Promise<OpenedStore> {
-  const { url, drop } = await newDatabase({ name: 'migrated', prepare })
+  const { url, drop } = await newStoreDatabase(prepare)
   const openStore = () => openPostgresStore({ url, clock: systemClock, commitGatherMs: 0, connectionsMax: 8 })
   let store = await openStore()
   const reopen = async (): Promise<Store> => {

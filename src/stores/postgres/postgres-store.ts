@@ -14,6 +14,7 @@ import { contactStore } from './contact-store.ts'
 import { conversationStore } from './conversation-store.ts'
 import { DeltaQueue } from './delta-queue.ts'
 import { feedbackStore } from './feedback-store.ts'
+import { fileStore } from './file-store.ts'
 import { interactionStore } from './interaction-store.ts'
 import { messageStore } from './message-store.ts'
 import { migrate } from './migrate.ts'
@@ -76,6 +77,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     ...comparisonStore(access),
     ...workspaceStore(access),
     ...noteStore(access),
+    ...fileStore(access),
     ...snapshotStore(access),
     ...usageStore(access),
     ...contactStore(access),

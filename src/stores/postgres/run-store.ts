@@ -8,6 +8,7 @@ import { insertComparison } from './comparison-store.ts'
 import type { Db } from './connection.ts'
 import { describeConversation, touchConversation } from './conversation-store.ts'
 import type { DeltaQueue } from './delta-queue.ts'
+import { referToFiles } from './file-store.ts'
 import { insertInteraction, updateInteraction } from './interaction-store.ts'
 import { insertJournal, type JournalRow, journalRows, readEvents } from './journal-table.ts'
 import { insertMessage, setMessageStates } from './message-store.ts'
@@ -120,6 +121,7 @@ async function append(db: Db, input: RunWrite, rows: readonly JournalRow[]): Pro
   await insertJournal(db, runId, rows)
   for (const message of messages) await insertMessage(db, message, run?.['turn'] as number)
   await setMessageStates(db, input.messageStates ?? [])
+  await referToFiles(db, { runId }, input.files ?? [])
   for (const row of input.newInteractions ?? []) await insertInteraction(db, row)
   for (const change of input.interactionUpdates ?? []) await updateInteraction(db, change)
   if (input.touchConversationAt !== undefined && conversationId !== null) {

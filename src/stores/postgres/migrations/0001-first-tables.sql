@@ -125,6 +125,8 @@ CREATE TABLE messages (
   parent_id TEXT,
   role TEXT NOT NULL,
   content TEXT NOT NULL,
+  -- As JSON; NULL if the message is only text.
+  parts TEXT,
   state TEXT NOT NULL,
   tool_call_id TEXT,
   metadata TEXT NOT NULL,
@@ -467,3 +469,46 @@ CREATE TABLE store_checks (
   id INTEGER PRIMARY KEY DEFAULT 1,
   at TIMESTAMPTZ NOT NULL
 );
+
+-- Files of users. One content may have several names, so names and contents are two tables.
+CREATE TABLE file_contents (
+  id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  owner TEXT NOT NULL,
+  sha256 TEXT NOT NULL,
+  size BIGINT NOT NULL,
+  UNIQUE (owner, sha256)
+);
+
+-- In pieces, so that reading a large file does not block other work of a server for long.
+CREATE TABLE file_chunks (
+  content BIGINT NOT NULL REFERENCES file_contents (id) ON DELETE CASCADE,
+  number INTEGER NOT NULL,
+  bytes BYTEA NOT NULL,
+  PRIMARY KEY (content, number)
+);
+-- Most files are compressed already.
+ALTER TABLE file_chunks ALTER COLUMN bytes SET STORAGE EXTERNAL;
+
+CREATE TABLE files (
+  position BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  id TEXT COLLATE "C" NOT NULL UNIQUE,
+  owner TEXT NOT NULL,
+  content BIGINT NOT NULL REFERENCES file_contents (id),
+  media_type TEXT NOT NULL,
+  name TEXT,
+  created_at BIGINT NOT NULL,
+  put_at BIGINT NOT NULL
+);
+CREATE INDEX files_by_owner ON files (owner, position);
+CREATE INDEX files_by_content ON files (content);
+CREATE INDEX files_by_age ON files (put_at);
+
+-- Exactly one of message and run is set.
+CREATE TABLE file_references (
+  file_id TEXT COLLATE "C" NOT NULL REFERENCES files (id),
+  message_id TEXT COLLATE "C" REFERENCES messages (id) ON DELETE CASCADE,
+  run_id TEXT COLLATE "C" REFERENCES runs (id) ON DELETE CASCADE
+);
+CREATE INDEX file_references_by_file ON file_references (file_id);
+CREATE UNIQUE INDEX file_references_by_message ON file_references (message_id, file_id) WHERE message_id IS NOT NULL;
+CREATE UNIQUE INDEX file_references_by_run ON file_references (run_id, file_id) WHERE run_id IS NOT NULL;
