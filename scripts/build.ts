@@ -12,7 +12,7 @@ import { dirname, join, resolve } from 'node:path'
 const root = join(import.meta.dirname, '..')
 
 /** Files that the server reads at run time and that the compiler does not copy: it copies the JSON that is imported. */
-const assets = ['stores/sqlite/migrations/*.sql']
+const assets = ['stores/postgres/migrations/*.sql', 'stores/sqlite/migrations/*.sql']
 
 const [only, folder] = process.argv.slice(2)
 if (only !== undefined && only !== 'server' && only !== 'client') {

@@ -94,6 +94,8 @@ export function runStore(
           limit,
         ),
       ),
+    removeRun: (runId) =>
+      write(async (db) => (await db.run('DELETE FROM runs WHERE id = ? AND ended_at IS NOT NULL', runId)) > 0),
     removeEndedRuns: ({ owner, families, limit }) =>
       write(async (db) => {
         const rows = await db.all(
