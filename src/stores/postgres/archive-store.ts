@@ -61,7 +61,9 @@ export function archiveStore({ read, write }: PartAccess): ArchiveStore {
         await checkContacts(db, row.owner, payload)
         await db.run(
           'UPDATE conversation_archives SET payload = ?, revision = revision + 1, updated_at = ? WHERE id = ?',
-          ...[JSON.stringify(payload), at, id],
+          JSON.stringify(payload),
+          at,
+          id,
         )
         return one(await db.get(byId, id))
       }),
@@ -73,7 +75,10 @@ export function archiveStore({ read, write }: PartAccess): ArchiveStore {
         const payload = await applied(db, row, apply)
         await db.run(
           "UPDATE conversation_archives SET payload = ?, status = 'applied', updated_at = ?, applied_at = ? WHERE id = ?",
-          ...[JSON.stringify(payload), apply.at, apply.at, row.id],
+          JSON.stringify(payload),
+          apply.at,
+          apply.at,
+          row.id,
         )
         await db.run('UPDATE conversations SET archived_at = ? WHERE id = ?', apply.at, row.conversationId)
         return one(await db.get(byId, row.id))
@@ -83,7 +88,9 @@ export function archiveStore({ read, write }: PartAccess): ArchiveStore {
         await db.run(
           `UPDATE conversation_archives SET status = 'discarded', updated_at = ?, discarded_at = ?
            WHERE id = ? AND status = 'ready_for_review'`,
-          ...[at, at, id],
+          at,
+          at,
+          id,
         )
         return one(await db.get(byId, id))
       }),
@@ -195,7 +202,10 @@ async function applyRecord(
   const text = kind === 'event' ? (row as ContactRecordRows['event']).title : (row as { content: string }).content
   const same = await db.get(
     `SELECT id FROM ${table} WHERE owner = ? AND contact_id = ? AND source_conversation_id = ? AND ${column} = ? LIMIT 1`,
-    ...[row.owner, row.contactId, row.sourceConversationId, text],
+    row.owner,
+    row.contactId,
+    row.sourceConversationId,
+    text,
   )
   if (same !== undefined) return same['id'] as string
   await addRecord(db, kind, row)

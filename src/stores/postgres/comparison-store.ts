@@ -37,7 +37,10 @@ export function comparisonStore({ read, write }: PartAccess): ComparisonStore {
         await db.get('SELECT id FROM conversations WHERE id = ? FOR NO KEY UPDATE', row.conversationId)
         await db.run(
           'DELETE FROM comparisons WHERE offered = 0 AND ((run_a = ? AND run_b = ?) OR (run_a = ? AND run_b = ?))',
-          ...[row.runA, row.runB, row.runB, row.runA],
+          row.runA,
+          row.runB,
+          row.runB,
+          row.runA,
         )
         const existing = await onSameAnswers(db, row)
         if (existing !== undefined) return existing
@@ -82,7 +85,10 @@ export function comparisonStore({ read, write }: PartAccess): ComparisonStore {
       write(async (db) => {
         const changed = await db.run(
           "UPDATE comparisons SET state = ?, message_a = ?, message_b = ? WHERE id = ? AND state = 'pending'",
-          ...[state, messageA, messageB, id],
+          state,
+          messageA,
+          messageB,
+          id,
         )
         if (changed > 0) await setMessageStates(db, messageStates)
         return changed > 0
@@ -121,7 +127,12 @@ async function onSameAnswers(
   const row = await db.get(
     `SELECT * FROM comparisons WHERE conversation_id = ? AND owner = ?
        AND ((message_a = ? AND message_b = ?) OR (message_a = ? AND message_b = ?)) LIMIT 1`,
-    ...[conversationId, owner, messageA, messageB, messageB, messageA],
+    conversationId,
+    owner,
+    messageA,
+    messageB,
+    messageB,
+    messageA,
   )
   return one(row)
 }
@@ -141,7 +152,10 @@ async function addVote(
       : [...before.revisions, { preference: before.preference, at: before.preferenceAt ?? before.createdAt }]
   const [row] = await db.all(
     `UPDATE comparisons SET preference = ?, preference_at = ?, revisions = ? WHERE id = ? AND state = 'ready' RETURNING *`,
-    ...[preference, at, JSON.stringify(revisions), id],
+    preference,
+    at,
+    JSON.stringify(revisions),
+    id,
   )
   return row === undefined ? { voted: false, row: before } : { voted: true, row: toComparison(row) }
 }

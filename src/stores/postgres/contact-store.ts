@@ -209,12 +209,23 @@ async function matching(db: Db, owner: string, entry: ContactImport): Promise<Co
       : await first(
           'name = ? AND phone = ?',
           `${uidAgrees} AND ${emailAgrees}`,
-          ...[name, phone, uid, uid, email, email],
+          name,
+          phone,
+          uid,
+          uid,
+          email,
+          email,
         )) ??
     (await first(
       'name = ?',
       `${uidAgrees} AND ${emailAgrees} AND ${phoneAgrees}`,
-      ...[name, uid, uid, email, email, phone, phone],
+      name,
+      uid,
+      uid,
+      email,
+      email,
+      phone,
+      phone,
     ))
   return one(row)
 }

@@ -31,7 +31,9 @@ export function fileStore({ read, write }: PartAccess): FileStore {
         const content = await contentOf(db, row, bytes, ownerBytesMax)
         const same = await db.get(
           'SELECT id FROM files WHERE content = ? AND media_type = ? AND name IS NOT DISTINCT FROM ?',
-          ...[content, row.mediaType, row.name],
+          content,
+          row.mediaType,
+          row.name,
         )
         if (same === undefined) {
           const { id, owner, mediaType: media_type, name, createdAt: at } = row
@@ -140,7 +142,9 @@ export async function referToFiles(
     await db.run(
       `INSERT INTO file_references (file_id, message_id, run_id)
        SELECT id, ?, ? FROM files WHERE id = ? ON CONFLICT DO NOTHING`,
-      ...[messageId, runId, id],
+      messageId,
+      runId,
+      id,
     )
   }
 }

@@ -1,8 +1,6 @@
 // Reads the runs table: turns rows into RunRows.
 
-import type { ErrorValue } from '../../errors/app-error.ts'
 import type { RunStatus } from '../../journal/event.ts'
-import type { UsageTotals } from '../../journal/usage.ts'
 import type { RowPage } from '../row-page.ts'
 import type { RunFilter, RunRow } from '../run-store.ts'
 import { rowReader } from './columns.ts'
@@ -37,7 +35,7 @@ const toFields = rowReader<Omit<RunRow, 'cancel'>>({
 export function toRunRow(row: Row): RunRow {
   const { cancel_by: by, cancel_reason: reason, cancel_at: at } = row
   const cancel = at == null ? null : { by: by as string, reason: reason as string | null, at: at as number }
-  return { ...toFields(row), cancel } as RunRow & { error: ErrorValue | null; usage: UsageTotals | null }
+  return { ...toFields(row), cancel }
 }
 
 export async function readRun(db: Db, id: string): Promise<RunRow | undefined> {

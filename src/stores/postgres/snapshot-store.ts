@@ -94,7 +94,10 @@ export async function findSnapshot(db: Db, key: SnapshotKey, now: number): Promi
     `SELECT * FROM snapshots WHERE ${ofSubject} AND source_hash = ? AND prompt_version = ? AND model = ?
        AND (expires_at IS NULL OR expires_at > ?) AND pg_input_is_valid(output, 'json') ORDER BY position DESC LIMIT 1`,
     ...subjectValues(key),
-    ...[key.sourceHash, key.promptVersion, key.model, now],
+    key.sourceHash,
+    key.promptVersion,
+    key.model,
+    now,
   )
   return one(row)
 }
