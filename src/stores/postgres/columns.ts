@@ -2,6 +2,7 @@
 // field that holds JSON is text in its column, and a flag is 0 or 1.
 
 import type { Db, Row, Value } from './connection.ts'
+import { fromJson, toJson } from './json-column.ts'
 
 type FieldKind = 'value' | 'json' | 'flag'
 
@@ -26,19 +27,10 @@ export function rowReader<Fields>(columns: Columns<Fields>, defaults: Partial<Fi
     const result: Record<string, unknown> = {}
     for (const [field, kind] of fields) {
       const stored = row[columnOf(field)] ?? null
-      const value = kind === 'json' ? parsed(stored) : kind === 'flag' ? stored === 1 : stored
+      const value = kind === 'json' ? fromJson(stored) : kind === 'flag' ? stored === 1 : stored
       result[field] = value ?? (defaults as Record<string, unknown>)[field] ?? null
     }
     return result as Fields
-  }
-}
-
-function parsed(stored: string | number | null): unknown {
-  if (typeof stored !== 'string') return null
-  try {
-    return JSON.parse(stored)
-  } catch {
-    return null
   }
 }
 
@@ -50,11 +42,6 @@ export function columnsOf<Fields extends object>(columns: Columns<Fields>, row: 
     stored[columnOf(field)] = kind === 'json' ? toJson(value) : kind === 'flag' ? (value ? 1 : 0) : (value as Value)
   }
   return stored
-}
-
-/** NULL for null and undefined. */
-export function toJson(value: unknown): string | null {
-  return value === null || value === undefined ? null : JSON.stringify(value)
 }
 
 /** `tail` follows the values, for example `ON CONFLICT … DO NOTHING` or `RETURNING …`. */

@@ -4,7 +4,7 @@
 
 import { type Pool as PoolType, type PoolClient, type QueryResult, Pool, types } from 'pg'
 import { isRetryable } from './postgres-errors.ts'
-import { decodeText, encodeText } from './text-column.ts'
+import { fromTextColumn, toTextColumn } from './text-column.ts'
 
 export type Value = string | number | null | Uint8Array | readonly string[] | readonly number[]
 export type Row = Record<string, string | number | null>
@@ -51,14 +51,14 @@ export function dbOf(client: Client): Db {
 }
 
 function encodeValue(value: Value): unknown {
-  if (typeof value === 'string') return encodeText(value)
-  return Array.isArray(value) ? value.map((each) => (typeof each === 'string' ? encodeText(each) : each)) : value
+  if (typeof value === 'string') return toTextColumn(value)
+  return Array.isArray(value) ? value.map((each) => (typeof each === 'string' ? toTextColumn(each) : each)) : value
 }
 
 function decodeRow(row: Row): Row {
   for (const name in row) {
     const value = row[name]
-    if (typeof value === 'string') row[name] = decodeText(value)
+    if (typeof value === 'string') row[name] = fromTextColumn(value)
   }
   return row
 }

@@ -1,8 +1,9 @@
 // Interactions: the rows that hold questions to people. Each of them is decided at most once.
 
 import type { Decision, InteractionRow, InteractionStore, InteractionUpdate } from '../interaction-store.ts'
-import { type Columns, columnsOf, insertRow, rowReader, toJson } from './columns.ts'
+import { type Columns, columnsOf, insertRow, rowReader } from './columns.ts'
 import type { Db, Row, Value } from './connection.ts'
+import { toJson } from './json-column.ts'
 import type { PartAccess } from './part-access.ts'
 import { readPage } from './row-page.ts'
 import { wakeRun } from './run-table.ts'

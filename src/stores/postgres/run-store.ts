@@ -16,7 +16,7 @@ import type { PartAccess } from './part-access.ts'
 import { countRuns, findCached, findIdempotent, listRuns, nextWakeAt, openRuns, readRun } from './run-rows.ts'
 import { checkFence, claimRuns, patchRun, putBlob, renewLeases, requestCancel, setLastSeq } from './run-table.ts'
 import { insertSnapshot } from './snapshot-store.ts'
-import { addUsage } from './usage-store.ts'
+import { addStepUsage } from './usage-store.ts'
 
 /** `transact` runs work in a transaction that need not be on disk if `durable` is false. */
 export function runStore(
@@ -129,7 +129,7 @@ async function append(db: Db, input: RunWrite, rows: readonly JournalRow[]): Pro
   if (input.touchConversationAt !== undefined && conversationId !== null) {
     await touchConversation(db, conversationId, input.touchConversationAt)
   }
-  for (const step of input.usage ?? []) await addUsage(db, step)
+  for (const step of input.usage ?? []) await addStepUsage(db, step)
   if (input.snapshot !== undefined) await insertSnapshot(db, input.snapshot)
   if (input.describeConversation !== undefined) await describeConversation(db, input.describeConversation)
   if (input.dropBlobs !== undefined) {

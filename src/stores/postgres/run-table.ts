@@ -4,8 +4,8 @@
 import { AppError } from '../../errors/app-error.ts'
 import { isTerminal } from '../../journal/event.ts'
 import type { CancelRequest, ClaimRequest, RunRow, RunWrite } from '../run-store.ts'
-import { toJson } from './columns.ts'
 import type { Db } from './connection.ts'
+import { toJson } from './json-column.ts'
 import { fenced } from './delta-queue.ts'
 import { readRun, toRunRow, unfinished } from './run-rows.ts'
 

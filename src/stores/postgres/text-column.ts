@@ -3,12 +3,12 @@
 
 const escape = '\uFDD0'
 
-export function encodeText(text: string): string {
+export function toTextColumn(text: string): string {
   if (!text.includes('\0') && !text.includes(escape)) return text
   return text.replaceAll(escape, escape + escape).replaceAll('\0', `${escape}0`)
 }
 
-export function decodeText(stored: string): string {
+export function fromTextColumn(stored: string): string {
   if (!stored.includes(escape)) return stored
   return stored.replace(/\uFDD0([0\uFDD0])/g, (_all, sign: string) => (sign === '0' ? '\0' : escape))
 }

@@ -103,7 +103,7 @@ async function isCountedSeparately(db: Db, { owner, day, agentId, model }: StepU
   return Number(pairs?.['count']) < usagePairsMax
 }
 
-export async function addUsage(db: Db, step: StepUsage): Promise<void> {
+export async function addStepUsage(db: Db, step: StepUsage): Promise<void> {
   const { owner, day, agentId, conversationId } = step
   const values = valuesOf(step.totals)
   const model = (await isCountedSeparately(db, step)) ? step.model : otherModels
