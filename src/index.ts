@@ -5,6 +5,7 @@ export { createPolylog, type PolylogOptions } from './app/create-polylog.ts'
 export { defineConfig, type FinishedRun, type PolylogConfig, type RunHooks } from './app/define-config.ts'
 export type { PolylogServer } from './app/polylog-server.ts'
 export {
+  type AttachedFile,
   defineTool,
   type ToolCall,
   type ToolDefinition,

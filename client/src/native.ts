@@ -1,7 +1,7 @@
 // The native wire (`format=sse`): the `data` line of each SSE message is `{event, data}`, and `event` is also
 // the name of the SSE message. The `id` of a message is a cursor for `Last-Event-ID`.
 
-import type { ErrorValue, EventBodies, UsageTotals } from './journal.ts'
+import type { ErrorValue, EventBodies, FileReference, Part, UsageTotals } from './journal.ts'
 import type { JsonValue } from './json.ts'
 
 export type NativeToolStatus = 'queued' | 'running' | 'awaiting_input' | 'succeeded' | 'failed' | 'cancelled'
@@ -17,6 +17,8 @@ export type NativeFrameData = {
     createdAtMs: number
     agentId: string
     input: string
+    /** Present if the input has files. */
+    parts?: Part[]
     conversationId?: string
     context: {
       session: { sessionId?: string; conversationId?: string }
@@ -67,6 +69,8 @@ export type NativeFrameData = {
     message?: string
     input?: JsonValue
     output?: JsonValue | TruncatedOutput
+    /** The images and other files of the result. */
+    files?: FileReference[]
     error?: ErrorValue
   }
   /** A question that belongs to no tool call. */

@@ -203,6 +203,7 @@ async function composeParts(
     modelTable,
     engines,
     tools,
+    files,
     catalogue,
     kindOf,
     limits: config.limits,

@@ -23,6 +23,7 @@ const text = (delta: string): LanguageModelV4StreamPart => ({ type: 'text-delta'
 async function run(parts: LanguageModelV4StreamPart[] | Error, request: Partial<ModelRequest> = {}) {
   let asked: LanguageModelV4CallOptions | undefined
   const fake = {
+    provider: 'anthropic.messages',
     async doStream(options: LanguageModelV4CallOptions) {
       asked = options
       if (parts instanceof Error) throw parts

@@ -3,13 +3,14 @@
 // ai-sdk-answer.ts.
 
 import { APICallError, InvalidResponseDataError, JSONParseError, TypeValidationError } from '@ai-sdk/provider'
-import type { LanguageModelV4, LanguageModelV4CallOptions, LanguageModelV4StreamPart } from '@ai-sdk/provider'
+import type { LanguageModelV4, LanguageModelV4StreamPart } from '@ai-sdk/provider'
 import { AppError } from '../errors/app-error.ts'
 import type { ProviderOptions } from '../journal/provider-options.ts'
 import type { Clock } from '../kit/clock.ts'
 import type { Ids } from '../kit/ids.ts'
 import { AiSdkAnswer } from './ai-sdk-answer.ts'
 import { toCallOptions } from './ai-sdk-request.ts'
+import { fileSupportOf } from './file-support.ts'
 import type { Model, ModelPart, ModelRequest } from './model.ts'
 import {
   incompleteError,
@@ -49,14 +50,7 @@ export function createAiSdkModel(options: AiSdkModelOptions): Model {
       const answer = new AiSdkAnswer(request, options.identity, options.ids)
       try {
         for (let next: ModelRequest | undefined = request; next !== undefined; next = answer.continuation()) {
-          const calls = toCallOptions(next, bothSignals, {
-            defaults: options.providerOptions,
-            marksCache: options.marksCache === true,
-            toolAdapter: options.toolAdapter,
-            optionsName: options.optionsName,
-            provider: options.identity.provider,
-          })
-          yield* read(await begin(options, next, calls), answer, options)
+          yield* read(await begin(options, next, bothSignals), answer, options)
         }
       } catch (error) {
         if (signal.aborted) throw signal.reason
@@ -71,9 +65,17 @@ export function createAiSdkModel(options: AiSdkModelOptions): Model {
 async function begin(
   options: AiSdkModelOptions,
   request: ModelRequest,
-  calls: LanguageModelV4CallOptions,
+  signal: AbortSignal,
 ): Promise<ReadableStream<LanguageModelV4StreamPart>> {
   const model = await options.load(request.model)
+  const calls = toCallOptions(request, signal, {
+    defaults: options.providerOptions,
+    marksCache: options.marksCache === true,
+    toolAdapter: options.toolAdapter,
+    optionsName: options.optionsName,
+    provider: options.identity.provider,
+    files: fileSupportOf(model.provider),
+  })
   try {
     return (await model.doStream(calls)).stream
   } catch (error) {

@@ -1,14 +1,30 @@
 // Converts our request to the call options of the AI SDK's provider interface.
 
-import type { LanguageModelV4CallOptions, LanguageModelV4FunctionTool, LanguageModelV4Message } from '@ai-sdk/provider'
+import type {
+  LanguageModelV4CallOptions,
+  LanguageModelV4FilePart,
+  LanguageModelV4FunctionTool,
+  LanguageModelV4Message,
+  LanguageModelV4ToolResultPart,
+} from '@ai-sdk/provider'
 import { mergedOptions, type ProviderOptions } from '../journal/provider-options.ts'
 import { defined } from '../kit/defined.ts'
+import {
+  chatFiles,
+  type FileSupport,
+  type LoadedFile,
+  resultFilesMessage,
+  sentFiles,
+  sentParts,
+} from './file-support.ts'
 import type { ModelMessage, ModelRequest } from './model.ts'
 import { nativeSchema } from './native-schema.ts'
 import { assistantContent } from './provider-state.ts'
 import { type ToolAdapter, toProviderTools } from './provider-tools.ts'
 
 export type CallSettings = {
+  /** Which files the adapter can send. */
+  files?: FileSupport
   defaults?: ProviderOptions | undefined
   marksCache?: boolean
   toolAdapter?: ToolAdapter | undefined
@@ -20,14 +36,14 @@ export type CallSettings = {
 export function toCallOptions(
   request: ModelRequest,
   signal: AbortSignal,
-  { defaults, marksCache = false, toolAdapter, provider = '', optionsName }: CallSettings = {},
+  { defaults, marksCache = false, toolAdapter, provider = '', optionsName, files = chatFiles }: CallSettings = {},
 ): LanguageModelV4CallOptions {
   const format = responseFormat(request)
   const own = request.providerOptions?.[provider]
   const requested = optionsName === undefined ? request.providerOptions : own && { [optionsName]: own }
   const tools = [...toFunctionTools(request), ...toProviderTools(request, toolAdapter)]
   return {
-    prompt: marksCache ? withCacheMarks(request) : toPrompt(request.messages),
+    prompt: marksCache ? withCacheMarks(request, files) : toPrompt(request.messages, files),
     abortSignal: signal,
     ...(tools.length === 0 ? {} : { tools, toolChoice: { type: 'auto' as const } }),
     ...defined({
@@ -53,15 +69,19 @@ function responseFormat({ answer }: ModelRequest) {
   }
 }
 
-function toPrompt(messages: readonly ModelMessage[]): LanguageModelV4Message[] {
+function toPrompt(given: readonly ModelMessage[], files: FileSupport): LanguageModelV4Message[] {
   const prompt: LanguageModelV4Message[] = []
+  const messages = files.inResults ? given : resultFilesMessage(given, files)
   for (const message of messages) {
     switch (message.role) {
       case 'system':
         prompt.push({ role: 'system', content: message.content })
         break
       case 'user':
-        prompt.push({ role: 'user', content: [{ type: 'text', text: message.content }] })
+        prompt.push({
+          role: 'user',
+          content: sentParts(message, files).map((part) => (part.type === 'text' ? part : filePart(part))),
+        })
         break
       case 'assistant':
         prompt.push({
@@ -70,11 +90,11 @@ function toPrompt(messages: readonly ModelMessage[]): LanguageModelV4Message[] {
         })
         break
       case 'tool': {
-        const result = {
-          type: 'tool-result' as const,
+        const result: LanguageModelV4ToolResultPart = {
+          type: 'tool-result',
           toolCallId: message.callId,
           toolName: message.name,
-          output: { type: message.isError ? ('error-text' as const) : ('text' as const), value: message.content },
+          output: outputOf(message, files),
         }
         // The results of parallel calls go into one message, because some providers require it.
         const last = prompt.at(-1)
@@ -87,6 +107,22 @@ function toPrompt(messages: readonly ModelMessage[]): LanguageModelV4Message[] {
   return prompt
 }
 
+function outputOf(
+  message: Extract<ModelMessage, { role: 'tool' }>,
+  support: FileSupport,
+): LanguageModelV4ToolResultPart['output'] {
+  // The SDK has no form for an error with files.
+  if (message.isError) return { type: 'error-text', value: message.content }
+  const files = support.inResults ? sentFiles(message.files, support) : []
+  if (files.length === 0) return { type: 'text', value: message.content }
+  const text = message.content === '' ? [] : [{ type: 'text' as const, text: message.content }]
+  return { type: 'content', value: [...text, ...files.map(filePart)] }
+}
+
+function filePart({ mediaType, name, data }: LoadedFile): LanguageModelV4FilePart {
+  return { type: 'file', mediaType, data: { type: 'data', data }, ...defined({ filename: name }) }
+}
+
 const cacheMark = { anthropic: { cacheControl: { type: 'ephemeral' as const } } }
 
 /**
@@ -94,8 +130,8 @@ const cacheMark = { anthropic: { cacheControl: { type: 'ephemeral' as const } } 
  * of the history and at the end of the prompt. The next step and the next turn begin with the same messages, so they are
  * charged little for them. A request that nothing can follow (no tools, no history) is marked after its instructions only.
  */
-function withCacheMarks(request: ModelRequest): LanguageModelV4Message[] {
-  const prompt = toPrompt(request.messages)
+function withCacheMarks(request: ModelRequest, files: FileSupport): LanguageModelV4Message[] {
+  const prompt = toPrompt(request.messages, files)
   const asked = prompt.findLastIndex(({ role }) => role === 'user')
   const systems = prompt.findIndex(({ role }) => role !== 'system')
   const goesOn = request.tools.length > 0 || request.providerTools !== undefined || asked > systems

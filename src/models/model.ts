@@ -6,12 +6,24 @@
 
 import { AppError } from '../errors/app-error.ts'
 import type { JsonValue, Usage } from '../journal/event.ts'
+import type { FileReference } from '../journal/part.ts'
 import type { ProviderOptions } from '../journal/provider-options.ts'
 import type { ProviderTool, ProviderToolName } from '../journal/provider-tools.ts'
 
+/** A file of a message. Without `data` it is not sent; its label in the text of the message stands for it. */
+export type ModelFile = FileReference & { data?: Uint8Array }
+
+export type ModelContent = { type: 'text'; text: string } | ({ type: 'file' } & ModelFile)
+
 export type ModelMessage =
   | { role: 'system'; content: string }
-  | { role: 'user'; content: string }
+  | {
+      role: 'user'
+      /** The text, with a label for each file. */
+      content: string
+      /** Present if the message has files; it says the same as `content`, in order, with the files. */
+      parts?: ModelContent[]
+    }
   | {
       role: 'assistant'
       content: string
@@ -19,7 +31,15 @@ export type ModelMessage =
       /** The state that the same provider sent at the end of this message; see `finish`. */
       providerState?: JsonValue
     }
-  | { role: 'tool'; callId: string; name: string; content: string; isError: boolean }
+  | {
+      role: 'tool'
+      callId: string
+      name: string
+      content: string
+      isError: boolean
+      /** The files of the result; `content` has a label for each. */
+      files?: ModelFile[]
+    }
 
 export type ModelTool = { name: string; description: string; inputSchema: Record<string, unknown> }
 

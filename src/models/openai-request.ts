@@ -2,6 +2,7 @@
 // field names of that body.
 
 import type { JsonValue } from '../journal/event.ts'
+import { chatFiles, type LoadedFile, resultFilesMessage, sentParts } from './file-support.ts'
 import type { ModelMessage, ModelRequest } from './model.ts'
 import { nativeSchema } from './native-schema.ts'
 
@@ -27,7 +28,7 @@ export function toChatBody(
   const maxTokensField = baseUrl === openAiBaseUrl ? 'max_completion_tokens' : 'max_tokens'
   return JSON.stringify({
     model: request.model,
-    messages: request.messages.map((message) => toChatMessage(message, dropsReasoning)),
+    messages: resultFilesMessage(request.messages, chatFiles).map((message) => toChatMessage(message, dropsReasoning)),
     ...(request.tools.length === 0
       ? {}
       : {
@@ -56,8 +57,12 @@ function responseFormat({ answer }: ModelRequest): Record<string, unknown> | und
 function toChatMessage(message: ModelMessage, dropsReasoning: boolean): Record<string, unknown> {
   switch (message.role) {
     case 'system':
-    case 'user':
-      return { role: message.role, content: message.content }
+      return { role: 'system', content: message.content }
+    case 'user': {
+      if (message.parts === undefined) return { role: 'user', content: message.content }
+      const content = sentParts(message, chatFiles).map((part) => (part.type === 'text' ? part : toChatFile(part)))
+      return { role: 'user', content }
+    }
     case 'assistant': {
       const calls = message.toolCalls ?? []
       if (calls.length === 0) return { role: 'assistant', content: message.content }
@@ -86,6 +91,13 @@ function reasoningOf(state: JsonValue | undefined): ReasoningFields {
     ...(typeof reasoning === 'string' ? { reasoning } : {}),
     ...(Array.isArray(reasoning_details) ? { reasoning_details } : {}),
   }
+}
+
+function toChatFile({ mediaType, name, data }: LoadedFile): Record<string, unknown> {
+  const url = `data:${mediaType};base64,${Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString('base64')}`
+  return mediaType.startsWith('image/')
+    ? { type: 'image_url', image_url: { url } }
+    : { type: 'file', file: { filename: name ?? 'file.pdf', file_data: url } }
 }
 
 /** Fields that the request itself decides. */

@@ -4,11 +4,13 @@
 
 import type { JsonValue } from '../journal/event.ts'
 import { questionOf, type RunState, type StepState } from '../journal/run-state.ts'
+import { type FileReference, filesOf, type Part } from '../journal/part.ts'
 import { defined } from '../kit/defined.ts'
 import { estimateTokens } from '../kit/token-estimate.ts'
 import type { ModelMessage } from '../models/model.ts'
 import type { MessageRow } from '../stores/message-store.ts'
 import { repairRequest } from './output-check.ts'
+import { fileTokens } from './prompt-files.ts'
 import { resultForModel } from './tool-outcome.ts'
 
 export type PromptBlock = {
@@ -26,7 +28,7 @@ export function promptBlock(messages: ModelMessage[], ids: string[], startsTurn 
 }
 
 export function messageTokens(message: ModelMessage): number {
-  let tokens = 4 + estimateTokens(message.content)
+  let tokens = 4 + estimateTokens(message.content) + fileTokens(message)
   if (message.role === 'assistant') {
     for (const call of message.toolCalls ?? []) tokens += 8 + estimateTokens(JSON.stringify(call.input))
     if (message.providerState !== undefined) tokens += estimateTokens(JSON.stringify(message.providerState))
@@ -73,6 +75,7 @@ export function stepBlocks(
         name: call.name,
         content: call.done === undefined ? 'The call has not finished.' : resultForModel(call.done),
         isError: call.done !== undefined && call.done.outcome !== 'succeeded',
+        ...defined({ files: call.done?.files }),
       })),
     ]
     return [promptBlock(messages, [step.messageId, ...calls.flatMap(({ done }) => done?.messageId ?? [])])]
@@ -89,6 +92,15 @@ function replyText(response: JsonValue | undefined): string {
   return typeof response === 'string' ? response : JSON.stringify(response)
 }
 
+/** The files have no bytes yet; see `prompt-files.ts`. */
+export function userMessage(content: string, parts: Part[] | undefined): ModelMessage {
+  return { role: 'user', content, ...defined({ parts }) }
+}
+
+function resultFiles(row: MessageRow | undefined): { files?: FileReference[] } {
+  return row?.parts === undefined ? {} : { files: filesOf(row.parts) }
+}
+
 type StoredCall = { callId: string; name: string; input: JsonValue }
 
 /** Rows → blocks. If the result of a call is missing (possible in old rows), only the text of the message is kept. */
@@ -100,7 +112,7 @@ export function historyBlocks(rows: readonly MessageRow[]): PromptBlock[] {
   const blocks: PromptBlock[] = []
   for (const row of rows.toReversed()) {
     if (row.role === 'tool' && row.toolCallId !== null) open.set(keyOf(row, row.toolCallId), row)
-    if (row.role === 'user') blocks.push(promptBlock([{ role: 'user', content: row.content }], [row.id], true))
+    if (row.role === 'user') blocks.push(promptBlock([userMessage(row.content, row.parts)], [row.id], true))
     if (row.role !== 'assistant') continue
     const calls = (Array.isArray(row.metadata.toolCalls) ? row.metadata.toolCalls : []) as StoredCall[]
     const results = new Map<string, MessageRow>()
@@ -130,6 +142,7 @@ export function historyBlocks(rows: readonly MessageRow[]): PromptBlock[] {
             name: call.name,
             content: (resultRows[at] as MessageRow).content,
             isError: resultRows[at]?.metadata.outcome !== 'succeeded',
+            ...resultFiles(resultRows[at]),
           })),
         ],
         [row.id, ...resultRows.map(({ id }) => id)],

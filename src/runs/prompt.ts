@@ -9,7 +9,7 @@ import type { RunState, StepState } from '../journal/run-state.ts'
 import { sortedJson } from '../kit/sorted-json.ts'
 import type { ModelMessage } from '../models/model.ts'
 import type { MessageRow } from '../stores/message-store.ts'
-import { historyBlocks, type PromptBlock, promptBlock, stepBlocks } from './prompt-blocks.ts'
+import { historyBlocks, type PromptBlock, promptBlock, stepBlocks, userMessage } from './prompt-blocks.ts'
 
 export type PromptInput = {
   definition: AgentDefinition
@@ -54,7 +54,7 @@ export function promptParts(input: PromptInput): PromptParts {
       ? history.splice(-1)
       : [
           promptBlock(
-            [{ role: 'user', content: input.input }],
+            [userMessage(input.input, state.accepted?.parts)],
             [state.accepted?.userMessageId ?? unstoredQuestion],
             true,
           ),

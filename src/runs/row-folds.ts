@@ -11,6 +11,7 @@ import {
   type RunState,
   type StepState,
 } from '../journal/run-state.ts'
+import type { FileReference, Part } from '../journal/part.ts'
 import { usageDay, usageOfStep } from '../journal/usage.ts'
 import { defined } from '../kit/defined.ts'
 import type { InteractionRow } from '../stores/interaction-store.ts'
@@ -25,6 +26,7 @@ export type RowChanges = Pick<
   | 'run'
   | 'messages'
   | 'messageStates'
+  | 'files'
   | 'newInteractions'
   | 'interactionUpdates'
   | 'touchConversationAt'
@@ -95,11 +97,15 @@ export function foldRows(runId: string, state: RunState, event: RunEvent, change
       const call = state.calls.get(event.data.callId)
       // What a provider did itself is part of its answer, and only the answer is sent to a model again.
       if (call === undefined || isProviderRun(call)) return
+      const { files = [] } = event.data
+      if (files.length > 0) changes.files = [...(changes.files ?? []), ...files.map(({ fileId }) => fileId)]
+      const content = resultForModel(event.data)
       addMessage(changes, state, {
         ...blankMessage(runId, state, event),
         id: event.data.messageId,
         role: 'tool',
-        content: resultForModel(event.data),
+        content,
+        ...(files.length === 0 ? {} : { parts: partsOfResult(content, files) }),
         toolCallId: call.callId,
         metadata: {
           runId,
@@ -202,6 +208,10 @@ export function foldRows(runId: string, state: RunState, event: RunEvent, change
 function sourcesOf(step: StepState, messageId: string): Record<string, string>[] | undefined {
   const sources = step.sources.filter((source) => source.messageId === messageId)
   return sources.length === 0 ? undefined : sources.map(({ messageId: _message, ...source }) => defined(source))
+}
+
+function partsOfResult(text: string, files: readonly FileReference[]): Part[] {
+  return [{ type: 'text', text }, ...files.map((file): Part => ({ type: 'file', ...file }))]
 }
 
 export function nextDeadline(state: RunState): number | null {

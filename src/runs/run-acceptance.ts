@@ -12,6 +12,7 @@ import type { NewEvent, RunEvent, RunSpec } from '../journal/event.ts'
 import { filesOf } from '../journal/part.ts'
 import type { AcceptExtraRows, AcceptInput, CancelRequest, RunRow } from '../stores/run-store.ts'
 import { checkDayBudgets } from './budgets.ts'
+import { checkReadable } from './prompt-files.ts'
 import type { RunDependencies } from './run-dependencies.ts'
 import { specFor } from './run-spec.ts'
 import type { Scheduler } from './scheduler.ts'
@@ -165,6 +166,7 @@ export class RunAcceptance {
     const cancelsEarlier = first.whenBusy === 'cancel' && answered === undefined
     const cancel: CancelRequest = { by: first.owner, reason: 'replaced by a newer message', at }
     const question = await this.questionFor(first, conversation, at, answered)
+    for (const { spec } of items) checkReadable(question.parts, spec, this.dependencies)
     const inputs: AcceptInput[] = []
     for (const item of items) {
       const leader = joins?.id ?? inputs[0]?.run.id

@@ -4,6 +4,7 @@ import type { Catalogue } from '../agents/catalogue.ts'
 import type { LiveBus } from '../bus/live-bus.ts'
 import type { RunStatus, ToolOutcome, Usage } from '../journal/event.ts'
 import type { Engines } from '../engines/engine.ts'
+import type { FileService } from '../files/file-service.ts'
 import type { Clock } from '../kit/clock.ts'
 import type { Ids } from '../kit/ids.ts'
 import type { ModelConfigs, Models, ModelTable } from '../models/model.ts'
@@ -76,6 +77,7 @@ export type RunDependencies = {
   modelTable: ModelTable
   engines: Engines
   tools: ToolRegistry
+  files: Pick<FileService, 'read' | 'put'>
   catalogue: Catalogue
   kindOf: KindOf
   limits: RunLimits

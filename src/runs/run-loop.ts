@@ -26,6 +26,7 @@ import {
   specOf,
   questionOf,
 } from '../journal/run-state.ts'
+import type { FileKind } from '../journal/media-type.ts'
 import { atPlace } from '../kit/activity.ts'
 import { elapsedMs, type Timer } from '../kit/clock.ts'
 import { defined } from '../kit/defined.ts'
@@ -35,6 +36,7 @@ import type { Tool } from '../tools/tool.ts'
 import { checkStepBudgets } from './budgets.ts'
 import { runStep } from './model-step.ts'
 import { PromptBuilder } from './prompt-builder.ts'
+import { loadPromptFiles, readsKind, withFilesAsText } from './prompt-files.ts'
 import { judgeAnswer } from './output-check.ts'
 import { nextDeadline } from './row-folds.ts'
 import { type Ending, endingEvents } from './run-ending.ts'
@@ -246,12 +248,14 @@ export class RunLoop {
     atPlace(`turn of ${engine.name}`)
     // A turn that has begun at the remote side goes on: stopping it saves nothing that was used.
     if (state.handle === undefined) await this.checkBudgets()
+    const { signal } = this.modelAbort
+    const messages = (await this.prompts.build({ tools: [], withoutReplies: true, signal })) ?? []
     const request = {
       runId: this.runId,
       spec: specOf(state),
       owner: accepted?.owner ?? 'anonymous',
       conversationId: accepted?.conversationId ?? null,
-      messages: (await this.prompts.build({ tools: [], withoutReplies: true, signal: this.modelAbort.signal })) ?? [],
+      messages: withFilesAsText(await this.withFiles(messages)),
       ...defined({ previous: await this.previousHandle(engine) }),
     }
     try {
@@ -348,7 +352,7 @@ export class RunLoop {
       .filter(({ name }) => !atProvider.has(name))
       .map(({ name, description, inputSchema }) => ({ name, description, inputSchema }))
     try {
-      await runStep(writer, messages, offered, {
+      await runStep(writer, await this.withFiles(messages), offered, {
         engine,
         clock: dependencies.clock,
         ids: dependencies.ids,
@@ -384,6 +388,15 @@ export class RunLoop {
   private async checkBudgets(): Promise<void> {
     const warnings = await checkStepBudgets(this.writer.state, this.dependencies)
     if (warnings.length > 0) this.writer.push(...warnings)
+  }
+
+  /** The messages with the bytes of their files, as far as the model can read them. */
+  private async withFiles(messages: ModelMessage[]): Promise<ModelMessage[]> {
+    const { files, modelTable } = this.dependencies
+    const { accepted } = this.writer.state
+    const { model } = specOf(this.writer.state)
+    const reads = (kind: FileKind) => readsKind(model, modelTable.find(model), kind)
+    return await loadPromptFiles(messages, { files, owner: accepted?.owner ?? 'anonymous', reads })
   }
 
   private wantedAnswer(spec: RunSpec, hasTools: boolean): WantedAnswer | undefined {

@@ -11,6 +11,7 @@ import type { RowPage } from '../stores/row-page.ts'
 import type { AcceptExtraRows, RunRow, RunFilter } from '../stores/run-store.ts'
 import { transcriptOf } from './detached-chat.ts'
 import { fingerprint, type PlannedTurn, RunAcceptance, type Started } from './run-acceptance.ts'
+import { checkReadable } from './prompt-files.ts'
 import type { RunDependencies } from './run-dependencies.ts'
 import { specFor } from './run-spec.ts'
 import type { Scheduler } from './scheduler.ts'
@@ -62,11 +63,13 @@ export class RunService {
       const run = await this.findStarted(owner, { key, route, fingerprint: fingerprint(body) })
       if (run !== undefined) return { run, outcome: 'existing' }
     }
+    const spec = specFor(request, this.dependencies)
+    checkReadable(request.parts, spec, this.dependencies)
     return await this.startStandalone({
       owner,
       family: request.family,
       input: request.input,
-      spec: specFor(request, this.dependencies),
+      spec,
       held: null,
       createdAt: this.dependencies.clock.now(),
       history: request.earlier,

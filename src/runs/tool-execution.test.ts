@@ -10,6 +10,7 @@ import type { EventData, JsonValue, ToolEffect } from '../journal/event.ts'
 import type { CallState } from '../journal/run-state.ts'
 import type { Tool, ToolContext, ToolResult } from '../tools/tool.ts'
 import { executeCall } from './tool-execution.ts'
+import { resultForModel } from './tool-outcome.ts'
 
 const call = { callId: 'call-1', name: 'work' } as CallState
 
@@ -20,6 +21,7 @@ type Setup = {
   clock?: ManualClock
   signal?: AbortSignal
   putBlob?: (id: string, body: string) => Promise<void>
+  putFile?: Parameters<typeof executeCall>[3]['putFile']
   progress?: (message: string) => void
 }
 
@@ -30,6 +32,7 @@ async function execute({
   clock = manualClock(),
   signal = new AbortController().signal,
   putBlob,
+  putFile = () => assert.fail('no files here'),
   progress = () => {},
 }: Setup): Promise<EventData<'tool.done'>> {
   const tool: Tool = {
@@ -57,6 +60,7 @@ async function execute({
       signal,
       progress,
       putBlob: putBlob ?? (() => Promise.resolve()),
+      putFile,
     },
   )
   checkEvent({ type: 'tool.done', data: done })
@@ -79,6 +83,23 @@ describe('running a tool', () => {
 
     const no = await execute({ run: says({ ok: false, summary: 'Not there.' }) })
     assert.deepEqual([no.outcome, no.error], ['failed', { code: 'tool_failed', message: 'Not there.' }])
+  })
+
+  it('stores the files of the result; one that cannot be stored is left out with a note', async () => {
+    const files = [{ bytes: Buffer.from('a'), name: 'a.txt' }, { bytes: Buffer.from('b') }]
+    const done = await execute({
+      run: says({ output: 'two', files }),
+      async putFile({ bytes, name }) {
+        if (name === undefined) throw new AppError('file_too_large', 'It is too large.')
+        const row = { id: 'f1', owner: 'ada', sha256: 'x', mediaType: 'text/plain', createdAt: 0 }
+        return { ...row, name, size: bytes.length }
+      },
+    })
+
+    assert.equal(done.outcome, 'succeeded')
+    assert.deepEqual(done.files, [{ fileId: 'f1', mediaType: 'text/plain', name: 'a.txt', size: 1 }])
+    assert.equal(done.output, 'two\n[a file of the result is left out: It is too large.]')
+    assert.equal(resultForModel(done), `${done.output}\n[a.txt, text/plain, 1 B]`)
   })
 
   it('hands over on whose behalf it runs, and the key that stays the same', async () => {

@@ -3,12 +3,14 @@
 // is a `tool.done` that fits the journal. Only an aborted run makes this throw.
 
 import { AppError, type ErrorValue } from '../errors/app-error.ts'
+import type { FileService } from '../files/file-service.ts'
 import type { EventData, JsonValue } from '../journal/event.ts'
 import type { CallState } from '../journal/run-state.ts'
 import { type Clock, elapsedMs } from '../kit/clock.ts'
 import { defined } from '../kit/defined.ts'
 import type { Ids } from '../kit/ids.ts'
-import type { Tool, ToolContext, ToolResult } from '../tools/tool.ts'
+import type { Tool, ToolContext, ToolFile, ToolResult } from '../tools/tool.ts'
+import { storeResultFiles } from './stored-files.ts'
 import { inlineOutputCharsMax, storeOutput } from './stored-output.ts'
 
 export type CallContext = {
@@ -22,6 +24,7 @@ export type CallContext = {
   progress(message: string): void
   workspace?: { dir: string }
   putBlob(id: string, body: string): Promise<void>
+  putFile(file: ToolFile): ReturnType<FileService['put']>
 }
 
 type Done = EventData<'tool.done'>
@@ -41,7 +44,9 @@ export async function executeCall(tool: Tool, call: CallState, input: JsonValue,
   })
   try {
     const result = await withinLimits(tool, input, call, context)
-    const stored = await storeOutput(result.output, Math.min(tool.outputCharsMax, inlineOutputCharsMax), context)
+    const { files, notes } = await storeResultFiles(result.files ?? [], (file) => context.putFile(file))
+    const output = withNotes(result.output, notes)
+    const stored = await storeOutput(output, Math.min(tool.outputCharsMax, inlineOutputCharsMax), context)
     return settle({
       outcome: result.ok ? 'succeeded' : 'failed',
       ...stored,
@@ -50,6 +55,7 @@ export async function executeCall(tool: Tool, call: CallState, input: JsonValue,
         error: result.ok ? undefined : { code: 'tool_failed', message: result.summary },
         modified: result.modified,
         paths: result.paths,
+        files: files.length === 0 ? undefined : files,
       }),
     })
   } catch (thrown) {
@@ -65,6 +71,11 @@ export async function executeCall(tool: Tool, call: CallState, input: JsonValue,
       truncated: false,
     })
   }
+}
+
+function withNotes(output: JsonValue, notes: readonly string[]): JsonValue {
+  if (notes.length === 0) return output
+  return typeof output === 'string' ? [output, ...notes].join('\n') : { output, notes: [...notes] }
 }
 
 /** Waits for the tool, its time limit or the end of the run, whichever comes first. A tool that ignores its signal keeps running unobserved. */

@@ -1,6 +1,7 @@
 // The text of a finished tool call, as the model reads it and as the journal measures it. Pure.
 
 import type { EventData, JsonValue } from '../journal/event.ts'
+import { fileLabel } from '../journal/part.ts'
 import { readToolOutput } from '../tools/tool.ts'
 
 type Done = EventData<'tool.done'>
@@ -15,7 +16,7 @@ export function resultForModel(done: Done): string {
   const output = outputText(done.output)
   switch (done.outcome) {
     case 'succeeded':
-      return done.truncated ? `${output}\n[cut: ${cutNote(done, output.length)}]` : output
+      return withLabels(done.truncated ? `${output}\n[cut: ${cutNote(done, output.length)}]` : output, done.files)
     case 'failed':
     case 'threw':
       return `The tool failed: ${done.error?.message ?? done.summary}${output === '' ? '' : `\n${output}`}`
@@ -35,4 +36,10 @@ function cutNote({ fullLength, outputRef }: Done, shown: number): string {
 /** Tells the model how to get the rest of an output that was cut. */
 export function readOnNote(outputId: string, shown: number, fullLength: number): string {
   return `${shown} of ${fullLength} characters; to read on, use ${readToolOutput} with outputId "${outputId}" and offset ${shown}`
+}
+
+/** Names the files that the text does not name already. */
+function withLabels(text: string, files: Done['files'] = []): string {
+  const missing = files.map(fileLabel).filter((label) => !text.includes(label))
+  return [text, ...missing].filter((line) => line !== '').join('\n')
 }

@@ -7,7 +7,7 @@ import { clientToolSource } from '../journal/client-tool.ts'
 import type { EventData, JsonValue, NewEvent } from '../journal/event.ts'
 import { type CallState, callsToRun, openInteractions, type RunState, specOf } from '../journal/run-state.ts'
 import type { Decision, InteractionRow } from '../stores/interaction-store.ts'
-import type { Tool } from '../tools/tool.ts'
+import type { Tool, ToolFile } from '../tools/tool.ts'
 import { withActivity } from '../kit/activity.ts'
 import { defined } from '../kit/defined.ts'
 import type { CallPlan } from './call-plan.ts'
@@ -162,6 +162,7 @@ export class ToolPhase {
       },
       ...defined({ workspace: workspace === undefined ? undefined : { dir: workspace.dir } }),
       putBlob: (id: string, body: string) => this.dependencies.store.putBlob(id, this.writer.runId, body),
+      putFile: (file: ToolFile) => this.dependencies.files.put(state.accepted?.owner ?? 'anonymous', file),
     }
     const execution = withActivity(activity, () => executeCall(tool, call, input, context))
       .then((done) => {

@@ -13,7 +13,7 @@ import { executeCall } from '../runs/tool-execution.ts'
 import { checkCodeTools } from './check-code-tools.ts'
 import { defineTool, ToolError, type ToolDefinition } from './define-tool.ts'
 import { createToolRegistry, type ToolEntry } from './tool-registry.ts'
-import type { Tool } from './tool.ts'
+import type { Tool, ToolContext } from './tool.ts'
 
 function check(...tools: unknown[]): { entries: ToolEntry[]; messages: string[]; places: (string | null)[] } {
   const builtIn: ToolEntry = {
@@ -45,6 +45,7 @@ async function outcomeOf(definition: ToolDefinition, input: JsonValue = {}): Pro
     signal: new AbortController().signal,
     progress: () => {},
     putBlob: () => Promise.resolve(),
+    putFile: () => assert.fail('no files here'),
   })
 }
 
@@ -62,8 +63,8 @@ describe('a tool in code', () => {
       input: z.object({ orderId: z.string().trim(), count: z.number().default(1) }),
       effect: 'unsafe',
       describe: ({ orderId }) => `Refund order ${orderId}`,
-      execute: ({ orderId, count }, { signal, progress, ...call }) => {
-        seen.push(orderId.toUpperCase(), count + 1, signal instanceof AbortSignal, typeof progress, call)
+      execute: ({ orderId, count }, { signal, progress, attach, ...call }) => {
+        seen.push(orderId.toUpperCase(), count + 1, signal instanceof AbortSignal, typeof progress, typeof attach, call)
         return { refunded: orderId }
       },
     })
@@ -72,9 +73,43 @@ describe('a tool in code', () => {
 
     assert.deepEqual([done.outcome, done.output, done.summary], ['succeeded', { refunded: 'a1' }, 'refunded: “a1”'])
     const call = { idempotencyKey: 'key-1', userId: 'ada', conversationId: 'trip', runId: 'run-1' }
-    assert.deepEqual(seen, ['A1', 2, true, 'function', call])
+    assert.deepEqual(seen, ['A1', 2, true, 'function', 'function', call])
     assert.equal(toolOf(tool).describe({ orderId: 'a1' }), 'Refund order a1')
     assert.equal(toolOf(tool).source, 'config')
+  })
+
+  it('can attach files to its result, and what is not bytes fails its own call', async () => {
+    const bytes = Buffer.from('abc')
+    const tool = toolOf(
+      defineTool({
+        name: 'draw',
+        description: 'Draws.',
+        input: anything,
+        effect: 'read',
+        execute(_input, call) {
+          call.attach({ bytes, name: 'a.txt' })
+          bytes.fill(0)
+          return 'drawn'
+        },
+      }),
+    )
+    const context = { signal: new AbortController().signal, conversationId: null } as ToolContext
+    const result = await tool.run({}, context)
+
+    assert.deepEqual(result.files, [{ bytes: new Uint8Array([97, 98, 99]), name: 'a.txt', mediaType: undefined }])
+    const wrong = await outcomeOf(
+      defineTool({
+        name: 'draw',
+        description: 'Draws.',
+        input: anything,
+        effect: 'read',
+        execute: (_input, call) => call.attach({ bytes: 'text' as never }),
+      }),
+    )
+    assert.deepEqual(
+      [wrong.outcome, wrong.error?.message],
+      ['threw', 'draw failed: attach needs bytes: a Buffer or another Uint8Array.'],
+    )
   })
 
   it('shows the model the schema of its arguments, which may also be plain JSON Schema', () => {

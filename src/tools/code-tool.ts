@@ -12,7 +12,7 @@ import { callUserCode, isPromiseLike, runUserCode } from '../kit/user-code.ts'
 import { isToolError, type ToolCall, type ToolDefinition } from './define-tool.ts'
 import { excerpt, withArguments } from './excerpt.ts'
 import { toPlainJson } from './plain-json.ts'
-import type { Tool, ToolContext, ToolResult } from './tool.ts'
+import type { Tool, ToolContext, ToolFile, ToolResult } from './tool.ts'
 
 export type CodeToolOptions = {
   /** For tools that say nothing about it. */
@@ -48,8 +48,9 @@ export function toCodeTool(
         const sentence = `The arguments do not fit: ${issuesSentence(parsed.issues)}.`
         return { ok: false, output: { error: sentence }, summary: sentence }
       }
-      const result = await runUserCode(codeName, () => definition.execute(parsed.value, callOf(context)))
-      return resultOf(name, toPlainJson(result))
+      const files: ToolFile[] = []
+      const result = await runUserCode(codeName, () => definition.execute(parsed.value, callOf(context, files)))
+      return { ...resultOf(name, toPlainJson(result)), ...(files.length === 0 ? {} : { files: [...files] }) }
     } catch (thrown) {
       if (isToolError(thrown)) return negative(name, thrown.outcome, messageOf(thrown))
       const { runId, callId } = context
@@ -115,7 +116,7 @@ function needed<T>(parsed: { value: T } | undefined): T {
   return parsed.value
 }
 
-function callOf(context: ToolContext): ToolCall {
+function callOf(context: ToolContext, files: ToolFile[]): ToolCall {
   return {
     signal: context.signal,
     idempotencyKey: context.idempotencyKey,
@@ -123,7 +124,16 @@ function callOf(context: ToolContext): ToolCall {
     conversationId: shownConversationIdOrNull(context.conversationId),
     runId: context.runId,
     progress: (message) => context.progress(typeof message === 'string' ? message : messageOf(message)),
+    attach({ bytes, name, mediaType }) {
+      if (!(bytes instanceof Uint8Array)) throw new TypeError('attach needs bytes: a Buffer or another Uint8Array.')
+      // A copy, because the tool may use its buffer again.
+      files.push({ bytes: new Uint8Array(bytes), name: textOrNothing(name), mediaType: textOrNothing(mediaType) })
+    },
   }
+}
+
+function textOrNothing(value: unknown): string | undefined {
+  return typeof value === 'string' ? value : undefined
 }
 
 function resultOf(name: string, output: JsonValue): ToolResult {

@@ -23,6 +23,17 @@ export type ToolCall = {
   readonly runId: string
   /** Shows people how far the call is, one line at a time. */
   progress(message: string): void
+  /**
+   * Adds an image or another file to the result of the call; the model sees it beside what `execute` returns. The type is found
+   * in the bytes.
+   */
+  attach(file: AttachedFile): void
+}
+
+export type AttachedFile = {
+  readonly bytes: Uint8Array
+  readonly name?: string | undefined
+  readonly mediaType?: string | undefined
 }
 
 /** A method type, so that the author of a plain JSON Schema may say which arguments it gives. */

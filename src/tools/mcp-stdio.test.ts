@@ -97,7 +97,7 @@ test('text parts are joined and other parts are described', async () => {
   const result = await get('parts').run({}, toolContext())
 
   assert.deepEqual(result.output, {
-    text: 'first\n[image: image/png, 5 bytes]\n[link: a file, file:///a]\n[resource: file:///b]\ninside',
+    text: 'first\n[image/png, 5 B]\n[link: a file, file:///a]\n[resource: file:///b]\ninside',
     structuredContent: { count: 4 },
   })
 })

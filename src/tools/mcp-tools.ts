@@ -5,11 +5,12 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { CallToolResult, Tool as McpTool } from '@modelcontextprotocol/client'
 import type { JsonValue } from '../journal/event.ts'
+import { fileLabel } from '../journal/part.ts'
 import { isValueDeeperThan } from '../kit/json-depth.ts'
 import { excerpt, quoted, withArguments } from './excerpt.ts'
 import type { McpTrust } from './mcp-config.ts'
 import type { McpServer } from './mcp-server.ts'
-import type { Tool, ToolResult } from './tool.ts'
+import type { Tool, ToolFile, ToolResult } from './tool.ts'
 
 /** Descriptions are cut, because they are part of every prompt. */
 const descriptionCharsMax = 20_000
@@ -38,6 +39,28 @@ export function toTool(definition: McpTool, server: McpServer, timeoutMs: number
 }
 
 export function toToolResult(answer: CallToolResult, title: string): ToolResult {
+  const files = answer.content.flatMap((part) => fileOf(part) ?? [])
+  return { ...withoutFiles(answer, title), ...(files.length === 0 ? {} : { files }) }
+}
+
+type ContentBlock = CallToolResult['content'][number]
+
+/** Undefined for blocks that have no bytes. A link is never followed. */
+function fileOf(part: ContentBlock): ToolFile | undefined {
+  if (part.type === 'image' || part.type === 'audio')
+    return { bytes: Buffer.from(part.data, 'base64'), mediaType: part.mimeType }
+  if (part.type !== 'resource' || !('blob' in part.resource)) return undefined
+  const { uri, mimeType, blob } = part.resource
+  return { bytes: Buffer.from(blob, 'base64'), mediaType: mimeType, name: nameOf(uri) }
+}
+
+/** The last part of the path of a URI. */
+function nameOf(uri: string): string | undefined {
+  const last = uri.split(/[?#]/, 1)[0]?.split('/').at(-1)
+  return last === undefined || last === '' ? undefined : last
+}
+
+function withoutFiles(answer: CallToolResult, title: string): ToolResult {
   const ok = answer.isError !== true
   const text = answer.content.map(partText).join('\n')
   const summary = excerpt(text, 200) || (ok ? `${title} is done.` : `${title} reported an error without saying which.`)
@@ -53,13 +76,15 @@ export function toToolResult(answer: CallToolResult, title: string): ToolResult 
   return { ok, output, summary }
 }
 
-function partText(part: CallToolResult['content'][number]): string {
+function partText(part: ContentBlock): string {
   if (part.type === 'text') return part.text
   if (part.type === 'image' || part.type === 'audio')
-    return `[${part.type}: ${part.mimeType}, ${base64Bytes(part.data)} bytes]`
+    return fileLabel({ mediaType: part.mimeType, size: base64Bytes(part.data) })
   if (part.type === 'resource_link') return `[link: ${part.name}, ${part.uri}]`
   if ('text' in part.resource) return `[resource: ${part.resource.uri}]\n${part.resource.text}`
-  return `[resource: ${part.resource.uri}, ${part.resource.mimeType ?? 'unknown type'}, ${base64Bytes(part.resource.blob)} bytes]`
+  const { uri, mimeType = 'application/octet-stream', blob } = part.resource
+  const name = nameOf(uri)
+  return fileLabel({ mediaType: mimeType, size: base64Bytes(blob), ...(name === undefined ? {} : { name }) })
 }
 
 function base64Bytes(data: string): number {

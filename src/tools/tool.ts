@@ -20,6 +20,9 @@ export type ToolContext = {
   workspace?: { dir: string }
 }
 
+/** A file of a result. The server finds the type in the bytes; `mediaType` is what the tool says. */
+export type ToolFile = { bytes: Uint8Array; mediaType?: string | undefined; name?: string | undefined }
+
 /** `ok: false` is an expected failure that the model should read. Throw for anything unexpected. */
 export type ToolResult = {
   ok: boolean
@@ -28,6 +31,8 @@ export type ToolResult = {
   summary: string
   modified?: boolean
   paths?: string[]
+  /** Images and other files for the model and for people. */
+  files?: ToolFile[]
 }
 
 export const questionStyles = ['choose_one', 'confirm', 'fill_fields', 'open_text', 'risk_ack'] as const

@@ -2,7 +2,15 @@
 // at the marks of a request, and refuses what the real API refuses. See strict-server.ts.
 
 import { createHash } from 'node:crypto'
-import { type JsonObject, Refusal, refuseUnknown, serveStrict, signatureOf, tokensOf } from './strict-server.ts'
+import {
+  type JsonObject,
+  Refusal,
+  refuseUnknown,
+  serveStrict,
+  signatureOf,
+  tokensOf,
+  checkFile,
+} from './strict-server.ts'
 
 const bodyFields = (
   'model messages max_tokens system metadata stop_sequences stream temperature top_k top_p tools ' +
@@ -10,6 +18,8 @@ const bodyFields = (
 ).split(' ')
 const blockFields: Record<string, string[]> = {
   text: ['type', 'text', 'cache_control', 'citations'],
+  image: ['type', 'source', 'cache_control'],
+  document: ['type', 'source', 'title', 'context', 'citations', 'cache_control'],
   thinking: ['type', 'thinking', 'signature'],
   redacted_thinking: ['type', 'data'],
   tool_use: ['type', 'id', 'name', 'input', 'cache_control', 'caller'],
@@ -43,6 +53,7 @@ serveStrict({
     refuseUnknown(body, bodyFields, (name) => extra('', name))
     if (!Number.isInteger(body['max_tokens'])) throw new Refusal('max_tokens: Field required')
     const messages = readMessages(body['messages'])
+    checkFiles(messages, body['model'])
     checkRoles(messages)
     checkCalls(messages)
     checkSearches(messages, body)
@@ -155,6 +166,22 @@ function readMessages(given: unknown): Message[] {
     if (blocks.length === 0) throw new Refusal(`messages.${at}: all messages must have non-empty content`)
     return { role, content: blocks }
   })
+}
+
+function checkFiles(messages: Message[], model: unknown): void {
+  for (const { role, content } of messages)
+    for (const block of content) {
+      const nested = block['type'] === 'tool_result' && Array.isArray(block['content']) ? block['content'] : []
+      for (const one of [block, ...(nested as JsonObject[])]) {
+        if (one['type'] !== 'image' && one['type'] !== 'document') continue
+        if (role !== 'user') throw new Refusal('messages: images and documents are allowed in user messages only')
+        const source = one['source'] as JsonObject
+        if (source['type'] !== 'base64') throw new Refusal(`source.type: '${String(source['type'])}' is not expected`)
+        if ((one['type'] === 'document') !== (source['media_type'] === 'application/pdf'))
+          throw new Refusal(`source.media_type: '${String(source['media_type'])}' is not expected`)
+        checkFile(model, source['media_type'], source['data'])
+      }
+    }
 }
 
 function checkRoles(messages: Message[]): void {

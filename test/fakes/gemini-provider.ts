@@ -2,7 +2,15 @@
 // refuses of Gemini 3. Unlike the real API it also refuses the placeholder for lost signatures.
 // See strict-server.ts.
 
-import { type JsonObject, Refusal, refuseUnknown, serveStrict, signatureOf, tokensOf } from './strict-server.ts'
+import {
+  type JsonObject,
+  Refusal,
+  refuseUnknown,
+  serveStrict,
+  signatureOf,
+  tokensOf,
+  checkFile,
+} from './strict-server.ts'
 
 const bodyFields =
   'contents systemInstruction tools toolConfig generationConfig safetySettings cachedContent labels serviceTier'.split(
@@ -26,13 +34,14 @@ type Call = { name: string; args: unknown }
 serveStrict({
   serves: (path) => path.endsWith(':streamGenerateContent'),
 
-  check(body, headers) {
+  check(body, headers, path) {
     if (headers['x-goog-api-key'] === undefined) throw new Refusal('Method doesn’t allow unregistered callers.', 403)
     refuseUnknown(body, bodyFields, unknownName)
     const contents = body['contents'] as Content[] | undefined
     if (contents === undefined || contents.length === 0)
       throw new Refusal('* GenerateContentRequest.contents: contents is not specified')
     checkContents(contents)
+    checkFiles(contents, path)
     return { promptTokenCount: tokensOf(contents) }
   },
 
@@ -96,6 +105,20 @@ serveStrict({
 
 function unknownName(name: string): Refusal {
   return new Refusal(`Invalid JSON payload received. Unknown name "${name}": Cannot find field.`)
+}
+
+/** In a message of the user, and in the response of a function. */
+function checkFiles(contents: Content[], path: string): void {
+  for (const { role, parts } of contents)
+    for (const part of parts) {
+      const response = part['functionResponse'] as { parts?: JsonObject[] } | undefined
+      for (const one of [part, ...(response?.parts ?? [])]) {
+        const file = one['inlineData'] as { mimeType?: string; data?: string } | undefined
+        if (file === undefined) continue
+        if (role !== 'user') throw new Refusal('Please use a valid role for inline data.')
+        checkFile(path, file.mimeType, file.data)
+      }
+    }
 }
 
 const callsOf = ({ parts }: Content) => parts.filter((part) => part['functionCall'] !== undefined)

@@ -83,7 +83,32 @@ async function handle(request: http.IncomingMessage, response: http.ServerRespon
     wake()
   })
   wake()
+  const problem = contentProblem(parsed)
+  if (problem !== null) {
+    seen.answered = true
+    sendJson(response, 400, {
+      error: { message: problem, type: 'invalid_request_error', param: 'messages', code: null },
+    })
+    return
+  }
   await answer(response, nextAnswer(parsed), seen)
+}
+
+/** What the real API refuses in the content of messages; null if nothing. */
+function contentProblem({ model, messages = [] }: SeenRequest['body']): string | null {
+  for (const { role, content } of messages) {
+    if (!Array.isArray(content)) continue
+    for (const part of content as { type: string; image_url?: { url: string }; file?: { file_data: string } }[]) {
+      if (part.type === 'text') continue
+      if (role !== 'user' || (part.type !== 'image_url' && part.type !== 'file'))
+        return `Invalid value: '${part.type}' in a message of role ${role}.`
+      if (String(model).includes('text-only')) return 'This model does not support image or file input.'
+      const url = part.type === 'image_url' ? part.image_url?.url : part.file?.file_data
+      if (!/^data:(?:image\/(?:png|jpeg|gif|webp)|application\/pdf);base64,[A-Za-z0-9+/]+=*$/.test(url ?? ''))
+        return 'Invalid image or file: expected a data URL in base64.'
+    }
+  }
+  return null
 }
 
 function nextAnswer(body: SeenRequest['body']): Action[] {

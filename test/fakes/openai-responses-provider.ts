@@ -1,7 +1,15 @@
 // A strict stand-in for OpenAI's Responses API without storage: it encrypts what it thinks, and
 // refuses what the real API refuses of a stateless client. See strict-server.ts.
 
-import { type JsonObject, Refusal, refuseUnknown, serveStrict, signatureOf, tokensOf } from './strict-server.ts'
+import {
+  type JsonObject,
+  Refusal,
+  refuseUnknown,
+  serveStrict,
+  signatureOf,
+  tokensOf,
+  checkDataUrl,
+} from './strict-server.ts'
 
 const bodyFields = (
   'model input instructions stream store include tools tool_choice temperature top_p max_output_tokens ' +
@@ -38,6 +46,7 @@ serveStrict({
     if (body['max_output_tokens'] !== undefined && Number(body['max_output_tokens']) < 16)
       throw new Refusal("Invalid 'max_output_tokens': integer below minimum value. Expected a value >= 16.")
     checkInput(body['input'])
+    checkFiles(body['input'] as JsonObject[], body['model'])
     return { input_tokens: tokensOf(body['input']) }
   },
 
@@ -194,6 +203,23 @@ function checkInput(given: unknown): void {
     }
     if (typeOf(item) === 'function_call_output' && !called.has(item['call_id']))
       throw new Refusal(`No tool call found for function call output with call_id ${String(item['call_id'])}.`)
+  }
+}
+
+/** The parts of messages and of the outputs of functions. */
+function checkFiles(items: JsonObject[], model: unknown): void {
+  for (const item of items) {
+    const content = item['type'] === 'function_call_output' ? item['output'] : item['content']
+    if (!Array.isArray(content)) continue
+    for (const part of content as JsonObject[]) {
+      const known = ['input_text', 'output_text', 'refusal', 'input_image', 'input_file']
+      if (!known.includes(String(part['type']))) throw new Refusal(`Invalid value: '${String(part['type'])}'.`)
+      if (part['type'] === 'input_image') checkDataUrl(model, part['image_url'])
+      if (part['type'] === 'input_file') {
+        if (typeof part['filename'] !== 'string') throw new Refusal("Missing required parameter: 'filename'.")
+        checkDataUrl(model, part['file_data'])
+      }
+    }
   }
 }
 

@@ -213,4 +213,26 @@ export function refuseUnknown(object: JsonObject, known: readonly string[], refu
   for (const name of Object.keys(object)) if (!known.includes(name)) throw refuse(name)
 }
 
+const marks: Record<string, string> = {
+  'image/png': '89504e47',
+  'image/jpeg': 'ffd8ff',
+  'application/pdf': '255044462d',
+}
+
+/** Refuses a file whose bytes are not what its type says, and any file for a model that reads only text. */
+export function checkFile(model: unknown, mediaType: unknown, data: unknown): void {
+  if (String(model).includes('text-only')) throw new Refusal(`${String(model)} does not support image or file input.`)
+  const mark = marks[String(mediaType)]
+  if (mark === undefined) throw new Refusal(`Unsupported media type: ${String(mediaType)}.`)
+  if (typeof data !== 'string' || !/^[A-Za-z0-9+/]+={0,2}$/.test(data)) throw new Refusal('The file is not base64.')
+  if (!Buffer.from(data, 'base64').toString('hex').startsWith(mark))
+    throw new Refusal(`The file was specified as ${String(mediaType)}, but does not appear to be one.`)
+}
+
+export function checkDataUrl(model: unknown, url: unknown): void {
+  const found = /^data:([^;,]+);base64,(.*)$/s.exec(String(url))
+  if (found === null) throw new Refusal(`Invalid URL: ${String(url).slice(0, 40)}.`)
+  checkFile(model, found[1], found[2])
+}
+
 export const tokensOf = (value: unknown): number => Math.ceil(JSON.stringify(value).length / 4)

@@ -4,7 +4,9 @@
 
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, it } from 'node:test'
+import { withPictureTool } from '../support/picture-server.ts'
 import { type Polylog, startPolylog } from '../support/polylog.ts'
+import { dataUrl, pdf, pngOf } from '../support/sample-files.ts'
 import { openStream, type SseFrame } from '../support/sse.ts'
 import {
   askingStrict,
@@ -37,7 +39,7 @@ for (const name of providers) {
 
     before(async () => {
       provider = await startStrictProvider(name)
-      polylog = await startPolylog(askingStrict(name, provider))
+      polylog = await startPolylog({ ...askingStrict(name, provider), ...withPictureTool() })
     })
     beforeEach(() => provider.reset())
     after(async () => {
@@ -185,6 +187,59 @@ for (const name of providers) {
         assert.match(JSON.stringify(requests[1]?.body), block)
       },
     )
+
+    /** How often the bytes are in a request, as base64. */
+    const timesIn = (request: StrictRequest | undefined, bytes: Buffer) =>
+      JSON.stringify(request?.body).split(bytes.toString('base64')).length - 1
+
+    for (const [what, mediaType, bytes] of [
+      ['an image', 'image/png', pngOf(3)],
+      ['a PDF', 'application/pdf', pdf],
+    ] as const) {
+      it(`gets ${what}, and again in the next turn`, async () => {
+        const [userId, conversationId] = [someone(), someone()]
+        const file = { type: 'file', filename: 'it.bin', data: dataUrl(mediaType, bytes), mediaType }
+        const messages = [{ role: 'user', content: [{ type: 'text', text: 'What is this?' }, file] }]
+        const first = await ask([[{ text: ['A thing.'] }]], { userId, conversationId, input: null, messages })
+        const second = await ask([[{ text: ['Still.'] }]], { userId, conversationId, input: 'Sure?' })
+
+        assertAccepted(second.requests, 2)
+        assert.deepEqual([first.end.status, second.end.status], ['succeeded', 'succeeded'])
+        assert.deepEqual(
+          second.requests.map((request) => timesIn(request, bytes)),
+          [1, 1],
+        )
+        assert.doesNotMatch(JSON.stringify(second.requests[0]?.body), /\[it\.bin/)
+      })
+    }
+
+    it('gets a text file as text', async () => {
+      const file = { type: 'file', filename: 'a.csv', data: dataUrl('text/csv', Buffer.from('a,b\n1,ü\n')) }
+      const messages = [{ role: 'user', content: [file, { type: 'text', text: 'Sum it.' }] }]
+      const { end, requests } = await ask([[{ text: ['1'] }]], { input: null, messages })
+
+      assertAccepted(requests, 1)
+      assert.equal(end.status, 'succeeded')
+      assert.match(JSON.stringify(requests[0]?.body), /\[a\.csv, text\/csv, 9 B\]\\na,b\\n1,ü/)
+    })
+
+    it('gets the image and the PDF that a tool returned, in this turn and the next', async () => {
+      const [userId, conversationId] = [someone(), someone()]
+      const { end, frames, requests } = await ask(
+        [[{ think: 'I look.' }, { call: 'take_picture', input: {} }], [{ text: ['Nice.'] }]],
+        { userId, conversationId },
+      )
+      assertAccepted(requests, 2)
+      assert.equal(end.status, 'succeeded', JSON.stringify(end))
+      assert.deepEqual(
+        [pngOf(7), pdf].map((bytes) => timesIn(requests[1], bytes)),
+        [1, 1],
+      )
+      assert.equal(timesIn({ body: frames } as never, pngOf(7)), 0, 'bytes are never in a stream')
+      const next = await ask([[{ text: ['Yes.'] }]], { userId, conversationId, input: 'Really?' })
+      assertAccepted(next.requests, 3)
+      assert.equal(timesIn(next.requests[2], pngOf(7)), 1)
+    })
 
     it('is cut off in the middle: the run fails and may be tried again', async () => {
       const { end, frames } = await ask([[{ text: ['Half an '] }, { cut: true }]])

@@ -14,7 +14,8 @@ import type { JsonValue, RunEvent } from '../../src/journal/event.ts'
 import { type EventReader, eventPages } from '../../src/journal/event-pages.ts'
 import { asUser } from '../../src/kit/caller.ts'
 import { systemClock } from '../../src/kit/clock.ts'
-import type { Ids } from '../../src/kit/ids.ts'
+import { FileService } from '../../src/files/file-service.ts'
+import { type Ids, ulidIds } from '../../src/kit/ids.ts'
 import type { ModelPart } from '../../src/models/model.ts'
 import { modelConfigsOf } from '../../src/models/model-configs.ts'
 import { readModelTable } from '../../src/models/model-table.ts'
@@ -101,6 +102,12 @@ export async function openRig(options: RigOptions = {}): Promise<Rig> {
     modelTable: await readModelTable(null),
     engines: enginesOf(engine, options.turnEngine),
     tools: registryOf(options.tools ?? []),
+    files: new FileService({
+      store,
+      clock,
+      ids: ulidIds(() => clock.now()),
+      limits: { fileBytes: 1024 * 1024, ownerBytes: 8 * 1024 * 1024 },
+    }),
     catalogue: { get: () => own, lastWorking: () => own, list: () => [] },
     kindOf,
     limits: {

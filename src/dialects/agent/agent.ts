@@ -108,6 +108,7 @@ export const agentDialect: Dialect<AgentState> = {
           status: statusOfOutcome[event.data.outcome],
           message: event.data.summary,
           ...outputOf(event.data),
+          ...(event.data.files === undefined ? {} : { files: event.data.files }),
           ...(event.data.error === undefined ? {} : { error: event.data.error }),
         })
       case 'input.resolved': {
@@ -153,7 +154,7 @@ export const agentDialect: Dialect<AgentState> = {
 }
 
 function startOf(state: AgentState, event: EventOf<'run.accepted'>): object {
-  const { sessionId, input, spec } = event.data
+  const { sessionId, input, parts, spec } = event.data
   const conversationId = shownConversationIdOrNull(event.data.conversationId)
   return {
     runId: state.runId,
@@ -161,6 +162,7 @@ function startOf(state: AgentState, event: EventOf<'run.accepted'>): object {
     createdAtMs: event.at,
     agentId: spec.agentId,
     input,
+    ...(parts === undefined ? {} : { parts }),
     ...(conversationId === null ? {} : { conversationId }),
     context: {
       session: {
