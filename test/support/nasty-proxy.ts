@@ -26,6 +26,8 @@ export type SeenByProxy = { method: string; url: string; headers: IncomingMessag
 
 export type NastyProxy = {
   readonly baseUrl: string
+  /** Files that the proxy serves itself, by path, without faults: a web page of the same origin. */
+  readonly files: Map<string, { type: string; body: string }>
   /** Every request so far. */
   readonly seen: SeenByProxy[]
   /** Where requests go from now on. */
@@ -42,6 +44,11 @@ export type NastyProxy = {
 export async function startNastyProxy(target = ''): Promise<NastyProxy> {
   const open = new Set<ServerResponse>()
   const server = createServer((incoming, outgoing) => {
+    const file = proxy.files.get(incoming.url ?? '')
+    if (file !== undefined) {
+      outgoing.writeHead(200, { 'content-type': file.type })
+      return void outgoing.end(file.body)
+    }
     const fault = proxy.faults.shift() ?? {}
     proxy.seen.push({ method: incoming.method ?? '', url: incoming.url ?? '', headers: incoming.headers })
     open.add(outgoing)
@@ -58,6 +65,7 @@ export async function startNastyProxy(target = ''): Promise<NastyProxy> {
   await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
   const proxy: NastyProxy = {
     baseUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    files: new Map(),
     seen: [],
     target,
     faults: [],
@@ -76,18 +84,20 @@ export async function startNastyProxy(target = ''): Promise<NastyProxy> {
 
 function forward(target: string, incoming: IncomingMessage, outgoing: ServerResponse, fault: Fault): void {
   const url = new URL(incoming.url ?? '/', target)
-  // The server answers only to its own name.
-  const headers = { ...incoming.headers, host: url.host }
-  const upstream = httpRequest(url, { method: incoming.method, headers, agent: false }, (response) => {
-    if (fault.losesAnswer === true) {
-      // The first bytes of the answer prove that the server has accepted the request.
-      outgoing.destroy()
-      return void response.destroy()
-    }
-    outgoing.writeHead(response.statusCode ?? 502, response.headers)
-    outgoing.flushHeaders()
-    relay(response, outgoing, fault)
-  })
+  const upstream = httpRequest(
+    url,
+    { method: incoming.method, headers: incoming.headers, agent: false },
+    (response) => {
+      if (fault.losesAnswer === true) {
+        // The first bytes of the answer prove that the server has accepted the request.
+        outgoing.destroy()
+        return void response.destroy()
+      }
+      outgoing.writeHead(response.statusCode ?? 502, response.headers)
+      outgoing.flushHeaders()
+      relay(response, outgoing, fault)
+    },
+  )
   upstream.on('error', () => outgoing.destroy())
   outgoing.once('close', () => upstream.destroy())
   incoming.pipe(upstream)
