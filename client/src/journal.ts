@@ -115,6 +115,8 @@ export type RunSpec = {
   engine: string
   /** `provider/model`. */
   model: string
+  /** Asked in this order if the model before cannot answer. */
+  fallbackModels?: string[]
   temperature?: number
   maxTokens?: number
   /** Passed to the provider by name, for example `{ anthropic: { thinking: … } }`. */

@@ -8,6 +8,7 @@ import { z } from 'zod'
 import { clientTool } from '../journal/client-tool.ts'
 import { providerOptions } from '../journal/provider-options.ts'
 import { providerToolList } from '../journal/provider-tools.ts'
+import { modelChoice } from '../journal/model-chain.ts'
 
 /**
  * The data that code collects for a one-shot run: the request's input only, a conversation with its messages, a contact
@@ -128,8 +129,8 @@ export const agentCard = z.strictObject({
   description: paragraph.optional(),
   usage: paragraph.optional(),
   endpoint: line.optional(),
-  /** `provider/model`; absent means the server's default. */
-  model: z.string().min(1).max(200).optional(),
+  /** `provider/model`, or a list of which the next is asked if the one before cannot answer; absent means the server's default. */
+  model: modelChoice.optional(),
   /** Passed to the provider by name, for example `{ "anthropic": { "effort": "high" } }`. */
   providerOptions: providerOptions.optional(),
   /** Tools that the provider runs itself while it answers, such as `web_search`. */

@@ -3,12 +3,16 @@
 
 import { AppError } from '../errors/app-error.ts'
 import type { Models } from '../models/model.ts'
+import { type ModelChoice, resolveChain } from '../journal/model-chain.ts'
 import type { AgentCard } from './agent-definition.ts'
 
 /** Throws `agent_unavailable` with the reason. */
-export function modelOfAgent(card: Pick<AgentCard, 'id' | 'model'>, models: Pick<Models, 'resolve'>): string {
+export function modelsOfAgent(
+  card: Pick<AgentCard, 'id' | 'model'>,
+  models: Pick<Models, 'resolve'>,
+): ReturnType<typeof resolveChain> {
   try {
-    return models.resolve(card.model)
+    return resolveChain(card.model, models)
   } catch (error) {
     if (!(error instanceof AppError)) throw error
     throw new AppError('agent_unavailable', `The agent ${card.id} cannot be used: ${error.message}`, { cause: error })
@@ -16,9 +20,9 @@ export function modelOfAgent(card: Pick<AgentCard, 'id' | 'model'>, models: Pick
 }
 
 /** Why the server cannot use the model, and what to do; null if it can. */
-export function modelProblem(model: string | undefined, models: Pick<Models, 'resolve'>): string | null {
+export function modelProblem(model: ModelChoice | undefined, models: Pick<Models, 'resolve'>): string | null {
   try {
-    models.resolve(model)
+    resolveChain(model, models)
     return null
   } catch (error) {
     if (error instanceof AppError) return error.message

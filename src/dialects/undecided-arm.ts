@@ -6,7 +6,7 @@
 // Times are not hidden, because the reader sees the pace of a live answer anyway.
 
 import type { EventData, EventOf, RunEvent } from '../journal/event.ts'
-import { engineFallback } from '../journal/run-state.ts'
+import { engineFallback, modelFallback } from '../journal/run-state.ts'
 import { type Dialect, silent } from './dialect.ts'
 
 /** Replaces the names of the model and the engine. */
@@ -19,6 +19,7 @@ const settingsOfConfig = [
   'maxTokens',
   'providerOptions',
   'providerTools',
+  'fallbackModels',
   'tools',
   'blind',
 ] as const
@@ -41,7 +42,7 @@ function withoutIdentity(event: RunEvent): RunEvent | null {
     case 'engine.handle':
       return null
     case 'diagnostic':
-      return event.data.code === engineFallback ? null : event
+      return event.data.code === engineFallback || event.data.code === modelFallback ? null : event
     case 'step.started':
       return { ...event, data: { ...event.data, model: hiddenModel } }
     case 'step.done': {

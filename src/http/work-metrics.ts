@@ -53,6 +53,12 @@ export function createWorkMetrics(registry: Registry): RunMeter {
     labelNames: ofModel,
     registers,
   })
+  const fallbacks = new Counter({
+    name: 'polylog_model_fallbacks_total',
+    help: 'Runs that went on with another model because this one could not answer, by the code of the error.',
+    labelNames: [...ofModel, 'reason'] as const,
+    registers,
+  })
   const tools = new Histogram({
     name: 'polylog_tool_seconds',
     help: 'How long tools ran, by tool and outcome.',
@@ -89,6 +95,7 @@ export function createWorkMetrics(registry: Registry): RunMeter {
       if (firstPartSeconds !== undefined) firstPart.observe(labels, firstPartSeconds)
     },
     modelRetried: (model) => retries.inc(labelsOf(model)),
+    modelFellBack: (model, reason) => fallbacks.inc({ ...labelsOf(model), reason }),
     toolDone: ({ tool, outcome, seconds }) => tools.observe({ tool: toolName(tool), outcome }, seconds),
   }
 }

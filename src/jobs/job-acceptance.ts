@@ -1,12 +1,13 @@
 // Accepts jobs: builds the spec of the run and the cache key under which its result may be
 // reused. A job that needs an upload is held until the upload arrives.
 
-import { modelOfAgent } from '../agents/agent-model.ts'
+import { modelsOfAgent } from '../agents/agent-model.ts'
 import { type Catalogue, chatAgentId } from '../agents/catalogue.ts'
 import { AppError } from '../errors/app-error.ts'
 import type { EventData, JobSpec, RunSpec, SkillSpec } from '../journal/event.ts'
 import type { Clock } from '../kit/clock.ts'
 import { defined } from '../kit/defined.ts'
+import { resolveChain } from '../journal/model-chain.ts'
 import type { Models } from '../models/model.ts'
 import type { Started } from '../runs/run-acceptance.ts'
 import type { RunService } from '../runs/run-service.ts'
@@ -52,7 +53,8 @@ export class JobAcceptance {
     const engine = this.dependencies.engineName
     const { models, catalogue } = this.dependencies
     const { card } = catalogue.get(chatAgentId)
-    const resolved = model === undefined ? modelOfAgent(card, models) : models.resolve(model)
+    const { model: resolved, fallbackModels } =
+      model === undefined ? modelsOfAgent(card, models) : resolveChain(model, models)
     const cacheKey =
       skill === undefined || held || !mayReuse(job)
         ? undefined
@@ -62,7 +64,7 @@ export class JobAcceptance {
       engine,
       model: resolved,
       job: { ...job, ...defined({ uploadUntil: held ? uploadUntil : undefined, cacheKey }) },
-      ...defined({ skill, providerOptions: card.providerOptions }),
+      ...defined({ fallbackModels, skill, providerOptions: card.providerOptions }),
     }
     return await this.dependencies.runs.startStandalone({
       owner,

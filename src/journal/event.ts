@@ -121,6 +121,8 @@ export const runSpec = z.object({
   engine: id,
   /** `provider/model`, as resolved at acceptance. */
   model: id,
+  /** Asked in this order if the model before cannot answer. */
+  fallbackModels: z.array(id).optional(),
   temperature: z.number().optional(),
   maxTokens: z.number().int().positive().optional(),
   /** Passed to the provider of the model by name. */

@@ -41,8 +41,8 @@ export type StepState = {
   readonly step: number
   /** Empty after the text was superseded, until the new text brings its own message id. */
   messageId: string
-  /** `provider/model`. */
-  readonly model: string
+  /** `provider/model`. Another one if the step is asked again of a fallback. */
+  model: string
   startedAt: number
   /** Text shown under `messageId` so far. */
   text: string
@@ -212,6 +212,7 @@ export function applyEvent(state: RunState, event: RunEvent): void {
       if (open !== undefined && open.step === event.data.step) {
         // The model is asked again after a crash. The text shown so far stays valid, unless it was superseded.
         if (open.messageId === '') open.messageId = event.data.messageId
+        open.model = event.data.model
         return
       }
       state.steps.push({
@@ -333,6 +334,7 @@ export function applyEvent(state: RunState, event: RunEvent): void {
     case 'diagnostic': {
       const { code, details } = event.data
       if (code === engineFallback) state.fallbackEngine = String(details?.['to'])
+      if (code === modelFallback) askFrom(state, details?.['to'])
       if (code === budgetNearlyUsed) state.budgetWarnings.add(String(details?.['scope']))
       if (code === processDied) state.deaths.set(String(details?.['id']), String(details?.['place']))
       return
@@ -355,6 +357,21 @@ function withOutput(state: RunState, ended: EventData<'run.ended'>): EventData<'
 
 /** The code of the `diagnostic` event which records that another engine took over. */
 export const engineFallback = 'engine_fallback'
+
+/** The code of the `diagnostic` event which records that another model of the run is asked from now on. */
+export const modelFallback = 'model_fallback'
+
+/** From now on the run is one of the other model. */
+function askFrom(state: RunState, model: JsonValue | undefined): void {
+  const { accepted } = state
+  if (accepted === undefined || typeof model !== 'string') return
+  state.accepted = { ...accepted, spec: { ...accepted.spec, model } }
+}
+
+/** The model to ask if that of the spec cannot answer; undefined if there is none left. */
+export function nextModel({ model, fallbackModels = [] }: RunSpec): string | undefined {
+  return fallbackModels[fallbackModels.indexOf(model) + 1]
+}
 
 /** The code of the `diagnostic` event which records that a budget is nearly used. */
 export const budgetNearlyUsed = 'budget_nearly_used'

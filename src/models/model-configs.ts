@@ -8,11 +8,12 @@ import { AppError } from '../errors/app-error.ts'
 import { providerOptions } from '../journal/provider-options.ts'
 import { providerToolList } from '../journal/provider-tools.ts'
 import type { ModelConfig, ModelConfigs, Models } from './model.ts'
+import { modelChoice, resolveChain } from '../journal/model-chain.ts'
 
 const modelConfig: z.ZodType<ModelConfig> = z.strictObject({
   name: z.string().trim().min(1).max(100),
   description: z.string().max(2000).optional(),
-  model: z.string().min(1).max(200).optional(),
+  model: modelChoice.optional(),
   engine: z.string().min(1).max(200).optional(),
   temperature: z.number().min(0).max(2).optional(),
   maxTokens: z.number().int().positive().optional(),
@@ -98,7 +99,7 @@ function problemOf(configs: readonly ModelConfig[], models: Pick<Models, 'resolv
     seen.add(name)
     if (model === undefined) continue
     try {
-      models.resolve(model)
+      resolveChain(model, models)
     } catch (error) {
       return `has a set ${JSON.stringify(name)} that cannot be used: ${(error as Error).message}`
     }

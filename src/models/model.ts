@@ -113,8 +113,8 @@ export interface Model {
 export type ModelConfig = {
   name: string
   description?: string | undefined
-  /** `provider/model`, or a model of the default provider; absent means the server's default. */
-  model?: string | undefined
+  /** `provider/model`, a model of the default provider, or a list of them; absent means the server's default. */
+  model?: string | readonly string[] | undefined
   /** The name of an engine, for example `ag-ui:weather`; absent means that of the agent, or the server's default. */
   engine?: string | undefined
   temperature?: number | undefined

@@ -8,7 +8,7 @@
 //                                             └─▶ a new run ─▶ its end writes the snapshot
 
 import type { AgentOperation, AgentReads } from '../agents/agent-definition.ts'
-import { modelOfAgent } from '../agents/agent-model.ts'
+import { modelsOfAgent } from '../agents/agent-model.ts'
 import type { Catalogue } from '../agents/catalogue.ts'
 import { AppError } from '../errors/app-error.ts'
 import type { OneShotSpec, RunSpec } from '../journal/event.ts'
@@ -81,6 +81,7 @@ type Plan = {
   input: JsonObject
   language: string
   model: string
+  fallbackModels: string[] | undefined
   key: SnapshotKey
   scopeExists: boolean
   collected: Collected
@@ -163,7 +164,7 @@ export class OneShotService {
     const language = languageOf(input, operation)
     const scope = await this.scopeOf(owner, operation, input)
     const collected = await sources[operation.reads].collect(caller, input, clock.now(), language, operation.id)
-    const model = modelOfAgent(definition.card, models)
+    const { model, fallbackModels } = modelsOfAgent(definition.card, models)
     const key: SnapshotKey = {
       owner,
       agentId,
@@ -174,7 +175,18 @@ export class OneShotService {
       promptVersion: operation.promptVersion,
       model,
     }
-    return { owner, agentId, operation, input, language, model, key, scopeExists: scope.exists, collected }
+    return {
+      owner,
+      agentId,
+      operation,
+      input,
+      language,
+      model,
+      fallbackModels,
+      key,
+      scopeExists: scope.exists,
+      collected,
+    }
   }
 
   /** A conversation need not exist, because the messages may be in the input; then its name is the id of the scope. */
@@ -232,7 +244,7 @@ export class OneShotService {
   }
 
   private specOf(plan: Plan, systemPrompt: string, stored: boolean): RunSpec {
-    const { agentId, operation, key, collected, scopeExists, language, model } = plan
+    const { agentId, operation, key, collected, scopeExists, language, model, fallbackModels } = plan
     const ttlMs = operation.cache?.ttlMs ?? null
     const describes = agentId === titleAgentId && key.scopeType === 'conversation' && scopeExists
     const oneShot: OneShotSpec = {
@@ -255,7 +267,7 @@ export class OneShotService {
     const providerTools = chosenProviderTools(undefined, {
       offered: card.providerTools,
       card,
-      model,
+      chain: [model, ...(fallbackModels ?? [])],
       models: this.dependencies.models,
     })
     return {
@@ -265,7 +277,7 @@ export class OneShotService {
       systemPrompt,
       consent: 'refuse',
       oneShot,
-      ...defined({ providerOptions: card.providerOptions, providerTools }),
+      ...defined({ fallbackModels, providerOptions: card.providerOptions, providerTools }),
     }
   }
 

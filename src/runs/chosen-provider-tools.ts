@@ -12,13 +12,13 @@ export function chosenProviderTools(
   {
     offered,
     card,
-    model,
+    chain,
     models,
   }: {
     offered: readonly ProviderTool[] | undefined
     card: AgentCard
-    /** `provider/model`. */
-    model: string
+    /** The `provider/model` of the run and of its fallbacks; each has to have the tools. */
+    chain: readonly string[]
     models: Pick<Models, 'providerTools'>
   },
 ): ProviderTool[] | undefined {
@@ -27,12 +27,13 @@ export function chosenProviderTools(
       ? [...(offered ?? [])]
       : [...new Set(requested)].map((name) => offered?.find((tool) => tool.name === name) ?? { name })
   if (chosen.length === 0) return undefined
-  const known = models.providerTools(model)
   for (const { name } of chosen) {
     if (requested !== undefined && !offered?.some((tool) => tool.name === name) && !agentAllowsTool(card, name)) {
       throw unavailable(`The agent ${card.id} does not allow the tool ${name}. Leave it out of providerTools.`, name)
     }
-    if (!known.includes(name)) {
+    for (const model of chain) {
+      const known = models.providerTools(model)
+      if (known.includes(name)) continue
       const instead = known.length === 0 ? 'none itself' : `only ${known.join(', ')}`
       throw unavailable(
         `The provider of the model ${model} runs ${instead}, not ${name}. Use another model, or send providerTools without it.`,

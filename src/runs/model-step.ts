@@ -47,6 +47,8 @@ export type StepContext = {
   /** In millionths of a dollar; undefined if the price is not known. */
   costOf(model: string, usage: Usage | undefined): number | undefined
   meter?: Pick<RunMeter, 'stepDone'> | undefined
+  /** Called when the first part of the answer arrives. */
+  onFirstPart?: (() => void) | undefined
 }
 
 /** Back-pressure: with more uncommitted events than this, the step stops reading from the provider until they are committed. */
@@ -88,7 +90,10 @@ export async function runStep(
     const request = { runId: writer.runId, spec: specOf(state), messages, tools, ...(answer && { answer }) }
     for await (const batch of context.engine.step(request, watch.signal)) {
       watch.alive()
-      firstPartMs ??= elapsedMs(context.clock, startedAt)
+      if (batch.length > 0 && firstPartMs === undefined) {
+        firstPartMs = elapsedMs(context.clock, startedAt)
+        context.onFirstPart?.()
+      }
       const events: NewEvent[] = []
       for (const part of batch) {
         if (part.type === 'text') {

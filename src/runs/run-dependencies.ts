@@ -64,6 +64,8 @@ export interface RunMeter {
     firstPartSeconds: number | undefined
   }): void
   modelRetried(model: string): void
+  /** A run asks another model, because this one could not answer. `reason` is an error code. */
+  modelFellBack(model: string, reason: string): void
   toolDone(call: { tool: string; outcome: ToolOutcome; seconds: number }): void
 }
 
@@ -83,7 +85,7 @@ export type RunDependencies = {
   limits: RunLimits
   log: RunLog
   countEvents?: (count: number) => void
-  meter?: Pick<RunMeter, 'stepDone' | 'toolDone'>
+  meter?: Pick<RunMeter, 'stepDone' | 'toolDone' | 'modelFellBack'>
   deaths?: ProcessDeaths
   /** Called and awaited after the ending is committed, so that its consequences are done before the next run of the conversation starts. */
   runEnded?: (run: EndedRun) => void | Promise<void>

@@ -19,6 +19,8 @@ import {
   deathsAtOnePlace,
   engineFallback,
   engineOf,
+  modelFallback,
+  nextModel,
   openInteractions,
   processDied,
   type RunState,
@@ -351,6 +353,7 @@ export class RunLoop {
     const offered = tools
       .filter(({ name }) => !atProvider.has(name))
       .map(({ name, description, inputSchema }) => ({ name, description, inputSchema }))
+    let answering = false
     try {
       await runStep(writer, await this.withFiles(messages), offered, {
         engine,
@@ -363,8 +366,16 @@ export class RunLoop {
         putBlob: (id, body) => dependencies.store.putBlob(id, this.runId, body),
         costOf: (model, usage) => dependencies.modelTable.costOf(model, usage),
         meter: dependencies.meter,
+        onFirstPart: () => {
+          answering = true
+        },
       })
     } catch (error) {
+      if (!answering && (await this.fellBack(error))) {
+        // The prompt depends on the model: its window, and what its provider needs back.
+        await this.askModel(engine, tools, (await this.prompt(engine, tools, false)) ?? [])
+        return
+      }
       if (again || !(error instanceof AppError) || error.code !== 'model_context_exceeded') throw error
       const { text, reasoning } = writer.state.steps.at(-1) ?? { text: '', reasoning: '' }
       if (text !== '' || reasoning !== '') throw error
@@ -373,6 +384,25 @@ export class RunLoop {
       if (shorter === undefined) throw error
       await this.askModel(engine, tools, shorter, true)
     }
+  }
+
+  /** Goes on with the next model of the run, if there is one and the error is one that another model may not have. */
+  private async fellBack(error: unknown): Promise<boolean> {
+    const { writer, dependencies } = this
+    const spec = specOf(writer.state)
+    const to = nextModel(spec)
+    if (to === undefined || !isWorthFallback(error) || this.modelAbort.signal.aborted) return false
+    const { code, message } = error
+    await writer.write({
+      type: 'diagnostic',
+      data: {
+        code: modelFallback,
+        message: `The model ${spec.model} cannot answer, so ${to} is asked. ${message}`,
+        details: { from: spec.model, to, reason: code },
+      },
+    })
+    dependencies.meter?.modelFellBack(spec.model, code)
+    return true
   }
 
   /** With `harder`, undefined if nothing can be left out. */
@@ -478,6 +508,21 @@ export class RunLoop {
     return 'ended'
   }
 }
+
+/** Errors that say nothing about the request: another provider may be able to answer it. */
+function isWorthFallback(error: unknown): error is AppError {
+  if (!(error instanceof AppError)) return false
+  return error.retryable || fallbackCodes.has(error.code)
+}
+
+const fallbackCodes: ReadonlySet<string> = new Set([
+  'model_auth_failed',
+  'model_rate_limited',
+  'model_unavailable',
+  'model_stalled',
+  // The provider is not configured any more.
+  'unknown_model',
+])
 
 function rejection(signal: AbortSignal): Promise<never> {
   return new Promise((_, reject) =>

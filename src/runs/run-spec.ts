@@ -2,7 +2,7 @@
 // execute the run, and never changes. Throws if the request names an agent, a
 // configuration or a model that does not exist.
 
-import { modelOfAgent } from '../agents/agent-model.ts'
+import { modelsOfAgent } from '../agents/agent-model.ts'
 import { chatAgentId } from '../agents/catalogue.ts'
 import { AppError } from '../errors/app-error.ts'
 import type { RunSpec } from '../journal/event.ts'
@@ -10,6 +10,7 @@ import { schemaProblem } from '../kit/json-schema.ts'
 import { checkRequestedOptions, mergedOptions } from '../journal/provider-options.ts'
 import { defined } from '../kit/defined.ts'
 import { clientToolsFor } from './client-tools.ts'
+import { resolveChain } from '../journal/model-chain.ts'
 import { boundContext, boundWholeContext, enabledTools } from './bounded-context.ts'
 import { chosenProviderTools } from './chosen-provider-tools.ts'
 import type { RunDependencies } from './run-dependencies.ts'
@@ -49,11 +50,12 @@ export function specFor(
   const outputSchema = request.output?.schema ?? (definition.answerSchema as RunSpec['outputSchema'])
   const clientTools = clientToolsFor(request.clientTools, { request, engine, card: definition.card, dependencies })
   if (outputSchema !== undefined) checkOutput(outputSchema, engine, dependencies)
-  const model = named === undefined ? modelOfAgent(definition.card, models) : models.resolve(named)
+  const { model, fallbackModels } =
+    named === undefined ? modelsOfAgent(definition.card, models) : resolveChain(named, models)
   const providerTools = chosenProviderTools(request.withoutTools === true ? [] : request.providerTools, {
     offered: config?.providerTools ?? definition.card.providerTools,
     card: definition.card,
-    model,
+    chain: [model, ...(fallbackModels ?? [])],
     models,
   })
   return {
@@ -61,6 +63,7 @@ export function specFor(
     engine,
     model,
     ...defined({
+      fallbackModels,
       providerTools,
       temperature,
       maxTokens,

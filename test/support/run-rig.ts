@@ -92,7 +92,7 @@ export async function openRig(options: RigOptions = {}): Promise<Rig> {
     ids: options.ids ?? countingIds(),
     models: {
       defaultModel: 'scripted/one',
-      resolve: () => 'scripted/one',
+      resolve: (name) => name ?? 'scripted/one',
       open: () => never(),
       listed: () => [],
       providerTools: () => [],

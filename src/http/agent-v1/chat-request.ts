@@ -8,6 +8,7 @@ import { requestedProviderTools } from '../../journal/provider-tools.ts'
 import { clientTools } from '../client-tools-field.ts'
 import { defined } from '../../kit/defined.ts'
 import type { JsonValue } from '../../journal/event.ts'
+import { modelChoice } from '../../journal/model-chain.ts'
 import type { StartRequest } from '../../runs/start-request.ts'
 import { optionalId, type Services } from '../routes.ts'
 import { messageList, type ParsedMessageList, readMessageList } from './message-list.ts'
@@ -26,7 +27,12 @@ export const chatBody = z
       .describe(
         'The state of your application; the model reads it. composer.enabledTools limits which tools the run may use.',
       ),
-    model: z.string().max(200).nullish().describe('provider/model, or the name of a model of the default provider.'),
+    model: z
+      .union([z.string().max(200), modelChoice])
+      .nullish()
+      .describe(
+        'provider/model, or the name of a model of the default provider. A list: the next one is asked if the one before cannot answer.',
+      ),
     engine: z
       .string()
       .max(200)
@@ -90,7 +96,7 @@ export async function toStartRequest(
       conversationId: body.conversationId,
       sessionId: body.sessionId,
       context: body.context ?? undefined,
-      model: body.model == null || body.model.trim() === '' ? undefined : body.model.trim(),
+      model: modelOf(body.model),
       engine: body.engine == null || body.engine.trim() === '' ? undefined : body.engine.trim(),
       // The body is parsed JSON, so its values are JSON values.
       output: body.output == null ? undefined : { schema: body.output.schema as Record<string, JsonValue> },
@@ -102,6 +108,11 @@ export async function toStartRequest(
       onDisconnect: body.onDisconnect ?? undefined,
     }),
   }
+}
+
+function modelOf(model: ChatBody['model']): StartRequest['model'] {
+  if (Array.isArray(model)) return model.map((name) => name.trim())
+  return model == null || model.trim() === '' ? undefined : model.trim()
 }
 
 /** `messages` takes precedence over `prompt`, and `prompt` over `input`. */

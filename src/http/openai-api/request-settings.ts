@@ -5,6 +5,7 @@ import { AppError } from '../../errors/app-error.ts'
 import type { ClientTool } from '../../journal/client-tool.ts'
 import type { JsonValue } from '../../journal/event.ts'
 import type { ProviderOptions } from '../../journal/provider-options.ts'
+import { firstChoice } from '../../journal/model-chain.ts'
 import type { StartRequest } from '../../runs/start-request.ts'
 import type { Services } from '../routes.ts'
 
@@ -32,7 +33,7 @@ function providerOf(
 ): string | undefined {
   const named = agentId === undefined ? model : catalogue.list().find(({ id }) => id === agentId)?.card?.model
   try {
-    return models.resolve(named).split('/', 1)[0]
+    return models.resolve(firstChoice(named)).split('/', 1)[0]
   } catch {
     return undefined
   }

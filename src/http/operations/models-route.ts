@@ -2,6 +2,7 @@
 // list, with their windows and abilities.
 
 import { z } from 'zod'
+import { firstChoice } from '../../journal/model-chain.ts'
 import type { ModelFacts, Models, ModelTable } from '../../models/model.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { openAiErrorView } from '../openai-api/chat-completion-routes.ts'
@@ -84,12 +85,12 @@ export function modelsRoute(server: Server, { models, modelTable, configs, catal
   function listed(): ModelView[] {
     const ready = new Set(models.list().flatMap(({ provider, ready: usable }) => (usable ? [provider] : [])))
     const known = modelTable.names().filter((name) => ready.has(providerOf(name)))
-    const named = configs.list().map(({ model }) => resolved(models, model))
+    const named = configs.list().map(({ model }) => resolved(models, firstChoice(model)))
     const names = [...new Set([models.defaultModel, ...named, ...models.listed(), ...known])].filter(
       (name) => name !== null,
     )
     const agents = catalogue.list().flatMap(({ id, card, error }): ModelView[] => {
-      const model = error === null && card !== null ? resolved(models, card.model) : null
+      const model = error === null && card !== null ? resolved(models, firstChoice(card.model)) : null
       if (card === null || model === null) return []
       const view = { ...viewOf(model, models, modelTable), id: `agent/${id}`, owned_by: 'polylog' }
       return [{ ...view, kind: 'agent', name: card.name ?? id, isDefault: false }]
