@@ -95,6 +95,7 @@ export const errorCodes = {
   tool_call_not_found: 'not_found',
   agent_not_found: 'not_found',
   model_not_found: 'not_found',
+  response_not_found: 'not_found',
   snapshot_not_found: 'not_found',
   tool_not_found: 'not_found',
   comparison_not_found: 'not_found',

@@ -7,6 +7,7 @@ import { chunksDialect } from '../dialects/chunks/chunks.ts'
 import type { Dialect } from '../dialects/dialect.ts'
 import { fcmpDialect } from '../dialects/fcmp/fcmp.ts'
 import { openAiChatDialect } from '../dialects/openai-chat/openai-chat.ts'
+import { openAiResponsesDialect } from '../dialects/openai-responses/openai-responses.ts'
 import { sessionDialect } from '../dialects/session/session.ts'
 import { uiMessageDialect } from '../dialects/ui-message/ui-message.ts'
 import { vercelDataDialect } from '../dialects/vercel-data/vercel-data.ts'
@@ -25,6 +26,7 @@ const dialects: Readonly<Record<string, Dialect>> = {
   'a2a-v0.3': a2aDialect({ version: '0.3' }),
   'openai-chat': openAiChatDialect(),
   'ag-ui': agUiDialect(),
+  'openai-responses': openAiResponsesDialect,
 }
 
 const [defaultName, ...otherNames] = Object.keys(dialects)

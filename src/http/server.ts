@@ -50,6 +50,7 @@ import { type ApiDocument, describeApi } from './openapi/describe-api.ts'
 import { referencePage } from './openapi/reference-page.ts'
 import { mcpRoute } from './mcp/mcp-route.ts'
 import { chatCompletionRoutes } from './openai-api/chat-completion-routes.ts'
+import { responseRoutes } from './openai-api/response-routes.ts'
 import { doctorRoute } from './operations/doctor-route.ts'
 import { modelsRoute } from './operations/models-route.ts'
 import { operationRoutes } from './operations/operation-routes.ts'
@@ -206,6 +207,7 @@ export async function buildServer(options: ServerOptions): Promise<Server> {
   uiChatRoutes(server, services)
   chatCompletionRoutes(server, services)
   agUiRoutes(server, services)
+  responseRoutes(server, services)
   messagesRoute(server, services)
   runAgentRoute(server, services)
   snapshotRoutes(server, services)

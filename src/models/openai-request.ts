@@ -100,6 +100,9 @@ function toChatFile({ mediaType, name, data }: LoadedFile): Record<string, unkno
     : { type: 'file', file: { filename: name ?? 'file.pdf', file_data: url } }
 }
 
+/** A field of OpenAI's other API, which this one refuses. */
+const responsesOnly = 'reasoning_summary'
+
 /** Fields that the request itself decides. */
 const ownFields = new Set(['model', 'messages', 'tools', 'user', 'response_format', 'stream', 'stream_options'])
 
@@ -108,7 +111,7 @@ function passedOptions(options: Record<string, JsonValue> | undefined): Record<s
   const fields: Record<string, JsonValue> = {}
   for (const [name, value] of Object.entries(options ?? {})) {
     const field = name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
-    if (!ownFields.has(field)) fields[field] = value
+    if (!ownFields.has(field) && field !== responsesOnly) fields[field] = value
   }
   return fields
 }

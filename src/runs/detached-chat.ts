@@ -57,17 +57,27 @@ async function earlierMessages(
 export async function transcriptOf(run: Pick<RunRow, 'id'>, store: DetachedStore): Promise<EarlierMessage[]> {
   const state = newRunState()
   for await (const { events } of eventPages(store, run.id)) for (const event of events) applyEvent(state, event)
-  const { accepted } = state
+  return [...(await messagesBefore(run, state.accepted, store)), ...answeredMessages(state)]
+}
+
+/** The earlier messages of a run, and its question. */
+export async function givenMessages(run: Pick<RunRow, 'id'>, store: DetachedStore): Promise<EarlierMessage[]> {
+  const [first] = (await store.readEvents(run.id, 0, 1)).events
+  return await messagesBefore(run, first?.type === 'run.accepted' ? first.data : undefined, store)
+}
+
+async function messagesBefore(
+  { id }: Pick<RunRow, 'id'>,
+  accepted: EventData<'run.accepted'> | undefined,
+  store: DetachedStore,
+): Promise<EarlierMessage[]> {
   if (accepted === undefined) return []
+  const { conversationId, continuesHistory, input, parts } = accepted
   const before =
-    accepted.conversationId === null
+    conversationId === null
       ? await earlierMessages(accepted, store)
-      : earlierFromRows(await store.historyBefore(accepted.conversationId, run.id, conversationRowsMax))
-  const asked: EarlierMessage[] =
-    accepted.continuesHistory === true
-      ? []
-      : [{ role: 'user', content: accepted.input, ...defined({ parts: accepted.parts }) }]
-  return [...before, ...asked, ...answeredMessages(state)]
+      : earlierFromRows(await store.historyBefore(conversationId, id, conversationRowsMax))
+  return continuesHistory === true ? before : [...before, { role: 'user', content: input, ...defined({ parts }) }]
 }
 
 function answeredMessages({ steps, calls, rejectedOutputs }: RunState): EarlierMessage[] {

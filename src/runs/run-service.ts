@@ -9,7 +9,7 @@ import { defined } from '../kit/defined.ts'
 import type { Decision, InteractionRow } from '../stores/interaction-store.ts'
 import type { RowPage } from '../stores/row-page.ts'
 import type { AcceptExtraRows, RunRow, RunFilter } from '../stores/run-store.ts'
-import { transcriptOf } from './detached-chat.ts'
+import { givenMessages, transcriptOf } from './detached-chat.ts'
 import { fingerprint, type PlannedTurn, RunAcceptance, type Started } from './run-acceptance.ts'
 import { checkReadable } from './prompt-files.ts'
 import type { RunDependencies } from './run-dependencies.ts'
@@ -81,6 +81,11 @@ export class RunService {
   /** The messages of an ended run and those before it, as history for another run; see `detached-chat.ts`. */
   async transcript(run: RunRow): Promise<EarlierMessage[]> {
     return await transcriptOf(run, this.dependencies.store)
+  }
+
+  /** The earlier messages of the run, and its question. */
+  async given(run: RunRow): Promise<EarlierMessage[]> {
+    return await givenMessages(run, this.dependencies.store)
   }
 
   /** Removes a run with its journal, after cancelling it if it is open. Messages of its conversation stay. */

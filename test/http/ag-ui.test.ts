@@ -48,6 +48,7 @@ const formats = [
   'a2a-v0.3',
   'openai-chat',
   'ag-ui',
+  'openai-responses',
 ]
 const secret = 'Bearer sk-of-the-operator'
 
@@ -390,7 +391,10 @@ function withoutIds(text: string, user: string): string {
       .replaceAll(/(\\*")(?:ag-ui:helper|local)\1/g, '$1ENGINE$1')
       // A remote agent counts tokens for the whole turn, if it does.
       .replaceAll(/,"messageMetadata":\{"usage":\{[^}]*\}\}/g, '')
-      .replaceAll(/,"usage":(\{[^}]*\}|\[[^\]]*\])/g, '')
+      .replaceAll(/,"usage":\[[^\]]*\]/g, '')
+      .replaceAll(/,"usage":(?:null|\{(?:[^{}]|\{[^{}]*\})*\})/g, '')
+      .replaceAll(/"(created|created_at)":\d+/g, '"$1":0')
+      .replaceAll(/"server_label":"[^"]*"/g, '"server_label":"SERVER"')
       // A remote agent does not say in words what a call will do, and what it did.
       .replaceAll(/Call remember_note|Save a note: “x”/g, 'NOTE')
       .replaceAll(/note_[0-9a-f]{32}/g, 'note')

@@ -163,7 +163,13 @@ describe('in open mode', () => {
 // Every route of the API, and what another user gets who knows the ids of the owner. A route that is not in this table
 // fails the test: if you add a route, add here how it refuses other users.
 describe('another user’s ids', () => {
-  type Owned = { runId: string; conversationId: string; confirmationId: string; messageId: string }
+  type Owned = {
+    runId: string
+    conversationId: string
+    confirmationId: string
+    messageId: string
+    responseId: string
+  }
   type Row = {
     path?: (owned: Owned) => string
     body?: (owned: Owned) => Json
@@ -323,6 +329,14 @@ describe('another user’s ids', () => {
       }),
       expect: openAiNotFound,
     },
+    'POST /v1/responses': {
+      body: ({ responseId }) => ({ model: 'chat_conversation', input: 'hi', previous_response_id: responseId }),
+      expect: openAiNotFound,
+    },
+    'GET /v1/responses/{responseId}': { expect: openAiNotFound },
+    'POST /v1/responses/{responseId}/cancel': { body: () => ({}), expect: openAiNotFound },
+    'DELETE /v1/responses/{responseId}': { expect: openAiNotFound },
+    'GET /v1/responses/{responseId}/input_items': { expect: openAiNotFound },
     'GET /health': { expect: saysNothingAboutAnybody },
     'GET /v1/health': { expect: saysNothingAboutAnybody },
     'GET /v1/tools': { expect: saysNothingAboutAnybody },
@@ -441,11 +455,13 @@ describe('another user’s ids', () => {
     const { json } = await stream.waitFor(toolState('awaiting_input'))
     const [asked] = (await open.call('GET', `/v1/conversations/${conversationId}/messages`, { user }))
       .body as unknown as Json[]
+    const response = { model: 'chat_conversation', input: 'hello' }
     const owned: Owned = {
       conversationId,
       runId: runIdOf(stream),
       confirmationId: json.data.confirmationId,
       messageId: asked?.id,
+      responseId: (await open.call('POST', '/v1/responses', { user, body: response })).body.id,
     }
     await open.reaches(user, owned.runId, 'awaiting_input')
     const contact = (await open.call('POST', '/v1/contacts', { user, body: { name: 'Ann' } })).body
@@ -466,6 +482,7 @@ describe('another user’s ids', () => {
       skill_id: 'nothing',
       path: 'any',
       model: 'none',
+      responseId: owned.responseId,
       message_id: owned.messageId,
       contactId: contact.id,
       recordId: fact.id,

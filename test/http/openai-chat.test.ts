@@ -138,15 +138,18 @@ for (const [name, version] of [
 
     test('tools of the server run there, and a client that does not know them just gets the answer', async () => {
       const user = someone()
-      await server.provider.script([calls(['add', { a: 2, b: 3 }]), says('It is 5.')], user)
+      await server.provider.script([calls(['lookup', { word: 'five' }]), says('It is 5.')], user)
 
       const stream = clientOf(version, user).chat.completions.stream({ model, messages: ask(user) })
+      const told: unknown[] = []
+      stream.on('chunk', (chunk) => told.push((chunk as { polylog?: { outcome?: string } }).polylog?.outcome))
       const final = await stream.finalChatCompletion()
 
       assert.deepEqual(
         [final.choices[0]?.message.content, final.choices[0]?.finish_reason, final.choices[0]?.message.tool_calls],
         ['It is 5.', 'stop', undefined],
       )
+      assert.ok(told.includes('succeeded'), 'the call is beside the choices')
       const [run] = await runsOf(user)
       assert.equal(run?.status, 'succeeded')
     })
@@ -275,7 +278,7 @@ for (const [name, version] of [
         const messages: OpenAi7.ChatCompletionMessageParam[] = ask(user)
         await server.provider.script(
           [
-            calls(['weather', { city: 'Oslo' }], ['weather', { city: 'Rome' }], ['add', { a: 2, b: 3 }]),
+            calls(['weather', { city: 'Oslo' }], ['weather', { city: 'Rome' }], ['lookup', { word: 'x' }]),
             says('Cold, warm, 5.'),
           ],
           user,

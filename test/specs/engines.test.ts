@@ -51,6 +51,7 @@ const formats = [
   'a2a-v0.3',
   'openai-chat',
   'ag-ui',
+  'openai-responses',
 ]
 
 // A remote agent sends its text without white space at the ends of messages, so no piece ends with any.
@@ -206,7 +207,9 @@ function comparable(text: string, user: string): string {
       )
       .replaceAll(/"engine":"(?:local|openclaw)"/g, '"engine":"<engine>"')
       .replaceAll(/"code":"(?:model|engine)_\w+"/gi, '"code":"<code>"')
-      .replaceAll(/"(message|prompt|summary)":"(?:[^"\\]|\\.)*"/g, '"$1":"<wording>"')
+      .replaceAll(/"(created|created_at)":\d+/g, '"$1":"<seconds>"')
+      .replaceAll(/"server_label":"[^"]*"/g, '"server_label":"<server>"')
+      .replaceAll(/"(message|prompt|summary|note)":"(?:[^"\\]|\\.)*"/g, '"$1":"<wording>"')
       .replaceAll(
         /(…\/reject\)): (?:Save a note|Run the command)(?:[^"\\]|\\.)*"(.*)"full_length":\d+/g,
         '$1: <wording>"$2',
@@ -216,7 +219,7 @@ function comparable(text: string, user: string): string {
       .replaceAll(',"details":{"provider":"openai"}', '')
       .replaceAll(/,"messageMetadata":\{"usage":\{[^{}]*\}\}/g, '')
       .replaceAll(/,"usage":\[[^\]]*\]/g, '')
-      .replaceAll(/"usage":\{[^{}]*\},?/g, '')
+      .replaceAll(/"usage":(?:null|\{(?:[^{}]|\{[^{}]*\})*\}),?/g, '')
       .replaceAll(/(?:openai failed while answering\. It said:|The OpenClaw gateway failed:) boom/g, '<wording>')
   )
 }

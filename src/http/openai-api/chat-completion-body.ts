@@ -12,6 +12,7 @@ import type { CallAnswer } from './answered-calls.ts'
 import {
   agentOrModel,
   type FunctionTool,
+  metadataField,
   passedOn,
   toolSettings,
   unsupported,
@@ -62,9 +63,7 @@ export const chatCompletionBody = z
       })
       .loose()
       .nullish(),
-    metadata: z
-      .record(z.string().max(64), z.string().max(512))
-      .refine((values) => Object.keys(values).length <= 16, 'must have at most 16 entries')
+    metadata: metadataField
       .nullish()
       .describe('conversation_id names a stored conversation, which the answer belongs to.'),
     onDisconnect: z.enum(['continue', 'cancel']).nullish(),

@@ -1,6 +1,7 @@
 // The settings that requests of both OpenAI APIs have. Each one is honoured, or refused with a sentence,
 // or changes nothing about the answer (`user`, `service_tier` …) and is accepted.
 
+import { z } from 'zod'
 import { AppError } from '../../errors/app-error.ts'
 import type { ClientTool } from '../../journal/client-tool.ts'
 import type { JsonValue } from '../../journal/event.ts'
@@ -12,6 +13,10 @@ import type { Services } from '../routes.ts'
 export function unsupported(param: string, sentence: string): AppError {
   return new AppError('unsupported_parameter', `${param}: ${sentence}`, { details: { param } })
 }
+
+export const metadataField = z
+  .record(z.string().max(64), z.string().max(512))
+  .refine((values) => Object.keys(values).length <= 16, 'must have at most 16 entries')
 
 /** The prefix of agents in the list of models. */
 const agentPrefix = 'agent/'
@@ -41,13 +46,14 @@ function providerOf(
 
 export type ProviderSettings = {
   reasoning_effort?: string | null | undefined
+  reasoning_summary?: string | null | undefined
   parallel_tool_calls?: boolean | null | undefined
 }
 
 /** Settings that a request can only pass on, under the names that the provider has for them. */
 export function passedOn(
   asked: Pick<StartRequest, 'agentId' | 'model'>,
-  { reasoning_effort: effort, parallel_tool_calls: parallel }: ProviderSettings,
+  { reasoning_effort: effort, reasoning_summary: summary, parallel_tool_calls: parallel }: ProviderSettings,
   services: Pick<Services, 'catalogue' | 'models'>,
 ): ProviderOptions | undefined {
   const provider = providerOf(asked, services)
@@ -61,6 +67,8 @@ export function passedOn(
         `${JSON.stringify(effort)} cannot be passed on to this model; leave it out.`,
       )
   }
+  // Other providers send what they send; all of it is shown.
+  if (summary != null && provider === 'openai') options['reasoningSummary'] = summary
   if (parallel === false) {
     if (provider === 'openai') options['parallelToolCalls'] = false
     else if (provider === 'anthropic') options['disableParallelToolUse'] = true

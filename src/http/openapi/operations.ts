@@ -8,6 +8,7 @@ export type StreamKind =
   | 'uiMessage'
   | 'agUi'
   | 'openAiChat'
+  | 'openAiResponses'
   | 'chunks'
   | 'arms'
   | 'fcmp'
@@ -96,6 +97,16 @@ export const operations: Readonly<Record<string, OperationFacts>> = {
   'POST /v1/ag-ui/{agentId}': { id: 'runAgUiAgent', stream: 'agUi' },
   'GET /v1/ag-ui/threads/{threadId}/stream': { id: 'attachAgUiThread', stream: 'agUi' },
   'POST /v1/ag-ui/threads/{threadId}/stop': { id: 'stopAgUiThread' },
+  'POST /v1/responses': {
+    id: 'createResponse',
+    example: { model: 'chat_conversation', input: 'what time is it', userId },
+    stream: 'openAiResponses',
+    alsoJson: true,
+  },
+  'GET /v1/responses/{responseId}': { id: 'getResponse', stream: 'openAiResponses', alsoJson: true },
+  'POST /v1/responses/{responseId}/cancel': { id: 'cancelResponse' },
+  'DELETE /v1/responses/{responseId}': { id: 'deleteResponse' },
+  'GET /v1/responses/{responseId}/input_items': { id: 'listResponseInputItems' },
   'GET /v1/agent/list': { id: 'listAgents' },
   'POST /v1/agent/run': {
     id: 'runAgent',

@@ -41,6 +41,12 @@ const agUi: Sample = {
     'id: 5\ndata: {"type":"TEXT_MESSAGE_CONTENT","messageId":"01M7…","delta":"It is"}\n\n' +
     'id: 9\ndata: {"type":"RUN_FINISHED","threadId":"thread_1","runId":"run_1","outcome":{"type":"success"}}\n\n',
 }
+const openAiResponses: Sample = {
+  media: 'text/event-stream',
+  description: 'With `stream: true`: the events of a response, numbered from 0 by `sequence_number`.',
+  example:
+    'id: 4.3\nevent: response.output_text.delta\ndata: {"type":"response.output_text.delta","sequence_number":4,"item_id":"msg_01M7…","output_index":0,"delta":"It is","content_index":0,"logprobs":[]}\n\n',
+}
 const chunks: Sample = {
   media: 'text/event-stream',
   description: 'Frames without an event name. The last one is `done` or `error`.',
@@ -82,7 +88,7 @@ const kinds: Readonly<Record<StreamKind, readonly Sample[]>> = {
   formats: [
     {
       ...native,
-      description: `${native.description} \`format=\` chooses another dialect: \`ui-message\`, \`ui-message-v5\`, \`ag-ui\`, \`chunks\`, \`fcmp\`, \`session\` and \`openai-chat\` are event streams too.`,
+      description: `${native.description} \`format=\` chooses another dialect: \`ui-message\`, \`ui-message-v5\`, \`ag-ui\`, \`chunks\`, \`fcmp\`, \`session\`, \`openai-chat\` and \`openai-responses\` are event streams too.`,
     },
     dataStream,
     { ...jsonLines, description: '`format=chunks-ndjson`: the dialect of the chat API, one JSON object per line.' },
@@ -90,6 +96,7 @@ const kinds: Readonly<Record<StreamKind, readonly Sample[]>> = {
   uiMessage: [uiMessage],
   openAiChat: [openAiChat],
   agUi: [agUi],
+  openAiResponses: [openAiResponses],
   chunks: [chunks, jsonLines],
   arms: [arms, { ...jsonLines, description: 'The same frames, one JSON object per line.' }],
   fcmp: [fcmp],

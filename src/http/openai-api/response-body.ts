@@ -1,0 +1,202 @@
+// The body of POST /v1/responses, and the run that it asks for.
+
+import { z } from 'zod'
+import { AppError } from '../../errors/app-error.ts'
+import { clientToolName } from '../../journal/client-tool.ts'
+import type { JsonValue } from '../../journal/event.ts'
+import { defined } from '../../kit/defined.ts'
+import { fingerprint } from '../../runs/run-acceptance.ts'
+import type { EarlierMessage, StartRequest } from '../../runs/start-request.ts'
+import { readMessageList } from '../agent-v1/message-list.ts'
+import { idParam, type Services } from '../routes.ts'
+import {
+  agentOrModel,
+  type FunctionTool,
+  metadataField,
+  passedOn,
+  toolSettings,
+  unsupported,
+  wantedOutput,
+} from './request-settings.ts'
+import { type InputMessage, responseInput } from './response-input.ts'
+
+const idempotencyRoute = 'POST /v1/responses'
+
+const responseTool = z
+  .object({
+    type: z.string(),
+    name: z.string().regex(clientToolName, 'must be 1 to 64 letters, digits, "_" or "-"').optional(),
+    description: z.string().nullish(),
+    parameters: z.record(z.string(), z.unknown()).nullish(),
+  })
+  .loose()
+
+export const responseBody = z
+  .object({
+    model: z
+      .string()
+      .min(1)
+      .max(200)
+      .describe('The id of an agent, or provider/model: then the default agent answers with that model.'),
+    input: responseInput,
+    instructions: z.string().nullish(),
+    previous_response_id: idParam.nullish().describe('Continues after this response. It must have ended.'),
+    conversation: z
+      .union([idParam, z.object({ id: idParam }).loose()])
+      .nullish()
+      .describe('Your name for a stored conversation; it is created if there is none.'),
+    stream: z.boolean().nullish(),
+    background: z.boolean().nullish().describe('Answers at once; read the response later.'),
+    store: z.boolean().nullish().describe('False: the response cannot be read later.'),
+    tools: z.array(responseTool).max(1000).nullish().describe('Functions that your client executes.'),
+    tool_choice: z.unknown().optional().describe('"auto" or "none".'),
+    parallel_tool_calls: z.boolean().nullish(),
+    temperature: z.number().min(0).max(2).nullish(),
+    max_output_tokens: z.number().int().positive().nullish(),
+    reasoning: z
+      .object({ effort: z.string().max(40).nullish(), summary: z.string().max(40).nullish() })
+      .loose()
+      .nullish(),
+    text: z
+      .object({
+        format: z
+          .object({ type: z.string(), schema: z.record(z.string(), z.unknown()).nullish() })
+          .loose()
+          .nullish(),
+        verbosity: z.string().nullish(),
+      })
+      .loose()
+      .nullish(),
+    metadata: metadataField.nullish(),
+    onDisconnect: z.enum(['continue', 'cancel']).nullish(),
+    userId: z.string().max(200).nullish().describe('The user; ignored if the request has a login.'),
+  })
+  .loose()
+  .meta({ id: 'ResponseRequest' })
+
+export type ResponseBody = z.infer<typeof responseBody>
+
+/** Throws `unsupported_parameter` for what would change the answer and is not supported. */
+export function checkResponseFields(body: ResponseBody): void {
+  const fields: Record<string, unknown> = body
+  const refuse = (param: string, sentence: string) => {
+    if (fields[param] != null) throw unsupported(param, sentence)
+  }
+  refuse('prompt', 'stored prompts are not supported; use an agent as the model.')
+  refuse('max_tool_calls', 'it is not supported; leave it out.')
+  if (fields['top_logprobs'] !== 0) refuse('top_logprobs', 'log probabilities are not available; leave it out.')
+  if (fields['top_p'] !== 1) refuse('top_p', 'it is not supported; use temperature.')
+  const { include } = fields
+  if (Array.isArray(include) && include.includes('message.output_text.logprobs'))
+    throw unsupported('include', 'log probabilities are not available; leave it out.')
+  if (body.text?.verbosity != null && body.text.verbosity !== 'medium')
+    throw unsupported('text.verbosity', 'it is not supported; ask for a short answer in the instructions.')
+  if (body.background === true && body.store === false)
+    throw unsupported('background', 'a response in the background is read later, so store must not be false.')
+  if (body.previous_response_id != null && body.conversation != null)
+    throw unsupported('previous_response_id', 'it cannot be used together with conversation; send one of them.')
+}
+
+export function conversationName({ conversation }: ResponseBody): string | undefined {
+  return typeof conversation === 'string' ? conversation : conversation?.id
+}
+
+export async function toResponseStart(
+  body: ResponseBody,
+  owner: string,
+  given: { messages: readonly InputMessage[]; before: readonly EarlierMessage[]; idempotencyKey: string | undefined },
+  services: Pick<Services, 'catalogue' | 'models' | 'files' | 'conversations'>,
+): Promise<StartRequest> {
+  const { files, conversations } = services
+  const asked = agentOrModel(body.model, services)
+  const conversationId = conversationName(body)
+  const isStored = async () =>
+    conversationId !== undefined && (await conversations.find(owner, conversationId)) !== undefined
+  const instructions: InputMessage[] = body.instructions == null ? [] : [{ role: 'system', content: body.instructions }]
+  const read = await readMessageList([...instructions, ...given.messages], { files, owner, isStored })
+  const { idempotencyKey: key } = given
+  return {
+    owner,
+    family: 'openai-responses',
+    ...read,
+    earlier: [...given.before, ...read.earlier],
+    ...asked,
+    ...toolSettings(functionTools(body), body.tool_choice),
+    whenBusy: 'queue',
+    idempotency: key === undefined ? null : { key, route: idempotencyRoute, body },
+    echo: echoOf(body),
+    ...defined({
+      conversationId,
+      temperature: body.temperature ?? undefined,
+      maxTokens: body.max_output_tokens ?? undefined,
+      output: wantedOutput(body.text?.format, 'text.format'),
+      providerOptions: passedOn(
+        asked,
+        {
+          reasoning_effort: body.reasoning?.effort,
+          reasoning_summary: body.reasoning?.summary,
+          parallel_tool_calls: body.parallel_tool_calls,
+        },
+        services,
+      ),
+      onDisconnect: body.background === true ? ('continue' as const) : (body.onDisconnect ?? undefined),
+    }),
+  }
+}
+
+function functionTools({ tools }: ResponseBody): FunctionTool[] {
+  return (tools ?? []).map(({ type, name, description, parameters }, index) => {
+    if (type !== 'function' || name === undefined) {
+      const shown = JSON.stringify(type)
+      throw unsupported(
+        `tools[${index}]`,
+        `tools of type ${shown} are not supported; use function, or an agent that has the tool.`,
+      )
+    }
+    return { name, description, parameters }
+  })
+}
+
+/** The fields of the response object that come from the request. */
+function echoOf(body: ResponseBody): Record<string, JsonValue> {
+  const { instructions, previous_response_id, text, reasoning, tool_choice, parallel_tool_calls, metadata } = body
+  // The body is parsed JSON, so its values are JSON values.
+  const fields = defined({
+    instructions: instructions ?? undefined,
+    previous_response_id: previous_response_id ?? undefined,
+    text: text ?? undefined,
+    reasoning: reasoning ?? undefined,
+    tool_choice: tool_choice ?? undefined,
+    parallel_tool_calls: parallel_tool_calls ?? undefined,
+    metadata: metadata ?? undefined,
+  }) as Record<string, JsonValue>
+  return {
+    ...fields,
+    model: body.model,
+    background: body.background === true,
+    store: body.store !== false,
+    in_conversation: body.conversation != null,
+    settings: Object.fromEntries(settingsOf(body)),
+  }
+}
+
+/** The settings of a run that cannot change while it waits for results. */
+const runSettings = ['model', 'instructions', 'tools', 'temperature', 'max_output_tokens', 'text', 'reasoning'] as const
+
+function settingsOf(body: ResponseBody): [string, string][] {
+  return runSettings.flatMap((name): [string, string][] =>
+    body[name] == null ? [] : [[name, fingerprint(body[name])]],
+  )
+}
+
+/** Throws if the request brings results for a run, together with other settings than that run has. */
+export function checkSameSettings(body: ResponseBody, echo: Record<string, JsonValue>): void {
+  const settings = (echo['settings'] ?? {}) as Record<string, JsonValue>
+  const changed = settingsOf(body).find(([name, hash]) => settings[name] !== hash)
+  if (changed === undefined) return
+  throw new AppError(
+    'unsupported_parameter',
+    `${changed[0]}: a request with results continues with the settings of the response that asked for them; send the same, or leave it out.`,
+    { details: { param: changed[0] } },
+  )
+}

@@ -1,0 +1,107 @@
+// A stored response: which run it is, what it looks like now, and where in the stream of its run it
+// begins. A run that waited for its client has several responses.
+
+import { beginning, type Cursor } from '../../dialects/cursor.ts'
+import {
+  currentResponse,
+  nextResponse,
+  openAiResponsesDialect,
+  type ResponsesState,
+} from '../../dialects/openai-responses/openai-responses.ts'
+import { parseResponseId, responseId, type ResponseObject } from '../../dialects/openai-responses/response-object.ts'
+import { AppError } from '../../errors/app-error.ts'
+import type { EventData } from '../../journal/event.ts'
+import type { Caller } from '../../kit/caller.ts'
+import type { RunRow } from '../../stores/run-store.ts'
+import type { Services } from '../routes.ts'
+import { foldStoredFrames } from '../stored-frames.ts'
+
+export const responseFamily = 'openai-responses'
+
+/** `index` counts the responses of the run from 0. */
+export type ResponsePlace = { run: RunRow; index: number }
+
+type ResponseServices = Pick<Services, 'runs' | 'journal'>
+
+/** Throws `response_not_found` if the caller has no such response, or if it was not to be stored. */
+export async function findResponse(services: ResponseServices, caller: Caller, id: string): Promise<ResponsePlace> {
+  const place = parseResponseId(id)
+  const run = place === undefined ? undefined : await services.runs.find(caller, place.runId)
+  if (place === undefined || run === undefined || run.family !== responseFamily) throw responseNotFound(id)
+  const accepted = await acceptedOf(services, run)
+  if (accepted?.echo?.['store'] === false) throw responseNotFound(id)
+  return { run, index: place.index }
+}
+
+export function responseNotFound(id: string): AppError {
+  return new AppError('response_not_found', `There is no response ${JSON.stringify(id)}.`)
+}
+
+export async function acceptedOf(
+  { journal }: Pick<Services, 'journal'>,
+  run: RunRow,
+): Promise<EventData<'run.accepted'> | undefined> {
+  const [first] = (await journal.readEvents(run.id, 0, 1)).events
+  return first?.type === 'run.accepted' ? first.data : undefined
+}
+
+type Lifecycle = { type: string; sequence_number: number; response?: ResponseObject }
+
+/** The response as it is now. Throws `response_not_found` if the run has not come to it. */
+export async function readResponse(services: ResponseServices, place: ResponsePlace): Promise<ResponseObject> {
+  const { run, index } = place
+  const id = responseId(run.id, index)
+  let ended: ResponseObject | undefined
+  const { state } = await foldStoredFrames(services.journal, run.id, openAiResponsesDialect, {
+    frame: ({ frame }) => {
+      const { response } = frame.data as Lifecycle
+      if (response?.id === id) ended = response
+    },
+  })
+  if (index < state.response && ended !== undefined) return ended
+  if (index === state.response && state.isOpen) return currentResponse(state)
+  if (await isAbout(services, place, state)) return nextResponse(state)
+  throw responseNotFound(id)
+}
+
+/** The results have come, and the run has not gone on yet. */
+async function isAbout(
+  { runs }: ResponseServices,
+  { run, index }: ResponsePlace,
+  state: ResponsesState,
+): Promise<boolean> {
+  if (index === 0 || index !== state.response || run.endedAt !== null) return false
+  return (await runs.openInteractions(run)).length === 0
+}
+
+/**
+ * The cursor of a reader that has the events of the response up to `after`; without it, of one that has none of them.
+ * Throws `unknown_cursor` if the response has no such event.
+ */
+export async function cursorInResponse(
+  services: ResponseServices,
+  { run, index }: ResponsePlace,
+  after: number | undefined,
+): Promise<Cursor> {
+  if (index === 0 && after === undefined) return beginning
+  let response = -1
+  let before: Cursor = beginning
+  let found: Cursor | undefined
+  await foldStoredFrames(services.journal, run.id, openAiResponsesDialect, {
+    frame: ({ frame, cursor }) => {
+      const { sequence_number: number } = frame.data as Lifecycle
+      if (number === 0) response += 1
+      if (response < index) before = cursor
+      if (response === index && number === after) found = cursor
+    },
+  })
+  if (after === undefined) return before
+  if (found !== undefined) return found
+  throw new AppError(
+    'unknown_cursor',
+    `The response has no event ${after} yet; send the last sequence_number you got.`,
+    {
+      details: { param: 'starting_after' },
+    },
+  )
+}
