@@ -12,6 +12,7 @@ import { ContactFiles } from '../contacts/contact-files.ts'
 import { ContactService } from '../contacts/contact-service.ts'
 import { ConversationService } from '../conversations/conversation-service.ts'
 import { FeedbackService } from '../feedback/feedback-service.ts'
+import { AllowedHosts } from '../files/allowed-hosts.ts'
 import { FileService } from '../files/file-service.ts'
 import { JobService } from '../jobs/job-service.ts'
 import { OneShotService } from '../one-shot/one-shot-service.ts'
@@ -161,6 +162,7 @@ async function composeParts(
     store,
     clock,
     ids,
+    fetchFrom: new AllowedHosts(config.fetchHosts),
     limits: { fileBytes: config.limits.uploadBytes, ownerBytes: config.limits.ownerFileBytes },
   })
   const tools = await openTools(config, { store, skills, log, clock, ids, workspaces, environment, codeTools })

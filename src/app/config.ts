@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url'
 import { type AuthSettings, hasAuthSecret, userCharsMax } from '../http/caller.ts'
 import type { TrustProxy } from '../http/trust-proxy.ts'
 import { isLoopback } from '../kit/loopback.ts'
+import { allowedHostProblem } from '../files/allowed-hosts.ts'
 import { AppError } from '../errors/app-error.ts'
 import type { ModelConfig } from '../models/model.ts'
 import { type NamedProvider, parseNamedProvidersText } from '../models/named-providers.ts'
@@ -65,6 +66,8 @@ export type Config = {
   readonly sessionHeartbeatMs: number
   readonly workspaceDir: string
   readonly sharedDirs: readonly string[]
+  /** The hosts from which files may be fetched that a message names by URL. */
+  readonly fetchHosts: readonly string[]
   /** Whether agents may run commands: never, only after a person confirms each one, or always. */
   readonly bash: 'off' | 'confirm' | 'allow'
   readonly sandbox: 'auto' | 'bwrap' | 'unshare' | 'none'
@@ -182,6 +185,7 @@ function build(read: SettingReader, code?: CodeParts): Config {
     fcmpHeartbeatMs: read.whole('POLYLOG_FCMP_HEARTBEAT_MS', 5_000),
     sessionHeartbeatMs: read.whole('POLYLOG_SESSION_HEARTBEAT_MS', 2_000),
     sharedDirs: read.list('POLYLOG_SHARED_DIRS'),
+    fetchHosts: readFetchHosts(read),
     workspaceDir: read.path('POLYLOG_WORKSPACE') ?? join(dataDir, 'workspace'),
     bash: read.oneOf('POLYLOG_BASH') ?? 'off',
     sandbox: read.oneOf('POLYLOG_SANDBOX') ?? 'auto',
@@ -397,6 +401,15 @@ function readAllowedHosts(entries: string[], read: SettingReader): string[] {
         'a comma-separated list of host names or addresses without a scheme and a port, such as app.example.com or *.example.com',
       )
     }
+  }
+  return hosts
+}
+
+function readFetchHosts(read: SettingReader): string[] {
+  const hosts = read.list('POLYLOG_FETCH_URLS')
+  for (const host of hosts) {
+    const problem = allowedHostProblem(host)
+    if (problem !== null) read.problem('POLYLOG_FETCH_URLS', `POLYLOG_FETCH_URLS: ${JSON.stringify(host)} ${problem}.`)
   }
   return hosts
 }

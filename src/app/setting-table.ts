@@ -88,6 +88,7 @@ export const settingTable = {
   POLYLOG_UPLOAD_MAX: whole(1024, 1024 * mebibyte),
   POLYLOG_FILES_MAX: whole(1024, 1024 * 1024 * mebibyte),
   POLYLOG_FILE_TTL_MS: whole(1, 36_500 * day),
+  POLYLOG_FETCH_URLS: list,
   POLYLOG_HEADERS_TIMEOUT_MS: whole(1, timerMax),
   POLYLOG_REQUEST_TIMEOUT_MS: whole(1, timerMax),
   POLYLOG_BODY_IDLE_MS: whole(1, timerMax),

@@ -8,11 +8,16 @@ import { defined } from '../kit/defined.ts'
 import type { Ids } from '../kit/ids.ts'
 import type { FileRow, FileStore } from '../stores/file-store.ts'
 import type { RowPage } from '../stores/row-page.ts'
+import { AllowedHosts } from './allowed-hosts.ts'
+import type { NewFile } from './new-file.ts'
 import { sniffMediaType } from './sniff.ts'
+import { fetchFile } from './url-fetcher.ts'
 
 export type FileServiceDependencies = {
   store: FileStore
-  clock: Pick<Clock, 'now'>
+  clock: Pick<Clock, 'now' | 'after'>
+  /** The hosts from which files may be fetched; absent: none. */
+  fetchFrom?: AllowedHosts
   ids: Ids
   limits: {
     /** The largest file. */
@@ -21,9 +26,6 @@ export type FileServiceDependencies = {
     ownerBytes: number
   }
 }
-
-/** `mediaType` is what the sender says; the bytes decide. */
-export type NewFile = { bytes: Uint8Array; name?: string | undefined; mediaType?: string | undefined }
 
 const nameCharsMax = 200
 
@@ -55,6 +57,13 @@ export class FileService {
       createdAt: clock.now(),
     }
     return await store.putFile(row, bytes, limits.ownerBytes)
+  }
+
+  /** Fetches and stores a file that a message names by URL. Throws `file_url_refused` unless the operator allows its host. */
+  async putFromUrl(owner: string, url: string, said: Omit<NewFile, 'bytes'> = {}): Promise<FileRow> {
+    const { clock, limits, fetchFrom = new AllowedHosts([]) } = this.dependencies
+    const fetched = await fetchFile(url, { allowed: fetchFrom, clock, bytesMax: limits.fileBytes })
+    return await this.put(owner, { ...fetched, ...defined({ name: said.name, mediaType: said.mediaType }) })
   }
 
   /** Throws `file_too_large`. For callers that know the size before they have the bytes. */

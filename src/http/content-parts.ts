@@ -62,9 +62,6 @@ async function partOf(source: ContentSource, { files, owner, textOnly }: Content
     }
     case 'url':
       if (textOnly === true) return { type: 'text', text: '[file]' }
-      throw new AppError(
-        'file_url_refused',
-        'This server does not fetch URLs that a request names. Send the file as base64 or a data URL, or upload it with POST /v1/files.',
-      )
+      return partOfFile(await files.putFromUrl(owner, source.url, { mediaType: source.mediaType, name: source.name }))
   }
 }

@@ -3,10 +3,19 @@
 
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
+import * as http from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { describe, test } from 'node:test'
 import OpenAI, { toFile } from 'openai'
 import { dataUrl, pdf, pngOf } from '../support/sample-files.ts'
-import { endOf, type Json, someone, sharedTestServer } from '../support/test-server.ts'
+import {
+  endOf,
+  type Json,
+  messagesOf as messagesIn,
+  someone,
+  sharedTestServer,
+  startTestServer,
+} from '../support/test-server.ts'
 
 const server = sharedTestServer({ POLYLOG_UPLOAD_MAX: '100000', POLYLOG_FILES_MAX: '200000' })
 
@@ -295,4 +304,31 @@ describe('a message with files', () => {
 
     assert.equal((await server.call('GET', '/v1/conversations/c', { user })).body.title, 'Who is this?')
   })
+})
+
+test('a file is fetched from a URL if the operator allows its host', async () => {
+  const web = http.createServer((_request, response) => response.end(pngOf(77)))
+  await new Promise<void>((resolve) => web.listen(0, '127.0.0.1', resolve))
+  const host = `127.0.0.1:${(web.address() as AddressInfo).port}`
+  const open = await startTestServer({ POLYLOG_FETCH_URLS: `http://${host}` })
+  try {
+    const user = someone()
+    const content = [{ type: 'image_url', image_url: { url: `http://${host}/pixel.png` } }]
+    await open.chatToEnd(user, { messages: [{ role: 'user', content }], conversationId: 'c' })
+
+    const stored = (await open.call('GET', '/v1/agent/messages?conversationId=c', { user })).body as unknown as Json[]
+    assert.equal(stored[0]?.content, `[pixel.png, image/png, ${pngOf(77).length} B]`)
+    const [request] = await open.asked('')
+    assert.deepEqual(messagesIn(request).at(-1)?.content, [
+      { type: 'image_url', image_url: { url: dataUrl('image/png', pngOf(77)) } },
+    ])
+    const refused = await open.call('POST', '/v1/agent/chat', {
+      user,
+      body: { messages: [{ role: 'user', content: [{ type: 'image', image: 'http://127.0.0.1:1/x.png' }] }] },
+    })
+    assert.equal(refused.body.code, 'file_url_refused')
+  } finally {
+    await open.close()
+    web.close()
+  }
 })

@@ -4,7 +4,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { AppError } from '../../errors/app-error.ts'
-import type { NewFile } from '../../files/file-service.ts'
+import type { NewFile } from '../../files/new-file.ts'
 import { fileKind } from '../../journal/media-type.ts'
 import { isoTime } from '../../kit/clock.ts'
 import type { FileRow } from '../../stores/file-store.ts'
