@@ -8,7 +8,13 @@ import { defined } from '../kit/defined.ts'
 import { type Caller, owns } from '../kit/caller.ts'
 import type { Clock } from '../kit/clock.ts'
 import type { Ids } from '../kit/ids.ts'
-import { conversationNotFound, findConversation, ownConversation } from '../runs/conversation-names.ts'
+import { namedConversationId } from '../kit/conversation-id.ts'
+import {
+  conversationNotFound,
+  findConversation,
+  lookUpConversation,
+  ownConversation,
+} from '../runs/conversation-names.ts'
 import type { RunService } from '../runs/run-service.ts'
 import type {
   ConversationChanges,
@@ -55,6 +61,26 @@ export class ConversationService {
     }
     await this.dependencies.store.createConversation(row)
     return { ...row, contactId, summary: null, lastMessageAt: null, archivedAt: null }
+  }
+
+  /** The owner's conversation of this name, which is created if there is none. Throws `conversation_not_found` for the id of another user's. */
+  async findOrCreate(owner: string, name: string): Promise<{ row: ConversationRow; created: boolean }> {
+    const { store, clock, ids } = this.dependencies
+    for (let attempt = 1; ; attempt += 1) {
+      const found = await lookUpConversation(store, owner, name)
+      if (found === 'foreign') throw conversationNotFound(name)
+      if (found !== 'free') return { row: found, created: false }
+      const now = clock.now()
+      const id = namedConversationId(ids(), name)
+      const row: NewConversation = { id, owner, title: null, createdAt: now, updatedAt: now, name }
+      try {
+        await store.createConversation(row)
+        return { row: await this.get(owner, name), created: true }
+      } catch (error) {
+        // Another request took the name at the same time; it exists now.
+        if (!(error instanceof AppError) || error.code !== 'accept_stale' || attempt > 1) throw error
+      }
+    }
   }
 
   /** Finds by a name that the owner's client chose, or by id. Throws `conversation_not_found`. */

@@ -102,7 +102,8 @@ export function encodeEvents<State>(
     if (event.type === 'text.delta') {
       const quick = dialect.encodeDelta(state, event)
       if (quick !== null) {
-        if (!seen) text += quick
+        // Any cursor within this event has its only frame, also one from a variant of the dialect that has more of them.
+        if (event.seq > cursor.seq) text += quick
         continue
       }
     }

@@ -77,6 +77,7 @@ export const errorCodes = {
   protocol_version_unsupported: 'invalid',
   push_notifications_unsupported: 'invalid',
   output_modes_unsupported: 'invalid',
+  langgraph_unsupported: 'invalid',
 
   unauthorized: 'unauthenticated',
   forbidden: 'forbidden',
@@ -129,6 +130,8 @@ export const errorCodes = {
   task_not_waiting: 'conflict',
   task_over: 'conflict',
   interrupts_unanswered: 'conflict',
+  thread_not_interrupted: 'conflict',
+  thread_exists: 'conflict',
 
   body_too_large: 'too_large',
   tool_result_too_large: 'too_large',

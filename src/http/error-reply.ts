@@ -28,6 +28,7 @@ export function httpStatusOf(error: AppError): number {
 const bodyShapes: readonly { prefix: string; body: (error: AppError) => ErrorBody }[] = [
   { prefix: '/', body: plainBody },
   { prefix: '/a2a', body: (error) => rpcErrorBody(error) },
+  { prefix: '/langgraph', body: (error) => ({ ...plainBody(error), detail: error.message }) },
   { prefix: '/v1/jobs', body: detailBody },
   { prefix: '/v1/temp-skill-runs', body: detailBody },
   { prefix: '/v1/chat/completions', body: openAiErrorBody },

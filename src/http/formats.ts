@@ -5,6 +5,7 @@ import { agUiDialect } from '../dialects/ag-ui/ag-ui.ts'
 import { agentDialect } from '../dialects/agent/agent.ts'
 import { chunksDialect } from '../dialects/chunks/chunks.ts'
 import type { Dialect } from '../dialects/dialect.ts'
+import { langGraphDialect } from '../dialects/langgraph/langgraph.ts'
 import { fcmpDialect } from '../dialects/fcmp/fcmp.ts'
 import { openAiChatDialect } from '../dialects/openai-chat/openai-chat.ts'
 import { openAiResponsesDialect } from '../dialects/openai-responses/openai-responses.ts'
@@ -24,6 +25,7 @@ const dialects: Readonly<Record<string, Dialect>> = {
   session: sessionDialect,
   a2a: a2aDialect(),
   'a2a-v0.3': a2aDialect({ version: '0.3' }),
+  langgraph: langGraphDialect(),
   'openai-chat': openAiChatDialect(),
   'ag-ui': agUiDialect(),
   'openai-responses': openAiResponsesDialect,

@@ -48,6 +48,7 @@ import { jobRoutes } from './jobs-v1/job-routes.ts'
 import { rateWindows } from './rate-windows.ts'
 import { type ApiDocument, describeApi } from './openapi/describe-api.ts'
 import { referencePage } from './openapi/reference-page.ts'
+import { langGraphRoutes } from './langgraph-api/langgraph-routes.ts'
 import { mcpRoute } from './mcp/mcp-route.ts'
 import { chatCompletionRoutes } from './openai-api/chat-completion-routes.ts'
 import { responseRoutes } from './openai-api/response-routes.ts'
@@ -131,6 +132,9 @@ export async function buildServer(options: ServerOptions): Promise<Server> {
         'retry-after',
         'link',
         'mcp-session-id',
+        'content-location',
+        'location',
+        'x-pagination-next',
       ],
       maxAge: 600,
     })
@@ -235,6 +239,7 @@ export async function buildServer(options: ServerOptions): Promise<Server> {
   sessionRoutes(server, services)
   mcpRoute(server, services, options.version)
   a2aRoutes(server, services, options.version)
+  langGraphRoutes(server, services, options.version)
   operationRoutes(server, services, options.version)
   referencePage(server)
   return server

@@ -22,6 +22,8 @@ export type ConversationRow = {
 /** `contactId`: `contact_not_found` if the owner has no such contact; absent means none. */
 export type NewConversation = Omit<ConversationRow, 'lastMessageAt' | 'archivedAt' | 'summary' | 'contactId'> & {
   contactId?: string | null
+  /** The owner's name for it, bound to it; `accept_stale` if it names another conversation of the owner. */
+  name?: string
 }
 
 export type ConversationChanges = Partial<Pick<ConversationRow, 'title' | 'summary' | 'contactId'>>

@@ -51,6 +51,23 @@ export function conversationContract(
     )
 
     test(
+      'can be created with a name, which each owner has once',
+      opened(async ({ store }) => {
+        const row = { title: null, createdAt: start, updatedAt: start }
+        await store.createConversation({ ...row, id: 'a', owner, name: 'diary' })
+        await store.createConversation({ ...row, id: 'b', owner: 'bob', name: 'diary' })
+
+        await assert.rejects(store.createConversation({ ...row, id: 'c', owner, name: 'diary' }), {
+          code: 'accept_stale',
+        })
+
+        assert.equal((await store.findConversationByName(owner, 'diary'))?.id, 'a')
+        assert.equal((await store.findConversationByName('bob', 'diary'))?.id, 'b')
+        assert.equal(await store.readConversation('c'), undefined)
+      }),
+    )
+
+    test(
       'are listed last used first, also after the clock was set back',
       opened(async ({ store }) => {
         await store.accept(inConversation('r1', 'first', 'absent', { claim: claimNow }))

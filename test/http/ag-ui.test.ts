@@ -46,6 +46,7 @@ const formats = [
   'ui-message-v5',
   'a2a',
   'a2a-v0.3',
+  'langgraph',
   'openai-chat',
   'ag-ui',
   'openai-responses',
@@ -395,6 +396,7 @@ function withoutIds(text: string, user: string): string {
       .replaceAll(/,"usage":(?:null|\{(?:[^{}]|\{[^{}]*\})*\})/g, '')
       .replaceAll(/"(created|created_at)":\d+/g, '"$1":0')
       .replaceAll(/"server_label":"[^"]*"/g, '"server_label":"SERVER"')
+      .replaceAll(/,"usage_metadata":\{[^}]*\}/g, '')
       // A remote agent does not say in words what a call will do, and what it did.
       .replaceAll(/Call remember_note|Save a note: “x”/g, 'NOTE')
       .replaceAll(/note_[0-9a-f]{32}/g, 'note')

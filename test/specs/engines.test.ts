@@ -49,6 +49,7 @@ const formats = [
   'ui-message-v5',
   'a2a',
   'a2a-v0.3',
+  'langgraph',
   'openai-chat',
   'ag-ui',
   'openai-responses',
@@ -206,6 +207,11 @@ function comparable(text: string, user: string): string {
         '"$1":"<count>"',
       )
       .replaceAll(/"engine":"(?:local|openclaw)"/g, '"engine":"<engine>"')
+      // LangGraph: a remote agent counts tokens for the turn, words its questions itself, and may start a call before it asks.
+      .replaceAll(/,"usage_metadata":\{[^{}]*\}/g, '')
+      .replaceAll(/"error":"(?:model|engine)_\w+"/g, '"error":"<code>"')
+      .replaceAll(/"description":"(?:[^"\\]|\\.)*"/g, '"description":"<wording>"')
+      .replaceAll(/id: <address>\nevent: tools\ndata: \{"event":"on_tool_start".*\n\n/g, '')
       .replaceAll(/"code":"(?:model|engine)_\w+"/gi, '"code":"<code>"')
       .replaceAll(/"(created|created_at)":\d+/g, '"$1":"<seconds>"')
       .replaceAll(/"server_label":"[^"]*"/g, '"server_label":"<server>"')

@@ -6,6 +6,7 @@ import { a2aDialect, encodeSnapshot } from '../../dialects/a2a/a2a.ts'
 import { type A2aFrame, type A2aTask, TaskFold } from '../../dialects/a2a/task.ts'
 import { undecidedArm } from '../../dialects/undecided-arm.ts'
 import { AppError } from '../../errors/app-error.ts'
+import { cutText } from '../../kit/cut-text.ts'
 import type { RunRow } from '../../stores/run-store.ts'
 import type { Services } from '../routes.ts'
 import { foldStoredFrames } from '../stored-frames.ts'
@@ -61,18 +62,7 @@ export function encodeOpening(task: A2aTask, options: A2aOptions): string {
 type Part = NonNullable<A2aTask['artifacts']>[number]['parts'][number]
 
 function inPieces(part: Part): Part[] {
-  if (!('text' in part) || part.text.length <= snapshotCharsMax) return [part]
-  const pieces: Part[] = []
-  let start = 0
-  while (start < part.text.length) {
-    let end = Math.min(start + snapshotCharsMax, part.text.length)
-    // A character outside the basic plane has two units, which must stay together.
-    const last = part.text.charCodeAt(end - 1)
-    if (end < part.text.length && last >= 0xd800 && last <= 0xdbff) end -= 1
-    pieces.push({ text: part.text.slice(start, end) })
-    start = end
-  }
-  return pieces
+  return 'text' in part ? cutText(part.text, snapshotCharsMax).map((text) => ({ text })) : [part]
 }
 
 function newestWithin<Item>(items: readonly Item[], charsMax: number): Item[] {

@@ -150,7 +150,12 @@ export function conversationWriter(db: DatabaseSync, runs: Pick<RunTable, 'remov
 
   const handlers: Handlers<ConversationCommands> = {
     createConversation(row) {
+      const { name } = row
+      if (name !== undefined && reader.byName(row.owner, name) !== undefined) {
+        throw new AppError('accept_stale', 'The owner has a conversation of this name already. Read again, then retry.')
+      }
       create(row)
+      if (name !== undefined) bind.run(row.owner, name, row.id)
       return null
     },
     updateConversation({ id, changes, at }) {
