@@ -4,6 +4,7 @@
 import * as sdk from 'ai'
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { dataUrl, pngOf } from '../support/sample-files.ts'
 import { sharedMcpServer } from '../support/shared-mcp-server.ts'
 import { calls, type Json, says, someone } from '../support/test-server.ts'
 import { linesOfChat, uiChat, untilLine, untilReady } from '../support/ui-chat-client.ts'
@@ -55,7 +56,8 @@ describe('a request for useChat', () => {
     for (const [messages, code] of [
       [[question(' ')], 'messages_or_prompt_required'],
       [[{ role: 'assistant', parts: [] }], 'messages_or_prompt_required'],
-      [[{ role: 'user', parts: [{ type: 'file', url: 'data:,x' }] }], 'unsupported_content'],
+      [[{ role: 'user', parts: [{ type: 'hologram' }] }], 'unsupported_content'],
+      [[{ role: 'user', parts: [{ type: 'file', url: 'https://pictures.example/1.png' }] }], 'file_url_refused'],
       [[], 'invalid_request'],
     ] as const) {
       const answer = await server.call('POST', '/v1/ui/chat', { body: { id: 'x', messages, userId: someone() } })
@@ -142,6 +144,47 @@ describe('a request for useChat', () => {
     await Promise.all([asking, queueing])
 
     assert.deepEqual([linesOfChat(first).at(-1), linesOfChat(second).at(-1)], ['text done: One', 'text done: Two.'])
+  })
+})
+
+describe('files', () => {
+  test('in a question are stored with it, also those that were uploaded before', async () => {
+    const user = someone()
+    const id = `chat-${user}`
+    await server.provider.script([says('A dot.'), says('The same.')], user)
+    const chat = chatOf(user, id)
+    const url = dataUrl('image/png', pngOf(9))
+
+    await chat.sendMessage({ text: user, files: [{ type: 'file', mediaType: 'image/png', filename: 'dot.png', url }] })
+    const files = (await server.call('GET', '/v1/files', { user })).body.data as Json[]
+    const stored = { type: 'file' as const, mediaType: 'image/png', url: `/v1/files/${files[0]?.id}/content` }
+    await chat.sendMessage({ text: `${user} again`, files: [stored] })
+
+    assert.deepEqual(linesOfChat(chat), ['step-start', 'text done: The same.'])
+    assert.equal(files.length, 1, 'the history that comes again stores nothing')
+    const messages = (await server.call('GET', `/v1/conversations/${id}/messages`, { user })).body as unknown as Json[]
+    assert.deepEqual(
+      messages
+        .filter(({ role }) => role === 'user')
+        .map(({ parts }) => (parts as Json[]).find(({ type }) => type === 'file')?.fileId),
+      [files[0]?.id, files[0]?.id],
+    )
+  })
+
+  test('of another user do not exist', async () => {
+    const [user, other] = [someone('owner'), someone('other')]
+    const upload = await fetch(`${server.polylog.baseUrl}/v1/files?userId=${user}&name=dot.png`, {
+      method: 'POST',
+      body: new Uint8Array(pngOf(9)),
+    })
+    const { id } = (await upload.json()) as { id: string }
+
+    const answer = await server.call('POST', '/v1/ui/chat', {
+      user: other,
+      body: { id: 'x', messages: [{ role: 'user', parts: [{ type: 'file', url: `/v1/files/${id}/content` }] }] },
+    })
+
+    assert.deepEqual([answer.status, answer.body.code], [404, 'file_not_found'])
   })
 })
 

@@ -17,6 +17,7 @@ const replay = uiMessageDialect({ decidedUpTo: Number.MAX_SAFE_INTEGER })
 dialectContract(dialect)
 dialectContract(replay)
 dialectContract(uiMessageDialect({ sdk: 5 }))
+dialectContract(uiMessageDialect({ endsAtAnswer: 'interaction-1' }))
 
 /** The parts of each run, in order. A run that waited for a person has one stream before the decision and one after. */
 const told: Readonly<Record<ScenarioName, string>> = {
@@ -165,6 +166,49 @@ describe('the parts of format=ui-message', () => {
     })
   }
 
+  it('tells the files of a tool by their paths, and patches of the context as data', () => {
+    const files = [{ fileId: 'file/1', mediaType: 'image/png', name: 'map.png', size: 3 }]
+    const { runId, events } = scenario('files of a tool', (journal) =>
+      journal
+        .accepted('Draw a map.')
+        .running()
+        .add('context.patch', { layer: 'global', patch: { theme: 'dark' } })
+        .asks(1, 'message-1')
+        .calls('call-1', 'draw', {})
+        .stepDone(1, 'message-1', 1)
+        .starts('call-1', {})
+        .done('call-1', 'succeeded', 'Drawn.', { output: 'ok', files })
+        .answers(2, 'message-2', 'Here.')
+        .succeeds('message-2', 'Here.'),
+    )
+    const parts = framesOf(dialect, { name: 'files', runId, events }).map(({ frame }) => frame.data)
+
+    assert.deepEqual(parts.slice(1, 2), [{ type: 'data-context', data: { layer: 'global', patch: { theme: 'dark' } } }])
+    assert.deepEqual(parts.slice(4, 6), [
+      { type: 'tool-output-available', toolCallId: 'call-1', output: 'ok' },
+      { type: 'file', url: '/v1/files/file%2F1/content', mediaType: 'image/png' },
+    ])
+  })
+
+  it('ends the reply to the first of two answers, and takes the result as the server’s', () => {
+    const partly = uiMessageDialect({ endsAtAnswer: 'interaction-1' })
+    const { runId, events } = scenarioNamed('tool of the client')
+    const parked = events.find((event) => endsStream(dialect, event))?.seq ?? 0
+    const text = textOf(partly, { name: 'partly', runId, events }, { seq: parked, index: null })
+
+    assert.equal(
+      text.replaceAll(/^id: .+\n/gm, ''),
+      [
+        `{"type":"start","messageId":"${runId}"}`,
+        '{"type":"tool-output-available","toolCallId":"call-1","providerExecuted":true,"output":{"city":"Oslo"}}',
+        '{"type":"finish","finishReason":"tool-calls","messageMetadata":{"usage":{"inputTokens":10,"outputTokens":5,"totalTokens":15}}}',
+        '[DONE]',
+      ]
+        .map((json) => `data: ${json}\n\n`)
+        .join(''),
+    )
+  })
+
   it('writes a run with a confirmation as these very bytes', () => {
     const asked =
       '{"confirmationId":"confirmation-1","toolCallId":"call-1","toolName":"send_message","message":"Send “hello” to Bob"}'
@@ -249,7 +293,7 @@ describe('the parts of format=ui-message', () => {
 
     assert.deepEqual(
       framesOf(dialect, run).map(({ frame }) => frame.name),
-      ['start', 'abort', 'done'],
+      ['start', 'data-context', 'data-context', 'data-context', 'abort', 'done'],
     )
   })
 })

@@ -8,6 +8,7 @@
 
 import { clientToolSource } from '../../journal/client-tool.ts'
 import type { EventData, EventOf, JsonValue } from '../../journal/event.ts'
+import type { FileReference } from '../../journal/part.ts'
 import { addUsage, isReported, noUsage, usageOfStep, type UsageTotals } from '../../journal/usage.ts'
 import { type Call, type Calls, shownOutput, startedCall, unannouncedCall, withCall } from '../calls.ts'
 import { type Dialect, emit, endsStream, type Frame, pingTiming, type Projection, silent } from '../dialect.ts'
@@ -195,9 +196,11 @@ function sourcePart({ sourceId, url, title, mediaType }: EventData<'source.found
 
 function contextParts(state: UiMessageState, { layer, patch }: EventData<'context.patch'>): Told {
   const { conversationId } = patch
-  if (layer !== 'session' || typeof conversationId !== 'string' || conversationId === '') return silent(state)
-  const conversation = part('data-conversation', { id: 'conversation', data: { conversationId } })
-  return then(started(state), (next) => emit(next, conversation))
+  const told =
+    layer === 'session' && typeof conversationId === 'string' && conversationId !== ''
+      ? part('data-conversation', { id: 'conversation', data: { conversationId } })
+      : part('data-context', { data: { layer, patch } })
+  return then(started(state), (next) => emit(next, told))
 }
 
 type AnnouncedCall = { name: string; input: JsonValue | undefined; source?: string | undefined }
@@ -315,8 +318,15 @@ function startedParts(state: UiMessageState, event: EventOf<'tool.started'>): To
 function resultParts(state: UiMessageState, event: EventData<'tool.done'>, sdk: 5 | 6): Told {
   const { callId } = event
   return aboutCall(state, callId, undefined, (known, call) =>
-    then(closed(withCall(known, callId, { ...call, done: true })), (next) => emit(next, outputPart(event, call, sdk))),
+    then(closed(withCall(known, callId, { ...call, done: true })), (next) =>
+      emit(next, outputPart(event, call, sdk), ...(event.files ?? []).map(filePart)),
+    ),
   )
+}
+
+/** The address has no host, because a stream does not know under which one the client reaches the server. */
+function filePart({ fileId, mediaType }: FileReference): Frame {
+  return part('file', { url: `/v1/files/${encodeURIComponent(fileId)}/content`, mediaType })
 }
 
 function outputPart(event: EventData<'tool.done'>, call: UiCall, sdk: 5 | 6): Frame {

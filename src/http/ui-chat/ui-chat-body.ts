@@ -5,11 +5,13 @@
 
 import { z } from 'zod'
 import { AppError } from '../../errors/app-error.ts'
+import type { FileService } from '../../files/file-service.ts'
 import { defined } from '../../kit/defined.ts'
 import { type ClientToolResult, clientErrorCharsMax } from '../../runs/client-tool-service.ts'
 import type { EarlierMessage, StartRequest } from '../../runs/start-request.ts'
 import type { CallApproval, ClientAnswers } from '../client-answers.ts'
 import { uiTools } from '../client-tools-field.ts'
+import { type ContentDependencies, readContent } from '../content-parts.ts'
 import { jsonValue } from '../json-value.ts'
 import { idParam, optionalId } from '../routes.ts'
 
@@ -112,39 +114,42 @@ export function nothingToDo(): AppError {
   )
 }
 
-export function toUiStartRequest(
+export type UiStartContext = {
+  owner: string
+  files: FileService
+  idempotency: StartRequest['idempotency']
+  isStored: boolean
+  /** A run of the chat waits for an answer of this client. */
+  isAwaited: boolean
+}
+
+export async function toUiStartRequest(
   body: UiChatBody,
-  {
-    owner,
-    idempotency,
-    isStored,
-    isAwaited,
-  }: {
-    owner: string
-    idempotency: StartRequest['idempotency']
-    isStored: boolean
-    /** A run of the chat waits for an answer of this client. */
-    isAwaited: boolean
-  },
-): StartRequest {
+  { owner, files, idempotency, isStored, isAwaited }: UiStartContext,
+): Promise<StartRequest> {
   const question = body.messages.at(-1)
   if (question?.role !== 'user') throw nothingToDo()
   const regenerates = body.trigger === 'regenerate-message' && isStored
-  const input = textOf(question)
-  if (input.trim() === '')
-    throw new AppError('messages_or_prompt_required', 'The last user message is empty; send some text.')
+  const earlier: EarlierMessage[] = []
+  // Read first, because what the server has already is checked without storing anything.
+  for (const message of regenerates ? [] : body.messages.slice(0, -1))
+    earlier.push(...(await earlierOf(message, { files, owner, textOnly: isStored })))
+  const { text, parts } = await readContent(contentOf(question), { files, owner, textOnly: regenerates })
+  if (text.trim() === '')
+    throw new AppError('messages_or_prompt_required', 'The last user message is empty; send a text or a file.')
   return {
     owner,
     family: 'agent',
-    input: regenerates ? '' : input,
-    earlier: regenerates ? [] : body.messages.slice(0, -1).flatMap(earlierOf),
+    input: regenerates ? '' : text,
+    earlier,
     conversationId: body.id,
-    // Whoever asks something else has not answered. Behind the waiting run the new one would wait unseen, and the client
-    // cannot answer while the stream of the new one is open.
+    // A client that asks something else has not answered. Behind the waiting run the new one would wait unseen, and the
+    // client cannot answer while the stream of the new one is open.
     whenBusy: body.whenBusy ?? (isAwaited ? 'cancel' : 'queue'),
     idempotency,
     ...(regenerates ? { regenerate: true as const } : {}),
     ...defined({
+      parts,
       agentId: body.agentId,
       model: body.model,
       context: body.context ?? undefined,
@@ -153,22 +158,17 @@ export function toUiStartRequest(
   }
 }
 
-function earlierOf(message: UiMessageOfClient): EarlierMessage[] {
+async function earlierOf(message: UiMessageOfClient, dependencies: ContentDependencies): Promise<EarlierMessage[]> {
   if (message.role === 'system') return []
+  if (message.role === 'user') {
+    const { text, parts } = await readContent(contentOf(message), dependencies)
+    return text === '' ? [] : [{ role: 'user', content: text, ...defined({ parts }) }]
+  }
   const content = message.parts.map((part) => (part.type === 'text' ? (part.text ?? '') : '')).join('')
-  return content === '' ? [] : [{ role: message.role, content }]
+  return content === '' ? [] : [{ role: 'assistant', content }]
 }
 
 /** Data parts belong to the client; any other part of a question is content. */
-function textOf({ parts }: UiMessageOfClient): string {
-  return parts
-    .map((part) => {
-      if (part.type.startsWith('data-')) return ''
-      if (part.type === 'text' && part.text !== undefined) return part.text
-      throw new AppError(
-        'unsupported_content',
-        `Content of type ${JSON.stringify(part.type)} is not supported here; send text.`,
-      )
-    })
-    .join('')
+function contentOf({ parts }: UiMessageOfClient): UiPartOfClient[] {
+  return parts.filter(({ type }) => !type.startsWith('data-'))
 }

@@ -67,8 +67,9 @@ function routesFor(server: Server, services: Services, path: string, sdk: 5 | 6)
       const idempotency = key === undefined ? null : { key, route: `POST ${path}`, body: request.body }
       const conversation = await conversations.find(caller.userId, request.body.id)
       const open = conversation === undefined ? [] : await conversations.openRuns(conversation)
-      const start = toUiStartRequest(request.body, {
+      const start = await toUiStartRequest(request.body, {
         owner: caller.userId,
+        files: services.files,
         idempotency,
         isStored: conversation !== undefined,
         isAwaited: open.some(({ status }) => status === 'waiting_user'),
