@@ -45,6 +45,27 @@ test('the words of the provider are found in the usual places', () => {
   }
 })
 
+test('a prompt that is too long has its own code, however the provider says it', () => {
+  const said = [
+    'prompt is too long: 209353 tokens > 199999 maximum',
+    'input length and `max_tokens` exceed context limit: 199759 + 8192 > 200000, decrease input length or `max_tokens`',
+    'Your input exceeds the context window of this model. Please adjust your input and try again.',
+    "This model's maximum context length is 4097 tokens. However, your messages resulted in 4294 tokens.",
+    'The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).',
+    'Input length 131393 exceeds the maximum allowed input length of 131040 tokens.',
+    'the request exceeds the available context size, try increasing it',
+  ]
+  for (const message of said) {
+    assert.equal(fail(400, { error: { message } }).code, 'model_context_exceeded', message)
+    assert.equal(reportedError(identity, { message }).code, 'model_context_exceeded', message)
+    assert.equal(fail(400, { error: { message } }).retryable, false)
+  }
+  assert.equal(fail(400, { error: { code: 'context_length_exceeded', message: 'No' } }).code, 'model_context_exceeded')
+  assert.equal(fail(413, 'too large').code, 'model_context_exceeded')
+  assert.equal(fail(429, { error: { message: 'input is too long, please wait' } }).code, 'model_rate_limited')
+  assert.equal(fail(400, { error: { message: 'context is required' } }).code, 'model_error')
+})
+
 test('a filtered request has its own code', () => {
   assert.equal(fail(400, { error: { code: 'content_filter', message: 'No' } }).code, 'model_content_filtered')
 })

@@ -61,7 +61,7 @@ export function statusError(identity: ProviderIdentity, failure: ProviderFailure
   if (reported.code === 'content_filter') {
     return new AppError('model_content_filtered', `${identity.provider} filtered the request.${words}`, { details })
   }
-  if (isContextExceeded(reported)) return contextExceeded(identity, words, details)
+  if (status === 413 || isContextExceeded(reported)) return contextExceeded(identity, words, details)
   return new AppError('model_error', `${identity.provider} refused the request (${status}).${words}`, { details })
 }
 
@@ -151,16 +151,24 @@ function quote(identity: ProviderIdentity, message: string): string {
 
 const contextCodes = new Set(['context_length_exceeded', 'exceed_context_size_error', 'model_context_window_exceeded'])
 
-/**
- * How providers say that a prompt is too long. Only OpenAI and servers like it have a code for it; the others have only the
- * sentence: Anthropic ("prompt is too long"), Google ("input token count … exceeds the maximum"), Mistral and vLLM ("maximum
- * context length"), llama.cpp ("available context size"), Bedrock ("input is too long").
- */
-const contextSentence =
-  /prompt is too long|input is too long|exceed(?:s|ed)? (?:the )?(?:model'?s? )?context (?:limit|window|length)|maximum context length|available context size|token count.{0,40}exceeds the maximum|context_length_exceeded/i
+/** How providers say that a prompt is too long. Only some have a code for it; the others have only a sentence. */
+const contextSentences = [
+  // Anthropic, Bedrock, and others
+  /(?:prompt|input) (?:is )?too long/i,
+  // Anthropic (with the answer), OpenAI, MiniMax
+  /exceeds? (?:the )?context (?:limit|window)|context window exceeds limit/i,
+  // OpenAI's older models, vLLM, SGLang, Mistral, DeepSeek, OpenRouter
+  /maximum context length|context length exceeded/i,
+  // Google
+  /token count.{0,40}exceeds the maximum/i,
+  // xAI, Kimi, GLM
+  /maximum prompt length|exceeded model token limit|maximum allowed input length/i,
+  // llama.cpp, LM Studio
+  /available context size|greater than the context length/i,
+]
 
 function isContextExceeded({ code, message }: ProviderMessage): boolean {
-  return (code !== undefined && contextCodes.has(code)) || contextSentence.test(message)
+  return (code !== undefined && contextCodes.has(code)) || contextSentences.some((sentence) => sentence.test(message))
 }
 
 function contextExceeded(identity: ProviderIdentity, words: string, details: Record<string, unknown>): AppError {

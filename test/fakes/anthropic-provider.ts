@@ -61,6 +61,8 @@ serveStrict({
     return usageOfPrompt(body, messages)
   },
 
+  tooLong: (tokens, window) => `prompt is too long: ${tokens} tokens > ${window} maximum`,
+
   refusal: ({ message, status }) => ({
     type: 'error',
     error: { type: status === 401 ? 'authentication_error' : 'invalid_request_error', message },

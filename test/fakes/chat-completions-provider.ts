@@ -37,6 +37,9 @@ serveStrict({
     return { prompt_tokens: tokensOf(body['messages']) }
   },
 
+  tooLong: (tokens, window) =>
+    `This model's maximum context length is ${window} tokens. However, your messages resulted in ${tokens} tokens.`,
+
   refusal: ({ message, status }) => ({
     error: {
       message,

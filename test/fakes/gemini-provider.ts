@@ -45,6 +45,9 @@ serveStrict({
     return { promptTokenCount: tokensOf(contents) }
   },
 
+  tooLong: (tokens, window) =>
+    `The input token count (${tokens}) exceeds the maximum number of tokens allowed (${window}).`,
+
   refusal: ({ message, status }) => ({
     error: { code: status, message, status: status === 403 ? 'PERMISSION_DENIED' : 'INVALID_ARGUMENT' },
   }),

@@ -50,6 +50,9 @@ serveStrict({
     return { input_tokens: tokensOf(body['input']) }
   },
 
+  tooLong: (tokens, window) =>
+    `Your input exceeds the context window of this model (${tokens} > ${window}). Please adjust your input and try again.`,
+
   refusal: ({ message, status }) => ({
     error: {
       message,

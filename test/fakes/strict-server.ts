@@ -3,8 +3,10 @@
 // API would refuse gets the status and the words of that API.
 //
 //   POST /control/script    {answers: Block[][]}   queued
+//   POST /control/always    {when, answer}         the answer to every request that has this text
 //   POST /control/release   ends every stall
-//   POST /control/reset     forgets answers, requests and what was signed or cached
+//   POST /control/window    {tokens}               longer prompts are refused
+//   POST /control/reset     forgets answers, requests, the window, and what was signed or cached
 //   GET  /control/requests  everything that was asked so far
 //   GET  /control/wait?requests=n   the same, as soon as there are that many
 
@@ -60,6 +62,8 @@ export type StrictProvider = {
   /** Throws a Refusal for a request that the real API would refuse. Returns the usage of the prompt. */
   check(body: JsonObject, headers: http.IncomingHttpHeaders, path: string): JsonObject
   refusal(refusal: Refusal): JsonObject
+  /** How the provider says that a prompt is too long. */
+  tooLong(tokens: number, window: number): string
   overloaded: { status: number; body: JsonObject; frame: [data: JsonObject, event?: string] }
   /** Writes a stream up to the first block that has no form of its own, and goes on after it. */
   answer(body: JsonObject, usage: JsonObject): AnswerWriter
@@ -78,6 +82,8 @@ export type AnswerWriter = {
 
 export function serveStrict(provider: StrictProvider): void {
   let scripts: Block[][] = []
+  let window = Infinity
+  let always: { when: string; answer: Block[] }[] = []
   let requests: StrictRequest[] = []
   let stalls = new Set<() => void>()
   let waiters: (() => void)[] = []
@@ -115,6 +121,8 @@ export function serveStrict(provider: StrictProvider): void {
     requests.push(seen)
     try {
       seen.usage = provider.check(body, request.headers, url.pathname)
+      const tokens = tokensOf(body)
+      if (tokens > window) throw new Refusal(provider.tooLong(tokens, window))
     } catch (error) {
       if (!(error instanceof Refusal)) throw error
       seen.refused = error.message
@@ -122,7 +130,8 @@ export function serveStrict(provider: StrictProvider): void {
       return sendJson(response, error.status, provider.refusal(error))
     }
     wake()
-    await answer(response, scripts.shift() ?? [{ text: ['Hello ', 'there.'] }], body, seen.usage)
+    const fixed = always.find(({ when }) => text.includes(when))?.answer
+    await answer(response, fixed ?? scripts.shift() ?? [{ text: ['Hello ', 'there.'] }], body, seen.usage)
   }
 
   async function answer(response: http.ServerResponse, blocks: Block[], body: JsonObject, usage: JsonObject) {
@@ -170,8 +179,16 @@ export function serveStrict(provider: StrictProvider): void {
       case '/control/release':
         release()
         break
+      case '/control/always':
+        always.push(JSON.parse(text) as { when: string; answer: Block[] })
+        break
+      case '/control/window':
+        window = (JSON.parse(text) as { tokens: number }).tokens
+        break
       case '/control/reset':
         scripts = []
+        window = Infinity
+        always = []
         requests = []
         provider.reset()
         release()

@@ -17,6 +17,7 @@ import {
   type StrictRequest,
   thinkingOptions,
 } from '../support/strict-provider.ts'
+import { tokensOf } from '../fakes/strict-server.ts'
 import { callServer, endOf, someone, toolStatuses } from '../support/test-server.ts'
 
 const providers: StrictName[] = ['anthropic', 'openai-responses', 'gemini', 'chat-completions']
@@ -74,6 +75,26 @@ for (const name of providers) {
         Array.from({ length: count }, () => null),
       )
     }
+
+    it('is asked once more with fewer messages if it refuses the prompt as too long', async () => {
+      const user = someone()
+      const conversation = { userId: user, conversationId: user }
+      const long = (what: string) => `${what} ${'and so on '.repeat(200)}`
+      for (let turn = 1; turn <= 6; turn += 1)
+        await ask([[{ text: [long(`Answer ${turn}.`)] }]], { ...conversation, input: long(`Question ${turn}?`) })
+      // More than the tools and the instructions, less than the six turns.
+      await provider.limitWindow(tokensOf((await provider.requests()).at(-1)?.body))
+
+      const { end, requests } = await ask([[{ text: ['Fine.'] }]], { ...conversation, input: 'And now?' })
+
+      assert.equal(end.status, 'succeeded')
+      const [refused, accepted] = requests.slice(-2)
+      assert.match(refused?.refused ?? '', /context|too long|token count/)
+      assert.equal(accepted?.refused, null)
+      const given = JSON.stringify(accepted?.body)
+      assert.doesNotMatch(given, /Question [123]\?/)
+      assert.match(given, /Question 6\?/)
+    })
 
     it('answers with text', async () => {
       const { end, frames, requests } = await ask([[{ text: ['Hello ', 'you.'] }]], { providerOptions: null })

@@ -9,7 +9,11 @@ export type StrictProvider = {
   baseUrl: string
   /** Queues answers for the next requests that are accepted. */
   script(...answers: Block[][]): Promise<void>
+  /** Answers every request that contains this text, until the next reset. */
+  always(when: string, answer: Block[]): Promise<void>
   requests(): Promise<StrictRequest[]>
+  /** Longer prompts are refused. */
+  limitWindow(tokens: number): Promise<void>
   /** Resolves when at least this many requests came in. */
   waitFor(requests: number): Promise<StrictRequest[]>
   release(): Promise<void>
@@ -34,6 +38,12 @@ export async function startStrictProvider(name: StrictName): Promise<StrictProvi
     },
     requests: async () => (await control('requests')) as StrictRequest[],
     waitFor: async (requests) => (await control(`wait?requests=${requests}`)) as StrictRequest[],
+    async always(when, answer) {
+      await control('always', { when, answer })
+    },
+    async limitWindow(tokens) {
+      await control('window', { tokens })
+    },
     async release() {
       await control('release', {})
     },
