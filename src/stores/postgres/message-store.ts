@@ -85,7 +85,7 @@ export function messageStore({ read, write }: PartAccess): MessageStore {
         ? page(notHidden, [conversationId], limit)
         : page(`${notHidden} AND ${beforeMessage}`, [conversationId, before], limit),
     setMessageStates: (states) => write((db) => setMessageStates(db, states)),
-    historyBefore: (conversationId, beforeRunId, limit) =>
+    historyBefore: (conversationId, beforeRunId, limit, beforeMessageId) =>
       read(async (db) => {
         const turn = (await db.get('SELECT coalesce(turn, position) AS turn FROM runs WHERE id = ?', beforeRunId))?.[
           'turn'
@@ -94,10 +94,12 @@ export function messageStore({ read, write }: PartAccess): MessageStore {
         // A message without a run was stored together with a run: it has that run's turn and comes before the run's own messages.
         const rows = await db.all(
           `SELECT * FROM messages WHERE conversation_id = ? AND state = 'active'
-             AND (turn < ? OR (turn = ? AND run_id IS NULL)) ${newestFirst} LIMIT ?`,
+             AND (turn < ? OR (turn = ? AND run_id IS NULL))
+             ${beforeMessageId === undefined ? '' : `AND ${beforeMessage}`} ${newestFirst} LIMIT ?`,
           conversationId,
           turn,
           turn,
+          ...(beforeMessageId === undefined ? [] : [beforeMessageId]),
           limit,
         )
         return rows.map(toMessage).reverse()
