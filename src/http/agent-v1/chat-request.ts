@@ -10,6 +10,7 @@ import { defined } from '../../kit/defined.ts'
 import type { JsonValue } from '../../journal/event.ts'
 import { modelChoice } from '../../journal/model-chain.ts'
 import type { StartRequest } from '../../runs/start-request.ts'
+import { refuseStraySettings } from '../stray-settings.ts'
 import { optionalId, type Services } from '../routes.ts'
 import { messageList, type ParsedMessageList, readMessageList } from './message-list.ts'
 
@@ -76,6 +77,20 @@ export const chatBody = z
   .loose()
   .meta({ id: 'ChatRequest' })
 
+/** The fields that decide how a chat is answered. An unknown field whose name is close to one of them is refused. */
+export const chatSettings = [
+  'model',
+  'temperature',
+  'maxTokens',
+  'max_tokens',
+  'providerOptions',
+  'providerTools',
+  'clientTools',
+  'engine',
+  'whenBusy',
+  'onDisconnect',
+] as const
+
 export type ChatBody = z.infer<typeof chatBody>
 
 export async function toStartRequest(
@@ -85,6 +100,7 @@ export async function toStartRequest(
   idempotencyKey: string | undefined,
   rawBody: unknown,
 ): Promise<StartRequest> {
+  refuseStraySettings(body, Object.keys(chatBody.shape), chatSettings)
   return {
     owner,
     family: 'agent',

@@ -9,6 +9,19 @@ import type { OneShotRequest } from '../../one-shot/one-shot-service.ts'
 import type { JsonObject } from '../../one-shot/sources/source.ts'
 import { optionalId } from '../routes.ts'
 
+export const runAgentOptions = z
+  .object({
+    useCache: z
+      .boolean()
+      .nullish()
+      .describe('Default true. False: no stored result is used, and the result is not stored.'),
+    forceRefresh: z
+      .boolean()
+      .nullish()
+      .describe('Default false. True: the agent runs again; the result is stored as a new snapshot.'),
+  })
+  .loose()
+
 export const runAgentBody = z
   .object({
     agentId: z.string().min(1).max(200),
@@ -17,19 +30,7 @@ export const runAgentBody = z
       .record(z.string(), z.unknown())
       .nullish()
       .describe('What the agent is asked about. GET /v1/agent/list has its schema.'),
-    options: z
-      .object({
-        useCache: z
-          .boolean()
-          .nullish()
-          .describe('Default true. False: no stored result is used, and the result is not stored.'),
-        forceRefresh: z
-          .boolean()
-          .nullish()
-          .describe('Default false. True: the agent runs again; the result is stored as a new snapshot.'),
-      })
-      .loose()
-      .nullish(),
+    options: runAgentOptions.nullish(),
     userId: z.string().max(200).nullish().describe('The user; ignored if the request has a login.'),
     sessionId: optionalId(),
     conversationId: optionalId().describe(

@@ -10,10 +10,19 @@ import { claimsOf, namesUser } from '../caller.ts'
 import { dialectNamed, formatNames } from '../formats.ts'
 import { callerOf, errorBody, type Server, type Services, userIdQuery } from '../routes.ts'
 import { type BegunRun, startHeaders } from '../start-or-resume.ts'
+import { refuseSettings, refuseStraySettings } from '../stray-settings.ts'
 import { beginAndStreamRun } from '../stream-run.ts'
 import { whileAwaited } from '../while-awaited.ts'
 import { chatOnce } from './chat-once.ts'
-import { type RunAgentBody, runAgentBody, runAgentView, toOneShotRequest, toRunAgentView } from './run-agent-body.ts'
+import { chatSettings } from './chat-request.ts'
+import {
+  type RunAgentBody,
+  runAgentBody,
+  runAgentOptions,
+  runAgentView,
+  toOneShotRequest,
+  toRunAgentView,
+} from './run-agent-body.ts'
 
 /** The scope of an idempotency key is one owner and this route. */
 const routeName = 'POST /v1/agent/run'
@@ -47,6 +56,7 @@ export function runAgentRoute(server: Server, services: Services): void {
     },
     async (request, reply) => {
       const { body } = request
+      checkSettings(body)
       // The input may name the user, too; the body and the query come first.
       if (!namesUser(request.claimed)) request.claimed = claimsOf(body.input)
       const key = request.headers['idempotency-key']
@@ -90,6 +100,18 @@ export function runAgentRoute(server: Server, services: Services): void {
       headersOf: () => ({ 'x-cached': String(cached) }),
     })
   }
+}
+
+/** Throws `unsupported_parameter` for settings that would have no effect. */
+function checkSettings(body: RunAgentBody): void {
+  const advice =
+    body.agentId === chatAgentId
+      ? 'Send it in input.'
+      : 'The agent decides it; change its definition, or chat with it through POST /v1/agent/chat.'
+  refuseSettings(body, chatSettings, advice)
+  refuseStraySettings(body, Object.keys(runAgentBody.shape), [...chatSettings, 'options'])
+  const options = Object.keys(runAgentOptions.shape)
+  refuseStraySettings(body.options ?? {}, options, options)
 }
 
 function wantsStream({
