@@ -25,7 +25,7 @@ function one(index: number): Promise<Result> {
       {
         host: target.hostname,
         port: target.port,
-        path: target.pathname,
+        path: target.pathname + target.search,
         method: 'POST',
         agent,
         headers: { 'content-type': 'application/json' },

@@ -5,6 +5,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { cpus, tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { formatDialects } from '../src/http/formats.ts'
 import { type Child, cpuSeconds, jsonPort, load, polylogPort, residentBytes, startChild } from './processes.ts'
 
 const only = process.argv[2]
@@ -86,6 +87,33 @@ async function compare(title: string, streams: number, model: string): Promise<v
   line('raw proxy', raw)
   line('polylog', ours)
   await proxy.stop()
+  await server.stop()
+}
+
+/** The same load in every format, beside the native one. */
+async function formats(): Promise<void> {
+  const names = Object.keys(formatDialects)
+  const streams = 20
+  const deltas = 2000
+  const server = await polylog()
+  const times = new Map<string, number[]>(names.map((name) => [name, []]))
+  // As in `compare`: one round warms up, and all formats are measured in turn.
+  for (let round = 0; round <= rounds; round++) {
+    for (const name of names) {
+      const before = cpuSeconds(server.pid)
+      const { failed } = await measure(server, `/v1/agent/chat?format=${name}`, streams, `bench-${deltas}-0`, 'data:')
+      if (failed > 0) throw new Error(`${failed} streams with format=${name} failed`)
+      // Not every wire has one frame for a delta, so the deltas of the provider are counted.
+      if (round > 0) times.get(name)?.push(((cpuSeconds(server.pid) - before) / (streams * deltas)) * 1e6)
+    }
+  }
+  const native = median(times.get('sse') ?? [])
+  console.log('| format | CPU µs a delta | ratio to sse |')
+  console.log('|---|---|---|')
+  for (const [name, list] of times) {
+    console.log(`| ${name} | ${median(list).toFixed(1)} | ${(median(list) / native).toFixed(2)} |`)
+  }
+  console.log()
   await server.stop()
 }
 
@@ -173,6 +201,7 @@ if (rows.length > 0) {
   for (const row of rows) console.log(`| ${row.join(' | ')} |`)
   console.log()
 }
+if (only === undefined || only === 'formats') await formats()
 if (only === undefined || only === 'replay') await replay()
 if (only === undefined || only === 'idle') await idle()
 await upstream.stop()

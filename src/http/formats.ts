@@ -14,7 +14,8 @@ import { uiMessageDialect } from '../dialects/ui-message/ui-message.ts'
 import { vercelDataDialect } from '../dialects/vercel-data/vercel-data.ts'
 import { AppError } from '../errors/app-error.ts'
 
-const dialects: Readonly<Record<string, Dialect>> = {
+/** By the value of `?format=`. */
+export const formatDialects: Readonly<Record<string, Dialect>> = {
   sse: agentDialect,
   'vercel-ai': vercelDataDialect,
   'ui-message': uiMessageDialect(),
@@ -31,7 +32,7 @@ const dialects: Readonly<Record<string, Dialect>> = {
   'openai-responses': openAiResponsesDialect,
 }
 
-const [defaultName, ...otherNames] = Object.keys(dialects)
+const [defaultName, ...otherNames] = Object.keys(formatDialects)
 
 /** For descriptions: `a (default), b or c`. */
 export const formatNames = `${defaultName} (default), ${otherNames.slice(0, -1).join(', ')} or ${otherNames.at(-1)}`
@@ -40,11 +41,11 @@ export function dialectNamed(format: string | undefined): Dialect {
   if (format === undefined || format === '') return agentDialect
   // Old clients append a second query string: `format=sse?chatId=1`.
   const name = format.split('?', 1)[0] ?? ''
-  const dialect = Object.hasOwn(dialects, name) ? dialects[name] : undefined
+  const dialect = Object.hasOwn(formatDialects, name) ? formatDialects[name] : undefined
   if (dialect === undefined) {
     throw new AppError(
       'unknown_format',
-      `There is no format ${JSON.stringify(name)}; known are ${Object.keys(dialects).join(', ')}.`,
+      `There is no format ${JSON.stringify(name)}; known are ${Object.keys(formatDialects).join(', ')}.`,
     )
   }
   return dialect

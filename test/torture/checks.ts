@@ -19,8 +19,10 @@ export async function checkRun(
     await checkComparison(baseUrl, finished, about)
     return
   }
-  assert.equal(ends, 1, `${about}: one end`)
-  assert.ok(wire.isEnd(frames.at(-1) ?? ''), `${about}: nothing after the end`)
+  if (wire.parks !== true) {
+    assert.equal(ends, 1, `${about}: one end`)
+    assert.ok(wire.isEnd(frames.at(-1) ?? ''), `${about}: nothing after the end`)
+  }
 
   const replay = await framesAt(baseUrl, finished)
   assert.deepEqual(frames, replay, `${about}: what the client got is what the replay tells`)
@@ -83,9 +85,15 @@ async function checkComparison(baseUrl: string, finished: Finished, about: strin
 }
 
 async function framesAt(baseUrl: string, { wire, plan, id }: Finished, lastId?: string): Promise<string[]> {
-  const headers: Record<string, string> = lastId === undefined ? {} : { 'last-event-id': lastId }
-  const stream = await openText(`${baseUrl}${wire.attach(plan.user, id)}`, headers)
-  return stream.split(wire.separator).filter((frame) => frame !== '' && wire.isJournaled(frame))
+  const frames: string[] = []
+  for (let last = lastId; ; last = frames.at(-1)?.match(/^id: (\S+)$/m)?.[1]) {
+    const headers: Record<string, string> = last === undefined ? {} : { 'last-event-id': last }
+    const stream = await openText(`${baseUrl}${wire.attach(plan.user, id)}`, headers)
+    const read = stream.split(wire.separator).filter((frame) => frame !== '' && wire.isJournaled(frame))
+    frames.push(...read)
+    // A stream that ended at a decision goes on after its last frame.
+    if (wire.parks !== true || read.length === 0) return frames
+  }
 }
 
 async function openText(url: string, headers: Record<string, string>): Promise<string> {

@@ -2,6 +2,8 @@
 // again, how its bytes are divided into frames, and which frame is the last. The torture test
 // drives all of them with one client.
 
+import { formatDialects } from '../../src/http/formats.ts'
+
 export type Wire = {
   name: string
   /** What separates two frames. */
@@ -17,6 +19,11 @@ export type Wire = {
   /** False for frames that belong to the connection: keep-alives, opening frames. */
   isJournaled(frame: string): boolean
   isEnd(frame: string): boolean
+  /**
+   * The stream also ends when a person has to decide, with the same frames as at the end of the run. So the run has ended
+   * only if the server answers 204 to the last cursor, and a replay needs as many connections as there were decisions.
+   */
+  parks?: true
   /** Tools that the prompt may make the model call on this wire. */
   tools: readonly string[]
 }
@@ -131,4 +138,23 @@ const comparison: Wire = {
   tools: ['current_time'],
 }
 
-export const wires: readonly Wire[] = [native, dataStream, chunks, jsonLines, session, job, comparison]
+const withOwnRoutes: readonly Wire[] = [native, dataStream, chunks, jsonLines, session, job, comparison]
+
+/** Every other format, on the routes of the native wire. A new dialect takes part when it is registered. */
+const otherFormats = Object.entries(formatDialects)
+  .filter(([name]) => name !== 'sse' && !withOwnRoutes.some((wire) => wire.name === name))
+  .map(([name]): Wire => {
+    return {
+      ...native,
+      name,
+      start: (user, prompt, conversation) => ({
+        path: `/v1/agent/chat?format=${name}`,
+        body: { input: prompt, userId: user, conversationId: conversation },
+      }),
+      attach: runStream(name),
+      isEnd: () => false,
+      parks: true,
+    }
+  })
+
+export const wires: readonly Wire[] = [...withOwnRoutes, ...otherFormats]
