@@ -179,7 +179,7 @@ export class RunAcceptance {
       for (const input of inputs) {
         const slot = this.scheduler.reserve()
         reserved.push(slot)
-        if (slot) input.claim = { node: this.scheduler.node, leaseUntil: this.scheduler.leaseUntil() }
+        if (slot) input.claim = this.scheduler.lease
       }
       const { configName } = (items[0] as PlannedRun).spec
       const runId = inputs[0]?.run.id as string

@@ -185,13 +185,10 @@ describe('a run that cannot go on', () => {
         const { id } = (await rig.start({ conversationId: 'one' })).run
         if (from === 'running') {
           await reached(() => asked.length === 1)
-          await rig.store.claim({
-            node: rig.scheduler.node,
-            now: rig.clock.now(),
-            leaseNow: rig.clock.monotonic() + 40_000,
-            leaseUntil: rig.clock.monotonic() - 1,
-            limit: 1,
-          })
+          // A claim whose lease has run out again when the clock is right.
+          rig.leaseClock.aheadMs = 40_000
+          await rig.store.claim({ ...rig.scheduler.lease, leaseMs: -40_001, limit: 1 })
+          rig.leaseClock.aheadMs = 0
         }
         lossy = true
         if (from === 'queued') rig.scheduler.release()

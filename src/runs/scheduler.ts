@@ -6,7 +6,7 @@ import { foldRun } from '../journal/run-state.ts'
 import type { RunEvent } from '../journal/event.ts'
 import { withoutActivity } from '../kit/activity.ts'
 import type { Timer } from '../kit/clock.ts'
-import type { RunRow } from '../stores/run-store.ts'
+import type { LeaseRequest, RunRow } from '../stores/run-store.ts'
 import { isDamage, RunDriver } from './run-driver.ts'
 import type { RunDependencies } from './run-dependencies.ts'
 
@@ -61,9 +61,9 @@ export class Scheduler {
     this.busy -= 1
   }
 
-  /** Leases use the monotonic clock, so that a change of the wall clock cannot expire them. */
-  leaseUntil(): number {
-    return Math.ceil(this.dependencies.clock.monotonic()) + leaseMs
+  /** What this node asks for when it takes a run. */
+  get lease(): LeaseRequest {
+    return { node: this.node, leaseMs }
   }
 
   /** Drives a run that was claimed in the transaction that accepted it; its events need not be read. */
@@ -122,10 +122,7 @@ export class Scheduler {
       // If the process was blocked for long, our own leases may have expired. Renew them first, or we would claim our own runs.
       if (this.dependencies.clock.monotonic() - this.renewedAt > leaseMs - heartbeatMs) await this.renew()
       const rows = await this.dependencies.store.claim({
-        node: this.node,
-        now: this.dependencies.clock.now(),
-        leaseNow: this.dependencies.clock.monotonic(),
-        leaseUntil: this.leaseUntil(),
+        ...this.lease,
         limit: Math.max(0, this.dependencies.limits.concurrency - this.busy),
       })
       for (const row of rows) this.drive(row)
@@ -138,11 +135,10 @@ export class Scheduler {
   }
 
   private async armWakeTimer(): Promise<void> {
-    const wakeAt = await this.dependencies.store.nextWakeAt()
+    const delayMs = await this.dependencies.store.msUntilWake()
     this.wakeTimer?.cancel()
     this.wakeTimer = undefined
-    if (wakeAt === null || this.stopped) return
-    const delayMs = wakeAt - this.dependencies.clock.now()
+    if (delayMs === null || this.stopped) return
     // A run is due but all slots are taken. No timer is needed, because the end of any run pokes the scheduler.
     if (delayMs <= 0 && !this.hasFreeSlot()) return
     this.wakeTimer = this.dependencies.clock.after(Math.min(Math.max(delayMs, 1), wakeCheckMs), () => this.poke())
@@ -193,7 +189,7 @@ export class Scheduler {
     const held = new Map(this.drivers)
     if (held.size === 0) return
     try {
-      const rows = await this.dependencies.store.renewLeases(this.node, this.leaseUntil(), [...held.keys()])
+      const rows = await this.dependencies.store.renewLeases(this.lease, [...held.keys()])
       const found = new Map(rows.map((row) => [row.id, row]))
       for (const [runId, driver] of held) {
         const row = found.get(runId)

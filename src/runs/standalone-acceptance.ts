@@ -171,7 +171,7 @@ export class StandaloneAcceptance {
   private async withSlot<T>(wanted: boolean, work: (claim: AcceptInput['claim']) => Promise<T>): Promise<T> {
     const slot = wanted && this.scheduler.reserve()
     try {
-      return await work(slot ? { node: this.scheduler.node, leaseUntil: this.scheduler.leaseUntil() } : null)
+      return await work(slot ? this.scheduler.lease : null)
     } finally {
       if (slot) this.scheduler.release()
     }

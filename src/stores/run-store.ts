@@ -45,8 +45,11 @@ export type RunRow = {
 
 export type CancelRequest = { by: string; reason: string | null; at: number }
 
-/** The lease with which a run is claimed. */
-type ClaimedBy = { node: string; leaseUntil: number }
+/**
+ * The lease with which a run is claimed: the node, and for how long from now. Whether a lease has run out is judged by the
+ * clock of the store alone, so that the clocks of nodes need not agree.
+ */
+export type LeaseRequest = { node: string; leaseMs: number }
 
 export type AcceptInput = {
   run: {
@@ -93,7 +96,7 @@ export type AcceptInput = {
   /** How many runs may be queued and unclaimed (a run waiting for a person does not count); one more is `queue_full`. */
   queueMax: number
   /** Claims the run at once if no unfinished run stands before it in its conversation. */
-  claim: ClaimedBy | null
+  claim: LeaseRequest | null
   /** Requests the cancel of the conversation's unfinished runs of earlier turns, as `requestCancel` would, with this accept or not at all. */
   cancelEarlier?: CancelRequest
   /** Holds the run until `startHeld`, because its upload has not arrived yet. A held run is not queued, so it is never `queue_full`. */
@@ -126,7 +129,7 @@ export type HeldStart = {
   /** The files that were uploaded. */
   blobs: { id: string; body: string }[]
   queueMax: number
-  claim: ClaimedBy | null
+  claim: LeaseRequest | null
 }
 
 /** Rows that are created together with the runs of an `acceptAll`. */
@@ -182,13 +185,7 @@ export type RunWrite = {
   dropBlobs?: string
 }
 
-export type ClaimRequest = {
-  node: string
-  /** The time that `wakeAt` is compared with. */
-  now: number
-  /** The time that the leases of other nodes are compared with; `now` if absent. Leases use the monotonic clock. */
-  leaseNow?: number
-  leaseUntil: number
+export type ClaimRequest = LeaseRequest & {
   /** How many runs that need a slot may be taken. Runs whose cancel was requested are taken beyond it. */
   limit: number
 }
@@ -222,10 +219,10 @@ export interface RunStore extends EventReader {
    */
   claim(request: ClaimRequest): Promise<RunRow[]>
   /**
-   * Extends those leases of these runs that `node` still holds. Returns the rows of the runs that it holds, so that it learns of
+   * Extends those leases of these runs that the node still holds. Returns the rows of the runs that it holds, so that it learns of
    * cancel requests and, by what is missing, of lost leases.
    */
-  renewLeases(node: string, leaseUntil: number, runIds: readonly string[]): Promise<RunRow[]>
+  renewLeases(lease: LeaseRequest, runIds: readonly string[]): Promise<RunRow[]>
   /** Records the request, once (the first counts), and wakes the run. Undefined if there is no such run; an ended run is returned as it is. */
   requestCancel(runId: string, cancel: CancelRequest): Promise<RunRow | undefined>
 
@@ -247,8 +244,8 @@ export interface RunStore extends EventReader {
   bindIdempotencyKey(request: AnsweredRequest): Promise<void>
   /** The newest run of the owner that succeeded under this cache key. */
   findCached(owner: string, cacheKey: string): Promise<string | undefined>
-  /** The earliest `wakeAt` of a parked or held run. */
-  nextWakeAt(): Promise<number | null>
+  /** The time from now until the earliest `wakeAt` of a parked or held run; 0 if one is due. Null if none has a `wakeAt`. */
+  msUntilWake(): Promise<number | null>
   countRuns(): Promise<Partial<Record<RunStatus, number>>>
 
   /** Blobs are large texts beside the journal: tool outputs, uploaded files. They are removed together with their run. */

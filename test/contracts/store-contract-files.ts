@@ -122,7 +122,7 @@ export function fileContract(open: OpenStore): void {
         const parts = [{ type: 'text', text: 'look' } as const, filePart(row)]
         const asked = message('m', 'c', { parts })
         const { run } = await store.accept(inConversation('r', 'c', 'absent', { messages: [asked] }))
-        const claimed = (await store.claim({ node: 'n', now: start, leaseUntil: start + 1, limit: 1 }))[0] ?? run
+        const claimed = (await store.claim({ node: 'n', leaseMs: 1, limit: 1 }))[0] ?? run
         await endRun(store, claimed, 1)
 
         for await (const from of beforeAndAfter(store, reopen)) {
@@ -148,7 +148,7 @@ export function fileContract(open: OpenStore): void {
           const bytes = bytesOf(10, id.length)
           await store.putFile(file(id, bytes), bytes, plenty)
         }
-        const accepted = acceptInput('r', { files: ['input', 'gone'], claim: { node: 'n', leaseUntil: start + 1 } })
+        const accepted = acceptInput('r', { files: ['input', 'gone'], claim: { node: 'n', leaseMs: 1 } })
         const { run } = await store.accept(accepted)
         await store.append(write(run, 1, { files: ['result', 'result', 'gone'] }))
         assert.equal(await store.expireFiles(start + 1, 10), 0)

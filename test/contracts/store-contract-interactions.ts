@@ -5,7 +5,7 @@ import { describe, test } from 'node:test'
 import type { Decision, InteractionFilter, InteractionStore } from '../../src/stores/interaction-store.ts'
 import type { RunStore } from '../../src/stores/run-store.ts'
 import type { OpenStore } from './open-store.ts'
-import { claimedRun, farAway, interaction, owner, start, withStore, write } from './store-fixtures.ts'
+import { claimedRun, claimNow, interaction, owner, start, withStore, write } from './store-fixtures.ts'
 
 export function interactionContract(open: OpenStore<InteractionStore & RunStore>): void {
   const opened = withStore(open)
@@ -27,7 +27,7 @@ export function interactionContract(open: OpenStore<InteractionStore & RunStore>
   describe('decide', () => {
     test(
       'decides a pending interaction, keeps what came with it, and wakes its run',
-      opened(async ({ store, reopen }) => {
+      opened(async ({ store, time, reopen }) => {
         await parked(store, {})
 
         const outcome = await store.decide('i1', confirm({ response: { to: 'carol' }, reason: 'typo' }))
@@ -42,10 +42,11 @@ export function interactionContract(open: OpenStore<InteractionStore & RunStore>
         })
         assert.deepEqual(outcome, { decided: true, row: expected })
         // At once, also by a clock that is set back afterwards.
-        assert.equal(await store.nextWakeAt(), 0)
+        await time.set(start - 10)
+        assert.equal(await store.msUntilWake(), 0)
         const again = await reopen()
         assert.deepEqual(await again.readInteraction('i1'), expected)
-        const [claimed] = await again.claim({ node: 'n', now: start - 10, leaseUntil: farAway, limit: 1 })
+        const [claimed] = await again.claim({ ...claimNow, limit: 1 })
         assert.equal(claimed?.id, 'r')
       }),
     )
@@ -96,7 +97,7 @@ export function interactionContract(open: OpenStore<InteractionStore & RunStore>
         assert.equal((await store.decide('i1', confirm()))?.decided, false)
         assert.equal((await store.decide('i2', confirm()))?.decided, false)
         assert.equal(await store.decide('nobody', confirm()), undefined)
-        assert.equal(await store.nextWakeAt(), null)
+        assert.equal(await store.msUntilWake(), null)
       }),
     )
   })

@@ -5,22 +5,11 @@ import { describe, test } from 'node:test'
 import type { HeldStart, RunStore } from '../../src/stores/run-store.ts'
 import type { InteractionStore } from '../../src/stores/interaction-store.ts'
 import type { OpenStore } from './open-store.ts'
-import {
-  acceptInput,
-  claimedRun,
-  claimNow,
-  delta,
-  farAway,
-  owner,
-  seqs,
-  start,
-  withStore,
-  write,
-} from './store-fixtures.ts'
+import { acceptInput, claimedRun, claimNow, delta, owner, seqs, start, withStore, write } from './store-fixtures.ts'
 
 export function jobContract(open: OpenStore<RunStore & InteractionStore>): void {
   const opened = withStore(open)
-  const claimAll = (store: RunStore) => store.claim({ node: 'n', now: start + 10, leaseUntil: farAway, limit: 10 })
+  const claimAll = (store: RunStore) => store.claim({ ...claimNow, limit: 10 })
   const starting = (changes: Partial<HeldStart> = {}): HeldStart => ({
     runId: 'r',
     afterSeq: 1,
@@ -145,33 +134,35 @@ export function jobContract(open: OpenStore<RunStore & InteractionStore>): void 
     const heldUntil = start + 100
     const holds = (store: RunStore, id = 'r') =>
       store.accept(acceptInput(id, { held: { until: heldUntil }, events: [delta(1)] }))
-    const claimAt = (store: RunStore, now: number) => store.claim({ node: 'n', now, leaseUntil: farAway, limit: 10 })
 
     test(
       'is claimable from then on and not before, also after a restart, and names the time to wake up',
-      opened(async ({ store, reopen }) => {
+      opened(async ({ store, time, reopen }) => {
         await holds(store)
         await hold(store, 'for ever')
 
-        assert.deepEqual(await claimAt(store, heldUntil - 1), [])
+        await time.set(heldUntil - 1)
+        assert.deepEqual(await claimAll(store), [])
         const again = await reopen()
-        assert.equal(await again.nextWakeAt(), heldUntil)
+        assert.equal(await again.msUntilWake(), 1)
+        await time.set(heldUntil)
         assert.deepEqual(
-          (await claimAt(again, heldUntil)).map(({ id, status }) => [id, status]),
+          (await claimAll(again)).map(({ id, status }) => [id, status]),
           [['r', 'queued']],
         )
-        assert.equal(await again.nextWakeAt(), null)
+        assert.equal(await again.msUntilWake(), null)
       }),
     )
 
     test(
       'that was claimed takes no upload any more; one that was started has no deadline',
-      opened(async ({ store }) => {
+      opened(async ({ store, time }) => {
         await holds(store)
         await holds(store, 'q')
         await store.startHeld(starting({ runId: 'q', blobs: [], claim: claimNow }))
 
-        const claimed = await claimAt(store, heldUntil)
+        await time.set(heldUntil)
+        const claimed = await claimAll(store)
 
         assert.deepEqual(
           claimed.map(({ id }) => id),

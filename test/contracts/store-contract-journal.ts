@@ -15,6 +15,7 @@ import {
   claimedRun,
   claimNow,
   delta,
+  farAway,
   deltas,
   inConversation,
   interaction,
@@ -245,15 +246,11 @@ export function journalContract(open: OpenStore<RunStore & ConversationStore & M
 
     test(
       'of a former owner is refused after the run was taken over',
-      opened(async ({ store }) => {
+      opened(async ({ store, time }) => {
         const former = await claimedRun(store, 'r')
         await store.append(write(former, 1, { events: [delta(2)], run: { status: 'running' } }))
-        const [taken] = await store.claim({
-          node: 'node-b',
-          now: claimNow.leaseUntil,
-          leaseUntil: claimNow.leaseUntil + 1,
-          limit: 5,
-        })
+        await time.set(farAway)
+        const [taken] = await store.claim({ node: 'node-b', leaseMs: 1, limit: 5 })
 
         await assert.rejects(store.append(write(former, 2, { events: [delta(3)] })), { code: 'run_fenced' })
 

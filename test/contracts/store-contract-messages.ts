@@ -174,7 +174,7 @@ export function messageContract(open: OpenStore<MessageStore & RunStore & Conver
           }),
         )
         await endRun(store, first.run, 1)
-        const [second] = await store.claim({ node: 'n', now: start, leaseUntil: claimNow.leaseUntil, limit: 1 })
+        const [second] = await store.claim({ ...claimNow, limit: 1 })
         await store.append(write(second!, 1, { messages: [said('a2', 'r2', 4, { role: 'assistant' })] }))
         await store.accept(
           inConversation('r3', 'c', 'present', { expectBehind: 'r2', messages: [said('u3', 'r3', 5)] }),

@@ -11,11 +11,9 @@ import {
   claimNow,
   delta,
   endRun,
-  farAway,
   inConversation,
   message,
   seqs,
-  start,
   withStore,
   write,
 } from './store-fixtures.ts'
@@ -29,7 +27,7 @@ const bothArms = (store: RunStore) =>
     inConversation('b', 'c', 'present', { claim: claimNow, joinTurnOf: 'a' }),
   ])
 
-const claim = (store: RunStore) => store.claim({ node: 'node-a', now: start, leaseUntil: farAway, limit: 10 })
+const claim = (store: RunStore) => store.claim({ ...claimNow, limit: 10 })
 
 export function turnContract(open: OpenStore<RunStore & ConversationStore & MessageStore>): void {
   const opened = withStore(open)

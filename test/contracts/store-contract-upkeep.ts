@@ -11,6 +11,7 @@ import {
   claimedRun,
   claimNow,
   delta,
+  farAway,
   deltas,
   endRun,
   inConversation,
@@ -69,12 +70,8 @@ export function upkeepContract(open: OpenStore<RunStore & MessageStore & Interac
         const store = await opening.corrupt('r', 2, '????')
 
         assert.deepEqual(await store.readEvents('r', 1, 10), { events: [], skipped: 1, nextAfter: 2, atHead: true })
-        const [again] = await store.claim({
-          node: 'b',
-          now: claimNow.leaseUntil,
-          leaseUntil: claimNow.leaseUntil + 1,
-          limit: 1,
-        })
+        await opening.time.set(farAway)
+        const [again] = await store.claim({ node: 'b', leaseMs: 1, limit: 1 })
         await store.append(write(again!, 2, { events: [delta(3)] }))
         assert.deepEqual(await seqs(store, 'r'), [1, 3])
       } finally {
@@ -122,7 +119,7 @@ export function upkeepContract(open: OpenStore<RunStore & MessageStore & Interac
         await store.accept(accepted)
         assert.deepEqual(await store.readBlob('early'), { runId: 'old', body: 'earlier messages' })
         assert.equal(await store.removeRun('old'), false)
-        const [run] = await store.claim({ node: 'n', now: start, leaseUntil: start + 1000, limit: 1 })
+        const [run] = await store.claim({ node: 'n', leaseMs: 1000, limit: 1 })
         assert.ok(run !== undefined)
         await endRun(store, run, 1, start + 10)
 

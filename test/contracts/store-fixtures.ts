@@ -60,7 +60,8 @@ export function inConversation(
   return { ...input, run: { ...input.run, conversationId } }
 }
 
-export const claimNow = { node: 'node-a', leaseUntil: farAway }
+/** The clock of the store begins at `start`, so this lease runs out at `farAway`. */
+export const claimNow = { node: 'node-a', leaseMs: farAway - start }
 
 /** An accepted and claimed run without a conversation. */
 export async function claimedRun(store: Pick<RunStore, 'accept'>, id: string): Promise<RunRow> {

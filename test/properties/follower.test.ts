@@ -57,7 +57,7 @@ async function newRun(bus: LiveBus, over: Pick<RunStore, 'append'> = store): Pro
     events: [accepted],
     idempotency: null,
     queueMax: 10,
-    claim: { node: 'n', leaseUntil: Number.MAX_SAFE_INTEGER },
+    claim: { node: 'n', leaseMs: 1_000_000_000 },
   })
   const writer = new RunWriter(id, run.epoch, foldRun([accepted]), { store: over, bus, clock: manualClock(), kindOf })
   writer.push({ type: 'run.state', data: { from: 'queued', to: 'running', trigger: 'turn.started' } })

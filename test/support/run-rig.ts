@@ -34,6 +34,8 @@ import { type ManualClock, manualClock } from './manual-clock.ts'
 export type Rig = {
   store: Store
   clock: ManualClock
+  /** How far the clock by which the store judges leases is ahead of `clock`. */
+  leaseClock: { aheadMs: number }
   bus: LiveBus
   dependencies: RunDependencies
   scheduler: Scheduler
@@ -73,13 +75,15 @@ export type RigOptions = {
 
 export async function openRig(options: RigOptions = {}): Promise<Rig> {
   const folder = options.file === undefined ? mkdtempSync(join(tmpdir(), 'polylog-rig-')) : undefined
+  const clock = options.clock ?? manualClock()
+  const leaseClock = { aheadMs: 0 }
   const real = await openSqliteStore({
     file: options.file ?? join(folder as string, 'polylog.db'),
     commitGatherMs: 0,
     clock: systemClock,
+    time: { now: () => clock.now(), monotonic: () => clock.monotonic() + leaseClock.aheadMs },
   })
   const store = options.wrapStore?.(real) ?? real
-  const clock = options.clock ?? manualClock()
   const bus = createProcessBus()
   const complaints: string[] = []
   const complain = (_details: object, message: string) => void complaints.push(message)
@@ -129,6 +133,7 @@ export async function openRig(options: RigOptions = {}): Promise<Rig> {
   return {
     store,
     clock,
+    leaseClock,
     bus,
     dependencies,
     scheduler,

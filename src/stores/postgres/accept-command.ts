@@ -72,7 +72,7 @@ export async function startHeld(db: Db, start: HeldStart): Promise<RunRow> {
   for (const blob of blobs) await putBlob(db, blob.id, runId, blob.body)
   await insertJournal(db, runId, journalRows(runId, afterSeq, events))
   await setLastSeq(db, runId, afterSeq + events.length)
-  if (claim !== null) return await takeRun(db, runId, claim.node, claim.leaseUntil)
+  if (claim !== null) return await takeRun(db, runId, claim)
   return (await readRun(db, runId)) as RunRow
 }
 
@@ -136,7 +136,7 @@ export async function acceptRun(db: Db, input: AcceptInput): Promise<AcceptResul
       attempt: input.events.at(-1)?.attempt ?? 1,
       epoch: claim === null ? 0 : 1,
       lease_owner: claim?.node ?? null,
-      lease_until: claim?.leaseUntil ?? null,
+      lease_until: claim === null ? null : await leaseEnd(db, claim.leaseMs),
       last_seq: input.events.length,
       created_at: run.createdAt,
       turn,
@@ -153,6 +153,10 @@ export async function acceptRun(db: Db, input: AcceptInput): Promise<AcceptResul
   await insertKey(db, run.owner, idempotency, run.id, 0)
   await insertJournal(db, run.id, journalRows(run.id, 0, input.events))
   return { outcome: 'accepted', run: toRunRow(inserted) }
+}
+
+async function leaseEnd(db: Db, leaseMs: number): Promise<number> {
+  return (await db.get('SELECT polylog_now() + ? AS until', leaseMs))?.['until'] as number
 }
 
 /** The run that answers the request already: one with the same cache key, or an open one that the request may share. */

@@ -93,13 +93,14 @@ export async function findCached(db: Db, owner: string, cacheKey: string): Promi
   return row?.['id'] as string | undefined
 }
 
-export async function nextWakeAt(db: Db): Promise<number | null> {
+export async function msUntilWake(db: Db): Promise<number | null> {
   const row = await db.get(
     `SELECT least(
        (SELECT min(wake_at) FROM runs WHERE status = 'waiting_user' AND lease_owner IS NULL),
-       (SELECT min(wake_at) FROM runs WHERE held = 1 AND status = 'queued' AND lease_owner IS NULL)) AS at`,
+       (SELECT min(wake_at) FROM runs WHERE held = 1 AND status = 'queued' AND lease_owner IS NULL)) - polylog_now() AS ms`,
   )
-  return (row?.['at'] ?? null) as number | null
+  const ms = (row?.['ms'] ?? null) as number | null
+  return ms === null ? null : Math.max(0, ms)
 }
 
 export async function countRuns(db: Db): Promise<Partial<Record<RunStatus, number>>> {

@@ -13,7 +13,7 @@ import { insertInteraction, updateInteraction } from './interaction-store.ts'
 import { insertJournal, type JournalRow, journalRows, readEvents } from './journal-table.ts'
 import { insertMessage, setMessageStates } from './message-store.ts'
 import type { PartAccess } from './part-access.ts'
-import { countRuns, findCached, findIdempotent, listRuns, nextWakeAt, openRuns, readRun } from './run-rows.ts'
+import { countRuns, findCached, findIdempotent, listRuns, msUntilWake, openRuns, readRun } from './run-rows.ts'
 import { checkFence, claimRuns, patchRun, putBlob, renewLeases, requestCancel, setLastSeq } from './run-table.ts'
 import { insertSnapshot } from './snapshot-store.ts'
 import { addStepUsage } from './usage-store.ts'
@@ -50,7 +50,7 @@ export function runStore(
     startHeld: (start) => write((db) => startHeld(db, start)),
     append: (input) => guarded(() => appends.run(input.runId, () => appendNow(input))),
     claim: (request) => write((db) => claimRuns(db, request)),
-    renewLeases: (node, leaseUntil, runIds) => write((db) => renewLeases(db, node, leaseUntil, runIds)),
+    renewLeases: (lease, runIds) => write((db) => renewLeases(db, lease, runIds)),
     requestCancel: (runId, cancel) => write((db) => requestCancel(db, runId, cancel)),
 
     readEvents: (runId, afterSeq, limit) => read((db) => readEvents(db, runId, afterSeq, limit)),
@@ -66,7 +66,7 @@ export function runStore(
       }),
     bindIdempotencyKey: (request) => write((db) => bindIdempotencyKey(db, request)),
     findCached: (owner, cacheKey) => read((db) => findCached(db, owner, cacheKey)),
-    nextWakeAt: () => read(nextWakeAt),
+    msUntilWake: () => read(msUntilWake),
     countRuns: () => read(countRuns),
 
     putBlob: (id, runId, body) => write((db) => putBlob(db, id, runId, body)),

@@ -3,7 +3,7 @@
 
 import { AppError } from '../../errors/app-error.ts'
 import { isTerminal } from '../../journal/event.ts'
-import type { CancelRequest, ClaimRequest, RunRow, RunWrite } from '../run-store.ts'
+import type { CancelRequest, ClaimRequest, LeaseRequest, RunRow, RunWrite } from '../run-store.ts'
 import type { Db } from './connection.ts'
 import { toJson } from './json-column.ts'
 import { fenced } from './delta-queue.ts'
@@ -70,7 +70,7 @@ export async function patchRun(
   )
 }
 
-const isFree = `${unfinished} AND (lease_owner IS NULL OR lease_until <= ?)`
+const isFree = `${unfinished} AND (lease_owner IS NULL OR lease_until <= polylog_now())`
 
 /**
  * Each part uses its own index, so that the cost of a claim grows with the claimable runs and not with the parked ones. Rows
@@ -85,8 +85,8 @@ const claimable = (['queued', 'running', 'parked', 'held'] as const)
           AND coalesce(before.turn, before.position) < coalesce(runs.turn, runs.position)
           AND before.status IN ('queued', 'running', 'waiting_user'))`,
       running: "status = 'running'",
-      parked: "status = 'waiting_user' AND wake_at <= ?",
-      held: "held = 1 AND status = 'queued' AND wake_at <= ?",
+      parked: "status = 'waiting_user' AND wake_at <= polylog_now()",
+      held: "held = 1 AND status = 'queued' AND wake_at <= polylog_now()",
     }[name]
     const order = name === 'parked' || name === 'held' ? 'wake_at' : 'position'
     return `${name} AS (
@@ -98,7 +98,7 @@ const claimable = (['queued', 'running', 'parked', 'held'] as const)
 const claim = `
   WITH ${claimable}, canceled AS (
     SELECT id, position FROM runs WHERE ${isFree} AND cancel_at IS NOT NULL FOR NO KEY UPDATE SKIP LOCKED)
-  UPDATE runs SET epoch = epoch + 1, lease_owner = ?, lease_until = ?, woken_at = NULL
+  UPDATE runs SET epoch = epoch + 1, lease_owner = ?, lease_until = polylog_now() + ?, woken_at = NULL
   WHERE id IN (SELECT id FROM canceled) OR id IN (
     SELECT id FROM (
       SELECT * FROM queued UNION ALL SELECT * FROM running UNION ALL SELECT * FROM parked UNION ALL SELECT * FROM held
@@ -106,20 +106,18 @@ const claim = `
   RETURNING *`
 
 export async function claimRuns(db: Db, request: ClaimRequest): Promise<RunRow[]> {
-  const { node, now, leaseNow = now, leaseUntil } = request
+  const { node, leaseMs } = request
   const limit = Math.max(request.limit, 0)
-  const queued = [leaseNow, limit]
-  const parked = [leaseNow, now, limit]
-  const rows = await db.all(claim, ...queued, ...queued, ...parked, ...parked, leaseNow, node, leaseUntil, limit)
+  const rows = await db.all(claim, limit, limit, limit, limit, node, leaseMs, limit)
   return rows.sort((a, b) => (a['position'] as number) - (b['position'] as number)).map(toRunRow)
 }
 
 /** Gives `node` the lease on the run, with a new epoch. */
-export async function takeRun(db: Db, runId: string, node: string, leaseUntil: number): Promise<RunRow> {
+export async function takeRun(db: Db, runId: string, { node, leaseMs }: LeaseRequest): Promise<RunRow> {
   const row = await db.get(
-    'UPDATE runs SET epoch = epoch + 1, lease_owner = ?, lease_until = ?, woken_at = NULL WHERE id = ? RETURNING *',
+    'UPDATE runs SET epoch = epoch + 1, lease_owner = ?, lease_until = polylog_now() + ?, woken_at = NULL WHERE id = ? RETURNING *',
     node,
-    leaseUntil,
+    leaseMs,
     runId,
   )
   if (row === undefined) throw new AppError('internal_error', 'The run that was just written cannot be read back.')
@@ -129,15 +127,14 @@ export async function takeRun(db: Db, runId: string, node: string, leaseUntil: n
 /** In the order of the ids, as every statement that locks several runs. */
 export async function renewLeases(
   db: Db,
-  node: string,
-  leaseUntil: number,
+  { node, leaseMs }: LeaseRequest,
   runIds: readonly string[],
 ): Promise<RunRow[]> {
   const rows = await db.all(
-    `UPDATE runs SET lease_until = ? WHERE id IN (
+    `UPDATE runs SET lease_until = polylog_now() + ? WHERE id IN (
        SELECT id FROM runs WHERE id = ANY (?) AND lease_owner = ? AND ${unfinished} ORDER BY id FOR NO KEY UPDATE)
      RETURNING *`,
-    leaseUntil,
+    leaseMs,
     runIds,
     node,
   )

@@ -27,7 +27,6 @@ import type {
   AcceptResult,
   AnsweredRequest,
   CancelRequest,
-  ClaimRequest,
   HeldStart,
   RunRow,
   RunWrite,
@@ -40,15 +39,28 @@ export type EncodedEvents = { id: number; lastSeq: number; body: string }
 /** The input (`takes`) and the result (`gives`) of each command. */
 type CommandTable = Record<string, { takes: unknown; gives: unknown }>
 
-type AcceptCommand = Omit<AcceptInput, 'events'> & { attempt: number; journal: EncodedEvents | null }
+/** A lease that runs out at a time of the store's clock. */
+type Lease = { node: string; leaseUntil: number }
+
+type AcceptCommand = Omit<AcceptInput, 'events' | 'claim'> & {
+  claim: Lease | null
+  attempt: number
+  journal: EncodedEvents | null
+}
+
+/** `now` is compared with `wakeAt`, `leaseNow` with the leases of other nodes. */
+type ClaimCommand = Lease & { now: number; leaseNow: number; limit: number }
 
 export type RunCommands = {
   accept: { takes: AcceptCommand; gives: AcceptResult }
   acceptAll: { takes: { inputs: AcceptCommand[]; extraRows: AcceptExtraRows }; gives: AcceptResult[] }
-  startHeld: { takes: Omit<HeldStart, 'events'> & { journal: EncodedEvents | null }; gives: RunRow }
+  startHeld: {
+    takes: Omit<HeldStart, 'events' | 'claim'> & { claim: Lease | null; journal: EncodedEvents | null }
+    gives: RunRow
+  }
   append: { takes: Omit<RunWrite, 'events' | 'durable'> & { journal: EncodedEvents | null }; gives: null }
-  claim: { takes: ClaimRequest; gives: RunRow[] }
-  renewLeases: { takes: { node: string; leaseUntil: number; runIds: string[] }; gives: RunRow[] }
+  claim: { takes: ClaimCommand; gives: RunRow[] }
+  renewLeases: { takes: Lease & { runIds: string[] }; gives: RunRow[] }
   requestCancel: { takes: { runId: string; cancel: CancelRequest }; gives: RunRow | null }
   bindIdempotencyKey: { takes: AnsweredRequest; gives: null }
   putBlob: { takes: { id: string; runId: string; body: string }; gives: null }

@@ -35,7 +35,7 @@ test('a file of the first version keeps its runs in their order, and takes turns
   try {
     const ids = (rows: { id: string }[]) => rows.map((row) => row.id)
     assert.deepEqual(
-      ids(await store.claim({ node: 'n', now: start, leaseUntil: start + 1000, limit: 9 })),
+      ids(await store.claim({ node: 'n', leaseMs: 1000, limit: 9 })),
       ['old-1'],
       'the second waits for the first',
     )

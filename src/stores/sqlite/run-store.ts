@@ -5,7 +5,8 @@
 import { AppError } from '../../errors/app-error.ts'
 import type { RunEvent } from '../../journal/event.ts'
 import { encodeEvent } from '../../journal/event-codec.ts'
-import type { AcceptInput, RunRow, RunStore, RunWrite } from '../run-store.ts'
+import type { Clock } from '../../kit/clock.ts'
+import type { AcceptInput, LeaseRequest, RunRow, RunStore, RunWrite } from '../run-store.ts'
 import type { EncodedEvents } from './commands.ts'
 import type { CommitQueue, TailRow } from './commit-queue.ts'
 import { journalReader } from './journal-reader.ts'
@@ -13,7 +14,15 @@ import type { JournalTails } from './journal-tails.ts'
 import type { PartAccess } from './part-access.ts'
 import { runReader } from './run-rows.ts'
 
-export function runStore({ db, read, write }: PartAccess, queue: CommitQueue, tails: JournalTails): RunStore {
+/** Leases use the monotonic clock, so that a change of the wall clock cannot expire them; deadlines use the wall clock. */
+export type StoreClock = Pick<Clock, 'now' | 'monotonic'>
+
+export function runStore(
+  { db, read, write }: PartAccess,
+  queue: CommitQueue,
+  tails: JournalTails,
+  clock: StoreClock,
+): RunStore {
   const runs = runReader(db)
   const journal = journalReader(db, tails)
 
@@ -35,10 +44,17 @@ export function runStore({ db, read, write }: PartAccess, queue: CommitQueue, ta
     return { runId, id: queue.tailId(), firstSeq: afterSeq + 1, lastSeq: afterSeq + events.length }
   }
 
-  function acceptCommand({ events, ...input }: AcceptInput) {
+  function leaseOf({ node, leaseMs }: LeaseRequest): { node: string; leaseUntil: number } {
+    return { node, leaseUntil: Math.ceil(clock.monotonic()) + leaseMs }
+  }
+
+  function acceptCommand({ events, claim, ...input }: AcceptInput) {
     const tailRow = tailRowFor(input.run.id, 0, events)
     const attempt = events.at(-1)?.attempt ?? 1
-    return { tailRow, command: { ...input, attempt, journal: journalPart(tailRow, events) } }
+    return {
+      tailRow,
+      command: { ...input, claim: claim && leaseOf(claim), attempt, journal: journalPart(tailRow, events) },
+    }
   }
 
   return {
@@ -51,9 +67,14 @@ export function runStore({ db, read, write }: PartAccess, queue: CommitQueue, ta
       const commands = { inputs: parts.map((part) => part.command), extraRows }
       return queue.run('acceptAll', commands, true, ...parts.map((part) => part.tailRow))
     },
-    async startHeld({ events, ...start }) {
+    async startHeld({ events, claim, ...start }) {
       const tailRow = tailRowFor(start.runId, start.afterSeq, events)
-      return queue.run('startHeld', { ...start, journal: journalPart(tailRow, events) }, true, tailRow)
+      return queue.run(
+        'startHeld',
+        { ...start, claim: claim && leaseOf(claim), journal: journalPart(tailRow, events) },
+        true,
+        tailRow,
+      )
     },
     async append(input) {
       const { events, durable, ...rest } = input
@@ -64,8 +85,9 @@ export function runStore({ db, read, write }: PartAccess, queue: CommitQueue, ta
       }
       await queue.run('append', { ...rest, journal: journalPart(tailRow, events) }, durable, tailRow)
     },
-    claim: (request) => write('claim', request),
-    renewLeases: (node, leaseUntil, runIds) => write('renewLeases', { node, leaseUntil, runIds: [...runIds] }),
+    claim: ({ limit, ...lease }) =>
+      write('claim', { ...leaseOf(lease), now: clock.now(), leaseNow: clock.monotonic(), limit }),
+    renewLeases: (lease, runIds) => write('renewLeases', { ...leaseOf(lease), runIds: [...runIds] }),
     requestCancel: async (runId, cancel) => (await write('requestCancel', { runId, cancel })) ?? undefined,
 
     readEvents: (runId, afterSeq, limit) => read(() => journal.read(runId, afterSeq, limit)),
@@ -89,7 +111,11 @@ export function runStore({ db, read, write }: PartAccess, queue: CommitQueue, ta
       }),
     bindIdempotencyKey: async (request) => void (await write('bindIdempotencyKey', request)),
     findCached: (owner, cacheKey) => read(() => runs.cached(owner, cacheKey)),
-    nextWakeAt: () => read(() => runs.nextWakeAt()),
+    msUntilWake: () =>
+      read(() => {
+        const at = runs.nextWakeAt()
+        return at === null ? null : Math.max(0, at - clock.now())
+      }),
     countRuns: () => read(() => runs.counts()),
 
     putBlob: async (id, runId, body) => void (await write('putBlob', { id, runId, body })),

@@ -4,7 +4,7 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { AppError } from '../../errors/app-error.ts'
 import type { RunStatus } from '../../journal/event.ts'
-import type { ClaimRequest, RunRow } from '../run-store.ts'
+import type { RunRow } from '../run-store.ts'
 import type { Commands } from './commands.ts'
 import type { Row } from './connection.ts'
 import type { JournalWriter } from './journal-writer.ts'
@@ -162,7 +162,7 @@ export function runTable(db: DatabaseSync, cache: RunCache, journal: JournalWrit
       if (done) cache.remove(runId)
     },
 
-    claim({ node, now, leaseNow = now, leaseUntil, limit }: ClaimRequest): RunRow[] {
+    claim({ node, now, leaseNow, leaseUntil, limit }: Commands['claim']['takes']): RunRow[] {
       // SQLite treats a negative LIMIT as no limit.
       const rows = [...claimable.all({ now, leaseNow, limit: Math.max(limit, 0) }), ...toCancel.all({ leaseNow })]
       return rows

@@ -18,7 +18,6 @@ import {
   claimNow,
   delta,
   deltas,
-  farAway,
   readAll,
   seqs,
   start,
@@ -40,14 +39,27 @@ function newFolder(): { file: string; remove(): void } {
 
 async function open(): Promise<OpenedStore> {
   const { file, remove } = newFolder()
-  let store = await openSqliteStore({ clock: systemClock, file, commitGatherMs: 0 })
+  let wall = start
+  let leases = start
+  const time = { now: () => wall, monotonic: () => leases }
+  const openStore = () => openSqliteStore({ clock: systemClock, time, file, commitGatherMs: 0 })
+  let store = await openStore()
   const reopen = async (): Promise<Store> => {
     await store.close()
-    store = await openSqliteStore({ clock: systemClock, file, commitGatherMs: 0 })
+    store = await openStore()
     return store
   }
   return {
     store,
+    time: {
+      async set(now) {
+        wall = now
+        leases = now
+      },
+      async setLeases(now) {
+        leases = now
+      },
+    },
     reopen,
     async corrupt(runId, seq, line) {
       await store.close()
@@ -124,7 +136,7 @@ describe('the SQLite file', () => {
     const again = await reopen()
 
     assert.equal((await again.readRun('r'))?.leaseOwner, null)
-    const [claimed] = await again.claim({ node: 'node-a', now: start, leaseUntil: farAway, limit: 1 })
+    const [claimed] = await again.claim({ ...claimNow, limit: 1 })
     assert.equal(claimed?.epoch, run.epoch + 1)
     await assert.rejects(again.append(write(run, 1, { events: [delta(2)] })), { code: 'run_fenced' })
     await cleanup()

@@ -23,7 +23,7 @@ import { messageStore } from './message-store.ts'
 import { noteStore } from './note-store.ts'
 import type { PartAccess } from './part-access.ts'
 import { lockFile, type ProcessLock } from './process-lock.ts'
-import { runStore } from './run-store.ts'
+import { runStore, type StoreClock } from './run-store.ts'
 import { snapshotStore } from './snapshot-store.ts'
 import { toStoreError } from './sqlite-errors.ts'
 import { usageStore } from './usage-store.ts'
@@ -36,8 +36,10 @@ export type SqliteOptions = {
   file: string
   /** Minimum time between the starts of two commits that hold only deltas. */
   commitGatherMs?: number
-  /** Used only to pace commits; no stored time comes from it. */
+  /** Paces commits, and judges leases and deadlines unless `time` does. */
   clock: Clock
+  /** Judges leases and deadlines. Tests set it apart from `clock`, so that commits need not wait for it. */
+  time?: StoreClock
   /** How long to wait for another server that is shutting down. Blocks the thread, because nothing can be served before. */
   lockWaitMs?: number
   /** Called for failed commits and when the writer thread ends, in addition to rejecting the waiting promises. */
@@ -59,7 +61,7 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
       onFolded: (runId, lastSeq) => tails.folded(runId, lastSeq),
     })
     await queue.opened()
-    return storeOf(options.file, queue, tails, () => lock.release())
+    return storeOf(options, queue, tails, () => lock.release())
   } catch (error) {
     await writer.terminate()
     lock.release()
@@ -75,7 +77,12 @@ function locked({ file, lockWaitMs = 0 }: SqliteOptions): ProcessLock {
   }
 }
 
-function storeOf(file: string, queue: CommitQueue, tails: JournalTails, unlock: () => void): Store {
+function storeOf(
+  { file, clock, time = clock }: SqliteOptions,
+  queue: CommitQueue,
+  tails: JournalTails,
+  unlock: () => void,
+): Store {
   const db = openReader(file)
   let closing: Promise<void> | undefined
 
@@ -90,7 +97,7 @@ function storeOf(file: string, queue: CommitQueue, tails: JournalTails, unlock: 
 
   const access: PartAccess = { db, read, write: async (name, input) => queue.run(name, input) }
   return {
-    ...runStore(access, queue, tails),
+    ...runStore(access, queue, tails, time),
     ...conversationStore(access),
     ...messageStore(access),
     ...interactionStore(access),

@@ -1,6 +1,11 @@
 -- The tables of the store. They have the names and columns of the SQLite tables, so that the two can be compared. Times are
 -- milliseconds since 1970, flags are 0 or 1, and columns with JSON are TEXT, because JSONB refuses some valid strings.
 
+-- The time by which leases and deadlines are judged, whatever the clocks of the servers say.
+CREATE FUNCTION polylog_now() RETURNS BIGINT LANGUAGE sql VOLATILE AS $$
+  SELECT (extract(epoch FROM clock_timestamp()) * 1000)::BIGINT
+$$;
+
 CREATE TABLE conversations (
   id TEXT COLLATE "C" PRIMARY KEY,
   owner TEXT NOT NULL,
