@@ -119,6 +119,15 @@ export type RunSpec = {
   fallbackModels?: string[]
   temperature?: number
   maxTokens?: number
+  sampling?: {
+    topP?: number
+    stop?: string[]
+    seed?: number
+    presencePenalty?: number
+    frequencyPenalty?: number
+  }
+  /** The tool that the first step has to call. */
+  toolChoice?: 'required' | { tool: string }
   /** Passed to the provider by name, for example `{ anthropic: { thinking: … } }`. */
   providerOptions?: Record<string, Record<string, JsonValue>>
   /** Tools that the provider runs itself while it answers, for example `web_search`. */

@@ -3,6 +3,7 @@
 // calls and requests the next step. A turn engine is a remote agent that executes its own
 // tools: it owns the whole turn, from the question to the final answer.
 
+import type { ToolChoice } from '../journal/sampling.ts'
 import type { ErrorValue } from '../errors/app-error.ts'
 import type { EventData, JsonValue, RunSpec, ToolOutcome, Usage } from '../journal/event.ts'
 import type { FinishReason, ModelMessage, ModelPart, ModelTool, WantedAnswer } from '../models/model.ts'
@@ -14,6 +15,8 @@ export type StepRequest = {
   tools: ModelTool[]
   /** Absent if any text is an answer. */
   answer?: WantedAnswer
+  /** The tool that this step has to call; absent: the model decides. */
+  toolChoice?: ToolChoice
 }
 
 export interface StepEngine {

@@ -8,6 +8,7 @@ import { z } from 'zod'
 import { clientTool } from './client-tool.ts'
 import { fileReference, part } from './part.ts'
 import { providerOptions } from './provider-options.ts'
+import { sampling, toolChoice } from './sampling.ts'
 import { storedProviderTools } from './provider-tools.ts'
 
 export type RunStatus = 'queued' | 'running' | 'waiting_user' | 'succeeded' | 'failed' | 'canceled'
@@ -125,6 +126,9 @@ export const runSpec = z.object({
   fallbackModels: z.array(id).optional(),
   temperature: z.number().optional(),
   maxTokens: z.number().int().positive().optional(),
+  sampling: sampling.optional(),
+  /** The tool that the first step has to call. */
+  toolChoice: toolChoice.optional(),
   /** Passed to the provider of the model by name. */
   providerOptions: providerOptions.optional(),
   /** Tools that the provider runs itself while it answers. */

@@ -25,3 +25,18 @@ test('without that mode, or with a schema that a provider may refuse, the prompt
   assert.equal(optionsFor({ schema, native: false }).responseFormat, undefined)
   assert.equal(optionsFor({ schema }).responseFormat, undefined)
 })
+
+test('settings of the sampling and the forced tool have the names of the interface', () => {
+  const tools = [{ name: 'weather', description: '', inputSchema: { type: 'object' } }]
+  const sampling = { topP: 0.5, stop: ['END'], seed: 7, presencePenalty: 0.25, frequencyPenalty: -0.5 }
+  const asked = { model: 'm', messages: [], tools, sampling }
+  const options = toCallOptions({ ...asked, toolChoice: { tool: 'weather' } }, new AbortController().signal)
+
+  assert.deepEqual(
+    [options.topP, options.stopSequences, options.seed, options.presencePenalty, options.frequencyPenalty],
+    [0.5, ['END'], 7, 0.25, -0.5],
+  )
+  assert.deepEqual(options.toolChoice, { type: 'tool', toolName: 'weather' })
+  const { toolChoice } = toCallOptions({ ...asked, toolChoice: 'required' }, new AbortController().signal)
+  assert.deepEqual(toolChoice, { type: 'required' })
+})

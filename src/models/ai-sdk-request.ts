@@ -45,14 +45,24 @@ export function toCallOptions(
   return {
     prompt: marksCache ? withCacheMarks(request, files) : toPrompt(request.messages, files),
     abortSignal: signal,
-    ...(tools.length === 0 ? {} : { tools, toolChoice: { type: 'auto' as const } }),
+    ...(tools.length === 0 ? {} : { tools, toolChoice: chosenTool(request) }),
     ...defined({
       temperature: request.temperature,
       maxOutputTokens: request.maxTokens,
+      topP: request.sampling?.topP,
+      stopSequences: request.sampling?.stop,
+      seed: request.sampling?.seed,
+      presencePenalty: request.sampling?.presencePenalty,
+      frequencyPenalty: request.sampling?.frequencyPenalty,
       responseFormat: format?.responseFormat,
       providerOptions: mergedOptions(defaults, format?.providerOptions, requested),
     }),
   }
+}
+
+function chosenTool({ toolChoice }: ModelRequest): NonNullable<LanguageModelV4CallOptions['toolChoice']> {
+  if (toolChoice === undefined) return { type: 'auto' }
+  return toolChoice === 'required' ? { type: 'required' } : { type: 'tool', toolName: toolChoice.tool }
 }
 
 function toFunctionTools({ tools }: ModelRequest): LanguageModelV4FunctionTool[] {

@@ -8,6 +8,7 @@ import { AppError } from '../errors/app-error.ts'
 import type { JsonValue, Usage } from '../journal/event.ts'
 import type { FileReference } from '../journal/part.ts'
 import type { ProviderOptions } from '../journal/provider-options.ts'
+import type { Sampling, ToolChoice } from '../journal/sampling.ts'
 import type { ProviderTool, ProviderToolName } from '../journal/provider-tools.ts'
 
 /** A file of a message. Without `data` it is not sent; its label in the text of the message stands for it. */
@@ -62,6 +63,9 @@ export type ModelRequest = {
   providerTools?: { name: string; options?: ProviderOptions | undefined }[]
   temperature?: number
   maxTokens?: number
+  sampling?: Sampling
+  /** Absent: the model decides. */
+  toolChoice?: ToolChoice
   /** By the name of the provider; a client reads only its own. */
   providerOptions?: ProviderOptions
   answer?: WantedAnswer

@@ -40,6 +40,7 @@ export function toChatBody(
     // JSON.stringify omits fields that are undefined.
     temperature: request.temperature,
     [maxTokensField]: request.maxTokens,
+    ...samplingFields(request),
     user: request.user,
     response_format: responseFormat(request),
     ...passedOptions(request.providerOptions?.[provider]),
@@ -98,6 +99,18 @@ function toChatFile({ mediaType, name, data }: LoadedFile): Record<string, unkno
   return mediaType.startsWith('image/')
     ? { type: 'image_url', image_url: { url } }
     : { type: 'file', file: { filename: name ?? 'file.pdf', file_data: url } }
+}
+
+function samplingFields({ sampling = {}, toolChoice, tools }: ModelRequest): Record<string, unknown> {
+  const named = typeof toolChoice === 'object' ? { type: 'function', function: { name: toolChoice.tool } } : toolChoice
+  return {
+    top_p: sampling.topP,
+    stop: sampling.stop,
+    seed: sampling.seed,
+    presence_penalty: sampling.presencePenalty,
+    frequency_penalty: sampling.frequencyPenalty,
+    tool_choice: tools.length === 0 ? undefined : named,
+  }
 }
 
 /** A field of OpenAI's other API, which this one refuses. */

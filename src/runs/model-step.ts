@@ -87,7 +87,9 @@ export async function runStep(
   let firstPartMs: number | undefined
   try {
     const { answer } = context
-    const request = { runId: writer.runId, spec: specOf(state), messages, tools, ...(answer && { answer }) }
+    const spec = specOf(state)
+    const toolChoice = number === 1 ? spec.toolChoice : undefined
+    const request = { runId: writer.runId, spec, messages, tools, ...defined({ answer, toolChoice }) }
     for await (const batch of context.engine.step(request, watch.signal)) {
       watch.alive()
       if (batch.length > 0 && firstPartMs === undefined) {

@@ -67,6 +67,8 @@ export function specFor(
       providerTools,
       temperature,
       maxTokens,
+      sampling: request.sampling,
+      toolChoice: request.toolChoice,
       providerOptions: mergedOptions(definition.card.providerOptions, config?.providerOptions, request.providerOptions),
       context,
       instructions: request.instructions,

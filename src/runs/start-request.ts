@@ -5,6 +5,7 @@ import type { ClientTool } from '../journal/client-tool.ts'
 import type { JsonValue, RunSpec } from '../journal/event.ts'
 import type { Part } from '../journal/part.ts'
 import type { ProviderOptions } from '../journal/provider-options.ts'
+import type { Sampling, ToolChoice } from '../journal/sampling.ts'
 import type { ProviderToolName } from '../journal/provider-tools.ts'
 
 export type WhenBusy = 'queue' | 'reject' | 'cancel'
@@ -48,6 +49,9 @@ export type StartRequest = {
   clientTools?: ClientTool[]
   temperature?: number
   maxTokens?: number
+  sampling?: Sampling
+  /** The tool that the first step has to call. */
+  toolChoice?: ToolChoice
   providerOptions?: ProviderOptions
   /** Tools that the provider runs itself; absent means those of the configuration or the agent. */
   providerTools?: ProviderToolName[]

@@ -450,6 +450,44 @@ for (const [name, version] of [
       assert.equal((await server.asked(user))[0]?.body['tools'], undefined)
     })
 
+    test('settings of the sampling and the forced tool reach the model, the latter in the first step only', async () => {
+      const user = someone()
+      const client = clientOf(version, user)
+      await server.provider.script([calls(['weather', { city: 'Oslo' }]), says('Cold.')], user)
+      const body = {
+        model,
+        tools: [weather],
+        tool_choice: { type: 'function' as const, function: { name: 'weather' } },
+        top_p: 0.5,
+        stop: 'END',
+        seed: 7,
+        presence_penalty: 0.25,
+        frequency_penalty: -0.5,
+        reasoning_effort: 'low' as const,
+        parallel_tool_calls: false,
+      }
+      const asked = await client.chat.completions.create({ ...body, messages: ask(user) })
+      const message = asked.choices[0]?.message
+      assert.ok(message?.tool_calls?.[0] !== undefined)
+      const result = { role: 'tool' as const, tool_call_id: message.tool_calls[0].id, content: '4' }
+      await client.chat.completions.create({ ...body, messages: [...ask(user), message, result] })
+
+      const [first, second] = (await server.asked(user)).map((request) => request.body)
+      const { messages: _messages, tools: _tools, stream: _stream, stream_options: _options, ...sent } = first ?? {}
+      assert.deepEqual(sent, {
+        model: 'fake',
+        top_p: 0.5,
+        stop: ['END'],
+        seed: 7,
+        presence_penalty: 0.25,
+        frequency_penalty: -0.5,
+        tool_choice: { type: 'function', function: { name: 'weather' } },
+        reasoning_effort: 'low',
+        parallel_tool_calls: false,
+      })
+      assert.deepEqual([second?.['top_p'], second?.['tool_choice']], [0.5, undefined])
+    })
+
     test('images are stored as files, and the model gets them', async () => {
       const user = someone()
       await server.provider.script([says('A dot.')], user)
@@ -470,7 +508,7 @@ for (const [name, version] of [
       const files = (await server.call('GET', '/v1/files', { user })).body.data as Json[]
       assert.equal(files.length, 1)
       const [asked] = await server.asked(user)
-      assert.match(JSON.stringify(asked?.body.messages), /image/)
+      assert.ok(JSON.stringify(asked?.body.messages).includes(dot))
     })
 
     test('models and agents are listed, and one of them can be looked up', async () => {

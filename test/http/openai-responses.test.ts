@@ -434,10 +434,9 @@ for (const [name, version] of [
       const user = someone()
       const client = clientOf(version, user)
       const refused: [string, object][] = [
-        ['top_p', { top_p: 0.5 }],
         ['max_tool_calls', { max_tool_calls: 3 }],
         ['tools[0]', { tools: [{ type: 'web_search' }] }],
-        ['tool_choice', { tools: [weather], tool_choice: 'required' }],
+        ['tool_choice', { tools: [weather], tool_choice: { type: 'function', name: 'none' } }],
         ['background', { background: true, store: false }],
         ['previous_response_id', { previous_response_id: 'resp_1', conversation: 'c' }],
         ['prompt', { prompt: { id: 'pmpt_1' } }],

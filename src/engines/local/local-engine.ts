@@ -28,7 +28,7 @@ export function createLocalEngine(options: LocalEngineOptions): StepEngine {
   return {
     kind: 'step',
     name: 'local',
-    step({ spec, messages, tools, answer }, signal) {
+    step({ spec, messages, tools, answer, toolChoice }, signal) {
       const model = options.models.open(spec.model)
       const request: ModelRequest = {
         model: spec.model.slice(spec.model.indexOf('/') + 1),
@@ -37,6 +37,8 @@ export function createLocalEngine(options: LocalEngineOptions): StepEngine {
         ...defined({
           temperature: spec.temperature,
           maxTokens: spec.maxTokens,
+          sampling: spec.sampling,
+          toolChoice,
           providerOptions: spec.providerOptions,
           providerTools: spec.providerTools,
           answer,

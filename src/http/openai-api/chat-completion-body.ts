@@ -14,6 +14,8 @@ import {
   type FunctionTool,
   metadataField,
   passedOn,
+  samplingFields,
+  samplingOf,
   toolSettings,
   unsupported,
   wantedOutput,
@@ -42,6 +44,7 @@ export const chatCompletionBody = z
     temperature: z.number().min(0).max(2).nullish(),
     max_tokens: z.number().int().positive().nullish(),
     max_completion_tokens: z.number().int().positive().nullish(),
+    ...samplingFields,
     reasoning_effort: z.string().max(40).nullish(),
     parallel_tool_calls: z.boolean().nullish(),
     tools: z
@@ -51,7 +54,7 @@ export const chatCompletionBody = z
       .describe(
         'Tools that your client executes. The answer ends with its calls; send their results as tool messages.',
       ),
-    tool_choice: z.unknown().optional().describe('"auto" or "none".'),
+    tool_choice: z.unknown().optional().describe('"auto", "none", "required" or a function.'),
     n: z.number().int().nullish().describe('Only 1.'),
     response_format: z
       .object({
@@ -137,6 +140,7 @@ export async function toChatStart(
     ...defined({
       conversationId,
       temperature: body.temperature ?? undefined,
+      sampling: samplingOf(body),
       maxTokens: body.max_completion_tokens ?? body.max_tokens ?? undefined,
       output: wantedOutput(format && { type: format.type, schema: format.json_schema?.schema }, 'response_format'),
       providerOptions: passedOn(asked, body, services),

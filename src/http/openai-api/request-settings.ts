@@ -6,6 +6,7 @@ import { AppError } from '../../errors/app-error.ts'
 import type { ClientTool } from '../../journal/client-tool.ts'
 import type { JsonValue } from '../../journal/event.ts'
 import type { ProviderOptions } from '../../journal/provider-options.ts'
+import { defined } from '../../kit/defined.ts'
 import { firstChoice } from '../../journal/model-chain.ts'
 import type { StartRequest } from '../../runs/start-request.ts'
 import type { Services } from '../routes.ts'
@@ -97,12 +98,49 @@ export function toClientTool({ name, description, parameters }: FunctionTool): C
 export function toolSettings(
   tools: readonly FunctionTool[],
   choice: unknown,
-): Pick<StartRequest, 'clientTools' | 'withoutTools'> {
+): Pick<StartRequest, 'clientTools' | 'withoutTools' | 'toolChoice'> {
   if (choice === 'none') return { withoutTools: true }
-  if (choice != null && choice !== 'auto') {
-    throw unsupported('tool_choice', 'only "auto" and "none" are supported; ask for the tool in the messages.')
+  const toolChoice = forcedTool(tools, choice)
+  return {
+    ...(tools.length === 0 ? {} : { clientTools: tools.map(toClientTool) }),
+    ...(toolChoice === undefined ? {} : { toolChoice }),
   }
-  return tools.length === 0 ? {} : { clientTools: tools.map(toClientTool) }
+}
+
+function forcedTool(tools: readonly FunctionTool[], choice: unknown): StartRequest['toolChoice'] {
+  if (choice == null || choice === 'auto') return undefined
+  if (choice === 'required') return 'required'
+  // Chat Completions has the name in `function`, Responses beside `type`.
+  const { type, name, function: called } = choice as { type?: unknown; name?: unknown; function?: { name?: unknown } }
+  const wanted = called?.name ?? name
+  if (type !== 'function' || typeof wanted !== 'string')
+    throw unsupported('tool_choice', 'send "auto", "none", "required", or the name of a function.')
+  if (!tools.some((tool) => tool.name === wanted))
+    throw unsupported('tool_choice', `there is no function ${JSON.stringify(wanted)} in tools; add it.`)
+  return { tool: wanted }
+}
+
+/** Fields of both APIs, or of Chat Completions only. */
+export const samplingFields = {
+  top_p: z.number().min(0).max(1).nullish(),
+  stop: z.union([z.string().min(1).max(500), z.array(z.string().min(1).max(500)).max(4)]).nullish(),
+  seed: z.number().int().nullish(),
+  presence_penalty: z.number().min(-2).max(2).nullish(),
+  frequency_penalty: z.number().min(-2).max(2).nullish(),
+}
+
+type SamplingFields = { [Name in keyof typeof samplingFields]?: z.infer<(typeof samplingFields)[Name]> | undefined }
+
+export function samplingOf(body: SamplingFields): StartRequest['sampling'] {
+  const { stop } = body
+  const settings = defined({
+    topP: body.top_p ?? undefined,
+    stop: stop == null || stop.length === 0 ? undefined : [stop].flat(),
+    seed: body.seed ?? undefined,
+    presencePenalty: body.presence_penalty ?? undefined,
+    frequencyPenalty: body.frequency_penalty ?? undefined,
+  })
+  return Object.keys(settings).length === 0 ? undefined : settings
 }
 
 export type JsonFormat = { type: string; schema?: Record<string, unknown> | null | undefined }

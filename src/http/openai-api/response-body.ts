@@ -14,6 +14,8 @@ import {
   type FunctionTool,
   metadataField,
   passedOn,
+  samplingFields,
+  samplingOf,
   toolSettings,
   unsupported,
   wantedOutput,
@@ -49,9 +51,10 @@ export const responseBody = z
     background: z.boolean().nullish().describe('Answers at once; read the response later.'),
     store: z.boolean().nullish().describe('False: the response cannot be read later.'),
     tools: z.array(responseTool).max(1000).nullish().describe('Functions that your client executes.'),
-    tool_choice: z.unknown().optional().describe('"auto" or "none".'),
+    tool_choice: z.unknown().optional().describe('"auto", "none", "required" or a function.'),
     parallel_tool_calls: z.boolean().nullish(),
     temperature: z.number().min(0).max(2).nullish(),
+    top_p: samplingFields.top_p,
     max_output_tokens: z.number().int().positive().nullish(),
     reasoning: z
       .object({ effort: z.string().max(40).nullish(), summary: z.string().max(40).nullish() })
@@ -85,7 +88,6 @@ export function checkResponseFields(body: ResponseBody): void {
   refuse('prompt', 'stored prompts are not supported; use an agent as the model.')
   refuse('max_tool_calls', 'it is not supported; leave it out.')
   if (fields['top_logprobs'] !== 0) refuse('top_logprobs', 'log probabilities are not available; leave it out.')
-  if (fields['top_p'] !== 1) refuse('top_p', 'it is not supported; use temperature.')
   const { include } = fields
   if (Array.isArray(include) && include.includes('message.output_text.logprobs'))
     throw unsupported('include', 'log probabilities are not available; leave it out.')
@@ -128,6 +130,7 @@ export async function toResponseStart(
     ...defined({
       conversationId,
       temperature: body.temperature ?? undefined,
+      sampling: samplingOf({ top_p: body.top_p }),
       maxTokens: body.max_output_tokens ?? undefined,
       output: wantedOutput(body.text?.format, 'text.format'),
       providerOptions: passedOn(
@@ -167,6 +170,7 @@ function echoOf(body: ResponseBody): Record<string, JsonValue> {
     text: text ?? undefined,
     reasoning: reasoning ?? undefined,
     tool_choice: tool_choice ?? undefined,
+    top_p: body.top_p ?? undefined,
     parallel_tool_calls: parallel_tool_calls ?? undefined,
     metadata: metadata ?? undefined,
   }) as Record<string, JsonValue>
@@ -181,7 +185,16 @@ function echoOf(body: ResponseBody): Record<string, JsonValue> {
 }
 
 /** The settings of a run that cannot change while it waits for results. */
-const runSettings = ['model', 'instructions', 'tools', 'temperature', 'max_output_tokens', 'text', 'reasoning'] as const
+const runSettings = [
+  'model',
+  'instructions',
+  'tools',
+  'temperature',
+  'top_p',
+  'max_output_tokens',
+  'text',
+  'reasoning',
+] as const
 
 function settingsOf(body: ResponseBody): [string, string][] {
   return runSettings.flatMap((name): [string, string][] =>
