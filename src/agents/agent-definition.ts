@@ -142,14 +142,19 @@ export const agentCard = z.strictObject({
   answerSchema: file.optional(),
   /** Whether a request may add instructions of its own (messages with role `system`); absent means allowed. */
   callerInstructions: z.enum(['allowed', 'refused']).optional(),
-  memory: z.strictObject({
-    /** What happens to older messages that do not fit. `conversation` and `declarative` are for data that code collects. */
-    strategy: z.enum(['sliding_window', 'summary', 'conversation', 'declarative']),
-    /** How much of the history and the run the model is shown; absent means as much as its context window holds. */
-    maxTokens: z.number().int().positive().optional(),
-    /** `provider/model` that writes summaries; absent means the model of the run. */
-    summaryModel: z.string().min(1).max(200).optional(),
-  }),
+  memory: z
+    .strictObject({
+      /** What happens to older messages that do not fit. `conversation` and `declarative` are for data that code collects. */
+      strategy: z.enum(['sliding_window', 'summary', 'conversation', 'declarative']),
+      /** How much of the history and the run the model is shown; absent means as much as its context window holds. */
+      maxTokens: z.number().int().positive().optional(),
+      /** `provider/model` that writes summaries; absent means the model of the run. */
+      summaryModel: z.string().min(1).max(200).optional(),
+    })
+    .refine(({ strategy, summaryModel }) => summaryModel === undefined || strategy === 'summary', {
+      message: 'is used only with the strategy "summary"',
+      path: ['summaryModel'],
+    }),
   tools: z.strictObject({
     mode: z.enum(['none', 'allowlist', 'denylist']),
     /** The names that `mode` applies to: the allowed tools, or with `denylist` the refused ones. */

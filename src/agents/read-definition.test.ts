@@ -122,6 +122,11 @@ describe('the error of a broken definition names the field, the file and what to
   const cases: [what: string, error: RegExp, card?: Record<string, unknown>, files?: Record<string, string>][] = [
     ['no JSON', /^agent\.json is not valid JSON: /, {}, { 'agent.json': '{' }],
     ['a missing field', /^agent\.json: memory: /, { memory: undefined }],
+    [
+      'a field that has no effect',
+      /^agent\.json: memory\.summaryModel: is used only with the strategy "summary"/,
+      { memory: { strategy: 'sliding_window', summaryModel: 'openai/gpt-4o-mini' } },
+    ],
     ['an unknown field', /^agent\.json: Unrecognized key: "descripton"/, { descripton: 'x' }],
     ['an id with other characters', /^agent\.json: id: must be 1 to 64 letters/, { id: 'a b' }],
     ['a negative ttl', /^agent\.json: cache\.ttl: /, { cache: { ttl: -1 } }],

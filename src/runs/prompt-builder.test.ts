@@ -6,6 +6,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, it, type TestContext } from 'node:test'
+import { crashImages } from '../../test/support/crash-images.ts'
 import {
   type Answer,
   calls,
@@ -415,7 +416,39 @@ describe('the strategy summary', () => {
     assert.equal([...asked.matchAll(/^User: Question /gm)].length, summary?.messages)
   })
 
-  it('is asked again after a crash, and never once it is stored', async (t) => {
+  it('is stored exactly once, wherever the process is killed', async (t) => {
+    summaries = 0
+    const images = crashImages(t)
+    const { say, rig } = await talk(t, { ...images.options, memory, answer: answering })
+    let before = 0
+    const { events } = await sayUntil(say, () => {
+      if (summaries === 1) return true
+      before = images.paths.length
+      return false
+    })
+    const runId = (await rig.store.listRuns({ owner: 'ada', limit: 1 })).rows[0]?.id ?? ''
+    assert.equal(dataOf(events, 'context.summarised').length, 1)
+    const of = images.paths.slice(before)
+    assert.ok(of.length >= 4, `${of.length} commits`)
+
+    for (const path of of) {
+      summaries = 0
+      const again = await images.reopen(path, { clock: rig.clock, memory, answer: answering })
+      const stored = dataOf(await again.events(runId), 'context.summarised').length
+      again.scheduler.start()
+      await again.until(runId, ({ endedAt }) => endedAt !== null)
+      const after = await again.events(runId)
+      assert.equal(dataOf(after, 'context.summarised').length, 1)
+      assert.equal(dataOf(after, 'run.ended')[0]?.status, 'succeeded')
+      assert.equal(summaries, stored === 1 ? 0 : 1)
+      const { conversationId } = (await again.store.readRun(runId)) ?? {}
+      const rows = await again.store.allMessages(conversationId ?? '', { limit: 100, runId })
+      assert.equal(rows.filter(({ role }) => role === 'system').length, 1)
+      await again.close()
+    }
+  })
+
+  it('is asked again after a stop, and never once it is stored', async (t) => {
     const folder = mkdtempSync(join(tmpdir(), 'polylog-memory-'))
     t.after(() => rmSync(folder, { recursive: true, force: true }))
     const file = join(folder, 'polylog.db')

@@ -150,4 +150,20 @@ describe('a trace', () => {
       ['running', null, null, null],
     )
   })
+
+  it('shows what the model is no longer given, and counts what the summary took', () => {
+    const { events, total_tokens_used } = traceNamed('older messages cut and summarised')
+
+    const [cut, summary, usage] = events.filter(({ type }) => type !== 'text')
+    assert.deepEqual(
+      [cut?.type, cut?.through_message_id, cut?.messages, cut?.tokens],
+      ['context_cut', 'message-old-8', 8, 4000],
+    )
+    assert.deepEqual(
+      [summary?.type, summary?.content, summary?.message_id, summary?.messages],
+      ['context_summary', 'They planned a trip to Kyoto in May.', 'summary-1', 12],
+    )
+    assert.equal(usage?.type, 'usage')
+    assert.ok(Number(total_tokens_used) >= 6112)
+  })
 })
