@@ -10,7 +10,7 @@ import { applyEvent, checkTransition, newRunState, openCalls, openInteractions }
 export type Scenario = { readonly name: string; readonly runId: string; readonly events: readonly RunEvent[] }
 
 /** All journals begin at the same instant, and every event is 10 ms after the one before. */
-const firstAt = Date.UTC(2026, 0, 2, 3, 4, 5)
+export const firstAt = Date.UTC(2026, 0, 2, 3, 4, 5)
 const betweenMs = 10
 
 type CallOptions = { step?: number; index?: number; effect?: ToolEffect; note?: string; source?: string }

@@ -91,6 +91,21 @@ export const tools = [
       .succeeds('message-1', 'Let me search. The home team won.'),
   ),
 
+  // A turn engine: the remote agent shares its state, field by field. Null removes a field.
+  scenario('state of a remote agent', (journal) =>
+    journal
+      .accepted('Plan a trip.')
+      .running()
+      .add('context.patch', { layer: 'session', patch: { city: 'Rome', draft: true } })
+      .asks(1, 'message-1')
+      .says('message-1', 'To Oslo, ')
+      .add('context.patch', { layer: 'session', patch: { city: 'Oslo', draft: null } })
+      .says('message-1', 'then.')
+      .message('message-1', 'To Oslo, then.', 1)
+      .stepDone(1, 'message-1')
+      .succeeds('message-1', 'To Oslo, then.'),
+  ),
+
   scenario('tool threw', (journal) =>
     journal
       .accepted('Look into my notes.')

@@ -23,6 +23,7 @@ const told: Readonly<Record<ScenarioName, string>> = {
   'plain answer': 'task working message-1 message-1+ message-1+ message-1+ message-1+. completed',
   reasoning: 'task working message-1 message-1+ message-1+. completed',
   'queued behind another run': 'task working message-1 message-1+ message-1+. completed',
+  'state of a remote agent': 'task working message-1 message-1+ message-1+. completed',
   'answer rejected and repaired':
     'task working message-1 message-1+ message-1+. message-2 message-2+ message-2+. completed',
   'older messages cut and summarised': 'task working message-1 message-1+ message-1+. completed',

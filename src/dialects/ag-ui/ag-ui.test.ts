@@ -64,6 +64,7 @@ const told: Readonly<Record<ScenarioName, string>> = {
   'plain answer': 'run( conversation.created step( text( says says says says text) step) run):success',
   reasoning: 'run( step( reasoning( thinks thinks reasoning) text( says says text) step) run):success',
   'queued behind another run': 'run( diagnostic step( text( says says text) step) run):success',
+  'state of a remote agent': 'run( state step( text( says state+ says text) step) run):success',
   'answer rejected and repaired':
     'run( step( text( says says text) step) output.rejected step( text( says says text) step) run):success',
   'older messages cut and summarised':

@@ -16,6 +16,7 @@ const told: Readonly<Record<ScenarioName, string>> = {
   'plain answer': '1 start, 2 patch, 5 delta, 6 delta, 7 delta, 8 delta, 9 message, 12 end succeeded',
   reasoning: '1 start, 4 reasoning, 5 reasoning, 6 delta, 7 delta, 8 message, 11 end succeeded',
   'queued behind another run': '1 start, 6 delta, 7 delta, 8 message, 11 end succeeded',
+  'state of a remote agent': '1 start, 3 patch, 5 delta, 6 patch, 7 delta, 8 message, 11 end succeeded',
   'answer rejected and repaired':
     '1 start, 4 delta, 5 delta, 6 message, 10 delta, 11 delta, 12 message, 15 end succeeded',
   'older messages cut and summarised': '1 start, 6 delta, 7 delta, 8 message, 11 end succeeded',

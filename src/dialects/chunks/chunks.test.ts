@@ -34,6 +34,7 @@ const sequences: Readonly<Record<ScenarioName, string>> = {
   'plain answer': 'c c c c d',
   reasoning: 'c c d',
   'queued behind another run': 'c c d',
+  'state of a remote agent': 'c c d',
   'answer rejected and repaired': 'c c c c d',
   'older messages cut and summarised': 'c c d',
   'large truncated output': 's o e c d',

@@ -55,6 +55,7 @@ const sequences: Readonly<Record<ScenarioName, string>> = {
   'plain answer': `${begun} final ${done}`,
   reasoning: `${begun} final ${done}`,
   'queued behind another run': `!CONVERSATION_BUSY ${begun} final ${done}`,
+  'state of a remote agent': `${begun} final ${done}`,
   'answer rejected and repaired': `${begun} final !OUTPUT_INVALID final ${done}`,
   'older messages cut and summarised': `${begun} !CONTEXT_CUT !CONTEXT_SUMMARISED final ${done}`,
   'large truncated output': `${begun} final ${done}`,

@@ -31,6 +31,8 @@ const told: Readonly<Record<ScenarioName, string>> = {
     'metadata values:1 custom:diagnostic chunk:message-1 chunk:message-1 updates:agent values:2 messages/complete values:2',
   'answer rejected and repaired':
     'metadata values:1 chunk:message-1 chunk:message-1 updates:agent values:2 messages/complete chunk:message-2 chunk:message-2 updates:agent values:2 messages/complete values:2',
+  'state of a remote agent':
+    'metadata values:1 chunk:message-1 chunk:message-1 updates:agent values:2 messages/complete values:2',
   'older messages cut and summarised':
     'metadata values:1 chunk:message-1 chunk:message-1 updates:agent values:2 messages/complete values:2',
   'large truncated output':

@@ -33,6 +33,7 @@ const sequences: Readonly<Record<ScenarioName, string>> = {
   'plain answer': '^ t t t t $',
   reasoning: '^ t t $',
   'queued behind another run': '^ t t $',
+  'state of a remote agent': '^ t t $',
   'answer rejected and repaired': '^ t t t t $',
   'older messages cut and summarised': '^ t t $',
   'large truncated output': '^ u r t $',

@@ -26,6 +26,7 @@ const shown: Readonly<Record<ScenarioName, readonly string[]>> = {
   ],
   reasoning: ['step-start', 'reasoning done: A spider has eight legs.', 'text done: Sixteen.'],
   'queued behind another run': ['step-start', 'text done: Then it rained.'],
+  'state of a remote agent': ['step-start', 'text done: To Oslo, then.'],
   'answer rejected and repaired': ['step-start', 'text done: Sure: one.', 'step-start', 'text done: {"count":1}'],
   'older messages cut and summarised': ['step-start', 'text done: In Kyoto.'],
   'large truncated output': [

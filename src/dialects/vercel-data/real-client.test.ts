@@ -34,6 +34,7 @@ const seen: Readonly<Record<ScenarioName, Seen>> = {
   'plain answer': { text: 'Grüße, 世界 🙂\nand "bye".', data: [created], finish: 'stop' },
   reasoning: { text: 'Sixteen.', reasoning: 'A spider has eight legs.', finish: 'stop' },
   'queued behind another run': { text: 'Then it rained.', finish: 'stop' },
+  'state of a remote agent': { text: 'To Oslo, then.', finish: 'stop' },
   'answer rejected and repaired': { text: 'Sure: one.\n\n{"count":1}', finish: 'stop' },
   'older messages cut and summarised': { text: 'In Kyoto.', finish: 'stop' },
   'large truncated output': {

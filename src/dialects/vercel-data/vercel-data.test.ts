@@ -17,6 +17,7 @@ const told: Readonly<Record<ScenarioName, string>> = {
   'plain answer': '2 f 0 0 0 0 e d',
   reasoning: 'f g g 0 0 e d',
   'queued behind another run': 'f 0 0 e d',
+  'state of a remote agent': 'f 0 0 e d',
   'answer rejected and repaired': 'f 0 0 e f 0 0 0 e d',
   'older messages cut and summarised': 'f 0 0 e d',
   'large truncated output': 'f 9 a e f 0 e d',
