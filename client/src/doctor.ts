@@ -48,14 +48,14 @@ export type DoctorOptions = ClientOptions &
     /** Makes each frame longer. Default 0. */
     paddingBytes?: number
     /** Milliseconds of a clock that never jumps. */
-    now?: () => number
+    monotonic?: () => number
   }
 
 const tellingHeaders = ['content-encoding', 'server', 'via', 'cf-ray', 'x-cache', 'x-accel-buffering', 'content-length']
 
 /** Throws a PolylogError if the stream cannot be opened at all. */
 export async function doctorStream(options: DoctorOptions = {}): Promise<StreamReport> {
-  const { frames = 12, intervalMs = 250, paddingBytes = 0, signal, now = () => performance.now() } = options
+  const { frames = 12, intervalMs = 250, paddingBytes = 0, signal, monotonic = () => performance.now() } = options
   // The silence between two frames is part of the test.
   const idleTimeoutMs = Math.max(options.idleTimeoutMs ?? 0, 45_000 + 2 * frames * intervalMs)
   const transport = createTransport({ ...options, idleTimeoutMs })
@@ -68,7 +68,7 @@ export async function doctorStream(options: DoctorOptions = {}): Promise<StreamR
     for await (const { data } of messagesOf(connection, transport)) {
       const frame = (JSON.parse(data) as { data: ReceivedFrame & { request?: StreamObservation['request'] } }).data
       if (frame?.index === undefined) continue
-      received.push({ index: frame.index, sentMs: frame.sentMs, receivedMs: now(), chars: data.length })
+      received.push({ index: frame.index, sentMs: frame.sentMs, receivedMs: monotonic(), chars: data.length })
       request = frame.request ?? request
     }
   } catch (error) {
@@ -85,7 +85,7 @@ export async function doctorStream(options: DoctorOptions = {}): Promise<StreamR
   return diagnoseStream({
     frames,
     received,
-    endedMs: now(),
+    endedMs: monotonic(),
     headers: Object.fromEntries(telling) as Record<string, string>,
     request,
   })

@@ -7,7 +7,7 @@ import { PolylogError } from './error.ts'
 import { emptyRun, reduceRun, type RunState } from './fold.ts'
 import type { NativeFrame } from './native.ts'
 import { sseReader } from './sse.ts'
-import { type Connection, lostConnection, type RequestOptions, type Transport } from './transport.ts'
+import { type Connection, lostConnection, page, type RequestOptions, type Transport } from './transport.ts'
 
 /** A frame of a run. Its `id` is a cursor: `attach(runId, { after: id })` gives what follows. */
 export type RunFrame = Exclude<NativeFrame, { event: 'ping' }> & { id: string }
@@ -100,23 +100,31 @@ async function* follow(
   }
 }
 
-/** Throws if nothing comes for too long: a connection that died while the machine slept never reports an end. */
-export async function* messagesOf({ response, close }: Connection, { after, idleTimeoutMs }: Transport) {
+/**
+ * Throws if nothing comes for too long: a connection that died while the machine slept never reports an end. A connection
+ * that was open when the browser went offline is given up when it is online again.
+ */
+export async function* messagesOf({ response, close }: Connection, { watch }: Transport) {
   if (response.body === null || response.headers.get('content-type')?.startsWith('text/event-stream') !== true) {
     throw new PolylogError({ code: 'unexpected_response', message: notAStream, status: response.status })
   }
   const reader = response.body.getReader()
   const decoder = new TextDecoder()
   const read = sseReader()
-  for (;;) {
-    const silence = after(idleTimeoutMs, () => close())
-    let part
-    try {
-      part = await reader.read()
-    } finally {
-      silence()
+  const giveUp = () => close()
+  const silence = watch(giveUp)
+  page.addEventListener?.('online', giveUp)
+  try {
+    for (;;) {
+      const part = await reader.read()
+      if (part.done) return
+      silence.touch()
+      yield* read(decoder.decode(part.value, { stream: true }))
+      // The time that the reader of the frames takes is not silence of the server.
+      silence.touch()
     }
-    if (part.done) return
-    yield* read(decoder.decode(part.value, { stream: true }))
+  } finally {
+    silence.end()
+    page.removeEventListener?.('online', giveUp)
   }
 }

@@ -19,6 +19,8 @@ export type ClientOptions = {
   fetch?: typeof globalThis.fetch
   /** Calls `fire` after `delayMs`; returns a function that prevents it. */
   after?: (delayMs: number, fire: () => void) => () => void
+  /** The time of day in milliseconds; it goes on while the machine sleeps. */
+  now?: () => number
   /** From 0 up to 1. */
   random?: () => number
   /** A new idempotency key. */
@@ -50,8 +52,11 @@ const longestWaitMs = 30_000
 /** A longer Retry-After is not obeyed to the letter: timers cannot wait longer than 24 days. */
 const retryAfterMaxMs = 3_600_000
 
+/** How often a silent connection is looked at. */
+const watchSliceMs = 5000
+
 /** Not every runtime has events on its global object. */
-const page = globalThis as Partial<Pick<EventTarget, 'addEventListener' | 'removeEventListener'>>
+export const page = globalThis as Partial<Pick<EventTarget, 'addEventListener' | 'removeEventListener'>>
 
 export type Transport = ReturnType<typeof createTransport>
 
@@ -64,6 +69,7 @@ export function createTransport(options: ClientOptions) {
     streamRetries = Infinity,
     idleTimeoutMs = 45_000,
     after = setTimer,
+    now = Date.now,
     random = Math.random,
     newKey = randomKey,
   } = options
@@ -76,6 +82,26 @@ export function createTransport(options: ClientOptions) {
     return baseUrl.replace(/\/+$/, '') + path + (search && `?${search}`)
   }
 
+  /**
+   * Calls `fire` after `idleTimeoutMs` without a `touch`. Timers stand still while the machine sleeps, so the time of day is
+   * looked at every few seconds: a connection that died during the sleep is noticed soon after it.
+   */
+  function watch(fire: () => void): { touch(): void; end(): void } {
+    const sliceMs = Math.min(watchSliceMs, idleTimeoutMs)
+    let leftMs = idleTimeoutMs
+    let seenAt = now()
+    let cancel = after(sliceMs, tick)
+    function tick(): void {
+      const at = now()
+      // The time of day may be set back.
+      leftMs -= Math.max(sliceMs, at - seenAt)
+      seenAt = at
+      if (leftMs > 0) cancel = after(sliceMs, tick)
+      else fire()
+    }
+    return { touch: () => ((leftMs = idleTimeoutMs), (seenAt = now())), end: () => cancel() }
+  }
+
   /** One attempt; resolves when the headers have come. Throws a PolylogError unless the status is 2xx. */
   async function open({ method, path, query, body, headers: more, signal }: Attempt): Promise<Connection> {
     signal?.throwIfAborted()
@@ -86,9 +112,10 @@ export function createTransport(options: ClientOptions) {
       signal?.removeEventListener('abort', abort)
       controller.abort(reason)
     }
-    const silence = after(idleTimeoutMs, () => close())
+    const isBytes = body instanceof Blob || body instanceof Uint8Array
+    // A large file may take longer than any answer.
+    const silence = isBytes ? undefined : watch(close)
     try {
-      const isBytes = body instanceof Blob || body instanceof Uint8Array
       const response = await send(urlOf(path, query), {
         method,
         headers: {
@@ -107,7 +134,7 @@ export function createTransport(options: ClientOptions) {
       signal?.throwIfAborted()
       throw lostConnection(error, 'network_error', 'The server cannot be reached.')
     } finally {
-      silence()
+      silence?.end()
     }
   }
 
@@ -124,6 +151,7 @@ export function createTransport(options: ClientOptions) {
       const cancel = after(delayMs, done)
       signal?.addEventListener('abort', done)
       page.addEventListener?.('online', done)
+      if (signal?.aborted === true) done()
     })
   }
 
@@ -149,19 +177,19 @@ export function createTransport(options: ClientOptions) {
   /** The parsed body of the answer. */
   async function json<Body>(attempt: Attempt): Promise<Body> {
     const { response, close } = await request(attempt)
-    const silence = after(idleTimeoutMs, () => close())
+    const silence = watch(close)
     try {
       return (response.status === 204 ? undefined : await response.json()) as Body
     } catch (error) {
       attempt.signal?.throwIfAborted()
       throw lostConnection(error, 'network_error', 'The connection broke before the whole answer had come.')
     } finally {
-      silence()
+      silence.end()
       close()
     }
   }
 
-  return { open, request, json, pause, waitMs, urlOf, after, newKey, idleTimeoutMs, streamRetries }
+  return { open, request, json, pause, waitMs, urlOf, watch, newKey, streamRetries }
 }
 
 export function lostConnection(cause: unknown, code: string, message: string): PolylogError {

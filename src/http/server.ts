@@ -135,6 +135,11 @@ export async function buildServer(options: ServerOptions): Promise<Server> {
         'content-location',
         'location',
         'x-pagination-next',
+        // Proxies add them; the stream doctor names the proxy.
+        'content-encoding',
+        'server',
+        'via',
+        'cf-ray',
       ],
       maxAge: 600,
     })

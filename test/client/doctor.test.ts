@@ -89,12 +89,12 @@ async function examine(context: TestContext, meddling: Meddling): Promise<Stream
     call.end()
   })
   const baseUrl = await listen(context, proxy)
-  const now = () => {
+  const monotonic = () => {
     readings += 1
     return clock.monotonic()
   }
   const state = { done: false }
-  const examining = doctorStream({ baseUrl, frames, intervalMs, now }).finally(() => (state.done = true))
+  const examining = doctorStream({ baseUrl, frames, intervalMs, monotonic }).finally(() => (state.done = true))
   for (let index = 0; index < frames && !state.done; index++) {
     await until(`frame ${index}`, () => (arrived > index || state.done ? true : undefined))
     // A proxy that passes frames on has them read before time goes on.

@@ -149,7 +149,7 @@ describe('a stream of the client', () => {
     assert.deepEqual(timers.waits, [4000])
   })
 
-  test('opens a silent connection again', async () => {
+  test('opens a connection again that was silent for too long, also while the machine slept', async () => {
     const user = someone()
     await server.provider.script([says('one ', 'two ')], user)
     const { client, timers } = clientOf(user)
@@ -162,7 +162,9 @@ describe('a stream of the client', () => {
       for await (const frame of client.attach(run.id, { onConnection: (state) => states.push(state) })) got.push(frame)
     })()
     await until('a frame', () => (got.length > 0 ? true : undefined))
-    timers.silence()
+    timers.sleep(44_000)
+    assert.equal(states.length, 1)
+    timers.sleep(1000)
     await reading
 
     assert.deepEqual(got, whole)

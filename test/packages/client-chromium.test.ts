@@ -13,14 +13,18 @@ import { ensureProgram } from '../../scripts/ensure-programs.ts'
 import { type NastyProxy, startNastyProxy } from '../support/nasty-proxy.ts'
 import { calls, says, someone, startTestServerProcess, type TestServerProcess, until } from '../support/test-server.ts'
 
+/** Between two attempts the client waits up to 30 s, if the server takes long to start on a busy machine. */
+const drawnWithinMs = 90_000
+
 const root = join(import.meta.dirname, '../..')
 
 /** The page: it starts or attaches to a run, and draws its state after each frame. */
 const pageCode = `
 import { createClient, emptyRun, reduceRun } from './client/index.js'
 import { doctorStream } from './client/doctor.js'
-const client = createClient({ userId: new URL(location.href).searchParams.get('user'), idleTimeoutMs: 3000 })
-const page = { frames: [], state: emptyRun, connections: [], runId: null, error: null, client, doctorStream }
+const given = new URL(location.href).searchParams
+const client = createClient({ baseUrl: given.get('server') ?? '', userId: given.get('user'), idleTimeoutMs: 3000 })
+const page = { frames: [], state: emptyRun, connections: [], runId: null, error: null, client, doctorStream: () => doctorStream({ baseUrl: given.get('server') ?? '' }) }
 globalThis.page = page
 const options = { onConnection: ({ state }) => page.connections.push(state) }
 async function read(run) {
@@ -50,11 +54,12 @@ type PageGlobal = {
 type Rig = {
   proxy: NastyProxy
   server: TestServerProcess
-  open(user: string): Promise<{ page: Page; devtools: CDPSession }>
+  /** `server`: the address of the server, if the page is of another origin. */
+  open(user: string, server?: string): Promise<{ page: Page; devtools: CDPSession }>
 }
 
 /** Null if there is no browser; the test is then skipped. */
-async function rig(context: TestContext): Promise<Rig | null> {
+async function rig(context: TestContext, settings: Record<string, string> = {}): Promise<Rig | null> {
   const program = ensureProgram('chromium')
   if ('missing' in program) {
     context.skip(program.missing)
@@ -62,7 +67,7 @@ async function rig(context: TestContext): Promise<Rig | null> {
   }
   const folder = mkdtempSync(join(tmpdir(), 'polylog-chromium-'))
   execFileSync(process.execPath, [join(root, 'scripts/build.ts'), 'client', join(folder, 'client')])
-  const server = await startTestServerProcess({ POLYLOG_PING_MS: '500' })
+  const server = await startTestServerProcess({ POLYLOG_PING_MS: '500', ...settings })
   const proxy = await startNastyProxy(server.polylog.baseUrl)
   for (const file of globSync('*.js', { cwd: join(folder, 'client') })) {
     const body = readFileSync(join(folder, 'client', file), 'utf8')
@@ -73,8 +78,8 @@ async function rig(context: TestContext): Promise<Rig | null> {
   const made: Rig = {
     proxy,
     server,
-    async open(user) {
-      const address = `/?user=${encodeURIComponent(user)}`
+    async open(user, otherOrigin = '') {
+      const address = `/?user=${encodeURIComponent(user)}&server=${encodeURIComponent(otherOrigin)}`
       const html = '<!doctype html><title>Polylog</title><main></main><script type="module" src="/page.js"></script>'
       proxy.files.set(address, { type: 'text/html', body: html })
       const page = await browser.newPage()
@@ -100,10 +105,8 @@ const shown = (page: Page): Promise<Shown> =>
 
 /** Waits until the page has drawn this text. */
 async function draws(page: Page, text: string): Promise<void> {
-  await until(`the page to draw ${text}`, async () => {
-    const drawn = await page.evaluate('document.querySelector("main").textContent')
-    return String(drawn).includes(text) ? true : undefined
-  })
+  const isDrawn = `document.querySelector('main').textContent.includes(${JSON.stringify(text)})`
+  await page.waitForFunction(isDrawn, undefined, { polling: 50, timeout: drawnWithinMs })
 }
 
 const succeeds = (page: Page) =>
@@ -201,6 +204,26 @@ test('two tabs show one run, and the decision of one of them', async (context) =
     return observation.received.length
   })
   assert.equal(received, 12)
+})
+
+test('a page of another origin reads a run, if the server allows its origin', async (context) => {
+  const made = await rig(context, { POLYLOG_CORS_ORIGINS: '*' })
+  if (made === null) return
+  const user = someone()
+  await made.server.provider.script([says('Hello')], user)
+  const { page } = await made.open(user, made.server.polylog.baseUrl)
+  await page.evaluate((input) => (globalThis as unknown as PageGlobal).page.ask(input), user)
+  await succeeds(page)
+  const { frames, state, error } = await shown(page)
+  assert.deepEqual([error, state.output, frames.at(-1)?.event], [null, 'Hello', 'agent.end'])
+  const conversationId = state.start?.conversationId ?? ''
+  const title = await page.evaluate(async (id) => {
+    const { client } = (globalThis as unknown as PageGlobal).page
+    const { title: renamed } = await client.conversations.update(id, { title: 'Renamed' })
+    await client.conversations.delete(id)
+    return renamed
+  }, conversationId)
+  assert.equal(title, 'Renamed')
 })
 
 async function journalHas(client: ReturnType<typeof createClient>, runId: string, text: string): Promise<void> {
