@@ -299,6 +299,28 @@ for (const [name, version] of [
       })
     })
 
+    test('an item of an earlier response can be referenced, by its owner only', async () => {
+      const user = someone()
+      const client = clientOf(version, user)
+      await server.provider.script([says('Ada it is.'), says('Yes.')], user)
+      const first = await client.responses.create({ model, input: `${user} My name is Ada.` })
+      const [item] = first.output
+      assert.ok(item?.id != null)
+      const input = [
+        { role: 'user' as const, content: `${user} My name is Ada.` },
+        { type: 'item_reference' as const, id: item.id },
+        { role: 'user' as const, content: `${user} Sure?` },
+      ]
+
+      await client.responses.create({ model, input })
+
+      assert.match(JSON.stringify((await server.asked(user))[1]?.body.messages), /name is Ada.*Ada it is\..*Sure/)
+      await assert.rejects(clientOf(version, someone()).responses.create({ model, input }), {
+        code: 'response_not_found',
+        param: 'input[1]',
+      })
+    })
+
     test('with conversation the messages are stored under that name', async () => {
       const user = someone()
       const client = clientOf(version, user)
@@ -445,10 +467,13 @@ for (const [name, version] of [
         const request = client.responses.create({ model, input: user, ...fields }) as Promise<unknown>
         await assert.rejects(request, { status: 400, code: 'unsupported_parameter', param })
       }
-      await assert.rejects(client.responses.create({ model, input: [{ type: 'item_reference', id: 'msg_1' }] }), {
-        code: 'unsupported_content',
-        param: 'input[0]',
-      })
+      await assert.rejects(
+        client.responses.create({ model, input: [{ type: 'compaction', encrypted_content: 'x' }] }),
+        {
+          code: 'unsupported_content',
+          param: 'input[0]',
+        },
+      )
       assert.deepEqual(await runsOf(user), [])
     })
 

@@ -5,7 +5,7 @@ import { z } from 'zod'
 import { AppError } from '../../errors/app-error.ts'
 import type { CallAnswer } from './answered-calls.ts'
 
-const inputItem = z
+export const inputItem = z
   .object({
     type: z.string().max(100).optional(),
     role: z.enum(['user', 'assistant', 'system', 'developer']).optional(),
@@ -25,7 +25,8 @@ const inputItem = z
 
 export const responseInput = z.union([z.string(), z.array(inputItem).max(10_000)])
 
-type InputItem = z.infer<typeof inputItem>
+export type InputItem = z.infer<typeof inputItem>
+export type ResponseInput = z.infer<typeof responseInput>
 
 /** A message as `readMessageList` takes it. */
 export type InputMessage = {
@@ -41,7 +42,7 @@ export type ReadInput = {
   answers: CallAnswer[]
 }
 
-export function readInput(input: z.infer<typeof responseInput>): ReadInput {
+export function readInput(input: ResponseInput): ReadInput {
   if (typeof input === 'string') return { messages: [{ role: 'user', content: input }], answers: [] }
   const messages: InputMessage[] = []
   let answers: CallAnswer[] = []

@@ -19,6 +19,7 @@ import { answerRun, findAnsweredRun } from './answered-calls.ts'
 import { openAiErrorView, runError } from './chat-completion-routes.ts'
 import { followAnswer } from './follow-answer.ts'
 import { inputItems } from './input-items.ts'
+import { withReferencedItems } from './item-references.ts'
 import { openAiHooks, requestId } from './openai-reply.ts'
 import {
   checkResponseFields,
@@ -90,7 +91,7 @@ export function responseRoutes(server: Server, services: Services): void {
       const { body } = request
       checkResponseFields(body)
       const caller = callerOf(request, services)
-      const input = readInput(body.input)
+      const input = readInput(await withReferencedItems(services, caller, body.input))
       const continued = await continuedResponse(caller, body, input)
       if (continued !== undefined) return await replyContinued(request, reply, body, continued)
       const before = await historyFor(caller, body)
