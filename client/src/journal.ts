@@ -185,6 +185,8 @@ export type EventBodies = {
     input: string
     /** Present if the input has a part that is not text. */
     parts?: Part[]
+    /** The trace that the run belongs to, as a `traceparent` header has it. */
+    trace?: { traceparent: string; parentId?: string }
     /** True if the model continues from the tool results at the end of the history; then `input` is empty. */
     continuesHistory?: boolean
     /** The stored earlier messages of a chat without a conversation; absent if there are none. */

@@ -58,6 +58,7 @@ import type { RunHooks } from './define-config.ts'
 import { type App, createLifecycle } from './lifecycle.ts'
 import { listenError } from './listen-error.ts'
 import type { Log } from './log.ts'
+import { openTracer } from './open-telemetry.ts'
 import { openTools } from './open-tools.ts'
 import { RunHookCaller } from './run-hooks.ts'
 import { RemoteAgents, remoteAgentProblem } from './remote-agents.ts'
@@ -195,6 +196,8 @@ async function composeParts(
   ]
   metrics.reportEnginesWith(engineStates)
   const hookCaller = new RunHookCaller(hooks, { store, clock, log })
+  const telemetry = config.telemetry === null ? undefined : await openTracer(config.telemetry, version)
+  if (telemetry !== undefined) opened.push(telemetry)
   const dependencies: RunDependencies = {
     store,
     bus,
@@ -212,6 +215,7 @@ async function composeParts(
     log,
     countEvents: (count) => metrics.eventsStored(count),
     meter: metrics.work,
+    ...(telemetry === undefined ? {} : { tracer: telemetry.tracer }),
     ...(watchdog === undefined ? {} : { deaths: watchdog.deaths }),
     async runEnded({ runId, family, engine: engineName, status }) {
       metrics.runEnded({ family, engine: engineName, status })
@@ -353,6 +357,7 @@ async function composeParts(
       store: {
         async close() {
           await store.close()
+          await telemetry?.close()
           await watchdog?.stop()
         },
       },

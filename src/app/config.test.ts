@@ -421,3 +421,31 @@ test('a budget is read in dollars and in tokens; 0 means none', () => {
     day: { microUsd: null, tokens: null },
   })
 })
+
+test('traces are on only with an endpoint, under the standard names of OpenTelemetry', () => {
+  assert.equal(readConfig({}).telemetry, null)
+  assert.equal(readConfig({ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://c:4318', OTEL_SDK_DISABLED: 'true' }).telemetry, null)
+  assert.deepEqual(
+    readConfig({
+      OTEL_EXPORTER_OTLP_ENDPOINT: 'http://c:4318/',
+      OTEL_EXPORTER_OTLP_HEADERS: 'authorization=Bearer%20s3cret,x-a=1',
+      OTEL_RESOURCE_ATTRIBUTES: 'service.name=walks,team=hills',
+    }).telemetry,
+    {
+      tracesUrl: 'http://c:4318/v1/traces',
+      headers: { authorization: 'Bearer s3cret', 'x-a': '1' },
+      serviceName: 'walks',
+      resourceAttributes: { 'service.name': 'walks', team: 'hills' },
+    },
+  )
+  const both = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://c', OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'http://t/x' }
+  assert.equal(readConfig({ ...both, OTEL_SERVICE_NAME: 'n' }).telemetry?.tracesUrl, 'http://t/x')
+  assert.throws(
+    () => readConfig({ OTEL_EXPORTER_OTLP_HEADERS: 's3cret' }),
+    (error: Error) => {
+      assert.match(error.message, /OTEL_EXPORTER_OTLP_HEADERS/)
+      assert.doesNotMatch(error.message, /s3cret/)
+      return true
+    },
+  )
+})

@@ -16,6 +16,7 @@ import type { Budget, BudgetLimits } from '../runs/budgets.ts'
 import type { McpConfig } from '../tools/mcp-config.ts'
 import type { CheckedConfig } from './check-config.ts'
 import { configInvalid } from './config-problems.ts'
+import type { TelemetrySettings } from './open-telemetry.ts'
 import { meantSetting } from './setting-names.ts'
 import { type ChoiceOf, settingTable } from './setting-table.ts'
 import { SettingReader, urlWithoutSecrets } from './settings.ts'
@@ -123,6 +124,8 @@ export type Config = {
   readonly freezeMaxMs: number
   readonly demoPaceMs: number
   readonly logLevel: LogLevel
+  /** Null: no traces are recorded. */
+  readonly telemetry: TelemetrySettings | null
 }
 
 const mebibyte = 1024 * 1024
@@ -232,6 +235,7 @@ function build(read: SettingReader, code?: CodeParts): Config {
     freezeMaxMs: read.whole('POLYLOG_FREEZE_MAX_MS', minute),
     demoPaceMs: read.whole('POLYLOG_DEMO_PACE_MS', 15),
     logLevel: read.oneOf('POLYLOG_LOG') ?? 'info',
+    telemetry: readTelemetry(read),
   }
 }
 
@@ -246,6 +250,38 @@ function readNamedProviders(read: SettingReader, inCode: readonly NamedProvider[
     read.problem('POLYLOG_PROVIDERS', error.message)
     return []
   }
+}
+
+/** The standard variables of OpenTelemetry. */
+function readTelemetry(read: SettingReader): TelemetrySettings | null {
+  const endpoint = read.url('OTEL_EXPORTER_OTLP_ENDPOINT')
+  const traces = read.url('OTEL_EXPORTER_OTLP_TRACES_ENDPOINT')
+  const headers = pairsOf(read, 'OTEL_EXPORTER_OTLP_HEADERS')
+  const resourceAttributes = pairsOf(read, 'OTEL_RESOURCE_ATTRIBUTES')
+  const serviceName = read.text('OTEL_SERVICE_NAME') ?? resourceAttributes['service.name'] ?? 'polylog'
+  const isOff = read.boolean('OTEL_SDK_DISABLED', false)
+  const tracesUrl = traces ?? (endpoint === null ? null : `${endpoint.replace(/\/+$/, '')}/v1/traces`)
+  if (tracesUrl === null || isOff) return null
+  return { tracesUrl, headers, serviceName, resourceAttributes: { ...resourceAttributes, 'service.name': serviceName } }
+}
+
+/** `key=value` pairs, comma-separated; the values are percent-encoded. */
+function pairsOf(
+  read: SettingReader,
+  name: 'OTEL_EXPORTER_OTLP_HEADERS' | 'OTEL_RESOURCE_ATTRIBUTES',
+): Record<string, string> {
+  const pairs: Record<string, string> = {}
+  for (const entry of read.list(name)) {
+    const equals = entry.indexOf('=')
+    try {
+      if (equals < 1) throw new URIError('no pair')
+      pairs[entry.slice(0, equals).trim()] = decodeURIComponent(entry.slice(equals + 1).trim())
+    } catch {
+      // Not shown: a header may be a secret.
+      read.refuse(name, null, 'a comma-separated list of key=value pairs with percent-encoded values')
+    }
+  }
+  return pairs
 }
 
 function readAgentsDirs(read: SettingReader, inCode: readonly string[]): string[] {
@@ -479,5 +515,6 @@ export function describeConfig(config: Config): Record<string, unknown> {
     sockets: config.sockets,
     limits: config.limits,
     logLevel: config.logLevel,
+    traces: urlWithoutSecrets(config.telemetry?.tracesUrl ?? null),
   }
 }

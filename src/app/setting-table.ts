@@ -100,6 +100,13 @@ export const settingTable = {
   POLYLOG_CLIENT_TIMEOUT_MS: whole(1000, timerMax),
   POLYLOG_LOG: oneOf('trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'),
 
+  OTEL_EXPORTER_OTLP_ENDPOINT: webUrl,
+  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: webUrl,
+  OTEL_EXPORTER_OTLP_HEADERS: list,
+  OTEL_SERVICE_NAME: text,
+  OTEL_RESOURCE_ATTRIBUTES: list,
+  OTEL_SDK_DISABLED: boolean,
+
   POLYLOG_FREEZE_MAX_MS: whole(0, timerMax),
   POLYLOG_TOOLS_AT_ONCE: whole(1, 1000),
   POLYLOG_TOOL_TIMEOUT_MS: whole(1, timerMax),

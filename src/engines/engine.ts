@@ -17,6 +17,8 @@ export type StepRequest = {
   answer?: WantedAnswer
   /** The tool that this step has to call; absent: the model decides. */
   toolChoice?: ToolChoice
+  /** The trace context that is passed on to the provider. */
+  traceparent?: string
 }
 
 export interface StepEngine {

@@ -70,6 +70,8 @@ test('tokens, cost and times of models and tools are counted by provider and mod
   work.stepDone({ ...step, model: 'ollama/dir/llama', usage: undefined, costMicroUsd: undefined })
   work.modelRetried('openai/gpt-4o')
   work.toolDone({ tool: 'add_note', outcome: 'succeeded', seconds: 0.2 })
+  work.modelFellBack('openai/gpt-4o', 'model_unavailable')
+  work.runTakenUp(2)
 
   const shown = await text()
 
@@ -82,6 +84,11 @@ test('tokens, cost and times of models and tools are counted by provider and mod
   assert.match(shown, /^polylog_model_step_seconds_sum\{provider="openai",model="gpt-4o"\} 3$/m)
   assert.match(shown, /^polylog_model_retries_total\{provider="openai",model="gpt-4o"\} 1$/m)
   assert.match(shown, /^polylog_tool_seconds_count\{tool="add_note",outcome="succeeded"\} 1$/m)
+  assert.match(
+    shown,
+    /^polylog_model_fallbacks_total\{provider="openai",model="gpt-4o",reason="model_unavailable"\} 1$/m,
+  )
+  assert.match(shown, /^polylog_queue_seconds_sum 2$/m)
 })
 
 test('only the first hundred models and tools have time series of their own', async () => {

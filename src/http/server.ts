@@ -15,6 +15,8 @@ import {
 } from 'fastify-type-provider-zod'
 import { AppError } from '../errors/app-error.ts'
 import { withActivity } from '../kit/activity.ts'
+import { defined } from '../kit/defined.ts'
+import { parseTraceparent, traceparentText } from '../kit/tracer.ts'
 import { a2aRoutes, publicCardPaths } from './a2a-api/a2a-routes.ts'
 import { agUiRoutes } from './ag-ui-api/ag-ui-routes.ts'
 import { chatRoute } from './agent-v1/chat-route.ts'
@@ -110,7 +112,13 @@ export async function buildServer(options: ServerOptions): Promise<Server> {
   // Tells the watchdog which route is running. Set twice: Fastify continues after the body in the async context of the
   // socket, which does not have the activity.
   const asRoute = (request: FastifyRequest, _reply: unknown, done: () => void) =>
-    withActivity({ route: `${request.method} ${request.routeOptions.url ?? '(no route)'}` }, done)
+    withActivity(
+      {
+        route: `${request.method} ${request.routeOptions.url ?? '(no route)'}`,
+        ...defined({ traceparent: traceparentOf(request) }),
+      },
+      done,
+    )
   server.addHook('onRequest', asRoute)
   server.addHook('preValidation', asRoute)
   server.addHook('onRequest', async (request) => {
@@ -257,4 +265,11 @@ function checkQuery(query: unknown): void {
   if (Object.keys(query as object).length > queryParametersMax) {
     throw new AppError('invalid_request', `The query has more than ${queryParametersMax} parameters; send fewer.`)
   }
+}
+
+/** The trace context of the client; undefined if it has none, or if it cannot be read. */
+function traceparentOf({ headers }: FastifyRequest): string | undefined {
+  const given = headers['traceparent']
+  const context = parseTraceparent(Array.isArray(given) ? given[0] : given)
+  return context === undefined ? undefined : traceparentText(context)
 }

@@ -10,6 +10,8 @@ const otherLabel = 'other'
 
 /** Answers of models take from a second to minutes. */
 const answerBuckets = [0.1, 0.25, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300]
+/** Most runs start at once; some wait for the run before them in their conversation. */
+const queueBuckets = [0.005, 0.025, 0.1, 0.5, 1, 5, 15, 60, 300, 1800]
 const toolBuckets = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300]
 
 export function createWorkMetrics(registry: Registry): RunMeter {
@@ -59,6 +61,12 @@ export function createWorkMetrics(registry: Registry): RunMeter {
     labelNames: [...ofModel, 'reason'] as const,
     registers,
   })
+  const queue = new Histogram({
+    name: 'polylog_queue_seconds',
+    help: 'How long runs waited from their acceptance until they were first taken up.',
+    buckets: queueBuckets,
+    registers,
+  })
   const tools = new Histogram({
     name: 'polylog_tool_seconds',
     help: 'How long tools ran, by tool and outcome.',
@@ -95,6 +103,7 @@ export function createWorkMetrics(registry: Registry): RunMeter {
       if (firstPartSeconds !== undefined) firstPart.observe(labels, firstPartSeconds)
     },
     modelRetried: (model) => retries.inc(labelsOf(model)),
+    runTakenUp: (waitedSeconds) => queue.observe(waitedSeconds),
     modelFellBack: (model, reason) => fallbacks.inc({ ...labelsOf(model), reason }),
     toolDone: ({ tool, outcome, seconds }) => tools.observe({ tool: toolName(tool), outcome }, seconds),
   }

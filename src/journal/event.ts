@@ -199,6 +199,11 @@ const bodies = {
     input: text,
     /** Present if the input has a part that is not text; `input` is their text. */
     parts: z.array(part).optional(),
+    /**
+     * The trace that the run belongs to. `traceparent` is the context for its steps and tools: the span of the run, whose
+     * parent is `parentId`; or the context of the caller, if this server records no traces.
+     */
+    trace: z.object({ traceparent: id, parentId: id.optional() }).optional(),
     /** True if the model goes on from the tool results that the history ends with; `input` is empty. */
     continuesHistory: z.boolean().optional(),
     /** The blob with the earlier messages of a chat without a conversation; absent if there are none. */

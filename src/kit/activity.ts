@@ -5,7 +5,9 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 
 export type RunActivity = { readonly run: string; place: string }
-export type Activity = RunActivity | { readonly route: string }
+/** `traceparent`: the trace context that the request came with. */
+export type RequestActivity = { readonly route: string; readonly traceparent?: string }
+export type Activity = RunActivity | RequestActivity
 
 const storage = new AsyncLocalStorage<Activity | undefined>()
 
@@ -22,6 +24,12 @@ export function withoutActivity<T>(work: () => T): T {
 export function atPlace(place: string): void {
   const activity = storage.getStore()
   if (activity !== undefined && 'run' in activity) activity.place = place
+}
+
+/** The trace context of the request that is being handled; undefined outside a request, or if it had none. */
+export function requestTraceparent(): string | undefined {
+  const activity = storage.getStore()
+  return activity !== undefined && 'route' in activity ? activity.traceparent : undefined
 }
 
 export function currentActivity(): Activity | undefined {

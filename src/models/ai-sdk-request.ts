@@ -55,6 +55,7 @@ export function toCallOptions(
       presencePenalty: request.sampling?.presencePenalty,
       frequencyPenalty: request.sampling?.frequencyPenalty,
       responseFormat: format?.responseFormat,
+      headers: request.traceparent === undefined ? undefined : { traceparent: request.traceparent },
       providerOptions: mergedOptions(defaults, format?.providerOptions, requested),
     }),
   }

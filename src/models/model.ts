@@ -69,6 +69,8 @@ export type ModelRequest = {
   /** By the name of the provider; a client reads only its own. */
   providerOptions?: ProviderOptions
   answer?: WantedAnswer
+  /** Sent as the header of the same name. */
+  traceparent?: string
   /** Names the session at a provider that keeps sessions. */
   user?: string
 }

@@ -158,7 +158,11 @@ class Answer implements AsyncIterator<ModelPart[], undefined> {
     const outgoing = transport.request(url, {
       method: 'POST',
       agent,
-      headers: { ...headers, 'content-length': Buffer.byteLength(this.#body) },
+      headers: {
+        ...headers,
+        ...(this.#request.traceparent === undefined ? {} : { traceparent: this.#request.traceparent }),
+        'content-length': Buffer.byteLength(this.#body),
+      },
     })
     this.#outgoing = outgoing
     outgoing.on('response', (incoming) => this.#answered(incoming))

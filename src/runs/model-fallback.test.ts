@@ -69,6 +69,7 @@ test('a model that cannot answer is followed by the next, and the journal says w
   rig.dependencies.meter = {
     stepDone() {},
     toolDone() {},
+    runTakenUp() {},
     modelFellBack: (model, reason) => void fallbacks.push([model, reason]),
   }
 

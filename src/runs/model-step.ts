@@ -15,6 +15,7 @@ import { type RunState, specOf } from '../journal/run-state.ts'
 import { type Clock, elapsedMs } from '../kit/clock.ts'
 import { defined } from '../kit/defined.ts'
 import type { Ids } from '../kit/ids.ts'
+import type { Span, Tracer } from '../kit/tracer.ts'
 import {
   type FinishReason,
   type ModelMessage,
@@ -30,6 +31,7 @@ import { providerOf, providerStateBlob } from './provider-states.ts'
 import { DeltaEmitter } from './delta-emitter.ts'
 import type { RunMeter } from './run-dependencies.ts'
 import type { RunWriter } from './run-writer.ts'
+import { stepEndAttributes, stepSpan } from './span-attributes.ts'
 import { StallWatch } from './stall-watch.ts'
 import { outputText } from './tool-outcome.ts'
 
@@ -47,6 +49,7 @@ export type StepContext = {
   /** In millionths of a dollar; undefined if the price is not known. */
   costOf(model: string, usage: Usage | undefined): number | undefined
   meter?: Pick<RunMeter, 'stepDone'> | undefined
+  tracer?: Tracer | undefined
   /** Called when the first part of the answer arrives. */
   onFirstPart?: (() => void) | undefined
 }
@@ -70,6 +73,29 @@ export async function runStep(
 ): Promise<FinishReason> {
   const { state } = writer
   const open = state.steps.at(-1)
+  const step = open !== undefined && !open.finished ? open.step : (open?.step ?? 0) + 1
+  const parent = state.accepted?.trace?.traceparent
+  const span =
+    parent === undefined
+      ? undefined
+      : context.tracer?.start({ ...stepSpan(writer.runId, specOf(state), step, context.clock.now()), parent })
+  try {
+    return await askStep(writer, messages, tools, { ...context, span, traceparent: span?.traceparent ?? parent })
+  } catch (error) {
+    const type = error instanceof AppError ? error.code : error instanceof Error ? error.name : 'unknown'
+    span?.end({ at: context.clock.now(), error: { type } })
+    throw error
+  }
+}
+
+async function askStep(
+  writer: RunWriter,
+  messages: ModelMessage[],
+  tools: ModelTool[],
+  context: StepContext & { span: Span | undefined; traceparent: string | undefined },
+): Promise<FinishReason> {
+  const { state } = writer
+  const open = state.steps.at(-1)
   const torn = open !== undefined && !open.finished ? open : undefined
   const number = torn?.step ?? (open?.step ?? 0) + 1
   const startedAt = context.clock.monotonic()
@@ -89,7 +115,13 @@ export async function runStep(
     const { answer } = context
     const spec = specOf(state)
     const toolChoice = number === 1 ? spec.toolChoice : undefined
-    const request = { runId: writer.runId, spec, messages, tools, ...defined({ answer, toolChoice }) }
+    const request = {
+      runId: writer.runId,
+      spec,
+      messages,
+      tools,
+      ...defined({ answer, toolChoice, traceparent: context.traceparent }),
+    }
     for await (const batch of context.engine.step(request, watch.signal)) {
       watch.alive()
       if (batch.length > 0 && firstPartMs === undefined) {
@@ -159,6 +191,16 @@ export async function runStep(
     costMicroUsd: done?.data.costMicroUsd,
     seconds: durationMs / 1000,
     firstPartSeconds: firstPartMs === undefined ? undefined : firstPartMs / 1000,
+  })
+  context.span?.end({
+    at: context.clock.now(),
+    attributes: stepEndAttributes({
+      finishReason: finish.reason,
+      toolCalls: calls.length,
+      usage: finish.usage,
+      costMicroUsd: done?.data.costMicroUsd,
+      firstPartSeconds: firstPartMs === undefined ? undefined : firstPartMs / 1000,
+    }),
   })
   return finish.reason
 }

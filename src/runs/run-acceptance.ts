@@ -13,6 +13,7 @@ import { filesOf } from '../journal/part.ts'
 import type { AcceptExtraRows, AcceptInput, CancelRequest, RunRow } from '../stores/run-store.ts'
 import { checkDayBudgets } from './budgets.ts'
 import { checkReadable } from './prompt-files.ts'
+import { newRunTrace } from './run-trace.ts'
 import type { RunDependencies } from './run-dependencies.ts'
 import { specFor } from './run-spec.ts'
 import type { Scheduler } from './scheduler.ts'
@@ -254,6 +255,7 @@ export class RunAcceptance {
             sessionId: request.sessionId,
             continuesHistory: question.userMessageId === null ? (true as const) : undefined,
             echo: request.echo,
+            trace: newRunTrace(this.dependencies),
           }),
           spec: question.supersedes === undefined ? spec : { ...spec, supersedes: question.supersedes },
         },

@@ -7,6 +7,7 @@ import type { Engines } from '../engines/engine.ts'
 import type { FileService } from '../files/file-service.ts'
 import type { Clock } from '../kit/clock.ts'
 import type { Ids } from '../kit/ids.ts'
+import type { Tracer } from '../kit/tracer.ts'
 import type { ModelConfigs, Models, ModelTable } from '../models/model.ts'
 import type { Store } from '../stores/store.ts'
 import type { ToolRegistry } from '../tools/tool.ts'
@@ -63,6 +64,8 @@ export interface RunMeter {
     seconds: number
     firstPartSeconds: number | undefined
   }): void
+  /** A run was taken up for the first time, this long after its acceptance. */
+  runTakenUp(waitedSeconds: number): void
   modelRetried(model: string): void
   /** A run asks another model, because this one could not answer. `reason` is an error code. */
   modelFellBack(model: string, reason: string): void
@@ -85,8 +88,10 @@ export type RunDependencies = {
   limits: RunLimits
   log: RunLog
   countEvents?: (count: number) => void
-  meter?: Pick<RunMeter, 'stepDone' | 'toolDone' | 'modelFellBack'>
+  meter?: Pick<RunMeter, 'stepDone' | 'toolDone' | 'modelFellBack' | 'runTakenUp'>
   deaths?: ProcessDeaths
+  /** Absent if no traces are recorded. */
+  tracer?: Tracer
   /** Called and awaited after the ending is committed, so that its consequences are done before the next run of the conversation starts. */
   runEnded?: (run: EndedRun) => void | Promise<void>
 }

@@ -44,6 +44,7 @@ import { nextDeadline } from './row-folds.ts'
 import { type Ending, endingEvents } from './run-ending.ts'
 import type { RunKind } from './run-kind.ts'
 import type { RunDependencies } from './run-dependencies.ts'
+import { recordRun } from './run-trace.ts'
 import { toolOfCall, toolsOf } from './run-tools.ts'
 import { RunWriter } from './run-writer.ts'
 import { DrainInterrupt, questionFromText, resolveDecided, ToolPhase } from './tool-phase.ts'
@@ -182,7 +183,10 @@ export class RunLoop {
       const trigger = atDeadline ? 'interaction.auto_decide.timeout' : 'interaction.reply.accepted'
       writer.push({ type: 'run.state', data: { from: 'waiting_user', to: 'queued', trigger } })
     }
+    const isFirst = writer.state.startedAt === undefined
     await writer.write({ type: 'run.state', data: { from: 'queued', to: 'running', trigger: 'turn.started' } })
+    const { acceptedAt, startedAt = acceptedAt } = writer.state
+    if (isFirst) this.dependencies.meter?.runTakenUp(Math.max(0, startedAt - acceptedAt) / 1000)
     return true
   }
 
@@ -366,6 +370,7 @@ export class RunLoop {
         putBlob: (id, body) => dependencies.store.putBlob(id, this.runId, body),
         costOf: (model, usage) => dependencies.modelTable.costOf(model, usage),
         meter: dependencies.meter,
+        tracer: dependencies.tracer,
         onFirstPart: () => {
           answering = true
         },
@@ -499,6 +504,7 @@ export class RunLoop {
       if (this.writer.lost !== undefined) return 'lost'
       throw error
     }
+    recordRun(this.runId, this.writer.state, this.dependencies)
     await this.dependencies.runEnded?.({
       runId: this.runId,
       family: this.row.family,

@@ -9,6 +9,7 @@ import type { AcceptInput, RunRow } from '../stores/run-store.ts'
 import { fingerprint, type Started } from './run-acceptance.ts'
 import { checkDayBudgets } from './budgets.ts'
 import { historyText } from './detached-chat.ts'
+import { newRunTrace } from './run-trace.ts'
 import type { RunDependencies } from './run-dependencies.ts'
 import type { Scheduler } from './scheduler.ts'
 import type { EarlierMessage, StartRequest } from './start-request.ts'
@@ -84,7 +85,13 @@ export class StandaloneAcceptance {
         conversationId: null,
         userMessageId: null,
         input,
-        ...defined({ parts, continuesHistory: continues, historyRef: stored?.id, echo }),
+        ...defined({
+          parts,
+          continuesHistory: continues,
+          historyRef: stored?.id,
+          echo,
+          trace: newRunTrace(this.dependencies),
+        }),
         spec,
       },
     }

@@ -20,6 +20,7 @@ export type CallContext = {
   runId: string
   conversationId: string | null
   idempotencyKey: string
+  traceparent?: string
   signal: AbortSignal
   progress(message: string): void
   workspace?: { dir: string }
@@ -90,7 +91,7 @@ async function withinLimits(tool: Tool, input: JsonValue, call: CallState, conte
     signal: limit.signal,
     now: () => context.clock.now(),
     progress: boundedProgress(context.progress),
-    ...defined({ workspace: context.workspace }),
+    ...defined({ workspace: context.workspace, traceparent: context.traceparent }),
   }
   let removeListeners = () => {}
   try {

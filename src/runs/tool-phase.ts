@@ -16,6 +16,7 @@ import { answerWithoutConsent } from './consent.ts'
 import { planCall } from './plan-call.ts'
 import type { RunDependencies } from './run-dependencies.ts'
 import type { RunWriter } from './run-writer.ts'
+import { toolEndAttributes, toolSpan } from './span-attributes.ts'
 import { executeCall } from './tool-execution.ts'
 import { outputText } from './tool-outcome.ts'
 
@@ -146,6 +147,10 @@ export class ToolPhase {
   private start(call: CallState, tool: Tool, input: JsonValue): void {
     const { state } = this.writer
     const { workspace } = specOf(state)
+    const parent = state.accepted?.trace?.traceparent
+    const { tracer, clock } = this.dependencies
+    const span =
+      parent === undefined ? undefined : tracer?.start({ ...toolSpan(this.writer.runId, call, clock.now()), parent })
     const activity = { run: this.writer.runId, place: `tool ${call.name} (${call.callId})` }
     const context = {
       clock: this.dependencies.clock,
@@ -154,6 +159,7 @@ export class ToolPhase {
       runId: this.writer.runId,
       conversationId: state.accepted?.conversationId ?? null,
       idempotencyKey: this.keyOf(call),
+      ...defined({ traceparent: span?.traceparent ?? parent }),
       signal: this.signal,
       progress: (message: string) => {
         if (call.done === undefined && !this.signal.aborted && this.writer.lost === undefined) {
@@ -166,6 +172,11 @@ export class ToolPhase {
     }
     const execution = withActivity(activity, () => executeCall(tool, call, input, context))
       .then((done) => {
+        span?.end({
+          at: this.dependencies.clock.now(),
+          attributes: toolEndAttributes(done.outcome),
+          error: done.error === undefined ? undefined : { type: done.error.code },
+        })
         if (this.signal.aborted) throw this.signal.reason
         this.dependencies.meter?.toolDone({
           tool: tool.name,

@@ -219,7 +219,10 @@ async function send(
     {
       name: tool.name,
       arguments: input as Record<string, unknown>,
-      _meta: { idempotencyKey: context.idempotencyKey },
+      _meta: {
+        idempotencyKey: context.idempotencyKey,
+        ...(context.traceparent === undefined ? {} : { traceparent: context.traceparent }),
+      },
     },
     {
       signal,

@@ -12,6 +12,8 @@ export type ToolContext = {
   conversationId: string | null
   /** The same for all retries of one call. Pass it on if the external service supports idempotency keys. */
   idempotencyKey: string
+  /** The trace context of this call. Pass it on as the header `traceparent` of requests. */
+  traceparent?: string
   signal: AbortSignal
   now(): number
   /** Reports progress to people, one line at a time. */

@@ -80,7 +80,13 @@ const bodies: { [T in EventType]: fc.Arbitrary<EventData<T>> } = {
         },
       ),
     },
-    { sessionId: id, parts: fc.array(anyPart, { maxLength: 3 }), historyRef: id, echo: record },
+    {
+      sessionId: id,
+      parts: fc.array(anyPart, { maxLength: 3 }),
+      historyRef: id,
+      echo: record,
+      trace: object({ traceparent: id }, { parentId: id }),
+    },
   ),
   'run.prepared': object<EventData<'run.prepared'>>(
     { input: text, files: fc.array(object({ path: id, size: count }), { maxLength: 3 }) },

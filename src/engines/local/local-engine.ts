@@ -28,7 +28,7 @@ export function createLocalEngine(options: LocalEngineOptions): StepEngine {
   return {
     kind: 'step',
     name: 'local',
-    step({ spec, messages, tools, answer, toolChoice }, signal) {
+    step({ spec, messages, tools, answer, toolChoice, traceparent }, signal) {
       const model = options.models.open(spec.model)
       const request: ModelRequest = {
         model: spec.model.slice(spec.model.indexOf('/') + 1),
@@ -42,6 +42,7 @@ export function createLocalEngine(options: LocalEngineOptions): StepEngine {
           providerOptions: spec.providerOptions,
           providerTools: spec.providerTools,
           answer,
+          traceparent,
         }),
       }
       return withRetries(() => model.stream(request, signal), signal, {
