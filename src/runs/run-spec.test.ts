@@ -72,3 +72,24 @@ test('tools of the provider come from the agent, or from a request that the agen
   for (const [agent, name, message] of refused)
     assert.throws(() => specOf(agent, { providerTools: [name] }), { code: 'provider_tool_unavailable', message })
 })
+
+test('tools of the client come from the agent and from the request, and are left out if nobody can execute them', () => {
+  const tool = (name: string, description: string) => ({ name, description, inputSchema: {} })
+  const tools = { mode: 'denylist' as const, allowedTools: [] }
+  const card = { tools, clientTools: [tool('locate', 'of the agent'), tool('open', 'of the agent')] }
+  const described = (request: Partial<StartRequest>) =>
+    specOf(card, request).clientTools?.map(({ name, description }) => `${name} ${description}`)
+
+  assert.deepEqual(described({}), ['locate of the agent', 'open of the agent'])
+  assert.deepEqual(described({ clientTools: [tool('locate', 'of the request')] }), [
+    'open of the agent',
+    'locate of the request',
+  ])
+  assert.equal('clientTools' in specOf(card, { consent: 'refuse' }), false)
+  assert.throws(() => specOf({ tools }, { consent: 'refuse', clientTools: [tool('locate', '')] }), {
+    code: 'client_tools_invalid',
+  })
+  assert.throws(() => specOf({ tools }, { clientTools: [tool('current_time', '')] }), { code: 'client_tool_conflict' })
+  const none = { mode: 'none' as const, allowedTools: [] }
+  assert.equal(specOf({ tools: none }, { clientTools: [tool('current_time', '')] }).clientTools?.length, 1)
+})

@@ -2,7 +2,8 @@
 // results over HTTP. Native wire; the AI SDK's wires have tests of their own.
 
 import assert from 'node:assert/strict'
-import { describe, test } from 'node:test'
+import { after, describe, test } from 'node:test'
+import { agentFolder } from '../support/agent-folder.ts'
 import type { SseStream } from '../support/sse.ts'
 import {
   assertCallsArePaired,
@@ -17,7 +18,14 @@ import {
   toolStatuses,
 } from '../support/test-server.ts'
 
-const server = sharedTestServer()
+const agents = agentFolder()
+after(() => agents.dispose())
+agents.agent('guide', {
+  tools: { mode: 'denylist', allowedTools: [] },
+  clientTools: [{ name: 'locate', description: 'By the agent.', inputSchema: { type: 'object', properties: {} } }],
+})
+agents.agent('torn', { clientTools: [{ name: 'locate', inputSchema: { type: 'array' } }] })
+const server = sharedTestServer({ POLYLOG_AGENTS_DIR: agents.path })
 
 const locate = {
   name: 'locate',
@@ -153,6 +161,25 @@ describe('a tool of the client', () => {
 
     assert.equal(toolStatuses(waiting.stream.frames, 'locate').at(-1), 'cancelled')
     assert.deepEqual([late.status, late.body.code], [409, 'tool_result_too_late'])
+  })
+
+  test('may be declared by the agent, and the request may replace it', async () => {
+    const offered = async (body: object) => {
+      const user = someone()
+      await server.provider.script([says('Hi.')], user)
+      await server.chatToEnd(user, { input: user, agentId: 'guide', ...body })
+      const [request] = await server.asked(user)
+      const tools = (request?.body['tools'] ?? []) as { function: { name: string; description?: string } }[]
+      return tools
+        .filter(({ function: { name } }) => name === 'locate')
+        .map(({ function: { description } }) => description)
+    }
+
+    assert.deepEqual(await offered({}), ['By the agent.'])
+    assert.deepEqual(await offered({ clientTools: [locate] }), ['Where the user is.'])
+    const broken = await server.call('POST', '/v1/agent/chat', { body: { input: 'hi', agentId: 'torn' } })
+    assert.equal(broken.body.code, 'agent_unavailable')
+    assert.match(broken.body.message, /clientTools: the inputSchema of "locate" cannot be used/)
   })
 
   test('must have a name and a schema of its own', async () => {

@@ -129,6 +129,25 @@ describe('a request for useChat', () => {
     )
   })
 
+  test('that resumes right after a decision elsewhere gets what follows it', async () => {
+    const user = someone()
+    amount += 1
+    const slowly = [{ text: ['Charged.'] }, { stall: true as const }, { finish: 'stop' }]
+    await server.provider.script([calls(['charge', { amount }]), slowly], user)
+    const chat = chatOf(user, `chat-${user}`)
+    await chat.sendMessage({ text: user })
+    const [call] = chat.lastMessage?.parts.filter(sdk.isToolUIPart) ?? []
+    await server.reaches(user, chat.lastMessage?.id ?? '', 'awaiting_input')
+
+    await server.call('POST', `/v1/tool-confirmations/${call?.approval?.id}/confirm`, { user })
+    const resuming = chat.resumeStream()
+    await untilLine(chat, 'Charged.')
+    await server.provider.release()
+    await resuming
+
+    assert.equal(linesOfChat(chat).at(-1), 'text done: Charged.')
+  })
+
   test('with a new question while the model talks waits for its turn', async () => {
     const user = someone()
     const slowly = [{ text: ['One'] }, { stall: true as const }, { finish: 'stop' }]

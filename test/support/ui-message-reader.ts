@@ -4,7 +4,7 @@
 import * as sdk7 from 'ai'
 import * as sdk6 from 'ai-6'
 import type { UIMessage } from 'ai'
-import type { Pieces } from './vercel-chat.ts'
+import type { Pieces } from './byte-pieces.ts'
 
 export type Read = {
   message: UIMessage | undefined

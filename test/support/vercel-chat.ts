@@ -11,6 +11,7 @@ import {
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import type { Pieces } from './byte-pieces.ts'
 
 export type Chat = { message: UIMessage | undefined; data: JSONValue[]; finish: string; posts: number; usage: unknown }
 
@@ -59,9 +60,6 @@ export async function chat(url: string, request: typeof fetch = fetch): Promise<
     if (!again || result.posts === 3) return result
   }
 }
-
-/** Bytes as they are on their way, in pieces. */
-export type Pieces = readonly Uint8Array[]
 
 /** Answers every POST with `pieces`, each in a write of its own. */
 export class ReplayServer {

@@ -6,12 +6,11 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { isToolUIPart, type UIMessage } from 'ai'
 import { textOf } from '../../../test/contracts/dialect-contract.ts'
+import { bytesOfText, cutBytes, piecesByEvent } from '../../../test/support/byte-pieces.ts'
 import type { Scenario } from '../../../test/scenarios/journal-builder.ts'
 import { type ScenarioName, scenarioNamed, scenarios } from '../../../test/scenarios/scenarios.ts'
 import { linesOfMessage, type Read, type UiReader, uiReaders } from '../../../test/support/ui-message-reader.ts'
-import type { Pieces } from '../../../test/support/vercel-chat.ts'
-import { beginning } from '../cursor.ts'
-import { encodeEvents, endsStream } from '../dialect.ts'
+import { endsStream } from '../dialect.ts'
 import { uiMessageDialect } from './ui-message.ts'
 
 const dialect = uiMessageDialect()
@@ -223,36 +222,12 @@ function linesOf({ message, error }: Read): string[] {
   return [...linesOfMessage(message), ...(error === undefined ? [] : [`error: ${error}`])]
 }
 
-function bytesOf(text: string): Uint8Array {
-  return new TextEncoder().encode(text)
-}
-
-function cut(bytes: Uint8Array, places: readonly number[]): Pieces {
-  const edges = [0, ...new Set(places.toSorted((left, right) => left - right)), bytes.length]
-  return edges
-    .slice(1)
-    .map((edge, index) => bytes.subarray(edges[index], edge))
-    .filter(({ length }) => length > 0)
-}
-
-/** As a live stream comes: an event at a time, with a keep-alive after each. */
-function byEvent({ runId, events }: Scenario): Pieces {
-  const pieces: Uint8Array[] = []
-  let state = replay.open({ runId })
-  for (const event of events) {
-    const encoded = encodeEvents(replay, state, [event], beginning)
-    state = encoded.state
-    for (const text of [encoded.text, replay.keepAlive(0, 1) ?? '']) if (text !== '') pieces.push(bytesOf(text))
-  }
-  return pieces
-}
-
 /** One stream up to each decision, and one after it, as the requests of a chat bring them. */
 async function readInTurns(reader: UiReader, scenario: Scenario): Promise<Read> {
   let message: UIMessage | undefined
   let seq = 0
   for (const end of scenario.events.filter((event) => endsStream(dialect, event))) {
-    const read = await reader.read([bytesOf(textOf(dialect, scenario, { seq, index: null }))], message)
+    const read = await reader.read([bytesOfText(textOf(dialect, scenario, { seq, index: null }))], message)
     if (read.error !== undefined) return read
     message = read.message
     seq = end.seq
@@ -263,10 +238,10 @@ async function readInTurns(reader: UiReader, scenario: Scenario): Promise<Read> 
 for (const reader of uiReaders) {
   describe(`the real client, ${reader.name}`, () => {
     for (const scenario of scenarios) {
-      const whole = bytesOf(textOf(replay, scenario))
+      const whole = bytesOfText(textOf(replay, scenario))
 
       it(`shows “${scenario.name}” as it was, in one stream or over the decisions of a person`, async () => {
-        for (const read of [await reader.read([whole]), await reader.read(byEvent(scenario))]) {
+        for (const read of [await reader.read([whole]), await reader.read(piecesByEvent(replay, scenario))]) {
           assert.deepEqual(linesOf(read), shown[scenario.name])
           assert.equal(read.message?.id, scenario.runId)
         }
@@ -278,7 +253,7 @@ for (const reader of uiReaders) {
 
         await fastCheck.assert(
           fastCheck.asyncProperty(places, async (at) => {
-            assert.deepEqual(linesOf(await reader.read(cut(whole, at))), shown[scenario.name])
+            assert.deepEqual(linesOf(await reader.read(cutBytes(whole, at))), shown[scenario.name])
           }),
           { numRuns: 6 },
         )
@@ -289,7 +264,7 @@ for (const reader of uiReaders) {
         for (const missing of scenario.events.slice(0, -1)) {
           const events = scenario.events.filter((event) => event !== missing)
           for (const used of [dialect, replay]) {
-            const { error } = await reader.read([bytesOf(textOf(used, { ...scenario, events }))])
+            const { error } = await reader.read([bytesOfText(textOf(used, { ...scenario, events }))])
             const ended =
               used === replay || !events.some((event) => endsStream(dialect, event) && event.type === 'run.state')
             assert.equal(error === undefined ? undefined : `error: ${error}`, ended ? expected : undefined)
@@ -299,7 +274,7 @@ for (const reader of uiReaders) {
     }
 
     it('shows a call that waits for a person as one that asks for approval', async () => {
-      const { message } = await reader.read([bytesOf(textOf(dialect, scenarioNamed('tool confirmed')))])
+      const { message } = await reader.read([bytesOfText(textOf(dialect, scenarioNamed('tool confirmed')))])
       const [call] = message?.parts.filter(isToolUIPart) ?? []
 
       assert.equal(call?.state, 'approval-requested')
@@ -311,14 +286,14 @@ for (const reader of uiReaders) {
       const running = scenario.events.findIndex(({ type }) => type === 'tool.started')
       const events = scenario.events.slice(0, running + 1)
 
-      const { message } = await reader.read([bytesOf(textOf(replay, { ...scenario, events }))])
+      const { message } = await reader.read([bytesOfText(textOf(replay, { ...scenario, events }))])
 
       const [call] = message?.parts.filter(isToolUIPart) ?? []
       assert.equal(call?.state, 'input-available')
     })
 
     it('adds up the tokens of all steps', async () => {
-      const { message } = await reader.read([bytesOf(textOf(dialect, scenarioNamed('one tool')))])
+      const { message } = await reader.read([bytesOfText(textOf(dialect, scenarioNamed('one tool')))])
 
       assert.deepEqual(message?.metadata, { usage: { inputTokens: 20, outputTokens: 10, totalTokens: 30 } })
     })

@@ -8,9 +8,8 @@ import { after, before, describe, it } from 'node:test'
 import { framesOf, textOf } from '../../../test/contracts/dialect-contract.ts'
 import type { Scenario } from '../../../test/scenarios/journal-builder.ts'
 import { type ScenarioName, scenarioNamed, scenarios } from '../../../test/scenarios/scenarios.ts'
-import { type Chat, chat, type Pieces, ReplayServer } from '../../../test/support/vercel-chat.ts'
-import { beginning } from '../cursor.ts'
-import { encodeEvents } from '../dialect.ts'
+import { bytesOfText, cutBytes, type Pieces, piecesByEvent } from '../../../test/support/byte-pieces.ts'
+import { type Chat, chat, ReplayServer } from '../../../test/support/vercel-chat.ts'
 import { vercelDataDialect } from './vercel-data.ts'
 
 type Seen = {
@@ -217,29 +216,7 @@ function summaryOf({ message, data, finish }: Chat): Seen {
 /** All lines of a run, also those after the end of a stream that waits for a tool of the client. */
 function bytesOf(scenario: Scenario): Uint8Array {
   const lines = framesOf(vercelDataDialect, scenario).map(({ text }) => text)
-  return new TextEncoder().encode(lines.join(''))
-}
-
-function cut(bytes: Uint8Array, places: readonly number[]): Pieces {
-  const edges = [0, ...new Set(places.toSorted((left, right) => left - right)), bytes.length]
-  return edges
-    .slice(1)
-    .map((edge, index) => bytes.subarray(edges[index], edge))
-    .filter(({ length }) => length > 0)
-}
-
-/** As a live stream comes: an event at a time, with a keep-alive after each. */
-function byEvent({ runId, events }: Scenario): Pieces {
-  const pieces: Uint8Array[] = []
-  let state = vercelDataDialect.open({ runId })
-  for (const event of events) {
-    const encoded = encodeEvents(vercelDataDialect, state, [event], beginning)
-    state = encoded.state
-    for (const text of [encoded.text, vercelDataDialect.keepAlive(0, 1) ?? '']) {
-      if (text !== '') pieces.push(new TextEncoder().encode(text))
-    }
-  }
-  return pieces
+  return bytesOfText(lines.join(''))
 }
 
 /** The client without a socket, where a test needs hundreds of streams. */
@@ -265,7 +242,7 @@ describe('the real client', () => {
       const bytes = bytesOf(scenario)
       const oneByteEach = Array.from({ length: Math.min(bytes.length, 600) }, (_, index) => index)
 
-      for (const pieces of [[bytes], byEvent(scenario), cut(bytes, oneByteEach)]) {
+      for (const pieces of [[bytes], piecesByEvent(vercelDataDialect, scenario), cutBytes(bytes, oneByteEach)]) {
         assert.deepEqual(summaryOf(await replayed(pieces)), seen[scenario.name])
       }
     })
@@ -276,7 +253,7 @@ describe('the real client', () => {
 
       await fastCheck.assert(
         fastCheck.asyncProperty(places, async (at) => {
-          assert.deepEqual(summaryOf(await replayed(cut(bytes, at))), seen[scenario.name])
+          assert.deepEqual(summaryOf(await replayed(cutBytes(bytes, at))), seen[scenario.name])
         }),
         { numRuns: 8 },
       )
@@ -321,7 +298,7 @@ describe('the real client', () => {
     const parked = scenario.events.findIndex((event) => event.type === 'run.state' && event.data.to === 'waiting_user')
     const text = textOf(vercelDataDialect, { ...scenario, events: scenario.events.slice(0, parked + 1) })
 
-    const { message } = await replayed([new TextEncoder().encode(text)])
+    const { message } = await replayed([bytesOfText(text)])
 
     assert.equal(message?.toolInvocations?.[0]?.state, 'call')
     assert.deepEqual(message?.annotations, [
