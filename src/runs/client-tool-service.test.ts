@@ -211,6 +211,11 @@ describe('a result', () => {
       await assert.rejects(rig.clients.resolve(ada, runId, [good, long]), { code: 'tool_result_too_large' })
 
       assert.equal((await rig.clients.openOf({ id: runId })).length, 2)
+      await rig.clients.resolve(ada, runId, [{ toolCallId: 'k2', output: 2 }])
+      await assert.rejects(rig.clients.resolve(ada, runId, [good, { toolCallId: 'k2', output: 'other' }]), {
+        code: 'tool_result_already_given',
+      })
+      assert.equal((await rig.clients.openOf({ id: runId })).length, 1)
     })
   })
 

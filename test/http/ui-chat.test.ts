@@ -271,6 +271,27 @@ describe('tools of the client', () => {
     assert.doesNotMatch(messages, /forged/)
   })
 
+  test('take no result from another chat, even of the same user', async () => {
+    const { user, chat } = await waitingChat(says('Cold.'))
+    const other = `other-${user}`
+    await server.provider.script([says('Hi.')], other)
+    await chatOf(user, other).sendMessage({ text: other })
+
+    const answer = await server.call('POST', '/v1/ui/chat', {
+      user,
+      body: {
+        id: other,
+        messages: [{ role: 'assistant', id: chat.lastMessage?.id, parts: [result('call_a', 'Oslo')] }],
+      },
+    })
+
+    assert.deepEqual([answer.status, answer.body.code], [400, 'messages_or_prompt_required'])
+    assert.equal(
+      (await server.call('GET', `/v1/agent/runs/${chat.lastMessage?.id}`, { user })).body.status,
+      'awaiting_input',
+    )
+  })
+
   test('have one result: a request that is repeated gets the same rest, whatever it says', async () => {
     const { user, chat, post } = await waitingChat(says('Cold.'))
     const first = await post([result('call_a', 'Oslo')])
