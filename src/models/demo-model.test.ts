@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { manualClock } from '../../test/support/manual-clock.ts'
 import { chunksOf, createDemoModel, demoPhrases } from './demo-model.ts'
-import type { ModelMessage, ModelPart, ModelRequest } from './model.ts'
+import { type ModelMessage, type ModelPart, type ModelRequest, summaryTask } from './model.ts'
 
 const allTools = ['current_time', 'remember_note', 'search_notes', 'send_feishu_message', 'lookup']
 
@@ -61,6 +61,25 @@ test('later answers do not repeat the introduction', async () => {
 
   assert.doesNotMatch(text, /demo model/)
   assert.match(text, /tell me a joke/)
+})
+
+test('a summary lists what the user said, and what the summary before has', async () => {
+  const first: ModelMessage[] = [
+    { role: 'system', content: `${summaryTask}\nAnd so on.` },
+    { role: 'user', content: 'User: remember that I like tea\n\nAssistant: Noted.\n\nUser: what time is it?' },
+  ]
+  const { text, calls } = await ask(first, [])
+  const { text: next } = await ask(
+    [
+      first[0] as ModelMessage,
+      { role: 'user', content: `Summary of the messages before these:\n${text}\n\nUser: bye` },
+    ],
+    [],
+  )
+
+  assert.equal(text, 'The user said:\n- remember that I like tea\n- what time is it?')
+  assert.deepEqual(calls, [])
+  assert.equal(next, `${text}\n- bye`)
 })
 
 test('Chinese is answered in Chinese', async () => {

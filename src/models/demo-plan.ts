@@ -6,6 +6,7 @@ import { RE2JS } from 're2js'
 import type { JsonValue } from '../journal/event.ts'
 import { planDemoJob } from './demo-job.ts'
 import { planDemoAnswerTo } from './demo-one-shot.ts'
+import { planDemoSummary } from './demo-summary.ts'
 import { configureAdvice, demoWords } from './demo-words.ts'
 import type { Language, ToolReport, DemoSentences } from './demo-words.ts'
 import type { ModelMessage, ModelRequest } from './model.ts'
@@ -32,6 +33,8 @@ export function planDemoAnswer(request: ModelRequest): DemoPlan {
   const whole = request.messages.findLast((message) => message.role === 'user')?.content ?? ''
   // Only the beginning is read, because a very long message would block the event loop for all other users.
   const said = whole.slice(0, readCharsMax).trim()
+  const summary = planDemoSummary(request)
+  if (summary !== undefined) return { reasoning: '', text: summary, calls: [] }
   const job = planDemoJob(request)
   if (job !== undefined) return job
   const json = planDemoAnswerTo(request)

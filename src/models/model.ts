@@ -44,6 +44,9 @@ export type ModelMessage =
 
 export type ModelTool = { name: string; description: string; inputSchema: Record<string, unknown> }
 
+/** The first line of the instructions for a summary of a conversation. The demo model recognises them by it. */
+export const summaryTask = 'You write the memory of a conversation between a user and an assistant.'
+
 /** What is known about the final answer before the model is asked. */
 export type WantedAnswer = {
   /** The JSON Schema that it has to fit. The prompt states it, too. */

@@ -6,7 +6,7 @@ import { AppError } from '../errors/app-error.ts'
 import type { RunSpec, Usage } from '../journal/event.ts'
 import { type Clock, elapsedMs } from '../kit/clock.ts'
 import { estimateTokens } from '../kit/token-estimate.ts'
-import type { ModelMessage } from '../models/model.ts'
+import { type ModelMessage, summaryTask } from '../models/model.ts'
 import { cutToTokens } from './cut-to-tokens.ts'
 import type { PromptBlock } from './prompt-blocks.ts'
 import { StallWatch } from './stall-watch.ts'
@@ -41,7 +41,7 @@ export function summaryRequest(
     {
       role: 'system',
       content: [
-        'You write the memory of a conversation between a user and an assistant.',
+        summaryTask,
         'Your summary replaces the messages below: the assistant will read it instead of them.',
         'Keep facts, names, numbers, dates, ids, preferences, decisions, results that still matter, promises and open questions.',
         'Write in the language of the conversation.',

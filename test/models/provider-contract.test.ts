@@ -5,6 +5,7 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, it } from 'node:test'
 import { withPictureTool } from '../support/picture-server.ts'
+import { type AgentFolder, agentFolder } from '../support/agent-folder.ts'
 import { type Polylog, startPolylog } from '../support/polylog.ts'
 import { dataUrl, pdf, pngOf } from '../support/sample-files.ts'
 import { openStream, type SseFrame } from '../support/sse.ts'
@@ -37,15 +38,27 @@ for (const name of providers) {
   describe(`the provider ${name}`, () => {
     let provider: StrictProvider
     let polylog: Polylog
+    let agents: AgentFolder
 
     before(async () => {
       provider = await startStrictProvider(name)
-      polylog = await startPolylog({ ...askingStrict(name, provider), ...withPictureTool() })
+      agents = agentFolder()
+      agents.agent('short', {
+        memory: { strategy: 'summary', maxTokens: 1000 },
+        tools: { mode: 'denylist', allowedTools: [] },
+        validation: undefined,
+      })
+      polylog = await startPolylog({
+        ...askingStrict(name, provider),
+        ...withPictureTool(),
+        POLYLOG_AGENTS_DIR: agents.path,
+      })
     })
     beforeEach(() => provider.reset())
     after(async () => {
       await polylog?.dispose()
       await provider?.stop()
+      agents?.dispose()
     })
 
     async function chat(body: Record<string, unknown>): Promise<SseFrame[]> {
@@ -94,6 +107,26 @@ for (const name of providers) {
       const given = JSON.stringify(accepted?.body)
       assert.doesNotMatch(given, /Question [123]\?/)
       assert.match(given, /Question 6\?/)
+    })
+
+    it('accepts prompts in which a summary stands for older turns with tools and reasoning', async () => {
+      const user = someone()
+      const conversation = { userId: user, conversationId: user, agentId: 'short' }
+      await provider.always('You write the memory', [{ text: ['They talked about the time.'] }])
+      for (let turn = 1; turn <= 8; turn += 1) {
+        const { end } = await ask([[{ think: 'Hm.' }, clock], [{ text: [`It is ${'late '.repeat(60)}`] }]], {
+          ...conversation,
+          input: `Question ${turn}? ${'why '.repeat(60)}`,
+        })
+        assert.equal(end.status, 'succeeded')
+      }
+
+      const requests = await provider.requests()
+      assertAccepted(requests, requests.length)
+      const given = JSON.stringify(requests.at(-1)?.body)
+      assert.match(given, /They talked about the time\./)
+      assert.doesNotMatch(given, /Question 1\?/)
+      assert.match(given, /Question 8\?/)
     })
 
     it('answers with text', async () => {
