@@ -98,8 +98,9 @@ describe('running a tool', () => {
 
     assert.equal(done.outcome, 'succeeded')
     assert.deepEqual(done.files, [{ fileId: 'f1', mediaType: 'text/plain', name: 'a.txt', size: 1 }])
-    assert.equal(done.output, 'two\n[a file of the result is left out: It is too large.]')
-    assert.equal(resultForModel(done), `${done.output}\n[a.txt, text/plain, 1 B]`)
+    assert.equal(done.output, 'two\n[a.txt, text/plain, 1 B]\n[a file of the result is left out: It is too large.]')
+    assert.equal(resultForModel(done), done.output)
+    assert.equal(resultForModel({ ...done, output: { n: 2 } }), '{"n":2}\n[a.txt, text/plain, 1 B]')
   })
 
   it('hands over on whose behalf it runs, and the key that stays the same', async () => {

@@ -5,6 +5,7 @@
 import { AppError, type ErrorValue } from '../errors/app-error.ts'
 import type { FileService } from '../files/file-service.ts'
 import type { EventData, JsonValue } from '../journal/event.ts'
+import { fileLabel, type FileReference } from '../journal/part.ts'
 import type { CallState } from '../journal/run-state.ts'
 import { type Clock, elapsedMs } from '../kit/clock.ts'
 import { defined } from '../kit/defined.ts'
@@ -46,7 +47,7 @@ export async function executeCall(tool: Tool, call: CallState, input: JsonValue,
   try {
     const result = await withinLimits(tool, input, call, context)
     const { files, notes } = await storeResultFiles(result.files ?? [], (file) => context.putFile(file))
-    const output = withNotes(result.output, notes)
+    const output = withNotes(result.output, [...labelsOf(files, result.output), ...notes])
     const stored = await storeOutput(output, Math.min(tool.outputCharsMax, inlineOutputCharsMax), context)
     return settle({
       outcome: result.ok ? 'succeeded' : 'failed',
@@ -72,6 +73,11 @@ export async function executeCall(tool: Tool, call: CallState, input: JsonValue,
       truncated: false,
     })
   }
+}
+
+/** Wires that know only text show these names. Other outputs stay as the tool returned them, and `files` names the files. */
+function labelsOf(files: readonly FileReference[], output: JsonValue): string[] {
+  return typeof output === 'string' ? files.map(fileLabel).filter((label) => !output.includes(label)) : []
 }
 
 function withNotes(output: JsonValue, notes: readonly string[]): JsonValue {

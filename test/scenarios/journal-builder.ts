@@ -5,6 +5,7 @@
 import assert from 'node:assert/strict'
 import { checkEvent } from '../../src/journal/event-codec.ts'
 import type { EventData, EventType, JsonValue, NewEvent, RunEvent, ToolEffect, Usage } from '../../src/journal/event.ts'
+import type { Part } from '../../src/journal/part.ts'
 import { applyEvent, checkTransition, newRunState, openCalls, openInteractions } from '../../src/journal/run-state.ts'
 
 export type Scenario = { readonly name: string; readonly runId: string; readonly events: readonly RunEvent[] }
@@ -47,7 +48,7 @@ export class JournalBuilder {
     }
   }
 
-  accepted(input: string, options: { isNew?: boolean } = {}): this {
+  accepted(input: string, options: { isNew?: boolean; parts?: Part[] } = {}): this {
     this.add('run.accepted', {
       owner: 'ada',
       family: 'agent',
@@ -56,6 +57,7 @@ export class JournalBuilder {
       sessionId: 'session-1',
       userMessageId: 'message-user',
       input,
+      ...(options.parts === undefined ? {} : { parts: options.parts }),
       spec: { agentId: 'chat_conversation', engine: 'local', model: 'demo/demo' },
     })
     if (options.isNew === true)
@@ -113,9 +115,9 @@ export class JournalBuilder {
     return this.add('tool.started', { callId, input, idempotencyKey: `run:${callId}` })
   }
 
-  returns(callId: string, output: JsonValue): this {
+  returns(callId: string, output: JsonValue, rest: Partial<EventData<'tool.done'>> = {}): this {
     const fullLength = JSON.stringify(output).length
-    return this.done(callId, 'succeeded', 'Done.', { output, fullLength, durationMs: 20 })
+    return this.done(callId, 'succeeded', 'Done.', { output, fullLength, durationMs: 20, ...rest })
   }
 
   done(

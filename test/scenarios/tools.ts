@@ -106,6 +106,27 @@ export const tools = [
       .succeeds('message-1', 'To Oslo, then.'),
   ),
 
+  // A question with a picture, and a tool that returns another one.
+  scenario('files', (journal) =>
+    journal
+      .accepted('Make it brighter.\n[dark.png, image/png, 34.2 KB]', {
+        parts: [
+          { type: 'text', text: 'Make it brighter.' },
+          { type: 'file', fileId: 'file-1', mediaType: 'image/png', name: 'dark.png', size: 34_200 },
+        ],
+      })
+      .running()
+      .asks(1, 'message-1')
+      .calls('call-1', 'brighten', { by: 2 })
+      .stepDone(1, 'message-1', 1)
+      .starts('call-1', { by: 2 })
+      .returns('call-1', 'Brighter:\n[bright.png, image/png, 35 KB]', {
+        files: [{ fileId: 'file-2', mediaType: 'image/png', name: 'bright.png', size: 35_000 }],
+      })
+      .answers(2, 'message-2', 'Here it is.')
+      .succeeds('message-2', 'Here it is.'),
+  ),
+
   scenario('tool threw', (journal) =>
     journal
       .accepted('Look into my notes.')

@@ -36,6 +36,7 @@ const told: Readonly<Record<ScenarioName, string>> = {
     'task working message-1 message-1+. working:call-1 message-2 message-2+ message-2+. working:result-call-1 message-3 message-3+. completed',
   'provider-run search':
     'task working message-1 message-1+ working:call-1 working:result-call-1 message-1+ message-1+ message-1+ message-1+ message-1+. completed',
+  files: 'task working working:call-1 working:result-call-1 result-call-1. message-2 message-2+. completed',
   'tool threw': 'task working working:call-1 working:result-call-1 message-2 message-2+. completed',
   'tool failed politely': 'task working working:call-1 working:result-call-1 message-2 message-2+. completed',
   'tool with bare arguments': 'task working working:call-1 working:result-call-1 message-2 message-2+. completed',

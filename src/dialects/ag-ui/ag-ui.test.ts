@@ -77,6 +77,7 @@ const told: Readonly<Record<ScenarioName, string>> = {
     'run( step( text( says text) call step) step( text( says says text) step) result step( text( says text) step) run):success',
   'provider-run search':
     'run( step( text( says says call result says source.found source.found says text) step) run):success',
+  files: 'run( step( call step) result step( text( says text) step) run):success',
   'tool threw': 'run( step( call step) result step( text( says text) step) run):success',
   'tool failed politely': 'run( step( call step) result step( text( says text) step) run):success',
   'tool with bare arguments': 'run( step( call step) result step( text( says text) step) run):success',

@@ -34,6 +34,7 @@ const told: Readonly<Record<ScenarioName, string>> = {
   'provider-run search':
     '1 start, 4 delta, 5 delta, 6 state queued, 7 state running, 8 state succeeded, 9 delta, 10 source, 11 source, ' +
     '12 delta, 13 message, 16 end succeeded',
+  files: '1 start, 4 state queued, 6 state running, 7 state succeeded, 9 delta, 10 message, 13 end succeeded',
   'tool threw': '1 start, 4 state queued, 6 state running, 7 state failed, 9 delta, 10 message, 13 end succeeded',
   'tool failed politely':
     '1 start, 4 state queued, 6 state running, 7 state failed, 9 delta, 10 message, 13 end succeeded',
@@ -175,6 +176,17 @@ describe('the frames of the native wire', () => {
     const inputs = dataOf('edited while confirming', 'tool.state').map(({ input }) => (input as { text: string }).text)
 
     assert.deepEqual(inputs, ['hello', 'hello', 'hello', 'good evening', 'good evening'])
+  })
+
+  it('name the files of the question and of a result', () => {
+    const [start] = dataOf('files', 'agent.start')
+    const done = dataOf('files', 'tool.state').at(-1)
+
+    assert.deepEqual(start?.['parts'], [
+      { type: 'text', text: 'Make it brighter.' },
+      { type: 'file', fileId: 'file-1', mediaType: 'image/png', name: 'dark.png', size: 34_200 },
+    ])
+    assert.deepEqual(done?.['files'], [{ fileId: 'file-2', mediaType: 'image/png', name: 'bright.png', size: 35_000 }])
   })
 
   it('give the reason if a call did not succeed', () => {

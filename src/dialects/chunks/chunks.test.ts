@@ -42,6 +42,7 @@ const sequences: Readonly<Record<ScenarioName, string>> = {
   'parallel tools': 's s o e o e c d',
   'remote turn': 'c s c c o e c d',
   'provider-run search': 'c c s o e c c d',
+  files: 's o e c d',
   'tool threw': 's o e c d',
   'tool failed politely': 's o e c d',
   'tool with bare arguments': 's o e c d',

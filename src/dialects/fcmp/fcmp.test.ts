@@ -63,6 +63,7 @@ const sequences: Readonly<Record<ScenarioName, string>> = {
   'parallel tools': `${begun} final ${done}`,
   'remote turn': `${begun} final final final ${done}`,
   'provider-run search': `${begun} final ${done}`,
+  files: `${begun} final ${done}`,
   'tool threw': `${begun} !TOOL_FAILED final ${done}`,
   'tool failed politely': `${begun} !TOOL_FAILED final ${done}`,
   'tool with bare arguments': `${begun} !TOOL_INPUT_INVALID final ${done}`,

@@ -41,6 +41,7 @@ const sequences: Readonly<Record<ScenarioName, string>> = {
   'parallel tools': '^ u u r r t $',
   'remote turn': '^ t u t t r t $',
   'provider-run search': '^ t t u r t t $',
+  files: '^ u r t $',
   'tool threw': '^ u x r t $',
   'tool failed politely': '^ u r t $',
   'tool with bare arguments': '^ u r t $',

@@ -66,6 +66,12 @@ const shown: Readonly<Record<ScenarioName, readonly string[]>> = {
     'source-url https://news.example/final The final',
     'source-document application/pdf Rules',
   ],
+  files: [
+    'step-start',
+    'tool-brighten {"by":2} output-available: "Brighter:\\n[bright.png, image/png, 35 KB]"',
+    'step-start',
+    'text done: Here it is.',
+  ],
   'tool threw': [
     'step-start',
     'tool-read_notes {"id":"missing"} output-error: read_notes failed: the disk is gone',

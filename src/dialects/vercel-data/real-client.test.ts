@@ -68,6 +68,11 @@ const seen: Readonly<Record<ScenarioName, Seen>> = {
     sources: ['https://news.example/final The final'],
     finish: 'stop',
   },
+  files: {
+    text: 'Here it is.',
+    tools: ['brighten {"by":2} = "Brighter:\\n[bright.png, image/png, 35 KB]"'],
+    finish: 'stop',
+  },
   'tool threw': {
     text: 'I could not read them.',
     tools: [

@@ -25,6 +25,7 @@ const told: Readonly<Record<ScenarioName, string>> = {
   'parallel tools': 'f 9 9 a a e f 0 e d',
   'remote turn': 'f 0 9 0 0 0 a e f 0 0 e d',
   'provider-run search': 'f 0 0 9 a e f 0 h 0 e d',
+  files: 'f 9 a e f 0 e d',
   'tool threw': 'f 9 a e f 0 e d',
   'tool failed politely': 'f 9 a e f 0 e d',
   'tool with bare arguments': 'f 9 a e f 0 e d',
