@@ -209,6 +209,7 @@ type Change = {
   input?: unknown
   message?: string
   output?: unknown
+  files?: EventData<'tool.done'>['files']
   error?: unknown
   confirmationId?: string
   interactionId?: string
@@ -250,6 +251,7 @@ function toolFrame(
         message: change.message,
         input: call.input,
         output: change.output,
+        files: change.files,
         error: change.error,
       }),
     },

@@ -45,6 +45,8 @@ const told: Readonly<Record<ScenarioName, string>> = {
     'metadata values:1 chunk:message-1 chunk:message-1*1 updates:agent values:2 messages/complete tool_start chunk:message-2 chunk:message-2 updates:agent values:3 messages/complete tool_end tool:result-call-1 updates:tools values:4 messages/complete chunk:message-3 updates:agent values:5 messages/complete values:5',
   'provider-run search':
     'metadata values:1 chunk:message-1 chunk:message-1 tool_start tool_end chunk:message-1 custom:source custom:source chunk:message-1 chunk:message-1*1 updates:agent values:2 messages/complete tool:result-call-1 updates:tools values:3 messages/complete values:3',
+  files:
+    'metadata values:1 chunk:message-1*1 updates:agent values:2 messages/complete tool_start tool_end tool:result-call-1 updates:tools values:3 messages/complete chunk:message-2 updates:agent values:4 messages/complete values:4',
   'tool threw':
     'metadata values:1 chunk:message-1*1 updates:agent values:2 messages/complete tool_start tool_error tool:result-call-1 updates:tools values:3 messages/complete chunk:message-2 updates:agent values:4 messages/complete values:4',
   'tool failed politely':
