@@ -52,6 +52,23 @@ const withError = (error: EventData<'run.ended'>['error'], field: 'code' | 'mess
 
 export const facts: readonly Fact[] = [
   fact('the question', { 'run.accepted': (data) => ({ ...data, input: otherText(data.input) }) }),
+  fact('the files of the question', {
+    'run.accepted': (data) =>
+      data.parts === undefined
+        ? null
+        : {
+            ...data,
+            parts: data.parts.map((part) =>
+              part.type === 'text' ? part : { ...part, fileId: otherText(part.fileId) },
+            ),
+          },
+  }),
+  fact('the files of a result', {
+    'tool.done': (data) =>
+      data.files === undefined
+        ? null
+        : { ...data, files: data.files.map((file) => ({ ...file, fileId: otherText(file.fileId) })) },
+  }),
   fact('the conversation', {
     'run.accepted': (data) =>
       data.conversationId === null ? null : { ...data, conversationId: otherText(data.conversationId) },

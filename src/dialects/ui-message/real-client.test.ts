@@ -69,6 +69,7 @@ const shown: Readonly<Record<ScenarioName, readonly string[]>> = {
   files: [
     'step-start',
     'tool-brighten {"by":2} output-available: "Brighter:\\n[bright.png, image/png, 35 KB]"',
+    'file',
     'step-start',
     'text done: Here it is.',
   ],

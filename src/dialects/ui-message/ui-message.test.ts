@@ -42,7 +42,7 @@ const told: Readonly<Record<ScenarioName, string>> = {
   'provider-run search':
     'start start-step text-start text-delta text-delta text-end tool-input-available tool-output-available text-start text-delta source-url source-document text-delta text-end finish-step finish done',
   files:
-    'start start-step tool-input-available tool-output-available finish-step start-step text-start text-delta text-end finish-step finish done',
+    'start start-step tool-input-available tool-output-available file finish-step start-step text-start text-delta text-end finish-step finish done',
   'tool threw':
     'start start-step tool-input-available tool-output-error finish-step start-step text-start text-delta text-end finish-step finish done',
   'tool failed politely':
