@@ -25,7 +25,12 @@ const shown: Readonly<Record<ScenarioName, readonly string[]>> = {
   ],
   reasoning: ['step-start', 'reasoning done: A spider has eight legs.', 'text done: Sixteen.'],
   'queued behind another run': ['step-start', 'text done: Then it rained.'],
-  'state of a remote agent': ['step-start', 'text done: To Oslo, then.'],
+  'state of a remote agent': [
+    'data-context {"layer":"session","patch":{"city":"Rome","draft":true}}',
+    'step-start',
+    'text done: To Oslo, then.',
+    'data-context {"layer":"session","patch":{"city":"Oslo","draft":null}}',
+  ],
   'answer rejected and repaired': ['step-start', 'text done: Sure: one.', 'step-start', 'text done: {"count":1}'],
   'older messages cut and summarised': ['step-start', 'text done: In Kyoto.'],
   'large truncated output': [

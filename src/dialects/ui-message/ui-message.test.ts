@@ -26,7 +26,8 @@ const told: Readonly<Record<ScenarioName, string>> = {
   reasoning:
     'start start-step reasoning-start reasoning-delta reasoning-delta reasoning-end text-start text-delta text-delta text-end finish-step finish done',
   'queued behind another run': 'start start-step text-start text-delta text-delta text-end finish-step finish done',
-  'state of a remote agent': 'start start-step text-start text-delta text-delta text-end finish-step finish done',
+  'state of a remote agent':
+    'start data-context start-step text-start text-delta data-context text-delta text-end finish-step finish done',
   'answer rejected and repaired':
     'start start-step text-start text-delta text-delta text-end finish-step start-step text-start text-delta text-delta text-end finish-step finish done',
   'older messages cut and summarised':
