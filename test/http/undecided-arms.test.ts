@@ -50,6 +50,9 @@ async function pathsOf(arm: { run: string; message: string }, comparison: Json, 
     ...paths.filter((path) => path !== '/api/ab/pending'),
     `/api/ab/pending?conversation_id=${comparison.conversation_id}`,
     `/v1/agent/messages?conversationId=${comparison.conversation_id}`,
+    // LangGraph's routes are not in the description of the API.
+    ...['', '/join', '/stream'].map((end) => `/langgraph/threads/${comparison.conversation_id}/runs/${arm.run}${end}`),
+    `/langgraph/threads/${comparison.conversation_id}/state`,
     ...formats.map((format) => `/v1/agent/runs/${arm.run}/stream?format=${format}`),
   ]
 }

@@ -90,6 +90,9 @@ export class TaskFold {
       this.#first = data
       this.#status = data.status
       this.#history.push(...(data.history ?? []))
+      for (const artifact of data.artifacts ?? []) {
+        this.#artifacts.set(artifact.artifactId, { ...artifact, parts: [...artifact.parts] })
+      }
     } else if (name === 'statusUpdate') {
       // A message stays readable after the status that brought it.
       if (this.#status?.message !== undefined) this.#history.push(this.#status.message)

@@ -2,6 +2,7 @@
 
 import { z } from 'zod'
 import { AppError } from '../../errors/app-error.ts'
+import type { ConversationRow } from '../../stores/conversation-store.ts'
 import { callerOf, idParam, type Server, type Services } from '../routes.ts'
 import { notInSubset } from './run-body.ts'
 import { stateView, threadView } from './thread-views.ts'
@@ -72,13 +73,15 @@ export function threadRoutes(server: Server, services: Services): void {
     const unknown = Object.keys({ ...filter, ...values }).find((key) => !agentFilters.has(key))
     if (unknown !== undefined)
       throw notInSubset(`Threads cannot be searched by ${JSON.stringify(unknown)}; leave the filter out.`)
-    const wanted = (offset ?? 0) + (limit ?? 10)
-    const { rows } = await conversations.list(userId, { limit: ids == null ? wanted : listMax, before: undefined })
-    const found =
-      ids == null ? rows : rows.filter((row) => ids.some((id) => row.id === id || row.id.endsWith(`~${id}`)))
-    const withValues = select?.includes('values') ?? true
+    const rows = ids == null ? await newest(userId, offset ?? 0, limit ?? 10) : await byIds(userId, ids)
+    const asksValues = select?.includes('values') ?? true
     const views = []
-    for (const row of found.slice(offset ?? 0, wanted)) views.push(await threadView(services, row, { withValues }))
+    let chars = 0
+    for (const row of rows) {
+      const view = await threadView(services, row, { withValues: asksValues && chars <= valuesCharsMax })
+      chars += JSON.stringify(view).length
+      views.push(view)
+    }
     return status == null ? views : views.filter((view) => view['status'] === status)
   })
 
@@ -133,13 +136,23 @@ export function threadRoutes(server: Server, services: Services): void {
     })
   }
 
+  async function newest(owner: string, offset: number, limit: number): Promise<ConversationRow[]> {
+    const { rows } = await conversations.list(owner, { limit: offset + limit, before: undefined })
+    return rows.slice(offset)
+  }
+
+  async function byIds(owner: string, ids: readonly string[]): Promise<ConversationRow[]> {
+    const found = await Promise.all(ids.map((id) => conversations.find(owner, id)))
+    return found.filter((row) => row !== undefined)
+  }
+
   async function own(request: Parameters<typeof callerOf>[0] & { params: { threadId: string } }) {
     return await conversations.get(callerOf(request, services).userId, request.params.threadId)
   }
 }
 
-/** How many threads are looked through for given ids. */
-const listMax = 1000
+/** In UTF-16 units. Threads after this much text are listed without their values. */
+const valuesCharsMax = 4 * 1024 * 1024
 
 /** Of the metadata of a thread only its title is stored. */
 function titleIn(given: z.infer<typeof metadata>): string | undefined {

@@ -10,6 +10,7 @@ import {
   toolMessage,
 } from '../../dialects/langgraph/lang-message.ts'
 import type { LangInterrupt } from '../../dialects/langgraph/interrupts.ts'
+import { undecidedArm } from '../../dialects/undecided-arm.ts'
 import type { JsonValue } from '../../journal/event.ts'
 import { isoTime } from '../../kit/clock.ts'
 import { shownConversationId } from '../../kit/conversation-id.ts'
@@ -19,7 +20,7 @@ import type { RunRow } from '../../stores/run-store.ts'
 import type { Services } from '../routes.ts'
 import { foldStoredFrames } from '../stored-frames.ts'
 
-type ThreadServices = Pick<Services, 'conversations' | 'runs' | 'journal'>
+type ThreadServices = Pick<Services, 'conversations' | 'runs' | 'journal' | 'comparisons'>
 
 /** Of one thread; older ones are left out of its state. */
 const rowsMax = 500
@@ -59,14 +60,16 @@ function toolCallsIn(value: JsonValue | undefined): LangToolCall[] {
 
 /** The fold of a run's stored events, and the last of them. */
 export async function readLangGraphRun(
-  { journal }: Pick<Services, 'journal'>,
+  { journal, comparisons }: Pick<Services, 'journal' | 'comparisons'>,
   run: RunRow,
 ): Promise<{ state: LangGraphState; seq: number }> {
+  const undecided = run.conversationId !== null && (await comparisons.isUndecided(run.id))
+  const dialect = langGraphDialect({ modes: [] })
   let seq = 0
   const event = (stored: { seq: number }) => {
     seq = stored.seq
   }
-  const { state } = await foldStoredFrames(journal, run.id, langGraphDialect({ modes: [] }), { event })
+  const { state } = await foldStoredFrames(journal, run.id, undecided ? undecidedArm(dialect) : dialect, { event })
   return { state, seq }
 }
 
@@ -83,7 +86,7 @@ export async function threadSummary(
 ): Promise<ThreadSummary> {
   const [newest] = (await services.runs.list({ owner, conversationId: id, limit: 1 })).rows
   const open = await services.conversations.openRuns({ id })
-  const parked = open.find(({ status }) => status === 'waiting_user')
+  const parked = open.findLast(({ status }) => status === 'waiting_user')
   if (parked !== undefined) {
     return { status: 'interrupted', newest, waiting: { run: parked, ...(await readLangGraphRun(services, parked)) } }
   }
