@@ -299,6 +299,22 @@ for (const [name, version] of [
       })
     })
 
+    test('the calls of the server in a response are part of its history', async () => {
+      const user = someone()
+      const client = clientOf(version, user)
+      await server.provider.script([calls(['lookup', { word: 'tea' }]), says('Found.'), says('As I said.')], user)
+      const first = await client.responses.create({ model, input: `${user} look up tea` })
+      const [call] = first.output
+      assert.ok(call?.type === 'mcp_call')
+
+      await client.responses.create({ model, previous_response_id: first.id, input: `${user} again` })
+
+      const messages = (await server.asked(user))[2]?.body.messages ?? []
+      const calling = messages.find(({ tool_calls }) => tool_calls !== undefined)
+      assert.match(JSON.stringify(calling), /lookup.*tea/)
+      assert.ok(messages.some(({ role, content }) => role === 'tool' && content === call.output))
+    })
+
     test('an item of an earlier response can be referenced, by its owner only', async () => {
       const user = someone()
       const client = clientOf(version, user)
@@ -474,6 +490,8 @@ for (const [name, version] of [
           param: 'input[0]',
         },
       )
+      const large = { format: { type: 'text' as const, filler: 'x'.repeat(200_000) } }
+      await assert.rejects(client.responses.create({ model, input: user, text: large }), { code: 'invalid_request' })
       assert.deepEqual(await runsOf(user), [])
     })
 

@@ -160,6 +160,9 @@ function functionTools({ tools }: ResponseBody): FunctionTool[] {
   })
 }
 
+/** They are part of the first event of the run, and of several events of the stream. */
+const echoCharsMax = 128 * 1024
+
 /** The fields of the response object that come from the request. */
 function echoOf(body: ResponseBody): Record<string, JsonValue> {
   const { instructions, previous_response_id, text, reasoning, tool_choice, parallel_tool_calls, metadata } = body
@@ -174,6 +177,13 @@ function echoOf(body: ResponseBody): Record<string, JsonValue> {
     parallel_tool_calls: parallel_tool_calls ?? undefined,
     metadata: metadata ?? undefined,
   }) as Record<string, JsonValue>
+  const chars = JSON.stringify(fields).length
+  if (chars > echoCharsMax) {
+    throw new AppError(
+      'invalid_request',
+      `text, reasoning, tool_choice and instructions have ${chars} characters together; at most ${echoCharsMax} are allowed. Shorten them.`,
+    )
+  }
   return {
     ...fields,
     model: body.model,
