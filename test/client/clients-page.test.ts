@@ -26,7 +26,7 @@ after(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-test('docs/clients.md has a snippet for each library', () => assert.equal(snippets.length, 7))
+test('docs/clients.md has a snippet for each library', () => assert.equal(snippets.length, 8))
 
 for (const [index, code] of snippets.entries()) {
   test(`the snippet of docs/clients.md with ${/from '([^']+)'/.exec(code)?.[1]} (${index + 1}) shows the answer`, async () => {
