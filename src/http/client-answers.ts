@@ -27,6 +27,9 @@ export type ClientAnswers = {
   runId?: string | undefined
 }
 
+/** Each of them is read from the store. */
+const approvalsMax = 200
+
 type AnswerServices = Pick<Services, 'runs' | 'confirmations' | 'clientTools' | 'journal'>
 
 /** The run that asked, and the event after which its stream goes on. */
@@ -48,6 +51,12 @@ export async function takeAnswers(
   answers: ClientAnswers,
 ): Promise<TakenAnswers | undefined> {
   const { confirmations, clientTools } = services
+  if (answers.approvals.length > approvalsMax) {
+    throw new AppError(
+      'batch_size_exceeded',
+      `The message answers ${answers.approvals.length} approval requests; at most ${approvalsMax} are allowed at once.`,
+    )
+  }
   const given = [...answers.approvals, ...(await approvalsOfCalls(services, caller, conversationId, answers))]
   const approvals = await approvalRows(services, caller, conversationId, given)
   const found = await runOfAnswers(services, caller, conversationId, approvals, answers)
@@ -80,13 +89,11 @@ async function approvalsOfCalls(
   const newest = await services.runs.list({ owner: caller.userId, conversationId, limit: 1 })
   const run = named?.conversationId === conversationId ? named : newest.rows[0]
   if (run === undefined) return []
-  const found = await Promise.all(
-    callApprovals.map(async ({ toolCallId, approved, reason }) => {
-      const row = await services.confirmations.ofCall(run, toolCallId)
-      return row === undefined ? [] : [{ id: row.id, approved, reason }]
-    }),
-  )
-  return found.flat()
+  const asked = await services.confirmations.byCall(run)
+  return callApprovals.flatMap(({ toolCallId, approved, reason }) => {
+    const row = asked.get(toolCallId)
+    return row === undefined ? [] : [{ id: row.id, approved, reason }]
+  })
 }
 
 /** All approvals of a request belong to one run of the conversation. */
@@ -118,9 +125,9 @@ async function runOfAnswers(
 ): Promise<{ run: RunRow; calls: AnsweredCall[] } | undefined> {
   const { runs, clientTools } = services
   const callsIn = async (run: RunRow): Promise<AnsweredCall[]> => {
-    const rows = await clientTools.callsOf(run)
+    const rows = new Map((await clientTools.callsOf(run)).map((row) => [row.callId, row]))
     return results.flatMap((result) => {
-      const row = rows.find(({ callId }) => callId === result.toolCallId)
+      const row = rows.get(result.toolCallId)
       return row === undefined ? [] : [{ row, result }]
     })
   }

@@ -41,10 +41,10 @@ export class ConfirmationService {
     return (await this.list(owner, { runId: id, status: ['pending'], limit: openOfRunMax })).rows
   }
 
-  /** The newest confirmation of a call of the run; undefined if nobody was asked about it. */
-  async ofCall({ id, owner }: RunRow, callId: string): Promise<InteractionRow | undefined> {
+  /** The newest confirmation of each call of the run that people were asked about, by the id of the call. */
+  async byCall({ id, owner }: RunRow): Promise<Map<string, InteractionRow>> {
     const { rows } = await this.list(owner, { runId: id, limit: openOfRunMax })
-    return rows.find((row) => row.callId === callId)
+    return new Map(rows.toReversed().flatMap((row) => (row.callId === null ? [] : [[row.callId, row] as const])))
   }
 
   /** Throws `tool_confirmation_not_found` if the confirmation does not belong to the caller. */

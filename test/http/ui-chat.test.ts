@@ -148,6 +148,36 @@ describe('a request for useChat', () => {
     assert.equal(linesOfChat(chat).at(-1), 'text done: Charged.')
   })
 
+  test('for another answer while an approval is open asks the question again', async () => {
+    const user = someone()
+    amount += 1
+    await server.provider.script([calls(['charge', { amount }]), says('Without charging.')], user)
+    const chat = chatOf(user, `chat-${user}`)
+    await chat.sendMessage({ text: user })
+
+    await chat.regenerate()
+
+    assert.deepEqual(linesOfChat(chat), ['step-start', 'text done: Without charging.'])
+    assert.ok(!effects.lines().includes(`charge ${amount}`))
+    const asked = JSON.stringify((await server.asked(user))[1]?.body.messages)
+    assert.doesNotMatch(asked, /charge/)
+  })
+
+  test('with very many answers is refused', async () => {
+    const user = someone()
+    await server.provider.script([says('Hi.')], user)
+    await chatOf(user, `chat-${user}`).sendMessage({ text: user })
+    const approval = { type: 'tool-x', state: 'approval-responded', approval: { id: 'a', approved: true } }
+    const parts = Array.from({ length: 201 }, () => approval)
+
+    const answer = await server.call('POST', '/v1/ui/chat', {
+      user,
+      body: { id: `chat-${user}`, messages: [{ role: 'assistant', parts }] },
+    })
+
+    assert.deepEqual([answer.status, answer.body.code], [400, 'batch_size_exceeded'])
+  })
+
   test('with a new question while the model talks waits for its turn', async () => {
     const user = someone()
     const slowly = [{ text: ['One'] }, { stall: true as const }, { finish: 'stop' }]

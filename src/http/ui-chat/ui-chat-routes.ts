@@ -67,13 +67,17 @@ function routesFor(server: Server, services: Services, path: string, sdk: 5 | 6)
       const idempotency = key === undefined ? null : { key, route: `POST ${path}`, body: request.body }
       const conversation = await conversations.find(caller.userId, request.body.id)
       const open = conversation === undefined ? [] : await conversations.openRuns(conversation)
+      const awaited = open.filter(({ status }) => status === 'waiting_user')
       const start = await toUiStartRequest(request.body, {
         owner: caller.userId,
         files: services.files,
         idempotency,
         isStored: conversation !== undefined,
-        isAwaited: open.some(({ status }) => status === 'waiting_user'),
+        isAwaited: awaited.length > 0,
       })
+      // The last question is asked again, so its first run has to end before.
+      if (start.regenerate === true && start.whenBusy === 'cancel')
+        await Promise.all(awaited.map(({ owner, id }) => runs.cancel(owner, id, 'replaced by another answer')))
       const headersOf = (run: RunRow) => conversationHeader(run.conversationId)
       return await startAndStreamRun(services, request, reply, { start, dialect, headersOf })
     },
