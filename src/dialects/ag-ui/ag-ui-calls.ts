@@ -105,17 +105,25 @@ export function startedFrames(state: AgUiState, event: EventOf<'tool.started'>):
 }
 
 export function resultFrames(state: AgUiState, event: EventData<'tool.done'>, clientHasOwnResults: boolean): AgUiTold {
-  const { callId: toolCallId, messageId, outcome } = event
+  const { callId: toolCallId, messageId } = event
   return aboutCall(state, toolCallId, (known, call) => {
     const next = withCall(known, toolCallId, { ...call, done: true })
     if (clientHasOwnResults && call.resultOfClient) return silent(next)
-    const metadata = outcome === 'succeeded' ? {} : { metadata: { outcome, ...defined({ code: event.error?.code }) } }
+    const metadata = metadataOfResult(event)
     const content = resultText(event)
     return tellFrames(
       next,
-      agUiFrame('TOOL_CALL_RESULT', { messageId, toolCallId, content, role: 'tool', ...metadata }),
+      agUiFrame('TOOL_CALL_RESULT', { messageId, toolCallId, content, role: 'tool', ...defined({ metadata }) }),
     )
   })
+}
+
+/** What a result has no field for: how the call ended, if it did not succeed, and its files. */
+function metadataOfResult({ outcome, error, files }: EventData<'tool.done'>): object | undefined {
+  const ending = outcome === 'succeeded' ? {} : { outcome, ...defined({ code: error?.code }) }
+  const links = files?.map((file) => ({ ...file, url: `/v1/files/${encodeURIComponent(file.fileId)}/content` }))
+  const metadata = { ...ending, ...defined({ files: links }) }
+  return Object.keys(metadata).length === 0 ? undefined : metadata
 }
 
 function resultText(event: EventData<'tool.done'>): string {

@@ -251,6 +251,22 @@ describe('the events of format=ag-ui', () => {
     assert.deepEqual(result?.['metadata'], { outcome: 'denied', code: 'tool_denied' })
   })
 
+  it('names the files of a result, with the address of their bytes', () => {
+    const result = ofType(eventsOf(scenarioNamed('files')), 'TOOL_CALL_RESULT')[0]
+
+    assert.deepEqual(result?.['metadata'], {
+      files: [
+        {
+          fileId: 'file-2',
+          mediaType: 'image/png',
+          name: 'bright.png',
+          size: 35_000,
+          url: '/v1/files/file-2/content',
+        },
+      ],
+    })
+  })
+
   it('gives JSON as the result of a run that was asked for it', () => {
     const asked = scenario('x', (journal) =>
       journal.accepted('Count.').running().answers(1, 'm', '{"count":1}').succeeds('m', '{"count":1}'),
