@@ -4,7 +4,8 @@
 
 import { AsyncLocalStorage } from 'node:async_hooks'
 
-export type RunActivity = { readonly run: string; place: string }
+/** `traceparent`: the trace context of the work, which is passed on with requests. */
+export type RunActivity = { readonly run: string; place: string; readonly traceparent?: string }
 /** `traceparent`: the trace context that the request came with. */
 export type RequestActivity = { readonly route: string; readonly traceparent?: string }
 export type Activity = RunActivity | RequestActivity
@@ -30,6 +31,12 @@ export function atPlace(place: string): void {
 export function requestTraceparent(): string | undefined {
   const activity = storage.getStore()
   return activity !== undefined && 'route' in activity ? activity.traceparent : undefined
+}
+
+/** The trace context of the current work of a run; undefined if it has none. */
+export function workTraceparent(): string | undefined {
+  const activity = storage.getStore()
+  return activity !== undefined && 'run' in activity ? activity.traceparent : undefined
 }
 
 export function currentActivity(): Activity | undefined {

@@ -151,7 +151,12 @@ export class ToolPhase {
     const { tracer, clock } = this.dependencies
     const span =
       parent === undefined ? undefined : tracer?.start({ ...toolSpan(this.writer.runId, call, clock.now()), parent })
-    const activity = { run: this.writer.runId, place: `tool ${call.name} (${call.callId})` }
+    const traceparent = span?.traceparent ?? parent
+    const activity = {
+      run: this.writer.runId,
+      place: `tool ${call.name} (${call.callId})`,
+      ...defined({ traceparent }),
+    }
     const context = {
       clock: this.dependencies.clock,
       ids: this.dependencies.ids,
@@ -159,7 +164,7 @@ export class ToolPhase {
       runId: this.writer.runId,
       conversationId: state.accepted?.conversationId ?? null,
       idempotencyKey: this.keyOf(call),
-      ...defined({ traceparent: span?.traceparent ?? parent }),
+      ...defined({ traceparent }),
       signal: this.signal,
       progress: (message: string) => {
         if (call.done === undefined && !this.signal.aborted && this.writer.lost === undefined) {

@@ -11,6 +11,7 @@ import { manualClock } from '../../test/support/manual-clock.ts'
 import { type FakeProcess, spawnFake } from '../../test/support/spawn-fake.ts'
 import { toolContext } from '../../test/support/tool-context.ts'
 import { AppError } from '../errors/app-error.ts'
+import { withActivity } from '../kit/activity.ts'
 import { systemClock } from '../kit/clock.ts'
 import { connectMcpServers, type McpOptions } from './mcp.ts'
 import { createToolRegistry } from './tool-registry.ts'
@@ -175,4 +176,22 @@ test('a server that is not there, and one that never answers, are listed with th
   await clock.advance(10_000)
 
   assert.equal((await connecting).registry.list()[0]!.reason, 'It did not answer within 10 s.')
+})
+
+test('the trace context of a call goes with its request, and with no other', async (t) => {
+  const fake = await start('modern')
+  t.after(fake.stop)
+  const { get } = await connect(t, fake)
+  const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
+
+  await get('lookup').run({ word: 'tea' }, toolContext())
+  await withActivity({ run: 'r1', place: 'tool lookup', traceparent }, () =>
+    get('lookup').run({ word: 'tea' }, toolContext({ traceparent })),
+  )
+
+  const seen = (await (await fetch(`${fake.baseUrl}/_control/traceparents`)).json()) as (string | null)[]
+  assert.deepEqual(
+    seen.filter((one) => one !== null),
+    [traceparent],
+  )
 })

@@ -7,6 +7,7 @@ import { type JSONRPCMessage, StreamableHTTPClientTransport, type Transport } fr
 import { DEFAULT_INHERITED_ENV_VARS, StdioClientTransport } from '@modelcontextprotocol/client/stdio'
 import { AppError } from '../errors/app-error.ts'
 import { type HttpServerConfig, type McpServerConfig, type StdioServerConfig, withVariables } from './mcp-config.ts'
+import { workTraceparent } from '../kit/activity.ts'
 
 export type Environment = Record<string, string | undefined>
 
@@ -91,9 +92,18 @@ function unescaped(text: string): string {
   }
 }
 
+/** Passes the trace context of the tool call on. */
+function withTraceparent(init: RequestInit | undefined): RequestInit | undefined {
+  const traceparent = workTraceparent()
+  if (traceparent === undefined) return init
+  const headers = new Headers(init?.headers)
+  headers.set('traceparent', traceparent)
+  return { ...init, headers }
+}
+
 /** Limits a response body, or each line of an event stream, to `messageBytesMax`; the stream as a whole may be longer. */
 async function boundedFetch(input: string | URL, init?: RequestInit): Promise<Response> {
-  const response = await fetch(input, init)
+  const response = await fetch(input, withTraceparent(init))
   if (response.body === null) return response
   const isStream = /^text\/event-stream\b/i.test(response.headers.get('content-type') ?? '')
   let length = 0

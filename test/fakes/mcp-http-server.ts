@@ -12,6 +12,8 @@ import { toRequest, writeResponse } from './web-request.ts'
 
 const token = process.env.FAKE_MCP_TOKEN
 let refuseNext = false
+/** The trace context of each request so far; null if it had none. */
+const traceparents: (string | null)[] = []
 const sessions = new Map<string, WebStandardStreamableHTTPServerTransport>()
 const modern = createMcpHandler(createDemoServer, { responseMode: 'sse' })
 
@@ -33,6 +35,10 @@ async function handle(incoming: IncomingMessage, outgoing: ServerResponse): Prom
     outgoing.end(String(sessions.size))
     return
   }
+  if (incoming.url === '/_control/traceparents') {
+    outgoing.end(JSON.stringify(traceparents))
+    return
+  }
   if (incoming.url === '/_control/refuse') {
     refuseNext = true
     outgoing.end()
@@ -47,6 +53,8 @@ async function handle(incoming: IncomingMessage, outgoing: ServerResponse): Prom
     outgoing.writeHead(401).end()
     return
   }
+  const { traceparent } = incoming.headers
+  traceparents.push(typeof traceparent === 'string' ? traceparent : null)
   const request = await toRequest(incoming, outgoing)
   await writeResponse(
     process.env.FAKE_MCP_MODE === 'sessions' ? await inSession(request) : await modern.fetch(request),

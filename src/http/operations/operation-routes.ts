@@ -20,6 +20,9 @@ export function operationRoutes(server: Server, services: Services, version: str
             timestampMs: z.number(),
             version: z.string(),
             model: z.string(),
+            providers: z
+              .array(z.object({ provider: z.string(), ready: z.boolean() }))
+              .describe('Ready means configured; whether a provider answers is seen only in runs.'),
             engines: z
               .array(z.object({ name: z.string(), state: z.enum(['available', 'paused', 'trial']) }))
               .describe('The state of each engine’s circuit breaker; closed means that the engine is used.'),
@@ -36,6 +39,7 @@ export function operationRoutes(server: Server, services: Services, version: str
         timestampMs: now,
         version,
         model: models.defaultModel,
+        providers: models.list().map(({ provider, ready }) => ({ provider, ready })),
         engines: engineStates(),
       }
     },
