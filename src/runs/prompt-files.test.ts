@@ -113,6 +113,8 @@ describe('the files of a prompt', () => {
   })
 })
 
+type CheckedSpec = Parameters<typeof checkReadable>[1]
+
 describe('what a model can read', () => {
   const blind = { vision: false, pdf: null } as ModelFacts
 
@@ -126,13 +128,14 @@ describe('what a model can read', () => {
   })
 
   it('is checked before a run; a remote agent gets only text', () => {
-    const modelTable = { find: () => blind } as unknown as ModelTable
-    const spec = { model: 'a/b', engine: 'remote' }
-    const check = (mediaType: string, kind: 'step' | 'turn') => () =>
-      checkReadable([{ type: 'file', fileId: 'f', mediaType, size: 1 }], spec, {
-        modelTable,
-        engines: { get: () => ({ kind }) as Engine },
-      })
+    const modelTable = { find: (name: string) => (name === 'a/b' ? blind : undefined) } as unknown as ModelTable
+    const check =
+      (mediaType: string, kind: 'step' | 'turn', spec: CheckedSpec = { model: 'a/b', engine: 'remote' }) =>
+      () =>
+        checkReadable([{ type: 'file', fileId: 'f', mediaType, size: 1 }], spec, {
+          modelTable,
+          engines: { get: () => ({ kind }) as Engine },
+        })
 
     assert.throws(check('image/png', 'step'), {
       code: 'model_cannot_read',
@@ -141,5 +144,8 @@ describe('what a model can read', () => {
     assert.doesNotThrow(check('application/pdf', 'step'))
     assert.throws(check('application/pdf', 'turn'), { code: 'model_cannot_read', message: /The engine remote/ })
     assert.doesNotThrow(check('text/csv', 'turn'))
+    const chain = { model: 'a/seeing', fallbackModels: ['a/b'], engine: 'local' }
+    assert.throws(check('image/png', 'step', chain), { message: /The model a\/b, which answers if/ })
+    assert.doesNotThrow(check('image/png', 'step', { ...chain, fallbackModels: ['a/other'] }))
   })
 })

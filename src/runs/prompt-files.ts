@@ -7,7 +7,7 @@ import type { Engines } from '../engines/engine.ts'
 import { AppError } from '../errors/app-error.ts'
 import type { RunSpec } from '../journal/event.ts'
 import { type FileKind, fileKind } from '../journal/media-type.ts'
-import { fileLabel, filesOf, type Part } from '../journal/part.ts'
+import { fileLabel, type FileReference, filesOf, type Part } from '../journal/part.ts'
 import type { ModelContent, ModelFacts, ModelFile, ModelMessage, ModelTable } from '../models/model.ts'
 
 /** All files of one request together. In base64 they are a third larger, and some providers accept 20 MB in all. */
@@ -171,22 +171,33 @@ const kindNames: Record<FileKind, string> = {
   other: 'files of this type',
 }
 
-/** Throws `model_cannot_read` if the question has a file that the run's model or engine cannot read. */
+/**
+ * Throws `model_cannot_read` if the question has a file that the engine of the run, its model or a model that may take over
+ * cannot read.
+ */
 export function checkReadable(
   parts: readonly Part[] | undefined,
-  { model, engine }: Pick<RunSpec, 'model' | 'engine'>,
+  { model, fallbackModels = [], engine }: Pick<RunSpec, 'model' | 'fallbackModels' | 'engine'>,
   { modelTable, engines }: { modelTable: ModelTable; engines: Pick<Engines, 'get'> },
 ): void {
   for (const file of filesOf(parts)) {
     const kind = fileKind(file.mediaType)
-    const engineKind = engines.get(engine).kind
-    const who = engineKind === 'turn' ? `The engine ${engine}` : `The model ${model}`
-    const able = engineKind === 'turn' ? kind === 'text' : readsKind(model, modelTable.find(model), kind)
-    if (able) continue
-    throw new AppError(
-      'model_cannot_read',
-      `${who} cannot read ${kindNames[kind]} (${fileLabel(file)}). Use another model, or send the question without the file.`,
-      { details: { model, mediaType: file.mediaType } },
-    )
+    if (engines.get(engine).kind === 'turn') {
+      if (kind !== 'text') throw cannotRead(`The engine ${engine}`, file, { engine })
+      continue
+    }
+    const unable = [model, ...fallbackModels].find((name) => !readsKind(name, modelTable.find(name), kind))
+    if (unable === undefined) continue
+    const role = unable === model ? '' : ', which answers if the other models cannot,'
+    throw cannotRead(`The model ${unable}${role}`, file, { model: unable })
   }
+}
+
+function cannotRead(who: string, file: FileReference, details: Record<string, string>): AppError {
+  const { mediaType } = file
+  return new AppError(
+    'model_cannot_read',
+    `${who} cannot read ${kindNames[fileKind(mediaType)]} (${fileLabel(file)}). Use another model, or send the question without the file.`,
+    { details: { ...details, mediaType } },
+  )
 }

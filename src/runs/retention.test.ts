@@ -78,6 +78,30 @@ describe('retention', () => {
     })
   })
 
+  it('removes files that nothing refers to after their own time, also if runs are kept for ever', async () => {
+    await withRig({ limits }, async (rig) => {
+      const { files } = rig.dependencies
+      const put = (text: string) => files.put('ada', { bytes: Buffer.from(text) })
+      const ids = await Promise.all(Array.from({ length: 12 }, async (_, index) => (await put(`file ${index}`)).id))
+      const retention = startRetention({ ...rig.dependencies, retentionMs: null, fileTtlMs: hour })
+      try {
+        await rig.clock.advance(hour)
+        await put('file 3')
+        assert.equal(await retention.sweep(), 0)
+        await rig.clock.advance(1)
+
+        assert.equal(await retention.sweep(), 11)
+        const { rows } = await rig.store.listFiles('ada', { limit: 20 })
+        assert.deepEqual(
+          rows.map(({ id }) => id),
+          [ids[3]],
+        )
+      } finally {
+        retention.stop()
+      }
+    })
+  })
+
   it('keeps everything if it is not configured, and stops when stop is called', async () => {
     await withRig({ limits }, async (rig) => {
       const id = await endedRun(rig, 'one')

@@ -2,10 +2,15 @@
 // clients send.
 
 import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import * as http from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { describe, test } from 'node:test'
+import { promisify } from 'node:util'
 import OpenAI, { toFile } from 'openai'
 import { dataUrl, pdf, pngOf } from '../support/sample-files.ts'
 import {
@@ -331,4 +336,26 @@ test('a file is fetched from a URL if the operator allows its host', async () =>
     await open.close()
     web.close()
   }
+})
+
+test('the commands of docs/files.md do what it says', async () => {
+  const page = readFileSync(join(import.meta.dirname, '../../docs/files.md'), 'utf8')
+  const folder = mkdtempSync(join(tmpdir(), 'polylog-files-'))
+  writeFileSync(join(folder, 'photo.png'), pngOf())
+  const user = someone('ann')
+  const commands = [...page.matchAll(/^```bash\n(.*?)^```$/gms)].map(([, text = '']) =>
+    text.replaceAll('http://127.0.0.1:3000', server.polylog.baseUrl).replaceAll('userId=ann', `userId=${user}`),
+  )
+
+  assert.ok(commands.length >= 2)
+  for (const command of commands) {
+    const { stdout } = await promisify(execFile)('bash', ['-e', '-c', command], { cwd: folder })
+    const { mediaType, name } = JSON.parse(stdout) as Json
+    assert.deepEqual([mediaType, name], ['image/png', 'photo.png'], command)
+  }
+  const shown = JSON.parse(/^```json\n(\{\n.*?)^```$/ms.exec(page)?.[1] ?? '') as Json
+  const { body } = await server.call('GET', '/v1/files', { user })
+  const question = JSON.parse(JSON.stringify({ ...shown, userId: user }).replaceAll('file_01M7…', body.data[0].id))
+  assert.equal(endOf(await server.chatToEnd(user, question)).status, 'succeeded')
+  rmSync(folder, { recursive: true })
 })

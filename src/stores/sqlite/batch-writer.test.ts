@@ -245,3 +245,41 @@ test('opening releases the leases of a process that is gone', () => {
   again.close()
   assert.equal(db.isOpen, false)
 })
+
+describe('a file whose upload broke off', () => {
+  const chunk = (number: number, at = 1): Values =>
+    command('putFileChunk', {
+      owner: 'ada',
+      sha256: 'x',
+      size: 300_000,
+      number,
+      body: Buffer.from('half').toString('base64'),
+      at,
+      ownerBytesMax: 1_000_000,
+    })
+  const row = { id: 'f', owner: 'ada', sha256: 'x', mediaType: 'text/plain', name: null, size: 300_000, createdAt: 1 }
+  const counts = () => [
+    db.prepare('SELECT count(*) AS n FROM file_contents').get()?.n,
+    db.prepare('SELECT count(*) AS n FROM file_chunks').get()?.n,
+  ]
+
+  test('is no file, and its bytes are removed later', () => {
+    execute(chunk(0))
+    assert.deepEqual(execute(command('putFile', row)).results, [], 'a chunk is missing')
+    assert.deepEqual(counts(), [1, 1])
+    execute(command('expireFiles', { before: 1, limit: 5 }))
+    assert.deepEqual(counts(), [1, 1], 'it is not old enough')
+
+    execute(command('expireFiles', { before: 2, limit: 5 }))
+
+    assert.deepEqual(counts(), [0, 0])
+  })
+
+  test('goes on when it is sent again', () => {
+    execute(chunk(0))
+    execute(chunk(0, 5), chunk(1, 5))
+
+    assert.equal(execute(command('putFile', row)).results.length, 1)
+    assert.deepEqual(counts(), [1, 2])
+  })
+})
