@@ -3,6 +3,7 @@
 
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, test } from 'node:test'
+import fc from 'fast-check'
 import {
   type ClientOptions,
   type ConnectionState,
@@ -14,7 +15,7 @@ import {
   type RunFrame,
 } from '../../client/src/index.ts'
 import { clientTimers } from '../support/client-timers.ts'
-import { type NastyProxy, startNastyProxy } from '../support/nasty-proxy.ts'
+import { type Fault, type NastyProxy, startNastyProxy } from '../support/nasty-proxy.ts'
 import { calls, hangsAfter, says, sharedTestServer, someone, until } from '../support/test-server.ts'
 
 const server = sharedTestServer()
@@ -85,6 +86,28 @@ describe('a stream of the client', () => {
       proxy.faults = [{ cutAfterBytes: at, chunkBytes: 5 }, { endAfterBytes: Math.floor((bytes - at) / 2) }]
       assert.deepEqual(await allOf(client.attach(run.id)), whole, `cut after ${at} bytes`)
     }
+  })
+
+  test('is the same over any sequence of faults', async () => {
+    const user = someone()
+    await server.provider.script([calls(['current_time', {}]), says('It is ', 'late. ', '🕛')], user)
+    const { client } = clientOf(user)
+    const run = await client.chat({ input: user })
+    const whole = await allOf(run)
+    const anyFault: fc.Arbitrary<Fault> = fc.oneof(
+      fc.record({ cutAfterBytes: fc.nat(3000), chunkBytes: fc.integer({ min: 1, max: 700 }) }),
+      fc.record({ endAfterBytes: fc.nat(3000) }),
+      fc.constant({ refuses: true }),
+      fc.constant({ losesAnswer: true }),
+      fc.constantFrom(429, 502, 503, 504).map((status) => ({ answers: { status, body: 'busy' } })),
+    )
+    await fc.assert(
+      fc.asyncProperty(fc.array(anyFault, { maxLength: 8 }), async (faults) => {
+        proxy.faults = [...faults]
+        assert.deepEqual(await allOf(client.attach(run.id)), whole)
+      }),
+      { numRuns: 60 },
+    )
   })
 
   test('asks only for what it does not have', async () => {
