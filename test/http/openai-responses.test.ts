@@ -473,7 +473,7 @@ for (const [name, version] of [
       const client = clientOf(version, user)
       const refused: [string, object][] = [
         ['max_tool_calls', { max_tool_calls: 3 }],
-        ['tools[0]', { tools: [{ type: 'web_search' }] }],
+        ['tools[0]', { tools: [{ type: 'mcp', server_label: 'x' }] }],
         ['tool_choice', { tools: [weather], tool_choice: { type: 'function', name: 'none' } }],
         ['background', { background: true, store: false }],
         ['previous_response_id', { previous_response_id: 'resp_1', conversation: 'c' }],
@@ -490,6 +490,10 @@ for (const [name, version] of [
           param: 'input[0]',
         },
       )
+      await assert.rejects(client.responses.create({ model, input: user, tools: [{ type: 'web_search' }] }), {
+        status: 400,
+        code: 'provider_tool_unavailable',
+      })
       const large = { format: { type: 'text' as const, filler: 'x'.repeat(200_000) } }
       await assert.rejects(client.responses.create({ model, input: user, text: large }), { code: 'invalid_request' })
       assert.deepEqual(await runsOf(user), [])

@@ -4,6 +4,7 @@ import { z } from 'zod'
 import { AppError } from '../../errors/app-error.ts'
 import { clientToolName } from '../../journal/client-tool.ts'
 import type { JsonValue } from '../../journal/event.ts'
+import type { ProviderToolName } from '../../journal/provider-tools.ts'
 import { defined } from '../../kit/defined.ts'
 import { fingerprint } from '../../runs/run-acceptance.ts'
 import type { EarlierMessage, StartRequest } from '../../runs/start-request.ts'
@@ -132,6 +133,7 @@ export async function toResponseStart(
       temperature: body.temperature ?? undefined,
       sampling: samplingOf({ top_p: body.top_p }),
       maxTokens: body.max_output_tokens ?? undefined,
+      providerTools: providerTools(body),
       output: wantedOutput(body.text?.format, 'text.format'),
       providerOptions: passedOn(
         asked,
@@ -147,8 +149,25 @@ export async function toResponseStart(
   }
 }
 
+/** The names under which the Responses API has tools that the provider runs itself. */
+const providerToolTypes: Readonly<Record<string, ProviderToolName>> = {
+  web_search: 'web_search',
+  web_search_preview: 'web_search',
+}
+
+function providerTools({ tools }: ResponseBody): ProviderToolName[] | undefined {
+  const names = (tools ?? []).flatMap(({ type }) => (isProviderTool(type) ? [providerToolTypes[type]] : []))
+  const known = names.filter((name) => name !== undefined)
+  return known.length === 0 ? undefined : known
+}
+
+function isProviderTool(type: string): boolean {
+  return Object.hasOwn(providerToolTypes, type)
+}
+
 function functionTools({ tools }: ResponseBody): FunctionTool[] {
-  return (tools ?? []).map(({ type, name, description, parameters }, index) => {
+  return (tools ?? []).flatMap(({ type, name, description, parameters }, index) => {
+    if (isProviderTool(type)) return []
     if (type !== 'function' || name === undefined) {
       const shown = JSON.stringify(type)
       throw unsupported(
