@@ -16,7 +16,17 @@ import {
 } from '../support/a2a-client.ts'
 import { pngOf } from '../support/sample-files.ts'
 import { sharedMcpServer } from '../support/shared-mcp-server.ts'
-import { calls, hangsAfter, type Json, says, sharedTestServer, someone } from '../support/test-server.ts'
+import {
+  calls,
+  hangsAfter,
+  type Json,
+  runIdOf,
+  says,
+  sharedTestServer,
+  someone,
+  toolState,
+  until,
+} from '../support/test-server.ts'
 
 const secret = 'a secret that is long enough for a test'
 const { server, effects } = sharedMcpServer(() => ({ POLYLOG_JWT_SECRET: secret }))
@@ -162,6 +172,7 @@ for (const { name, open } of a2aClients) {
       await server.provider.script([calls(['charge', { amount }]), says('Then not.')], user)
       const task = await client.send(user)
 
+      await assert.rejects(client.send('yes', { taskId: task.id, contextId: 'another' }), /contextId/)
       const ended = await client.send('yes, but only half of it', { taskId: task.id })
 
       assert.equal(ended.state, 'COMPLETED')
@@ -194,6 +205,28 @@ for (const { name, open } of a2aClients) {
         [effects.lines().includes(`charge ${one}`), effects.lines().includes(`charge ${two}`)],
         [true, false],
       )
+    })
+
+    test('brings the result of a tool that the client of another wire was to execute', async () => {
+      const user = someone()
+      const client = await start(user)
+      await server.provider.script([calls(['locate', {}]), says('Nice place.')], user)
+      const clientTools = [{ name: 'locate', inputSchema: { type: 'object' } }]
+      const chat = await server.chat(user, { input: user, clientTools }, await bearer(user))
+      const taskId = runIdOf(chat)
+      await chat.waitFor(toolState('awaiting_input'))
+      const task = await until('the task to wait', async () => {
+        const found = await client.get(taskId)
+        return found.state === 'INPUT_REQUIRED' ? found : undefined
+      })
+      const [{ kind, interactionId, toolName } = {}] = dataOf(task.asks)
+      assert.deepEqual([kind, toolName], ['client_tool', 'locate'])
+
+      await assert.rejects(client.send([{ data: { interactionId, approved: true } }], { taskId }), /output/)
+      const ended = await client.send([{ data: { interactionId, output: { city: 'Oslo' } } }], { taskId })
+
+      assert.deepEqual([ended.state, ended.artifacts], ['COMPLETED', ['Nice place.']])
+      assert.match(JSON.stringify((await server.asked(user)).at(-1)?.body.messages), /Oslo/)
     })
 
     test('gets a working task at once if it does not want to wait, and the newest messages of its history', async () => {

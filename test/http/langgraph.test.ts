@@ -8,7 +8,16 @@ import { describe, test } from 'node:test'
 import { sharedMcpServer } from '../support/shared-mcp-server.ts'
 import { pngOf } from '../support/sample-files.ts'
 import { openStream } from '../support/sse.ts'
-import { calls, hangsAfter, type Json, says, sharedTestServer, someone, until } from '../support/test-server.ts'
+import {
+  calls,
+  hangsAfter,
+  type Json,
+  says,
+  sharedTestServer,
+  someone,
+  toolState,
+  until,
+} from '../support/test-server.ts'
 
 const secret = 'a secret that is long enough for a test'
 const { server, effects } = sharedMcpServer(() => ({ POLYLOG_JWT_SECRET: secret }))
@@ -151,6 +160,12 @@ describe('the client of the LangGraph SDK', () => {
     assert.equal(named(rest, 'metadata')[0]?.['run_id'], named(asked, 'metadata')[0]?.['run_id'], 'it is the same run')
     assert.deepEqual(contents(named(rest, 'values').at(-1) ?? {}).at(-1), 'ai: Charged.')
     assert.equal((await client.threads.get(thread_id)).status, 'idle')
+    const runId = String(named(rest, 'metadata')[0]?.['run_id'])
+    const replay = await eventsOf(
+      client.runs.joinStream(thread_id, runId, { lastEventId: '-1', streamMode: ['values'] }),
+    )
+    assert.ok(named(replay, 'values').every((values) => values.__interrupt__ === undefined))
+    assert.deepEqual(replay.at(-1)?.data, rest.at(-1)?.data, 'a replay goes past what was decided')
     await assert.rejects(
       client.runs.wait(thread_id, agent, { command: { resume: true } }),
       /409.*thread_not_interrupted/s,
@@ -194,6 +209,35 @@ describe('the client of the LangGraph SDK', () => {
     const results = (done.messages as Json[]).filter(({ type }) => type === 'tool')
     assert.deepEqual(new Set(results.map(({ status }) => status)), new Set(['error', 'success']))
     assert.ok(results.some(({ content }) => String(content).includes('Too much.')))
+  })
+
+  test('brings the result of a tool of the client, in the shape of the headless tools of the SDK', async () => {
+    const user = someone()
+    const client = await clientOf(user)
+    const clientTools = [{ name: 'locate', inputSchema: { type: 'object' } }]
+    for (const [value, expected] of [
+      [{ city: 'Oslo' }, /Oslo/],
+      [{ error: 'No signal.' }, /No signal\./],
+    ] as const) {
+      await server.provider.script([calls(['locate', {}, 'call_here']), says('Thanks.')], user)
+      const name = `thread-${user}-${'error' in value ? 'failed' : 'found'}`
+      const chat = await server.chat(user, { input: user, conversationId: name, clientTools }, await bearer(user))
+      await chat.waitFor(toolState('awaiting_input'))
+      const interrupts = await until('the thread to be interrupted', async () => {
+        const { tasks } = await client.threads.getState(name)
+        return tasks[0]?.interrupts
+      })
+      assert.deepEqual(
+        interrupts.map(({ value: asked }) => asked),
+        [{ type: 'tool', tool_call: { id: 'call_here', name: 'locate', args: {} } }],
+      )
+
+      const done = (await client.runs.wait(name, agent, { command: { resume: { call_here: value } } })) as Json
+
+      const [result, answer] = (done.messages as Json[]).slice(-2)
+      assert.match(String(result?.['content']), expected)
+      assert.deepEqual([result?.['status'], answer?.['content']], ['error' in value ? 'error' : 'success', 'Thanks.'])
+    }
   })
 
   test('joins a run after a lost connection, from any event, without a gap or a repetition', async () => {
