@@ -14,6 +14,8 @@ const marginShare = 1 / 10
 /** The share of the window that is kept free for the answer, if the table does not have the model's limit; and the most that is kept free. */
 const answerShare = 1 / 4
 const answerShareMax = 1 / 2
+/** For the sentence that something is missing, which a cut adds to the instructions. */
+const missingNoteTokens = 40
 
 export type ContextRoom = {
   /** The most that history, question and steps may take together. Without the memory limit of the agent. */
@@ -42,7 +44,7 @@ export function contextRoom(parts: {
   const longest = spec.maxTokens ?? facts?.maxOutputTokens ?? Math.floor(whole * answerShare)
   // Some models may answer with as many tokens as their window has; then half of it is for the answer.
   const answer = Math.min(longest, Math.floor(whole * answerShareMax))
-  const fixed = tools.reduce((sum, tool) => sum + toolTokens(tool), 0) + sumOf(system)
+  const fixed = tools.reduce((sum, tool) => sum + toolTokens(tool), 0) + sumOf(system) + missingNoteTokens
   const window = Math.max(0, whole - Math.ceil(whole * marginShare) - answer - fixed)
   const portion = Math.ceil(Math.min(whole / 4, (maxTokens ?? whole) / 2))
   return { window, memory: Math.min(window, maxTokens ?? window), portion }

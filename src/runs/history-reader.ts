@@ -14,6 +14,8 @@ export type UnreadMessages = { messages: number; tokens: number; fromMessageId: 
 export type ConversationHistory = {
   /** Ascending. */
   rows: MessageRow[]
+  /** True if earlier runs left out messages before `rows`. */
+  isCut: boolean
   /** What stands for the messages before `rows`. */
   summary: { messageId: string; text: string } | undefined
   /** Messages between the summary (or the beginning) and `rows`. */
@@ -33,7 +35,7 @@ export async function readConversationHistory(
 ): Promise<ConversationHistory> {
   const { conversationId, userMessageId } = accepted
   if (conversationId === null) {
-    return { rows: await detachedHistory(accepted, store), summary: undefined, unread: undefined }
+    return { rows: await detachedHistory(accepted, store), isCut: false, summary: undefined, unread: undefined }
   }
   const newestFirst: MessageRow[] = []
   let mark: ContextMark | undefined
@@ -65,6 +67,7 @@ export async function readConversationHistory(
   const summary = reachedMark && mark?.summaryId !== undefined ? await store.readMessage(mark.summaryId) : undefined
   return {
     rows: asked === -1 ? rows : rows.slice(0, asked),
+    isCut: reachedMark,
     summary: summary === undefined ? undefined : { messageId: summary.id, text: summary.content },
     unread,
   }

@@ -125,6 +125,7 @@ export class PromptBuilder {
       definition: this.definition(),
       systemPrompt: this.dependencies.kindOf(spec).systemPrompt(spec),
       history: this.history?.rows ?? [],
+      historyIsCut: this.history?.isCut === true,
       summary: state.context.summary?.text ?? this.history?.summary?.text,
       instructions: spec.instructions,
       input: accepted?.continuesHistory === true ? null : (accepted?.input ?? ''),

@@ -19,6 +19,8 @@ export type PromptInput = {
   instructions?: string | undefined
   /** From the message on where the last cut left off. */
   history: readonly MessageRow[]
+  /** True if the conversation has messages before `history`. */
+  historyIsCut?: boolean
   /** What stands for the messages before `history`. */
   summary?: string | undefined
   /** Null if the model continues from the tool results at the end of the history. */
@@ -81,7 +83,8 @@ export function promptMessages({ system, summary, history, asked, steps }: Promp
   return [...system, ...[...summary, ...history, ...asked, ...steps].flatMap((block) => block.messages)]
 }
 
-function systemMessages({ definition, systemPrompt, instructions, context, rules = [] }: PromptInput): ModelMessage[] {
+function systemMessages(input: PromptInput): ModelMessage[] {
+  const { definition, systemPrompt, instructions, context, rules = [] } = input
   const system: ModelMessage[] = [
     { role: 'system', content: systemPrompt ?? renderTemplate(definition.systemTemplate, definition.defaults) },
   ]
@@ -91,7 +94,20 @@ function systemMessages({ definition, systemPrompt, instructions, context, rules
   if (context !== undefined && Object.keys(context).length > 0) {
     system.push({ role: 'system', content: `Context given by the application (JSON):\n${sortedJson(context)}` })
   }
+  // Only the summary or a cut changes this, and then the history begins with another message anyway.
+  const missing = missingNote(input)
+  if (missing !== null) system.push({ role: 'system', content: missing })
   return system
+}
+
+/** A model that does not know that something is missing takes what it sees for everything that was said. */
+function missingNote({ historyIsCut = false, summary, state }: PromptInput): string | null {
+  const notes: string[] = []
+  if ((historyIsCut || state.context.keptFrom !== undefined) && summary === undefined)
+    notes.push('The beginning of this conversation is not shown to you any more.')
+  if (state.context.stepsFrom !== undefined)
+    notes.push('The first steps of your work on the last message are not shown to you any more.')
+  return notes.length === 0 ? null : notes.join('\n')
 }
 
 /** A message of the user, not of the system: the summary repeats what users said, and must not have more weight than that. */

@@ -13,10 +13,11 @@ export function outputText(output: JsonValue | undefined): string {
 
 /** The result of a call as the model reads it. Only the outcome `succeeded` may tell the model that the call took effect. */
 export function resultForModel(done: Done): string {
-  const output = outputText(done.output)
+  const whole = outputText(done.output)
+  const output = done.truncated ? `${whole}\n[cut: ${cutNote(done, whole.length)}]` : whole
   switch (done.outcome) {
     case 'succeeded':
-      return withLabels(done.truncated ? `${output}\n[cut: ${cutNote(done, output.length)}]` : output, done.files)
+      return withLabels(output, done.files)
     case 'failed':
     case 'threw':
       return `The tool failed: ${done.error?.message ?? done.summary}${output === '' ? '' : `\n${output}`}`

@@ -1,6 +1,6 @@
 // A conversation of 200 turns, far longer than the memory of its agent, for each strategy: what the
 // model was given at each turn, how much of it the provider had cached, and that nothing was lost
-// silently. The transcripts beside this file are compared line by line.
+// silently. The transcripts beside this file are compared line by line; UPDATE_TRANSCRIPTS=1 writes them anew.
 
 import assert from 'node:assert/strict'
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -67,7 +67,8 @@ describe('a conversation of 200 turns', () => {
           tools: { mode: 'allowlist', allowedTools: ['search_notes'] },
           validation: undefined,
         },
-        { 'system.mustache': 'Be kind.' },
+        // Longer than the shortest prefix that the provider caches.
+        { 'system.mustache': `Be kind, ${filler(500)}` },
       )
     }
     polylog = await startPolylog({ ...askingStrict('anthropic', provider), POLYLOG_AGENTS_DIR: agents.path })
@@ -134,7 +135,7 @@ describe('a conversation of 200 turns', () => {
       assert.equal(transcript, readFileSync(file, 'utf8'))
 
       assertNothingLost(told, requests, messages)
-      for (const { tokens, turn } of told) assert.ok(tokens < memory * 1.2, `turn ${turn} has ${tokens} tokens`)
+      for (const { tokens, turn } of told) assert.ok(tokens < memory + 2500, `turn ${turn} has ${tokens} tokens`)
       const quiet = told.filter(({ events, turn }) => events.length === 0 && turn > 10)
       const warm = quiet.filter(({ cached }) => cached > 0.5)
       assert.ok(warm.length > 0.9 * quiet.length, `${warm.length} of ${quiet.length}`)

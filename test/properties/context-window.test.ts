@@ -98,7 +98,7 @@ function unavoidable(given: readonly ModelMessage[]): number {
   const step = newest[0]?.role === 'user' ? [] : newest
   const results = step.filter(({ role }) => role === 'tool').length
   const summary = given.filter(({ content }) => content.startsWith('(Summary of'))
-  const instructions = 20
+  const instructions = 60
   return (
     instructions +
     tokensOf([...summary, ...(asked === undefined ? [] : [asked])]) +
