@@ -403,6 +403,26 @@ describe('POST /v1/ag-ui', () => {
     assert.equal((await answer(yes(one), { interruptId: two, status: 'cancelled' })).text, done.text)
   })
 
+  test('tells each of two requests that go on with one run its own run id', async () => {
+    const user = someone()
+    amount += 1
+    await server.provider.script([calls(['charge', { amount }]), says('One ', 'charge.')], user)
+    const asked = await post(question(user))
+    await asked.ended()
+    const { interrupts } = JSON.parse(asked.frames.at(-1)?.data ?? '{}').outcome as { interrupts: { id: string }[] }
+    const resume = [{ interruptId: interrupts[0]?.id, status: 'resolved', payload: { approved: true } }]
+
+    const streams = await Promise.all(['one', 'two'].map((runId) => post(question(user, { runId, resume }))))
+
+    for (const [index, stream] of streams.entries()) {
+      await stream.ended()
+      const runIds = [...stream.text().matchAll(/"runId":"(\w+)"/g)].map((match) => match[1])
+      assert.deepEqual(runIds, index === 0 ? ['one', 'one'] : ['two', 'two'])
+      assert.match(stream.text(), /charge\./)
+    }
+    assert.equal(effects.lines().filter((line) => line === `charge ${amount}`).length, 1)
+  })
+
   test('runs a call with the arguments that the person changed', async () => {
     const user = someone()
     amount += 2
