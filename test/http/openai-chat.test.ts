@@ -1,13 +1,14 @@
 // POST /v1/chat/completions with the real clients of OpenAI, versions 6 and 7, over real sockets.
 
 import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
 import { describe, test } from 'node:test'
 import OpenAi7 from 'openai'
 import OpenAi6 from 'openai-6'
 import { zodResponseFormat } from 'openai/helpers/zod'
 import { z } from 'zod'
 import { sharedMcpServer } from '../support/shared-mcp-server.ts'
-import { calls, hangsAfter, type Json, says, someone, until } from '../support/test-server.ts'
+import { calls, hangsAfter, type Json, says, someone, startTestServer, until } from '../support/test-server.ts'
 
 const { server, effects } = sharedMcpServer()
 
@@ -523,3 +524,26 @@ for (const [name, version] of [
     })
   })
 }
+
+test('the apiKey of the client is the login, and a wrong one is an AuthenticationError', async () => {
+  const hash = createHash('sha256').update('key-of-ada').digest('hex')
+  const closed = await startTestServer({ POLYLOG_AUTH: 'required', POLYLOG_API_KEYS: `ada=${hash}` })
+  try {
+    const clientWith = (apiKey: string) => new OpenAi7({ baseURL: `${closed.polylog.baseUrl}/v1`, apiKey })
+    await closed.provider.script([says('Hello Ada.')], 'who am I')
+
+    const answer = await clientWith('key-of-ada').chat.completions.create({ model, messages: ask('who am I') })
+
+    assert.equal(answer.choices[0]?.message.content, 'Hello Ada.')
+    await assert.rejects(
+      clientWith('key-of-bob').chat.completions.create({ model, messages: ask('who am I') }),
+      (error: unknown) => {
+        assert.ok(error instanceof OpenAi7.AuthenticationError)
+        assert.match(error.requestID ?? '', /^req_/)
+        return error.code === 'unauthorized'
+      },
+    )
+  } finally {
+    await closed.close()
+  }
+})
