@@ -34,9 +34,10 @@ export function chosenProviderTools(
     for (const model of chain) {
       const known = models.providerTools(model)
       if (known.includes(name)) continue
-      const instead = known.length === 0 ? 'none itself' : `only ${known.join(', ')}`
+      const runs =
+        known.length === 0 ? `no tools itself, so it cannot run ${name}` : `only ${known.join(', ')}, not ${name}`
       throw unavailable(
-        `The provider of the model ${model} runs ${instead}, not ${name}. Use another model, or send providerTools without it.`,
+        `The provider of the model ${model} runs ${runs}. Use another model, or send providerTools without it.`,
         name,
       )
     }
