@@ -14,7 +14,7 @@ export type PlainPart =
   | { data: unknown }
   | { file: { url?: string; bytes?: string; name?: string; mediaType?: string } }
 
-export type PlainTask = {
+type PlainTask = {
   id: string
   contextId: string
   state: string
@@ -32,7 +32,7 @@ export type PlainUpdate =
   | { status: string; asks: PlainPart[]; taskId: string }
   | { artifactId: string; parts: PlainPart[]; append: boolean; lastChunk: boolean }
 
-export type SendOptions = {
+type SendOptions = {
   contextId?: string
   taskId?: string
   messageId?: string

@@ -43,7 +43,7 @@ export type A2aTask = {
   readonly history?: readonly A2aMessage[]
 }
 
-export type StatusUpdate = {
+type StatusUpdate = {
   readonly taskId: string
   readonly contextId: string
   readonly status: TaskStatus

@@ -14,7 +14,7 @@ export type CardRequest = {
   loginRequired: boolean
 }
 
-export type A2aSkill = { id: string; name: string; description: string; tags: string[] }
+type A2aSkill = { id: string; name: string; description: string; tags: string[] }
 
 type CardFields = { name: string; description: string; version: string; path: string; skills: A2aSkill[] }
 

@@ -4,7 +4,7 @@
 import type { A2aVersion, RpcId } from '../../dialects/a2a/a2a.ts'
 import { AppError } from '../../errors/app-error.ts'
 
-export type A2aMethod = 'send' | 'stream' | 'get' | 'list' | 'cancel' | 'subscribe' | 'extendedCard' | 'push'
+type A2aMethod = 'send' | 'stream' | 'get' | 'list' | 'cancel' | 'subscribe' | 'extendedCard' | 'push'
 
 export type RpcCall = { method: A2aMethod; version: A2aVersion; params: unknown }
 
