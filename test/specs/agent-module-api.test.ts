@@ -205,16 +205,19 @@ describe('messages and prompt', () => {
     ])
   })
 
-  test('content that is not text is refused with a sentence', async () => {
-    const messages = [
-      { role: 'user', content: [{ type: 'image_url', image_url: { url: 'https://example.com/a.png' } }] },
-    ]
+  test('content of an unknown kind, and a file at a URL, are refused with a sentence', async () => {
+    const send = (part: object) =>
+      server.call('POST', '/v1/agent/chat', {
+        user: someone(),
+        body: { messages: [{ role: 'user', content: [part] }] },
+      })
 
-    const answer = await server.call('POST', '/v1/agent/chat', { user: someone(), body: { messages } })
-
-    assert.equal(answer.status, 400)
-    assert.equal(answer.body.code, 'unsupported_content')
-    assert.match(answer.body.message, /image_url/)
+    const unknown = await send({ type: 'hologram', data: 'x' })
+    assert.deepEqual([unknown.status, unknown.body.code], [400, 'unsupported_content'])
+    assert.match(unknown.body.message, /hologram/)
+    const url = await send({ type: 'image_url', image_url: { url: 'https://example.com/a.png' } })
+    assert.deepEqual([url.status, url.body.code], [400, 'file_url_refused'])
+    assert.match(url.body.message, /POST \/v1\/files/)
   })
 
   test('with a conversation the stored history wins, and only the last user message is new', async () => {
