@@ -197,7 +197,7 @@ describe('a request for useChat', () => {
 })
 
 describe('files', () => {
-  test('in a question are stored with it, also those that were uploaded before', async () => {
+  test('in a question are stored with it and reach the model, also those that were uploaded before', async () => {
     const user = someone()
     const id = `chat-${user}`
     await server.provider.script([says('A dot.'), says('The same.')], user)
@@ -211,6 +211,7 @@ describe('files', () => {
 
     assert.deepEqual(linesOfChat(chat), ['step-start', 'text done: The same.'])
     assert.equal(files.length, 1, 'the history that comes again stores nothing')
+    for (const { body } of await server.asked(user)) assert.ok(JSON.stringify(body.messages?.at(-1)).includes(url))
     const messages = (await server.call('GET', `/v1/conversations/${id}/messages`, { user })).body as unknown as Json[]
     assert.deepEqual(
       messages
