@@ -30,6 +30,8 @@ test('text has the type that the sender says, or that its name tells', () => {
   assert.equal(sniffed(bytes('# hi'), 'application/octet-stream', 'README.MD'), 'text/markdown')
   assert.equal(sniffed(bytes('hi 你好')), 'text/plain')
   assert.equal(sniffed(bytes('hi'), 'nonsense'), 'text/plain')
+  assert.equal(sniffed(bytes('a,b'), 'application/x-www-form-urlencoded', 'a.csv'), 'text/csv')
+  assert.equal(sniffed(bytes('print(1)'), 'application/x-python'), 'text/plain')
 })
 
 test('bytes that are neither a known format nor text are refused, and text that claims to be an image', () => {
@@ -38,4 +40,5 @@ test('bytes that are neither a known format nor text are refused, and text that 
   assert.equal(sniffed(bytes(0xff, 0xfe, 'h', 0, 'i', 0)), undefined)
   assert.equal(sniffed(bytes('<html>'), 'image/png'), undefined)
   assert.equal(sniffed(bytes('hello'), 'application/pdf'), undefined)
+  assert.equal(sniffed(bytes('hello'), 'image/bmp'), undefined)
 })

@@ -52,10 +52,10 @@ export function sniffMediaType(
   const found = formats.find(([, ...marks]) => marks.every((mark) => hasMark(bytes, mark)))?.[0]
   if (found !== undefined) return found
   if (bytes.includes(0) || !isUtf8(bytes)) return undefined
-  if (said === undefined || said === 'application/octet-stream') {
-    return typeOfEnding[name?.toLowerCase().split('.').at(-1) ?? ''] ?? 'text/plain'
-  }
-  return fileKind(said) === 'text' ? said : undefined
+  if (said !== undefined && fileKind(said) === 'text') return said
+  if (said !== undefined && /^(?:image|audio|video|font)\/|^application\/pdf$/.test(said)) return undefined
+  // Other types say little: many programs send a general one for any file.
+  return typeOfEnding[name?.toLowerCase().split('.').at(-1) ?? ''] ?? 'text/plain'
 }
 
 function hasMark(bytes: Uint8Array, mark: Mark): boolean {
