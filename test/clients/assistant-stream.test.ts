@@ -15,7 +15,7 @@ import { vercelDataDialect } from '../../src/dialects/vercel-data/vercel-data.ts
 import { framesOf, textOf } from '../contracts/dialect-contract.ts'
 import type { Scenario } from '../scenarios/journal-builder.ts'
 import { scenarios } from '../scenarios/scenarios.ts'
-import { calls, says, sharedTestServer, someone } from '../support/test-server.ts'
+import { calls, says, sharedServerProcess, someone } from '../support/test-server.ts'
 
 type Wire = {
   name: string
@@ -103,7 +103,7 @@ for (const wire of wires) {
 }
 
 describe('assistant-stream on a real server', () => {
-  const server = sharedTestServer()
+  const server = sharedServerProcess()
 
   for (const wire of wires) {
     test(`${wire.name}: sees that a tool of the client is awaited, and an answer without one`, async () => {

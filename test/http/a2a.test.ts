@@ -15,7 +15,7 @@ import {
   textShown,
 } from '../support/a2a-client.ts'
 import { pngOf } from '../support/sample-files.ts'
-import { sharedMcpServer } from '../support/shared-mcp-server.ts'
+import { sharedMcpServerProcess } from '../support/shared-mcp-server.ts'
 import {
   calls,
   hangsAfter,
@@ -29,7 +29,7 @@ import {
 } from '../support/test-server.ts'
 
 const secret = 'a secret that is long enough for a test'
-const { server, effects } = sharedMcpServer(() => ({ POLYLOG_JWT_SECRET: secret }))
+const { server, effects } = sharedMcpServerProcess(() => ({ POLYLOG_JWT_SECRET: secret }))
 const required = sharedTestServer({ POLYLOG_JWT_SECRET: secret, POLYLOG_AUTH: 'required' })
 
 async function bearer(user: string): Promise<Record<string, string>> {

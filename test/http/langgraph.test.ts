@@ -5,7 +5,7 @@ import { Client } from '@langchain/langgraph-sdk'
 import { SignJWT } from 'jose'
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { sharedMcpServer } from '../support/shared-mcp-server.ts'
+import { sharedMcpServerProcess } from '../support/shared-mcp-server.ts'
 import { pngOf } from '../support/sample-files.ts'
 import { openStream } from '../support/sse.ts'
 import {
@@ -20,7 +20,7 @@ import {
 } from '../support/test-server.ts'
 
 const secret = 'a secret that is long enough for a test'
-const { server, effects } = sharedMcpServer(() => ({ POLYLOG_JWT_SECRET: secret }))
+const { server, effects } = sharedMcpServerProcess(() => ({ POLYLOG_JWT_SECRET: secret }))
 const required = sharedTestServer({ POLYLOG_JWT_SECRET: secret, POLYLOG_AUTH: 'required' })
 const agent = 'chat_conversation'
 

@@ -6,9 +6,9 @@ import { generateText, isStepCount, type ModelMessage, streamText, tool } from '
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { z } from 'zod'
-import { calls, type Json, says, sharedTestServer, someone } from '../support/test-server.ts'
+import { calls, type Json, says, sharedServerProcess, someone } from '../support/test-server.ts'
 
-const server = sharedTestServer()
+const server = sharedServerProcess()
 
 /** The user is part of the address, because the provider has no other place for it. */
 function providerOf(user: string) {

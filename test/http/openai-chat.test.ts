@@ -7,10 +7,10 @@ import OpenAi7 from 'openai'
 import OpenAi6 from 'openai-6'
 import { zodResponseFormat } from 'openai/helpers/zod'
 import { z } from 'zod'
-import { sharedMcpServer } from '../support/shared-mcp-server.ts'
+import { sharedMcpServerProcess } from '../support/shared-mcp-server.ts'
 import { calls, hangsAfter, type Json, says, someone, startTestServer, until } from '../support/test-server.ts'
 
-const { server, effects } = sharedMcpServer()
+const { server, effects } = sharedMcpServerProcess()
 
 /** A type of one version, because the two differ only in details that these tests do not use. */
 type Client = OpenAi7

@@ -7,10 +7,10 @@ import OpenAi6 from 'openai-6'
 import { zodTextFormat } from 'openai/helpers/zod'
 import type { ResponseStreamEvent } from 'openai/resources/responses/responses'
 import { z } from 'zod'
-import { sharedMcpServer } from '../support/shared-mcp-server.ts'
+import { sharedMcpServerProcess } from '../support/shared-mcp-server.ts'
 import { calls, hangsAfter, type Json, says, someone, until } from '../support/test-server.ts'
 
-const { server, effects } = sharedMcpServer()
+const { server, effects } = sharedMcpServerProcess()
 
 function clientOf(version: typeof OpenAi7, user: string): OpenAi7 {
   return new version({

@@ -7,10 +7,10 @@ import assert from 'node:assert/strict'
 import { createRequire } from 'node:module'
 import { after, before, describe, type TestContext, test } from 'node:test'
 import type { createElement as CreateElement, useState as UseState } from 'react'
-import { sharedMcpServer } from '../support/shared-mcp-server.ts'
+import { sharedMcpServerProcess } from '../support/shared-mcp-server.ts'
 import { calls, hangsAfter, type Json, says, someone, until } from '../support/test-server.ts'
 
-const { server, effects } = sharedMcpServer()
+const { server, effects } = sharedMcpServerProcess()
 let createElement: typeof CreateElement
 let useState: typeof UseState
 let createRoot: (container: unknown) => { render(element: unknown): void; unmount(): void }

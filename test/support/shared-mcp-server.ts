@@ -5,7 +5,7 @@ import { writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { after } from 'node:test'
 import { type Effects, effectsFile, stdioFake } from './fake-mcp.ts'
-import { sharedTestServer, type TestServer } from './test-server.ts'
+import { sharedServerProcess, sharedTestServer, type TestServer } from './test-server.ts'
 
 export type SharedMcpServer = {
   server: TestServer
@@ -18,13 +18,19 @@ export type SharedMcpServer = {
 export function sharedMcpServer(
   settingsIn: (folder: string) => Record<string, string> = () => ({}),
   mcpServers: (effects: Effects) => Record<string, object> = () => ({}),
+  share = sharedTestServer,
 ): SharedMcpServer {
   const effects = effectsFile()
   const folder = dirname(effects.file)
   const config = join(folder, 'mcp.json')
   const demo = stdioFake({ FAKE_MCP_FILE: effects.file })
   writeFileSync(config, JSON.stringify({ mcpServers: { demo, ...mcpServers(effects) } }))
-  const server = sharedTestServer({ POLYLOG_MCP_CONFIG: config, ...settingsIn(folder) })
+  const server = share({ POLYLOG_MCP_CONFIG: config, ...settingsIn(folder) })
   after(() => effects.remove())
   return { server, effects, folder }
+}
+
+/** The same with a server in a process of its own, for tests of client libraries. */
+export function sharedMcpServerProcess(settingsIn?: (folder: string) => Record<string, string>): SharedMcpServer {
+  return sharedMcpServer(settingsIn, undefined, sharedServerProcess)
 }

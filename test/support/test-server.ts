@@ -60,15 +60,27 @@ export function sharedTestServer(settings: SharedSettings = {}): TestServer {
   return sharedTestServers(settings)[0]
 }
 
-/** The same for several servers with different settings. They use one fake provider. */
+/** The same in a process of its own, so that a client library of the tests and the server share nothing but a socket. */
+export function sharedServerProcess(settings: SharedSettings = {}): TestServer {
+  return sharedServers(startTestServerProcess, [settings])[0]
+}
+
+/** The same as `sharedTestServer` for several servers with different settings. They use one fake provider. */
 export function sharedTestServers<const Settings extends readonly [SharedSettings, ...SharedSettings[]]>(
   ...settings: Settings
+): { [Index in keyof Settings]: TestServer } {
+  return sharedServers(startTestServer, settings)
+}
+
+function sharedServers<const Settings extends readonly [SharedSettings, ...SharedSettings[]]>(
+  start: typeof startTestServer,
+  settings: Settings,
 ): { [Index in keyof Settings]: TestServer } {
   const started: TestServer[] = []
   before(async () => {
     for (const each of settings) {
       const environment = typeof each === 'function' ? await each() : each
-      started.push(await startTestServer(environment, started[0]?.provider))
+      started.push(await start(environment, started[0]?.provider))
     }
   })
   // The first server owns the provider, so it is closed last.
