@@ -4,13 +4,12 @@
 
 import type { Cursor } from '../dialects/cursor.ts'
 import { AppError } from '../errors/app-error.ts'
-import { eventPages } from '../journal/event-pages.ts'
-import type { RunEvent } from '../journal/event.ts'
 import type { Caller } from '../kit/caller.ts'
 import type { ClientToolResult } from '../runs/client-tool-service.ts'
 import type { InteractionRow } from '../stores/interaction-store.ts'
 import type { RunRow } from '../stores/run-store.ts'
 import type { Services } from './routes.ts'
+import { parkedAfter } from './parked-runs.ts'
 
 export type ApprovalAnswer = { id: string; approved: boolean; reason: string | undefined }
 
@@ -69,7 +68,7 @@ export async function takeAnswers(
   // In the order of the questions, so that the journal gets the answer to the last one last.
   for (const { row, decide } of steps) if (row.status === 'pending') await unlessDecided(decide)
   const asked = new Set(steps.map(({ row }) => row.id))
-  const cursor = { seq: await lastQuestion(services, run, asked), index: null }
+  const cursor = { seq: await parkedAfter(services.journal, run.id, asked), index: null }
   const isAwaited = (await services.runs.openInteractions(run)).length > 0
   return { run, cursor, lastAnswered: isAwaited ? steps.at(-1)?.row.id : undefined }
 
@@ -153,25 +152,4 @@ async function unlessDecided(decide: () => Promise<unknown>): Promise<void> {
   } catch (error) {
     if (!(error instanceof AppError) || error.kind !== 'conflict') throw error
   }
-}
-
-/** The event at which the stream with the last of these questions ended; the question itself if the run did not park. */
-async function lastQuestion(
-  { journal }: Pick<Services, 'journal'>,
-  run: RunRow,
-  asked: ReadonlySet<string>,
-): Promise<number> {
-  let last = { seq: 0, parked: false }
-  for await (const { events } of eventPages(journal, run.id)) {
-    for (const event of events) {
-      if (event.type === 'input.required' && asked.has(event.data.interactionId))
-        last = { seq: event.seq, parked: false }
-      else if (last.seq > 0 && !last.parked && isParked(event)) last = { seq: event.seq, parked: true }
-    }
-  }
-  return last.seq
-}
-
-function isParked(event: RunEvent): boolean {
-  return event.type === 'run.state' && event.data.to === 'waiting_user'
 }

@@ -6,7 +6,6 @@ import { z } from 'zod'
 import { agUiDialect } from '../../dialects/ag-ui/ag-ui.ts'
 import { addressSpelling, beginning } from '../../dialects/cursor.ts'
 import { AppError } from '../../errors/app-error.ts'
-import { eventPages } from '../../journal/event-pages.ts'
 import { asUser } from '../../kit/caller.ts'
 import { defined } from '../../kit/defined.ts'
 import { fingerprint } from '../../runs/run-acceptance.ts'
@@ -19,6 +18,7 @@ import { callerOf, errorBody, idParam, optionalFilter, type Server, type Service
 import { startHeaders } from '../start-or-resume.ts'
 import { startAndStreamRun, streamRun } from '../stream-run.ts'
 import { conversationHeader } from '../views.ts'
+import { lastTakenUpAt } from '../parked-runs.ts'
 import { type ContinuedRun, continueRun } from './ag-ui-answers.ts'
 import { type AgUiBody, agUiBody, toAgUiStart } from './ag-ui-body.ts'
 import { snapshotMessagesMax, toAgUiHistory, toolResultsOf } from './ag-ui-messages.ts'
@@ -178,7 +178,10 @@ export function agUiRoutes(server: Server, services: Services): void {
         if (await checkCursor(cursor, found, dialect, journal)) return reply.code(204).send(null)
         return await streamRun(services, request, reply, { run: found, dialect, cursor, headers })
       }
-      const [history, decidedUpTo] = await Promise.all([historyBefore(conversation, found), lastDecision(found)])
+      const [history, decidedUpTo] = await Promise.all([
+        historyBefore(conversation, found),
+        lastTakenUpAt(journal, found.id),
+      ])
       const dialect = agUiDialect({ history, decidedUpTo })
       return await streamRun(services, request, reply, { run: found, dialect, cursor: beginning, headers })
     },
@@ -233,15 +236,6 @@ export function agUiRoutes(server: Server, services: Services): void {
       (row) => row.state === 'active' && !replaced.has(row.id) && (row.runId !== found.id || row.role === 'user'),
     )
     return toAgUiHistory(shown)
-  }
-
-  /** The last event at which a person had decided and the run went on. */
-  async function lastDecision(found: RunRow): Promise<number> {
-    let seq = 0
-    for await (const { events } of eventPages(journal, found.id)) {
-      seq = events.findLast((event) => event.type === 'run.state' && event.data.from === 'waiting_user')?.seq ?? seq
-    }
-    return seq
   }
 }
 

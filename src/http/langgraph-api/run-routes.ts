@@ -7,8 +7,7 @@ import { addressSpelling, beginning, type Cursor } from '../../dialects/cursor.t
 import { langGraphDialect, openInterrupts, type StreamMode } from '../../dialects/langgraph/langgraph.ts'
 import { sseFrame } from '../../dialects/sse-encoding.ts'
 import { AppError } from '../../errors/app-error.ts'
-import { eventPages } from '../../journal/event-pages.ts'
-import type { JsonValue, RunEvent, RunStatus } from '../../journal/event.ts'
+import type { JsonValue, RunStatus } from '../../journal/event.ts'
 import type { Caller } from '../../kit/caller.ts'
 import { shownConversationId } from '../../kit/conversation-id.ts'
 import { defined } from '../../kit/defined.ts'
@@ -18,6 +17,7 @@ import { cancelsOnDisconnect } from '../disconnect.ts'
 import { callerOf, idParam, type Server, type Services } from '../routes.ts'
 import { streamRun } from '../stream-run.ts'
 import { whileAwaited } from '../while-awaited.ts'
+import { lastTakenUpAt } from '../parked-runs.ts'
 import { resumeRun } from './resume.ts'
 import {
   checkRunBody,
@@ -229,7 +229,7 @@ export function langGraphRunRoutes(server: Server, services: Services): void {
     run: RunRow,
     { modes, cursor, cancels }: { modes: readonly StreamMode[]; cursor: Cursor; cancels: boolean },
   ): Promise<FastifyReply> {
-    const decidedUpTo = Math.max(cursor.seq, await lastSeqOf(run, isTakenUpAgain))
+    const decidedUpTo = Math.max(cursor.seq, await lastTakenUpAt(journal, run.id))
     const dialect = langGraphDialect({ modes, earlier: await earlierOf(run), decidedUpTo })
     // A stream that does not begin with the run still has to say which run it is.
     const metadata = { run_id: run.id, thread_id: threadIdOfRun(run), attempt: run.attempt }
@@ -253,17 +253,6 @@ export function langGraphRunRoutes(server: Server, services: Services): void {
     const question = first?.type === 'run.accepted' ? first.data.userMessageId : null
     return question === null ? [] : await threadMessages(services, { id: run.conversationId }, question)
   }
-
-  async function lastSeqOf(run: RunRow, matches: (event: RunEvent) => boolean): Promise<number> {
-    let seq = 0
-    for await (const { events } of eventPages(journal, run.id)) seq = events.findLast(matches)?.seq ?? seq
-    return seq
-  }
-}
-
-/** The person has decided, and the run goes on. */
-function isTakenUpAgain(event: RunEvent): boolean {
-  return event.type === 'run.state' && event.data.from === 'waiting_user'
 }
 
 function threadIdOfRun({ id, conversationId }: RunRow): string {

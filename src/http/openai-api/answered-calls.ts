@@ -2,12 +2,12 @@
 // an interaction, which is global and belongs to its owner, so it finds the run that waits for it.
 
 import { AppError } from '../../errors/app-error.ts'
-import { eventPages } from '../../journal/event-pages.ts'
 import type { JsonValue } from '../../journal/event.ts'
 import type { Caller } from '../../kit/caller.ts'
 import type { InteractionRow } from '../../stores/interaction-store.ts'
 import type { RunRow } from '../../stores/run-store.ts'
 import type { Services } from '../routes.ts'
+import { parkedAfter } from '../parked-runs.ts'
 
 /** `approved` is set if the client can say yes or no by the form of its answer. */
 export type CallAnswer = { id: string; output: string; approved?: boolean }
@@ -58,7 +58,7 @@ export async function answerRun(
     if (row.kind === 'client_tool' || answer === undefined) continue
     await services.runs.answer(row, { ...decisionOf(row, answer), by: row.owner, at: services.clock.now() })
   }
-  return await parkedAt(services, run, new Set(given.keys()))
+  return await parkedAfter(services.journal, run.id, new Set(given.keys()))
 }
 
 /** Whether the answers can still be given, or are the ones that were given. */
@@ -94,16 +94,4 @@ function isApproved({ approved, output }: CallAnswer): boolean {
   } catch {
     return false
   }
-}
-
-/** The event at which the stream with these questions ended; the newest question if the run did not wait. */
-async function parkedAt({ journal }: AnswerServices, run: RunRow, asked: ReadonlySet<string>): Promise<number> {
-  let question = 0
-  for await (const { events } of eventPages(journal, run.id)) {
-    for (const event of events) {
-      if (event.type === 'input.required' && asked.has(event.data.interactionId)) question = event.seq
-      if (question > 0 && event.type === 'run.state' && event.data.to === 'waiting_user') return event.seq
-    }
-  }
-  return question
 }

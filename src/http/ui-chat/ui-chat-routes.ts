@@ -6,14 +6,13 @@ import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { beginning } from '../../dialects/cursor.ts'
 import { uiMessageDialect } from '../../dialects/ui-message/ui-message.ts'
-import { eventPages } from '../../journal/event-pages.ts'
-import type { RunEvent } from '../../journal/event.ts'
 import type { RunRow } from '../../stores/run-store.ts'
 import { takeAnswers } from '../client-answers.ts'
 import { callerOf, errorBody, idParam, type Server, type Services, userIdQuery } from '../routes.ts'
 import { startHeaders } from '../start-or-resume.ts'
 import { startAndStreamRun, streamRun } from '../stream-run.ts'
 import { conversationHeader } from '../views.ts'
+import { lastTakenUpAt } from '../parked-runs.ts'
 import { answersIn, nothingToDo, toUiStartRequest, uiChatBody } from './ui-chat-body.ts'
 
 const chatParams = z.object({ conversationId: idParam })
@@ -100,7 +99,7 @@ function routesFor(server: Server, services: Services, path: string, sdk: 5 | 6)
       if (run === undefined) return reply.code(204).send(null)
       // A decision that is stored counts, also if the run has not gone on yet.
       const isDecided = run.status === 'waiting_user' && (await runs.openInteractions(run)).length === 0
-      const decidedUpTo = isDecided ? run.lastSeq : await lastSeqOf(run, isTakenUpAgain)
+      const decidedUpTo = isDecided ? run.lastSeq : await lastTakenUpAt(journal, run.id)
       const replay = uiMessageDialect({ sdk, decidedUpTo })
       const headers = conversationHeader(run.conversationId)
       return await streamRun(services, request, reply, { run, dialect: replay, cursor: beginning, headers })
@@ -133,15 +132,4 @@ function routesFor(server: Server, services: Services, path: string, sdk: 5 | 6)
     const conversation = await conversations.find(userId, request.params.conversationId)
     return conversation === undefined ? [] : await conversations.openRuns(conversation)
   }
-
-  async function lastSeqOf(run: RunRow, matches: (event: RunEvent) => boolean): Promise<number> {
-    let seq = 0
-    for await (const { events } of eventPages(journal, run.id)) seq = events.findLast(matches)?.seq ?? seq
-    return seq
-  }
-}
-
-/** The person has decided, and the run goes on. */
-function isTakenUpAgain(event: RunEvent): boolean {
-  return event.type === 'run.state' && event.data.from === 'waiting_user'
 }
