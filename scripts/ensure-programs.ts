@@ -4,7 +4,7 @@
 //
 // Without the program a test is skipped, and says what to install; with CI set it fails.
 
-import { execFileSync, spawnSync } from 'node:child_process'
+import { execFileSync, spawnSync, type SpawnSyncReturns } from 'node:child_process'
 import { existsSync, globSync, mkdirSync, renameSync, rmSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 
@@ -78,17 +78,28 @@ function unpack(name: ProgramName, { packages }: Program): string {
 
 /** Runs apt-get, and once more after an update: a fresh container has no package lists. */
 function apt(args: readonly string[], cwd?: string): string | undefined {
-  const run = (given: readonly string[]) =>
-    spawnSync('apt-get', given, {
+  const first = aptGet(args, cwd)
+  if (first.status === 0) return undefined
+  if (first.error !== undefined) return 'there is no apt-get'
+  aptGet(['update', '--quiet'])
+  const second = aptGet(args, cwd)
+  return second.status === 0 ? undefined : (second.stderr.trim().split('\n').at(-1) ?? 'apt-get failed')
+}
+
+/** Test files run in several processes, and apt-get refuses to work while another apt-get does. */
+const lockWaitMs = 2000
+const lockWaitsMax = 90
+
+function aptGet(args: readonly string[], cwd?: string): SpawnSyncReturns<string> {
+  for (let waits = 0; ; waits += 1) {
+    const done = spawnSync('apt-get', args, {
       ...(cwd === undefined ? {} : { cwd }),
       encoding: 'utf8',
       timeout: installMs,
-      env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
+      env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive', LC_ALL: 'C' },
     })
-  const first = run(args)
-  if (first.status === 0) return undefined
-  if (first.error !== undefined) return 'there is no apt-get'
-  run(['update', '--quiet'])
-  const second = run(args)
-  return second.status === 0 ? undefined : (second.stderr.trim().split('\n').at(-1) ?? 'apt-get failed')
+    const isLocked = done.status !== 0 && /could not get lock|unable to (?:lock|acquire)/i.test(done.stderr ?? '')
+    if (!isLocked || waits >= lockWaitsMax) return done
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, lockWaitMs)
+  }
 }
