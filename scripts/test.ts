@@ -7,7 +7,7 @@
 // it get one for themselves.
 
 import { spawn } from 'node:child_process'
-import { globSync, mkdirSync, mkdtempSync, rmSync, statfsSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, globSync, mkdirSync, mkdtempSync, rmSync, statSync, statfsSync, writeFileSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
 import { delimiter, join, matchesGlob, relative, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -98,8 +98,10 @@ async function runTests(files: string[], options: string[]): Promise<number> {
   mkdirSync(cache, { recursive: true })
   const folder = mkdtempSync(join(cache, 'polylog-tests-'))
   const temporary = mkdtempSync(join(hasMemoryFolder() ? memoryFolder : tmpdir(), 'polylog-tests-'))
+  // Other users may pass through, because a database server does not run as root.
+  chmodSync(temporary, 0o711)
   try {
-    return await runFiles(writeGroups(files, folder), options, { TMPDIR: temporary })
+    return await runFiles(files, writeGroups(files, folder), options, { TMPDIR: temporary })
   } finally {
     for (const path of [folder, temporary]) rmSync(path, { recursive: true, force: true })
   }
@@ -133,9 +135,16 @@ for (const [file, url] of ${JSON.stringify(urls)}) describe(file, { timeout: ${t
 `
 }
 
-async function runFiles(files: string[], options: string[], environment: Record<string, string>): Promise<number> {
+/** `groups` are the files that import `files`. Fails also if a file has not reported: its process may have ended too early. */
+async function runFiles(
+  files: string[],
+  groups: string[],
+  options: string[],
+  environment: Record<string, string>,
+): Promise<number> {
+  const silent = new Set(files)
   const child = start(
-    ['--test', '--test-reporter=spec', `--test-concurrency=${processesAtOnce}`, ...options, ...files],
+    ['--test', '--test-reporter=spec', `--test-concurrency=${processesAtOnce}`, ...options, ...groups],
     environment,
   )
   child.stderr.pipe(process.stderr)
@@ -143,6 +152,8 @@ async function runFiles(files: string[], options: string[], environment: Record<
   const totals: string[] = []
   const lines = createInterface({ input: child.stdout })
   lines.on('line', (line) => {
+    const [file] = /(?:src|test)\/\S+\.test\.ts/.exec(line) ?? []
+    if (file !== undefined) silent.delete(file)
     if (/^\P{L}*ℹ (tests|suites|pass|fail|cancelled|skipped|todo|duration_ms) [\d.]+\P{L}*m?$/u.test(line))
       totals.push(line)
     else console.log(line)
@@ -150,8 +161,12 @@ async function runFiles(files: string[], options: string[], environment: Record<
   const read = new Promise((done) => lines.once('close', done))
   const code = await ended(child)
   await read
+  // With options, for example the name of a test, a file may have nothing to report.
+  const isIncomplete = silent.size > 0 && options.length === 0
+  if (isIncomplete)
+    console.error(`✖ no report of ${[...silent].join(', ')}: the process of these tests ended too early.`)
   for (const line of totals) console.log(line)
-  return code
+  return isIncomplete ? 1 : code
 }
 
 function start(args: string[], environment: Record<string, string> = {}) {

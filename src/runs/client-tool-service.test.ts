@@ -6,7 +6,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
-import { ended, reached } from '../../test/support/run-helpers.ts'
+import { ended } from '../../test/support/run-helpers.ts'
 import { calls, countingIds, openRig, type Rig, type RigOptions, says, toolOf } from '../../test/support/run-rig.ts'
 import { asUser } from '../kit/caller.ts'
 import type { StepRequest } from '../engines/engine.ts'
@@ -235,8 +235,8 @@ describe('a result', () => {
     await withRig({ answer: answering(call('k')), limits: { confirmationTtlMs: 60_000 } }, async (rig) => {
       const runId = await waiting(rig)
 
-      await reached(() => rig.clock.pending > 0)
       await rig.clock.advance(60_001)
+      rig.scheduler.poke()
 
       assert.match((await outputOf(rig, runId)) ?? '', /sent no result in time/)
       await assert.rejects(rig.clients.resolve(ada, runId, [{ toolCallId: 'k', output: 1 }]), {

