@@ -18,7 +18,7 @@ export type CallApproval = { toolCallId: string; approved: boolean; reason: stri
 
 export type ClientAnswers = {
   approvals: readonly ApprovalAnswer[]
-  /** Those for calls that nobody was asked about are ignored. */
+  /** An answer about a call that does not wait for an approval is ignored. */
   callApprovals?: readonly CallApproval[]
   /** Results for calls that no tool of the client has are ignored: the client also lists the results of server tools. */
   results: readonly ClientToolResult[]

@@ -6,6 +6,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { formatDialects } from '../../src/http/formats.ts'
 import { type AgentFolder, agentFolder } from '../support/agent-folder.ts'
 import { ask } from '../support/chat-api.ts'
 import { closedAddress } from '../support/closed-port.ts'
@@ -35,22 +36,7 @@ import {
   until,
 } from '../support/test-server.ts'
 
-const formats = [
-  'sse',
-  'vercel-ai',
-  'chunks',
-  'chunks-ndjson',
-  'fcmp',
-  'session',
-  'ui-message',
-  'ui-message-v5',
-  'a2a',
-  'a2a-v0.3',
-  'langgraph',
-  'openai-chat',
-  'ag-ui',
-  'openai-responses',
-]
+const formats = Object.keys(formatDialects)
 const secret = 'Bearer sk-of-the-operator'
 
 let remote: FakeAgUi

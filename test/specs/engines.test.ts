@@ -4,6 +4,7 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
+import { formatDialects } from '../../src/http/formats.ts'
 import { type FakeOpenclaw, startFakeOpenclaw } from '../support/fake-openclaw.ts'
 import { type FakeProvider, startFakeProvider } from '../support/fake-provider.ts'
 import type { GatewayAction } from '../fakes/openclaw-script.ts'
@@ -38,22 +39,7 @@ type Told = {
   outputs: Map<string, unknown>
 }
 
-const formats = [
-  'sse',
-  'vercel-ai',
-  'chunks',
-  'chunks-ndjson',
-  'fcmp',
-  'session',
-  'ui-message',
-  'ui-message-v5',
-  'a2a',
-  'a2a-v0.3',
-  'langgraph',
-  'openai-chat',
-  'ag-ui',
-  'openai-responses',
-]
+const formats = Object.keys(formatDialects)
 
 // A remote agent sends its text without white space at the ends of messages, so no piece ends with any.
 const stories: Record<string, Beat[]> = {

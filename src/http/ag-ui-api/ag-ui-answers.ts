@@ -139,7 +139,7 @@ async function refuseUnanswered(
   )
 }
 
-/** The last place where the run parked and waited for one of the answers, with all that it waited for there. */
+/** The last time that the run waited for one of these answers: the event, and everything that the run waited for then. */
 async function lastParkFor(
   { journal }: AnswerServices,
   run: RunRow,

@@ -260,8 +260,8 @@ function threadIdOfRun({ id, conversationId }: RunRow): string {
 }
 
 /**
- * `Content-Location` tells the client which run it is. `Location` is where it reconnects by itself, relative to the address of
- * the API; it repeats the stream modes, because the client does not.
+ * The client reads the ids of the run from `Content-Location`, and reconnects to `Location`, which is relative to the address of
+ * the API. `Location` repeats the stream modes, because the client does not send them again.
  */
 function locationOf(run: RunRow, modes?: readonly StreamMode[]): Record<string, string> {
   const path = `/threads/${encodeURIComponent(threadIdOfRun(run))}/runs/${encodeURIComponent(run.id)}`

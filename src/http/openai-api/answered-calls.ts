@@ -84,9 +84,13 @@ function decisionOf(
   return { status: 'rejected', ...(reason === '' ? {} : { reason }) }
 }
 
+/** A yes is short. A longer reply is not parsed, because the client chooses its length. */
+const approvalCharsMax = 1000
+
 /** Only a clear yes allows a call. A client that does not know the tool answers with an error, for example. */
 function isApproved({ approved, output }: CallAnswer): boolean {
   if (approved !== undefined) return approved
+  if (output.length > approvalCharsMax) return false
   const text = output.trim()
   if (text.toLowerCase() === 'approved') return true
   try {

@@ -2,7 +2,6 @@
 
 import { z } from 'zod'
 import { AppError } from '../../errors/app-error.ts'
-import { clientToolName } from '../../journal/client-tool.ts'
 import { defined } from '../../kit/defined.ts'
 import { fingerprint } from '../../runs/run-acceptance.ts'
 import type { StartRequest } from '../../runs/start-request.ts'
@@ -11,8 +10,10 @@ import type { Services } from '../routes.ts'
 import type { CallAnswer } from './answered-calls.ts'
 import {
   agentOrModel,
+  functionFields,
   type FunctionTool,
   metadataField,
+  modelField,
   passedOn,
   samplingFields,
   samplingOf,
@@ -23,21 +24,9 @@ import {
 
 const idempotencyRoute = 'POST /v1/chat/completions'
 
-const functionFields = z
-  .object({
-    name: z.string().regex(clientToolName, 'must be 1 to 64 letters, digits, "_" or "-"'),
-    description: z.string().nullish(),
-    parameters: z.record(z.string(), z.unknown()).nullish(),
-  })
-  .loose()
-
 export const chatCompletionBody = z
   .object({
-    model: z
-      .string()
-      .min(1)
-      .max(200)
-      .describe('The id of an agent, or provider/model: then the default agent answers with that model.'),
+    model: modelField,
     messages: messageList.unwrap().unwrap().min(1),
     stream: z.boolean().nullish(),
     stream_options: z.object({ include_usage: z.boolean().nullish() }).loose().nullish(),
@@ -48,7 +37,7 @@ export const chatCompletionBody = z
     reasoning_effort: z.string().max(40).nullish(),
     parallel_tool_calls: z.boolean().nullish(),
     tools: z
-      .array(z.object({ type: z.string(), function: functionFields.optional() }).loose())
+      .array(z.object({ type: z.string(), function: z.object(functionFields).loose().optional() }).loose())
       .max(1000)
       .nullish()
       .describe(

@@ -119,7 +119,7 @@ export function chatCompletionRoutes(server: Server, services: Services): void {
     if (echo['fingerprint'] === requestFingerprint(body, count) && isAnswerable(found)) {
       return { run, cursor: { seq: await answerRun(services, caller, found), index: null } }
     }
-    // The client goes on without this run, so nobody would read what it still does.
+    // The client continues in a new run. Nobody would read the answer of this one.
     const waits = found.rows.some(({ status }) => status === 'pending')
     if (waits) await services.runs.requestCancel(run.id, run.owner, 'continued by another request')
     return undefined

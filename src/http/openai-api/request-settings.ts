@@ -3,7 +3,7 @@
 
 import { z } from 'zod'
 import { AppError } from '../../errors/app-error.ts'
-import type { ClientTool } from '../../journal/client-tool.ts'
+import { type ClientTool, clientToolName } from '../../journal/client-tool.ts'
 import type { JsonValue } from '../../journal/event.ts'
 import type { ProviderOptions } from '../../journal/provider-options.ts'
 import { defined } from '../../kit/defined.ts'
@@ -13,6 +13,19 @@ import type { Services } from '../routes.ts'
 
 export function unsupported(param: string, sentence: string): AppError {
   return new AppError('unsupported_parameter', `${param}: ${sentence}`, { details: { param } })
+}
+
+export const modelField = z
+  .string()
+  .min(1)
+  .max(200)
+  .describe('The id of an agent, or provider/model: then the default agent answers with that model.')
+
+/** What both APIs say about a function of the client. */
+export const functionFields = {
+  name: z.string().regex(clientToolName, 'must be 1 to 64 letters, digits, "_" or "-"'),
+  description: z.string().nullish(),
+  parameters: z.record(z.string(), z.unknown()).nullish(),
 }
 
 export const metadataField = z

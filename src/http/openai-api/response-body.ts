@@ -2,7 +2,6 @@
 
 import { z } from 'zod'
 import { AppError } from '../../errors/app-error.ts'
-import { clientToolName } from '../../journal/client-tool.ts'
 import type { JsonValue } from '../../journal/event.ts'
 import type { ProviderToolName } from '../../journal/provider-tools.ts'
 import { defined } from '../../kit/defined.ts'
@@ -12,8 +11,10 @@ import { readMessageList } from '../agent-v1/message-list.ts'
 import { idParam, type Services } from '../routes.ts'
 import {
   agentOrModel,
+  functionFields,
   type FunctionTool,
   metadataField,
+  modelField,
   passedOn,
   samplingFields,
   samplingOf,
@@ -25,22 +26,11 @@ import { type InputMessage, responseInput } from './response-input.ts'
 
 const idempotencyRoute = 'POST /v1/responses'
 
-const responseTool = z
-  .object({
-    type: z.string(),
-    name: z.string().regex(clientToolName, 'must be 1 to 64 letters, digits, "_" or "-"').optional(),
-    description: z.string().nullish(),
-    parameters: z.record(z.string(), z.unknown()).nullish(),
-  })
-  .loose()
+const responseTool = z.object({ type: z.string(), ...functionFields, name: functionFields.name.optional() }).loose()
 
 export const responseBody = z
   .object({
-    model: z
-      .string()
-      .min(1)
-      .max(200)
-      .describe('The id of an agent, or provider/model: then the default agent answers with that model.'),
+    model: modelField,
     input: responseInput,
     instructions: z.string().nullish(),
     previous_response_id: idParam.nullish().describe('Continues after this response. It must have ended.'),

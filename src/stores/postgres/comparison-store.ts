@@ -3,7 +3,8 @@
 
 import type { ComparisonRow, ComparisonStore, ComparisonVote, Preference } from '../comparison-store.ts'
 import { type Columns, columnsOf, insertRow, rowReader } from './columns.ts'
-import type { Db, Row, Value } from './connection.ts'
+import type { Db, Row } from './connection.ts'
+import { filterOf } from './filter.ts'
 import { setMessageStates } from './message-store.ts'
 import type { PartAccess } from './part-access.ts'
 
@@ -61,18 +62,13 @@ export function comparisonStore({ read, write }: PartAccess): ComparisonStore {
       ),
     listComparisons: (filter) =>
       read(async (db) => {
-        const conditions = ['owner = ?', 'offered = 1']
-        const values: Value[] = [filter.owner]
-        if (filter.conversationId !== undefined) {
-          conditions.push('conversation_id = ?')
-          values.push(filter.conversationId)
-        }
-        if (filter.unvoted === true) conditions.push('preference IS NULL')
-        if (filter.state !== undefined) {
-          conditions.push('state = ANY (?)')
-          values.push(filter.state)
-        }
-        const sql = `SELECT * FROM comparisons WHERE ${conditions.join(' AND ')} ORDER BY position DESC LIMIT ?`
+        const { where, values } = filterOf(
+          ['owner = ?', filter.owner],
+          ['conversation_id = ?', filter.conversationId],
+          ['state = ANY (?)', filter.state],
+        )
+        const unvoted = filter.unvoted === true ? 'AND preference IS NULL' : ''
+        const sql = `SELECT * FROM comparisons WHERE ${where} AND offered = 1 ${unvoted} ORDER BY position DESC LIMIT ?`
         return (await db.all(sql, ...values, filter.limit)).map(toComparison)
       }),
     pendingComparisons: (limit) =>

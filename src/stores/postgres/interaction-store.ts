@@ -2,7 +2,8 @@
 
 import type { Decision, InteractionRow, InteractionStore, InteractionUpdate } from '../interaction-store.ts'
 import { type Columns, columnsOf, insertRow, rowReader } from './columns.ts'
-import type { Db, Row, Value } from './connection.ts'
+import type { Db, Row } from './connection.ts'
+import { filterOf } from './filter.ts'
 import { toJson } from './json-column.ts'
 import type { PartAccess } from './part-access.ts'
 import { readPage } from './row-page.ts'
@@ -53,20 +54,16 @@ export function interactionStore({ read, write }: PartAccess): InteractionStore 
       ),
     listInteractions: (filter) =>
       read((db) => {
-        const conditions = ['owner = ?']
-        const values: Value[] = [filter.owner]
-        const add = (condition: string, value: Value | undefined) => {
-          if (value === undefined) return
-          conditions.push(condition)
-          values.push(value)
-        }
-        add('run_id = ?', filter.runId)
-        add('conversation_id = ?', filter.conversationId)
-        add('kind = ?', filter.kind)
-        add('status = ANY (?)', filter.status)
-        add('position < (SELECT position FROM interactions WHERE id = ?)', filter.before)
-        if (filter.failed !== undefined) conditions.push(`error IS ${filter.failed ? 'NOT NULL' : 'NULL'}`)
-        const sql = `SELECT * FROM interactions WHERE ${conditions.join(' AND ')} ORDER BY position DESC`
+        const { where, values } = filterOf(
+          ['owner = ?', filter.owner],
+          ['run_id = ?', filter.runId],
+          ['conversation_id = ?', filter.conversationId],
+          ['kind = ?', filter.kind],
+          ['status = ANY (?)', filter.status],
+          ['position < (SELECT position FROM interactions WHERE id = ?)', filter.before],
+        )
+        const failed = filter.failed === undefined ? '' : `AND error IS ${filter.failed ? 'NOT NULL' : 'NULL'}`
+        const sql = `SELECT * FROM interactions WHERE ${where} ${failed} ORDER BY position DESC`
         const long = ['prompt', 'input', 'response', 'reason', 'result', 'error']
         return readPage(db, { sql, values, limit: filter.limit, long }, toInteraction)
       }),

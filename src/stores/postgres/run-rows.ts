@@ -4,7 +4,8 @@ import type { RunStatus } from '../../journal/event.ts'
 import type { RowPage } from '../row-page.ts'
 import type { RunFilter, RunRow } from '../run-store.ts'
 import { rowReader } from './columns.ts'
-import type { Db, Row, Value } from './connection.ts'
+import type { Db, Row } from './connection.ts'
+import { filterOf } from './filter.ts'
 import { readPage } from './row-page.ts'
 
 /** Spelled as in the partial indexes. */
@@ -44,19 +45,15 @@ export async function readRun(db: Db, id: string): Promise<RunRow | undefined> {
 }
 
 export async function listRuns(db: Db, filter: RunFilter): Promise<RowPage<RunRow>> {
-  const conditions = ['owner = ?']
-  const values: Value[] = [filter.owner]
-  const add = (condition: string, value: Value | undefined) => {
-    if (value === undefined) return
-    conditions.push(condition)
-    values.push(value)
-  }
-  add('conversation_id = ?', filter.conversationId)
-  add('family = ?', filter.family)
-  add('skill_id = ?', filter.skillId)
-  add('status = ANY (?)', filter.status)
-  add('position < (SELECT position FROM runs WHERE id = ?)', filter.before)
-  const sql = `SELECT * FROM runs WHERE ${conditions.join(' AND ')} ORDER BY position DESC`
+  const { where, values } = filterOf(
+    ['owner = ?', filter.owner],
+    ['conversation_id = ?', filter.conversationId],
+    ['family = ?', filter.family],
+    ['skill_id = ?', filter.skillId],
+    ['status = ANY (?)', filter.status],
+    ['position < (SELECT position FROM runs WHERE id = ?)', filter.before],
+  )
+  const sql = `SELECT * FROM runs WHERE ${where} ORDER BY position DESC`
   return await readPage(db, { sql, values, limit: filter.limit, long: ['error', 'usage', 'cancel_reason'] }, toRunRow)
 }
 

@@ -10,6 +10,7 @@ import {
 } from '../snapshot-store.ts'
 import { type Columns, columnsOf, insertRow, rowReader } from './columns.ts'
 import type { Db, Row, Value } from './connection.ts'
+import { filterOf } from './filter.ts'
 import type { PartAccess } from './part-access.ts'
 import { readPage } from './row-page.ts'
 
@@ -60,19 +61,15 @@ export function snapshotStore({ read, write }: PartAccess): SnapshotStore {
       }),
     listSnapshots: (filter) =>
       read((db) => {
-        const conditions = ['owner = ?']
-        const values: Value[] = [filter.owner]
-        const add = (condition: string, value: Value | undefined) => {
-          if (value === undefined) return
-          conditions.push(condition)
-          values.push(value)
-        }
-        add('agent_id = ?', filter.agentId)
-        add('operation IS NOT DISTINCT FROM ?', filter.operation)
-        add('scope_type = ?', filter.scopeType)
-        add('scope_id = ANY (?)', filter.scopeIds)
-        add('position < (SELECT position FROM snapshots WHERE id = ?)', filter.before)
-        const sql = `SELECT * FROM snapshots WHERE ${conditions.join(' AND ')} ORDER BY position DESC`
+        const { where, values } = filterOf(
+          ['owner = ?', filter.owner],
+          ['agent_id = ?', filter.agentId],
+          ['operation IS NOT DISTINCT FROM ?', filter.operation],
+          ['scope_type = ?', filter.scopeType],
+          ['scope_id = ANY (?)', filter.scopeIds],
+          ['position < (SELECT position FROM snapshots WHERE id = ?)', filter.before],
+        )
+        const sql = `SELECT * FROM snapshots WHERE ${where} ORDER BY position DESC`
         return readPage(db, { sql, values, limit: filter.limit, long: ['output'] }, toSnapshot)
       }),
     expireSnapshots: (expiredBefore, limit) =>
