@@ -234,13 +234,15 @@ describe('the packed server', () => {
       await until('the mistake', () => mistake.test(server.log()) || undefined)
       writeFileSync(join(project, 'polylog.config.ts'), config('Good day'))
       let tries = 0
-      const next = await until('the next start', () => {
+      await until('the greeting of the new file', async () => {
         // Node's watcher misses a change that comes right after a failed start, so the file is saved again from time to time.
         if ((tries += 1) % 200 === 0) writeFileSync(join(project, 'polylog.config.ts'), config('Good day'))
-        return [...server.log().matchAll(/serves at (http:\/\/[^\s"]+)/g)][1]?.[1]
+        const starts = [...server.log().matchAll(/serves at (http:\/\/[^\s"]+)/g)]
+        if (starts.length < 2) return undefined
+        // Saving again may restart the server in the middle of an answer; the next try asks the newest one.
+        const answer = await greeting(starts.at(-1)?.[1] as string).catch(() => '')
+        return answer.includes('Good day, Bo') || undefined
       })
-
-      assert.match(await greeting(next), /Good day, Bo/)
       assert.match(server.log(), /"msg":"stopped"/)
       assert.equal(await server.stop(), 0)
     } finally {
