@@ -63,10 +63,12 @@ test('docs/configuration.md holds exactly the settings that are read', () => {
 
 test('docs/dependencies.md has a reason for exactly the dependencies that there are', () => {
   const { dependencies, devDependencies } = JSON.parse(read('package.json')) as Record<string, Record<string, string>>
-  const [server, tools] = read('docs/dependencies.md').split('## For working on it')
+  const [server, tools, inConsole] = read('docs/dependencies.md').split(/^## (?:For working on it|In the console)$/m)
+  const ofConsole = JSON.parse(read('console/package.json')) as Record<string, Record<string, string>>
 
   assert.deepEqual(firstColumn(server ?? ''), Object.keys(dependencies ?? {}).toSorted())
   assert.deepEqual(firstColumn(tools ?? ''), Object.keys(devDependencies ?? {}).toSorted())
+  assert.deepEqual(firstColumn(inConsole ?? ''), Object.keys(ofConsole['devDependencies'] ?? {}).toSorted())
 })
 
 test('the README shows only settings that exist', () => {
