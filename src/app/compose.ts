@@ -27,7 +27,6 @@ import { createEngineRouter } from '../engines/engine-router.ts'
 import type { TurnEngine } from '../engines/engine.ts'
 import { createLocalEngine } from '../engines/local/local-engine.ts'
 import { createOpenclawEngine, openclawUrl } from '../engines/openclaw/openclaw-engine.ts'
-import { AppError } from '../errors/app-error.ts'
 import { createBrowserGuard } from '../http/browser-guard.ts'
 import { createAuthenticator } from '../http/caller.ts'
 import { createMetrics } from '../http/metrics.ts'
@@ -48,16 +47,14 @@ import { Scheduler } from '../runs/scheduler.ts'
 import { UsageService } from '../runs/usage-service.ts'
 import { startRetention } from '../runs/retention.ts'
 import { readSkills } from '../skills/skill-registry.ts'
-import { openSqliteStore } from '../stores/sqlite/sqlite-store.ts'
-import type { Store } from '../stores/store.ts'
 import { createWorkspaces } from '../tools/workspace/workspaces.ts'
 import { sessionDirectories } from '../tools/tool.ts'
 import type { Config } from './config.ts'
-import { prepareDataFolder, prepareWorkspaceRoot } from './data-folder.ts'
 import type { RunHooks } from './define-config.ts'
 import { type App, createLifecycle } from './lifecycle.ts'
 import { listenError } from './listen-error.ts'
 import type { Log } from './log.ts'
+import { openStore } from './open-store.ts'
 import { openTracer } from './open-telemetry.ts'
 import { openTools } from './open-tools.ts'
 import { RunHookCaller } from './run-hooks.ts'
@@ -66,9 +63,6 @@ import { kindOf } from './run-kinds.ts'
 import { startWatchdog } from './watchdog.ts'
 
 export type ComposedApp = App & { readonly defaultModel: string }
-
-/** How long a start waits for an old server that still holds the lock on the data folder. */
-const lockWaitMs = 5_000
 
 export const version = (
   JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as { version: string }
@@ -372,32 +366,6 @@ function knownFactsOf(providers: Config['namedProviders']): Record<string, Model
     for (const [model, facts] of Object.entries(models ?? {}))
       if (facts !== undefined) known[`${name}/${model}`] = facts
   return known
-}
-
-async function openStore(config: Config, log: Log, clock: Clock): Promise<Store> {
-  if (config.databaseUrl !== null) {
-    throw new AppError(
-      'config_invalid',
-      'POLYLOG_DATABASE_URL names a PostgreSQL database, which this version cannot use yet. Leave it unset to use a SQLite file in the data folder.',
-    )
-  }
-  const warn = (sentence: string) => log.warn(sentence)
-  const file = prepareDataFolder(config.dataDir, warn)
-  prepareWorkspaceRoot(config.workspaceDir, config.dataDir, warn)
-  const open = (waitMs: number) =>
-    openSqliteStore({
-      file,
-      clock,
-      lockWaitMs: waitMs,
-      onError: (error) => log.error({ err: error }, 'the store failed'),
-    })
-  try {
-    return await open(0)
-  } catch (error) {
-    if (!(error instanceof AppError) || error.details?.['locked'] !== true) throw error
-    log.info(`another server uses the data folder; waiting up to ${lockWaitMs / 1000} s for it to stop`)
-    return await open(lockWaitMs)
-  }
 }
 
 /** Undefined if this server has no gateway. The client of its chat completions is used where it refuses the WebSocket. */

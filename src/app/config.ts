@@ -31,6 +31,8 @@ export type Config = {
   readonly dataDir: string
   /** Null: a SQLite file in the data folder. */
   readonly databaseUrl: string | null
+  /** The most connections of this server to PostgreSQL. */
+  readonly databaseConnections: number
   readonly model: string | null
   readonly providers: {
     readonly openaiApiKey: string | null
@@ -162,6 +164,7 @@ function build(read: SettingReader, code?: CodeParts): Config {
     port: read.whole('PORT', 3000),
     dataDir,
     databaseUrl: read.url('POLYLOG_DATABASE_URL'),
+    databaseConnections: read.whole('POLYLOG_DATABASE_CONNECTIONS', 16),
     model: read.text('POLYLOG_MODEL'),
     providers: {
       openaiApiKey: read.text('OPENAI_API_KEY'),

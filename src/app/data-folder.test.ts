@@ -3,7 +3,7 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, statSync, symlinkSync, write
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
-import { prepareDataFolder, prepareWorkspaceRoot, fileErrorReason } from './data-folder.ts'
+import { prepareDatabaseFile, prepareDataFolder, prepareWorkspaceRoot, fileErrorReason } from './data-folder.ts'
 
 let root: string
 let umask: number
@@ -23,14 +23,17 @@ const modeOf = (path: string) => (statSync(path).mode & 0o777).toString(8)
 
 function prepare(dir: string): string[] {
   const warnings: string[] = []
-  prepareDataFolder(dir, (sentence) => warnings.push(sentence))
+  const warn = (sentence: string) => warnings.push(sentence)
+  prepareDataFolder(dir, warn)
+  prepareDatabaseFile(dir, warn)
   return warnings
 }
 
 test('a folder that is missing is made for its user only, with its files, whatever the umask is', () => {
   const dir = join(root, 'a', 'new')
 
-  assert.equal(prepareDataFolder(dir, assert.fail), join(dir, 'polylog.db'))
+  prepareDataFolder(dir, assert.fail)
+  assert.equal(prepareDatabaseFile(dir, assert.fail), join(dir, 'polylog.db'))
   assert.deepEqual([dir, join(dir, 'polylog.db'), join(dir, 'polylog.db.lock')].map(modeOf), ['700', '600', '600'])
 })
 

@@ -24,8 +24,8 @@ const foreignRights = 0o077
 
 export const databaseName = 'polylog.db'
 
-/** Returns the path of the database file. Throws `config_invalid` if the folder cannot be used. */
-export function prepareDataFolder(dir: string, warn: (sentence: string) => void): string {
+/** Throws `config_invalid` if the folder cannot be used. */
+export function prepareDataFolder(dir: string, warn: (sentence: string) => void): void {
   const stats = usable(dir, () => makeFolder(dir))
   if (!stats.isDirectory()) {
     throw new AppError('config_invalid', `The data folder ${dir} is a file; set POLYLOG_DATA to a folder.`)
@@ -38,10 +38,13 @@ export function prepareDataFolder(dir: string, warn: (sentence: string) => void)
     warn(
       `Other users of this machine may read the data folder ${dir}; run chmod 700 on it, or use a folder of its own.`,
     )
+}
 
+/** Creates the database file in a prepared folder and returns its path. */
+export function prepareDatabaseFile(dir: string, warn: (sentence: string) => void): string {
   const file = join(dir, databaseName)
   const files = new Set([
-    ...entries.filter((name) => name.startsWith(databaseName)),
+    ...usable(dir, () => readdirSync(dir)).filter((name) => name.startsWith(databaseName)),
     databaseName,
     `${databaseName}.lock`,
   ])

@@ -31,6 +31,7 @@ export const settingTable = {
   PORT: whole(0, 65_535),
   POLYLOG_DATA: path,
   POLYLOG_DATABASE_URL: url('postgres', 'postgresql'),
+  POLYLOG_DATABASE_CONNECTIONS: whole(2, 10_000),
   POLYLOG_AGENTS_DIR: path,
   POLYLOG_AGENTS_RELOAD: boolean,
   NODE_ENV: text,

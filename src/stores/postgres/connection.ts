@@ -87,8 +87,9 @@ export function openPool({ url, connectionsMax = connectionsMaxDefault, onError 
     statement_timeout: statementTimeoutMs,
     application_name: 'polylog',
   })
-  // Without a listener an idle connection that breaks would end the process.
+  // Without listeners a connection that breaks would end the process: the first is for idle ones, the second for those in use.
   pool.on('error', onError ?? (() => {}))
+  pool.on('connect', (client) => client.on('error', () => {}))
   return pool
 }
 

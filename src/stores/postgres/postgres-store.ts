@@ -15,6 +15,7 @@ import { conversationStore } from './conversation-store.ts'
 import { DeltaQueue } from './delta-queue.ts'
 import { feedbackStore } from './feedback-store.ts'
 import { fileStore } from './file-store.ts'
+import { type FirstConnectionOptions, startError, waitForDatabase } from './first-connection.ts'
 import { interactionStore } from './interaction-store.ts'
 import { messageStore } from './message-store.ts'
 import { migrate } from './migrate.ts'
@@ -34,16 +35,20 @@ export type PostgresStoreOptions = PostgresOptions & {
   clock: Clock
   /** Minimum time between the starts of two commits that hold only deltas. */
   commitGatherMs?: number
+  /** How to wait for a database that does not answer; absent: not at all. */
+  atStart?: Omit<FirstConnectionOptions, 'clock'>
 }
 
-/** Throws `store_unavailable` if the database cannot be reached, `config_invalid` if a newer version wrote it. */
+/** Throws `store_unavailable` if the database cannot be reached, `config_invalid` if it cannot be used or a newer version wrote it. */
 export async function openPostgresStore(options: PostgresStoreOptions): Promise<Store> {
+  const { clock, atStart = { waitMs: 0, pause: async () => {} } } = options
   const pool = openPool(options)
   try {
+    await waitForDatabase(pool, { clock, ...atStart })
     await migrate(pool)
   } catch (error) {
     await pool.end()
-    throw toPostgresError(error)
+    throw startError(error)
   }
   const db = dbOf(pool)
   const deltas = new DeltaQueue(pool, options.clock, options.commitGatherMs ?? commitGatherMsDefault)
