@@ -1,12 +1,23 @@
 // `npm run build`: builds the contents of the published packages. The server becomes JavaScript in dist/, with the
 // same folders as src/, so that relative paths are the same in both, and declaration files for what src/index.ts
-// exports; the client becomes declaration files and JavaScript in client/dist/. A clone does not need it, because
+// exports. The command line uses the client, whose files are in dist/client/ for it, so that the server's package
+// needs no other. The package of the client becomes declaration files and JavaScript in client/dist/. A clone does not need it, because
 // Node runs the TypeScript as it is.
 //
 // An argument names one of the two (`server`, `client`). A second one is the folder to write to.
 
 import { spawnSync } from 'node:child_process'
-import { copyFileSync, existsSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  copyFileSync,
+  existsSync,
+  globSync,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 
 const root = join(import.meta.dirname, '..')
@@ -23,6 +34,7 @@ if (only !== 'server') buildClient(resolve(folder ?? join(root, 'client/dist')))
 
 function buildServer(out: string): void {
   compile('tsconfig.build.json', out)
+  arrange(out)
   for (const file of globSync('**/*.js', { cwd: out })) {
     const path = join(out, file)
     writeFileSync(path, withBuiltWorkers(readFileSync(path, 'utf8')))
@@ -33,6 +45,21 @@ function buildServer(out: string): void {
   }
   pruneDeclarations(out, 'index.d.ts')
   refuseMissingFiles(out)
+}
+
+/** The compiler writes src/ and client/src/; the first becomes `out` itself, the second its folder `client`. */
+function arrange(out: string): void {
+  const compiled = join(out, 'src')
+  for (const name of readdirSync(compiled)) renameSync(join(compiled, name), join(out, name))
+  rmSync(compiled, { recursive: true })
+  const client = join(out, 'client')
+  renameSync(join(client, 'src'), join(out, 'client-src'))
+  rmSync(client, { recursive: true })
+  renameSync(join(out, 'client-src'), client)
+  for (const file of globSync('cli/*.{js,d.ts}', { cwd: out })) {
+    const path = join(out, file)
+    writeFileSync(path, readFileSync(path, 'utf8').replaceAll('../../client/src/', '../client/'))
+  }
 }
 
 function buildClient(out: string): void {

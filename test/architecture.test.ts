@@ -117,8 +117,9 @@ const ladder: Record<string, string[]> = {
     'src/agents/template.ts',
   ],
   'src/http/': [...ground, ...interfaces, ...services, 'src/bus/', 'src/dialects/'],
-  'src/cli/': [...ground, ...interfaces, ...services, 'src/http/'],
   'src/app/': ['src/'],
+  // Commands that work on the data folder compose parts as the server does; the others are clients.
+  'src/cli/': [...ground, ...interfaces, 'src/app/', 'client/src/'],
   // The exports of the package.
   'src/index.ts': ['src/app/', 'src/tools/define-tool.ts'],
 }
@@ -146,6 +147,14 @@ test('imports go down the ladder', () => {
   }
 
   assert.deepEqual(wrong, [])
+})
+
+test('only its own files import the command line', () => {
+  const found = [...graph].filter(
+    ([file, imports]) => !file.startsWith('src/cli/') && imports.some((imported) => imported.startsWith('src/cli/')),
+  )
+
+  assert.deepEqual(found, [])
 })
 
 test('dialects see events and errors only: no store, no clock, no ids, and runs do not know them', () => {
@@ -238,7 +247,8 @@ test('no two files export the same name, so that a name means one thing', () => 
 test('server code imports nothing from tests', () => {
   for (const [file, imports] of graph) {
     for (const imported of imports) {
-      assert.ok(imported.startsWith('src/') && !isTest(imported), `${file} imports ${imported}`)
+      const isOurs = imported.startsWith('src/') || (file.startsWith('src/cli/') && imported.startsWith('client/src/'))
+      assert.ok(isOurs && !isTest(imported), `${file} imports ${imported}`)
     }
   }
 })

@@ -3,6 +3,7 @@
 
 import type { Part, UsageTotals } from './journal.ts'
 import type { JsonValue } from './json.ts'
+import type { TimelineEntry } from './native.ts'
 
 export type ChatRequest = {
   /** The question; or `messages`. */
@@ -65,6 +66,21 @@ export type RunInfo = {
     expiresAtMs: number | null
   }[]
   usage: UsageTotals | null
+}
+
+export type Timeline = {
+  runId: string
+  agentId: string
+  conversationId: string | null
+  status: string
+  startedAt: string
+  startedAtMs: number
+  endedAt?: string
+  endedAtMs?: number
+  events: TimelineEntry[]
+  hasMore: boolean
+  /** How many stored rows could no longer be read. */
+  skipped: number
 }
 
 /** The result of a call that your client has executed. */

@@ -11,6 +11,7 @@ import type {
   RunInfo,
   StoredMessage,
   StoredToolResults,
+  Timeline,
   ToolResult,
 } from './api.ts'
 import { PolylogError } from './error.ts'
@@ -24,6 +25,10 @@ export type StartOptions = Omit<StreamOptions, 'after'> & {
 }
 
 export type PageOptions = RequestOptions & { limit?: number; before?: string }
+
+export type RunListOptions = PageOptions & { status?: string; conversationId?: string }
+
+export type TimelineOptions = RequestOptions & { after?: number; limit?: number }
 
 export type UploadOptions = RequestOptions & { name?: string; mediaType?: string }
 
@@ -51,7 +56,7 @@ export function createClient(options: ClientOptions = {}) {
     return runOf(transport, id, stream, connection)
   }
 
-  const get = <Body>(path: string, { signal, ...query }: PageOptions = {}) =>
+  const get = <Body>(path: string, { signal, ...query }: RunListOptions | TimelineOptions = {}) =>
     json<Body>({ method: 'GET', path, query, signal })
 
   /** A decision is made once: it is not sent again if it is unknown whether it arrived. */
@@ -98,6 +103,13 @@ export function createClient(options: ClientOptions = {}) {
     /** Sends the results of calls that this client has executed. The same result may be sent again. */
     toolResults: (runId: string, results: ToolResult[], { signal }: RequestOptions = {}) =>
       json<StoredToolResults>({ method: 'POST', path: `${runPath(runId)}/tool-results`, body: { results }, signal }),
+
+    runs: {
+      /** Newest first. `status` is one or more, with commas; `before` is the id of the last one on the page before. */
+      list: (options?: RunListOptions) => get<RunInfo[]>('/v1/agent/runs', options),
+      /** Everything that happened in a run, page by page: `after` is the `seq` of the last entry of the page before. */
+      timeline: (runId: string, options?: TimelineOptions) => get<Timeline>(`${runPath(runId)}/timeline`, options),
+    },
 
     conversations: {
       create: (fields: { title?: string; contactId?: string } = {}, { signal }: RequestOptions = {}) =>

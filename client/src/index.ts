@@ -12,10 +12,19 @@ export type {
   RunInfo,
   StoredMessage,
   StoredToolResults,
+  Timeline,
   ToolResult,
 } from './api.ts'
 export type { Arm, ArmFrame, ChunksFrame } from './chunks.ts'
-export { createClient, type PageOptions, type PolylogClient, type StartOptions, type UploadOptions } from './client.ts'
+export {
+  createClient,
+  type PageOptions,
+  type PolylogClient,
+  type RunListOptions,
+  type StartOptions,
+  type TimelineOptions,
+  type UploadOptions,
+} from './client.ts'
 export { PolylogError } from './error.ts'
 export type { FcmpData, FcmpEnvelope, FcmpFrame, FcmpType } from './fcmp.ts'
 export {

@@ -109,14 +109,24 @@ describe('the packed server', () => {
   })
 
   test('has a built file for each source file, and every file that is read at run time', () => {
-    const sources = globSync('src/**/*.{ts,json,sql}', { cwd: root })
-      .map((file) => file.replaceAll('\\', '/'))
-      .filter((file) => !file.endsWith('.test.ts'))
-      .map((file) => file.replace(/^src/, 'dist').replace(/\.ts$/, '.js'))
+    const builtOf = (pattern: string, from: RegExp, to: string) =>
+      globSync(pattern, { cwd: root })
+        .map((file) => file.replaceAll('\\', '/'))
+        .filter((file) => !file.endsWith('.test.ts'))
+        .map((file) => file.replace(from, to).replace(/\.ts$/, '.js'))
+    const sources = builtOf('src/**/*.{ts,json,sql}', /^src/, 'dist')
+    const clientSources = builtOf('client/src/*.ts', /^client\/src/, 'dist/client')
     const built = files.filter((file) => file.startsWith('dist/') && !file.endsWith('.d.ts'))
+    const ofClient = built.filter((file) => file.startsWith('dist/client/'))
 
     assert.ok(sources.length > 200)
-    assert.deepEqual(built.toSorted(), sources.toSorted())
+    assert.deepEqual(built.filter((file) => !ofClient.includes(file)).toSorted(), sources.toSorted())
+    // The command line uses a part of the client.
+    assert.ok(ofClient.includes('dist/client/client.js'))
+    assert.deepEqual(
+      ofClient.filter((file) => !clientSources.includes(file)),
+      [],
+    )
   })
 
   test('names no folder of the machine it was built on, and holds no key', () => {
@@ -283,6 +293,18 @@ describe('the packed server', () => {
     const { status, stdout, stderr } = spawnSync(process.execPath, ['good.ts'], { cwd: program, encoding: 'utf8' })
     assert.deepEqual([status, stderr], [0, ''])
     assert.match(stdout, /^http:\/\/127\.0\.0\.1:\d+\n$/)
+  })
+
+  test('has the command line: help, version, and a suggestion for a misspelt command', () => {
+    const run = (...args: string[]) => spawnSync(process.execPath, [command(), ...args], { encoding: 'utf8' })
+
+    assert.match(run('--help').stdout, /Usage: polylog[^]*\n {2}serve /)
+    assert.match(run('--version').stdout, /^\d+\.\d+\.\d+\n$/)
+    const misspelt = run('sevre')
+    assert.deepEqual(
+      [misspelt.status, misspelt.stderr],
+      [2, 'polylog: There is no command sevre. Did you mean serve?\n'],
+    )
   })
 
   test('says in a sentence that a Node is too old', () => {
