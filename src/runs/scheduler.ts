@@ -135,7 +135,7 @@ export class Scheduler {
   }
 
   private async armWakeTimer(): Promise<void> {
-    const delayMs = await this.dependencies.store.msUntilWake()
+    const delayMs = await this.dependencies.store.msUntilWake(this.node)
     this.wakeTimer?.cancel()
     this.wakeTimer = undefined
     if (delayMs === null || this.stopped) return

@@ -185,6 +185,9 @@ export type RunWrite = {
   dropBlobs?: string
 }
 
+/** `takenFrom`: the node whose lease on the run had run out; absent if the run had no lease. */
+export type ClaimedRun = RunRow & { takenFrom?: string }
+
 export type ClaimRequest = LeaseRequest & {
   /** How many runs that need a slot may be taken. Runs whose cancel was requested are taken beyond it. */
   limit: number
@@ -217,7 +220,7 @@ export interface RunStore extends EventReader {
    * is unfinished), interrupted ones (running), parked and held ones whose `wakeAt` has come, and all unfinished ones whose
    * cancel was requested. Oldest first. Each gets a new epoch.
    */
-  claim(request: ClaimRequest): Promise<RunRow[]>
+  claim(request: ClaimRequest): Promise<ClaimedRun[]>
   /**
    * Extends those leases of these runs that the node still holds. Returns the rows of the runs that it holds, so that it learns of
    * cancel requests and, by what is missing, of lost leases.
@@ -244,8 +247,11 @@ export interface RunStore extends EventReader {
   bindIdempotencyKey(request: AnsweredRequest): Promise<void>
   /** The newest run of the owner that succeeded under this cache key. */
   findCached(owner: string, cacheKey: string): Promise<string | undefined>
-  /** The time from now until the earliest `wakeAt` of a parked or held run; 0 if one is due. Null if none has a `wakeAt`. */
-  msUntilWake(): Promise<number | null>
+  /**
+   * The time from now until a claim of this node may find more: the earliest `wakeAt` of a parked or held run, or the earliest end
+   * of another node's lease. 0 if one of them has passed. Null if there is none.
+   */
+  msUntilWake(node: string): Promise<number | null>
   countRuns(): Promise<Partial<Record<RunStatus, number>>>
 
   /** Blobs are large texts beside the journal: tool outputs, uploaded files. They are removed together with their run. */

@@ -22,6 +22,7 @@ import type { FeedbackStore } from './feedback-store.ts'
 import type { FileStore } from './file-store.ts'
 import type { InteractionStore } from './interaction-store.ts'
 import type { MessageStore } from './message-store.ts'
+import type { NodeStore } from './node-store.ts'
 import type { NoteStore } from './note-store.ts'
 import type { RunStore } from './run-store.ts'
 import type { SnapshotStore } from './snapshot-store.ts'
@@ -38,6 +39,7 @@ export interface Store
     ComparisonStore,
     WorkspaceStore,
     NoteStore,
+    NodeStore,
     FileStore,
     SnapshotStore,
     UsageStore,

@@ -95,6 +95,7 @@ export function claimContract(open: OpenStore<RunStore & InteractionStore>): voi
         const [taken] = await claim(store)
 
         assert.deepEqual([taken?.epoch, taken?.lastSeq, taken?.leaseOwner], [run.epoch + 1, 3, 'node-b'])
+        assert.equal(taken?.takenFrom, run.leaseOwner)
       }),
     )
 
@@ -120,17 +121,39 @@ export function claimContract(open: OpenStore<RunStore & InteractionStore>): voi
         await store.append(write(run, 1, { run: { status: 'waiting_user', wakeAt: start + 100, release: true } }))
         await endRun(store, await claimedRun(store, 'ended'), 1)
 
-        assert.equal(await store.msUntilWake(), 100)
+        assert.equal(await store.msUntilWake('node-b'), 100)
         await time.set(start + 99)
         assert.deepEqual(await claim(store), [])
         await time.set(start + 100)
-        assert.equal(await store.msUntilWake(), 0)
+        assert.equal(await store.msUntilWake('node-b'), 0)
         assert.deepEqual(ids(await claim(store, { leaseMs: 100 })), ['r'])
-        assert.equal(await store.msUntilWake(), null)
+        assert.equal(await store.msUntilWake('node-b'), null)
         await time.set(start + 150)
         assert.deepEqual(await claim(store), [])
         await time.set(start + 200)
         assert.deepEqual(ids(await claim(store)), ['r'])
+      }),
+    )
+
+    test(
+      'finds out when the leases of other nodes end, so that a dead node is replaced in time',
+      opened(async ({ store, time }) => {
+        await store.accept(acceptInput('mine', { claim: { node: 'node-b', leaseMs: 10 } }))
+        assert.equal(await store.msUntilWake('node-b'), null, 'its own leases do not count')
+        await store.accept(acceptInput('long', { claim: { node: 'node-c', leaseMs: 900 } }))
+        const parked = await store.accept(acceptInput('parked', { claim: { node: 'node-a', leaseMs: 300 } }))
+        await store.append(write(parked.run, 1, { run: { status: 'waiting_user', wakeAt: start + 700 } }))
+
+        assert.equal(await store.msUntilWake('node-b'), 300, 'a parked run that is being looked at has a lease too')
+        await time.set(start + 100)
+        await store.renewLeases({ node: 'node-a', leaseMs: 300 }, ['parked'])
+        assert.equal(await store.msUntilWake('node-b'), 300)
+        await store.append(write(parked.run, 1, { run: { release: true } }))
+        assert.equal(await store.msUntilWake('node-b'), 600)
+        await time.set(start + 900)
+        assert.equal(await store.msUntilWake('node-b'), 0)
+        assert.deepEqual(ids(await claim(store)), ['mine', 'long', 'parked'])
+        assert.equal(await store.msUntilWake('node-b'), null)
       }),
     )
 
@@ -142,7 +165,7 @@ export function claimContract(open: OpenStore<RunStore & InteractionStore>): voi
 
         await time.set(farAway * 2)
         assert.deepEqual(await claim(store), [])
-        assert.equal(await store.msUntilWake(), null)
+        assert.equal(await store.msUntilWake('node-b'), null)
       }),
     )
 
@@ -214,7 +237,7 @@ export function claimContract(open: OpenStore<RunStore & InteractionStore>): voi
         assert.deepEqual(second?.cancel, first?.cancel)
         // At once, also by a clock that is set back afterwards.
         await time.set(start - 1000)
-        assert.equal(await store.msUntilWake(), 0)
+        assert.equal(await store.msUntilWake('node-b'), 0)
       }),
     )
 

@@ -43,7 +43,7 @@ export function interactionContract(open: OpenStore<InteractionStore & RunStore>
         assert.deepEqual(outcome, { decided: true, row: expected })
         // At once, also by a clock that is set back afterwards.
         await time.set(start - 10)
-        assert.equal(await store.msUntilWake(), 0)
+        assert.equal(await store.msUntilWake('node-b'), 0)
         const again = await reopen()
         assert.deepEqual(await again.readInteraction('i1'), expected)
         const [claimed] = await again.claim({ ...claimNow, limit: 1 })
@@ -97,7 +97,7 @@ export function interactionContract(open: OpenStore<InteractionStore & RunStore>
         assert.equal((await store.decide('i1', confirm()))?.decided, false)
         assert.equal((await store.decide('i2', confirm()))?.decided, false)
         assert.equal(await store.decide('nobody', confirm()), undefined)
-        assert.equal(await store.msUntilWake(), null)
+        assert.equal(await store.msUntilWake('node-b'), null)
       }),
     )
   })

@@ -144,13 +144,13 @@ export function jobContract(open: OpenStore<RunStore & InteractionStore>): void 
         await time.set(heldUntil - 1)
         assert.deepEqual(await claimAll(store), [])
         const again = await reopen()
-        assert.equal(await again.msUntilWake(), 1)
+        assert.equal(await again.msUntilWake('node-a'), 1)
         await time.set(heldUntil)
         assert.deepEqual(
           (await claimAll(again)).map(({ id, status }) => [id, status]),
           [['r', 'queued']],
         )
-        assert.equal(await again.msUntilWake(), null)
+        assert.equal(await again.msUntilWake('node-a'), null)
       }),
     )
 

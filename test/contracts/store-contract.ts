@@ -14,6 +14,7 @@ import { fileContract } from './store-contract-files.ts'
 import { interactionContract } from './store-contract-interactions.ts'
 import { lifetimeContract } from './store-contract-lifetime.ts'
 import { messageContract } from './store-contract-messages.ts'
+import { nodeContract } from './store-contract-nodes.ts'
 import { noteContract } from './store-contract-notes.ts'
 import { runContract } from './store-contract-runs.ts'
 import { snapshotContract } from './store-contract-snapshots.ts'
@@ -30,6 +31,7 @@ export function storeContract(name: string, open: OpenStore): void {
     comparisonContract(open)
     workspaceContract(open)
     noteContract(open)
+    nodeContract(open)
     fileContract(open)
     snapshotContract(open)
     usageContract(open)

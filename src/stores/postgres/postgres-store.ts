@@ -19,6 +19,7 @@ import { type FirstConnectionOptions, startError, waitForDatabase } from './firs
 import { interactionStore } from './interaction-store.ts'
 import { messageStore } from './message-store.ts'
 import { migrate } from './migrate.ts'
+import { nodeStore } from './node-store.ts'
 import { noteStore } from './note-store.ts'
 import type { PartAccess } from './part-access.ts'
 import { toPostgresError } from './postgres-errors.ts'
@@ -82,6 +83,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     ...comparisonStore(access),
     ...workspaceStore(access),
     ...noteStore(access),
+    ...nodeStore(access, (durable, work) => transaction(pool, durable, work)),
     ...fileStore(access),
     ...snapshotStore(access),
     ...usageStore(access),

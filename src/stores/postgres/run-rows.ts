@@ -90,11 +90,13 @@ export async function findCached(db: Db, owner: string, cacheKey: string): Promi
   return row?.['id'] as string | undefined
 }
 
-export async function msUntilWake(db: Db): Promise<number | null> {
+export async function msUntilWake(db: Db, node: string): Promise<number | null> {
   const row = await db.get(
     `SELECT least(
        (SELECT min(wake_at) FROM runs WHERE status = 'waiting_user' AND lease_owner IS NULL),
-       (SELECT min(wake_at) FROM runs WHERE held = 1 AND status = 'queued' AND lease_owner IS NULL)) - polylog_now() AS ms`,
+       (SELECT min(wake_at) FROM runs WHERE held = 1 AND status = 'queued' AND lease_owner IS NULL),
+       (SELECT min(lease_until) FROM runs WHERE lease_owner IS NOT NULL AND lease_owner <> ?)) - polylog_now() AS ms`,
+    node,
   )
   const ms = (row?.['ms'] ?? null) as number | null
   return ms === null ? null : Math.max(0, ms)

@@ -66,7 +66,7 @@ export function runStore(
       }),
     bindIdempotencyKey: (request) => write((db) => bindIdempotencyKey(db, request)),
     findCached: (owner, cacheKey) => read((db) => findCached(db, owner, cacheKey)),
-    msUntilWake: () => read(msUntilWake),
+    msUntilWake: (node) => read((db) => msUntilWake(db, node)),
     countRuns: () => read(countRuns),
 
     putBlob: (id, runId, body) => write((db) => putBlob(db, id, runId, body)),

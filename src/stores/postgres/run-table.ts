@@ -3,7 +3,7 @@
 
 import { AppError } from '../../errors/app-error.ts'
 import { isTerminal } from '../../journal/event.ts'
-import type { CancelRequest, ClaimRequest, LeaseRequest, RunRow, RunWrite } from '../run-store.ts'
+import type { CancelRequest, ClaimedRun, ClaimRequest, LeaseRequest, RunRow, RunWrite } from '../run-store.ts'
 import type { Db } from './connection.ts'
 import { toJson } from './json-column.ts'
 import { fenced } from './delta-queue.ts'
@@ -90,26 +90,33 @@ const claimable = (['queued', 'running', 'parked', 'held'] as const)
     }[name]
     const order = name === 'parked' || name === 'held' ? 'wake_at' : 'position'
     return `${name} AS (
-      SELECT id, position FROM runs WHERE ${isFree} AND cancel_at IS NULL AND ${condition}
+      SELECT id, position, lease_owner FROM runs WHERE ${isFree} AND cancel_at IS NULL AND ${condition}
       ORDER BY ${order} LIMIT ? FOR NO KEY UPDATE SKIP LOCKED)`
   })
   .join(', ')
 
 const claim = `
   WITH ${claimable}, canceled AS (
-    SELECT id, position FROM runs WHERE ${isFree} AND cancel_at IS NOT NULL FOR NO KEY UPDATE SKIP LOCKED)
-  UPDATE runs SET epoch = epoch + 1, lease_owner = ?, lease_until = polylog_now() + ?, woken_at = NULL
-  WHERE id IN (SELECT id FROM canceled) OR id IN (
-    SELECT id FROM (
+    SELECT id, position, lease_owner FROM runs WHERE ${isFree} AND cancel_at IS NOT NULL FOR NO KEY UPDATE SKIP LOCKED
+  ), due AS (
+    SELECT * FROM (
       SELECT * FROM queued UNION ALL SELECT * FROM running UNION ALL SELECT * FROM parked UNION ALL SELECT * FROM held
-    ) AS due ORDER BY position LIMIT ?)
-  RETURNING *`
+    ) AS waiting ORDER BY position LIMIT ?
+  ), taken AS (SELECT * FROM canceled UNION ALL SELECT * FROM due)
+  UPDATE runs SET epoch = epoch + 1, lease_owner = ?, lease_until = polylog_now() + ?, woken_at = NULL
+  FROM taken WHERE runs.id = taken.id
+  RETURNING runs.*, taken.lease_owner AS taken_from`
 
-export async function claimRuns(db: Db, request: ClaimRequest): Promise<RunRow[]> {
+export async function claimRuns(db: Db, request: ClaimRequest): Promise<ClaimedRun[]> {
   const { node, leaseMs } = request
   const limit = Math.max(request.limit, 0)
-  const rows = await db.all(claim, limit, limit, limit, limit, node, leaseMs, limit)
-  return rows.sort((a, b) => (a['position'] as number) - (b['position'] as number)).map(toRunRow)
+  const rows = await db.all(claim, limit, limit, limit, limit, limit, node, leaseMs)
+  return rows
+    .sort((a, b) => (a['position'] as number) - (b['position'] as number))
+    .map((row) => {
+      const takenFrom = row['taken_from'] as string | null
+      return takenFrom === null ? toRunRow(row) : { ...toRunRow(row), takenFrom }
+    })
 }
 
 /** Gives `node` the lease on the run, with a new epoch. */

@@ -22,6 +22,7 @@ import { fileWriter } from './file-store.ts'
 import { interactionWriter } from './interaction-store.ts'
 import { journalWriter, recoverJournal } from './journal-writer.ts'
 import { messageWriter } from './message-store.ts'
+import { nodeHandlers } from './node-store.ts'
 import { noteHandlers } from './note-store.ts'
 import { RunCache } from './run-cache.ts'
 import { runHandlers } from './run-commands.ts'
@@ -38,10 +39,11 @@ export function batchWriter(db: DatabaseSync) {
   const file = db.location() ?? ''
   let synced: boolean | undefined
   setSynced(true)
-  // We hold the process lock, so every lease in the file belongs to a dead process.
+  // We hold the process lock, so every lease and every node in the file belongs to a dead process.
   inTransaction(() => {
     recoverJournal(db)
     db.exec('UPDATE runs SET lease_owner = NULL, lease_until = NULL WHERE lease_owner IS NOT NULL')
+    db.exec('DELETE FROM nodes')
   })
 
   const cache = new RunCache()
@@ -82,6 +84,7 @@ export function batchWriter(db: DatabaseSync) {
     ...comparisons.handlers,
     ...workspaceHandlers(db),
     ...noteHandlers(db),
+    ...nodeHandlers(db),
     ...files.handlers,
     ...snapshots.handlers,
     ...contacts.handlers,

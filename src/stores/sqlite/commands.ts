@@ -20,6 +20,7 @@ import type { FeedbackRow, Reaction } from '../feedback-store.ts'
 import type { FileRow } from '../file-store.ts'
 import type { Decision, InteractionRow } from '../interaction-store.ts'
 import type { MessageStateChange } from '../message-store.ts'
+import type { NodeBeat } from '../node-store.ts'
 import type { NoteRow } from '../note-store.ts'
 import type {
   AcceptExtraRows,
@@ -27,6 +28,7 @@ import type {
   AcceptResult,
   AnsweredRequest,
   CancelRequest,
+  ClaimedRun,
   HeldStart,
   RunRow,
   RunWrite,
@@ -59,7 +61,7 @@ export type RunCommands = {
     gives: RunRow
   }
   append: { takes: Omit<RunWrite, 'events' | 'durable'> & { journal: EncodedEvents | null }; gives: null }
-  claim: { takes: ClaimCommand; gives: RunRow[] }
+  claim: { takes: ClaimCommand; gives: ClaimedRun[] }
   renewLeases: { takes: Lease & { runIds: string[] }; gives: RunRow[] }
   requestCancel: { takes: { runId: string; cancel: CancelRequest }; gives: RunRow | null }
   bindIdempotencyKey: { takes: AnsweredRequest; gives: null }
@@ -103,6 +105,11 @@ export type ComparisonCommands = {
 export type WorkspaceCommands = {
   saveFileVersion: { takes: FileVersionRow; gives: null }
   saveTodos: { takes: { scope: string; todos: TodoItem[]; at: number }; gives: null }
+}
+
+export type NodeCommands = {
+  beatNode: { takes: NodeBeat & { seenAt: number }; gives: null }
+  removeNode: { takes: { id: string }; gives: null }
 }
 
 export type NoteCommands = {
@@ -176,6 +183,7 @@ export type Commands = RunCommands &
   ComparisonCommands &
   WorkspaceCommands &
   NoteCommands &
+  NodeCommands &
   FileCommands &
   SnapshotCommands &
   ContactCommands &

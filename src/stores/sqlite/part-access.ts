@@ -8,6 +8,10 @@ export type PartAccess = {
   db: DatabaseSync
   /** Runs a query. Errors of the database become AppErrors; a closed store is `store_unavailable`. */
   read<T>(query: () => T): Promise<T>
-  /** Runs a command in the writer thread; its changes are synced to disk when the promise resolves. */
-  write<Name extends CommandName>(name: Name, input: Commands[Name]['takes']): Promise<Commands[Name]['gives']>
+  /** Runs a command in the writer thread. Its changes are synced to disk when the promise resolves, unless `durable` is false. */
+  write<Name extends CommandName>(
+    name: Name,
+    input: Commands[Name]['takes'],
+    durable?: boolean,
+  ): Promise<Commands[Name]['gives']>
 }

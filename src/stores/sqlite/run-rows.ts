@@ -57,6 +57,9 @@ export function runReader(db: DatabaseSync) {
        UNION ALL
        SELECT min(wake_at) AS at FROM runs WHERE held = 1 AND status = 'queued' AND lease_owner IS NULL AND wake_at IS NOT NULL)`,
   )
+  const earliestLeaseEnd = db.prepare(
+    'SELECT min(lease_until) AS at FROM runs WHERE lease_owner IS NOT NULL AND lease_owner <> ?',
+  )
   const cached = db.prepare(
     `SELECT id FROM runs WHERE owner = ? AND cache_key = ? AND status = 'succeeded' ORDER BY position DESC LIMIT 1`,
   )
@@ -112,6 +115,9 @@ export function runReader(db: DatabaseSync) {
     },
     nextWakeAt(): number | null {
       return (earliestWake.get()?.at ?? null) as number | null
+    },
+    nextLeaseEnd(exceptOf: string): number | null {
+      return (earliestLeaseEnd.get(exceptOf)?.at ?? null) as number | null
     },
     counts(): Partial<Record<RunStatus, number>> {
       return Object.fromEntries(counts.all().map((row) => [row.status as RunStatus, row.count as number]))

@@ -111,10 +111,14 @@ export function runStore(
       }),
     bindIdempotencyKey: async (request) => void (await write('bindIdempotencyKey', request)),
     findCached: (owner, cacheKey) => read(() => runs.cached(owner, cacheKey)),
-    msUntilWake: () =>
+    msUntilWake: (node) =>
       read(() => {
-        const at = runs.nextWakeAt()
-        return at === null ? null : Math.max(0, at - clock.now())
+        const wakeAt = runs.nextWakeAt()
+        const leaseEnd = runs.nextLeaseEnd(node)
+        if (wakeAt === null && leaseEnd === null) return null
+        const untilWake = wakeAt === null ? Infinity : wakeAt - clock.now()
+        const untilLeaseEnd = leaseEnd === null ? Infinity : leaseEnd - clock.monotonic()
+        return Math.max(0, Math.ceil(Math.min(untilWake, untilLeaseEnd)))
       }),
     countRuns: () => read(() => runs.counts()),
 

@@ -4,7 +4,7 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { AppError } from '../../errors/app-error.ts'
 import type { RunStatus } from '../../journal/event.ts'
-import type { RunRow } from '../run-store.ts'
+import type { ClaimedRun, RunRow } from '../run-store.ts'
 import type { Commands } from './commands.ts'
 import type { Row } from './connection.ts'
 import type { JournalWriter } from './journal-writer.ts'
@@ -32,19 +32,19 @@ export function runTable(db: DatabaseSync, cache: RunCache, journal: JournalWrit
   const free = `${unfinished} AND (lease_owner IS NULL OR lease_until <= :leaseNow)`
   // Each SELECT uses its own index, so that the cost of a claim grows with the claimable runs and not with the parked ones.
   const claimable = db.prepare(`
-    SELECT id, position FROM runs WHERE ${free} AND cancel_at IS NULL AND status = 'queued' AND held = 0 AND NOT EXISTS (
+    SELECT id, position, lease_owner FROM runs WHERE ${free} AND cancel_at IS NULL AND status = 'queued' AND held = 0 AND NOT EXISTS (
       SELECT 1 FROM runs AS before
       WHERE before.conversation_id = runs.conversation_id
         AND coalesce(before.turn, before.position) < coalesce(runs.turn, runs.position)
         AND before.status IN ('queued', 'running', 'waiting_user'))
-    UNION ALL SELECT id, position FROM runs WHERE ${free} AND cancel_at IS NULL AND status = 'running'
-    UNION ALL SELECT id, position FROM runs INDEXED BY runs_to_wake
+    UNION ALL SELECT id, position, lease_owner FROM runs WHERE ${free} AND cancel_at IS NULL AND status = 'running'
+    UNION ALL SELECT id, position, lease_owner FROM runs INDEXED BY runs_to_wake
       WHERE ${free} AND cancel_at IS NULL AND status = 'waiting_user' AND wake_at <= :now
-    UNION ALL SELECT id, position FROM runs INDEXED BY runs_held
+    UNION ALL SELECT id, position, lease_owner FROM runs INDEXED BY runs_held
       WHERE ${free} AND cancel_at IS NULL AND held = 1 AND status = 'queued' AND wake_at <= :now
     ORDER BY position LIMIT :limit`)
   const toCancel = db.prepare(
-    `SELECT id, position FROM runs INDEXED BY runs_to_cancel WHERE ${free} AND cancel_at IS NOT NULL`,
+    `SELECT id, position, lease_owner FROM runs INDEXED BY runs_to_cancel WHERE ${free} AND cancel_at IS NOT NULL`,
   )
   const take = db.prepare(
     `UPDATE runs SET epoch = epoch + 1, lease_owner = ?, lease_until = ?, woken_at = NULL, last_seq = max(last_seq, ?)
@@ -162,12 +162,15 @@ export function runTable(db: DatabaseSync, cache: RunCache, journal: JournalWrit
       if (done) cache.remove(runId)
     },
 
-    claim({ node, now, leaseNow, leaseUntil, limit }: Commands['claim']['takes']): RunRow[] {
+    claim({ node, now, leaseNow, leaseUntil, limit }: Commands['claim']['takes']): ClaimedRun[] {
       // SQLite treats a negative LIMIT as no limit.
       const rows = [...claimable.all({ now, leaseNow, limit: Math.max(limit, 0) }), ...toCancel.all({ leaseNow })]
       return rows
         .sort((a, b) => (a.position as number) - (b.position as number))
-        .map((row) => this.take(row.id as string, node, leaseUntil))
+        .map((row) => {
+          const run = this.take(row.id as string, node, leaseUntil)
+          return row.lease_owner === null ? run : { ...run, takenFrom: row.lease_owner as string }
+        })
     },
 
     /** Gives `node` the lease on the run, with a new epoch. */

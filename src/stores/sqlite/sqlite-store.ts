@@ -20,6 +20,7 @@ import { fileStore } from './file-store.ts'
 import { interactionStore } from './interaction-store.ts'
 import { JournalTails } from './journal-tails.ts'
 import { messageStore } from './message-store.ts'
+import { nodeStore } from './node-store.ts'
 import { noteStore } from './note-store.ts'
 import type { PartAccess } from './part-access.ts'
 import { lockFile, type ProcessLock } from './process-lock.ts'
@@ -95,7 +96,7 @@ function storeOf(
     }
   }
 
-  const access: PartAccess = { db, read, write: async (name, input) => queue.run(name, input) }
+  const access: PartAccess = { db, read, write: async (name, input, durable) => queue.run(name, input, durable) }
   return {
     ...runStore(access, queue, tails, time),
     ...conversationStore(access),
@@ -105,6 +106,7 @@ function storeOf(
     ...comparisonStore(access),
     ...workspaceStore(access),
     ...noteStore(access),
+    ...nodeStore(access, time),
     ...fileStore(access),
     ...snapshotStore(access),
     ...usageStore(access),

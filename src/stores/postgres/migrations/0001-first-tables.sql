@@ -80,6 +80,8 @@ CREATE INDEX runs_open_in_conversation ON runs (conversation_id, position) WHERE
 CREATE INDEX runs_to_wake ON runs (wake_at) WHERE status = 'waiting_user';
 CREATE INDEX runs_held ON runs (wake_at) WHERE held = 1 AND status = 'queued';
 CREATE INDEX runs_to_cancel ON runs (position) WHERE cancel_at IS NOT NULL AND status IN ('queued', 'running', 'waiting_user');
+-- Without `lease_until`, which every heartbeat changes.
+CREATE INDEX runs_leased ON runs (position) WHERE lease_owner IS NOT NULL;
 CREATE INDEX runs_ended ON runs (ended_at) WHERE ended_at IS NOT NULL;
 
 -- How many runs have each status, as sums over shards: one row for all nodes would make every change of a status wait for the
@@ -517,3 +519,17 @@ CREATE TABLE file_references (
 CREATE INDEX file_references_by_file ON file_references (file_id);
 CREATE UNIQUE INDEX file_references_by_message ON file_references (message_id, file_id) WHERE message_id IS NOT NULL;
 CREATE UNIQUE INDEX file_references_by_run ON file_references (run_id, file_id) WHERE run_id IS NOT NULL;
+
+-- The nodes that use the database. A node writes its row at every heartbeat.
+CREATE TABLE nodes (
+  id TEXT PRIMARY KEY,
+  name TEXT NOT NULL,
+  version TEXT NOT NULL,
+  started_at BIGINT NOT NULL,
+  seen_at BIGINT NOT NULL,
+  lease_ms BIGINT NOT NULL,
+  offers TEXT NOT NULL,
+  draining INTEGER NOT NULL,
+  capacity BIGINT NOT NULL,
+  running BIGINT NOT NULL
+) WITH (fillfactor = 50);
