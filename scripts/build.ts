@@ -1,10 +1,11 @@
 // `npm run build`: builds the contents of the published packages. The server becomes JavaScript in dist/, with the
 // same folders as src/, so that relative paths are the same in both, and declaration files for what src/index.ts
 // exports. The command line uses the client, whose files are in dist/client/ for it, so that the server's package
-// needs no other. The package of the client becomes declaration files and JavaScript in client/dist/. A clone does not need it, because
-// Node runs the TypeScript as it is.
+// needs no other. The package of the client becomes declaration files and JavaScript in client/dist/; the console becomes
+// console/dist/. A clone needs only the console, which `npm start` builds: Node runs the TypeScript of the others as it is.
 //
-// An argument names one of the two (`server`, `client`). A second one is the folder to write to.
+// An argument names one part (`server`, `client`, `console`). A second one is the folder to write to; the console is
+// always built into console/dist.
 
 import { spawnSync } from 'node:child_process'
 import {
@@ -19,6 +20,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
+import { ensureConsole } from './ensure-console.ts'
 
 const root = join(import.meta.dirname, '..')
 
@@ -26,11 +28,17 @@ const root = join(import.meta.dirname, '..')
 const assets = ['stores/postgres/migrations/*.sql', 'stores/sqlite/migrations/*.sql']
 
 const [only, folder] = process.argv.slice(2)
-if (only !== undefined && only !== 'server' && only !== 'client') {
-  throw new Error(`There is no package ${only}: name server or client, or nothing for both.`)
+const parts: Record<string, () => void | Promise<void>> = {
+  server: () => buildServer(resolve(folder ?? join(root, 'dist'))),
+  client: () => buildClient(resolve(folder ?? join(root, 'client/dist'))),
+  console: ensureConsole,
 }
-if (only !== 'client') buildServer(resolve(folder ?? join(root, 'dist')))
-if (only !== 'server') buildClient(resolve(folder ?? join(root, 'client/dist')))
+const chosen = only === undefined ? Object.values(parts) : [parts[only]]
+for (const build of chosen) {
+  if (build === undefined)
+    throw new Error(`There is no part ${only}: name server, client or console, or nothing for all.`)
+  await build()
+}
 
 function buildServer(out: string): void {
   compile('tsconfig.build.json', out)

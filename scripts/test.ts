@@ -29,7 +29,7 @@ const memoryBytesMin = 4 * 1024 ** 3
 /** Files that need a process of their own. */
 const alone = [
   // They load no server but start and kill many, and take longest.
-  'test/{cli,clients,crash,packages,process,torture}/*',
+  'test/{cli,clients,console,crash,packages,process,torture}/*',
   // It changes the environment of its process.
   'src/tools/mcp-stdio.test.ts',
   // It measures its process.
@@ -49,6 +49,12 @@ async function main(args: string[]): Promise<number> {
 
   const checks = await Promise.all([
     check('types', 'node_modules/typescript-native/bin/tsc', ['--noEmit', '-p', 'tsconfig.json']),
+    check('types of the console', 'node_modules/typescript-native/bin/tsc', [
+      '--noEmit',
+      '-p',
+      'console/tsconfig.json',
+    ]),
+    check('console', 'scripts/ensure-console.ts', ['--required']),
     check('lint', 'node_modules/oxlint/bin/oxlint', []),
   ])
   for (const { name, passed, output } of checks) {

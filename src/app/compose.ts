@@ -315,6 +315,7 @@ async function composeParts(
     sockets: config.sockets,
     rateLimitPerMinute: config.rateLimitPerMinute,
     corsOrigins: config.corsOrigins,
+    console: config.console,
     trustProxy: config.trustProxy,
     browserGuard: createBrowserGuard({
       listenHost: config.host,

@@ -56,6 +56,8 @@ export type Config = {
   readonly allowedHosts: readonly string[]
   /** Empty: no CORS headers at all. */
   readonly corsOrigins: readonly string[]
+  /** Whether the web console is served at `/`. */
+  readonly console: boolean
   readonly engine: 'local' | 'openclaw'
   readonly engineFallback: 'local' | 'none'
   readonly openclawUrl: string | null
@@ -183,6 +185,7 @@ function build(read: SettingReader, code?: CodeParts): Config {
     trustProxy: readTrustProxy(read.mixed('POLYLOG_TRUST_PROXY'), read),
     allowedHosts: readAllowedHosts(read.list('POLYLOG_ALLOWED_HOSTS'), read),
     corsOrigins: readOrigins(read),
+    console: read.boolean('POLYLOG_CONSOLE', true),
     ...readEngine(read),
     engineFallback: read.oneOf('POLYLOG_ENGINE_FALLBACK') ?? 'local',
     pingMs: read.whole('POLYLOG_PING_MS', 15_000),

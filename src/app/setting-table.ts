@@ -71,6 +71,7 @@ export const settingTable = {
   POLYLOG_TRUST_PROXY: { kind: 'mixed' },
   POLYLOG_ALLOWED_HOSTS: list,
   POLYLOG_CORS_ORIGINS: list,
+  POLYLOG_CONSOLE: boolean,
 
   POLYLOG_CONCURRENCY: whole(1, 1_000_000),
   POLYLOG_QUEUE_MAX: whole(0, 1_000_000),

@@ -35,6 +35,8 @@ import { configRoutes } from './chat-api/config-routes.ts'
 import { chatConversationRoutes } from './chat-api/conversation-routes.ts'
 import { feedbackRoutes } from './chat-api/feedback-routes.ts'
 import { traceRoutes } from './chat-api/trace-routes.ts'
+import { consoleAssets, consolePaths } from './console/console-paths.ts'
+import { consoleRoutes } from './console/console-routes.ts'
 import { confirmationRoutes } from './confirmations-v1/confirmation-routes.ts'
 import { archiveRoutes } from './contacts-v1/archive-routes.ts'
 import { briefRoutes } from './contacts-v1/brief-routes.ts'
@@ -75,6 +77,8 @@ export type ServerOptions = {
   corsOrigins: readonly string[]
   trustProxy: TrustProxy
   browserGuard: BrowserGuard
+  /** Whether the web console is served. */
+  console: boolean
 }
 
 /** Served without a login even in `required` mode, because they reveal nothing about any user. */
@@ -87,6 +91,8 @@ const publicPaths = new Set([
   '/docs/',
   '/docs/js/scalar.js',
   ...publicCardPaths,
+  ...consolePaths,
+  consoleAssets,
 ])
 
 export async function buildServer(options: ServerOptions): Promise<Server> {
@@ -255,6 +261,7 @@ export async function buildServer(options: ServerOptions): Promise<Server> {
   langGraphRoutes(server, services, options.version)
   operationRoutes(server, services, options.version)
   referencePage(server)
+  if (options.console) await consoleRoutes(server)
   return server
 }
 

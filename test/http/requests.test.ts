@@ -198,7 +198,9 @@ describe('ids', () => {
 describe('addresses', () => {
   test('what is not there is a JSON 404 that names method and path', async () => {
     for (const [method, path] of [
-      ['GET', '/'],
+      ['GET', '/nothing'],
+      ['GET', '/assets/nothing.js'],
+      ['POST', '/'],
       ['GET', '/v1'],
       ['GET', '/v1/nothing'],
       ['POST', '/v1/agent/nothing'],

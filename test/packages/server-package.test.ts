@@ -96,7 +96,7 @@ async function start(data: string, environment: Record<string, string> = {}): Pr
 describe('the packed server', () => {
   test('holds what it needs to run, and nothing else', () => {
     const allowed =
-      /^(package\.json|README\.md|LICENSE|index\.js|bin\/polylog\.js|dist\/.+\.(d\.ts|js|json|sql)|(agents|skills)\/.+)$/
+      /^(package\.json|README\.md|LICENSE|index\.js|bin\/polylog\.js|dist\/.+\.(d\.ts|js|json|sql)|console\/dist\/.+|(agents|skills)\/.+)$/
     assert.deepEqual(
       files.filter((file) => !allowed.test(file)),
       [],

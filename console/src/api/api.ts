@@ -1,0 +1,86 @@
+// The one place that talks to the server: `@polylog/client`, and plain JSON for the routes that it does not have. Requests
+// carry the login or the user of the session. An answer 401 opens the sign-in dialog.
+
+import { createClient, type ClientOptions, type JsonValue, type PolylogClient } from '@polylog/client'
+import { createTransport } from '@polylog/client/transport'
+import { createStore } from '../app/store.ts'
+import { type Session, session, signInRequest } from './session.ts'
+
+export type JsonRequest = {
+  method?: 'GET' | 'POST' | 'PATCH' | 'PUT' | 'DELETE'
+  query?: Record<string, string | number | undefined>
+  body?: JsonValue | Record<string, unknown>
+  signal?: AbortSignal | undefined
+  /** False: the request is not repeated if it is unknown whether it arrived. Default: true only for GET. */
+  repeatable?: boolean
+}
+
+export type Api = {
+  client: PolylogClient
+  /** The JSON answer of a route. Throws a PolylogError. */
+  json<Body>(path: string, request?: JsonRequest): Promise<Body>
+  /** The answer of a route as text, at most `charsMax` characters of it. */
+  text(path: string, charsMax: number, signal?: AbortSignal): Promise<{ text: string; isCut: boolean }>
+  /** The bytes of a route, for pictures and downloads. */
+  blob(path: string, signal?: AbortSignal): Promise<Blob>
+}
+
+const current = createStore<Api>(apiFor(session.get()))
+session.subscribe(() => current.set(apiFor(session.get())))
+
+/** The API for the session. It changes when the person signs in, so use it as a dependency of effects. */
+export const useApi = current.use
+
+/** The same outside of components. */
+export const currentApi = current.get
+
+function apiFor({ token, user }: Session): Api {
+  const options: ClientOptions = {
+    ...(token === null ? {} : { headers: { authorization: `Bearer ${token}` } }),
+    ...(token === null && user !== null ? { userId: user } : {}),
+    // A console that cannot reach its server says so soon; streams go on trying.
+    requestRetries: 2,
+    fetch: async (...given) => {
+      const response = await fetch(...given)
+      if (response.status === 401) signInRequest.set(token === null ? 'needed' : 'refused')
+      return response
+    },
+  }
+  const transport = createTransport(options)
+  return {
+    client: createClient(options),
+    json: (path, { method = 'GET', repeatable = method === 'GET', ...request } = {}) =>
+      transport.json({ method, path, repeatable, ...request }),
+    async text(path, charsMax, signal) {
+      const { response, close } = await transport.request({ method: 'GET', path, signal })
+      try {
+        return await readText(response, charsMax)
+      } finally {
+        close()
+      }
+    },
+    async blob(path, signal) {
+      const { response, close } = await transport.request({ method: 'GET', path, signal })
+      try {
+        return await response.blob()
+      } finally {
+        close()
+      }
+    },
+  }
+}
+
+/** Stops reading at `charsMax`: a tool may have written hundreds of megabytes. */
+async function readText(response: Response, charsMax: number): Promise<{ text: string; isCut: boolean }> {
+  const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader()
+  let text = ''
+  for (;;) {
+    const part = await reader?.read()
+    if (part === undefined || part.done) return { text, isCut: false }
+    text += part.value
+    if (text.length > charsMax) {
+      await reader?.cancel()
+      return { text: text.slice(0, charsMax), isCut: true }
+    }
+  }
+}

@@ -1,0 +1,26 @@
+// The pages of the console. A page is one row here and one folder in pages/; it is loaded when it is first opened. Its
+// address must be in the server's list too (src/http/console/console-paths.ts).
+
+import { type ComponentType, lazy, type LazyExoticComponent } from 'react'
+import type { IconName } from '../ui/icon.tsx'
+import type { Language } from './preferences.ts'
+
+export type PageEntry = {
+  /** The first part of the address; the page reads the rest with `useRoute` or `useParams`. */
+  path: string
+  label: Record<Language, string>
+  icon: IconName
+  /** Keys that open it. */
+  keys: string
+  View: LazyExoticComponent<ComponentType>
+}
+
+export const pages: readonly PageEntry[] = [
+  {
+    path: '/chat',
+    label: { en: 'Chat', zh: '对话' },
+    icon: 'chat',
+    keys: 'g c',
+    View: lazy(() => import('../pages/chat/chat-page.tsx')),
+  },
+]
