@@ -29,7 +29,11 @@ const assets = ['stores/postgres/migrations/*.sql', 'stores/sqlite/migrations/*.
 
 const [only, folder] = process.argv.slice(2)
 const parts: Record<string, () => void | Promise<void>> = {
-  server: () => buildServer(resolve(folder ?? join(root, 'dist'))),
+  async server() {
+    // The package of the server has the console.
+    await ensureConsole()
+    buildServer(resolve(folder ?? join(root, 'dist')))
+  },
   client: () => buildClient(resolve(folder ?? join(root, 'client/dist'))),
   console: ensureConsole,
 }
