@@ -6,7 +6,8 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, test, type TestContext } from 'node:test'
-import { calls, crashImage, openRig, type Rig, type RigOptions, says, toolOf } from '../../test/support/run-rig.ts'
+import { calls, openRig, type Rig, type RigOptions, says, toolOf } from '../../test/support/run-rig.ts'
+import { crashImage } from '../../test/support/test-database.ts'
 import type { StepRequest } from '../engines/engine.ts'
 import type { JsonValue } from '../journal/event.ts'
 import type { Skill } from '../skills/skill.ts'
@@ -171,7 +172,7 @@ describe('a question that may be left unanswered', () => {
     const file = join(folder, 'first.db')
     const first = await rigged(context, { file })
     const run = await waiting(first.rig, first.jobs, alone)
-    crashImage(file, join(folder, 'second.db'))
+    await crashImage(file, join(folder, 'second.db'))
     const clock = first.rig.clock
     await first.rig.scheduler.drain()
     await clock.advance(timeoutMs)
@@ -247,7 +248,7 @@ describe('a job that waits for its upload', () => {
     const first = await rigged(context, { file })
     const { id } = await held(first.jobs)
     await first.rig.scheduler.drain()
-    crashImage(file, join(folder, 'second.db'))
+    await crashImage(file, join(folder, 'second.db'))
     await first.rig.clock.advance(uploadTtlMs)
 
     const second = await rigged(context, { file: join(folder, 'second.db'), clock: first.rig.clock, node: 'node-2' })
@@ -281,7 +282,7 @@ describe('a job that waits for its upload', () => {
     await first.acceptance.startHeld(run, { input: 'x', files: [], skill, reused }, [
       { id: `${run.id}:artifact:a.md`, body: 'kept' },
     ])
-    crashImage(file, join(folder, 'second.db'))
+    await crashImage(file, join(folder, 'second.db'))
 
     const second = await rigged(context, {
       file: join(folder, 'second.db'),

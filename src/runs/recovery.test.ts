@@ -13,7 +13,6 @@ import {
   type Answer,
   calls,
   countingIds,
-  crashImage,
   openRig,
   type Rig,
   type RigOptions,
@@ -21,6 +20,7 @@ import {
   silence,
   toolOf,
 } from '../../test/support/run-rig.ts'
+import { crashImage } from '../../test/support/test-database.ts'
 import type { RunEvent } from '../journal/event.ts'
 import { foldRun } from '../journal/run-state.ts'
 import type { ModelPart } from '../models/model.ts'
@@ -105,15 +105,15 @@ describe('a run whose server dies after any commit', () => {
       async append(write) {
         disk.writing += 1
         await store.append(write)
+        await photograph(null, write.events.map(({ type }) => type).join(', '))
         disk.writing -= 1
-        photograph(null, write.events.map(({ type }) => type).join(', '))
       },
       decide: async (id, decision) => photograph(await store.decide(id, decision), 'a decision'),
     })
-    function photograph<T>(result: T, what: string): T {
+    async function photograph<T>(result: T, what: string): Promise<T> {
       const image = join(folder, `image-${images.length}.db`)
-      crashImage(file, image)
       images.push({ file: image, what: `${images.length}: ${what}`, sent: sendsOf(world) })
+      await crashImage(file, image)
       return result
     }
     const rig = await opened({ ...world, file, wrapStore: photographed, ids: countingIds('first') })
@@ -143,7 +143,7 @@ describe('a run whose server dies after any commit', () => {
     it(`${name} goes on without a hole, asks only for what is unfinished, and does nothing twice`, async () => {
       for (const [index, image] of images.entries()) {
         const file = join(folder, `${unknown}-${index}.db`)
-        crashImage(image.file, file)
+        await crashImage(image.file, file)
         const world = newWorld(words)
         const rig = await opened({ ...world, file, ids: countingIds(`second-${index}`), node: 'node-2' })
         const shown = await rig.events(runId)
@@ -195,7 +195,7 @@ describe('a run whose server dies after any commit', () => {
   it('can be cancelled: it ends once, with every call and question closed, and nothing more is done', async () => {
     for (const [index, image] of images.entries()) {
       const file = join(folder, `cancel-${index}.db`)
-      crashImage(image.file, file)
+      await crashImage(image.file, file)
       const world = newWorld()
       const rig = await opened({ ...world, file, ids: countingIds(`second-${index}`), node: 'node-2' })
       const ended = (await rig.store.readRun(runId))?.endedAt !== null
@@ -264,7 +264,7 @@ describe('a run whose server dies again and again', () => {
               await rig.until(id, ({ status }) => status === 'running')
               while (!told.all) await new Promise((resolve) => setImmediate(resolve))
               if (!kill) await rig.scheduler.drain()
-              crashImage(place(life), place(life + 1))
+              await crashImage(place(life), place(life + 1))
             }
             await rig.close()
             if (words !== story.length) continue
@@ -307,7 +307,7 @@ describe('a run whose server dies again and again', () => {
         if (last && ends) await rig.until(runId, ({ endedAt }) => endedAt !== null)
         else if (unread.length !== 1)
           await rig.until(runId, ({ status, lastSeq }) => status === 'running' && lastSeq > 3 + 3 * life)
-        crashImage(place(life), place(life + 1))
+        await crashImage(place(life), place(life + 1))
         const events = await rig.events(runId)
         await rig.close()
         if (!last) continue

@@ -8,7 +8,8 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:f
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, afterEach, before, describe, it } from 'node:test'
-import { type Answer, calls, countingIds, crashImage, openRig, type Rig, says } from '../../test/support/run-rig.ts'
+import { type Answer, calls, countingIds, openRig, type Rig, says } from '../../test/support/run-rig.ts'
+import { crashImage } from '../../test/support/test-database.ts'
 import { type Bench, openBench } from '../../test/support/workspace.ts'
 import { foldRun } from '../journal/run-state.ts'
 import type { Store } from '../stores/store.ts'
@@ -67,9 +68,9 @@ describe('a run that changes files and whose server dies at any moment', () => {
   before(async () => {
     const file = join(folder, 'whole.db')
     const one = await open(file, 'first', (store, bench) => {
-      const photograph = (what: string) => {
+      const photograph = async (what: string) => {
         const name = join(folder, `image-${images.length}`)
-        crashImage(file, `${name}.db`)
+        await crashImage(file, `${name}.db`)
         cpSync(bench.directory, name, { recursive: true })
         images.push({ file: `${name}.db`, files: name, what: `${images.length}: ${what}` })
       }
@@ -77,16 +78,16 @@ describe('a run that changes files and whose server dies at any moment', () => {
         ...store,
         async append(write) {
           await store.append(write)
-          photograph(write.events.map(({ type }) => type).join(', '))
+          await photograph(write.events.map(({ type }) => type).join(', '))
         },
         async saveFileVersion(row) {
-          photograph(`before a row of ${row.path}`)
+          await photograph(`before a row of ${row.path}`)
           await store.saveFileVersion(row)
-          photograph(`after a row of ${row.path}`)
+          await photograph(`after a row of ${row.path}`)
         },
         async saveTodos(...list) {
           await store.saveTodos(...list)
-          photograph('after the list')
+          await photograph('after the list')
         },
       }
     })
@@ -106,7 +107,7 @@ describe('a run that changes files and whose server dies at any moment', () => {
 
   async function takeUp(image: (typeof images)[number], index: string): Promise<{ rig: Rig; bench: Bench }> {
     const file = join(folder, `again-${index}.db`)
-    crashImage(image.file, file)
+    await crashImage(image.file, file)
     const again = await open(file, `second-${index}`, (store) => store)
     opened.push(again)
     cpSync(image.files, again.bench.directory, { recursive: true })

@@ -13,7 +13,8 @@ import { systemClock } from '../../src/kit/clock.ts'
 import type { ModelsOptions } from '../../src/models/provider-table.ts'
 import { createModels } from '../../src/models/providers.ts'
 import type { Store } from '../../src/stores/store.ts'
-import { type Answer, countingIds, crashImage, openRig, toolOf } from '../support/run-rig.ts'
+import { type Answer, countingIds, openRig, toolOf } from '../support/run-rig.ts'
+import { crashImage } from '../support/test-database.ts'
 import {
   type Block,
   startStrictProvider,
@@ -85,7 +86,7 @@ for (const [name, resolved, settings] of models) {
         ...store,
         async append(write) {
           await store.append(write)
-          crashImage(file, join(folder, `${(images += 1)}.db`))
+          await crashImage(file, join(folder, `${(images += 1)}.db`))
         },
       })
       const first = await openRig({ answer, tools, file, wrapStore: photographed, ids: countingIds('first') })

@@ -88,6 +88,7 @@ function storeWith(events: readonly RunEvent[], dirty: readonly number[] = []): 
     after: () => ({ cancel: () => {} }),
     advance: () => Promise.resolve(),
     set: () => {},
+    waitFor: () => {},
     pending: 0,
   }
   return { store, clock, bus: { publish: () => {}, join: () => ({ after: () => undefined, leave: () => {} }) } }

@@ -6,14 +6,14 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after } from 'node:test'
 import type { ContactDataset } from '../../scripts/contact-dataset.ts'
-import { openSqliteStore } from '../../src/stores/sqlite/sqlite-store.ts'
 import type { Store } from '../../src/stores/store.ts'
 import { manualClock } from './manual-clock.ts'
+import { openTestStore } from './test-database.ts'
 
 /** Closed and removed after the tests of the file. */
 export async function openContactStore(): Promise<Store> {
   const folder = mkdtempSync(join(tmpdir(), 'polylog-contacts-'))
-  const store = await openSqliteStore({ file: join(folder, 'store.db'), clock: manualClock(), commitGatherMs: 0 })
+  const { store } = await openTestStore(join(folder, 'store.db'), { time: manualClock() })
   after(async () => {
     await store.close()
     rmSync(folder, { recursive: true, force: true })

@@ -1,4 +1,4 @@
-// The database files as a kill would leave them after each commit of a run. A test continues
+// The database as a kill would leave them after each commit of a run. A test continues
 // from every image, so that it covers every moment at which a server can die.
 
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -6,7 +6,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import type { Store } from '../../src/stores/store.ts'
-import { countingIds, crashImage, openRig, type Rig, type RigOptions } from './run-rig.ts'
+import { countingIds, openRig, type Rig, type RigOptions } from './run-rig.ts'
+import { crashImage } from './test-database.ts'
 
 export type CrashImages = {
   /** The options of the rig whose commits are recorded. */
@@ -23,10 +24,10 @@ export function crashImages(context: TestContext, commits: readonly (keyof Store
   context.after(() => rmSync(folder, { recursive: true, force: true }))
   const file = join(folder, 'first.db')
   const paths: string[] = []
-  const record = () => {
+  const record = async () => {
     const path = join(folder, `image-${paths.length}.db`)
-    crashImage(file, path)
     paths.push(path)
+    await crashImage(file, path)
   }
   const wrapStore = (store: Store): Store =>
     new Proxy(store, {
@@ -35,7 +36,7 @@ export function crashImages(context: TestContext, commits: readonly (keyof Store
         if (!commits.includes(name as keyof Store)) return method.bind(target)
         return async (...given: unknown[]) => {
           const result = await method.apply(target, given)
-          record()
+          await record()
           return result
         }
       },

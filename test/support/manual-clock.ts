@@ -10,6 +10,8 @@ export interface ManualClock extends Clock {
   advance(ms: number): Promise<void>
   /** Sets the time of day forward, or back with a negative `byMs`. No time passes. */
   set(byMs: number): void
+  /** Time stands still until this resolves as well. For work that takes more than a turn, such as that of a remote database. */
+  waitFor(settled: () => Promise<void>): void
   /** How many timers are armed. */
   readonly pending: number
 }
@@ -22,6 +24,13 @@ export function manualClock(start = Date.UTC(2026, 0, 1)): ManualClock {
   let offset = 0
   let order = 0
   const armed = new Set<Armed>()
+  const waits: (() => Promise<void>)[] = []
+
+  /** All microtasks, one round of the event loop, and the work that was named by `waitFor`. */
+  async function turn(): Promise<void> {
+    await new Promise((resolve) => setImmediate(resolve))
+    for (const settled of waits) await settled()
+  }
 
   function nextDue(until: number): Armed | undefined {
     let next: Armed | undefined
@@ -44,6 +53,9 @@ export function manualClock(start = Date.UTC(2026, 0, 1)): ManualClock {
       armed.add(timer)
       return { cancel: () => void armed.delete(timer) }
     },
+    waitFor(settled) {
+      waits.push(settled)
+    },
     get pending() {
       return armed.size
     },
@@ -60,9 +72,4 @@ export function manualClock(start = Date.UTC(2026, 0, 1)): ManualClock {
       now = Math.max(now, until)
     },
   }
-}
-
-/** All microtasks, and one round of the event loop. */
-function turn(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve))
 }

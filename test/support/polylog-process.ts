@@ -7,6 +7,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { rmSync } from 'node:fs'
 import { setTimeout as wait } from 'node:timers/promises'
+import { databaseSettings, dropDatabase } from './test-database.ts'
 import { newDataFolder, type Polylog, startPolylog, testSettings } from './polylog.ts'
 
 const main = new URL('../../src/app/main.ts', import.meta.url).pathname
@@ -46,7 +47,8 @@ export async function startPolylogProcess(
   data: string = newDataFolder(),
   command: ServerCommand = fromSources,
 ): Promise<PolylogProcess> {
-  const child = spawnServer(command, environment, data)
+  const database = await databaseSettings(data)
+  const child = spawnServer(command, { ...database, ...environment }, data)
   let output = ''
   const exited = new Promise<number | null>((resolve) => child.once('exit', (code) => resolve(code)))
   const baseUrl = await new Promise<string>((resolve, reject) => {
@@ -75,7 +77,7 @@ export async function startPolylogProcess(
     restart: (changes = {}) => startPolylog({ ...environment, ...changes }, data),
     restartProcess: (changes = {}) => startPolylogProcess({ ...environment, ...changes }, data, command),
     async restartAndKill(changes, afterMs) {
-      const doomed = spawnServer(command, { ...environment, ...changes }, data)
+      const doomed = spawnServer(command, { ...database, ...environment, ...changes }, data)
       doomed.stdout.resume()
       doomed.stderr.resume()
       const gone = once(doomed, 'exit')
@@ -85,6 +87,7 @@ export async function startPolylogProcess(
     },
     async dispose() {
       await end('SIGKILL')
+      await dropDatabase(data)
       rmSync(data, { recursive: true, force: true })
     },
   }

@@ -5,6 +5,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { databaseSettings, dropDatabase } from './test-database.ts'
 
 export type Polylog = {
   readonly baseUrl: string
@@ -31,7 +32,7 @@ export async function startPolylog(
     import('../../src/app/shutdown.ts'),
     import('../../src/kit/clock.ts'),
   ])
-  const settings = testSettings(environment, data)
+  const settings = testSettings({ ...(await databaseSettings(data)), ...environment }, data)
   const config = readConfig(settings)
   let output = ''
   const log = createLog({ level: config.logLevel, destination: { write: (line: string) => void (output += line) } })
@@ -52,6 +53,7 @@ export async function startPolylog(
     restart: (changes = {}) => startPolylog({ ...environment, ...changes }, data),
     async dispose() {
       await stop()
+      await dropDatabase(data)
       rmSync(data, { recursive: true, force: true })
     },
   }

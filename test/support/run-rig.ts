@@ -1,8 +1,8 @@
-// The run machinery in one process: the real scheduler, loop, writer, bus and SQLite store on a
-// temporary file, with a clock that the test moves and an engine that the test scripts. Only the
+// The run machinery in one process: the real scheduler, loop, writer, bus and store on a database
+// of its own, with a clock that the test moves and an engine that the test scripts. Only the
 // network is left out.
 
-import { copyFileSync, existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { AgentDefinition } from '../../src/agents/agent-definition.ts'
@@ -13,7 +13,6 @@ import type { StepEngine, StepRequest, TurnEngine, Engines } from '../../src/eng
 import type { JsonValue, RunEvent } from '../../src/journal/event.ts'
 import { type EventReader, eventPages } from '../../src/journal/event-pages.ts'
 import { asUser } from '../../src/kit/caller.ts'
-import { systemClock } from '../../src/kit/clock.ts'
 import { FileService } from '../../src/files/file-service.ts'
 import { type Ids, ulidIds } from '../../src/kit/ids.ts'
 import type { ModelPart } from '../../src/models/model.ts'
@@ -25,11 +24,11 @@ import { ConfirmationService } from '../../src/runs/confirmation-service.ts'
 import { RunService } from '../../src/runs/run-service.ts'
 import { Scheduler } from '../../src/runs/scheduler.ts'
 import type { StartRequest } from '../../src/runs/start-request.ts'
-import { openSqliteStore } from '../../src/stores/sqlite/sqlite-store.ts'
 import type { InteractionRow } from '../../src/stores/interaction-store.ts'
 import type { Store } from '../../src/stores/store.ts'
 import type { Tool, ToolRegistry } from '../../src/tools/tool.ts'
 import { type ManualClock, manualClock } from './manual-clock.ts'
+import { onPostgres, openTestStore } from './test-database.ts'
 
 export type Rig = {
   store: Store
@@ -65,7 +64,7 @@ export type RigOptions = {
   limits?: Partial<RunDependencies['limits']>
   /** The memory of the agent. */
   memory?: AgentDefinition['card']['memory']
-  /** An existing database file. */
+  /** The database. It can be opened again under this path after `close`. */
   file?: string
   clock?: ManualClock
   ids?: Ids
@@ -77,12 +76,15 @@ export async function openRig(options: RigOptions = {}): Promise<Rig> {
   const folder = options.file === undefined ? mkdtempSync(join(tmpdir(), 'polylog-rig-')) : undefined
   const clock = options.clock ?? manualClock()
   const leaseClock = { aheadMs: 0 }
-  const real = await openSqliteStore({
-    file: options.file ?? join(folder as string, 'polylog.db'),
-    commitGatherMs: 0,
-    clock: systemClock,
-    time: { now: () => clock.now(), monotonic: () => clock.monotonic() + leaseClock.aheadMs },
+  const { store: real, settled } = await openTestStore(options.file ?? join(folder as string, 'polylog.db'), {
+    time: {
+      // PostgreSQL judges leases and deadlines by one clock.
+      now: () => clock.now() + (onPostgres ? leaseClock.aheadMs : 0),
+      monotonic: () => clock.monotonic() + leaseClock.aheadMs,
+    },
+    keep: options.file !== undefined,
   })
+  clock.waitFor(settled)
   const store = options.wrapStore?.(real) ?? real
   const bus = createProcessBus()
   const complaints: string[] = []
@@ -176,11 +178,6 @@ export async function allEvents(reader: EventReader, runId: string): Promise<Run
   const events: RunEvent[] = []
   for await (const page of eventPages(reader, runId)) events.push(...page.events)
   return events
-}
-
-/** The files as a `kill -9` at this instant would leave them. Only while no commit is under way. */
-export function crashImage(file: string, to: string): void {
-  for (const ending of ['', '-wal']) if (existsSync(file + ending)) copyFileSync(file + ending, to + ending)
 }
 
 export async function* says(...texts: string[]): AsyncGenerator<ModelPart[]> {

@@ -5,32 +5,17 @@ import pg from 'pg'
 import type { OpenedStore } from '../../../test/contracts/open-store.ts'
 import { storeContract } from '../../../test/contracts/store-contract.ts'
 import { start } from '../../../test/contracts/store-fixtures.ts'
-import { newStoreDatabase } from '../../../test/support/postgres.ts'
+import { newStoreDatabase, query } from '../../../test/support/postgres.ts'
 import { systemClock } from '../../kit/clock.ts'
 import type { Store } from '../store.ts'
 import { openPostgresStore } from './postgres-store.ts'
 
-async function prepare(url: string): Promise<void> {
-  const store = await openPostgresStore({ url, clock: systemClock })
-  await store.close()
-  await query(
-    url,
-    `CREATE TABLE test_time (now BIGINT NOT NULL);
-     CREATE OR REPLACE FUNCTION polylog_now() RETURNS BIGINT LANGUAGE sql VOLATILE AS 'SELECT now FROM test_time'`,
-  )
-}
-
-async function query(url: string, sql: string): Promise<void> {
-  const client = new pg.Client({ connectionString: url })
-  await client.connect()
-  await client.query(sql)
-  await client.end()
-}
-
 async function open(): Promise<OpenedStore> {
-  const { url, drop } = await newStoreDatabase(prepare)
+  const { url, drop } = await newStoreDatabase()
   const openStore = () => openPostgresStore({ url, clock: systemClock, commitGatherMs: 0, connectionsMax: 8 })
-  const set = (now: number) => query(url, `DELETE FROM test_time; INSERT INTO test_time (now) VALUES (${now})`)
+  const set = async (now: number) => {
+    await query(url, `DELETE FROM test_time; INSERT INTO test_time (now) VALUES (${now})`)
+  }
   await set(start)
   let store = await openStore()
   const reopen = async (): Promise<Store> => {
