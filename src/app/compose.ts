@@ -209,6 +209,7 @@ async function composeParts(
     log,
     countEvents: (count) => metrics.eventsStored(count),
     meter: metrics.work,
+    leaseMeter: metrics.leases,
     ...(telemetry === undefined ? {} : { tracer: telemetry.tracer }),
     ...(watchdog === undefined ? {} : { deaths: watchdog.deaths }),
     async runEnded({ runId, family, engine: engineName, status }) {
@@ -217,7 +218,7 @@ async function composeParts(
       hookCaller.runEnded(runId)
     },
   }
-  const scheduler = new Scheduler(dependencies, ids())
+  const scheduler = new Scheduler(dependencies, ids(), { name: config.nodeName, version })
   const runs = new RunService(dependencies, scheduler)
   const confirmations = new ConfirmationService(dependencies, scheduler)
   const clientTools = new ClientToolService(dependencies, scheduler)

@@ -64,6 +64,7 @@ test('an empty environment gives the documented defaults', () => {
     runMaxMs: 30 * 60_000,
     stallMs: 120_000,
     concurrency: 1024,
+    leaseMs: 30_000,
     queueMax: 1024,
     confirmationTtlMs: 24 * 60 * 60_000,
     uploadTtlMs: 24 * 60 * 60_000,

@@ -3,6 +3,7 @@
 // setting is declared in setting-table.ts. All problems are reported together, by name.
 
 import { isIP } from 'node:net'
+import { hostname } from 'node:os'
 import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type AuthSettings, hasAuthSecret, userCharsMax } from '../http/caller.ts'
@@ -31,6 +32,8 @@ export type Config = {
   readonly dataDir: string
   /** Null: a SQLite file in the data folder. */
   readonly databaseUrl: string | null
+  /** A name of this node, for people. */
+  readonly nodeName: string
   /** The most connections of this server to PostgreSQL. */
   readonly databaseConnections: number
   readonly model: string | null
@@ -112,6 +115,8 @@ export type Config = {
     readonly runMaxMs: number
     readonly stallMs: number
     readonly concurrency: number
+    /** How long a node owns a run after its last heartbeat. */
+    readonly leaseMs: number
     readonly queueMax: number
     readonly confirmationTtlMs: number
     readonly uploadTtlMs: number
@@ -157,6 +162,7 @@ function build(read: SettingReader, code?: CodeParts): Config {
   const host = readHost(read)
   const loopback = isLoopback(host)
   const dataDir = read.path('POLYLOG_DATA') ?? resolve('data')
+  const databaseUrl = read.url('POLYLOG_DATABASE_URL')
   const retentionDays = read.decimal('POLYLOG_RETENTION_DAYS', 0)
   const mcpConfigFile = read.path('POLYLOG_MCP_CONFIG')
   const modelConfigsFile = read.path('POLYLOG_MODEL_CONFIGS')
@@ -165,7 +171,8 @@ function build(read: SettingReader, code?: CodeParts): Config {
     host,
     port: read.whole('PORT', 3000),
     dataDir,
-    databaseUrl: read.url('POLYLOG_DATABASE_URL'),
+    databaseUrl,
+    nodeName: read.text('POLYLOG_NODE') ?? hostname(),
     databaseConnections: read.whole('POLYLOG_DATABASE_CONNECTIONS', 16),
     model: read.text('POLYLOG_MODEL'),
     providers: {
@@ -225,6 +232,8 @@ function build(read: SettingReader, code?: CodeParts): Config {
       stallMs: read.whole('POLYLOG_STALL_MS', 2 * minute),
       // High, because a run mostly waits for its provider and uses few resources while it waits.
       concurrency: read.whole('POLYLOG_CONCURRENCY', 1024),
+      // Shorter where another node can take over. The only process of a SQLite file finds its runs again at its start.
+      leaseMs: read.whole('POLYLOG_LEASE_MS', databaseUrl === null ? 30_000 : 6_000),
       queueMax: read.whole('POLYLOG_QUEUE_MAX', 1024),
       confirmationTtlMs: read.whole('POLYLOG_CONFIRMATION_TTL_MS', day),
       uploadTtlMs: read.whole('POLYLOG_UPLOAD_TTL_MS', day),
@@ -493,6 +502,7 @@ export function describeConfig(config: Config): Record<string, unknown> {
   return {
     address: `${config.host}:${config.port}`,
     dataDir: config.dataDir,
+    node: config.nodeName,
     database: config.databaseUrl === null ? 'sqlite' : urlWithoutSecrets(config.databaseUrl),
     model: config.model ?? '(first provider that has a key, else demo/demo)',
     providers: [

@@ -73,6 +73,8 @@ export const settingTable = {
   POLYLOG_CORS_ORIGINS: list,
   POLYLOG_CONSOLE: boolean,
 
+  POLYLOG_NODE: text,
+  POLYLOG_LEASE_MS: whole(500, 10 * minute),
   POLYLOG_CONCURRENCY: whole(1, 1_000_000),
   POLYLOG_QUEUE_MAX: whole(0, 1_000_000),
   POLYLOG_MAX_STEPS: whole(1, 10_000),

@@ -5,7 +5,8 @@
 import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom-client'
 import { type EngineState, engineStates } from '../engines/engine.ts'
 import { type RunStatus, isTerminal, runStatuses } from '../journal/event.ts'
-import type { RunMeter } from '../runs/run-dependencies.ts'
+import type { LeaseMeter, RunMeter } from '../runs/run-dependencies.ts'
+import { createLeaseMetrics } from './lease-metrics.ts'
 import { createWorkMetrics } from './work-metrics.ts'
 
 export interface Metrics {
@@ -23,6 +24,8 @@ export interface Metrics {
   loopBlocked(work: string, seconds: number): void
   /** The work in runs: models and tools. */
   readonly work: RunMeter
+  /** Who owns runs: claims, takeovers, losses. */
+  readonly leases: LeaseMeter
   readonly contentType: string
   text(): Promise<string>
 }
@@ -125,6 +128,7 @@ export function createMetrics(): Metrics {
       countOpenRuns = count
     },
     work: createWorkMetrics(registry),
+    leases: createLeaseMetrics(registry),
     contentType: registry.contentType,
     text: () => registry.metrics(),
   }

@@ -7,7 +7,11 @@ import { flaky, gate, quiet, reached, withRig, ended } from '../../test/support/
 import { enginesOf, type Answer, calls, type Rig, says, silence, toolOf } from '../../test/support/run-rig.ts'
 import { foldRun } from '../journal/run-state.ts'
 import type { Store } from '../stores/store.ts'
-import { heartbeatMs, leaseMs, Scheduler } from './scheduler.ts'
+import { heartbeatMsOf } from './run-lease.ts'
+import { Scheduler } from './scheduler.ts'
+
+const leaseMs = 30_000
+const heartbeatMs = heartbeatMsOf(leaseMs)
 
 /** A second node on the same store, with an engine of its own. `store`: its way to the store, if the first one's fails. */
 function secondNode(rig: Rig, answer: Answer, store = rig.store): Scheduler {
@@ -131,7 +135,8 @@ describe('a lease', () => {
       const other = secondNode(rig, second.answer, sound.store)
       const { id } = (await rig.start()).run
       await rig.until(id, ({ lastSeq }) => lastSeq >= 5)
-      await rig.clock.advance(leaseMs)
+      // As if the first node was frozen: no timer of it fires while its lease runs out.
+      rig.leaseClock.aheadMs = leaseMs
       other.start()
       await reached(() => second.asked.length === 1)
 

@@ -176,11 +176,12 @@ export class RunAcceptance {
     }
     if (cancelsEarlier && inputs[0] !== undefined) inputs[0].cancelEarlier = cancel
     const reserved: boolean[] = []
+    const { lease } = this.scheduler
     try {
       for (const input of inputs) {
         const slot = this.scheduler.reserve()
         reserved.push(slot)
-        if (slot) input.claim = this.scheduler.lease
+        if (slot) input.claim = lease
       }
       const { configName } = (items[0] as PlannedRun).spec
       const runId = inputs[0]?.run.id as string
@@ -196,8 +197,10 @@ export class RunAcceptance {
         for (const run of open) this.scheduler.cancel({ ...run, cancel: run.cancel ?? cancel })
       for (const [index, result] of results.entries()) {
         if (result.outcome !== 'accepted') continue
-        if (result.run.leaseOwner === this.scheduler.node) this.scheduler.adopt(result.run, inputs[index]?.events ?? [])
-        else this.scheduler.poke()
+        if (result.run.leaseOwner === this.scheduler.node)
+          this.scheduler.adopt(result.run, inputs[index]?.events ?? [], lease)
+        // A run that waits for the one before it cannot be claimed by any node yet.
+        else this.scheduler.poke(behind === undefined ? result.run.id : undefined)
       }
       return results
     } finally {

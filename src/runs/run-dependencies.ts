@@ -1,6 +1,7 @@
 // The dependencies of the code that runs and accepts runs; `app/` injects them.
 
 import type { Catalogue } from '../agents/catalogue.ts'
+import type { ClusterBus } from '../bus/cluster-bus.ts'
 import type { LiveBus } from '../bus/live-bus.ts'
 import type { RunStatus, ToolOutcome, Usage } from '../journal/event.ts'
 import type { Engines } from '../engines/engine.ts'
@@ -19,6 +20,8 @@ export type RunLimits = {
   runMaxMs: number
   stallMs: number
   concurrency: number
+  /** How long a node owns a run after its last heartbeat. */
+  leaseMs: number
   queueMax: number
   confirmationTtlMs: number
   /** How many tools of one run may execute in parallel. */
@@ -72,9 +75,21 @@ export interface RunMeter {
   toolDone(call: { tool: string; outcome: ToolOutcome; seconds: number }): void
 }
 
+/** Measures who owns runs. */
+export interface LeaseMeter {
+  /** Runs were claimed; `takenOver` of them from nodes whose leases had run out. */
+  runsClaimed(count: number, takenOver: number): void
+  /** The work on a run stopped because its lease could not be renewed in time. */
+  leaseLost(): void
+  /** An append was refused because another node owns the run. */
+  appendFenced(): void
+}
+
 export type RunDependencies = {
   store: Store
   bus: LiveBus
+  /** The bus between nodes. Absent if this server is alone. */
+  cluster?: ClusterBus
   clock: Clock
   ids: Ids
   models: Models
@@ -89,6 +104,7 @@ export type RunDependencies = {
   log: RunLog
   countEvents?: (count: number) => void
   meter?: Pick<RunMeter, 'stepDone' | 'toolDone' | 'modelFellBack' | 'runTakenUp'>
+  leaseMeter?: LeaseMeter
   deaths?: ProcessDeaths
   /** Absent if no traces are recorded. */
   tracer?: Tracer

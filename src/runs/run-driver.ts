@@ -11,6 +11,7 @@ import type { CancelRequest, RunRow } from '../stores/run-store.ts'
 import { endingEvents } from './run-ending.ts'
 import { deathsMax, RunLoop } from './run-loop.ts'
 import type { RunDependencies } from './run-dependencies.ts'
+import { type AskedLease, type LeaseMoment, leaseMoment, RunLease } from './run-lease.ts'
 import { RunWriter } from './run-writer.ts'
 
 /** The first wait after a store failure; each further failure doubles it, up to `retryMaxMs`. */
@@ -22,30 +23,35 @@ export class RunDriver {
   readonly epoch: number
   /** Resolves when this node is done with the run. Never rejects. */
   readonly finished: Promise<void>
+  readonly lease: RunLease
   private readonly dependencies: RunDependencies
-  private readonly node: string
+  private readonly asked: AskedLease
   private claimed: RunRow
   private loop: RunLoop | undefined
   private draining = false
   /** Another owner has claimed the run. */
   private abandoned = false
-  /** Set by the first cancel request, which ends the current back-off early so that the run can be ended now. */
-  private cancelled = false
+  /** The first cancel request. It also ends the current back-off, so that the run can be ended now. */
+  private cancelled: CancelRequest | undefined
   private endPause: (() => void) | undefined
 
-  /** `known`: the state of a run that was claimed when it was accepted; if undefined, it is read from the store. */
+  /**
+   * `known`: the state of a run that was claimed when it was accepted; if undefined, it is read from the store. `asked`: the lease
+   * with which the run was claimed.
+   */
   constructor(
     claimed: RunRow,
     known: RunState | undefined,
     dependencies: RunDependencies,
-    node: string,
+    asked: AskedLease,
     after?: Promise<void>,
   ) {
     this.runId = claimed.id
     this.epoch = claimed.epoch
     this.claimed = claimed
     this.dependencies = dependencies
-    this.node = node
+    this.asked = asked
+    this.lease = new RunLease(dependencies.clock, asked.leaseMs, asked.askedAt)
     this.finished = withActivity({ run: claimed.id, place: 'load' }, () => this.work(known, after)).catch(
       (error: unknown) =>
         dependencies.log.error({ err: error, runId: claimed.id }, 'a run could not be worked on; its lease runs out'),
@@ -59,8 +65,28 @@ export class RunDriver {
 
   cancel(request: CancelRequest): void {
     if (this.loop !== undefined) this.loop.cancel(request)
-    else if (!this.cancelled) this.endPause?.()
-    this.cancelled = true
+    else if (this.cancelled === undefined) this.endPause?.()
+    this.cancelled ??= request
+  }
+
+  /** The lease was renewed; `row` shows what other nodes stored since. */
+  renewed(row: RunRow, askedAt: LeaseMoment): void {
+    this.lease.renewed(askedAt)
+    if (row.cancel !== null) this.cancel(row.cancel)
+    // Another node may have stored a decision, and its signal may be lost.
+    this.poke()
+  }
+
+  /** The lease was not renewed in time, so another node may own the run: stops all work and writes nothing until the store has answered. */
+  leaseEnded(): void {
+    if (this.loop === undefined) return
+    this.dependencies.leaseMeter?.leaseLost()
+    this.loop.loseLease(
+      new AppError(
+        'store_unavailable',
+        'The lease on this run could not be renewed in time, so the work on it stopped.',
+      ),
+    )
   }
 
   /** Model work stops, tools may finish, then the lease is released. */
@@ -77,7 +103,7 @@ export class RunDriver {
   /** The lease is lost: stop, and write nothing more. */
   abandon(): void {
     this.abandoned = true
-    this.loop?.abandon()
+    this.loop?.loseLease(new AppError('run_fenced', 'Another node has claimed this run.'))
     this.endPause?.()
   }
 
@@ -98,9 +124,10 @@ export class RunDriver {
     while (!this.draining && !this.abandoned) {
       let loop: RunLoop
       try {
+        if (!(await this.holdsLease())) return
         state ??= await this.load()
         if (state === undefined) return
-        loop = new RunLoop(this.claimed, state, this.dependencies)
+        loop = new RunLoop(this.claimed, state, this.dependencies, () => this.confirmLease())
       } catch (error) {
         if (!isStoreFailure(error)) return await this.endBroken(error)
         if (isDamage(error)) throw error
@@ -112,6 +139,8 @@ export class RunDriver {
       state = undefined
       this.loop = loop
       if (this.draining) loop.drain()
+      // It may have come while the row was being read.
+      if (this.cancelled !== undefined) loop.cancel(this.cancelled)
       let result
       try {
         result = await loop.drive()
@@ -121,9 +150,14 @@ export class RunDriver {
       } finally {
         this.loop = undefined
       }
-      if (result !== 'lost' || this.abandoned) return
+      if (result !== 'lost') return
+      // Nothing may be in flight when the run is read again, or claimed again by this node.
+      await loop.writer.settled()
+      if (this.abandoned) return
+      if (loop.writer.lost?.code === 'run_fenced') this.dependencies.leaseMeter?.appendFenced()
       if (isDamage(loop.writer.lost)) throw loop.writer.lost
-      // The store failed, or our `afterSeq` was stale. If we still hold the lease, the run continues from the stored journal.
+      // The store failed, the lease was not renewed in time, or our `afterSeq` was stale. If we still hold the lease, the run
+      // continues from the stored journal.
       this.dependencies.log.error(
         { runId: this.runId, err: loop.writer.lost },
         'the journal could not be written; the run goes on when it can be',
@@ -148,10 +182,34 @@ export class RunDriver {
   /** Reads the row again, and returns whether we still hold the lease. */
   private async stillOurs(): Promise<boolean> {
     const row = await this.dependencies.store.readRun(this.runId)
-    if (row === undefined || row.endedAt !== null || row.leaseOwner !== this.node || row.epoch !== this.epoch)
-      return false
+    if (row === undefined || row.epoch !== this.epoch) return false
+    if (row.endedAt !== null) await this.tellEnded(row)
+    if (row.endedAt !== null || row.leaseOwner !== this.asked.node) return false
     this.claimed = row
     return true
+  }
+
+  /** The ending was committed under our epoch, but the answer of the store was lost: the rest of the end is done now. */
+  private async tellEnded({ id, family, engine, status }: RunRow): Promise<void> {
+    this.dependencies.deaths?.settled(id)
+    await this.dependencies.runEnded?.({ runId: id, family, engine: engine ?? 'unknown', status })
+  }
+
+  /** Whether this node holds the lease on the run. Asks the store only if the lease may have ended. */
+  private async holdsLease(certain = this.lease.hasTime()): Promise<boolean> {
+    if (certain) return true
+    const askedAt = leaseMoment(this.dependencies.clock)
+    const [row] = await this.dependencies.store.renewLeases(this.asked, [this.runId])
+    if (row === undefined || row.epoch !== this.epoch) return await this.stillOurs()
+    this.lease.renewed(askedAt)
+    return true
+  }
+
+  /** Throws if this node may no longer own the run, so that nothing starts that another node would start too. */
+  private async confirmLease(): Promise<void> {
+    if (await this.holdsLease(this.lease.isCertain())) return
+    this.abandon()
+    throw new AppError('run_fenced', 'Another node has claimed this run.')
   }
 
   /**

@@ -79,12 +79,15 @@ export class RunLoop {
   /** In milliseconds of the monotonic clock. */
   private runningSince = 0
   private phase: ToolPhase | undefined
+  private readonly confirmLease: () => Promise<void>
   private readonly prompts: PromptBuilder
 
-  constructor(row: RunRow, state: RunState, dependencies: RunDependencies) {
+  /** `confirmLease` throws if this node may no longer own the run. */
+  constructor(row: RunRow, state: RunState, dependencies: RunDependencies, confirmLease: () => Promise<void>) {
     this.runId = row.id
     this.row = row
     this.dependencies = dependencies
+    this.confirmLease = confirmLease
     this.writer = new RunWriter(row.id, row.epoch, state, dependencies)
     this.prompts = new PromptBuilder(this.writer, dependencies)
     this.writer.onLost = (error) => this.stop(error)
@@ -107,11 +110,10 @@ export class RunLoop {
     this.toolAbort.abort(new DrainInterrupt())
   }
 
-  /** Stops model and tools and writes nothing more, because another owner has claimed the run. */
-  abandon(): void {
-    const fenced = new AppError('run_fenced', 'Another node has claimed this run.')
-    this.stop(fenced)
-    void this.writer.retire(fenced)
+  /** Stops model and tools and writes nothing more, because another node owns the run or may own it. */
+  loseLease(reason: AppError): void {
+    void this.writer.retire(reason)
+    this.stop(reason)
   }
 
   /** Tells the loop that a decision about this run may have been stored. */
@@ -221,7 +223,7 @@ export class RunLoop {
     }
     const { card } = dependencies.catalogue.lastWorking(specOf(writer.state).agentId)
     const toolOf = (call: CallState) => toolOfCall(dependencies, card, writer.state, call)
-    this.phase = new ToolPhase(writer, dependencies, toolOf, this.toolAbort.signal)
+    this.phase = new ToolPhase(writer, dependencies, toolOf, this.toolAbort.signal, this.confirmLease)
     for (;;) {
       this.modelAbort.signal.throwIfAborted()
       if (callsToRun(writer.state).length > 0) {

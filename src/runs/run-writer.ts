@@ -113,6 +113,11 @@ export class RunWriter {
     await this.appending
   }
 
+  /** Resolves when no append is in flight. */
+  async settled(): Promise<void> {
+    await this.appending
+  }
+
   private async releaseWith(change: { wakeAt?: number | null }): Promise<void> {
     await this.committed()
     try {

@@ -1,48 +1,76 @@
-// Claims due runs for this node, up to its number of slots, starts a driver for each,
-// renews their leases, and wakes up for deadlines. It keeps no queue in memory: the
-// queue is rows, so a restart or another node finds the same work.
+// Claims due runs for this node, up to its number of slots, starts a driver for each, and wakes up for
+// deadlines and for the ends of other nodes' leases. It keeps no queue in memory: the queue is rows, so a
+// restart or another node finds the same work.
+//
+// Commands of users (cancel requests, decisions) are rows too. If the run is driven here, its driver is
+// told directly; otherwise the node that drives it gets a signal over the cluster bus. A lost signal
+// costs at most one heartbeat.
 
 import { foldRun } from '../journal/run-state.ts'
+import type { ClusterListener } from '../bus/cluster-bus.ts'
 import type { RunEvent } from '../journal/event.ts'
 import { withoutActivity } from '../kit/activity.ts'
 import type { Timer } from '../kit/clock.ts'
-import type { LeaseRequest, RunRow } from '../stores/run-store.ts'
+import type { ClaimedRun, RunRow } from '../stores/run-store.ts'
+import { LeaseKeeper } from './lease-keeper.ts'
 import { isDamage, RunDriver } from './run-driver.ts'
 import type { RunDependencies } from './run-dependencies.ts'
+import type { AskedLease } from './run-lease.ts'
 
-export const leaseMs = 30_000
-export const heartbeatMs = 10_000
 /** The wait after a failed claim. */
 const claimRetryMs = 500
 /** The longest wake timer. Deadlines use wall-clock time, and the wall clock may be set while a timer runs. */
 const wakeCheckMs = 60_000
+/** The wait before the next claim if a run is due that this claim did not get: another node is claiming it, or is needed for it. */
+const dueElsewhereMs = 250
+/** Nodes wake up at different moments for the same lease, so that they do not all ask the database at once. */
+const jitterMaxMs = 150
 
-export class Scheduler {
+export type NodeDescription = { name: string; version: string }
+
+export class Scheduler implements ClusterListener {
   readonly node: string
   private readonly dependencies: RunDependencies
+  private readonly leases: LeaseKeeper
   /** The drivers of the runs that this node has claimed. Only the leases of these runs are renewed. */
   private readonly drivers = new Map<string, RunDriver>()
   private readonly work = new Set<Promise<void>>()
   /** Slots in use: one for each driven run, except runs that were claimed only to be cancelled. */
   private busy = 0
+  /** Slots that are held for runs that are being accepted. They count as busy. */
+  private reserved = 0
+  private reservationsDone: (() => void) | undefined
   private claiming: Promise<void> | undefined
   private claimAgain = false
   private stopped = false
   /** The database file is damaged, so this node claims and renews nothing more. */
   private damaged = false
   private wakeTimer: Timer | undefined
-  private heartbeat: Timer | undefined
-  private renewedAt: number
+  private readonly jitterMs: number
 
-  constructor(dependencies: RunDependencies, node: string) {
+  constructor(dependencies: RunDependencies, node: string, about: NodeDescription = { name: node, version: '' }) {
     this.dependencies = dependencies
     this.node = node
-    this.renewedAt = dependencies.clock.monotonic()
+    this.leases = new LeaseKeeper(dependencies, {
+      node,
+      drivers: this.drivers,
+      about: () => ({
+        ...about,
+        offers: [],
+        draining: this.stopped,
+        capacity: dependencies.limits.concurrency,
+        running: this.drivers.size,
+      }),
+      // Leases of dead nodes, and of runs that we claimed but could not work on, may have expired: claim those runs.
+      onBeat: () => this.poke(),
+    })
+    this.jitterMs = dependencies.cluster === undefined ? 0 : jitterOf(node)
   }
 
   /** The first claim also recovers interrupted runs, because they are due like any others. */
   start(): void {
-    this.beat()
+    this.dependencies.cluster?.listen(this)
+    this.leases.start()
     this.poke()
   }
 
@@ -50,47 +78,80 @@ export class Scheduler {
     return !this.stopped && this.busy < this.dependencies.limits.concurrency
   }
 
-  /** Holds a slot for a run that is about to be accepted. Always followed by `release`. */
+  /** Holds a slot for a run that is about to be accepted. Always followed by `release`, after `adopt` if the run was claimed. */
   reserve(): boolean {
     if (!this.hasFreeSlot()) return false
     this.busy += 1
+    this.reserved += 1
     return true
   }
 
   release(): void {
     this.busy -= 1
+    this.reserved -= 1
+    if (this.reserved === 0) this.reservationsDone?.()
   }
 
-  /** What this node asks for when it takes a run. */
-  get lease(): LeaseRequest {
-    return { node: this.node, leaseMs }
+  /** What this node asks for when it takes a run. Read it just before the request. */
+  get lease(): AskedLease {
+    return this.leases.ask()
   }
 
   /** Drives a run that was claimed in the transaction that accepted it; its events need not be read. */
-  adopt(row: RunRow, events: readonly RunEvent[]): void {
-    this.drive(row, events)
+  adopt(row: RunRow, events: readonly RunEvent[], asked: AskedLease): void {
+    this.dependencies.leaseMeter?.runsClaimed(1, 0)
+    this.drive(row, asked, events)
   }
 
-  /** Claims again, because a run may be due: one was queued, decided on or cancelled, or a slot is free. */
+  /**
+   * Claims again, because a run may be due: one was queued, decided on or cancelled, or a slot is free. With `runId`, that run is
+   * the reason: its driver is told, or the other nodes if this node does not get the run.
+   */
   poke(runId?: string): void {
-    if (runId !== undefined) this.drivers.get(runId)?.poke()
-    void this.claim()
+    const driver = runId === undefined ? undefined : this.drivers.get(runId)
+    driver?.poke()
+    void this.claim().then(() => {
+      if (runId !== undefined && driver === undefined && !this.drivers.has(runId))
+        this.dependencies.cluster?.signal(runId)
+    })
   }
 
+  /** `row` has its cancel request. */
   cancel(row: RunRow): void {
     const driver = this.drivers.get(row.id)
-    if (driver !== undefined && row.cancel !== null) driver.cancel(row.cancel)
-    else void this.claim()
+    if (driver !== undefined && row.cancel !== null) {
+      driver.cancel(row.cancel)
+      return
+    }
+    // Another node drives it, unless its lease has run out.
+    if (row.leaseOwner !== null) this.dependencies.cluster?.signal(row.id)
+    this.poke(row.leaseOwner === null ? row.id : undefined)
+  }
+
+  // The signals of other nodes.
+
+  announced(): void {}
+
+  signalled(runId: string | null): void {
+    const driver = runId === null ? undefined : this.drivers.get(runId)
+    if (driver !== undefined) void this.readCommands(driver)
+    else if (runId !== null || this.hasFreeSlot()) void this.claim()
+  }
+
+  missed(): void {
+    void this.leases.renew().then(() => this.claim())
   }
 
   /**
    * Claims nothing more, stops model calls, and lets tools finish within `toolsMs`. A tool call that takes longer is aborted
-   * and treated as after a crash: a person is asked about it if it is unsafe. Resolves when every run is released.
+   * and treated as after a crash: a person is asked about it if it is unsafe. Resolves when every run is released; other nodes
+   * are told to claim them.
    */
   async drain(toolsMs = Infinity): Promise<void> {
     this.stopped = true
     this.wakeTimer?.cancel()
-    this.heartbeat?.cancel()
+    // The heartbeat goes on: a tool may need longer than a lease, and no other node may take its run meanwhile.
+    void this.leases.tellNode()
     for (const driver of this.drivers.values()) driver.drain()
     const cut = Number.isFinite(toolsMs)
       ? this.dependencies.clock.after(toolsMs, () => {
@@ -98,8 +159,11 @@ export class Scheduler {
         })
       : undefined
     await this.claiming
-    await Promise.all(this.work)
+    // A run that is being accepted may still become ours.
+    if (this.reserved > 0) await new Promise<void>((resolve) => (this.reservationsDone = resolve))
+    while (this.work.size > 0) await Promise.all(this.work)
     cut?.cancel()
+    await this.leases.stop()
   }
 
   private async claim(): Promise<void> {
@@ -118,86 +182,93 @@ export class Scheduler {
   }
 
   private async claimOnce(): Promise<void> {
+    const { store, limits, cluster, leaseMeter, log, clock } = this.dependencies
     try {
-      // If the process was blocked for long, our own leases may have expired. Renew them first, or we would claim our own runs.
-      if (this.dependencies.clock.monotonic() - this.renewedAt > leaseMs - heartbeatMs) await this.renew()
-      const rows = await this.dependencies.store.claim({
-        ...this.lease,
-        limit: Math.max(0, this.dependencies.limits.concurrency - this.busy),
-      })
-      for (const row of rows) this.drive(row)
-      await this.armWakeTimer()
+      // Renewed first, or we would claim our own runs.
+      if (this.leases.isLate) await this.leases.renew()
+      const lease = this.lease
+      const limit = Math.max(0, limits.concurrency - this.busy)
+      const rows = await store.claim({ ...lease, limit })
+      if (rows.length > 0) leaseMeter?.runsClaimed(rows.length, rows.filter((row) => this.isTakenOver(row)).length)
+      for (const row of rows) this.drive(row, lease)
+      // There may be more than this node can take.
+      if (rows.length > 0 && rows.length >= limit) cluster?.signal(null)
+      await this.armWakeTimer(rows.length > 0)
     } catch (error) {
-      this.dependencies.log.error({ err: error }, 'runs could not be claimed')
-      if (isDamage(error)) this.damaged = true
-      if (!this.stopped && !this.damaged) this.dependencies.clock.after(claimRetryMs, () => this.poke())
+      log.error({ err: error }, 'runs could not be claimed')
+      if (isDamage(error)) {
+        this.damaged = true
+        this.leases.pause()
+      }
+      if (!this.stopped && !this.damaged) clock.after(claimRetryMs, () => this.poke())
     }
   }
 
-  private async armWakeTimer(): Promise<void> {
-    const delayMs = await this.dependencies.store.msUntilWake(this.node)
+  private isTakenOver({ takenFrom }: ClaimedRun): boolean {
+    return takenFrom !== undefined && takenFrom !== this.node
+  }
+
+  private async armWakeTimer(claimedAny: boolean): Promise<void> {
+    const dueMs = await this.dependencies.store.msUntilWake(this.node)
     this.wakeTimer?.cancel()
     this.wakeTimer = undefined
-    if (delayMs === null || this.stopped) return
+    if (dueMs === null || this.stopped) return
     // A run is due but all slots are taken. No timer is needed, because the end of any run pokes the scheduler.
-    if (delayMs <= 0 && !this.hasFreeSlot()) return
-    this.wakeTimer = this.dependencies.clock.after(Math.min(Math.max(delayMs, 1), wakeCheckMs), () => this.poke())
+    if (dueMs <= 0 && !this.hasFreeSlot()) return
+    const delayMs = dueMs > 0 ? dueMs + this.jitterMs : claimedAny ? 1 : dueElsewhereMs
+    this.wakeTimer = this.dependencies.clock.after(Math.min(delayMs, wakeCheckMs), () => this.poke())
   }
 
   /** Takes the slot before the journal is read, so that the next claim does not exceed the limit. */
-  private drive(row: RunRow, events?: readonly RunEvent[]): void {
-    const { dependencies, node } = this
+  private drive(row: RunRow, asked: AskedLease, events?: readonly RunEvent[]): void {
     const slots = row.cancel === null ? 1 : 0
     this.busy += slots
     // Our lease expired and we claimed the run again. The new driver waits until the old one has finished.
     const earlier = this.drivers.get(row.id)
     earlier?.abandon()
-    const driver = new RunDriver(row, events && foldRun(events), dependencies, node, earlier?.finished)
+    const driver = new RunDriver(row, events && foldRun(events), this.dependencies, asked, earlier?.finished)
     if (this.stopped) driver.drain()
     this.drivers.set(row.id, driver)
+    this.leases.watch(driver)
     const work = driver.finished.finally(() => {
       this.busy -= slots
       this.work.delete(work)
       if (this.drivers.get(row.id) === driver) this.drivers.delete(row.id)
       // A slot is free, and the next run of the conversation may be due.
-      withoutActivity(() => this.poke())
+      withoutActivity(() => void this.slotFreed())
     })
     this.work.add(work)
   }
 
-  private beat(): void {
-    this.heartbeat = this.dependencies.clock.after(heartbeatMs, () => {
-      void this.renew().finally(() => {
-        if (this.stopped || this.damaged) return
-        this.beat()
-        // Leases of dead nodes, and of runs that we claimed but could not work on, may have expired: claim those runs.
-        this.poke()
-      })
-    })
+  /** Claims again. If runs are still queued then, another node may be able to take one. */
+  private async slotFreed(): Promise<void> {
+    const { cluster, store } = this.dependencies
+    if (this.stopped) cluster?.signal(null)
+    await this.claim()
+    if (cluster === undefined || this.stopped || !this.hasFreeSlot()) return
+    const counts = await store.countRuns().catch(() => ({ queued: 0 }))
+    if ((counts.queued ?? 0) > 0) cluster.signal(null)
   }
 
-  /** Handles a lease that was not renewed: either another node claimed the run, or the run has just ended or parked. */
-  private async abandonIfClaimed(driver: RunDriver): Promise<void> {
-    const row = await this.dependencies.store.readRun(driver.runId)
-    const taken = row !== undefined && row.endedAt === null && row.epoch > driver.epoch
-    if (taken) driver.abandon()
-  }
-
-  /** Renews the leases of all driven runs. The rows also show cancels that other nodes recorded and runs that were lost. */
-  private async renew(): Promise<void> {
-    this.renewedAt = this.dependencies.clock.monotonic()
-    const held = new Map(this.drivers)
-    if (held.size === 0) return
+  /** Reads what another node stored for a run that is driven here. */
+  private async readCommands(driver: RunDriver): Promise<void> {
     try {
-      const rows = await this.dependencies.store.renewLeases(this.lease, [...held.keys()])
-      const found = new Map(rows.map((row) => [row.id, row]))
-      for (const [runId, driver] of held) {
-        const row = found.get(runId)
-        if (row === undefined || row.epoch > driver.epoch) await this.abandonIfClaimed(driver)
-        else if (row.cancel !== null) driver.cancel(row.cancel)
-      }
+      const row = await this.dependencies.store.readRun(driver.runId)
+      if (row === undefined || row.epoch < driver.epoch) return
+      if (row.epoch > driver.epoch) driver.abandon()
+      else if (row.cancel !== null) driver.cancel(row.cancel)
+      driver.poke()
     } catch (error) {
-      this.dependencies.log.error({ err: error }, 'leases could not be renewed')
+      this.dependencies.log.warn(
+        { runId: driver.runId, err: error },
+        'a signal for a run could not be followed; the next heartbeat reads it again',
+      )
     }
   }
+}
+
+function jitterOf(node: string): number {
+  let sum = 0
+  for (const character of node) sum = (sum * 31 + (character.codePointAt(0) ?? 0)) % 65_521
+  return sum % jitterMaxMs
 }

@@ -11,6 +11,7 @@ import { checkDayBudgets } from './budgets.ts'
 import { historyText } from './detached-chat.ts'
 import { newRunTrace } from './run-trace.ts'
 import type { RunDependencies } from './run-dependencies.ts'
+import type { AskedLease } from './run-lease.ts'
 import type { Scheduler } from './scheduler.ts'
 import type { EarlierMessage, StartRequest } from './start-request.ts'
 
@@ -122,7 +123,7 @@ export class StandaloneAcceptance {
     return await this.withSlot(held === null, async (claim) => {
       const result = await store.accept({ ...acceptInput, claim })
       if (result.outcome === 'accepted') {
-        if (held === null) this.launch(result.run, acceptInput.events)
+        if (held === null) this.launch(result.run, acceptInput.events, claim)
         // The scheduler may have to set its timer to the upload deadline of this run.
         else this.scheduler.poke()
       }
@@ -152,7 +153,7 @@ export class StandaloneAcceptance {
       }
       const started = await store.startHeld(start)
       this.dependencies.bus.publish(run.id, [event])
-      this.launch(started, [...known, event])
+      this.launch(started, [...known, event], claim)
       return started
     })
   }
@@ -169,13 +170,13 @@ export class StandaloneAcceptance {
     return reuse !== undefined && (await store.findCached(owner, reuse.cacheKey)) !== undefined
   }
 
-  private launch(run: RunRow, events: RunEvent[]): void {
-    if (run.leaseOwner === this.scheduler.node) this.scheduler.adopt(run, events)
-    else this.scheduler.poke()
+  private launch(run: RunRow, events: RunEvent[], claim: AskedLease | null): void {
+    if (claim !== null && run.leaseOwner === claim.node) this.scheduler.adopt(run, events, claim)
+    else this.scheduler.poke(run.id)
   }
 
   /** Reserves a slot while the run is stored, if one is free, so that the run can be claimed in the same transaction. */
-  private async withSlot<T>(wanted: boolean, work: (claim: AcceptInput['claim']) => Promise<T>): Promise<T> {
+  private async withSlot<T>(wanted: boolean, work: (claim: AskedLease | null) => Promise<T>): Promise<T> {
     const slot = wanted && this.scheduler.reserve()
     try {
       return await work(slot ? this.scheduler.lease : null)

@@ -32,6 +32,7 @@ export class ToolPhase {
   private readonly dependencies: RunDependencies
   private readonly toolOf: (call: CallState) => Tool | undefined
   private readonly signal: AbortSignal
+  private readonly confirmLease: () => Promise<void>
   // Every open call is in exactly one of these four collections. A call is planned only when it changes, so the work of a
   // step grows linearly with its number of calls.
   private readonly toPlan = new Set<CallState>()
@@ -47,11 +48,13 @@ export class ToolPhase {
     dependencies: RunDependencies,
     toolOf: (call: CallState) => Tool | undefined,
     signal: AbortSignal,
+    confirmLease: () => Promise<void>,
   ) {
     this.writer = writer
     this.dependencies = dependencies
     this.toolOf = toolOf
     this.signal = signal
+    this.confirmLease = confirmLease
   }
 
   /** Tells the phase that a decision may have been stored. */
@@ -140,6 +143,8 @@ export class ToolPhase {
     }
     // `tool.started` is on disk before a tool runs, so that recovery after a crash knows which calls may have happened.
     if (events.length > 0) await this.writer.write(...events)
+    // The process may have been frozen since: another node may own the run now, although the commit was still ours.
+    if (starts.length > 0) await this.confirmLease()
     if (this.signal.aborted) throw this.signal.reason
     for (const start of starts) this.start(start.call, start.tool, start.input)
   }

@@ -121,6 +121,7 @@ export async function openRig(options: RigOptions = {}): Promise<Rig> {
       runMaxMs: 600_000,
       stallMs: 60_000,
       concurrency: 4,
+      leaseMs: 30_000,
       queueMax: 100,
       confirmationTtlMs: 3_600_000,
       toolsAtOnce: 16,
