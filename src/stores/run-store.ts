@@ -41,6 +41,8 @@ export type RunRow = {
   engine: string | null
   /** Null until a step has ended. */
   usage: UsageTotals | null
+  /** What a node must offer to execute the run; see `needs.ts`. Empty for most runs. */
+  needs: string[]
 }
 
 export type CancelRequest = { by: string; reason: string | null; at: number }
@@ -49,7 +51,12 @@ export type CancelRequest = { by: string; reason: string | null; at: number }
  * The lease with which a run is claimed: the node, and for how long from now. Whether a lease has run out is judged by the
  * clock of the store alone, so that the clocks of nodes need not agree.
  */
-export type LeaseRequest = { node: string; leaseMs: number }
+export type LeaseRequest = {
+  node: string
+  leaseMs: number
+  /** How many runs may have a live lease over all nodes, not counting runs that were claimed to be cancelled. Absent: no limit. */
+  slots?: number
+}
 
 export type AcceptInput = {
   run: {
@@ -59,6 +66,7 @@ export type AcceptInput = {
     agentId: string
     conversationId: string | null
     skillId?: string
+    needs?: string[]
     createdAt: number
   }
   /**
@@ -95,7 +103,7 @@ export type AcceptInput = {
   idempotency: { key: string; route: string; fingerprint: string } | null
   /** How many runs may be queued and unclaimed (a run waiting for a person does not count); one more is `queue_full`. */
   queueMax: number
-  /** Claims the run at once if no unfinished run stands before it in its conversation. */
+  /** Claims the run at once if no unfinished run stands before it in its conversation, and if a slot is free. The node must offer what the run needs. */
   claim: LeaseRequest | null
   /** Requests the cancel of the conversation's unfinished runs of earlier turns, as `requestCancel` would, with this accept or not at all. */
   cancelEarlier?: CancelRequest
@@ -191,6 +199,8 @@ export type ClaimedRun = RunRow & { takenFrom?: string }
 export type ClaimRequest = LeaseRequest & {
   /** How many runs that need a slot may be taken. Runs whose cancel was requested are taken beyond it. */
   limit: number
+  /** What the node offers. Runs that need more are left alone, unless their cancel was requested. Absent: nothing. */
+  offers?: readonly string[]
 }
 
 export type RunFilter = {
@@ -218,7 +228,7 @@ export interface RunStore extends EventReader {
   /**
    * Takes runs without a live lease: queued ones whose turn it is in their conversation (no run of an earlier turn in it
    * is unfinished), interrupted ones (running), parked and held ones whose `wakeAt` has come, and all unfinished ones whose
-   * cancel was requested. Oldest first. Each gets a new epoch.
+   * cancel was requested. Oldest first. Each gets a new epoch. Takes no more runs than slots are free over all nodes.
    */
   claim(request: ClaimRequest): Promise<ClaimedRun[]>
   /**

@@ -60,6 +60,7 @@ export function acceptContract(open: OpenStore<RunStore & ConversationStore & Me
           wakeAt: null,
           lastSeq: 2,
           engine: null,
+          needs: [],
           usage: null,
           cancel: null,
           startedAt: null,

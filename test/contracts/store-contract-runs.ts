@@ -10,6 +10,7 @@ import { acceptContract } from './store-contract-accept.ts'
 import { claimContract } from './store-contract-claim.ts'
 import { jobContract } from './store-contract-jobs.ts'
 import { journalContract } from './store-contract-journal.ts'
+import { slotContract } from './store-contract-slots.ts'
 import { turnContract } from './store-contract-turns.ts'
 import { upkeepContract } from './store-contract-upkeep.ts'
 
@@ -18,6 +19,7 @@ export function runContract(open: OpenStore<RunStore & ConversationStore & Messa
   upkeepContract(open)
   acceptContract(open)
   claimContract(open)
+  slotContract(open)
   turnContract(open)
   jobContract(open)
 }

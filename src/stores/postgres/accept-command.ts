@@ -23,6 +23,7 @@ import { insertJournal, journalRows } from './journal-table.ts'
 import { insertMessage } from './message-store.ts'
 import { findCached, findIdempotent, readRun, toRunRow, unfinished } from './run-rows.ts'
 import { checkFence, putBlob, requestCancel, setLastSeq, takeRun } from './run-table.ts'
+import { takeSlot } from './slot-table.ts'
 import { findSnapshot } from './snapshot-store.ts'
 
 /** The run that an idempotency key is bound to. Throws if the key was used for another request. */
@@ -56,7 +57,7 @@ export async function bindIdempotencyKey(db: Db, request: AnsweredRequest): Prom
 }
 
 export async function startHeld(db: Db, start: HeldStart): Promise<RunRow> {
-  const { runId, afterSeq, events, skillId, blobs, queueMax, claim } = start
+  const { runId, afterSeq, events, skillId, blobs, queueMax } = start
   const released = await db.run(
     `UPDATE runs SET held = 0, wake_at = NULL, skill_id = coalesce(?, skill_id)
      WHERE id = ? AND held = 1 AND status = 'queued' AND cancel_at IS NULL AND lease_owner IS NULL`,
@@ -66,6 +67,7 @@ export async function startHeld(db: Db, start: HeldStart): Promise<RunRow> {
   if (released === 0) {
     throw new AppError('run_fenced', 'The run was started, cancelled or removed before.', { details: { runId } })
   }
+  const claim = start.claim !== null && (await takeSlot(db, runId, start.claim)) ? start.claim : null
   // The update has already added this run to the count.
   if (claim === null) await refuseIfQueueIsFull(db, queueMax + 1)
   await checkFence(db, runId, null, afterSeq)
@@ -89,7 +91,8 @@ export async function acceptRun(db: Db, input: AcceptInput): Promise<AcceptResul
   if (answered !== undefined) return answered
 
   const { first, turn } = await checkConversation(db, input)
-  const claim = first && held === undefined ? input.claim : null
+  const wanted = first && held === undefined ? input.claim : null
+  const claim = wanted !== null && (await takeSlot(db, run.id, wanted)) ? wanted : null
   if (claim === null && held === undefined) await refuseIfQueueIsFull(db, input.queueMax)
   if (held?.max !== undefined) await refuseIfTooManyAreHeld(db, run.owner, held.max)
   const sent = input.messages.flatMap(({ parts = [] }) => filesOf(parts).map(({ fileId }) => fileId))
@@ -144,6 +147,7 @@ export async function acceptRun(db: Db, input: AcceptInput): Promise<AcceptResul
       skill_id: run.skillId ?? null,
       wake_at: held?.until ?? null,
       share_key: input.share?.key ?? null,
+      needs: run.needs === undefined || run.needs.length === 0 ? null : run.needs,
     },
     'RETURNING *',
   )
@@ -237,21 +241,23 @@ async function refuseIfNamedOtherwise(db: Db, owner: string, name: string, conve
   if (bound !== undefined && bound.id !== conversationId) throw stale('The name has a conversation already.')
 }
 
-/** Accepts that run at the same time do not see each other's runs. Near the bound they are counted one after the other. */
-const countMargin = 256
-
+/**
+ * Accepts that run at the same time do not see each other's runs, so near the bound they are counted one after the other. Near
+ * means that all connections of the database together could reach it: no more transactions can be open, and the largest one
+ * accepts two runs (a comparison).
+ */
 async function refuseIfQueueIsFull(db: Db, queueMax: number): Promise<void> {
-  const count = async () =>
-    Number(
-      (
-        await db.get(
-          `SELECT count(*) AS count FROM runs WHERE ${unfinished} AND status = 'queued' AND held = 0 AND lease_owner IS NULL`,
-        )
-      )?.['count'],
+  const count = async () => {
+    const row = await db.get(
+      `SELECT count(*) AS count, 2 * current_setting('max_connections')::integer AS margin
+       FROM runs WHERE ${unfinished} AND status = 'queued' AND held = 0 AND lease_owner IS NULL`,
     )
-  if ((await count()) < queueMax - countMargin) return
+    return row as { count: number; margin: number }
+  }
+  const { count: before, margin } = await count()
+  if (before < queueMax - margin) return
   await lockName(db, 'queue')
-  if ((await count()) >= queueMax) {
+  if ((await count()).count >= queueMax) {
     throw new AppError('queue_full', 'Too many runs are waiting for their turn. Try again in a moment.', {
       details: { queueMax },
     })

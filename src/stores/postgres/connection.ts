@@ -78,6 +78,9 @@ const connectionsMaxDefault = 16
 /** A statement that takes longer waits for a lock that nobody gives up, or for a database that is not there. */
 const statementTimeoutMs = 30_000
 
+/** A node that freezes inside a transaction must not keep its locks: the database ends its connection after this time. */
+const idleTransactionMs = 10_000
+
 export function openPool({ url, connectionsMax = connectionsMaxDefault, onError }: PostgresOptions): PoolType {
   const pool = new Pool({
     connectionString: url,
@@ -85,6 +88,7 @@ export function openPool({ url, connectionsMax = connectionsMaxDefault, onError 
     connectionTimeoutMillis: 10_000,
     idleTimeoutMillis: 60_000,
     statement_timeout: statementTimeoutMs,
+    idle_in_transaction_session_timeout: idleTransactionMs,
     application_name: 'polylog',
   })
   // Without listeners a connection that breaks would end the process: the first is for idle ones, the second for those in use.

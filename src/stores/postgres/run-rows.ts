@@ -11,7 +11,7 @@ import { readPage } from './row-page.ts'
 /** Spelled as in the partial indexes. */
 export const unfinished = "status IN ('queued', 'running', 'waiting_user')"
 
-const toFields = rowReader<Omit<RunRow, 'cancel'>>({
+const toFields = rowReader<Omit<RunRow, 'cancel' | 'needs'>>({
   id: 'value',
   owner: 'value',
   family: 'value',
@@ -36,7 +36,7 @@ const toFields = rowReader<Omit<RunRow, 'cancel'>>({
 export function toRunRow(row: Row): RunRow {
   const { cancel_by: by, cancel_reason: reason, cancel_at: at } = row
   const cancel = at == null ? null : { by: by as string, reason: reason as string | null, at: at as number }
-  return { ...toFields(row), cancel }
+  return { ...toFields(row), cancel, needs: (row['needs'] ?? []) as unknown as string[] }
 }
 
 export async function readRun(db: Db, id: string): Promise<RunRow | undefined> {

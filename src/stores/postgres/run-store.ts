@@ -15,6 +15,7 @@ import { insertMessage, setMessageStates } from './message-store.ts'
 import type { PartAccess } from './part-access.ts'
 import { countRuns, findCached, findIdempotent, listRuns, msUntilWake, openRuns, readRun } from './run-rows.ts'
 import { checkFence, claimRuns, patchRun, putBlob, renewLeases, requestCancel, setLastSeq } from './run-table.ts'
+import { slotRows } from './slot-table.ts'
 import { insertSnapshot } from './snapshot-store.ts'
 import { addStepUsage } from './usage-store.ts'
 
@@ -26,6 +27,7 @@ export function runStore(
 ): RunStore {
   /** Appends of one run are written in the order in which they came. */
   const appends = new KeyedMutex()
+  const needSlots = slotRows(write)
 
   async function appendNow(input: RunWrite): Promise<void> {
     const rows = journalRows(input.runId, input.afterSeq, input.events)
@@ -36,9 +38,13 @@ export function runStore(
   }
 
   return {
-    accept: (input) => write((db) => acceptRun(db, input)),
-    acceptAll: (inputs, extraRows = {}) =>
-      write(async (db) => {
+    async accept(input) {
+      await needSlots(input.claim)
+      return await write((db) => acceptRun(db, input))
+    },
+    async acceptAll(inputs, extraRows = {}) {
+      await needSlots(inputs[0]?.claim)
+      return await write(async (db) => {
         const results = []
         for (const input of inputs) results.push(await acceptRun(db, input))
         // A repeated request finds the existing runs, and the comparison that was created with them.
@@ -46,10 +52,18 @@ export function runStore(
           await insertComparison(db, extraRows.comparison)
         }
         return results
-      }),
-    startHeld: (start) => write((db) => startHeld(db, start)),
+      })
+    },
+    async startHeld(start) {
+      await needSlots(start.claim)
+      return await write((db) => startHeld(db, start))
+    },
     append: (input) => guarded(() => appends.run(input.runId, () => appendNow(input))),
-    claim: (request) => write((db) => claimRuns(db, request)),
+    async claim(request) {
+      await needSlots(request)
+      // One statement, which is its own transaction.
+      return await read((db) => claimRuns(db, request))
+    },
     renewLeases: (lease, runIds) => write((db) => renewLeases(db, lease, runIds)),
     requestCancel: (runId, cancel) => write((db) => requestCancel(db, runId, cancel)),
 

@@ -70,47 +70,17 @@ export async function patchRun(
   )
 }
 
-const isFree = `${unfinished} AND (lease_owner IS NULL OR lease_until <= polylog_now())`
-
-/**
- * Each part uses its own index, so that the cost of a claim grows with the claimable runs and not with the parked ones. Rows
- * that another node is claiming are skipped, so that nodes do not wait for each other.
- */
-const claimable = (['queued', 'running', 'parked', 'held'] as const)
-  .map((name) => {
-    const condition = {
-      queued: `status = 'queued' AND held = 0 AND NOT EXISTS (
-        SELECT 1 FROM runs AS before
-        WHERE before.conversation_id = runs.conversation_id
-          AND coalesce(before.turn, before.position) < coalesce(runs.turn, runs.position)
-          AND before.status IN ('queued', 'running', 'waiting_user'))`,
-      running: "status = 'running'",
-      parked: "status = 'waiting_user' AND wake_at <= polylog_now()",
-      held: "held = 1 AND status = 'queued' AND wake_at <= polylog_now()",
-    }[name]
-    const order = name === 'parked' || name === 'held' ? 'wake_at' : 'position'
-    return `${name} AS (
-      SELECT id, position, lease_owner FROM runs WHERE ${isFree} AND cancel_at IS NULL AND ${condition}
-      ORDER BY ${order} LIMIT ? FOR NO KEY UPDATE SKIP LOCKED)`
-  })
-  .join(', ')
-
-const claim = `
-  WITH ${claimable}, canceled AS (
-    SELECT id, position, lease_owner FROM runs WHERE ${isFree} AND cancel_at IS NOT NULL FOR NO KEY UPDATE SKIP LOCKED
-  ), due AS (
-    SELECT * FROM (
-      SELECT * FROM queued UNION ALL SELECT * FROM running UNION ALL SELECT * FROM parked UNION ALL SELECT * FROM held
-    ) AS waiting ORDER BY position LIMIT ?
-  ), taken AS (SELECT * FROM canceled UNION ALL SELECT * FROM due)
-  UPDATE runs SET epoch = epoch + 1, lease_owner = ?, lease_until = polylog_now() + ?, woken_at = NULL
-  FROM taken WHERE runs.id = taken.id
-  RETURNING runs.*, taken.lease_owner AS taken_from`
-
+/** One call of a function in the database, which says why there. */
 export async function claimRuns(db: Db, request: ClaimRequest): Promise<ClaimedRun[]> {
-  const { node, leaseMs } = request
-  const limit = Math.max(request.limit, 0)
-  const rows = await db.all(claim, limit, limit, limit, limit, limit, node, leaseMs)
+  const { node, leaseMs, limit, slots, offers = [] } = request
+  const rows = await db.all(
+    'SELECT (claimed.run).*, claimed.taken_from FROM claim_runs(?, ?, ?, ?, ?) AS claimed',
+    node,
+    leaseMs,
+    Math.max(limit, 0),
+    slots ?? null,
+    offers,
+  )
   return rows
     .sort((a, b) => (a['position'] as number) - (b['position'] as number))
     .map((row) => {

@@ -55,8 +55,8 @@ export function acceptHandlers(
     `SELECT id FROM runs WHERE owner = ? AND share_key = ? AND ${unfinished} AND cancel_at IS NULL ORDER BY position LIMIT 1`,
   )
   const insertRun = db.prepare(
-    `INSERT INTO runs (id, owner, family, agent_id, conversation_id, status, attempt, epoch, last_seq, created_at, turn, held, skill_id, wake_at, share_key)
-     VALUES (?, ?, ?, ?, ?, 'queued', ?, 0, ?, ?, ?, ?, ?, ?, ?) RETURNING position`,
+    `INSERT INTO runs (id, owner, family, agent_id, conversation_id, status, attempt, epoch, last_seq, created_at, turn, held, skill_id, wake_at, share_key, needs)
+     VALUES (?, ?, ?, ?, ?, 'queued', ?, 0, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING position`,
   )
   const insertKey = db.prepare(
     'INSERT INTO idempotency_keys (owner, route, key, fingerprint, run_id, reused) VALUES (?, ?, ?, ?, ?, ?)',
@@ -83,7 +83,8 @@ export function acceptHandlers(
     return null
   }
 
-  function startHeld({ runId, afterSeq, skillId, journal: part, blobs, queueMax, claim }: HeldCommand): RunRow {
+  function startHeld({ runId, afterSeq, skillId, journal: part, blobs, queueMax, claim: wanted }: HeldCommand): RunRow {
+    const claim = wanted !== null && runs.freeSlots(wanted) > 0 ? wanted : null
     const found = runs.read(runId)
     if (found === undefined || !runs.unhold(runId, skillId)) {
       throw new AppError('run_fenced', 'The run was started, cancelled or removed before.', { details: { runId } })
@@ -93,7 +94,7 @@ export function acceptHandlers(
     const entry = runs.checkFence(runId, found.epoch, afterSeq)
     for (const blob of blobs) runs.putBlob({ ...blob, runId })
     if (part !== null) journal.insert(runId, entry, part, claim === null ? 'fold' : 'tail')
-    if (claim !== null) return runs.take(runId, claim.node, claim.leaseUntil)
+    if (claim !== null) return runs.take(runId, claim)
     cache.remove(runId)
     return runs.read(runId) ?? found
   }
@@ -144,8 +145,9 @@ export function acceptHandlers(
 
     const { first, turn } = checkConversation(input)
     const { held } = input
-    const claimsNow = input.claim !== null && first && held === undefined
-    if (!claimsNow && held === undefined && (countQueued.get()?.count as number) >= input.queueMax)
+    const wanted = first && held === undefined ? input.claim : null
+    const claim = wanted !== null && runs.freeSlots(wanted) > 0 ? wanted : null
+    if (claim === null && held === undefined && (countQueued.get()?.count as number) >= input.queueMax)
       throw queueFull(input.queueMax)
     if (held?.max !== undefined) refuseIfTooManyAreHeld(run.owner, held.max)
     for (const { parts } of input.messages) {
@@ -193,6 +195,7 @@ export function acceptHandlers(
       run.skillId ?? null,
       held?.until ?? null,
       input.share?.key ?? null,
+      run.needs === undefined || run.needs.length === 0 ? null : JSON.stringify(run.needs),
     )
     const position = inserted?.position as number
     for (const message of input.messages) messages.insert(message, turn ?? position)
@@ -204,12 +207,10 @@ export function acceptHandlers(
     if (input.journal !== null) {
       const entry = cache.add(run.id, 0, 0)
       // A run that is not claimed yet gets no appends, and the queue may be long, so such runs are not cached.
-      journal.insert(run.id, entry, input.journal, claimsNow ? 'tail' : 'fold')
-      if (!claimsNow) cache.remove(run.id)
+      journal.insert(run.id, entry, input.journal, claim === null ? 'fold' : 'tail')
+      if (claim === null) cache.remove(run.id)
     }
-    if (claimsNow && input.claim !== null) {
-      return { outcome: 'accepted', run: runs.take(run.id, input.claim.node, input.claim.leaseUntil) }
-    }
+    if (claim !== null) return { outcome: 'accepted', run: runs.take(run.id, claim) }
     const accepted = runs.read(run.id)
     if (accepted === undefined) throw new AppError('internal_error', 'The accepted run cannot be read back.')
     return { outcome: 'accepted', run: accepted }

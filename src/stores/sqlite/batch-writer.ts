@@ -42,7 +42,7 @@ export function batchWriter(db: DatabaseSync) {
   // We hold the process lock, so every lease and every node in the file belongs to a dead process.
   inTransaction(() => {
     recoverJournal(db)
-    db.exec('UPDATE runs SET lease_owner = NULL, lease_until = NULL WHERE lease_owner IS NOT NULL')
+    db.exec('UPDATE runs SET lease_owner = NULL, lease_until = NULL, slot = 0 WHERE lease_owner IS NOT NULL')
     db.exec('DELETE FROM nodes')
   })
 

@@ -41,8 +41,8 @@ export type EncodedEvents = { id: number; lastSeq: number; body: string }
 /** The input (`takes`) and the result (`gives`) of each command. */
 type CommandTable = Record<string, { takes: unknown; gives: unknown }>
 
-/** A lease that runs out at a time of the store's clock. */
-type Lease = { node: string; leaseUntil: number }
+/** A lease that runs out at a time of the store's clock. `leaseNow` is the time now, by which other leases are judged. */
+export type Lease = { node: string; leaseUntil: number; leaseNow: number; slots?: number }
 
 type AcceptCommand = Omit<AcceptInput, 'events' | 'claim'> & {
   claim: Lease | null
@@ -50,8 +50,8 @@ type AcceptCommand = Omit<AcceptInput, 'events' | 'claim'> & {
   journal: EncodedEvents | null
 }
 
-/** `now` is compared with `wakeAt`, `leaseNow` with the leases of other nodes. */
-type ClaimCommand = Lease & { now: number; leaseNow: number; limit: number }
+/** `now` is compared with `wakeAt`. */
+type ClaimCommand = Lease & { now: number; limit: number; offers: readonly string[] }
 
 export type RunCommands = {
   accept: { takes: AcceptCommand; gives: AcceptResult }

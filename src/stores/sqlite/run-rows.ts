@@ -38,6 +38,7 @@ export function toRunRow(row: Row): RunRow {
     error: fromJson<ErrorValue>(row.error),
     engine: row.engine as string | null,
     usage: fromJson<UsageTotals>(row.usage),
+    needs: fromJson<string[]>(row.needs) ?? [],
   }
 }
 

@@ -6,8 +6,9 @@ import { AppError } from '../../errors/app-error.ts'
 import type { RunEvent } from '../../journal/event.ts'
 import { encodeEvent } from '../../journal/event-codec.ts'
 import type { Clock } from '../../kit/clock.ts'
+import { defined } from '../../kit/defined.ts'
 import type { AcceptInput, LeaseRequest, RunRow, RunStore, RunWrite } from '../run-store.ts'
-import type { EncodedEvents } from './commands.ts'
+import type { EncodedEvents, Lease } from './commands.ts'
 import type { CommitQueue, TailRow } from './commit-queue.ts'
 import { journalReader } from './journal-reader.ts'
 import type { JournalTails } from './journal-tails.ts'
@@ -44,8 +45,9 @@ export function runStore(
     return { runId, id: queue.tailId(), firstSeq: afterSeq + 1, lastSeq: afterSeq + events.length }
   }
 
-  function leaseOf({ node, leaseMs }: LeaseRequest): { node: string; leaseUntil: number } {
-    return { node, leaseUntil: Math.ceil(clock.monotonic()) + leaseMs }
+  function leaseOf({ node, leaseMs, slots }: LeaseRequest): Lease {
+    const leaseNow = clock.monotonic()
+    return { node, leaseUntil: Math.ceil(leaseNow) + leaseMs, leaseNow, ...defined({ slots }) }
   }
 
   function acceptCommand({ events, claim, ...input }: AcceptInput) {
@@ -85,8 +87,7 @@ export function runStore(
       }
       await queue.run('append', { ...rest, journal: journalPart(tailRow, events) }, durable, tailRow)
     },
-    claim: ({ limit, ...lease }) =>
-      write('claim', { ...leaseOf(lease), now: clock.now(), leaseNow: clock.monotonic(), limit }),
+    claim: ({ limit, offers = [], ...lease }) => write('claim', { ...leaseOf(lease), now: clock.now(), limit, offers }),
     renewLeases: (lease, runIds) => write('renewLeases', { ...leaseOf(lease), runIds: [...runIds] }),
     requestCancel: async (runId, cancel) => (await write('requestCancel', { runId, cancel })) ?? undefined,
 

@@ -5,7 +5,7 @@ import type { DatabaseSync } from 'node:sqlite'
 import { AppError } from '../../errors/app-error.ts'
 import type { RunStatus } from '../../journal/event.ts'
 import type { ClaimedRun, RunRow } from '../run-store.ts'
-import type { Commands } from './commands.ts'
+import type { Commands, Lease } from './commands.ts'
 import type { Row } from './connection.ts'
 import type { JournalWriter } from './journal-writer.ts'
 import { toJson } from './json-column.ts'
@@ -30,26 +30,30 @@ export function runTable(db: DatabaseSync, cache: RunCache, journal: JournalWrit
   const reader = runReader(db)
   const fence = db.prepare('SELECT epoch, last_seq FROM runs WHERE id = ?')
   const free = `${unfinished} AND (lease_owner IS NULL OR lease_until <= :leaseNow)`
+  const offered = `(needs IS NULL OR NOT EXISTS (
+    SELECT 1 FROM json_each(needs) WHERE value NOT IN (SELECT value FROM json_each(:offers))))`
   // Each SELECT uses its own index, so that the cost of a claim grows with the claimable runs and not with the parked ones.
   const claimable = db.prepare(`
-    SELECT id, position, lease_owner FROM runs WHERE ${free} AND cancel_at IS NULL AND status = 'queued' AND held = 0 AND NOT EXISTS (
+    SELECT id, position, lease_owner FROM runs WHERE ${free} AND cancel_at IS NULL AND ${offered} AND status = 'queued' AND held = 0 AND NOT EXISTS (
       SELECT 1 FROM runs AS before
       WHERE before.conversation_id = runs.conversation_id
         AND coalesce(before.turn, before.position) < coalesce(runs.turn, runs.position)
         AND before.status IN ('queued', 'running', 'waiting_user'))
-    UNION ALL SELECT id, position, lease_owner FROM runs WHERE ${free} AND cancel_at IS NULL AND status = 'running'
+    UNION ALL SELECT id, position, lease_owner FROM runs WHERE ${free} AND cancel_at IS NULL AND ${offered} AND status = 'running'
     UNION ALL SELECT id, position, lease_owner FROM runs INDEXED BY runs_to_wake
-      WHERE ${free} AND cancel_at IS NULL AND status = 'waiting_user' AND wake_at <= :now
+      WHERE ${free} AND cancel_at IS NULL AND ${offered} AND status = 'waiting_user' AND wake_at <= :now
     UNION ALL SELECT id, position, lease_owner FROM runs INDEXED BY runs_held
-      WHERE ${free} AND cancel_at IS NULL AND held = 1 AND status = 'queued' AND wake_at <= :now
+      WHERE ${free} AND cancel_at IS NULL AND ${offered} AND held = 1 AND status = 'queued' AND wake_at <= :now
     ORDER BY position LIMIT :limit`)
   const toCancel = db.prepare(
     `SELECT id, position, lease_owner FROM runs INDEXED BY runs_to_cancel WHERE ${free} AND cancel_at IS NOT NULL`,
   )
   const take = db.prepare(
-    `UPDATE runs SET epoch = epoch + 1, lease_owner = ?, lease_until = ?, woken_at = NULL, last_seq = max(last_seq, ?)
+    `UPDATE runs SET epoch = epoch + 1, lease_owner = ?, lease_until = ?, woken_at = NULL, slot = cancel_at IS NULL,
+       last_seq = max(last_seq, ?)
      WHERE id = ? RETURNING *`,
   )
+  const slotsInUse = db.prepare('SELECT count(*) AS count FROM runs WHERE slot = 1 AND lease_until > ?')
   const renew = db.prepare(
     `UPDATE runs SET lease_until = ? WHERE id IN (SELECT value FROM json_each(?)) AND lease_owner = ? AND ${unfinished} RETURNING *`,
   )
@@ -75,6 +79,7 @@ export function runTable(db: DatabaseSync, cache: RunCache, journal: JournalWrit
       share_key = CASE WHEN :ended THEN NULL ELSE share_key END,
       lease_owner = CASE WHEN :release THEN NULL ELSE lease_owner END,
       lease_until = CASE WHEN :release THEN NULL ELSE lease_until END,
+      slot = CASE WHEN :release OR :ended THEN 0 ELSE slot END,
       last_seq = :lastSeq
     WHERE id = :id`)
   const conversationOf = db.prepare('SELECT conversation_id FROM runs WHERE id = ?')
@@ -162,19 +167,24 @@ export function runTable(db: DatabaseSync, cache: RunCache, journal: JournalWrit
       if (done) cache.remove(runId)
     },
 
-    claim({ node, now, leaseNow, leaseUntil, limit }: Commands['claim']['takes']): ClaimedRun[] {
-      // SQLite treats a negative LIMIT as no limit.
-      const rows = [...claimable.all({ now, leaseNow, limit: Math.max(limit, 0) }), ...toCancel.all({ leaseNow })]
-      return rows
+    claim(request: Commands['claim']['takes']): ClaimedRun[] {
+      const { now, leaseNow, offers } = request
+      const limit = Math.max(0, Math.min(request.limit, this.freeSlots(request)))
+      const due = claimable.all({ now, leaseNow, limit, offers: JSON.stringify(offers) })
+      return [...due, ...toCancel.all({ leaseNow })]
         .sort((a, b) => (a.position as number) - (b.position as number))
         .map((row) => {
-          const run = this.take(row.id as string, node, leaseUntil)
+          const run = this.take(row.id as string, request)
           return row.lease_owner === null ? run : { ...run, takenFrom: row.lease_owner as string }
         })
     },
 
-    /** Gives `node` the lease on the run, with a new epoch. */
-    take(runId: string, node: string, leaseUntil: number): RunRow {
+    freeSlots({ slots, leaseNow }: Lease): number {
+      return slots === undefined ? Number.MAX_SAFE_INTEGER : slots - (slotsInUse.get(leaseNow)?.count as number)
+    },
+
+    /** Gives the node the lease on the run, with a new epoch. */
+    take(runId: string, { node, leaseUntil }: Lease): RunRow {
       const cached = cache.get(runId)
       const row = take.get(node, leaseUntil, cached?.lastSeq ?? 0, runId) as Row
       if (cached === undefined) cache.add(runId, row.epoch as number, row.last_seq as number)

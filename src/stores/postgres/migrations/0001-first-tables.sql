@@ -66,7 +66,9 @@ CREATE TABLE runs (
   cache_key TEXT,
   share_key TEXT,
   usage TEXT,
-  engine TEXT
+  engine TEXT,
+  -- What a node must offer to execute the run; NULL if nothing.
+  needs TEXT[]
 ) WITH (fillfactor = 60);
 
 CREATE INDEX runs_by_owner ON runs (owner, position);
@@ -113,6 +115,110 @@ END $$;
 CREATE TRIGGER run_counted AFTER INSERT OR DELETE ON runs FOR EACH ROW EXECUTE FUNCTION run_counted();
 CREATE TRIGGER run_recounted AFTER UPDATE OF status ON runs FOR EACH ROW
   WHEN (OLD.status IS DISTINCT FROM NEW.status) EXECUTE FUNCTION run_counted();
+
+-- The slots of all nodes together: a run that is executed has one. A slot is taken by locking its row, and rows that others have
+-- locked are skipped, so that nodes do not wait for each other.
+CREATE TABLE slots (
+  number INTEGER PRIMARY KEY,
+  run_id TEXT COLLATE "C"
+) WITH (fillfactor = 50);
+CREATE INDEX slots_free ON slots (number) WHERE run_id IS NULL;
+CREATE UNIQUE INDEX slots_by_run ON slots (run_id) WHERE run_id IS NOT NULL;
+
+CREATE FUNCTION run_left_slot() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  UPDATE slots SET run_id = NULL WHERE run_id = OLD.id;
+  RETURN NULL;
+END $$;
+
+CREATE TRIGGER slot_released AFTER UPDATE OF lease_owner, ended_at ON runs FOR EACH ROW
+  WHEN (OLD.lease_owner IS NOT NULL AND (NEW.lease_owner IS NULL OR NEW.ended_at IS NOT NULL))
+  EXECUTE FUNCTION run_left_slot();
+
+-- The oldest runs that a node may take and that need a slot, at most `most` of each kind. Each part uses its own index, so that the
+-- cost grows with the claimable runs and not with the parked ones.
+CREATE FUNCTION claimable_runs(at BIGINT, offered TEXT[], most INTEGER) RETURNS TABLE (id TEXT, place BIGINT)
+LANGUAGE sql STABLE AS $$
+  (SELECT id, position FROM runs
+   WHERE status IN ('queued', 'running', 'waiting_user') AND (lease_owner IS NULL OR lease_until <= at) AND cancel_at IS NULL
+     AND (needs IS NULL OR needs <@ offered)
+     AND status = 'queued' AND held = 0 AND NOT EXISTS (
+       SELECT 1 FROM runs AS before
+       WHERE before.conversation_id = runs.conversation_id
+         AND coalesce(before.turn, before.position) < coalesce(runs.turn, runs.position)
+         AND before.status IN ('queued', 'running', 'waiting_user'))
+   ORDER BY position LIMIT most)
+  UNION ALL
+  (SELECT id, position FROM runs
+   WHERE status IN ('queued', 'running', 'waiting_user') AND (lease_owner IS NULL OR lease_until <= at) AND cancel_at IS NULL
+     AND (needs IS NULL OR needs <@ offered) AND status = 'running'
+   ORDER BY position LIMIT most)
+  UNION ALL
+  (SELECT id, position FROM runs
+   WHERE (lease_owner IS NULL OR lease_until <= at) AND cancel_at IS NULL
+     AND (needs IS NULL OR needs <@ offered) AND status = 'waiting_user' AND wake_at <= at
+   ORDER BY wake_at LIMIT most)
+  UNION ALL
+  (SELECT id, position FROM runs
+   WHERE (lease_owner IS NULL OR lease_until <= at) AND cancel_at IS NULL
+     AND (needs IS NULL OR needs <@ offered) AND held = 1 AND status = 'queued' AND wake_at <= at
+   ORDER BY wake_at LIMIT most)
+$$;
+
+-- Gives runs to a node: one call, so that a node that freezes in the middle cannot keep the lock. Claims wait for each other if
+-- there is something to claim: otherwise one could miss a slot that another one locks and then does not need.
+CREATE FUNCTION claim_runs(node TEXT, lease_ms BIGINT, most INTEGER, slots_max INTEGER, offered TEXT[])
+RETURNS TABLE (run runs, taken_from TEXT) LANGUAGE plpgsql AS $$
+DECLARE
+  at BIGINT := polylog_now();
+  wanted TEXT[];
+  taken TEXT[];
+  canceled TEXT[];
+  free INTEGER[];
+BEGIN
+  IF NOT EXISTS (SELECT 1 FROM claimable_runs(at, offered, least(most, 1))) AND NOT EXISTS (
+    SELECT 1 FROM runs WHERE cancel_at IS NOT NULL AND status IN ('queued', 'running', 'waiting_user')
+      AND (lease_owner IS NULL OR lease_until <= at))
+  THEN RETURN; END IF;
+  PERFORM pg_advisory_xact_lock(1886154599, 1);
+  at := polylog_now();
+  wanted := ARRAY(SELECT due.id FROM claimable_runs(at, offered, most) AS due ORDER BY due.place LIMIT most);
+  IF slots_max IS NOT NULL THEN
+    free := free_slots(slots_max, cardinality(wanted));
+    IF cardinality(free) < cardinality(wanted) THEN
+      -- The slots of runs whose lease has run out are free too.
+      UPDATE slots SET run_id = NULL WHERE number IN (
+        SELECT held.number FROM slots AS held WHERE held.run_id IS NOT NULL AND NOT EXISTS (
+          SELECT 1 FROM runs WHERE runs.id = held.run_id AND runs.lease_owner IS NOT NULL AND runs.lease_until > at)
+        FOR UPDATE OF held SKIP LOCKED);
+      free := free_slots(slots_max, cardinality(wanted));
+    END IF;
+    wanted := wanted[:cardinality(free)];
+  END IF;
+  taken := ARRAY(
+    SELECT id FROM runs WHERE id = ANY (wanted) AND status IN ('queued', 'running', 'waiting_user')
+      AND (lease_owner IS NULL OR lease_until <= at)
+    ORDER BY position FOR NO KEY UPDATE SKIP LOCKED);
+  IF slots_max IS NOT NULL THEN
+    UPDATE slots SET run_id = NULL WHERE run_id = ANY (taken);
+    UPDATE slots SET run_id = seat.run_id
+    FROM (SELECT unnest(taken) AS run_id, unnest(free[:cardinality(taken)]) AS number) AS seat WHERE slots.number = seat.number;
+  END IF;
+  canceled := ARRAY(
+    SELECT id FROM runs WHERE cancel_at IS NOT NULL AND status IN ('queued', 'running', 'waiting_user')
+      AND (lease_owner IS NULL OR lease_until <= at)
+    ORDER BY position FOR NO KEY UPDATE SKIP LOCKED);
+  RETURN QUERY
+    WITH former AS (SELECT id, lease_owner FROM runs WHERE id = ANY (taken || canceled))
+    UPDATE runs SET epoch = epoch + 1, lease_owner = node, lease_until = at + lease_ms, woken_at = NULL
+    FROM former WHERE runs.id = former.id RETURNING runs, former.lease_owner;
+END $$;
+
+-- Locks free slots until the transaction ends.
+CREATE FUNCTION free_slots(slots_max INTEGER, most INTEGER) RETURNS INTEGER[] LANGUAGE sql AS $$
+  SELECT ARRAY(
+    SELECT number FROM slots WHERE run_id IS NULL AND number <= slots_max ORDER BY number LIMIT most FOR UPDATE SKIP LOCKED)
+$$;
 
 -- One row for each append: the events with the numbers `first_seq` to `last_seq`, one JSON text a line.
 CREATE TABLE journal (
