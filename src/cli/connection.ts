@@ -30,7 +30,11 @@ export function addConnectionOptions(command: Command): Command {
     .option('--json', 'print JSON, one value on each line')
 }
 
-export function connectTo(flags: ConnectionFlags, { environment }: CliContext): ServerConnection {
+export function connectTo(
+  flags: ConnectionFlags,
+  { environment }: CliContext,
+  changes: ClientOptions = {},
+): ServerConnection {
   const url = flags.url ?? nonEmpty(environment['POLYLOG_URL']) ?? defaultUrl
   if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol)) {
     throw new CliError('usage', `${url} is not the address of a server: it has to begin with http:// or https://.`)
@@ -41,6 +45,7 @@ export function connectTo(flags: ConnectionFlags, { environment }: CliContext): 
     requestRetries,
     ...(flags.user === undefined ? {} : { userId: flags.user }),
     ...(token === undefined ? {} : { headers: { authorization: `Bearer ${token}` } }),
+    ...changes,
   }
   return { url, options, client: createClient(options), transport: createTransport(options) }
 }

@@ -5,14 +5,25 @@ import { Command, CommanderError } from 'commander'
 import { PolylogError } from '../../client/src/error.ts'
 import { AppError } from '../errors/app-error.ts'
 import { nearestName } from '../kit/nearest-name.ts'
+import { registerChat } from './chat.ts'
 import { failureOfRequest } from './connection.ts'
 import { CliError, exitCodes } from './exit-codes.ts'
 import type { CliContext, RegisterCommand } from './context.ts'
+import { registerReplay } from './replay.ts'
 import { registerRuns } from './runs.ts'
 import { registerServe } from './serve.ts'
+import { registerShow } from './show.ts'
+import { registerTail } from './tail.ts'
 import { programVersion } from './version.ts'
 
-const commands: readonly RegisterCommand[] = [registerServe, registerRuns]
+const commands: readonly RegisterCommand[] = [
+  registerServe,
+  registerChat,
+  registerRuns,
+  registerShow,
+  registerTail,
+  registerReplay,
+]
 
 /** The exit code; undefined if the command keeps the process running. */
 export async function runCommandLine(args: readonly string[], context: CliContext): Promise<number | undefined> {

@@ -4,24 +4,33 @@ import { spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { compileCache } from './polylog-process.ts'
 
-const main = join(import.meta.dirname, '../../bin/polylog.js')
+export const commandLine = join(import.meta.dirname, '../../bin/polylog.js')
 
 export type CommandResult = { code: number | null; stdout: string; stderr: string }
 
 export type CommandOptions = { environment?: Record<string, string>; input?: string; cwd?: string }
 
-/** Runs a command to its end. It sees no variable of this process but PATH. */
-export async function polylog(args: readonly string[], options: CommandOptions = {}): Promise<CommandResult> {
-  const child = spawn(process.execPath, [main, ...args], {
+export type RunningCommand = { stdout(): string; stderr(): string; ended: Promise<CommandResult> }
+
+/** Starts a command. It sees no variable of this process but PATH. */
+export function spawnCommand(args: readonly string[], options: CommandOptions = {}): RunningCommand {
+  const child = spawn(process.execPath, [commandLine, ...args], {
     cwd: options.cwd,
     env: { PATH: process.env.PATH ?? '', NO_COLOR: '1', ...compileCache(), ...options.environment },
     stdio: ['pipe', 'pipe', 'pipe'],
   })
   let stdout = ''
   let stderr = ''
-  child.stdout.on('data', (part: Buffer) => (stdout += part.toString()))
-  child.stderr.on('data', (part: Buffer) => (stderr += part.toString()))
+  child.stdout.setEncoding('utf8').on('data', (part: string) => (stdout += part))
+  child.stderr.setEncoding('utf8').on('data', (part: string) => (stderr += part))
   child.stdin.end(options.input ?? '')
-  const code = await new Promise<number | null>((resolve) => child.once('close', resolve))
-  return { code, stdout, stderr }
+  const ended = new Promise<CommandResult>((resolve) =>
+    child.once('close', (code) => resolve({ code, stdout, stderr })),
+  )
+  return { stdout: () => stdout, stderr: () => stderr, ended }
+}
+
+/** Runs a command to its end. */
+export async function polylog(args: readonly string[], options: CommandOptions = {}): Promise<CommandResult> {
+  return await spawnCommand(args, options).ended
 }
