@@ -53,7 +53,7 @@ async function chat(message: string | undefined, flags: ChatFlags, context: CliC
     let result: 'done' | 'left' = 'done'
     if (resumed !== undefined) {
       session.conversationId = resumed.conversationId
-      if (settings.asJson !== true) await showMessages(resumed, first, context)
+      if (!settings.asJson) await showMessages(resumed, first, context)
       if (resumed.runId !== null) result = await session.follow(resumed.runId)
     }
     if (message !== undefined && result === 'done') result = await session.ask(message)
