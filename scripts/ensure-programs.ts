@@ -1,4 +1,4 @@
-// Programs that some tests run beside the server: a browser, and two reverse proxies. A program that is not on the
+// Programs that some tests run beside the server: a browser, two reverse proxies, and a message server. A program that is not on the
 // machine is installed or unpacked from Debian's packages, if this machine has them. The tests that need a program call
 // this for its path.
 //
@@ -20,6 +20,7 @@ const programs = {
   chromium: { names: ['chromium', 'chromium-browser', 'google-chrome'], packages: ['chromium'], how: 'install' },
   nginx: { names: ['nginx'], packages: ['nginx', 'nginx-common'], how: 'unpack' },
   caddy: { names: ['caddy'], packages: ['caddy'], how: 'unpack' },
+  'nats-server': { names: ['nats-server'], packages: ['nats-server'], how: 'unpack' },
 } satisfies Record<string, Program>
 
 export type ProgramName = keyof typeof programs

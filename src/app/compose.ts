@@ -4,7 +4,9 @@ import { readFileSync } from 'node:fs'
 import { readCatalogue } from '../agents/catalogue.ts'
 import type { AgentsFound } from '../agents/read-agents.ts'
 import { watchAgents } from '../agents/watch-agents.ts'
-import { createProcessBus } from '../bus/live-bus.ts'
+import type { BusMeter, ClusterBus } from '../bus/cluster-bus.ts'
+import { createProcessBus, type LiveBus } from '../bus/live-bus.ts'
+import { RemoteReader } from '../bus/remote-reader.ts'
 import { ComparisonService } from '../comparisons/comparison-service.ts'
 import { ArchiveService } from '../contacts/archive-service.ts'
 import { BriefService } from '../contacts/brief-service.ts'
@@ -47,6 +49,7 @@ import { Scheduler } from '../runs/scheduler.ts'
 import { UsageService } from '../runs/usage-service.ts'
 import { startRetention } from '../runs/retention.ts'
 import { readSkills } from '../skills/skill-registry.ts'
+import type { Store } from '../stores/store.ts'
 import { createWorkspaces } from '../tools/workspace/workspaces.ts'
 import { sessionDirectories } from '../tools/tool.ts'
 import type { Config } from './config.ts'
@@ -54,6 +57,7 @@ import type { RunHooks } from './define-config.ts'
 import { type App, createLifecycle } from './lifecycle.ts'
 import { listenError } from './listen-error.ts'
 import type { Log } from './log.ts'
+import { openBus } from './open-bus.ts'
 import { openStore } from './open-store.ts'
 import { openTracer } from './open-telemetry.ts'
 import { openTools } from './open-tools.ts'
@@ -164,7 +168,10 @@ async function composeParts(
   opened.push(tools)
   const metrics = createMetrics()
   metrics.countOpenRunsWith(() => store.countRuns())
-  const bus = createProcessBus()
+  const node = ids()
+  const cluster = await openBus(config, { node, clock, log, meter: metrics.bus })
+  if (cluster !== undefined) opened.push(cluster)
+  const bus = openLiveBus(cluster, store, clock, metrics.bus)
   const engine = createLocalEngine({
     models,
     clock,
@@ -195,6 +202,7 @@ async function composeParts(
   const dependencies: RunDependencies = {
     store,
     bus,
+    ...(cluster === undefined ? {} : { cluster }),
     clock,
     ids,
     models,
@@ -218,7 +226,7 @@ async function composeParts(
       hookCaller.runEnded(runId)
     },
   }
-  const scheduler = new Scheduler(dependencies, ids(), { name: config.nodeName, version })
+  const scheduler = new Scheduler(dependencies, node, { name: config.nodeName, version })
   const runs = new RunService(dependencies, scheduler)
   const confirmations = new ConfirmationService(dependencies, scheduler)
   const clientTools = new ClientToolService(dependencies, scheduler)
@@ -352,6 +360,7 @@ async function composeParts(
       tools,
       store: {
         async close() {
+          await cluster?.close()
           await store.close()
           await telemetry?.close()
           await watchdog?.stop()
@@ -368,6 +377,15 @@ function knownFactsOf(providers: Config['namedProviders']): Record<string, Model
     for (const [model, facts] of Object.entries(models ?? {}))
       if (facts !== undefined) known[`${name}/${model}`] = facts
   return known
+}
+
+/** Followers on this node get the events of runs that other nodes drive, if there are other nodes. */
+function openLiveBus(cluster: ClusterBus | undefined, store: Store, clock: Clock, meter: BusMeter): LiveBus {
+  const bus = createProcessBus()
+  if (cluster === undefined) return bus
+  const reader = new RemoteReader({ bus, cluster, store, clock, meter })
+  cluster.listen(reader)
+  return reader
 }
 
 /** Undefined if this server has no gateway. The client of its chat completions is used where it refuses the WebSocket. */

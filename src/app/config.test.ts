@@ -36,6 +36,8 @@ test('an empty environment gives the documented defaults', () => {
   assert.equal(config.sandbox, 'auto')
   assert.equal(basename(config.skillsDir), 'skills')
   assert.equal(config.databaseUrl, null)
+  assert.equal(config.databaseConnections, 16)
+  assert.equal(config.bus, null)
   assert.equal(config.model, null)
   assert.ok(Object.values(config.providers).every((value) => value === null))
   assert.equal(config.openaiClient, 'lean')
@@ -88,6 +90,8 @@ test('every setting that is given is used', () => {
     PORT: '0',
     POLYLOG_DATA: 'elsewhere',
     POLYLOG_DATABASE_URL: 'postgres://user:word@db.example/polylog',
+    POLYLOG_DATABASE_CONNECTIONS: '40',
+    POLYLOG_BUS: 'nats://user:word@bus.example/blue',
     POLYLOG_MODEL: ' openai/gpt-x ',
     OPENAI_API_KEY: 'k1',
     OPENAI_BASE_URL: 'http://127.0.0.1:9/v1/',
@@ -128,6 +132,8 @@ test('every setting that is given is used', () => {
   assert.equal(config.host, '::1')
   assert.equal(config.port, 0)
   assert.equal(config.databaseUrl, 'postgres://user:word@db.example/polylog')
+  assert.equal(config.databaseConnections, 40)
+  assert.deepEqual(config.bus, { natsUrl: 'nats://user:word@bus.example/blue' })
   assert.equal(config.model, 'openai/gpt-x')
   assert.equal(config.providers.openaiBaseUrl, 'http://127.0.0.1:9/v1/')
   assert.equal(config.openaiClient, 'ai-sdk')
@@ -249,6 +255,22 @@ test('a wrong API key entry is named by its place and never shown', () => {
     ['entry 2', 'entry 3', 'entry 4', 'entry 5'],
   )
   assert.doesNotMatch(JSON.stringify(problems), /s3cret/)
+})
+
+test('the bus between servers belongs to a database that they share', () => {
+  const POLYLOG_DATABASE_URL = 'postgres://db.example/d'
+  assert.equal(readConfig({ POLYLOG_DATABASE_URL }).bus, 'postgres')
+  assert.equal(readConfig({ POLYLOG_BUS: 'postgres' }).bus, null)
+  assert.deepEqual(readConfig({ POLYLOG_DATABASE_URL, POLYLOG_BUS: 'tls://t@b' }).bus, { natsUrl: 'tls://t@b' })
+  for (const [POLYLOG_BUS, sentence] of [
+    ['redis://u:s3cret@h', /has a value that is not shown here; it must be postgres, or a URL/],
+    ['nats', /must be postgres, or a URL/],
+    ['nats://', /must be postgres, or a URL/],
+  ] as const) {
+    const [problem] = problemsOf({ POLYLOG_DATABASE_URL, POLYLOG_BUS })
+    assert.match(problem?.message ?? '', sentence)
+  }
+  assert.match(problemsOf({ POLYLOG_BUS: 'nats://h' })[0]?.message ?? '', /set POLYLOG_DATABASE_URL too/)
 })
 
 test('neither problems nor the start-up description show a secret', () => {

@@ -36,6 +36,8 @@ export type Config = {
   readonly nodeName: string
   /** The most connections of this server to PostgreSQL. */
   readonly databaseConnections: number
+  /** What carries hints between servers: NOTIFY of the database, or the NATS server at this URL. Null if this server is alone. */
+  readonly bus: 'postgres' | { readonly natsUrl: string } | null
   readonly model: string | null
   readonly providers: {
     readonly openaiApiKey: string | null
@@ -174,6 +176,7 @@ function build(read: SettingReader, code?: CodeParts): Config {
     databaseUrl,
     nodeName: read.text('POLYLOG_NODE') ?? hostname(),
     databaseConnections: read.whole('POLYLOG_DATABASE_CONNECTIONS', 16),
+    bus: readBus(read, databaseUrl === null),
     model: read.text('POLYLOG_MODEL'),
     providers: {
       openaiApiKey: read.text('OPENAI_API_KEY'),
@@ -486,6 +489,21 @@ function deepFreeze<T extends object>(value: T): T {
   return Object.freeze(value)
 }
 
+function readBus(read: SettingReader, isAlone: boolean): Config['bus'] {
+  const value = read.mixed('POLYLOG_BUS')
+  if (value === null || value.toLowerCase() === 'postgres') return isAlone ? null : 'postgres'
+  const isUrl = URL.canParse(value) && ['nats:', 'tls:'].includes(new URL(value).protocol)
+  if (!isUrl || new URL(value).hostname === '') {
+    // Not shown: a URL may contain a password.
+    read.refuse('POLYLOG_BUS', null, 'postgres, or a URL that begins with nats:// or tls://')
+    return null
+  }
+  if (isAlone) {
+    read.problem('POLYLOG_BUS', 'POLYLOG_BUS is for servers that share a database; set POLYLOG_DATABASE_URL too.')
+  }
+  return { natsUrl: value }
+}
+
 /** Variables that start with POLYLOG_ and are not settings, each with the setting that was probably meant. */
 export function unknownSettings(
   environment: Record<string, string | undefined>,
@@ -504,6 +522,7 @@ export function describeConfig(config: Config): Record<string, unknown> {
     dataDir: config.dataDir,
     node: config.nodeName,
     database: config.databaseUrl === null ? 'sqlite' : urlWithoutSecrets(config.databaseUrl),
+    bus: config.bus === null || config.bus === 'postgres' ? config.bus : urlWithoutSecrets(config.bus.natsUrl),
     model: config.model ?? '(first provider that has a key, else demo/demo)',
     providers: [
       ...(providers.openaiApiKey !== null || providers.openaiBaseUrl !== null ? ['openai'] : []),

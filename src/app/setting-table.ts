@@ -32,6 +32,8 @@ export const settingTable = {
   POLYLOG_DATA: path,
   POLYLOG_DATABASE_URL: url('postgres', 'postgresql'),
   POLYLOG_DATABASE_CONNECTIONS: whole(2, 10_000),
+  /** `postgres`, or the URL of a NATS server. */
+  POLYLOG_BUS: { kind: 'mixed' },
   POLYLOG_AGENTS_DIR: path,
   POLYLOG_AGENTS_RELOAD: boolean,
   NODE_ENV: text,

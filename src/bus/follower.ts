@@ -82,7 +82,7 @@ export class Follower implements ChannelFollower {
   }
 
   wake(headSeq: number): void {
-    this.headSeq = headSeq
+    if (headSeq > this.headSeq) this.headSeq = headSeq
     this.waiter?.()
   }
 

@@ -21,6 +21,8 @@ export function eventBatch(events: readonly RunEvent[]): EventBatch {
 export interface LiveBus {
   /** Call after the commit, in order of seq. */
   publish(runId: string, events: readonly RunEvent[]): void
+  /** Events up to `headSeq` were committed, but are not at hand: followers read the store. */
+  wake(runId: string, headSeq: number): void
   join(runId: string, follower: ChannelFollower): Channel
 }
 
@@ -56,7 +58,10 @@ class RunChannel {
     for (const event of events) chars += sizeOf(event)
     this.prune(chars)
     if (chars <= keptCharsMax) this.kept.push({ batch: eventBatch(events), chars })
-    const headSeq = events.at(-1)?.seq ?? 0
+    this.wake(events.at(-1)?.seq ?? 0)
+  }
+
+  wake(headSeq: number): void {
     for (const follower of this.followers) follower.wake(headSeq)
   }
 
@@ -113,6 +118,7 @@ export function createProcessBus(): LiveBus {
       // Without followers nothing is kept, because a new follower reads the store first.
       if (events.length > 0) channels.get(runId)?.publish(events)
     },
+    wake: (runId, headSeq) => channels.get(runId)?.wake(headSeq),
     join(runId, follower) {
       let channel = channels.get(runId)
       if (channel === undefined) {

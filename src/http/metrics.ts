@@ -3,10 +3,12 @@
 // stays small.
 
 import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom-client'
+import type { BusMeter } from '../bus/cluster-bus.ts'
 import { type EngineState, engineStates } from '../engines/engine.ts'
 import { type RunStatus, isTerminal, runStatuses } from '../journal/event.ts'
 import type { LeaseMeter, RunMeter } from '../runs/run-dependencies.ts'
 import { createLeaseMetrics } from './lease-metrics.ts'
+import { createBusMetrics } from './bus-metrics.ts'
 import { createWorkMetrics } from './work-metrics.ts'
 
 export interface Metrics {
@@ -26,6 +28,8 @@ export interface Metrics {
   readonly work: RunMeter
   /** Who owns runs: claims, takeovers, losses. */
   readonly leases: LeaseMeter
+  /** The bus between nodes. */
+  readonly bus: BusMeter
   readonly contentType: string
   text(): Promise<string>
 }
@@ -129,6 +133,7 @@ export function createMetrics(): Metrics {
     },
     work: createWorkMetrics(registry),
     leases: createLeaseMetrics(registry),
+    bus: createBusMetrics(registry),
     contentType: registry.contentType,
     text: () => registry.metrics(),
   }

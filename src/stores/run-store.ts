@@ -240,6 +240,8 @@ export interface RunStore extends EventReader {
   requestCancel(runId: string, cancel: CancelRequest): Promise<RunRow | undefined>
 
   readRun(runId: string): Promise<RunRow | undefined>
+  /** How far the journals of these runs have come. Runs that do not exist are left out. */
+  readLastSeqs(runIds: readonly string[]): Promise<Map<string, number>>
   /** Newest first. */
   listRuns(filter: RunFilter): Promise<RowPage<RunRow>>
   /** Unfinished runs of a conversation, oldest first. */

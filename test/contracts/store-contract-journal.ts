@@ -46,6 +46,26 @@ export function journalContract(open: OpenStore<RunStore & ConversationStore & M
     )
 
     test(
+      'are counted for many runs at once, and runs that do not exist are left out',
+      opened(async ({ store }) => {
+        const run = await claimedRun(store, 'r')
+        await claimedRun(store, 'untouched')
+        await store.append(write(run, 1, { events: deltas(2, 2) }))
+
+        const lastSeqs = await store.readLastSeqs(['r', 'untouched', 'nobody', 'r'])
+
+        assert.deepEqual(
+          lastSeqs,
+          new Map([
+            ['r', 3],
+            ['untouched', 1],
+          ]),
+        )
+        assert.deepEqual(await store.readLastSeqs([]), new Map())
+      }),
+    )
+
+    test(
       'that ended a run are found by whoever sees that it has ended',
       opened(async ({ store }) => {
         for (let round = 0; round < 40; round += 1) {

@@ -91,7 +91,11 @@ function storeWith(events: readonly RunEvent[], dirty: readonly number[] = []): 
     waitFor: () => {},
     pending: 0,
   }
-  return { store, clock, bus: { publish: () => {}, join: () => ({ after: () => undefined, leave: () => {} }) } }
+  return {
+    store,
+    clock,
+    bus: { publish: () => {}, wake: () => {}, join: () => ({ after: () => undefined, leave: () => {} }) },
+  }
 }
 
 const events = (frames: readonly SseFrame[]): Json[] =>

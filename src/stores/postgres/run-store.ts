@@ -69,6 +69,11 @@ export function runStore(
 
     readEvents: (runId, afterSeq, limit) => read((db) => readEvents(db, runId, afterSeq, limit)),
     readRun: (runId) => read((db) => readRun(db, runId)),
+    readLastSeqs: (runIds) =>
+      read(async (db) => {
+        const rows = await db.all('SELECT id, last_seq FROM runs WHERE id = ANY (?)', runIds)
+        return new Map(rows.map((row) => [row['id'] as string, row['last_seq'] as number]))
+      }),
     listRuns: (filter) => read((db) => listRuns(db, filter)),
     openRuns: (conversationId) => read((db) => openRuns(db, conversationId)),
     findIdempotent: (owner, route, key) =>

@@ -97,6 +97,15 @@ export function runStore(
         const run = runs.read(runId)
         return run === undefined ? undefined : current(run)
       }),
+    readLastSeqs: (runIds) =>
+      read(() => {
+        const found = new Map<string, number>()
+        for (const runId of runIds) {
+          const run = runs.read(runId)
+          if (run !== undefined) found.set(runId, current(run).lastSeq)
+        }
+        return found
+      }),
     listRuns: (filter) =>
       read(() => {
         const { rows, more } = runs.list(filter)

@@ -1,0 +1,26 @@
+// Opens the bus between the servers that share a database, as the settings select it.
+
+import type { BusLog, BusMeter, ClusterBus } from '../bus/cluster-bus.ts'
+import { openNatsBus } from '../bus/nats-bus.ts'
+import { openPostgresBus } from '../bus/postgres-bus.ts'
+import type { Clock } from '../kit/clock.ts'
+import type { Config } from './config.ts'
+
+export type OpenBusDependencies = {
+  /** The id of this node. */
+  node: string
+  clock: Clock
+  log: BusLog
+  meter: BusMeter
+}
+
+/** Undefined if this server is alone. */
+export async function openBus(
+  { bus, databaseUrl }: Pick<Config, 'bus' | 'databaseUrl'>,
+  dependencies: OpenBusDependencies,
+): Promise<ClusterBus | undefined> {
+  if (bus === null || databaseUrl === null) return undefined
+  return bus === 'postgres'
+    ? await openPostgresBus({ url: databaseUrl, ...dependencies })
+    : await openNatsBus({ url: bus.natsUrl, ...dependencies })
+}

@@ -1,0 +1,55 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import pg from 'pg'
+import { clusterBusContract } from '../../test/contracts/cluster-bus-contract.ts'
+import { newStoreDatabase } from '../../test/support/postgres.ts'
+import { systemClock } from '../kit/clock.ts'
+import { openPostgresStore } from '../stores/postgres/postgres-store.ts'
+import { openPostgresBus } from './postgres-bus.ts'
+
+const withTables = async (url: string) => await (await openPostgresStore({ url, clock: systemClock })).close()
+const log = { info: () => {}, warn: () => {} }
+
+async function query(url: string, sql: string): Promise<void> {
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
+  await client.query(sql)
+  await client.end()
+}
+
+clusterBusContract('PostgreSQL', async () => {
+  const database = await newStoreDatabase(withTables)
+  return {
+    open: (node, meter) => openPostgresBus({ url: database.url, node, clock: systemClock, log, meter }),
+    cut: () =>
+      query(
+        database.url,
+        `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+         WHERE application_name = 'polylog bus' AND datname = current_database()`,
+      ),
+    heal: async () => {},
+    stop: () => database.drop(),
+  }
+})
+
+test('what other programs send on the channel is ignored', async () => {
+  const database = await newStoreDatabase(withTables)
+  const bus = await openPostgresBus({ url: database.url, node: 'n', clock: systemClock, log })
+  const heard: string[] = []
+  const done = new Promise<void>((resolve) => {
+    bus.listen({
+      announced: (runId) => heard.push(runId),
+      signalled(runId) {
+        heard.push(runId ?? '')
+        resolve()
+      },
+      missed: () => {},
+    })
+  })
+  for (const message of ['', 'x', '[]', '{"from":"m"}', 'null', '{"from":"m","at":1,"announced":{},"signalled":["r"]}'])
+    await query(database.url, `SELECT pg_notify('polylog_hints', '${message}')`)
+  await done
+  assert.deepEqual(heard, ['r'])
+  await bus.close()
+  await database.drop()
+})
