@@ -4,10 +4,8 @@ import pg from 'pg'
 import { clusterBusContract } from '../../test/contracts/cluster-bus-contract.ts'
 import { newStoreDatabase } from '../../test/support/postgres.ts'
 import { systemClock } from '../kit/clock.ts'
-import { openPostgresStore } from '../stores/postgres/postgres-store.ts'
 import { openPostgresBus } from './postgres-bus.ts'
 
-const withTables = async (url: string) => await (await openPostgresStore({ url, clock: systemClock })).close()
 const log = { info: () => {}, warn: () => {} }
 
 async function query(url: string, sql: string): Promise<void> {
@@ -18,7 +16,7 @@ async function query(url: string, sql: string): Promise<void> {
 }
 
 clusterBusContract('PostgreSQL', async () => {
-  const database = await newStoreDatabase(withTables)
+  const database = await newStoreDatabase()
   return {
     open: (node, meter) => openPostgresBus({ url: database.url, node, clock: systemClock, log, meter }),
     cut: () =>
@@ -33,7 +31,7 @@ clusterBusContract('PostgreSQL', async () => {
 })
 
 test('what other programs send on the channel is ignored', async () => {
-  const database = await newStoreDatabase(withTables)
+  const database = await newStoreDatabase()
   const bus = await openPostgresBus({ url: database.url, node: 'n', clock: systemClock, log })
   const heard: string[] = []
   const done = new Promise<void>((resolve) => {
