@@ -30,6 +30,7 @@ export class LeaseKeeper {
   /** The monotonic time at which `endTimer` fires. */
   private endsAt = Infinity
   private renewing = 0
+  private tellingNode = false
   private renewedAt: number
 
   constructor(dependencies: RunDependencies, options: LeaseKeeperOptions) {
@@ -104,10 +105,14 @@ export class LeaseKeeper {
   async tellNode(): Promise<void> {
     const { store, log } = this.dependencies
     const { node, about } = this.options
+    if (this.tellingNode) return
+    this.tellingNode = true
     try {
       await store.beatNode({ id: node, startedAt: this.startedAt, leaseMs: this.leaseMs, ...about() })
     } catch (error) {
       log.warn({ err: error }, 'the row of this node could not be written')
+    } finally {
+      this.tellingNode = false
     }
   }
 

@@ -196,18 +196,21 @@ export class RunDriver {
   }
 
   /** Whether this node holds the lease on the run. Asks the store only if the lease may have ended. */
-  private async holdsLease(certain = this.lease.hasTime()): Promise<boolean> {
-    if (certain) return true
-    const askedAt = leaseMoment(this.dependencies.clock)
-    const [row] = await this.dependencies.store.renewLeases(this.asked, [this.runId])
-    if (row === undefined || row.epoch !== this.epoch) return await this.stillOurs()
-    this.lease.renewed(askedAt)
-    return true
+  private async holdsLease(isSure = () => this.lease.hasTime()): Promise<boolean> {
+    // An answer that came late says nothing about now, so it is asked for again.
+    while (!isSure() && !this.abandoned) {
+      const askedAt = leaseMoment(this.dependencies.clock)
+      const [row] = await this.dependencies.store.renewLeases(this.asked, [this.runId])
+      // The row is read for the case that the run has ended.
+      if (row?.epoch !== this.epoch) return await this.stillOurs()
+      this.lease.renewed(askedAt)
+    }
+    return !this.abandoned
   }
 
   /** Throws if this node may no longer own the run, so that nothing starts that another node would start too. */
   private async confirmLease(): Promise<void> {
-    if (await this.holdsLease(this.lease.isCertain())) return
+    if (await this.holdsLease(() => this.lease.isCertain())) return
     this.abandon()
     throw new AppError('run_fenced', 'Another node has claimed this run.')
   }

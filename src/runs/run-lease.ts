@@ -37,7 +37,7 @@ export class RunLease {
 
   /** The lease was renewed by a request that began at `askedAt`. Answers may come in any order. */
   renewed(askedAt: LeaseMoment): void {
-    if (askedAt.monotonic > this.askedAt.monotonic) this.askedAt = askedAt
+    if (askedAt.monotonic >= this.askedAt.monotonic) this.askedAt = askedAt
   }
 
   /** The monotonic time at which work has to stop. */

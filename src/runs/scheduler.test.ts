@@ -341,7 +341,8 @@ describe('the scheduler', () => {
         await quiet()
 
         assert.equal(asked, 0, method)
-        assert.equal((await rig.store.readRun(run.id))?.status, 'queued', method)
+        const row = await rig.store.readRun(run.id)
+        assert.deepEqual([row?.status, row?.leaseOwner], ['queued', null], method)
       })
     }
   })
