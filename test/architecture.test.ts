@@ -57,6 +57,7 @@ const services = [
   'src/runs/',
   'src/conversations/',
   'src/comparisons/',
+  'src/feed/',
   'src/feedback/',
   'src/files/',
   'src/contacts/',
@@ -102,6 +103,7 @@ const ladder: Record<string, string[]> = {
     'src/agents/catalogue.ts',
     'src/agents/agent-model.ts',
   ],
+  'src/feed/': [...ground, ...interfaces],
   'src/feedback/': [...ground, ...interfaces, 'src/conversations/'],
   // A contact is deleted with its conversations.
   'src/contacts/': [...ground, ...interfaces, 'src/conversations/'],

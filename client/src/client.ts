@@ -15,6 +15,7 @@ import type {
   ToolResult,
 } from './api.ts'
 import { PolylogError } from './error.ts'
+import { feedOf } from './feed.ts'
 import type { JsonValue } from './json.ts'
 import { type Run, runOf, type StreamOptions } from './run.ts'
 import { type ClientOptions, createTransport, type RequestOptions } from './transport.ts'
@@ -82,6 +83,9 @@ export function createClient(options: ClientOptions = {}) {
 
     /** Reads a run that exists, from the beginning or after a cursor. */
     attach: (runId: string, options: StreamOptions = {}) => runOf(transport, runId, options),
+
+    /** Everything of the user that changes, over one connection that is opened again whenever it is lost. */
+    feed: (options?: StreamOptions) => feedOf(transport, options),
 
     /** The status of a run. */
     getRun: (runId: string, options?: RequestOptions) => get<RunInfo>(runPath(runId), options),

@@ -26,6 +26,7 @@ export {
   type UploadOptions,
 } from './client.ts'
 export { PolylogError } from './error.ts'
+export type { Comparison, FeedFrame, FeedRun, Interaction } from './feed.ts'
 export type { FcmpData, FcmpEnvelope, FcmpFrame, FcmpType } from './fcmp.ts'
 export {
   type Block,

@@ -58,10 +58,27 @@ export function runOf(transport: Transport, id: string, options: StreamOptions, 
 async function* follow(
   transport: Transport,
   runId: string,
-  { after = '0', signal, onConnection }: StreamOptions,
+  { after = '0', ...options }: StreamOptions,
   opened: Connection | undefined,
 ): AsyncGenerator<RunFrame, void, undefined> {
+  const path = `/v1/agent/runs/${encodeURIComponent(runId)}/stream`
   let cursor = after
+  for await (const { id, value } of reopening(transport, path, { ...options, cursor: () => cursor }, opened)) {
+    if (id === undefined || !isAfter(id, cursor)) continue
+    const frame = { ...(value as NativeFrame), id } as RunFrame
+    cursor = id
+    yield frame
+    if (frame.event === 'agent.end') return
+  }
+}
+
+/** The JSON values of a stream that is opened again at its cursor whenever it is lost. Ends if the server says that nothing follows. */
+export async function* reopening(
+  transport: Transport,
+  path: string,
+  { signal, onConnection, cursor }: Omit<StreamOptions, 'after'> & { cursor: () => string | undefined },
+  opened?: Connection,
+): AsyncGenerator<{ id: string | undefined; value: unknown }, void, undefined> {
   let connection = opened
   /** Attempts since something was received. */
   let failed = 0
@@ -69,21 +86,15 @@ async function* follow(
   for (;;) {
     let problem: PolylogError
     try {
-      const path = `/v1/agent/runs/${encodeURIComponent(runId)}/stream`
-      connection ??= await transport.open({ method: 'GET', path, query: { after: cursor }, signal })
-      // The run has ended, and nothing follows the cursor.
+      connection ??= await transport.open({ method: 'GET', path, query: { after: cursor() }, signal })
       if (connection.response.status === 204) return
       onConnection?.({ state: 'open' })
       for await (const { id, data, retryMs } of messagesOf(connection, transport)) {
         failed = 0
         firstWaitMs = retryMs ?? firstWaitMs
-        if (id === undefined || data === '' || !isAfter(id, cursor)) continue
-        const frame = { ...(JSON.parse(data) as NativeFrame), id } as RunFrame
-        cursor = id
-        yield frame
-        if (frame.event === 'agent.end') return
+        if (data !== '') yield { id, value: JSON.parse(data) as unknown }
       }
-      problem = new PolylogError({ code: 'stream_cut', message: 'The stream ended before the run.', retryable: true })
+      problem = new PolylogError({ code: 'stream_cut', message: 'The stream ended too early.', retryable: true })
     } catch (error) {
       signal?.throwIfAborted()
       problem = lostConnection(error, 'stream_cut', 'The connection broke or went silent.')

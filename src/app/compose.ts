@@ -13,6 +13,9 @@ import { BriefService } from '../contacts/brief-service.ts'
 import { ContactFiles } from '../contacts/contact-files.ts'
 import { ContactService } from '../contacts/contact-service.ts'
 import { ConversationService } from '../conversations/conversation-service.ts'
+import { FeedHints } from '../feed/feed-hints.ts'
+import { FeedService } from '../feed/feed-service.ts'
+import { withFeedHints } from '../feed/hinting-store.ts'
 import { FeedbackService } from '../feedback/feedback-service.ts'
 import { AllowedHosts } from '../files/allowed-hosts.ts'
 import { FileService } from '../files/file-service.ts'
@@ -71,6 +74,9 @@ export type ComposedApp = App & { readonly defaultModel: string }
 export const version = (
   JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as { version: string }
 ).version
+
+/** A reader of the feed looks this often by itself, for changes that other nodes made and for hints that were lost. */
+const feedPollMs = 5000
 
 export type ComposeOptions = {
   /** The variables for `${NAME}` in the configuration of MCP servers, and for the headers of remote agents. */
@@ -143,7 +149,8 @@ async function composeParts(
       ? await readModelConfigs(config.modelConfigsFile, models)
       : checkedModelSets(config.modelSets, models)
   const modelTable = await readModelTable(config.modelTableFile, knownFactsOf(config.namedProviders))
-  const store = await openStore(config, log, clock)
+  const feedHints = new FeedHints()
+  const store = withFeedHints(await openStore(config, log, clock), (owner) => feedHints.changed(owner))
   opened.push(store)
   const watchdog = ownsProcess
     ? startWatchdog({
@@ -267,6 +274,7 @@ async function composeParts(
   })
   const snapshots = new SnapshotService(store)
   const comparisons = new ComparisonService({ store, runs, configs, clock, ids, random: Math.random, log })
+  const feed = new FeedService({ store, hints: feedHints, clock, pollMs: feedPollMs })
   const streams = new Streams({
     store,
     bus,
@@ -289,6 +297,7 @@ async function composeParts(
       contactFiles: new ContactFiles({ store, clock, ids }),
       archives: new ArchiveService({ store, conversations, agents: oneShot, clock, ids }),
       briefs: new BriefService({ store, contacts, agents: oneShot }),
+      feed,
       feedback,
       files,
       jobs,

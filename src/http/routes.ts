@@ -12,6 +12,7 @@ import type { BriefService } from '../contacts/brief-service.ts'
 import type { ContactFiles } from '../contacts/contact-files.ts'
 import type { ContactService } from '../contacts/contact-service.ts'
 import type { ConversationService } from '../conversations/conversation-service.ts'
+import type { FeedService } from '../feed/feed-service.ts'
 import type { FeedbackService } from '../feedback/feedback-service.ts'
 import type { EngineState } from '../engines/engine.ts'
 import type { FileService } from '../files/file-service.ts'
@@ -45,6 +46,7 @@ export type Services = {
   contactFiles: ContactFiles
   archives: ArchiveService
   briefs: BriefService
+  feed: FeedService
   feedback: FeedbackService
   files: FileService
   jobs: JobService

@@ -43,6 +43,7 @@ import { briefRoutes } from './contacts-v1/brief-routes.ts'
 import { contactFileRoutes } from './contacts-v1/file-routes.ts'
 import { contactRoutes } from './contacts-v1/contact-routes.ts'
 import { conversationRoutes } from './conversations-v1/conversation-routes.ts'
+import { feedRoutes } from './feed-v1/feed-routes.ts'
 import { fileRoutes } from './files-v1/file-routes.ts'
 import { frameworkErrors, installErrorReplies } from './error-reply.ts'
 import { addressKey, FailedLogins } from './failed-logins.ts'
@@ -242,6 +243,7 @@ export async function buildServer(options: ServerOptions): Promise<Server> {
   doctorRoute(server, services)
   invariantsRoute(server, services)
   conversationRoutes(server, services)
+  feedRoutes(server, services)
   contactRoutes(server, services)
   await contactFileRoutes(server, services)
   await fileRoutes(server, services)

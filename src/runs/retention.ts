@@ -3,6 +3,7 @@
 // to their conversation. Files that nothing refers to have a time limit of their own.
 
 import type { Clock, Timer } from '../kit/clock.ts'
+import type { FeedStore } from '../stores/feed-store.ts'
 import type { FileStore } from '../stores/file-store.ts'
 import type { RunStore } from '../stores/run-store.ts'
 import type { SnapshotStore } from '../stores/snapshot-store.ts'
@@ -12,11 +13,16 @@ const sweepMs = 60_000
 const rowsPerBatch = 200
 /** Fewer, because a file may have many megabytes. */
 const filesPerBatch = 5
+/** How many changes of all users the feed remembers. Readers that are further behind begin again. */
+const feedChangesKept = 200_000
 
 export type Retention = { stop(): void; sweep(): Promise<number> }
 
 export function startRetention(dependencies: {
-  store: Pick<RunStore, 'expireRuns'> & Pick<SnapshotStore, 'expireSnapshots'> & Pick<FileStore, 'expireFiles'>
+  store: Pick<RunStore, 'expireRuns'> &
+    Pick<SnapshotStore, 'expireSnapshots'> &
+    Pick<FileStore, 'expireFiles'> &
+    Pick<FeedStore, 'expireFeed'>
   clock: Clock
   log: RunLog
   /** Null: ended runs and snapshots are kept for ever. */
@@ -31,6 +37,7 @@ export function startRetention(dependencies: {
   async function sweep(): Promise<number> {
     const aged = retentionMs === null ? 0 : await sweepRuns(clock.now() - retentionMs)
     const files = await inBatches(() => store.expireFiles(clock.now() - fileTtlMs, filesPerBatch), filesPerBatch)
+    await inBatches(() => store.expireFeed(feedChangesKept, rowsPerBatch))
     if (files > 0) log.info({ files }, 'files that nothing refers to were removed')
     return aged + files
   }

@@ -19,6 +19,7 @@ import type { ContactActivityStore } from './contact-activity-store.ts'
 import type { ContactStore } from './contact-store.ts'
 import type { ConversationStore } from './conversation-store.ts'
 import type { FeedbackStore } from './feedback-store.ts'
+import type { FeedStore } from './feed-store.ts'
 import type { FileStore } from './file-store.ts'
 import type { InteractionStore } from './interaction-store.ts'
 import type { MessageStore } from './message-store.ts'
@@ -46,6 +47,7 @@ export interface Store
     ContactStore,
     ContactActivityStore,
     ArchiveStore,
+    FeedStore,
     StoreLifetime {}
 
 /** The store as a whole: whether it works, and its end. */

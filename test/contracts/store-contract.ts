@@ -10,6 +10,7 @@ import { contactActivityContract } from './store-contract-contact-activity.ts'
 import { contactContract } from './store-contract-contacts.ts'
 import { conversationContract } from './store-contract-conversations.ts'
 import { feedbackContract } from './store-contract-feedback.ts'
+import { feedContract } from './store-contract-feed.ts'
 import { fileContract } from './store-contract-files.ts'
 import { interactionContract } from './store-contract-interactions.ts'
 import { lifetimeContract } from './store-contract-lifetime.ts'
@@ -38,6 +39,7 @@ export function storeContract(name: string, open: OpenStore): void {
     contactContract(open)
     contactActivityContract(open)
     archiveContract(open)
+    feedContract(open)
     lifetimeContract(open)
   })
 }

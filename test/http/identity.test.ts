@@ -195,6 +195,7 @@ describe('another user’s ids', () => {
     assert.deepEqual([body.succeeded, body.items[0].code], [0, 'tool_confirmation_not_found'])
   }
 
+  const onlyHello = ({ text }: { text: string }) => assert.match(text, /^id: \S+\ndata: \{"type":"hello",[^\n]*\n\n$/)
   const onlyTheHeader = ({ text }: { text: string }) => assert.match(text, /^\uFEFF?uid,name,[^\n]*\n$/)
 
   const rows: Record<string, Row> = {
@@ -228,6 +229,7 @@ describe('another user’s ids', () => {
     'POST /v1/conversations': { body: () => ({}), expect: ({ status }) => assert.equal(status, 200) },
     'GET /v1/conversations': { path: ({ conversationId }) => `?before=${conversationId}`, expect: notFound },
     'GET /v1/conversations/{conversationId}': { expect: notFound },
+    'GET /v1/feed': { path: () => '?follow=off', expect: onlyHello },
     'PATCH /v1/conversations/{conversationId}': { body: () => ({ title: 'mine now' }), expect: notFound },
     'DELETE /v1/conversations/{conversationId}': { expect: notFound },
     'GET /v1/conversations/{conversationId}/messages': { expect: notFound },

@@ -47,7 +47,8 @@ async function pathsOf(arm: { run: string; message: string }, comparison: Json, 
     .filter(([path, methods]) => 'get' in methods && !catalogues.includes(path))
     .map(([path]) => path.replace(/\{(\w+)\}/g, (_, name: string) => values[name] ?? arm.run))
   return [
-    ...paths.filter((path) => path !== '/api/ab/pending'),
+    ...paths.filter((path) => path !== '/api/ab/pending' && path !== '/v1/feed'),
+    '/v1/feed?follow=off',
     `/api/ab/pending?conversation_id=${comparison.conversation_id}`,
     `/v1/agent/messages?conversationId=${comparison.conversation_id}`,
     // LangGraph's routes are not in the description of the API.

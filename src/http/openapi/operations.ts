@@ -14,6 +14,7 @@ export type StreamKind =
   | 'fcmp'
   | 'session'
   | 'doctor'
+  | 'feed'
 
 export type OperationFacts = {
   /** The operationId: a verb and a noun, unique. */
@@ -150,6 +151,7 @@ export const operations: Readonly<Record<string, OperationFacts>> = {
   'GET /v1/models/{model}': { id: 'getModel' },
   'GET /v1/doctor/stream': { id: 'testStream', stream: 'doctor' },
   'GET /v1/conversations': { id: 'listConversations' },
+  'GET /v1/feed': { id: 'followFeed', stream: 'feed' },
   'GET /v1/conversations/{conversationId}': { id: 'getConversation' },
   'PATCH /v1/conversations/{conversationId}': { id: 'updateConversation' },
   'DELETE /v1/conversations/{conversationId}': { id: 'deleteConversation' },

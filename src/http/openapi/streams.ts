@@ -82,6 +82,14 @@ const doctor: Sample = {
   example:
     'id: 1\nevent: doctor.frame\ndata: {"event":"doctor.frame","data":{"index":1,"frames":12,"intervalMs":250,"sentMs":250}}\n\n',
 }
+const feed: Sample = {
+  media: 'text/event-stream',
+  description:
+    'One JSON object per frame, without an event name: `hello`, then `conversation.changed`, `conversation.deleted`, `run.changed`, `run.deleted`, `interaction.opened`, `interaction.decided`, `comparison.opened`, `comparison.voted`, `reset` and `ping`.',
+  example:
+    'id: 7f3a90c1d2e4-1z\ndata: {"type":"hello","cursor":"7f3a90c1d2e4-1z","resumed":false}\n\n' +
+    'id: 7f3a90c1d2e4-20\ndata: {"type":"run.changed","run":{"runId":"01M7…","status":"running"}}\n\n',
+}
 
 const kinds: Readonly<Record<StreamKind, readonly Sample[]>> = {
   native: [native],
@@ -102,6 +110,7 @@ const kinds: Readonly<Record<StreamKind, readonly Sample[]>> = {
   fcmp: [fcmp],
   session: [session],
   doctor: [doctor],
+  feed: [feed],
 }
 
 export function mediaTypesOf(kind: StreamKind): MediaTypes {

@@ -27,8 +27,8 @@ const columns: Columns<ComparisonRow> = {
   revisions: 'json',
   createdAt: 'value',
 }
-const toComparison = rowReader<ComparisonRow>(columns, { revisions: [] })
-const one = (row: Row | undefined) => (row === undefined ? undefined : toComparison(row))
+export const toComparisonRow = rowReader<ComparisonRow>(columns, { revisions: [] })
+const one = (row: Row | undefined) => (row === undefined ? undefined : toComparisonRow(row))
 
 export function comparisonStore({ read, write }: PartAccess): ComparisonStore {
   return {
@@ -69,12 +69,12 @@ export function comparisonStore({ read, write }: PartAccess): ComparisonStore {
         )
         const unvoted = filter.unvoted === true ? 'AND preference IS NULL' : ''
         const sql = `SELECT * FROM comparisons WHERE ${where} AND offered = 1 ${unvoted} ORDER BY position DESC LIMIT ?`
-        return (await db.all(sql, ...values, filter.limit)).map(toComparison)
+        return (await db.all(sql, ...values, filter.limit)).map(toComparisonRow)
       }),
     pendingComparisons: (limit) =>
       read(async (db) =>
         (await db.all("SELECT * FROM comparisons WHERE state = 'pending' ORDER BY position LIMIT ?", limit)).map(
-          toComparison,
+          toComparisonRow,
         ),
       ),
     settleComparison: (id, { state, messageA, messageB, messageStates }) =>
@@ -153,5 +153,5 @@ async function addVote(
     JSON.stringify(revisions),
     id,
   )
-  return row === undefined ? { voted: false, row: before } : { voted: true, row: toComparison(row) }
+  return row === undefined ? { voted: false, row: before } : { voted: true, row: toComparisonRow(row) }
 }

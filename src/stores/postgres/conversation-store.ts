@@ -12,7 +12,7 @@ import { unfinished } from './run-rows.ts'
 /** Spelled as in the index. */
 const newestMessage = 'coalesce(last_message_at, created_at)'
 
-const toConversation = rowReader<ConversationRow>({
+export const toConversationRow = rowReader<ConversationRow>({
   id: 'value',
   owner: 'value',
   title: 'value',
@@ -24,7 +24,7 @@ const toConversation = rowReader<ConversationRow>({
   archivedAt: 'value',
 })
 
-const one = (row: Row | undefined) => (row === undefined ? undefined : toConversation(row))
+const one = (row: Row | undefined) => (row === undefined ? undefined : toConversationRow(row))
 
 export function conversationStore({ read, write }: PartAccess): ConversationStore {
   const page = (
@@ -37,7 +37,7 @@ export function conversationStore({ read, write }: PartAccess): ConversationStor
       before === undefined ? '' : `AND (${order}, id) < (SELECT ${order}, id FROM conversations WHERE id = ?)`
     const sql = `SELECT * FROM conversations WHERE owner = ? ${condition} ORDER BY ${order} DESC, id DESC`
     const values: Value[] = before === undefined ? [owner] : [owner, before.id]
-    return readPage(db, { sql, values, limit, long: ['title', 'summary'] }, toConversation)
+    return readPage(db, { sql, values, limit, long: ['title', 'summary'] }, toConversationRow)
   }
 
   return {
@@ -61,7 +61,7 @@ export function conversationStore({ read, write }: PartAccess): ConversationStor
         const total = Number((await db.get(`SELECT count(*) AS count ${found}`, owner, contactId))?.['count'])
         const sql = `SELECT * ${found} ORDER BY activity DESC, id DESC`
         const query = { sql, values: [owner, contactId], limit, offset, long: ['title', 'summary'] }
-        return { ...(await readPage(db, query, toConversation)), total }
+        return { ...(await readPage(db, query, toConversationRow)), total }
       }),
     countConversations: (prefix) =>
       read(async (db) => {

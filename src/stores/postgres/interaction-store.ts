@@ -40,7 +40,7 @@ const columns: Columns<Fields> = {
 }
 const toFields = rowReader(columns)
 
-function toInteraction(row: Row): InteractionRow {
+export function toInteractionRow(row: Row): InteractionRow {
   const { replyKey, replyFingerprint, ...fields } = toFields(row)
   return { ...fields, reply: replyKey === null ? null : { key: replyKey, fingerprint: replyFingerprint ?? '' } }
 }
@@ -50,7 +50,7 @@ export function interactionStore({ read, write }: PartAccess): InteractionStore 
     readInteraction: (id) => read((db) => readInteraction(db, id)),
     interactionsOf: (runId) =>
       read(async (db) =>
-        (await db.all('SELECT * FROM interactions WHERE run_id = ? ORDER BY number', runId)).map(toInteraction),
+        (await db.all('SELECT * FROM interactions WHERE run_id = ? ORDER BY number', runId)).map(toInteractionRow),
       ),
     listInteractions: (filter) =>
       read((db) => {
@@ -65,7 +65,7 @@ export function interactionStore({ read, write }: PartAccess): InteractionStore 
         const failed = filter.failed === undefined ? '' : `AND error IS ${filter.failed ? 'NOT NULL' : 'NULL'}`
         const sql = `SELECT * FROM interactions WHERE ${where} ${failed} ORDER BY position DESC`
         const long = ['prompt', 'input', 'response', 'reason', 'result', 'error']
-        return readPage(db, { sql, values, limit: filter.limit, long }, toInteraction)
+        return readPage(db, { sql, values, limit: filter.limit, long }, toInteractionRow)
       }),
     decide: (id, decision) =>
       write(async (db) => {
@@ -83,7 +83,7 @@ export function interactionStore({ read, write }: PartAccess): InteractionStore 
 
 async function readInteraction(db: Db, id: string): Promise<InteractionRow | undefined> {
   const row = await db.get('SELECT * FROM interactions WHERE id = ?', id)
-  return row === undefined ? undefined : toInteraction(row)
+  return row === undefined ? undefined : toInteractionRow(row)
 }
 
 /** True if this call decided it. A person's decision must come before the deadline; those that the deadline triggers are exempt. */

@@ -14,6 +14,7 @@ import { contactStore } from './contact-store.ts'
 import { conversationStore } from './conversation-store.ts'
 import { DeltaQueue } from './delta-queue.ts'
 import { feedbackStore } from './feedback-store.ts'
+import { feedStore, startFeed } from './feed-store.ts'
 import { fileStore } from './file-store.ts'
 import { type FirstConnectionOptions, startError, waitForDatabase } from './first-connection.ts'
 import { interactionStore } from './interaction-store.ts'
@@ -47,6 +48,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   try {
     await waitForDatabase(pool, { clock, ...atStart })
     await migrate(pool)
+    await transaction(pool, true, startFeed)
   } catch (error) {
     await pool.end()
     throw startError(error)
@@ -91,6 +93,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     ...contactRecordStore(access),
     ...contactActivityStore(access),
     ...archiveStore(access),
+    ...feedStore(access),
 
     async check() {
       await access.write((writer) =>

@@ -18,6 +18,7 @@ import { contactRecordWriter } from './contact-record-store.ts'
 import { contactWriter } from './contact-store.ts'
 import { conversationWriter } from './conversation-store.ts'
 import { feedbackHandlers } from './feedback-store.ts'
+import { feedHandlers } from './feed-store.ts'
 import { fileWriter } from './file-store.ts'
 import { interactionWriter } from './interaction-store.ts'
 import { journalWriter, recoverJournal } from './journal-writer.ts'
@@ -90,6 +91,7 @@ export function batchWriter(db: DatabaseSync) {
     ...contacts.handlers,
     ...records.handlers,
     ...archiveHandlers(db, { contacts, records }),
+    ...feedHandlers(db),
     check() {
       writeCheck.run()
       return null

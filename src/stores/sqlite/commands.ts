@@ -174,6 +174,10 @@ export type ArchiveCommands = {
   discardArchive: { takes: { id: string; at: number }; gives: ArchiveRow | null }
 }
 
+export type FeedCommands = {
+  expireFeed: { takes: { keep: number; limit: number }; gives: number }
+}
+
 /** Every command of the writer, by the part of the store that it belongs to. */
 export type Commands = RunCommands &
   ConversationCommands &
@@ -188,7 +192,8 @@ export type Commands = RunCommands &
   SnapshotCommands &
   ContactCommands &
   ContactRecordCommands &
-  ArchiveCommands & { check: { takes: null; gives: null } }
+  ArchiveCommands &
+  FeedCommands & { check: { takes: null; gives: null } }
 
 export type CommandName = keyof Commands
 

@@ -52,7 +52,7 @@ export function comparisonStore({ db, read, write }: PartAccess): ComparisonStor
   }
 }
 
-function comparisonReader(db: DatabaseSync) {
+export function comparisonReader(db: DatabaseSync) {
   const statement = statementCache(db)
   const byId = db.prepare('SELECT * FROM comparisons WHERE id = ?')
   const byRun = db.prepare('SELECT * FROM comparisons WHERE run_a = ?1 OR run_b = ?1 ORDER BY position DESC LIMIT 1')

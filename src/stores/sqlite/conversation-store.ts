@@ -50,7 +50,7 @@ export function conversationStore({ db, read, write }: PartAccess): Conversation
   }
 }
 
-function conversationReader(db: DatabaseSync) {
+export function conversationReader(db: DatabaseSync) {
   const byId = db.prepare(`SELECT * FROM conversations WHERE id = ?`)
   const byName = db.prepare(
     `SELECT conversations.* FROM conversation_names AS names JOIN conversations ON conversations.id = names.conversation_id

@@ -10,6 +10,7 @@ import type {
   InteractionStore,
   InteractionUpdate,
 } from '../interaction-store.ts'
+import { feedInputCharsMax, feedPromptCharsMax } from '../feed-store.ts'
 import type { RowPage } from '../row-page.ts'
 import type { Handlers, InteractionCommands } from './commands.ts'
 import { type Row, statementCache, type Value } from './connection.ts'
@@ -58,12 +59,23 @@ export function interactionStore({ db, read, write }: PartAccess): InteractionSt
   }
 }
 
-function interactionReader(db: DatabaseSync) {
+export function interactionReader(db: DatabaseSync) {
   const statement = statementCache(db)
   const byId = db.prepare('SELECT * FROM interactions WHERE id = ?')
   const byRun = db.prepare('SELECT * FROM interactions WHERE run_id = ? ORDER BY number')
+  const forFeed = db.prepare(
+    `SELECT *, substr(prompt, 1, ${feedPromptCharsMax}) AS prompt,
+       CASE WHEN length(input) <= ${feedInputCharsMax} THEN input ELSE 'null' END AS input,
+       NULL AS response, NULL AS result, NULL AS error
+     FROM interactions WHERE id = ?`,
+  )
 
   return {
+    /** Without its long texts; see `FeedRows`. */
+    readForFeed(id: string): InteractionRow | undefined {
+      const row = forFeed.get(id)
+      return row === undefined ? undefined : toInteraction(row)
+    },
     read(id: string): InteractionRow | undefined {
       const row = byId.get(id)
       return row === undefined ? undefined : toInteraction(row)

@@ -16,6 +16,7 @@ import { contactRecordStore } from './contact-record-store.ts'
 import { contactStore } from './contact-store.ts'
 import { conversationStore } from './conversation-store.ts'
 import { feedbackStore } from './feedback-store.ts'
+import { feedStore } from './feed-store.ts'
 import { fileStore } from './file-store.ts'
 import { interactionStore } from './interaction-store.ts'
 import { JournalTails } from './journal-tails.ts'
@@ -114,6 +115,7 @@ function storeOf(
     ...contactRecordStore(access),
     ...contactActivityStore(access),
     ...archiveStore(access),
+    ...feedStore(access, tails),
 
     async check() {
       // SQLite keeps writing to a deleted file without an error, and those writes would be lost.

@@ -639,3 +639,73 @@ CREATE TABLE nodes (
   capacity BIGINT NOT NULL,
   running BIGINT NOT NULL
 ) WITH (fillfactor = 50);
+
+-- Which things of an owner changed last, for GET /v1/feed. Each thing has at most one row; each change gives it the id of
+-- its transaction and a new number. Triggers write the rows, so that no statement can forget one.
+CREATE TABLE feed (
+  subject TEXT COLLATE "C" NOT NULL,
+  kind TEXT COLLATE "C" NOT NULL,
+  owner TEXT NOT NULL,
+  txid BIGINT NOT NULL,
+  number BIGINT NOT NULL,
+  PRIMARY KEY (subject, kind)
+) WITH (fillfactor = 80);
+CREATE SEQUENCE feed_number;
+CREATE INDEX feed_by_owner ON feed (owner, txid, number);
+CREATE INDEX feed_by_number ON feed (number);
+
+-- One row, written at the first start: `epoch` identifies this database in the cursors of readers, and the floor is the
+-- highest position that was removed.
+CREATE TABLE feed_state (
+  id INTEGER PRIMARY KEY DEFAULT 1,
+  epoch BIGINT NOT NULL,
+  floor_txid BIGINT NOT NULL,
+  floor_number BIGINT NOT NULL
+);
+
+-- A transaction that changes a thing several times writes once.
+CREATE FUNCTION mark_feed(changed_owner TEXT, changed_kind TEXT, changed TEXT) RETURNS void LANGUAGE sql AS $$
+  INSERT INTO feed (subject, kind, owner, txid, number)
+  VALUES (changed, changed_kind, changed_owner, pg_current_xact_id()::TEXT::BIGINT, nextval('feed_number'))
+  ON CONFLICT (subject, kind) DO UPDATE SET txid = excluded.txid, number = excluded.number WHERE feed.txid <> excluded.txid
+$$;
+
+-- The runs of a conversation disappear with it or by age; only the end of other runs is told.
+CREATE FUNCTION feed_changed() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+  kind_of_thing TEXT := TG_ARGV[0];
+BEGIN
+  IF TG_OP <> 'DELETE' THEN PERFORM mark_feed(NEW.owner, kind_of_thing, NEW.id);
+  ELSIF kind_of_thing = 'conversation' THEN PERFORM mark_feed(OLD.owner, kind_of_thing, OLD.id);
+  ELSIF kind_of_thing = 'run' AND OLD.conversation_id IS NULL THEN PERFORM mark_feed(OLD.owner, kind_of_thing, OLD.id);
+  ELSE DELETE FROM feed WHERE subject = OLD.id AND kind = kind_of_thing;
+  END IF;
+  RETURN NULL;
+END $$;
+
+CREATE TRIGGER feed_conversation_added AFTER INSERT OR DELETE ON conversations FOR EACH ROW EXECUTE FUNCTION feed_changed('conversation');
+CREATE TRIGGER feed_conversation_changed AFTER UPDATE OF title, summary, contact_id, activity, archived_at ON conversations
+  FOR EACH ROW EXECUTE FUNCTION feed_changed('conversation');
+CREATE TRIGGER feed_run_added AFTER INSERT OR DELETE ON runs FOR EACH ROW EXECUTE FUNCTION feed_changed('run');
+CREATE TRIGGER feed_run_changed AFTER UPDATE OF status, cancel_at, attempt ON runs FOR EACH ROW
+  WHEN (OLD.status <> NEW.status OR OLD.cancel_at IS DISTINCT FROM NEW.cancel_at OR OLD.attempt <> NEW.attempt)
+  EXECUTE FUNCTION feed_changed('run');
+CREATE TRIGGER feed_interaction_added AFTER INSERT OR DELETE ON interactions FOR EACH ROW EXECUTE FUNCTION feed_changed('interaction');
+CREATE TRIGGER feed_interaction_changed AFTER UPDATE OF status, executed_at ON interactions FOR EACH ROW
+  WHEN (OLD.status <> NEW.status OR OLD.executed_at IS DISTINCT FROM NEW.executed_at)
+  EXECUTE FUNCTION feed_changed('interaction');
+CREATE TRIGGER feed_comparison_added AFTER INSERT ON comparisons FOR EACH ROW WHEN (NEW.offered = 1)
+  EXECUTE FUNCTION feed_changed('comparison');
+CREATE TRIGGER feed_comparison_removed AFTER DELETE ON comparisons FOR EACH ROW EXECUTE FUNCTION feed_changed('comparison');
+CREATE TRIGGER feed_comparison_changed AFTER UPDATE OF state, preference, preference_at ON comparisons FOR EACH ROW
+  WHEN (NEW.offered = 1) EXECUTE FUNCTION feed_changed('comparison');
+
+-- The first vote, or the end without one, reveals the two runs, so they change too.
+CREATE FUNCTION feed_runs_revealed() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM mark_feed(owner, 'run', id) FROM runs WHERE id IN (NEW.run_a, NEW.run_b);
+  RETURN NULL;
+END $$;
+CREATE TRIGGER feed_runs_revealed AFTER UPDATE OF state, preference ON comparisons FOR EACH ROW
+  WHEN (NEW.offered = 1 AND ((OLD.preference IS NULL AND NEW.preference IS NOT NULL) OR (OLD.state <> 'failed' AND NEW.state = 'failed')))
+  EXECUTE FUNCTION feed_runs_revealed();
