@@ -2,16 +2,30 @@
 // Arguments are paths to narrow it down (`npm test -- src/journal`) or options of
 // `node --test`. Whatever happens, the last lines are node's own totals.
 //
+// Tests run on SQLite, and those that depend most on the database run on PostgreSQL too, in the
+// same run. POLYLOG_TEST_DATABASE=sqlite or postgres runs every test on that one only.
+//
 // Loading the server costs more than most test files, so a process runs many files, one
 // after the other, each in a suite of its own. Files that change their process or measure
 // it get one for themselves.
 
 import { spawn } from 'node:child_process'
-import { chmodSync, globSync, mkdirSync, mkdtempSync, rmSync, statSync, statfsSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  globSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  statfsSync,
+  writeFileSync,
+} from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
 import { delimiter, join, matchesGlob, relative, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
 import { pathToFileURL } from 'node:url'
+import { startPostgresServer } from '../test/support/postgres-server.ts'
 
 const root = join(import.meta.dirname, '..')
 /** Compiled modules are kept between processes: a test run starts hundreds of servers, and most of a start is compiling. */
@@ -35,14 +49,23 @@ const alone = [
   // It measures its process.
   'test/properties/long-answer.test.ts',
 ]
+/** Files that run on PostgreSQL as well: whatever runs, recovers or follows a run. */
+const onBothDatabases = ['src/runs/*', 'test/{crash,properties,specs}/*']
+/** Files about SQLite itself. */
+const onSqliteOnly = ['src/stores/sqlite/*']
+
+type Database = 'sqlite' | 'postgres'
+
+/** A test file, run on one database. */
+type TestRun = { file: string; database: Database }
 
 process.exitCode = await main(process.argv.slice(2))
 
 async function main(args: string[]): Promise<number> {
   const options = args.filter((argument) => argument.startsWith('-'))
   const paths = args.filter((argument) => !argument.startsWith('-'))
-  const files = paths.length === 0 ? matching(everything) : paths.flatMap(testsAt)
-  if (files.length === 0) {
+  const runs = testRuns(paths.length === 0 ? matching(everything) : paths.flatMap(testsAt))
+  if (runs.length === 0) {
     console.error(`There is no test file at ${paths.join(', ')}.`)
     return 1
   }
@@ -63,7 +86,24 @@ async function main(args: string[]): Promise<number> {
   if (checks.some(({ passed }) => !passed)) return 1
 
   await fillCompileCache()
-  return runTests(files, options)
+  return runTests(runs, options)
+}
+
+function testRuns(files: string[]): TestRun[] {
+  const database = process.env['POLYLOG_TEST_DATABASE']
+  const isOn = (file: string, patterns: string[]) => patterns.some((pattern) => matchesGlob(file, pattern))
+  const onPostgres = files.filter((file) =>
+    database === 'postgres' ? !isOn(file, onSqliteOnly) : database === undefined && isOn(file, onBothDatabases),
+  )
+  return [
+    ...(database === 'postgres' ? [] : files.map((file): TestRun => ({ file, database: 'sqlite' }))),
+    ...onPostgres.map((file): TestRun => ({ file, database: 'postgres' })),
+  ]
+}
+
+/** The name of its suite. */
+function nameOf({ file, database }: TestRun): string {
+  return database === 'postgres' ? `${file} (postgres)` : file
 }
 
 /** A server that a test kills does not write its cache; this process ends by itself. */
@@ -99,18 +139,29 @@ async function check(
   return { name, passed: (await ended(child)) === 0, output }
 }
 
-async function runTests(files: string[], options: string[]): Promise<number> {
+async function runTests(runs: TestRun[], options: string[]): Promise<number> {
   const cache = join(root, 'node_modules', '.cache')
   mkdirSync(cache, { recursive: true })
   const folder = mkdtempSync(join(cache, 'polylog-tests-'))
   const temporary = mkdtempSync(join(hasMemoryFolder() ? memoryFolder : tmpdir(), 'polylog-tests-'))
   // Other users may pass through, because a database server does not run as root.
   chmodSync(temporary, 0o711)
+  const server = needsPostgres(runs) ? await startPostgresServer(temporary) : undefined
+  const address = server === undefined ? {} : { POLYLOG_TEST_POSTGRES: server.url }
   try {
-    return await runFiles(files, writeGroups(files, folder), options, { TMPDIR: temporary })
+    return await runFiles(runs.map(nameOf), writeGroups(runs, folder), options, { TMPDIR: temporary, ...address })
   } finally {
+    server?.stop()
     for (const path of [folder, temporary]) rmSync(path, { recursive: true, force: true })
   }
+}
+
+/** A test that this does not find starts its own server. */
+function needsPostgres(runs: TestRun[]): boolean {
+  return runs.some(
+    ({ file, database }) =>
+      database === 'postgres' || readFileSync(join(root, file), 'utf8').includes('support/postgres'),
+  )
 }
 
 function hasMemoryFolder(): boolean {
@@ -120,35 +171,42 @@ function hasMemoryFolder(): boolean {
 }
 
 /** Writes one file per process, which imports test files; the paths of these files. */
-function writeGroups(files: string[], folder: string): string[] {
-  const isAlone = (file: string) => alone.some((pattern) => matchesGlob(file, pattern))
-  const shared = files.filter((file) => !isAlone(file))
-  const grouped = Array.from({ length: Math.min(groups, shared.length) }, (_, group) =>
-    shared.filter((_, index) => index % groups === group),
+function writeGroups(runs: TestRun[], folder: string): string[] {
+  const isAlone = ({ file }: TestRun) => alone.some((pattern) => matchesGlob(file, pattern))
+  const shared = (['sqlite', 'postgres'] as const).flatMap((database) =>
+    grouped(runs.filter((run) => run.database === database && !isAlone(run))),
   )
-  return [...files.filter(isAlone).map((file) => [file]), ...grouped].map((group, index) => {
-    const path = join(folder, `${index}.test.mjs`)
+  return [...runs.filter(isAlone).map((run) => [run]), ...shared].map((group, index) => {
+    // The names are sorted by node, and those that take longest come first.
+    const path = join(folder, `${String(index).padStart(3, '0')}.test.mjs`)
     writeFileSync(path, groupOf(group))
     return path
   })
 }
 
+function grouped(runs: TestRun[]): TestRun[][] {
+  return Array.from({ length: Math.min(groups, runs.length) }, (_, group) =>
+    runs.filter((_, index) => index % groups === group),
+  )
+}
+
 /** Each file is loaded inside a suite, so that its hooks are hooks of that suite. The suites run one after the other. */
-function groupOf(files: string[]): string {
-  const urls = files.map((file) => [file, pathToFileURL(join(root, file)).href])
+function groupOf(runs: TestRun[]): string {
+  const urls = runs.map((run) => [nameOf(run), pathToFileURL(join(root, run.file)).href])
   return `import { describe } from 'node:test'
-for (const [file, url] of ${JSON.stringify(urls)}) describe(file, { timeout: ${timeoutMs} }, () => import(url))
+process.env.POLYLOG_TEST_DATABASE = '${runs[0]?.database ?? 'sqlite'}'
+for (const [name, url] of ${JSON.stringify(urls)}) describe(name, { timeout: ${timeoutMs} }, () => import(url))
 `
 }
 
-/** `groups` are the files that import `files`. Fails also if a file has not reported: its process may have ended too early. */
+/** `groups` are files with the suites of these names. Fails also if a suite has not reported: its process may have ended too early. */
 async function runFiles(
-  files: string[],
+  names: string[],
   groups: string[],
   options: string[],
   environment: Record<string, string>,
 ): Promise<number> {
-  const silent = new Set(files)
+  const silent = new Set(names)
   const child = start(
     ['--test', '--test-reporter=spec', `--test-concurrency=${processesAtOnce}`, ...options, ...groups],
     environment,
@@ -158,8 +216,8 @@ async function runFiles(
   const totals: string[] = []
   const lines = createInterface({ input: child.stdout })
   lines.on('line', (line) => {
-    const [file] = /(?:src|test)\/\S+\.test\.ts/.exec(line) ?? []
-    if (file !== undefined) silent.delete(file)
+    const [name] = /(?:src|test)\/\S+\.test\.ts(?: \(postgres\))?/.exec(line) ?? []
+    if (name !== undefined) silent.delete(name)
     if (/^\P{L}*ℹ (tests|suites|pass|fail|cancelled|skipped|todo|duration_ms) [\d.]+\P{L}*m?$/u.test(line))
       totals.push(line)
     else console.log(line)

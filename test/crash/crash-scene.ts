@@ -4,12 +4,11 @@
 // run must pass, no matter how often its server was killed.
 
 import assert from 'node:assert/strict'
-import { DatabaseSync } from 'node:sqlite'
-import { join } from 'node:path'
 import type { FakeFeishu } from '../support/fake-feishu.ts'
 import type { Polylog } from '../support/polylog.ts'
 import { type PolylogProcess, startPolylogProcess } from '../support/polylog-process.ts'
 import type { FakeProcess } from '../support/spawn-fake.ts'
+import { queryDatabase } from '../support/test-database.ts'
 import { openStream, type SseFrame, type SseStream } from '../support/sse.ts'
 
 /** What the checks look at; which of it an entry has depends on its event. */
@@ -100,17 +99,10 @@ export class Host {
     this.server = this.process
   }
 
-  /** Straight from the file: notes have no route of their own. Only while no server has it. */
-  notes(): string[] {
-    const db = new DatabaseSync(join(this.server.dataDir, 'polylog.db'))
-    try {
-      return db
-        .prepare('SELECT text FROM notes ORDER BY text')
-        .all()
-        .map((row) => String(row.text))
-    } finally {
-      db.close()
-    }
+  /** Straight from the database: notes have no route of their own. Only while no server has it. */
+  async notes(): Promise<string[]> {
+    const rows = await queryDatabase(this.server.dataDir, 'SELECT text FROM notes ORDER BY text')
+    return rows.map((row) => String(row['text']))
   }
 }
 

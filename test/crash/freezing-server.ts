@@ -47,6 +47,7 @@ const rig = await openRig({
   answer,
   tools: [bad],
   file: join(folder, 'polylog.db'),
+  databaseUrl: process.env['POLYLOG_DATABASE_URL'],
   ids,
   node: ids(),
 })

@@ -208,7 +208,7 @@ describe('a server that is killed while its runs are held', () => {
     await host.restartProcess()
     await host.kill()
     assert.deepEqual(
-      host.notes(),
+      await host.notes(),
       held.map((_, index) => `note of held-${index}`).toSorted(),
       'each note was saved once',
     )
@@ -277,7 +277,7 @@ describe('a server that is killed the moment a client sees …', { concurrency: 
         const starts = outcomes(timeline, 'current_time').filter((status) => status === 'running').length
         assert.ok(starts <= 2, 'a read may be done again, once')
         await host.server.stop()
-        assert.deepEqual(host.notes(), [`note of passing-${index}`])
+        assert.deepEqual(await host.notes(), [`note of passing-${index}`])
       } finally {
         await host.server.dispose()
       }

@@ -3,12 +3,11 @@
 // slow.
 
 import assert from 'node:assert/strict'
-import { DatabaseSync } from 'node:sqlite'
-import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { type FakeFeishu, startFakeFeishu } from '../support/fake-feishu.ts'
 import { type FakeProcess, spawnFake } from '../support/spawn-fake.ts'
 import { CrashScene, eventually, Host, named, toolIs } from './crash-scene.ts'
+import { queryDatabase } from '../support/test-database.ts'
 
 let provider: FakeProcess
 let feishu: FakeFeishu
@@ -67,7 +66,7 @@ describe('a server that is killed while its runs wait', () => {
 
     await host.kill()
     await Promise.all(all.map((scene) => scene.lost()))
-    passDeadline(expiring)
+    await passDeadline(expiring)
     await host.restart()
   })
   after(async () => {
@@ -75,15 +74,13 @@ describe('a server that is killed while its runs wait', () => {
   })
 
   /** As if a day had gone by while the server was down. */
-  function passDeadline(scene: CrashScene): void {
-    const db = new DatabaseSync(join(host.server.dataDir, 'polylog.db'))
+  async function passDeadline(scene: CrashScene): Promise<void> {
+    const { dataDir } = host.server
     const past = Date.now() - 1000
-    const rows = db
-      .prepare(`UPDATE interactions SET deadline_at = ? WHERE run_id = ? AND status = 'pending'`)
-      .run(past, scene.runId)
-    db.prepare('UPDATE runs SET wake_at = ? WHERE id = ?').run(past, scene.runId)
-    db.close()
-    assert.equal(rows.changes, 1)
+    const sql = `UPDATE interactions SET deadline_at = ? WHERE run_id = ? AND status = 'pending' RETURNING id`
+    const rows = await queryDatabase(dataDir, sql, past, scene.runId)
+    await queryDatabase(dataDir, 'UPDATE runs SET wake_at = ? WHERE id = ?', past, scene.runId)
+    assert.equal(rows.length, 1)
   }
 
   it('behind another run of their conversation: they take their turn, in order', async () => {

@@ -13,6 +13,7 @@ import { openSqliteStore } from '../../src/stores/sqlite/sqlite-store.ts'
 import type { Store } from '../../src/stores/store.ts'
 import { apply, archive, conversation } from '../contracts/store-contract-archives.ts'
 import { owner } from '../contracts/store-fixtures.ts'
+import { onlyOnSqlite } from '../support/test-database.ts'
 
 const perKind = 50
 const page = { limit: 100, offset: 0 }
@@ -52,40 +53,46 @@ function commitEnds(log: Buffer): number[] {
   return ends
 }
 
-test('a kill at any moment of applying an archive leaves all of it or nothing, and it can be applied then', async (context) => {
-  const folder = mkdtempSync(join(tmpdir(), 'polylog-applying-'))
-  context.after(() => rmSync(folder, { recursive: true, force: true }))
-  const file = join(folder, 'store.db')
-  const open = (path: string) => openSqliteStore({ clock: systemClock, file: path })
-  let store = await open(file)
-  await conversation(store)
-  const row = await store.createArchive(archive('a', { payload: largePayload() }))
-  await store.close()
-  // The log is empty now, so all that follows is in it.
-  store = await open(file)
-  assert.equal((await apply(store, row))?.status, 'applied')
-  const log = readFileSync(`${file}-wal`)
-  const image = join(folder, 'image.db')
-  copyFileSync(file, image)
-  await store.close()
+const skip = onlyOnSqlite('it cuts the write-ahead log of the file')
 
-  const nothing = [0, 0, 0, 0, 'ready_for_review', false]
-  const everything = [1, perKind, perKind, perKind, 'applied', true]
-  const ends = commitEnds(log)
-  const moments = [0, ...ends.flatMap((end, index) => [Math.floor(((ends[index - 1] ?? 32) + end) / 2), end])]
-  const seen: unknown[][] = []
-  for (const [index, moment] of moments.entries()) {
-    const place = join(folder, `moment-${index}`)
-    mkdirSync(place)
-    copyFileSync(image, join(place, 'store.db'))
-    if (moment > 0) writeFileSync(join(place, 'store.db-wal'), log.subarray(0, moment))
-    store = await open(join(place, 'store.db'))
-    const found = await written(store)
-    assert.deepEqual(found, found[0] === 0 ? nothing : everything, `the log is cut at ${moment} of ${log.length}`)
-    seen.push(found)
-    await apply(store, row)
-    assert.deepEqual(await written(store), everything)
+test(
+  'a kill at any moment of applying an archive leaves all of it or nothing, and it can be applied then',
+  { skip },
+  async (context) => {
+    const folder = mkdtempSync(join(tmpdir(), 'polylog-applying-'))
+    context.after(() => rmSync(folder, { recursive: true, force: true }))
+    const file = join(folder, 'store.db')
+    const open = (path: string) => openSqliteStore({ clock: systemClock, file: path })
+    let store = await open(file)
+    await conversation(store)
+    const row = await store.createArchive(archive('a', { payload: largePayload() }))
     await store.close()
-  }
-  assert.deepEqual([seen[0], seen.at(-1)], [nothing, everything])
-})
+    // The log is empty now, so all that follows is in it.
+    store = await open(file)
+    assert.equal((await apply(store, row))?.status, 'applied')
+    const log = readFileSync(`${file}-wal`)
+    const image = join(folder, 'image.db')
+    copyFileSync(file, image)
+    await store.close()
+
+    const nothing = [0, 0, 0, 0, 'ready_for_review', false]
+    const everything = [1, perKind, perKind, perKind, 'applied', true]
+    const ends = commitEnds(log)
+    const moments = [0, ...ends.flatMap((end, index) => [Math.floor(((ends[index - 1] ?? 32) + end) / 2), end])]
+    const seen: unknown[][] = []
+    for (const [index, moment] of moments.entries()) {
+      const place = join(folder, `moment-${index}`)
+      mkdirSync(place)
+      copyFileSync(image, join(place, 'store.db'))
+      if (moment > 0) writeFileSync(join(place, 'store.db-wal'), log.subarray(0, moment))
+      store = await open(join(place, 'store.db'))
+      const found = await written(store)
+      assert.deepEqual(found, found[0] === 0 ? nothing : everything, `the log is cut at ${moment} of ${log.length}`)
+      seen.push(found)
+      await apply(store, row)
+      assert.deepEqual(await written(store), everything)
+      await store.close()
+    }
+    assert.deepEqual([seen[0], seen.at(-1)], [nothing, everything])
+  },
+)

@@ -2,22 +2,19 @@
 // program. The row is skipped and counted, and every route shows the rest.
 
 import assert from 'node:assert/strict'
-import { join } from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
 import { endOf, runIdOf, says, someone, sharedTestServer } from '../support/test-server.ts'
 import { openStream } from '../support/sse.ts'
+import { changeJournal } from '../support/test-database.ts'
 
 const server = sharedTestServer()
 
 /** Makes one stored event of a run unreadable. */
-function damage(dataDir: string, runId: string, line: (lines: string[]) => number): void {
-  const db = new DatabaseSync(join(dataDir, 'polylog.db'))
-  const row = db.prepare('SELECT position, body FROM journal WHERE run_id = ? ORDER BY first_seq').get(runId)
-  const lines = String(row?.body).split('\n')
-  lines[line(lines)] = '{"seq":1,"type":"run.accepted","data":{"from":"an older version"}}'
-  db.prepare('UPDATE journal SET body = ? WHERE position = ?').run(lines.join('\n'), Number(row?.position))
-  db.close()
+async function damage(dataDir: string, runId: string, which: 'first' | 'last'): Promise<void> {
+  const old = '{"seq":1,"type":"run.accepted","data":{"from":"an older version"}}'
+  await changeJournal(dataDir, runId, (line, index, lines) =>
+    index === (which === 'first' ? 0 : lines.length - 1) ? old : line,
+  )
 }
 
 test('a run with a damaged row, its first or its last, is read by every route, and none answers 500', async () => {
@@ -33,8 +30,7 @@ test('a run with a damaged row, its first or its last, is read by every route, a
     runs.push({ id: runIdOf(stream), conversationId, lost })
   }
   await server.polylog.stop()
-  for (const { id, lost } of runs)
-    damage(server.polylog.dataDir, id, (lines) => (lost === 'first' ? 0 : lines.length - 1))
+  for (const { id, lost } of runs) await damage(server.polylog.dataDir, id, lost)
   await server.restart()
 
   for (const { id, conversationId, lost } of runs) {

@@ -2,12 +2,11 @@
 // provider, clients that leave, streams, idempotency keys, and chat_conversation.
 
 import assert from 'node:assert/strict'
-import { join } from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
 import { after, before, describe, test } from 'node:test'
 import { type OneShotServer, startOneShotServer } from '../support/one-shot.ts'
 import { openStream } from '../support/sse.ts'
 import { type Answer, calls, type Json, messagesOf, named, says, someone, until } from '../support/test-server.ts'
+import { queryDatabase } from '../support/test-database.ts'
 
 let server: OneShotServer
 
@@ -461,11 +460,9 @@ describe('a stream of a one-shot run', () => {
     const user = someone()
     await server.provider.script([good, says('{"word":"again"}')], user)
     const { runId, snapshotId } = resultOf(await server.run(wordBody(user)))
-    await server.restart({}, () => {
-      const db = new DatabaseSync(join(server.dataDir, 'polylog.db'))
-      db.prepare('DELETE FROM journal WHERE run_id = ?').run(runId)
-      db.prepare('DELETE FROM runs WHERE id = ?').run(runId)
-      db.close()
+    await server.restart({}, async () => {
+      await queryDatabase(server.dataDir, 'DELETE FROM journal WHERE run_id = ?', runId)
+      await queryDatabase(server.dataDir, 'DELETE FROM runs WHERE id = ?', runId)
     })
     const hit = resultOf(await server.run(wordBody(user)))
     assert.deepEqual([hit.cached, hit.runId, hit.snapshotId, hit.data.word], [true, runId, snapshotId, 'fine'])

@@ -1,6 +1,6 @@
 // A model test for following: for any order of appends, announcements, slow reads, cuts and
 // resumes, a follower gets exactly what a plain read of the journal gives after its cursor. Real
-// writer, real bus, real SQLite file.
+// writer, real bus, real database.
 
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -15,18 +15,18 @@ import type { NewEvent, RunEvent } from '../../src/journal/event.ts'
 import { foldRun } from '../../src/journal/run-state.ts'
 import { systemClock } from '../../src/kit/clock.ts'
 import { RunWriter } from '../../src/runs/run-writer.ts'
-import { openSqliteStore } from '../../src/stores/sqlite/sqlite-store.ts'
 import type { RunStore } from '../../src/stores/run-store.ts'
 import type { Store } from '../../src/stores/store.ts'
 import { manualClock } from '../support/manual-clock.ts'
 import { allEvents } from '../support/run-rig.ts'
+import { openTestStore } from '../support/test-database.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'polylog-follower-'))
 let store: Store
 let runs = 0
 
 before(async () => {
-  store = await openSqliteStore({ file: join(folder, 'polylog.db'), commitGatherMs: 0, clock: systemClock })
+  store = (await openTestStore(join(folder, 'polylog.db'))).store
 })
 after(async () => {
   await store.close()

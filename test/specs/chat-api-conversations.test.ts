@@ -3,8 +3,6 @@
 
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
-import { join } from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
 import { describe, test } from 'node:test'
 import { ask, get, post, textOf } from '../support/chat-api.ts'
 import {
@@ -19,6 +17,7 @@ import {
   until,
 } from '../support/test-server.ts'
 import { sharedMcpServer } from '../support/shared-mcp-server.ts'
+import { queryDatabase } from '../support/test-database.ts'
 
 const { server } = sharedMcpServer()
 
@@ -262,9 +261,8 @@ describe('feedback', () => {
       const stream = await ask(server, client, client)
       const message_id = (await stream.toEnd()).at(-1)?.message_id
       assert.equal((await post(server, 'dislike', client, { message_id, ...reasons })).body.state, 'dislike')
-      const db = new DatabaseSync(join(server.polylog.dataDir, 'polylog.db'), { readOnly: true })
-      stored.push(db.prepare('SELECT * FROM feedback WHERE message_id = ?').get(String(message_id)) as Json)
-      db.close()
+      const sql = 'SELECT * FROM feedback WHERE message_id = ?'
+      stored.push(...(await queryDatabase(server.polylog.dataDir, sql, String(message_id))))
     }
 
     assert.deepEqual(

@@ -4,8 +4,6 @@
 // every scenario, in test/http/fcmp.test.ts.
 
 import assert from 'node:assert/strict'
-import { join } from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
 import { describe, test } from 'node:test'
 import { violationOf } from '../../src/dialects/fcmp/envelope.ts'
 import { writeZip } from '../../src/kit/zip-writer.ts'
@@ -22,6 +20,7 @@ import {
 } from '../support/test-server.ts'
 import { openStream, type SseFrame, type SseStream } from '../support/sse.ts'
 import { families, type Family, sharedJobServer, writeSkill } from '../support/jobs.ts'
+import { changeJournal } from '../support/test-database.ts'
 
 const skill: Readonly<Record<string, string>> = {
   'SKILL.md': '---\nname: errand\ndescription: Runs an errand.\n---\nRun the errand. Ask where you have to.',
@@ -224,9 +223,9 @@ for (const family of families) {
         await (await follow(job, '', {}, first)).ended()
         const whole = await history(job, '', first)
         await first.polylog.stop()
-        spoil(first.polylog.dataDir, job.id, 'message.done', () => 'not even JSON')
+        await spoil(first.polylog.dataDir, job.id, 'message.done', () => 'not even JSON')
         // Fits the journal, and does not fit FCMP: attempts count from 1.
-        spoil(first.polylog.dataDir, job.id, 'run.ended', (line) => line.replace('"attempt":1', '"attempt":0'))
+        await spoil(first.polylog.dataDir, job.id, 'run.ended', (line) => line.replace('"attempt":1', '"attempt":0'))
 
         const second = await first.restart()
         try {
@@ -426,14 +425,8 @@ function reply(
 }
 
 /** Changes the stored line of the first event of a type. The server must be stopped. */
-function spoil(dataDir: string, runId: string, type: string, change: (line: string) => string): void {
-  const db = new DatabaseSync(join(dataDir, 'polylog.db'))
-  const rows = db.prepare('SELECT position, body FROM journal WHERE run_id = ?').all(runId)
-  const row = rows.find(({ body }) => String(body).includes(`"type":"${type}"`))
-  assert.ok(row !== undefined)
-  const lines = String(row.body).split('\n')
-  const at = lines.findIndex((line) => line.includes(`"type":"${type}"`))
-  lines[at] = change(lines[at] ?? '')
-  db.prepare('UPDATE journal SET body = ? WHERE position = ?').run(lines.join('\n'), row.position as number)
-  db.close()
+async function spoil(dataDir: string, runId: string, type: string, change: (line: string) => string): Promise<void> {
+  await changeJournal(dataDir, runId, (line, index, lines) =>
+    index === lines.findIndex((each) => each.includes(`"type":"${type}"`)) ? change(line) : line,
+  )
 }

@@ -2,11 +2,10 @@
 // program. Every route still shows what the other rows and tables contain.
 
 import assert from 'node:assert/strict'
-import { join } from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
 import { calls, type Json, says, someone } from '../support/test-server.ts'
 import { errand, families, type Job, jobOf, startJob, upload, zipped, sharedJobServer } from '../support/jobs.ts'
+import { changeJournal } from '../support/test-database.ts'
 
 const { server } = sharedJobServer()
 
@@ -43,7 +42,7 @@ test('a job whose first row is damaged is still readable on every route, and onl
   for (const job of jobs.ended) await job.reaches('succeeded')
   for (const job of jobs.waiting) await job.reaches('waiting_user')
   await server.polylog.stop()
-  for (const job of Object.values(jobs).flat()) damageFirstRow(server.polylog.dataDir, job.id)
+  for (const job of Object.values(jobs).flat()) await damageFirstRow(server.polylog.dataDir, job.id)
   await server.restart()
 
   for (const [kind, list] of Object.entries(jobs)) {
@@ -83,16 +82,6 @@ test('a job whose first row is damaged is still readable on every route, and onl
 })
 
 /** Cuts the stored text of `run.accepted`. The server must be stopped. */
-function damageFirstRow(dataDir: string, runId: string): void {
-  const db = new DatabaseSync(join(dataDir, 'polylog.db'))
-  for (const table of ['journal', 'journal_tail']) {
-    for (const row of db.prepare(`SELECT rowid AS row, body FROM ${table} WHERE run_id = ?`).all(runId)) {
-      const body = String(row.body)
-        .split('\n')
-        .map((line) => (line.includes('"type":"run.accepted"') ? line.slice(0, 40) : line))
-        .join('\n')
-      db.prepare(`UPDATE ${table} SET body = ? WHERE rowid = ?`).run(body, row.row as number)
-    }
-  }
-  db.close()
+async function damageFirstRow(dataDir: string, runId: string): Promise<void> {
+  await changeJournal(dataDir, runId, (line) => (line.includes('"type":"run.accepted"') ? line.slice(0, 40) : line))
 }

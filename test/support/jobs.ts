@@ -4,12 +4,12 @@ import assert from 'node:assert/strict'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
 import { after } from 'node:test'
 import { writeZip } from '../../src/kit/zip-writer.ts'
 import type { Answer, Json, TestServer } from './test-server.ts'
 import { calls, sharedTestServer, until } from './test-server.ts'
 import { openStream, type SseStream } from './sse.ts'
+import { queryDatabase } from './test-database.ts'
 
 /** A model answer that fits the output schema of the errand skill. */
 export const errandResult = '{"done":true}'
@@ -167,11 +167,8 @@ export async function startJob(server: TestServer, family: Family, user: string,
 }
 
 /** The number of files that the server keeps for a job, read from its database. */
-export function blobCount(server: TestServer, job: Job): number {
-  const db = new DatabaseSync(join(server.polylog.dataDir, 'polylog.db'), { readOnly: true })
-  try {
-    return Number(db.prepare('SELECT count(*) AS count FROM blobs WHERE run_id = ?').get(job.id)?.count)
-  } finally {
-    db.close()
-  }
+export async function blobCount(server: TestServer, job: Job): Promise<number> {
+  const sql = 'SELECT count(*) AS count FROM blobs WHERE run_id = ?'
+  const [row] = await queryDatabase(server.polylog.dataDir, sql, job.id)
+  return Number(row?.['count'])
 }

@@ -10,6 +10,7 @@ import { createLog } from '../../src/app/log.ts'
 import { systemClock } from '../../src/kit/clock.ts'
 import { type FakeProvider, startFakeProvider } from './fake-provider.ts'
 import { type Answer, callServer, type CallOptions, type Json } from './test-server.ts'
+import { databaseSettings, dropDatabase } from './test-database.ts'
 
 export type AgentFiles = { card?: Json; system?: string; user?: string; output?: Json; input?: Json }
 
@@ -56,6 +57,7 @@ export async function startOneShotServer(
       OPENAI_BASE_URL: provider.baseUrl,
       POLYLOG_MODEL: 'openai/fake',
       POLYLOG_PROVIDER_RETRIES: '0',
+      ...(await databaseSettings(dataDir)),
       ...environment,
       ...more,
     }
@@ -83,6 +85,7 @@ export async function startOneShotServer(
     },
     async close() {
       await app.stop()
+      await dropDatabase(dataDir)
       await provider.stop()
       rmSync(folder, { recursive: true, force: true })
     },

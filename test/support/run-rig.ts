@@ -66,6 +66,8 @@ export type RigOptions = {
   memory?: AgentDefinition['card']['memory']
   /** The database. It can be opened again under this path after `close`. */
   file?: string
+  /** The database that another process has for its path. */
+  databaseUrl?: string | undefined
   clock?: ManualClock
   ids?: Ids
   node?: string
@@ -78,11 +80,12 @@ export async function openRig(options: RigOptions = {}): Promise<Rig> {
   const leaseClock = { aheadMs: 0 }
   const { store: real, settled } = await openTestStore(options.file ?? join(folder as string, 'polylog.db'), {
     time: {
-      // PostgreSQL judges leases and deadlines by one clock.
-      now: () => clock.now() + (onPostgres ? leaseClock.aheadMs : 0),
+      // PostgreSQL judges leases and deadlines by its own clock, which does not move when the clock of this node is set.
+      now: () => (onPostgres ? clock.monotonic() + leaseClock.aheadMs : clock.now()),
       monotonic: () => clock.monotonic() + leaseClock.aheadMs,
     },
     keep: options.file !== undefined,
+    databaseUrl: options.databaseUrl,
   })
   clock.waitFor(settled)
   const store = options.wrapStore?.(real) ?? real

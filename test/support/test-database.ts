@@ -31,6 +31,8 @@ export type TestStoreOptions = {
   time?: Pick<Clock, 'now' | 'monotonic'>
   /** Its contents can be opened again under the same path after `close`. */
   keep?: boolean
+  /** The database that another process has for its path. */
+  databaseUrl?: string | undefined
 }
 
 export type TestStore = {
@@ -42,14 +44,14 @@ export type TestStore = {
 /** A store on the database of this path, as a process opens it that finds what a killed process left. */
 export async function openTestStore(
   path: string,
-  { time = systemClock, keep = false }: TestStoreOptions = {},
+  { time = systemClock, keep = false, databaseUrl }: TestStoreOptions = {},
 ): Promise<TestStore> {
   if (!onPostgres) {
     const { openSqliteStore } = await import('../../src/stores/sqlite/sqlite-store.ts')
     const store = await openSqliteStore({ file: path, commitGatherMs: 0, clock: systemClock, time })
     return { store, settled: () => Promise.resolve() }
   }
-  const { url } = await databaseAt(path)
+  const url = databaseUrl ?? (await databaseAt(path)).url
   const { openPostgresStore } = await import('../../src/stores/postgres/postgres-store.ts')
   const store = await openPostgresStore({ url, clock: systemClock, commitGatherMs: 0, connectionsMax: 6 })
   const watched = time === systemClock ? watchedStore(store) : await timedStore(store, url, time)
