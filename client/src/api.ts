@@ -10,6 +10,8 @@ export type ChatRequest = {
   input?: string
   /** The content of a message is text, or a list of parts: `{ type: 'text', text }`, `{ type: 'file', fileId }`. */
   messages?: { role: 'system' | 'user' | 'assistant' | 'tool'; content: unknown; [field: string]: unknown }[]
+  /** Answers the last question of the conversation again; the new answer replaces the old one. Instead of `input`. */
+  regenerate?: boolean
   /** Your name for the conversation. Without one, a new conversation starts. */
   conversationId?: string
   agentId?: string
@@ -121,6 +123,8 @@ export type StoredMessage = {
   references: unknown[]
   /** `runId`: the run that the message belongs to. */
   metadata: Record<string, unknown>
+  /** Your feedback on an answer; absent if you gave none. */
+  feedback?: { reaction: 'like' | 'dislike' | null; comments: number }
 }
 
 export type Confirmation = {

@@ -5,9 +5,11 @@ import { z } from 'zod'
 import { isoTime } from '../kit/clock.ts'
 import { shownConversationId, shownConversationIdOrNull } from '../kit/conversation-id.ts'
 import type { ConversationRow } from '../stores/conversation-store.ts'
+import type { FeedbackSummary } from '../stores/feedback-store.ts'
 import type { InteractionRow } from '../stores/interaction-store.ts'
 import type { MessageRow } from '../stores/message-store.ts'
 import type { RunRow } from '../stores/run-store.ts'
+import { defined } from '../kit/defined.ts'
 import { part } from '../journal/part.ts'
 import { usageView } from './usage-view.ts'
 
@@ -81,15 +83,29 @@ export const messageView = z
     toolCallId: z.string().nullable(),
     references: z.array(z.unknown()),
     metadata: z.record(z.string(), z.unknown()),
+    feedback: z
+      .object({ reaction: z.enum(['like', 'dislike']).nullable(), comments: z.number() })
+      .optional()
+      .describe('Your feedback on an answer; absent if you gave none.'),
   })
   .meta({ id: 'Message' })
 
-/** `undecided` are the runs that wait for a vote (`ComparisonService.undecidedRuns`); their reasoning is hidden. */
-export function toMessages(rows: readonly MessageRow[], undecided: ReadonlySet<string>): z.infer<typeof messageView>[] {
+/**
+ * `undecided` are the runs that wait for a vote (`ComparisonService.undecidedRuns`); their reasoning is hidden. `feedback` is
+ * that of the caller, by message.
+ */
+export function toMessages(
+  rows: readonly MessageRow[],
+  undecided: ReadonlySet<string>,
+  feedback: ReadonlyMap<string, FeedbackSummary>,
+): z.infer<typeof messageView>[] {
   return rows.map((row) => {
-    if (row.runId === null || !undecided.has(row.runId)) return toMessage(row)
     const { reasoning: _hidden, ...metadata } = row.metadata
-    return toMessage({ ...row, metadata })
+    const isUndecided = row.runId !== null && undecided.has(row.runId)
+    return {
+      ...toMessage(isUndecided ? { ...row, metadata } : row),
+      ...defined({ feedback: feedback.get(row.id) }),
+    }
   })
 }
 

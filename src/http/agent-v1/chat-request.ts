@@ -22,6 +22,12 @@ export const chatBody = z
     messages: messageList,
     prompt: z.string().nullish().describe('One text; use it instead of messages.'),
     input: z.string().nullish().describe('The same as prompt.'),
+    regenerate: z
+      .boolean()
+      .nullish()
+      .describe(
+        'Answers the last question of the conversation again, instead of a new one. The new answer replaces the old one when it is complete.',
+      ),
     context: z
       .record(z.string(), z.unknown())
       .nullish()
@@ -104,7 +110,7 @@ export async function toStartRequest(
   return {
     owner,
     family: 'agent',
-    ...(await inputOf(services, body, owner)),
+    ...(body.regenerate === true ? questionAgain(body) : await inputOf(services, body, owner)),
     whenBusy: body.whenBusy ?? 'queue',
     idempotency: idempotencyKey === undefined ? null : { key: idempotencyKey, route: chatRouteName, body: rawBody },
     ...defined({
@@ -124,6 +130,16 @@ export async function toStartRequest(
       onDisconnect: body.onDisconnect ?? undefined,
     }),
   }
+}
+
+function questionAgain(body: ChatBody): Pick<StartRequest, 'input' | 'earlier' | 'regenerate'> {
+  if (body.conversationId === undefined && body.sessionId === undefined) {
+    throw new AppError(
+      'nothing_to_regenerate',
+      'regenerate needs the conversationId of the conversation whose last question is to be answered again.',
+    )
+  }
+  return { input: '', earlier: [], regenerate: true }
 }
 
 function modelOf(model: ChatBody['model']): StartRequest['model'] {

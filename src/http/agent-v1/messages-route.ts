@@ -40,7 +40,11 @@ export function messagesRoute(server: Server, services: Services): void {
         before: before === undefined ? undefined : { id: before },
       })
       if (more) linkNext(request, reply, { before: rows[0]?.id ?? '' })
-      return toMessages(rows, await services.comparisons.undecidedRuns(row.owner, row.id))
+      const [undecided, feedback] = await Promise.all([
+        services.comparisons.undecidedRuns(row.owner, row.id),
+        services.feedback.inConversation(row),
+      ])
+      return toMessages(rows, undecided, feedback)
     },
   )
 

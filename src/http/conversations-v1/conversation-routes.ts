@@ -164,7 +164,11 @@ export function conversationRoutes(server: Server, services: Services): void {
       const { rows, more } = await conversations.messages(row, { limit, before })
       if (more) linkNext(request, reply, { before: rows[0]?.id ?? '' })
       reply.header('cache-control', noStore)
-      return toMessages(rows, await services.comparisons.undecidedRuns(row.owner, row.id))
+      const [undecided, feedback] = await Promise.all([
+        services.comparisons.undecidedRuns(row.owner, row.id),
+        services.feedback.inConversation(row),
+      ])
+      return toMessages(rows, undecided, feedback)
     },
   )
 

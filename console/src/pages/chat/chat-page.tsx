@@ -1,10 +1,51 @@
-// The chat.
+// The chat: conversations at the left, the chosen one beside them. The address holds which one.
 
+import { useState } from 'react'
+import { useLocation } from 'wouter'
 import { useWords } from '../../i18n/words.ts'
-import { EmptyState } from '../../ui/empty-state.tsx'
+import { Button } from '../../ui/button.tsx'
+import { ChatView } from './chat-view.tsx'
+import { ConversationList } from './conversation-list.tsx'
 import { chatWords } from './words.ts'
+import './chat-page.css'
 
 export default function ChatPage() {
   const words = useWords(chatWords)
-  return <EmptyState icon="chat" title={words.emptyTitle} />
+  const [location, navigate] = useLocation()
+  const [isListOpen, setListOpen] = useState(false)
+  const [, , named = ''] = location.split('/')
+  const conversationId = named === '' ? null : decoded(named)
+  return (
+    <div className="chat-page" data-list={isListOpen}>
+      <h1 className="visually-hidden">{words.conversations}</h1>
+      <div className="chat-page-bar">
+        <Button small look="quiet" icon="left" aria-expanded={isListOpen} onClick={() => setListOpen(!isListOpen)}>
+          {words.conversations}
+        </Button>
+        <span className="grow" />
+        <Button
+          small
+          look="quiet"
+          icon="plus"
+          onClick={() => {
+            navigate('/chat')
+            setListOpen(false)
+          }}
+        >
+          {words.newChat}
+        </Button>
+      </div>
+      <ConversationList current={conversationId} onChoose={() => setListOpen(false)} />
+      <ChatView conversationId={conversationId} />
+    </div>
+  )
+}
+
+/** Somebody may have typed the address. */
+function decoded(name: string): string {
+  try {
+    return decodeURIComponent(name)
+  } catch {
+    return name
+  }
 }

@@ -1,0 +1,63 @@
+// Which agent answers, and with which model. The choice holds for this tab.
+
+import { useLoaded } from '../../api/use-loaded.ts'
+import { createStore } from '../../app/store.ts'
+import { useWords } from '../../i18n/words.ts'
+import { chatWords } from './words.ts'
+
+type ModelListing = { id: string; kind: 'model' | 'agent'; isDefault: boolean }
+type AgentListing = { id: string; name: string; status: 'available' | 'unavailable'; endpoint: string }
+
+/** Empty: the server's default. */
+export const chatChoice = createStore({ agentId: '', model: '' })
+
+export function AgentAndModel() {
+  const words = useWords(chatWords)
+  const { agentId, model } = chatChoice.use()
+  const { data } = useLoaded('agents and models', async ({ json }, signal) => {
+    const [models, agents] = await Promise.all([
+      json<{ data: ModelListing[] }>('/v1/models', { signal }),
+      json<{ agents: AgentListing[] }>('/v1/agent/list', { signal }),
+    ])
+    return {
+      models: models.data.filter(({ kind }) => kind === 'model'),
+      agents: agents.agents.filter(({ endpoint, status }) => endpoint === '/v1/agent/chat' && status === 'available'),
+    }
+  })
+  if (data === undefined) return null
+  const usual = data.models.find(({ isDefault }) => isDefault)
+  return (
+    <>
+      {data.agents.length < 2 ? null : (
+        <select
+          className="composer-choice"
+          aria-label={words.agent}
+          value={agentId}
+          onChange={(event) => chatChoice.set((old) => ({ ...old, agentId: event.target.value }))}
+        >
+          <option value="">{words.defaultAgent}</option>
+          {data.agents.map(({ id, name }) => (
+            <option key={id} value={id}>
+              {name}
+            </option>
+          ))}
+        </select>
+      )}
+      <select
+        className="composer-choice"
+        aria-label={words.model}
+        value={model}
+        onChange={(event) => chatChoice.set((old) => ({ ...old, model: event.target.value }))}
+      >
+        <option value="">{words.defaultModel(usual?.id ?? '')}</option>
+        {data.models
+          .filter(({ isDefault }) => !isDefault)
+          .map(({ id }) => (
+            <option key={id} value={id}>
+              {id}
+            </option>
+          ))}
+      </select>
+    </>
+  )
+}

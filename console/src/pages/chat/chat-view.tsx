@@ -1,0 +1,195 @@
+// One conversation, or a new one: its turns, what waits in the queue, and the field to write in.
+
+import { useCallback, useEffect, useMemo, useState } from 'react'
+import { useLocation } from 'wouter'
+import { useApi } from '../../api/api.ts'
+import { problemOf } from '../../api/use-loaded.ts'
+import { useCommands } from '../../app/palette.tsx'
+import { useShortcuts } from '../../app/shortcuts.ts'
+import { useWords } from '../../i18n/words.ts'
+import { startRun } from '../../run/use-run.ts'
+import { Button, IconButton } from '../../ui/button.tsx'
+import { Problem } from '../../ui/problem.tsx'
+import { Spinner } from '../../ui/spinner.tsx'
+import { showProblem } from '../../ui/toast.tsx'
+import { chatChoice } from './agent-and-model.tsx'
+import { Composer, type Draft } from './composer.tsx'
+import { addPending, changePending, pendingMessages, removePending } from './pending.ts'
+import { type QueuedMessage, QueuedMessages } from './queued-messages.tsx'
+import { ChatTurn, Question } from './turn.tsx'
+import { queuedRuns, turnsOf } from './turns.ts'
+import { useConversation } from './use-conversation.ts'
+import { conversationsChanged } from './use-conversations.ts'
+import { useStickyScroll } from './use-sticky-scroll.ts'
+import { Welcome } from './welcome.tsx'
+import { chatWords } from './words.ts'
+import './chat-view.css'
+
+const emptyDraft: Draft = { text: '', files: [] }
+
+export function ChatView({ conversationId }: { conversationId: string | null }) {
+  const words = useWords(chatWords)
+  const api = useApi()
+  const [, navigate] = useLocation()
+  const { messages, open, hasEarlier, loadEarlier, isLoaded, error, reload } = useConversation(conversationId)
+  const pending = pendingMessages.use().filter((message) => message.conversationId === conversationId)
+  const [draft, setDraft] = useState(emptyDraft)
+  const [stopping, setStopping] = useState<string | null>(null)
+  const { scroller, content, isAtEnd, toEnd } = useStickyScroll()
+
+  const waiting = queuedRuns(open)
+  const turns = useMemo(() => turnsOf(messages, open), [messages.length, messages.at(-1)?.id, messages[0]?.id, open])
+  const waitingIds = new Set(waiting.map(({ runId }) => runId))
+  const shown = turns.filter(({ runId }) => runId === null || !waitingIds.has(runId))
+  const queued: QueuedMessage[] = turns.flatMap(({ runId, question }) =>
+    runId !== null && question !== null && waitingIds.has(runId) ? [{ runId, question }] : [],
+  )
+  const active = open.find(({ runId }) => !waitingIds.has(runId)) ?? null
+  const isBusy = active !== null || pending.length > 0
+  const lastRun = shown.at(-1)?.runId ?? null
+
+  const changed = useCallback(() => {
+    reload()
+    conversationsChanged()
+  }, [reload])
+
+  const send = async ({ text, files }: Draft) => {
+    const id = addPending({ conversationId, text, files })
+    setDraft(emptyDraft)
+    toEnd()
+    const { agentId, model } = chatChoice.get()
+    try {
+      const content = [
+        ...(text === '' ? [] : [{ type: 'text', text }]),
+        ...files.map((file) => ({ type: 'file', fileId: file.id })),
+      ]
+      const started = await startRun(api, {
+        ...(files.length === 0 ? { input: text } : { messages: [{ role: 'user' as const, content }] }),
+        ...(conversationId === null ? {} : { conversationId }),
+        ...(agentId === '' ? {} : { agentId }),
+        ...(model === '' ? {} : { model }),
+      })
+      changePending(id, started)
+      if (conversationId === null) navigate(`/chat/${encodeURIComponent(started.conversationId)}`)
+      changed()
+    } catch (failure) {
+      removePending((message) => message.id === id)
+      setDraft((old) => (old.text === '' && old.files.length === 0 ? { text, files } : old))
+      showProblem(words.sendFailed, problemOf(failure))
+    }
+  }
+  const regenerate = useCallback(async () => {
+    const { agentId, model } = chatChoice.get()
+    try {
+      await startRun(api, {
+        regenerate: true,
+        conversationId: conversationId ?? '',
+        ...(agentId === '' ? {} : { agentId }),
+        ...(model === '' ? {} : { model }),
+      })
+      changed()
+    } catch (failure) {
+      showProblem(words.regenerate, problemOf(failure))
+    }
+  }, [api, conversationId, changed])
+  const stop = async () => {
+    const runId = active?.runId ?? pending[0]?.runId ?? null
+    if (runId === null) return
+    setStopping(runId)
+    try {
+      await api.client.cancel(runId)
+    } catch (failure) {
+      showProblem(words.stopFailed, problemOf(failure))
+    } finally {
+      setStopping(null)
+      changed()
+    }
+  }
+  const removeQueued = async ({ runId }: QueuedMessage) => {
+    try {
+      await api.client.cancel(runId)
+    } catch (failure) {
+      showProblem(words.queuedGone, problemOf(failure))
+    }
+    changed()
+  }
+  const editQueued = async (message: QueuedMessage) => {
+    setDraft({ text: message.question.content, files: [] })
+    await removeQueued(message)
+  }
+  useEffect(() => setDraft(emptyDraft), [conversationId])
+  useShortcuts([{ keys: 'n', label: words.newChat, run: () => navigate('/chat') }])
+  useCommands([{ id: 'new chat', label: words.newChat, icon: 'plus', keys: 'n', run: () => navigate('/chat') }])
+
+  const isNew = conversationId === null && pending.length === 0
+  return (
+    <div className="chat-view">
+      {/* A region that scrolls must be reachable by keyboard. */}
+      <div ref={scroller} className="chat-scroll" tabIndex={0} role="region" aria-label={words.messages}>
+        <div ref={content} className="chat-content">
+          {isNew ? <Welcome onAsk={(text) => void send({ text, files: [] })} /> : null}
+          {conversationId !== null && !isLoaded && error === undefined && pending.length === 0 ? (
+            <Spinner center />
+          ) : null}
+          {error === undefined ? null : <Problem error={error} onRetry={reload} />}
+          {hasEarlier ? (
+            <Button small look="quiet" icon="up" onClick={() => void loadEarlier()}>
+              {words.earlierMessages}
+            </Button>
+          ) : null}
+          {shown.map((turn) => (
+            <ChatTurn
+              key={turn.key}
+              turn={turn}
+              isLast={turn.runId === lastRun && !isBusy}
+              isStopping={turn.runId !== null && turn.runId === stopping}
+              onEnd={changed}
+              onRegenerate={() => void regenerate()}
+            />
+          ))}
+          {pending
+            .filter(({ runId }) => runId === null || !turns.some((turn) => turn.runId === runId))
+            .map(({ id, text, files }) => (
+              <article key={id} className="turn">
+                <Question
+                  text={text}
+                  parts={files.map((file) => ({
+                    type: 'file',
+                    fileId: file.id,
+                    mediaType: file.mediaType,
+                    name: file.filename,
+                    size: file.size,
+                  }))}
+                />
+                <div className="answer-waiting soft">
+                  <Spinner label={words.working} /> {words.working}
+                </div>
+              </article>
+            ))}
+        </div>
+      </div>
+      <div className="chat-foot">
+        {isAtEnd ? null : (
+          <div className="chat-to-end">
+            <IconButton icon="down" look="plain" label={words.toNewest} onClick={toEnd} />
+          </div>
+        )}
+        <div className="chat-foot-inside">
+          <QueuedMessages
+            queued={queued}
+            onEdit={(message) => void editQueued(message)}
+            onRemove={(message) => void removeQueued(message)}
+          />
+          <Composer
+            draft={draft}
+            onDraft={setDraft}
+            isBusy={isBusy}
+            isStopping={stopping !== null}
+            onSend={(message) => void send(message)}
+            onStop={() => void stop()}
+          />
+        </div>
+      </div>
+    </div>
+  )
+}

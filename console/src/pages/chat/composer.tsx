@@ -1,0 +1,146 @@
+// The field to write in: files, agent and model, send or queue, and stop while an answer is on its way. Enter sends,
+// Shift+Enter starts a new line.
+
+import { type ClipboardEvent, type DragEvent, type KeyboardEvent, useRef, useState } from 'react'
+import type { FileInfo } from '@polylog/client'
+import { useApi } from '../../api/api.ts'
+import { problemOf } from '../../api/use-loaded.ts'
+import { useShortcuts } from '../../app/shortcuts.ts'
+import { useWords } from '../../i18n/words.ts'
+import { Button, IconButton } from '../../ui/button.tsx'
+import { Icon } from '../../ui/icon.tsx'
+import { Spinner } from '../../ui/spinner.tsx'
+import { showProblem } from '../../ui/toast.tsx'
+import { AgentAndModel } from './agent-and-model.tsx'
+import { chatWords } from './words.ts'
+import './composer.css'
+
+export type Draft = { text: string; files: readonly FileInfo[] }
+
+type ComposerProps = {
+  draft: Draft
+  onDraft(change: (draft: Draft) => Draft): void
+  isBusy: boolean
+  isStopping: boolean
+  onSend(draft: Draft): void
+  onStop(): void
+}
+
+let uploads = 0
+
+export function Composer({ draft, onDraft, isBusy, isStopping, onSend, onStop }: ComposerProps) {
+  const words = useWords(chatWords)
+  const api = useApi()
+  const field = useRef<HTMLTextAreaElement>(null)
+  const chooser = useRef<HTMLInputElement>(null)
+  const [uploading, setUploading] = useState<readonly { id: number; name: string }[]>([])
+  const canSend = (draft.text.trim() !== '' || draft.files.length > 0) && uploading.length === 0
+
+  useShortcuts([{ keys: '/', label: words.message, run: () => field.current?.focus() }])
+
+  const upload = async (file: File) => {
+    uploads += 1
+    const id = uploads
+    setUploading((old) => [...old, { id, name: file.name }])
+    try {
+      const info = await api.client.files.upload(file, { name: file.name })
+      onDraft((old) => ({ ...old, files: [...old.files.filter((known) => known.id !== info.id), info] }))
+    } catch (error) {
+      showProblem(words.uploadFailed(file.name), problemOf(error))
+    } finally {
+      setUploading((old) => old.filter((item) => item.id !== id))
+    }
+  }
+  const uploadAll = (files: FileList | null) => {
+    for (const file of files ?? []) void upload(file)
+  }
+  const send = () => {
+    if (canSend) onSend({ ...draft, text: draft.text.trim() })
+  }
+  const press = (event: KeyboardEvent) => {
+    if (event.key === 'Escape' && isBusy && !isStopping) {
+      event.preventDefault()
+      onStop()
+    }
+    if (event.key !== 'Enter' || event.shiftKey || event.nativeEvent.isComposing) return
+    event.preventDefault()
+    send()
+  }
+  return (
+    <div
+      className="composer"
+      onDragOver={(event: DragEvent) => event.preventDefault()}
+      onDrop={(event: DragEvent) => {
+        event.preventDefault()
+        uploadAll(event.dataTransfer.files)
+      }}
+    >
+      {draft.files.length + uploading.length === 0 ? null : (
+        <ul className="composer-files">
+          {draft.files.map((file) => (
+            <li key={file.id} className="composer-file">
+              <Icon name="file" />
+              <bdi className="cut">{file.filename}</bdi>
+              <IconButton
+                icon="close"
+                small
+                label={words.removeFile(file.filename)}
+                onClick={() => onDraft((old) => ({ ...old, files: old.files.filter(({ id }) => id !== file.id) }))}
+              />
+            </li>
+          ))}
+          {uploading.map(({ id, name }) => (
+            <li key={id} className="composer-file">
+              <Spinner label={words.uploading} />
+              <bdi className="cut">{name}</bdi>
+            </li>
+          ))}
+        </ul>
+      )}
+      <textarea
+        ref={field}
+        className="composer-text"
+        rows={1}
+        dir="auto"
+        aria-label={words.message}
+        placeholder={isBusy ? words.placeholderBusy : words.placeholder}
+        value={draft.text}
+        onChange={(event) => {
+          const { value } = event.target
+          onDraft((old) => ({ ...old, text: value }))
+        }}
+        onKeyDown={press}
+        onPaste={(event: ClipboardEvent) => uploadAll(event.clipboardData.files)}
+      />
+      <div className="composer-bar">
+        <input
+          ref={chooser}
+          type="file"
+          multiple
+          hidden
+          aria-label={words.attach}
+          onChange={(event) => {
+            uploadAll(event.target.files)
+            event.target.value = ''
+          }}
+        />
+        <IconButton icon="attach" small label={words.attach} onClick={() => chooser.current?.click()} />
+        <AgentAndModel />
+        <span className="grow" />
+        {isBusy ? (
+          <Button small icon="stop" disabled={isStopping} onClick={onStop}>
+            {words.stop}
+          </Button>
+        ) : null}
+        <IconButton
+          icon="send"
+          look="primary"
+          small
+          label={isBusy ? words.queueIt : words.send}
+          disabled={!canSend}
+          onClick={send}
+        />
+      </div>
+    </div>
+  )
+}

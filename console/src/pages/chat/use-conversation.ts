@@ -1,0 +1,63 @@
+// One conversation: its messages, newest page first, and the runs that have not ended. Loaded again when one of its runs
+// changes.
+
+import { useCallback, useEffect, useState } from 'react'
+import type { RunInfo, StoredMessage } from '@polylog/client'
+import { useApi } from '../../api/api.ts'
+import { problemOf, useLoaded } from '../../api/use-loaded.ts'
+import { showProblem } from '../../ui/toast.tsx'
+import { removePending } from './pending.ts'
+
+const pageMessages = 60
+
+type LoadedConversation = { messages: StoredMessage[]; open: RunInfo[]; hasEarlier: boolean }
+
+export function useConversation(id: string | null) {
+  const api = useApi()
+  const [earlier, setEarlier] = useState<{ id: string | null; messages: StoredMessage[]; isAll: boolean }>({
+    id: null,
+    messages: [],
+    isAll: false,
+  })
+  const loaded = useLoaded<LoadedConversation>(id, async ({ client, json }, signal) => {
+    const [messages, open] = await Promise.all([
+      client.conversations.messages(id ?? '', { limit: pageMessages, signal }),
+      json<RunInfo[]>('/v1/agent/runs', {
+        query: { conversationId: id ?? '', status: 'queued,running,awaiting_input', limit: 50 },
+        signal,
+      }),
+    ])
+    return { messages, open: open.toReversed(), hasEarlier: messages.length === pageMessages }
+  })
+  const { data } = loaded
+  const before = id !== null && earlier.id === id ? earlier : null
+  useEffect(() => {
+    const runs = new Set(data?.messages.map(({ metadata }) => metadata['runId']))
+    if (data !== undefined) removePending(({ runId }) => runId !== null && runs.has(runId))
+  }, [data])
+
+  const loadEarlier = useCallback(async () => {
+    const first = before?.messages[0] ?? data?.messages[0]
+    if (id === null || first === undefined) return
+    try {
+      const messages = await api.client.conversations.messages(id, { limit: pageMessages, before: first.id })
+      setEarlier((old) => ({
+        id,
+        messages: [...messages, ...(old.id === id ? old.messages : [])],
+        isAll: messages.length < pageMessages,
+      }))
+    } catch (error) {
+      showProblem('', problemOf(error))
+    }
+  }, [api, id, before, data])
+
+  return {
+    messages: [...(before?.messages ?? []), ...(data?.messages ?? [])],
+    open: data?.open ?? [],
+    hasEarlier: before === null ? data?.hasEarlier === true : !before.isAll,
+    loadEarlier,
+    isLoaded: data !== undefined,
+    error: loaded.error,
+    reload: loaded.reload,
+  }
+}

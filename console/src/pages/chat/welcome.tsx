@@ -1,0 +1,41 @@
+// A new chat: what this is, three things to try, and the same from a terminal.
+
+import { session } from '../../api/session.ts'
+import { useWords } from '../../i18n/words.ts'
+import { CopyButton } from '../../ui/copy-button.tsx'
+import { Icon, type IconName } from '../../ui/icon.tsx'
+import { chatWords } from './words.ts'
+import './welcome.css'
+
+export function Welcome({ onAsk }: { onAsk(text: string): void }) {
+  const words = useWords(chatWords)
+  const { token, user } = session.use()
+  const ideas: { icon: IconName; title: string; text: string }[] = [
+    { icon: 'tool', title: words.tryTool, text: words.tryToolText },
+    { icon: 'check', title: words.tryApproval, text: words.tryApprovalText },
+    { icon: 'plug', title: words.tryCut, text: words.tryCutText },
+  ]
+  const login = token === null ? '' : " -H 'Authorization: Bearer YOUR_TOKEN'"
+  const named = token === null && user !== null ? `, "userId": ${JSON.stringify(user)}` : ''
+  const call = `curl -N ${location.origin}/v1/agent/chat${login} \\\n  -H 'Content-Type: application/json' \\\n  -d '{"input": "${words.tryToolText}"${named}}'`
+  return (
+    <div className="welcome">
+      <h1>{words.welcome}</h1>
+      <p className="soft">{words.welcomeHelp}</p>
+      <div className="welcome-ideas">
+        {ideas.map(({ icon, title, text }) => (
+          <button key={title} type="button" className="welcome-idea" onClick={() => onAsk(text)}>
+            <Icon name={icon} />
+            <span className="welcome-idea-title">{title}</span>
+            <span className="faint">{text}</span>
+          </button>
+        ))}
+      </div>
+      <p className="welcome-or faint">{words.orCall}</p>
+      <div className="welcome-call">
+        <pre tabIndex={0}>{call}</pre>
+        <CopyButton text={call} />
+      </div>
+    </div>
+  )
+}

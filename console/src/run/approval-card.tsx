@@ -1,0 +1,146 @@
+// A decision that waits for a person: what the call will do, how serious that is, with which arguments, and until when.
+// Approve it, approve it with other arguments, or deny it with a reason that the model reads.
+
+import { type FormEvent, useId, useState } from 'react'
+import type { Confirmation, JsonValue, ToolBlock } from '@polylog/client'
+import { useApi } from '../api/api.ts'
+import { problemOf, useLoaded } from '../api/use-loaded.ts'
+import { useWords } from '../i18n/words.ts'
+import { Badge, type Tone } from '../ui/badge.tsx'
+import { Button } from '../ui/button.tsx'
+import { Countdown } from '../ui/countdown.tsx'
+import { TextArea, TextField } from '../ui/field.tsx'
+import { JsonTree } from '../ui/json-tree.tsx'
+import { showProblem } from '../ui/toast.tsx'
+import { withVisibleControls } from '../ui/visible-text.ts'
+import { useToolEffects } from './tool-effects.ts'
+import { runWords } from './words.ts'
+import './approval-card.css'
+
+const tones: Record<'read' | 'idempotent' | 'unsafe', Tone> = { read: 'good', idempotent: 'warn', unsafe: 'bad' }
+
+type ApprovalCardProps = { id: string; block: Pick<ToolBlock, 'name' | 'message' | 'input'> }
+
+export function ApprovalCard({ id, block }: ApprovalCardProps) {
+  const words = useWords(runWords)
+  const api = useApi()
+  const effect = useToolEffects()[block.name]
+  const { data: asked } = useLoaded(`confirmation ${id}`, ({ json }, signal) =>
+    json<Confirmation>(`/v1/tool-confirmations/${encodeURIComponent(id)}`, { signal }),
+  )
+  const [mode, setMode] = useState<'ask' | 'edit' | 'deny'>('ask')
+  const [text, setText] = useState('')
+  const [reason, setReason] = useState('')
+  const [isSent, setSent] = useState(false)
+  const titleId = useId()
+  const edited = mode === 'edit' ? parsed(text) : undefined
+
+  const decide = async (act: () => Promise<unknown>) => {
+    setSent(true)
+    try {
+      await act()
+    } catch (error) {
+      setSent(false)
+      showProblem(words.decisionFailed, problemOf(error))
+    }
+  }
+  const submit = (event: FormEvent) => {
+    event.preventDefault()
+    if (mode === 'deny') void decide(() => api.client.reject(id, reason.trim() === '' ? {} : { reason: reason.trim() }))
+    else if (edited !== undefined) void decide(() => api.client.confirm(id, { payload: edited }))
+  }
+  return (
+    <form className="approval" role="group" aria-labelledby={titleId} onSubmit={submit}>
+      <div className="row row-wrap">
+        <h3 id={titleId}>{words.approvalTitle(block.name)}</h3>
+        {effect === undefined ? null : (
+          <span title={words[`effectHelp_${effect}`]}>
+            <Badge tone={tones[effect]}>{words[`effect_${effect}`]}</Badge>
+          </span>
+        )}
+        <span className="grow" />
+        {asked?.expiresAtMs == null ? null : (
+          <span className="approval-expiry faint">
+            {words.expiresIn} <Countdown at={asked.expiresAtMs} />
+          </span>
+        )}
+      </div>
+      {block.message === undefined ? null : <p dir="auto">{withVisibleControls(block.message)}</p>}
+      {asked?.outcome === 'unknown' ? <p className="approval-warning">{words.approvalOutcomeUnknown}</p> : null}
+      {mode === 'edit' ? (
+        <TextArea
+          label={words.argumentsField}
+          code
+          rows={Math.min(14, text.split('\n').length + 1)}
+          spellCheck={false}
+          value={text}
+          problem={edited === undefined ? words.argumentsNotJson : undefined}
+          onChange={(event) => setText(event.target.value)}
+        />
+      ) : (
+        <div className="approval-arguments">
+          <JsonTree value={block.input} label={words.input} />
+        </div>
+      )}
+      {mode === 'deny' ? (
+        <TextField
+          label={words.denyReason}
+          help={words.denyReasonHelp}
+          maxLength={500}
+          autoFocus
+          value={reason}
+          onChange={(event) => setReason(event.target.value)}
+        />
+      ) : null}
+      <div className="row row-wrap">
+        {mode === 'ask' ? (
+          <>
+            <Button
+              look="primary"
+              icon="check"
+              disabled={isSent}
+              onClick={() => void decide(() => api.client.confirm(id))}
+            >
+              {words.approve}
+            </Button>
+            <Button
+              icon="edit"
+              disabled={isSent}
+              onClick={() => {
+                setText(JSON.stringify(block.input ?? {}, null, 2))
+                setMode('edit')
+              }}
+            >
+              {words.edit}
+            </Button>
+            <Button icon="close" disabled={isSent} onClick={() => setMode('deny')}>
+              {words.deny}
+            </Button>
+          </>
+        ) : (
+          <>
+            <Button
+              look={mode === 'deny' ? 'danger' : 'primary'}
+              type="submit"
+              disabled={isSent || (mode === 'edit' && edited === undefined)}
+            >
+              {mode === 'deny' ? words.deny : words.approveEdited}
+            </Button>
+            <Button disabled={isSent} onClick={() => setMode('ask')}>
+              {words.back}
+            </Button>
+          </>
+        )}
+      </div>
+    </form>
+  )
+}
+
+function parsed(text: string): Record<string, JsonValue> | undefined {
+  try {
+    const value = JSON.parse(text) as JsonValue
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : undefined
+  } catch {
+    return undefined
+  }
+}
