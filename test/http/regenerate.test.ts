@@ -16,7 +16,7 @@ describe('regenerate', () => {
     const user = someone()
     await server.provider.script([says('First.'), says('Second.')], user)
     const [start] = await server.chatToEnd(user, `question of ${user}`)
-    const { conversationId } = start?.json.data as { conversationId: string }
+    const conversationId = String(start?.json.data.conversationId)
 
     const again = await server.chatToEnd(user, { input: undefined, regenerate: true, conversationId })
 
@@ -55,7 +55,7 @@ test('messages have the feedback of their owner', async () => {
   const user = someone()
   await server.provider.script([says('An answer.')], user)
   const [start] = await server.chatToEnd(user, `judge ${user}`)
-  const { conversationId } = start?.json.data as { conversationId: string }
+  const conversationId = String(start?.json.data.conversationId)
   const [question, answer] = await messages(user, conversationId)
   assert.deepEqual([question?.feedback, answer?.feedback], [undefined, undefined])
 

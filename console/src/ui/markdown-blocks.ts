@@ -40,6 +40,6 @@ function lex(text: string): TokensList | Token[] {
     return marked.lexer(text, { gfm: true })
   } catch {
     // A text that the parser cannot read is shown as it is.
-    return [{ type: 'code', raw: text, text } as Token]
+    return [{ type: 'code', raw: text, text }]
   }
 }

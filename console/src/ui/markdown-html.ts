@@ -95,14 +95,14 @@ export function htmlOf(token: Token): { html: string; rowsLeftOut: number } {
   const { shown, rowsLeftOut } = withinLimits(token)
   const html = reader.parser([shown])
   const wide = token.type === 'table' ? `<div class="markdown-wide" tabindex="0">${html}</div>` : html
-  return { html: purify.sanitize(withVisibleOverrides(wide), rules) as unknown as string, rowsLeftOut }
+  return { html: purify.sanitize(withVisibleOverrides(wide), rules), rowsLeftOut }
 }
 
 function withinLimits(token: Token): { shown: Token; rowsLeftOut: number } {
   if (token.type !== 'table') return { shown: token, rowsLeftOut: 0 }
   const table = token as Tokens.Table
   const columns = Math.max(1, table.header.length)
-  if (columns > cellsMax) return { shown: { type: 'code', raw: table.raw, text: table.raw } as Token, rowsLeftOut: 0 }
+  if (columns > cellsMax) return { shown: { type: 'code', raw: table.raw, text: table.raw }, rowsLeftOut: 0 }
   const rowsMax = Math.max(1, Math.floor(cellsMax / columns))
   const rowsLeftOut = Math.max(0, table.rows.length - rowsMax)
   return rowsLeftOut === 0

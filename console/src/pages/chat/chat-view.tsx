@@ -38,7 +38,7 @@ export function ChatView({ conversationId }: { conversationId: string | null }) 
   const { scroller, content, isAtEnd, toEnd } = useStickyScroll()
 
   const waiting = queuedRuns(open)
-  const turns = useMemo(() => turnsOf(messages, open), [messages.length, messages.at(-1)?.id, messages[0]?.id, open])
+  const turns = useMemo(() => turnsOf(messages, open), [messages, open])
   const waitingIds = new Set(waiting.map(({ runId }) => runId))
   const shown = turns.filter(({ runId }) => runId === null || !waitingIds.has(runId))
   const queued: QueuedMessage[] = turns.flatMap(({ runId, question }) =>
@@ -78,7 +78,7 @@ export function ChatView({ conversationId }: { conversationId: string | null }) 
       showProblem(words.sendFailed, problemOf(failure))
     }
   }
-  const regenerate = useCallback(async () => {
+  const answerAgain = async () => {
     const { agentId, model } = chatChoice.get()
     try {
       await startRun(api, {
@@ -91,7 +91,8 @@ export function ChatView({ conversationId }: { conversationId: string | null }) 
     } catch (failure) {
       showProblem(words.regenerate, problemOf(failure))
     }
-  }, [api, conversationId, changed])
+  }
+  const regenerate = useCallback(() => void answerAgain(), [api, conversationId, changed])
   const stop = async () => {
     const runId = active?.runId ?? pending[0]?.runId ?? null
     if (runId === null) return
@@ -144,7 +145,7 @@ export function ChatView({ conversationId }: { conversationId: string | null }) 
               isLast={turn.runId === lastRun && !isBusy}
               isStopping={turn.runId !== null && turn.runId === stopping}
               onEnd={changed}
-              onRegenerate={() => void regenerate()}
+              onRegenerate={regenerate}
             />
           ))}
           {pending

@@ -1,18 +1,24 @@
 // One conversation: its messages, newest page first, and the runs that have not ended. Loaded again when one of its runs
 // changes.
 
-import { useCallback, useEffect, useState } from 'react'
+import { useCallback, useEffect, useMemo, useState } from 'react'
 import type { RunInfo, StoredMessage } from '@polylog/client'
 import { useApi } from '../../api/api.ts'
 import { problemOf, useLoaded } from '../../api/use-loaded.ts'
+import { useWords } from '../../i18n/words.ts'
 import { showProblem } from '../../ui/toast.tsx'
 import { removePending } from './pending.ts'
+import { chatWords } from './words.ts'
 
 const pageMessages = 60
+
+const none: StoredMessage[] = []
+const noRuns: RunInfo[] = []
 
 type LoadedConversation = { messages: StoredMessage[]; open: RunInfo[]; hasEarlier: boolean }
 
 export function useConversation(id: string | null) {
+  const words = useWords(chatWords)
   const api = useApi()
   const [earlier, setEarlier] = useState<{ id: string | null; messages: StoredMessage[]; isAll: boolean }>({
     id: null,
@@ -47,13 +53,16 @@ export function useConversation(id: string | null) {
         isAll: messages.length < pageMessages,
       }))
     } catch (error) {
-      showProblem('', problemOf(error))
+      showProblem(words.earlierMessages, problemOf(error))
     }
   }, [api, id, before, data])
 
+  const earlierMessages = before?.messages ?? none
+  const newest = data?.messages ?? none
+  const messages = useMemo(() => [...earlierMessages, ...newest], [earlierMessages, newest])
   return {
-    messages: [...(before?.messages ?? []), ...(data?.messages ?? [])],
-    open: data?.open ?? [],
+    messages,
+    open: data?.open ?? noRuns,
     hasEarlier: before === null ? data?.hasEarlier === true : !before.isAll,
     loadEarlier,
     isLoaded: data !== undefined,

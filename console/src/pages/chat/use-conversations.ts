@@ -5,7 +5,9 @@ import type { Conversation } from '@polylog/client'
 import { useApi } from '../../api/api.ts'
 import { problemOf, useLoaded } from '../../api/use-loaded.ts'
 import { createStore } from '../../app/store.ts'
+import { useWords } from '../../i18n/words.ts'
 import { showProblem } from '../../ui/toast.tsx'
+import { chatWords } from './words.ts'
 
 const pageConversations = 100
 
@@ -17,6 +19,7 @@ export function conversationsChanged(): void {
 }
 
 export function useConversations(search: string) {
+  const words = useWords(chatWords)
   const api = useApi()
   const round = changes.use()
   const query = { limit: pageConversations, ...(search === '' ? {} : { q: search }) }
@@ -41,7 +44,7 @@ export function useConversations(search: string) {
         isAll: page.length < pageConversations,
       }))
     } catch (error) {
-      showProblem('', problemOf(error))
+      showProblem(words.moreConversations, problemOf(error))
     }
   }, [api, last?.id, search])
 
