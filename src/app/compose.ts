@@ -36,6 +36,7 @@ import { createBrowserGuard } from '../http/browser-guard.ts'
 import { createAuthenticator } from '../http/caller.ts'
 import { createMetrics } from '../http/metrics.ts'
 import { buildServer } from '../http/server.ts'
+import { SharedRates } from './shared-rates.ts'
 import { Streams } from '../http/stream-reply.ts'
 import { type Clock, systemClock } from '../kit/clock.ts'
 import { type Ids, ulidIds } from '../kit/ids.ts'
@@ -285,6 +286,8 @@ async function composeParts(
   })
   const { retentionMs, fileTtlMs } = config.limits
   const retention = startRetention({ store, clock, log, retentionMs, fileTtlMs })
+  const sharedRates = openSharedRates(store, config, log, clock)
+  if (sharedRates !== undefined) opened.push({ close: async () => sharedRates.close() })
   const server = await buildServer({
     services: {
       journal: store,
@@ -332,6 +335,7 @@ async function composeParts(
     jsonBodyBytes: config.limits.jsonBodyBytes,
     sockets: config.sockets,
     rateLimitPerMinute: config.rateLimitPerMinute,
+    ...(sharedRates === undefined ? {} : { sharedRates }),
     corsOrigins: config.corsOrigins,
     console: config.console,
     trustProxy: config.trustProxy,
@@ -360,6 +364,7 @@ async function composeParts(
       retention: {
         stop() {
           retention.stop()
+          sharedRates?.close()
           agentsWatch?.close()
         },
       },
@@ -377,6 +382,19 @@ async function composeParts(
       },
     }),
   }
+}
+
+/** Undefined if no rate is limited, or if no other node can use the store. */
+function openSharedRates(
+  { sharedRates: rates }: Store,
+  { rateLimitPerMinute }: Config,
+  log: Log,
+  clock: Clock,
+): SharedRates | undefined {
+  if (rates === undefined || rateLimitPerMinute === 0) return undefined
+  const onError = (error: unknown) =>
+    log.warn({ err: error }, 'requests cannot be counted over all nodes; each node counts its own for now')
+  return new SharedRates({ store: rates, clock, onError })
 }
 
 /** What the operator says about the models of named providers, by `provider/model`. */

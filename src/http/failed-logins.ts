@@ -1,32 +1,37 @@
 // Limits failed logins per address, to slow down guessing: an address with too many
 // failures in a minute is refused before its credentials are checked. The table is bounded.
 // An IPv6 /64 network counts as one address, because one machine can use all of them.
+//
+// With several nodes the failures are counted over all of them. A node learns the sum with each
+// failure that it sees, so an address may fail once more at each node that has not seen it yet.
 
 import { isIPv6 } from 'node:net'
 import { AppError } from '../errors/app-error.ts'
 import type { Clock } from '../kit/clock.ts'
+import { type RateCounter, rateWindowMs } from './rate-windows.ts'
 
-const windowMs = 60_000
 /** If the table is full, the oldest entry is removed. */
 const addressesMax = 10_000
 
 export class FailedLogins {
   private readonly clock: Clock
   private readonly perMinute: number
+  private readonly shared: RateCounter | undefined
   /** In the order of the first failure. */
   private readonly counts = new Map<string, { since: number; failures: number }>()
 
-  /** If `perMinute` is 0, nothing is counted. */
-  constructor(clock: Clock, perMinute: number) {
+  /** If `perMinute` is 0, nothing is counted. `shared` counts over all nodes. */
+  constructor(clock: Clock, perMinute: number, shared?: RateCounter) {
     this.clock = clock
     this.perMinute = perMinute
+    this.shared = shared
   }
 
   /** Throws `rate_limited` if the address has too many failures. */
   refuseTooMany(ip: string): void {
     const known = this.counts.get(addressKey(ip))
     if (known === undefined || known.failures < this.perMinute) return
-    const leftMs = known.since + windowMs - this.clock.monotonic()
+    const leftMs = known.since + rateWindowMs - this.clock.monotonic()
     if (leftMs <= 0) return
     const seconds = Math.ceil(leftMs / 1000)
     throw new AppError(
@@ -36,19 +41,32 @@ export class FailedLogins {
     )
   }
 
-  count(ip: string): void {
+  /** Throws `rate_limited` if other nodes have counted too many failures before this one. */
+  async count(ip: string): Promise<void> {
     if (this.perMinute === 0) return
     const key = addressKey(ip)
+    const window = this.countHere(key)
+    if (this.shared === undefined) return
+    const { current, ttl } = await this.shared.count(`login:${key}`)
+    if (current <= window.failures) return
+    window.failures = current
+    window.since = this.clock.monotonic() + ttl - rateWindowMs
+    if (current > this.perMinute) this.refuseTooMany(ip)
+  }
+
+  private countHere(key: string): { since: number; failures: number } {
     const now = this.clock.monotonic()
     const known = this.counts.get(key)
-    if (known !== undefined && now < known.since + windowMs) {
+    if (known !== undefined && now < known.since + rateWindowMs) {
       known.failures++
-      return
+      return known
     }
     this.counts.delete(key)
     const [oldest] = this.counts.keys()
     if (this.counts.size >= addressesMax && oldest !== undefined) this.counts.delete(oldest)
-    this.counts.set(key, { since: now, failures: 1 })
+    const window = { since: now, failures: 1 }
+    this.counts.set(key, window)
+    return window
   }
 
   /** The number of addresses in the table. */

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { manualClock } from '../../test/support/manual-clock.ts'
-import { rateWindows } from './rate-windows.ts'
+import { rateLimitStore, RateWindows } from './rate-windows.ts'
 
 function counterOn(clock: ReturnType<typeof manualClock>) {
-  const store = new (rateWindows(clock))()
+  const store = new (rateLimitStore(new RateWindows(clock)))()
   return (key: string) => {
     let counted: { current: number; ttl: number } | undefined
-    store.incr(key, (_error, window) => (counted = window), 60_000)
+    store.incr(key, (_error, window) => (counted = window))
     return counted
   }
 }

@@ -50,7 +50,7 @@ import { addressKey, FailedLogins } from './failed-logins.ts'
 import { answerClientError, createHttpServer, type SocketLimits } from './http-server.ts'
 import { acceptJson } from './json-body.ts'
 import { jobRoutes } from './jobs-v1/job-routes.ts'
-import { rateWindows } from './rate-windows.ts'
+import { type RateCounter, rateLimitStore, RateWindows, rateWindowMs } from './rate-windows.ts'
 import { type ApiDocument, describeApi } from './openapi/describe-api.ts'
 import { referencePage } from './openapi/reference-page.ts'
 import { langGraphRoutes } from './langgraph-api/langgraph-routes.ts'
@@ -75,6 +75,8 @@ export type ServerOptions = {
   jsonBodyBytes: number
   sockets: SocketLimits & { bodyIdleMs: number }
   rateLimitPerMinute: number
+  /** Counts over all nodes; absent if this server is alone. */
+  sharedRates?: RateCounter
   corsOrigins: readonly string[]
   trustProxy: TrustProxy
   browserGuard: BrowserGuard
@@ -182,7 +184,8 @@ export async function buildServer(options: ServerOptions): Promise<Server> {
       describeApi(jsonSchemaTransformObject(document) as ApiDocument, { publicPaths, loginRequired }),
   })
 
-  const failedLogins = new FailedLogins(services.clock, options.rateLimitPerMinute)
+  const rates = options.sharedRates
+  const failedLogins = new FailedLogins(services.clock, options.rateLimitPerMinute, rates)
   server.decorateRequest('login', null)
   server.decorateRequest('claimed')
   server.addHook('onRequest', async (request) => checkQuery(request.query))
@@ -192,7 +195,7 @@ export async function buildServer(options: ServerOptions): Promise<Server> {
     try {
       request.login = await authenticator.authenticate(request.headers)
     } catch (error) {
-      if (error instanceof AppError && error.kind === 'unauthenticated') failedLogins.count(request.ip)
+      if (error instanceof AppError && error.kind === 'unauthenticated') await failedLogins.count(request.ip)
       throw error
     }
   })
@@ -202,8 +205,8 @@ export async function buildServer(options: ServerOptions): Promise<Server> {
   if (options.rateLimitPerMinute > 0) {
     await server.register(rateLimit, {
       max: options.rateLimitPerMinute,
-      store: rateWindows(services.clock),
-      timeWindow: 60_000,
+      store: rateLimitStore(rates ?? new RateWindows(services.clock)),
+      timeWindow: rateWindowMs,
       hook: 'preValidation',
       allowList: (request) => publicPaths.has(request.routeOptions.url ?? ''),
       keyGenerator: (request) =>

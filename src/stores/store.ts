@@ -25,6 +25,7 @@ import type { InteractionStore } from './interaction-store.ts'
 import type { MessageStore } from './message-store.ts'
 import type { NodeStore } from './node-store.ts'
 import type { NoteStore } from './note-store.ts'
+import type { RateStore } from './rate-store.ts'
 import type { RunStore } from './run-store.ts'
 import type { SnapshotStore } from './snapshot-store.ts'
 import type { UsageStore } from './usage-store.ts'
@@ -48,7 +49,10 @@ export interface Store
     ContactActivityStore,
     ArchiveStore,
     FeedStore,
-    StoreLifetime {}
+    StoreLifetime {
+  /** Absent if only one process can use the store: it counts by itself. */
+  readonly sharedRates?: RateStore
+}
 
 /** The store as a whole: whether it works, and its end. */
 export interface StoreLifetime {

@@ -17,6 +17,7 @@ import { lifetimeContract } from './store-contract-lifetime.ts'
 import { messageContract } from './store-contract-messages.ts'
 import { nodeContract } from './store-contract-nodes.ts'
 import { noteContract } from './store-contract-notes.ts'
+import { rateContract } from './store-contract-rates.ts'
 import { runContract } from './store-contract-runs.ts'
 import { snapshotContract } from './store-contract-snapshots.ts'
 import { usageContract } from './store-contract-usage.ts'
@@ -40,6 +41,7 @@ export function storeContract(name: string, open: OpenStore): void {
     contactActivityContract(open)
     archiveContract(open)
     feedContract(open)
+    rateContract(open)
     lifetimeContract(open)
   })
 }

@@ -24,6 +24,7 @@ import { nodeStore } from './node-store.ts'
 import { noteStore } from './note-store.ts'
 import type { PartAccess } from './part-access.ts'
 import { toPostgresError } from './postgres-errors.ts'
+import { rateStore } from './rate-store.ts'
 import { runStore } from './run-store.ts'
 import { snapshotStore } from './snapshot-store.ts'
 import { usageStore } from './usage-store.ts'
@@ -94,6 +95,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     ...contactActivityStore(access),
     ...archiveStore(access),
     ...feedStore(access),
+    sharedRates: rateStore(access),
 
     async check() {
       await access.write((writer) =>

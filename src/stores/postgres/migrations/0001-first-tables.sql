@@ -709,3 +709,11 @@ END $$;
 CREATE TRIGGER feed_runs_revealed AFTER UPDATE OF state, preference ON comparisons FOR EACH ROW
   WHEN (NEW.offered = 1 AND ((OLD.preference IS NULL AND NEW.preference IS NOT NULL) OR (OLD.state <> 'failed' AND NEW.state = 'failed')))
   EXECUTE FUNCTION feed_runs_revealed();
+
+-- Windows of rate limits. A crash of the database empties the table, which only lets callers do more.
+CREATE UNLOGGED TABLE rate_windows (
+  key TEXT COLLATE "C" PRIMARY KEY,
+  hits BIGINT NOT NULL,
+  until BIGINT NOT NULL
+) WITH (fillfactor = 50);
+CREATE INDEX rate_windows_by_end ON rate_windows (until);
