@@ -28,6 +28,7 @@ import type { NoteStore } from './note-store.ts'
 import type { RateStore } from './rate-store.ts'
 import type { RunStore } from './run-store.ts'
 import type { SnapshotStore } from './snapshot-store.ts'
+import type { UpkeepStore } from './upkeep-store.ts'
 import type { UsageStore } from './usage-store.ts'
 import type { WorkspaceStore } from './workspace-store.ts'
 
@@ -53,6 +54,8 @@ export interface Store
   /** Absent if only one process can use the store: it counts by itself. */
   readonly sharedRates?: RateStore
 }
+    UpkeepStore,
+    StoreLifetime {}
 
 /** The store as a whole: whether it works, and its end. */
 export interface StoreLifetime {

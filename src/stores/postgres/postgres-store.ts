@@ -18,6 +18,7 @@ import { feedStore, startFeed } from './feed-store.ts'
 import { fileStore } from './file-store.ts'
 import { type FirstConnectionOptions, startError, waitForDatabase } from './first-connection.ts'
 import { interactionStore } from './interaction-store.ts'
+import { JournalPartitions } from './journal-partitions.ts'
 import { messageStore } from './message-store.ts'
 import { migrate } from './migrate.ts'
 import { nodeStore } from './node-store.ts'
@@ -27,6 +28,7 @@ import { toPostgresError } from './postgres-errors.ts'
 import { rateStore } from './rate-store.ts'
 import { runStore } from './run-store.ts'
 import { snapshotStore } from './snapshot-store.ts'
+import { upkeepStore } from './upkeep-store.ts'
 import { usageStore } from './usage-store.ts'
 import { workspaceStore } from './workspace-store.ts'
 
@@ -40,6 +42,8 @@ export type PostgresStoreOptions = PostgresOptions & {
   commitGatherMs?: number
   /** How to wait for a database that does not answer; absent: not at all. */
   atStart?: Omit<FirstConnectionOptions, 'clock'>
+  /** How long the runs of one partition of the journal are accepted; see `partitionPeriodMs`. */
+  partitionMs?: number
 }
 
 /** Throws `store_unavailable` if the database cannot be reached, `config_invalid` if it cannot be used or a newer version wrote it. */
@@ -56,6 +60,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   }
   const db = dbOf(pool)
   const deltas = new DeltaQueue(pool, options.clock, options.commitGatherMs ?? commitGatherMsDefault)
+  const partitions = new JournalPartitions(pool, options.partitionMs)
   const open = new Set<Promise<unknown>>()
   let closing: Promise<void> | undefined
 
@@ -78,7 +83,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     write: (work) => guarded(() => transaction(pool, true, work)),
   }
   return {
-    ...runStore(access, (durable, work) => transaction(pool, durable, work), deltas),
+    ...runStore(access, (durable, work) => transaction(pool, durable, work), deltas, partitions),
     ...conversationStore(access),
     ...messageStore(access),
     ...interactionStore(access),
@@ -96,6 +101,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     ...archiveStore(access),
     ...feedStore(access),
     sharedRates: rateStore(access),
+    ...upkeepStore(access, partitions),
 
     async check() {
       await access.write((writer) =>

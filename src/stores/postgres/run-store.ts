@@ -1,8 +1,9 @@
 // Runs and their journals. An append writes its events together with the rows that are folds of
 // them. Locks are always taken in one order: the conversation, then the run, then its rows.
 
+import { AppError } from '../../errors/app-error.ts'
 import { KeyedMutex } from '../../kit/keyed-mutex.ts'
-import type { RunStore, RunWrite } from '../run-store.ts'
+import type { AcceptInput, RunStore, RunWrite } from '../run-store.ts'
 import { acceptRun, bindIdempotencyKey, startHeld } from './accept-command.ts'
 import { insertComparison } from './comparison-store.ts'
 import type { Db } from './connection.ts'
@@ -11,6 +12,7 @@ import type { DeltaQueue } from './delta-queue.ts'
 import { referToFiles } from './file-store.ts'
 import { insertInteraction, updateInteraction } from './interaction-store.ts'
 import { insertJournal, type JournalRow, journalRows, readEvents } from './journal-table.ts'
+import type { JournalPartitions } from './journal-partitions.ts'
 import { insertMessage, setMessageStates } from './message-store.ts'
 import type { PartAccess } from './part-access.ts'
 import { countRuns, findCached, findIdempotent, listRuns, msUntilWake, openRuns, readRun } from './run-rows.ts'
@@ -24,6 +26,7 @@ export function runStore(
   { guarded, read, write }: PartAccess,
   transact: (durable: boolean, work: (db: Db) => Promise<void>) => Promise<void>,
   deltas: Pick<DeltaQueue, 'append'>,
+  partitions: Pick<JournalPartitions, 'cover' | 'forget'>,
 ): RunStore {
   /** Appends of one run are written in the order in which they came. */
   const appends = new KeyedMutex()
@@ -37,14 +40,25 @@ export function runStore(
     } else await transact(input.durable, (db) => append(db, input, rows))
   }
 
+  /** In a transaction, with partitions for the events of the new runs. */
+  async function accepting<T>(inputs: readonly AcceptInput[], work: (db: Db) => Promise<T>): Promise<T> {
+    await guarded(() => partitions.cover(inputs.map(({ run }) => run.id)))
+    try {
+      return await write(work)
+    } catch (error) {
+      if (error instanceof AppError && error.code === 'store_unavailable') partitions.forget()
+      throw error
+    }
+  }
+
   return {
     async accept(input) {
       await needSlots(input.claim)
-      return await write((db) => acceptRun(db, input))
+      return await accepting([input], (db) => acceptRun(db, input))
     },
     async acceptAll(inputs, extraRows = {}) {
       await needSlots(inputs[0]?.claim)
-      return await write(async (db) => {
+      return await accepting(inputs, async (db) => {
         const results = []
         for (const input of inputs) results.push(await acceptRun(db, input))
         // A repeated request finds the existing runs, and the comparison that was created with them.
@@ -105,14 +119,16 @@ export function runStore(
       }),
 
     expireRuns: (endedBefore, limit) =>
-      write((db) =>
-        db.run(
+      write(async (db) => {
+        // The events cannot be read without the row of the run, and `tidyJournal` removes them.
+        await db.get(`SELECT set_config('polylog.keep_journal', 'on', true)`)
+        return await db.run(
           `DELETE FROM runs WHERE id IN (
              SELECT id FROM runs WHERE ended_at < ? ORDER BY ended_at LIMIT ? FOR UPDATE SKIP LOCKED)`,
           endedBefore,
           limit,
-        ),
-      ),
+        )
+      }),
     removeRun: (runId) =>
       write(async (db) => (await db.run('DELETE FROM runs WHERE id = ? AND ended_at IS NOT NULL', runId)) > 0),
     removeEndedRuns: ({ owner, families, limit }) =>

@@ -28,6 +28,7 @@ import { lockFile, type ProcessLock } from './process-lock.ts'
 import { runStore, type StoreClock } from './run-store.ts'
 import { snapshotStore } from './snapshot-store.ts'
 import { toStoreError } from './sqlite-errors.ts'
+import { upkeepStore } from './upkeep-store.ts'
 import { usageStore } from './usage-store.ts'
 import { workspaceStore } from './workspace-store.ts'
 
@@ -116,6 +117,7 @@ function storeOf(
     ...contactActivityStore(access),
     ...archiveStore(access),
     ...feedStore(access, tails),
+    ...upkeepStore(access, time),
 
     async check() {
       // SQLite keeps writing to a deleted file without an error, and those writes would be lost.

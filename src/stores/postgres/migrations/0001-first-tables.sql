@@ -220,14 +220,19 @@ CREATE FUNCTION free_slots(slots_max INTEGER, most INTEGER) RETURNS INTEGER[] LA
     SELECT number FROM slots WHERE run_id IS NULL AND number <= slots_max ORDER BY number LIMIT most FOR UPDATE SKIP LOCKED)
 $$;
 
--- One row for each append: the events with the numbers `first_seq` to `last_seq`, one JSON text a line.
+-- One row for each append: the events with the numbers `first_seq` to `last_seq`, one JSON text a line. The id of a run begins
+-- with the time of its acceptance, so each partition holds the runs of some days, and old journals leave with their partition.
+-- The server makes the partitions (journal-partitions.ts); these two hold what is not a ULID. There is no default partition,
+-- because a new partition would have to lock and search it.
 CREATE TABLE journal (
   run_id TEXT COLLATE "C" NOT NULL,
   first_seq BIGINT NOT NULL,
   last_seq BIGINT NOT NULL,
   body TEXT NOT NULL,
   PRIMARY KEY (run_id, last_seq)
-);
+) PARTITION BY RANGE (run_id);
+CREATE TABLE journal_low PARTITION OF journal FOR VALUES FROM (MINVALUE) TO ('0000000000');
+CREATE TABLE journal_high PARTITION OF journal FOR VALUES FROM ('8') TO (MAXVALUE);
 
 CREATE TABLE messages (
   position BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -549,9 +554,12 @@ CREATE TABLE usage_conversations (
   unpriced BIGINT NOT NULL
 ) WITH (fillfactor = 80);
 
+-- The retention removes many runs and sets `polylog.keep_journal`: their events leave later, with their partition.
 CREATE FUNCTION run_removed() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  DELETE FROM journal WHERE run_id = OLD.id;
+  IF current_setting('polylog.keep_journal', true) IS DISTINCT FROM 'on' THEN
+    DELETE FROM journal WHERE run_id = OLD.id;
+  END IF;
   DELETE FROM file_versions WHERE scope = OLD.id;
   DELETE FROM todo_lists WHERE scope = OLD.id;
   RETURN NULL;
@@ -576,6 +584,13 @@ BEGIN
   RETURN NULL;
 END $$;
 CREATE TRIGGER contact_removed AFTER DELETE ON contacts FOR EACH ROW EXECUTE FUNCTION contact_removed();
+
+-- Work that one node at a time does for all, such as the retention.
+CREATE TABLE duties (
+  name TEXT PRIMARY KEY,
+  node TEXT NOT NULL,
+  until BIGINT NOT NULL
+);
 
 -- One row, which the health check writes.
 CREATE TABLE store_checks (
