@@ -285,9 +285,18 @@ async function composeParts(
     keepAliveIntervals: config,
   })
   const { retentionMs, fileTtlMs } = config.limits
-  const retention = startRetention({ store, clock, log, retentionMs, fileTtlMs })
   const sharedRates = openSharedRates(store, config, log, clock)
   if (sharedRates !== undefined) opened.push({ close: async () => sharedRates.close() })
+  const retention = startRetention({
+    store,
+    clock,
+    log,
+    node: ids(),
+    retentionMs,
+    fileTtlMs,
+    removed: (kind, count) => metrics.retention.removed(kind, count),
+  })
+  metrics.retention.reportOldestEndWith(() => store.oldestEnd())
   const server = await buildServer({
     services: {
       journal: store,

@@ -4,6 +4,7 @@
 import { setTimeout } from 'node:timers/promises'
 import { AppError } from '../errors/app-error.ts'
 import type { Clock } from '../kit/clock.ts'
+import { partitionPeriodMs } from '../stores/postgres/journal-partitions.ts'
 import { openPostgresStore } from '../stores/postgres/postgres-store.ts'
 import { openSqliteStore } from '../stores/sqlite/sqlite-store.ts'
 import type { Store } from '../stores/store.ts'
@@ -27,6 +28,7 @@ export async function openStore(config: Config, log: Log, clock: Clock): Promise
       url: config.databaseUrl,
       connectionsMax: config.databaseConnections,
       clock,
+      partitionMs: partitionPeriodMs(config.limits.retentionMs),
       atStart: {
         waitMs: databaseWaitMs,
         pause: (ms) => setTimeout(ms),

@@ -62,6 +62,21 @@ test('a store that does not answer does not hide the other metrics', async () =>
   assert.doesNotMatch(text, /^polylog_runs_open\{/m)
 })
 
+test('what the retention removed is counted, and the oldest run that is kept is asked for at each scrape', async () => {
+  const metrics = createMetrics()
+  metrics.retention.removed('runs', 3)
+  metrics.retention.removed('runs', 4)
+  let oldest: number | null = null
+  metrics.retention.reportOldestEndWith(async () => oldest)
+
+  assert.doesNotMatch(await metrics.text(), /^polylog_oldest_run_end/m)
+  oldest = 1500
+  const text = await metrics.text()
+
+  assert.match(text, /^polylog_oldest_run_end_timestamp_seconds 1.5$/m)
+  assert.match(text, /^polylog_retention_removed_total\{kind="runs"\} 7$/m)
+})
+
 test('tokens, cost and times of models and tools are counted by provider and model', async () => {
   const { work, text } = createMetrics()
   const step = { model: 'openai/gpt-4o', seconds: 3, firstPartSeconds: 0.4 }

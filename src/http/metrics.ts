@@ -9,6 +9,8 @@ import { type RunStatus, isTerminal, runStatuses } from '../journal/event.ts'
 import type { LeaseMeter, RunMeter } from '../runs/run-dependencies.ts'
 import { createLeaseMetrics } from './lease-metrics.ts'
 import { createBusMetrics } from './bus-metrics.ts'
+import type { RunMeter } from '../runs/run-dependencies.ts'
+import { createRetentionMetrics, type RetentionMetrics } from './retention-metrics.ts'
 import { createWorkMetrics } from './work-metrics.ts'
 
 export interface Metrics {
@@ -30,6 +32,8 @@ export interface Metrics {
   readonly leases: LeaseMeter
   /** The bus between nodes. */
   readonly bus: BusMeter
+  /** What the retention removed, and what is kept. */
+  readonly retention: RetentionMetrics
   readonly contentType: string
   text(): Promise<string>
 }
@@ -134,6 +138,7 @@ export function createMetrics(): Metrics {
     work: createWorkMetrics(registry),
     leases: createLeaseMetrics(registry),
     bus: createBusMetrics(registry),
+    retention: createRetentionMetrics(registry),
     contentType: registry.contentType,
     text: () => registry.metrics(),
   }

@@ -33,7 +33,7 @@ describe('retention', () => {
       const conversation = (await rig.store.readRun(first))?.conversationId ?? ''
       await rig.clock.advance(hour / 2)
       const second = await endedRun(rig, 'one')
-      const retention = startRetention({ ...rig.dependencies, retentionMs: hour, fileTtlMs: hour })
+      const retention = startRetention({ ...rig.dependencies, node: 'a', retentionMs: hour, fileTtlMs: hour })
       try {
         await rig.clock.advance(hour / 2)
         await quiet()
@@ -68,7 +68,7 @@ describe('retention', () => {
         return removed
       }
       const store = { ...rig.store, expireSnapshots }
-      const retention = startRetention({ ...rig.dependencies, store, retentionMs: hour, fileTtlMs: hour })
+      const retention = startRetention({ ...rig.dependencies, node: 'a', store, retentionMs: hour, fileTtlMs: hour })
       const before = rig.clock.now() - hour
 
       assert.equal(await retention.sweep(), 201)
@@ -83,7 +83,7 @@ describe('retention', () => {
       const { files } = rig.dependencies
       const put = (text: string) => files.put('ada', { bytes: Buffer.from(text) })
       const ids = await Promise.all(Array.from({ length: 12 }, async (_, index) => (await put(`file ${index}`)).id))
-      const retention = startRetention({ ...rig.dependencies, retentionMs: null, fileTtlMs: hour })
+      const retention = startRetention({ ...rig.dependencies, node: 'a', retentionMs: null, fileTtlMs: hour })
       try {
         await rig.clock.advance(hour)
         await put('file 3')
@@ -105,9 +105,9 @@ describe('retention', () => {
   it('keeps everything if it is not configured, and stops when stop is called', async () => {
     await withRig({ limits }, async (rig) => {
       const id = await endedRun(rig, 'one')
-      const none = startRetention({ ...rig.dependencies, retentionMs: null, fileTtlMs: hour })
+      const none = startRetention({ ...rig.dependencies, node: 'a', retentionMs: null, fileTtlMs: hour })
       assert.equal(await none.sweep(), 0)
-      const stopped = startRetention({ ...rig.dependencies, retentionMs: hour, fileTtlMs: hour })
+      const stopped = startRetention({ ...rig.dependencies, node: 'a', retentionMs: hour, fileTtlMs: hour })
       stopped.stop()
       await rig.clock.advance(3 * hour)
       await quiet()
@@ -130,6 +130,7 @@ describe('retention', () => {
     await withRig({}, async (rig) => {
       const retention = startRetention({
         ...rig.dependencies,
+        node: 'a',
         store: { ...rig.store, expireRuns },
         retentionMs: hour,
         fileTtlMs: hour,
@@ -142,6 +143,38 @@ describe('retention', () => {
       retention.stop()
 
       assert.deepEqual(asked, [200, 200, 200])
+    })
+  })
+
+  it('is done by one of several nodes, and by another one when that node is gone', async () => {
+    await withRig({ limits }, async (rig) => {
+      await endedRun(rig, 'one')
+      await rig.clock.advance(hour + 1)
+      const removed: [string, number][] = []
+      const startOn = (node: string) =>
+        startRetention({
+          ...rig.dependencies,
+          node,
+          retentionMs: hour,
+          fileTtlMs: hour,
+          removed: (kind, count) => removed.push([`${node} ${kind}`, count]),
+        })
+      const [a, b] = [startOn('a'), startOn('b')]
+      assert.ok(await rig.store.takeDuty('retention', 'a', minute))
+
+      assert.equal(await b.sweep(), 0)
+      assert.equal(await a.sweep(), 1)
+      assert.deepEqual(removed, [['a runs', 1]])
+
+      a.stop()
+      await endedRun(rig, 'two')
+      for (let sweeps = 0; sweeps < 64; sweeps += 1) {
+        await rig.clock.advance(minute)
+        await quiet()
+      }
+      await reached(() => removed.length === 2)
+      assert.deepEqual(removed[1], ['b runs', 1])
+      b.stop()
     })
   })
 })

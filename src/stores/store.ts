@@ -50,12 +50,11 @@ export interface Store
     ContactActivityStore,
     ArchiveStore,
     FeedStore,
+    UpkeepStore,
     StoreLifetime {
   /** Absent if only one process can use the store: it counts by itself. */
   readonly sharedRates?: RateStore
 }
-    UpkeepStore,
-    StoreLifetime {}
 
 /** The store as a whole: whether it works, and its end. */
 export interface StoreLifetime {

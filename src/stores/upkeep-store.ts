@@ -14,8 +14,6 @@ export type JournalTidied = {
 export interface UpkeepStore {
   /** Takes the duty, or extends it if `node` has it, for `forMs` from now by the clock of the store. False if another node has it. */
   takeDuty(duty: string, node: string, forMs: number): Promise<boolean>
-  /** Gives the duty up, if `node` has it. */
-  leaveDuty(duty: string, node: string): Promise<void>
   /**
    * Makes room for the journals of coming runs, and frees that of runs that `expireRuns` removed with this `endedBefore`. Bounded
    * work, which appends never wait for: what is left is done by the next call.

@@ -18,6 +18,7 @@ import { messageContract } from './store-contract-messages.ts'
 import { nodeContract } from './store-contract-nodes.ts'
 import { noteContract } from './store-contract-notes.ts'
 import { rateContract } from './store-contract-rates.ts'
+import { retentionContract } from './store-contract-retention.ts'
 import { runContract } from './store-contract-runs.ts'
 import { snapshotContract } from './store-contract-snapshots.ts'
 import { usageContract } from './store-contract-usage.ts'
@@ -42,6 +43,7 @@ export function storeContract(name: string, open: OpenStore): void {
     archiveContract(open)
     feedContract(open)
     rateContract(open)
+    retentionContract(open)
     lifetimeContract(open)
   })
 }

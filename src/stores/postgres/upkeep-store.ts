@@ -21,8 +21,6 @@ export function upkeepStore(
         )
         return taken > 0
       }),
-    leaveDuty: async (duty, node) =>
-      void (await write((db) => db.run('DELETE FROM duties WHERE name = ? AND node = ?', duty, node))),
     tidyJournal: (endedBefore) => guarded(() => partitions.tidy(endedBefore)),
     oldestEnd: () =>
       read(async (db) => {

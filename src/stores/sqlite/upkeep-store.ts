@@ -17,10 +17,6 @@ export function upkeepStore({ db, read }: Pick<PartAccess, 'db' | 'read'>, clock
         duties.set(duty, { node, until: now + forMs })
         return true
       }),
-    leaveDuty: (duty, node) =>
-      read(() => {
-        if (duties.get(duty)?.node === node) duties.delete(duty)
-      }),
     tidyJournal: () => read(() => ({ partitionsMade: 0, partitionsDropped: 0, rowsRemoved: 0 })),
     oldestEnd: () => read(() => oldest.get()?.oldest as number | null),
   }
