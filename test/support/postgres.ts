@@ -6,6 +6,8 @@
 import { randomBytes } from 'node:crypto'
 import pg from 'pg'
 import { systemClock } from '../../src/kit/clock.ts'
+import { openPool } from '../../src/stores/postgres/connection.ts'
+import { JournalPartitions } from '../../src/stores/postgres/journal-partitions.ts'
 import { openPostgresStore } from '../../src/stores/postgres/postgres-store.ts'
 import { startPostgresServer } from './postgres-server.ts'
 
@@ -117,6 +119,10 @@ export async function readAllRows(url: string): Promise<DatabaseRows> {
 
 /** Writes the rows into an empty database. */
 export async function writeAllRows(url: string, { tables, sequences }: DatabaseRows): Promise<void> {
+  const runs = JSON.parse(tables['runs'] ?? '[]') as { id: string }[]
+  const pool = openPool({ url })
+  await new JournalPartitions(pool).cover(runs.map(({ id }) => id))
+  await pool.end()
   await connected(url, async (client) => {
     await client.query('SET session_replication_role = replica')
     for (const [name, rows] of Object.entries(tables)) {

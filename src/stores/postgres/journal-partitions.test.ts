@@ -32,7 +32,7 @@ type Scene = { url: string; store: Store; client: pg.Client; open(): Promise<Sto
 async function scene(body: (scene: Scene) => Promise<void>): Promise<void> {
   const openAt = (url: string) =>
     openPostgresStore({ url, clock: systemClock, commitGatherMs: 0, connectionsMax: 6, partitionMs: day })
-  const { url, drop } = await newStoreDatabase(async (fresh) => await (await openAt(fresh)).close())
+  const { url, drop } = await newStoreDatabase()
   const client = new pg.Client({ connectionString: url })
   await client.connect()
   for (const name of await tables(client)) await client.query(`DROP TABLE ${name}`)
