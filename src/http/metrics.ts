@@ -9,7 +9,6 @@ import { type RunStatus, isTerminal, runStatuses } from '../journal/event.ts'
 import type { LeaseMeter, RunMeter } from '../runs/run-dependencies.ts'
 import { createLeaseMetrics } from './lease-metrics.ts'
 import { createBusMetrics } from './bus-metrics.ts'
-import type { RunMeter } from '../runs/run-dependencies.ts'
 import { createRetentionMetrics, type RetentionMetrics } from './retention-metrics.ts'
 import { createWorkMetrics } from './work-metrics.ts'
 
