@@ -159,11 +159,11 @@ describe('an old partition', () => {
         await store.expireRuns(today, 100)
         await reader.query('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM journal')
 
-        let removing = true
-        const removal = remover.tidyJournal(today).finally(() => (removing = false))
+        const state = { removing: true }
+        const removal = remover.tidyJournal(today).finally(() => (state.removing = false))
         const run = await claimedRun(store, idAt(today, 'w'))
         let seq = 1
-        while (removing) {
+        while (state.removing) {
           await store.append(write(run, seq, { events: deltas(seq + 1, 1) }))
           await claimedRun(store, idAt(today, `n${seq}`))
           assert.equal((await store.readEvents(run.id, seq, 10)).events.length, 1)
