@@ -504,6 +504,9 @@ function readBus(read: SettingReader, isAlone: boolean): Config['bus'] {
   return { natsUrl: value }
 }
 
+/** What the client commands of the command line read. */
+const clientVariables = ['POLYLOG_URL', 'POLYLOG_TOKEN']
+
 /** Variables that start with POLYLOG_ and are not settings, each with the setting that was probably meant. */
 export function unknownSettings(
   environment: Record<string, string | undefined>,
@@ -511,6 +514,7 @@ export function unknownSettings(
   const known = Object.keys(settingTable)
   return Object.keys(environment)
     .filter((name) => name.toUpperCase().startsWith('POLYLOG_') && !known.includes(name))
+    .filter((name) => !clientVariables.includes(name))
     .map((name) => ({ name, meant: meantSetting(name, known) }))
 }
 

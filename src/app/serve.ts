@@ -5,10 +5,12 @@
 import { AppError } from '../errors/app-error.ts'
 import { systemClock } from '../kit/clock.ts'
 import { loadConfigFile } from './config-file.ts'
+import { version } from './compose.ts'
 import { describeConfig, readConfig, unknownSettings } from './config.ts'
 import { createLog } from './log.ts'
 import { openServer } from './open-server.ts'
 import { Shutdown } from './shutdown.ts'
+import { startScreen } from './start-screen.ts'
 import { containUserCode } from './uncaught.ts'
 
 const signals = ['SIGTERM', 'SIGINT'] as const
@@ -27,13 +29,18 @@ export async function serve(): Promise<void> {
     exitWithNpm(shutdown)
     for (const { name } of unknownSettings(process.env)) log.warn(`${name} is not a setting of this server`)
     for (const sentence of warnings) log.warn(sentence)
-    log.info({ configFile: file, ...describeConfig(config) }, 'settings')
+    log.debug({ configFile: file, ...describeConfig(config) }, 'settings')
     if (file !== null) containUserCode(log)
 
     const server = await openServer(config, inFile, log, { environment: process.env, ownsProcess: true })
     shutdown.stopWith(() => server.close())
     if (!shutdown.requested) {
       const address = await server.listen()
+      if (process.stdout.isTTY && log.isLevelEnabled('info')) {
+        const facts = { address, version, defaultModel: server.defaultModel, config, configFile: file }
+        process.stdout.write(startScreen(facts))
+        return
+      }
       const who = config.auth.mode === 'open' ? 'open to everybody who can reach it' : 'a login is required'
       log.info(`Polylog serves at ${address} (API page: ${address}/docs), model ${server.defaultModel}, ${who}`)
     }

@@ -5,8 +5,10 @@ import { Command, CommanderError } from 'commander'
 import { PolylogError } from '../../client/src/error.ts'
 import { AppError } from '../errors/app-error.ts'
 import { nearestName } from '../kit/nearest-name.ts'
+import { registerBackup } from './backup.ts'
 import { registerChat } from './chat.ts'
 import { failureOfRequest } from './connection.ts'
+import { registerDoctor } from './doctor.ts'
 import { CliError, exitCodes } from './exit-codes.ts'
 import type { CliContext, RegisterCommand } from './context.ts'
 import { registerReplay } from './replay.ts'
@@ -23,6 +25,8 @@ const commands: readonly RegisterCommand[] = [
   registerShow,
   registerTail,
   registerReplay,
+  registerBackup,
+  registerDoctor,
 ]
 
 /** The exit code; undefined if the command keeps the process running. */

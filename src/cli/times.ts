@@ -31,3 +31,8 @@ export function bytesText(bytes: number): string {
   const power = Math.min(4, Math.floor(Math.log2(bytes) / 10))
   return `${(bytes / 1024 ** power).toFixed(1)} ${['B', 'KiB', 'MiB', 'GiB', 'TiB'][power]}`
 }
+
+/** For names of files: `20261116-184606`, in UTC. */
+export function fileStamp(epochMs: number): string {
+  return new Date(epochMs).toISOString().slice(0, 19).replace(/[-:]/g, '').replace('T', '-')
+}

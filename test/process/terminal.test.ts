@@ -14,6 +14,27 @@ import { hasTerminal, inTerminal } from '../support/terminal.ts'
 const root = join(import.meta.dirname, '../..')
 const canRun = hasTerminal && spawnSync('npm', ['--version']).status === 0
 
+describe('the start in a terminal', { skip: canRun ? false : 'needs python3 and npm' }, () => {
+  test('shows one screen: the address, the model, the data and what to try, and the settings only at level debug', async () => {
+    for (const level of ['info', 'debug']) {
+      const data = mkdtempSync(join(tmpdir(), 'polylog-terminal-'))
+      const session = inTerminal(['npm', 'start'], root, { PORT: '0', POLYLOG_DATA: data, POLYLOG_LOG: level })
+      try {
+        await until('the screen', () => /Ctrl-C stops it/.test(session.shown()) || undefined)
+        const shown = session.shown()
+        assert.match(shown, /Polylog serves at (http:\/\/127\.0\.0\.1:\d+) [^]*console +\1\/\r\n[^]*API page +\1\/docs/)
+        assert.match(shown, /model +demo\/demo[^]*data +\S+polylog-terminal-[^]*access +open[^]*npx polylog chat/)
+        assert.equal(/settings/.test(shown), level === 'debug')
+        session.type('\u0003')
+        assert.equal(await session.exited, 0)
+      } finally {
+        session.child.kill('SIGKILL')
+        rmSync(data, { recursive: true, force: true })
+      }
+    }
+  })
+})
+
 describe('Ctrl-C in a terminal', { skip: canRun ? false : 'needs python3 and npm' }, () => {
   for (const command of [
     ['npm', 'start'],

@@ -13,7 +13,7 @@ const migrationLock = 7_081_994_001
 
 type Migration = { number: number; name: string; sql: string }
 
-function readMigrations(): Migration[] {
+export function readMigrations(): Migration[] {
   return readdirSync(folder)
     .filter((name) => /^\d{4}-.+\.sql$/.test(name))
     .sort()

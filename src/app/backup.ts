@@ -1,0 +1,128 @@
+// Backup and restore of the SQLite file of a data folder. A backup is made while the server runs; it is checked before it
+// gets its name, so a file with that name is always whole. A restore needs the server to be stopped, and keeps what it
+// replaces.
+
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  openSync,
+  closeSync,
+  fsyncSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from 'node:fs'
+import { dirname, join } from 'node:path'
+import { Worker } from 'node:worker_threads'
+import { AppError } from '../errors/app-error.ts'
+import { damageOf, type DatabaseFacts, inspectFile } from '../stores/sqlite/copy-file.ts'
+import { lockFile } from '../stores/sqlite/process-lock.ts'
+import { databaseName, fileErrorReason, prepareDataFolder } from './data-folder.ts'
+
+const privateMode = 0o600
+const progressMs = 200
+
+export type BackupOptions = {
+  dataDir: string
+  target: string
+  /** Replaces an existing file. */
+  force: boolean
+  /** The bytes that were written, and about how many there will be. */
+  onProgress?: (bytes: number, total: number) => void
+}
+
+export async function backUpDatabase({ dataDir, target, force, onProgress }: BackupOptions): Promise<DatabaseFacts> {
+  const file = join(dataDir, databaseName)
+  const { bytes } = inspectFile(file)
+  if (existsSync(target) && !force) {
+    throw new AppError('config_invalid', `${target} exists; name another file, or use --force to replace it.`)
+  }
+  const partial = `${target}.partial`
+  rmSync(partial, { force: true })
+  try {
+    // Created first, so that no other user can read it while it is written.
+    closeSync(openSync(partial, 'wx', privateMode))
+  } catch (cause) {
+    throw new AppError('config_invalid', `${target} cannot be written: ${fileErrorReason(cause)}.`, { cause })
+  }
+  try {
+    const damage = await runWorker(file, partial, () => onProgress?.(statSync(partial).size, bytes))
+    if (damage.length > 0) throw new AppError('store_damaged', `The copy is damaged: ${damage.join('; ')}.`)
+    const facts = inspectFile(partial)
+    renameSync(partial, target)
+    syncFolder(dirname(target))
+    return facts
+  } finally {
+    rmSync(partial, { force: true })
+  }
+}
+
+async function runWorker(file: string, target: string, onTick: () => void): Promise<string[]> {
+  const worker = new Worker(new URL('./backup-worker.ts', import.meta.url), { workerData: { file, target } })
+  const ticks = setInterval(onTick, progressMs)
+  try {
+    return await new Promise<string[]>((resolve, reject) => {
+      worker.on('message', (message: 'copied' | string[]) => {
+        if (Array.isArray(message)) resolve(message)
+      })
+      worker.once('error', reject)
+      worker.once('exit', () => reject(new Error('the thread of the backup ended too early')))
+    })
+  } finally {
+    clearInterval(ticks)
+    await worker.terminate()
+  }
+}
+
+export type RestoreOptions = { source: string; dataDir: string; force: boolean; stamp: string }
+
+/** `replaced` is where the old database is now; null if there was none. */
+export function restoreDatabase({ source, dataDir, force, stamp }: RestoreOptions): DatabaseFacts & {
+  replaced: string | null
+} {
+  const facts = inspectFile(source)
+  if (facts.migration > facts.knownMigration) {
+    throw new AppError(
+      'config_invalid',
+      `${source} was written by a newer version (its tables are at ${facts.migration}, this version knows ${facts.knownMigration}). Use that version.`,
+    )
+  }
+  const damage = damageOf(source)
+  if (damage.length > 0) throw new AppError('store_damaged', `${source} is damaged: ${damage.join('; ')}.`)
+  prepareDataFolder(dataDir, () => {})
+  const file = join(dataDir, databaseName)
+  const lock = lockFile(file, 0)
+  try {
+    const isThere = existsSync(file)
+    if (isThere && !force) {
+      throw new AppError(
+        'config_invalid',
+        `${file} exists. Use --force to replace it; the old one is kept beside it under another name.`,
+      )
+    }
+    const partial = `${file}.partial`
+    copyFileSync(source, partial)
+    chmodSync(partial, privateMode)
+    const copy = openSync(partial, 'r+')
+    fsyncSync(copy)
+    closeSync(copy)
+    const replaced = isThere ? `${file}.before-${stamp}` : null
+    // The WAL belongs to its database: it goes with the old one.
+    for (const ending of ['-wal', '-shm', '']) {
+      if (replaced !== null && existsSync(file + ending)) renameSync(file + ending, replaced + ending)
+    }
+    renameSync(partial, file)
+    syncFolder(dataDir)
+    return { ...facts, replaced }
+  } finally {
+    lock.release()
+  }
+}
+
+/** A new name is safe on disk only after its folder is. */
+function syncFolder(dir: string): void {
+  const folder = openSync(dir, 'r')
+  fsyncSync(folder)
+  closeSync(folder)
+}
