@@ -225,7 +225,7 @@ async function askForOneToken(models: Models, name: string): Promise<DiagnosticC
 }
 
 /** The files that settings name are there and can be read. */
-export function checkFiles(config: Config): DiagnosticCheck[] {
+export function checkNamedFiles(config: Config): DiagnosticCheck[] {
   const named: [string, string | null][] = [
     ['POLYLOG_MCP_CONFIG', config.mcpConfigFile],
     ['POLYLOG_MODEL_CONFIGS', config.modelConfigsFile],

@@ -62,7 +62,7 @@ async function checkMachine(flags: DoctorFlags, { environment }: CliContext): Pr
   if (config === null) return checks
   return [
     ...checks,
-    ...diagnosis.checkFiles(config),
+    ...diagnosis.checkNamedFiles(config),
     ...diagnosis.checkDataFolder(config),
     ...(await diagnosis.checkDatabase(config, { deep: flags.deep === true })),
     ...(await diagnosis.checkProviders(config, environment, { ask: flags.providers === true })),
