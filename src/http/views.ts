@@ -27,6 +27,16 @@ export function times<Name extends string>(
   )
 }
 
+/** The answer to a request that stops all runs of a conversation. */
+export const stoppedView = z.object({
+  stopped: z.array(z.string()).describe('The ids of the runs; they have ended.'),
+  stopping: z
+    .array(z.string())
+    .describe(
+      'Runs that need more than 10 seconds to end. Their cancel requests are stored; no new model or tool call starts.',
+    ),
+})
+
 /** The header with the conversation id. It is percent-encoded, because an id may have characters that headers forbid. */
 export function conversationHeader(conversationId: string | null): Record<string, string> {
   return conversationId === null ? {} : { 'x-conversation-id': encodeURIComponent(shownConversationId(conversationId)) }

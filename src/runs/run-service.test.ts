@@ -46,6 +46,7 @@ describe('a cancel', () => {
       const second = await rig.service.cancel('ada', run.id, 'again')
 
       assert.deepEqual([first.accepted, first.run.status, first.run.cancel?.reason], [true, 'canceled', 'enough'])
+      assert.deepEqual(await rig.service.stop([run]), { stopped: [run.id], stopping: [] })
       assert.deepEqual([second.accepted, second.run.status, second.run.cancel?.reason], [false, 'canceled', 'enough'])
     })
   })
@@ -63,6 +64,9 @@ describe('a cancel', () => {
 
       assert.deepEqual([accepted, answered.status, answered.endedAt], [true, 'running', null])
       assert.notEqual(answered.cancel, null)
+      const stopping = rig.service.stop([run])
+      await rig.clock.advance(10_000)
+      assert.deepEqual(await stopping, { stopped: [], stopping: [run.id] })
       slow.release()
       await rig.until(run.id, ended)
       assert.equal((await rig.store.readRun(run.id))?.status, 'canceled')

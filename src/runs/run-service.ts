@@ -171,6 +171,14 @@ export class RunService {
     return { run: ended, accepted: ended.endedAt === null || ended.status === 'canceled' }
   }
 
+  /** Cancels these runs. `stopping` are those that have not ended within `cancelWaitMs`; their cancel requests are stored. */
+  async stop(open: readonly RunRow[]): Promise<{ stopped: string[]; stopping: string[] }> {
+    const results = await Promise.all(open.map(({ owner, id }) => this.cancel(owner, id, null)))
+    const idsOf = (hasEnded: boolean) =>
+      results.filter(({ run }) => (run.endedAt !== null) === hasEnded).map(({ run }) => run.id)
+    return { stopped: idsOf(true), stopping: idsOf(false) }
+  }
+
   /** Cancels a run whose client disconnected. Does nothing during shutdown, because the server closes the connections then. */
   async clientLeft(runId: string, owner: string): Promise<void> {
     if (!this.stopped) await this.requestCancel(runId, owner, 'the client disconnected')

@@ -1,6 +1,6 @@
 // An MCP server with one tool that must not run twice, in a process that outlives the
-// server under test: `pay` records a payment and answers a little later, so that a
-// kill can fall between the two. GET /ledger shows what was paid, and how often.
+// server under test: `pay` records a payment and answers a little later (after `ms`), so that a
+// kill can fall between the two. `audit` changes nothing, and takes as long. GET /ledger shows what was paid, and how often.
 
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -14,17 +14,28 @@ const pay: Tool = {
   name: 'pay',
   description: 'Pays once.',
   annotations: { destructiveHint: true },
-  inputSchema: { type: 'object', properties: { payment: { type: 'string' } }, required: ['payment'] },
+  inputSchema: {
+    type: 'object',
+    properties: { payment: { type: 'string' }, ms: { type: 'integer' } },
+    required: ['payment'],
+  },
+}
+
+const audit: Tool = {
+  name: 'audit',
+  description: 'Looks at the payments.',
+  annotations: { readOnlyHint: true },
+  inputSchema: { type: 'object', properties: { ms: { type: 'integer' } } },
 }
 
 const mcp = createMcpHandler(
   () => {
     const server = new Server({ name: 'ledger', version: '1.0.0' }, { capabilities: { tools: {} } })
-    server.setRequestHandler('tools/list', async () => ({ tools: [pay] }))
+    server.setRequestHandler('tools/list', async () => ({ tools: [pay, audit] }))
     server.setRequestHandler('tools/call', async ({ params }): Promise<CallToolResult> => {
       const payment = String(params.arguments?.['payment'])
-      ledger.set(payment, (ledger.get(payment) ?? 0) + 1)
-      await wait(5)
+      if (params.name === 'pay') ledger.set(payment, (ledger.get(payment) ?? 0) + 1)
+      await wait(Number(params.arguments?.['ms'] ?? 5))
       return { content: [{ type: 'text', text: `paid ${payment}` }] }
     })
     return server

@@ -229,6 +229,7 @@ for (const version of ['1.0', '0.0'] as const satisfies AgUiVersion[]) {
       })
 
       assert.equal((stopped.body.stopped as string[]).length, 1)
+      assert.deepEqual(stopped.body.stopping, [])
       for (const { refused, messages, events } of await Promise.all(attached)) {
         assert.equal(refused, undefined)
         assert.deepEqual(

@@ -17,7 +17,7 @@ import { cancelsOnDisconnect } from '../disconnect.ts'
 import { callerOf, errorBody, idParam, optionalFilter, type Server, type Services, userIdQuery } from '../routes.ts'
 import { startHeaders } from '../start-or-resume.ts'
 import { startAndStreamRun, streamRun } from '../stream-run.ts'
-import { conversationHeader } from '../views.ts'
+import { conversationHeader, stoppedView } from '../views.ts'
 import { lastTakenUpAt } from '../parked-runs.ts'
 import { type ContinuedRun, continueRun } from './ag-ui-answers.ts'
 import { type AgUiBody, agUiBody, toAgUiStart } from './ag-ui-body.ts'
@@ -197,13 +197,12 @@ export function agUiRoutes(server: Server, services: Services): void {
         params: threadParams,
         querystring: userIdQuery,
         body: z.object({ userId: z.string().max(200).nullish() }).nullish(),
-        response: { 200: z.object({ stopped: z.array(z.string()).describe('The ids of the runs.') }), 404: errorBody },
+        response: { 200: stoppedView, 404: errorBody },
       },
     },
     async (request) => {
       const open = await conversations.openRuns(await ownThread(request))
-      await Promise.all(open.map(({ owner, id }) => runs.cancel(owner, id, null)))
-      return { stopped: open.map(({ id }) => id) }
+      return await runs.stop(open)
     },
   )
 

@@ -112,7 +112,7 @@ export function traceRoutes(server: Server, services: Services): void {
         tags: ['Chat API'],
         summary: 'Cancel the answers under way in a conversation, or the answer of one trace',
         description:
-          'The reply comes when the answers have stopped. cancelled_count is 0 if there was nothing to cancel.',
+          'The reply comes when the answers have stopped, or after 10 seconds: then the cancel requests are stored and no new model or tool call starts. cancelled_count is 0 if there was nothing to cancel.',
         querystring: clientQuery,
         body: z.object({
           ...clientFields,

@@ -142,8 +142,9 @@ export function langGraphRunRoutes(server: Server, services: Services): void {
         throw notInSubset('action "rollback" is not served; "interrupt" cancels the run and keeps its messages.')
       }
       const { owner, id } = await ownRunOf(request, request.params)
-      await runs.cancel(owner, id, null)
-      return await reply.code(request.query.wait === '1' ? 204 : 202).send(null)
+      const { run } = await runs.cancel(owner, id, null)
+      // 202 also if the client wanted to wait and the run needs longer to end: the cancel request is stored.
+      return await reply.code(request.query.wait === '1' && run.endedAt !== null ? 204 : 202).send(null)
     },
   )
 

@@ -11,7 +11,7 @@ import { takeAnswers } from '../client-answers.ts'
 import { callerOf, errorBody, idParam, type Server, type Services, userIdQuery } from '../routes.ts'
 import { startHeaders } from '../start-or-resume.ts'
 import { startAndStreamRun, streamRun } from '../stream-run.ts'
-import { conversationHeader } from '../views.ts'
+import { conversationHeader, stoppedView } from '../views.ts'
 import { lastTakenUpAt } from '../parked-runs.ts'
 import { answersIn, nothingToDo, toUiStartRequest, uiChatBody } from './ui-chat-body.ts'
 
@@ -116,13 +116,12 @@ function routesFor(server: Server, services: Services, path: string, sdk: 5 | 6)
         params: chatParams,
         querystring: userIdQuery,
         body: z.object({ userId: z.string().max(200).nullish() }).nullish(),
-        response: { 200: z.object({ stopped: z.array(z.string()).describe('The ids of the runs.') }) },
+        response: { 200: stoppedView },
       },
     },
     async (request) => {
       const open = await openRunsOf(request)
-      await Promise.all(open.map(({ owner, id }) => runs.cancel(owner, id, null)))
-      return { stopped: open.map(({ id }) => id) }
+      return await runs.stop(open)
     },
   )
 
