@@ -4,9 +4,8 @@
 // read. Announcements are hints: they may be lost, late, repeated or out of order. A slow poll
 // finds what was lost.
 //
-// Within a node a run's events are published in order and once, whoever wrote them, because every
-// batch is cut at the seq that was published before. Followers that are further behind read the
-// store themselves, so a batch that leaves out earlier events does no harm.
+// Followers cut what they have and read the store for what a batch leaves out, so a batch that
+// repeats or skips events does no harm. A run may move between nodes at any time.
 
 import type { RunEvent } from '../journal/event.ts'
 import type { Clock, Timer } from '../kit/clock.ts'
@@ -77,7 +76,9 @@ export class RemoteReader implements LiveBus, ClusterListener {
     if (run === undefined) return
     run.heardAt = this.#dependencies.clock.monotonic()
     if (run.knownSeq < lastSeq) run.knownSeq = lastSeq
-    this.#publishNew(runId, run, events)
+    // The store has just accepted them, so this is right even if an announcement claimed more.
+    run.publishedSeq = lastSeq
+    this.#dependencies.bus.publish(runId, events)
   }
 
   wake(runId: string, headSeq: number): void {
@@ -198,7 +199,9 @@ export class RemoteReader implements LiveBus, ClusterListener {
     }
     run.emptyReads += 1
     if (run.emptyReads > emptyReadsMax) {
-      run.knownSeq = run.publishedSeq ?? 0
+      // The database may have lost the announced events in a crash. The next hint starts from the followers' cursors.
+      run.knownSeq = 0
+      run.publishedSeq = null
       run.announcedAt = null
       run.state = 'idle'
       return
