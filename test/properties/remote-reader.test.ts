@@ -86,6 +86,7 @@ class Reading {
   readonly got: RunEvent[] = []
   readonly done: Promise<void>
   readonly follower: Follower
+  isOver = false
 
   constructor(runId: string, from: number, node: TestNode, clock: ManualClock) {
     this.follower = new Follower(runId, from, store, node.reader, clock)
@@ -95,9 +96,11 @@ class Reading {
   private async read(): Promise<void> {
     for (;;) {
       const batch = await this.follower.next()
-      if (batch === null) return this.follower.close()
+      if (batch === null) break
       this.got.push(...batch.events)
     }
+    this.follower.close()
+    this.isOver = true
   }
 }
 
@@ -198,10 +201,12 @@ describe('followers of runs that other nodes drive', () => {
         }
         await run.end()
         network.hints = []
-        let over = false
-        void Promise.all(readings.map(({ done }) => done)).then(() => (over = true))
-        for (let polls = 0; polls < 20 && !over; polls += 1) await clock.advance(pollMs)
-        assert.ok(over, 'a follower still waits')
+        for (let polls = 0; polls < 20 && readings.some(({ isOver }) => !isOver); polls += 1)
+          await clock.advance(pollMs)
+        assert.ok(
+          readings.every(({ isOver }) => isOver),
+          'a follower still waits',
+        )
         const journal = await allEvents(store, run.id)
         for (const { got, follower } of readings) {
           const from = got[0]?.seq ?? follower.cursor + 1
