@@ -32,7 +32,7 @@ export type ConsoleBrowser = {
 }
 
 /** On a busy machine the first page takes long. */
-const shownWithinMs = 60_000
+const shownWithinMs = 30_000
 /** Set it to a folder to get pictures. */
 const picturesFolder = process.env['POLYLOG_TEST_PICTURES'] ?? ''
 
