@@ -3,8 +3,10 @@
 import { Suspense, useEffect, useState } from 'react'
 import { Link, Route, Switch, useLocation } from 'wouter'
 import { session, signInRequest } from '../api/session.ts'
+import { useLiveState } from '../feed/live-state.ts'
 import { useWords } from '../i18n/words.ts'
 import { Announcer } from '../ui/announcer.tsx'
+import { Badge } from '../ui/badge.tsx'
 import { Button, IconButton, Keys } from '../ui/button.tsx'
 import { EmptyState } from '../ui/empty-state.tsx'
 import { Icon } from '../ui/icon.tsx'
@@ -26,6 +28,7 @@ export function Shell() {
   const words = useWords(shellWords)
   const { language, theme } = preferences.use()
   const { token, user } = session.use()
+  const { decisions } = useLiveState()
   const [location, navigate] = useLocation()
   const [isMenuOpen, setMenuOpen] = useState(false)
   const current =
@@ -35,8 +38,9 @@ export function Shell() {
   useEffect(listenForShortcuts, [])
   useEffect(() => setMenuOpen(false), [location])
   useEffect(() => {
-    document.title = current === undefined ? 'Polylog' : `${current.label[language]} · Polylog`
-  }, [current, language])
+    const waiting = decisions.size === 0 ? '' : `(${decisions.size}) `
+    document.title = waiting + (current === undefined ? 'Polylog' : `${current.label[language]} · Polylog`)
+  }, [current, language, decisions.size])
 
   const openPages = pages.map(({ path, label, icon, keys }) => {
     return { id: path, label: words.goTo(label[language]), icon, keys, run: () => navigate(path) }
@@ -96,6 +100,7 @@ export function Shell() {
               <Link href={page.path} className="shell-link" aria-current={page === current ? 'page' : undefined}>
                 <Icon name={page.icon} />
                 <span className="grow cut">{page.label[language]}</span>
+                {page.path === '/inbox' && decisions.size > 0 ? <Badge tone="warn">{decisions.size}</Badge> : null}
               </Link>
             </li>
           ))}

@@ -4,6 +4,7 @@
 
 import { PolylogError, type RunFrame } from '@polylog/client'
 import type { Api } from '../api/api.ts'
+import { takePlace } from '../feed/tab-lock.ts'
 import { createStore, type Store } from '../app/store.ts'
 import { emptyView, isEnded, reduceView, type RunView } from './run-view.ts'
 
@@ -34,6 +35,11 @@ export type FollowedRun = {
 const caughtUpMs = 4000
 /** A hidden page gets no animation frames; it applies what has come this often. */
 const hiddenMs = 250
+/** Streams of runs in all tabs together; a browser has six connections for everything. */
+const streamsMax = 3
+const sipEveryMs = 1000
+/** The newest events of a run at work may be ones that no frame is made of. */
+const eventsWithoutFrame = 2
 /** How long the frame of the journal's newest event is waited for. */
 const frameWaitMs = 1000
 
@@ -98,7 +104,8 @@ export class RunFollower {
     this.recovering = null
   }
 
-  private async read({ signal }: AbortController, opened: OpenedRun | undefined): Promise<void> {
+  private async read(controller: AbortController, opened: OpenedRun | undefined): Promise<void> {
+    const { signal } = controller
     const after = this.run.get().view.state.cursor
     const onConnection = ({ state }: { state: 'open' | 'waiting' }) => {
       if (signal.aborted) return
@@ -110,8 +117,11 @@ export class RunFollower {
     }
     opened?.hear(onConnection)
     if (opened !== undefined) this.change({ connection: 'live' })
-    const source = opened?.frames ?? this.api.client.attach(this.runId, { after, signal, onConnection })
     try {
+      const hasPlace = opened !== undefined || (await takePlace('polylog run', streamsMax, signal)) !== null
+      const source =
+        opened?.frames ??
+        (hasPlace ? this.api.client.attach(this.runId, { after, signal, onConnection }) : this.sips(signal))
       for await (const frame of source) {
         if (signal.aborted) return
         this.add(frame)
@@ -129,6 +139,9 @@ export class RunFollower {
         error:
           error instanceof PolylogError ? error : new PolylogError({ code: 'console_error', message: String(error) }),
       })
+    } finally {
+      // Gives the place to another stream.
+      controller.abort()
     }
   }
 
@@ -155,6 +168,35 @@ export class RunFollower {
     let { view } = this.run.get()
     for (const frame of frames) view = reduceView(view, frame)
     this.change({ view })
+  }
+
+  /** The run without a lasting connection: reads what is new, closes, and asks again a little later. */
+  private async *sips(signal: AbortSignal): AsyncGenerator<RunFrame, void, undefined> {
+    let after = this.run.get().view.state.cursor
+    let seen = '0'
+    for (;;) {
+      const { cursor, status } = await this.api.client.getRun(this.runId, { signal })
+      const isOver = status === 'succeeded' || status === 'failed' || status === 'cancelled'
+      if (cursor !== seen || isOver) {
+        seen = cursor
+        const controller = new AbortController()
+        const end = () => controller.abort()
+        signal.addEventListener('abort', end, { once: true })
+        for await (const frame of this.api.client.attach(this.runId, { after, signal: controller.signal })) {
+          after = frame.id
+          yield frame
+          if (frame.event === 'agent.end') return
+          if (!isOver && positionOf(after) >= positionOf(cursor) - eventsWithoutFrame) break
+        }
+        end()
+        signal.removeEventListener('abort', end)
+        if (isOver) return
+      }
+      if (this.recovering === null) this.change({ connection: 'live' })
+      this.caughtUp()
+      await new Promise((resolve) => setTimeout(resolve, sipEveryMs))
+      signal.throwIfAborted()
+    }
   }
 
   /** Asks how far the journal was when the connection came back. */

@@ -57,6 +57,8 @@ const rules: Config = {
     'tabindex',
   ],
   ALLOWED_URI_REGEXP: /^(?:https?:|mailto:)/i,
+  // Their values are no addresses, so the rule for addresses does not hold for them.
+  ADD_URI_SAFE_ATTR: ['target', 'rel', 'align', 'start', 'type', 'checked', 'disabled', 'dir', 'tabindex'],
   ALLOW_DATA_ATTR: false,
   RETURN_TRUSTED_TYPE: true,
 }

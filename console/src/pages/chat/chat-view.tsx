@@ -19,7 +19,6 @@ import { type QueuedMessage, QueuedMessages } from './queued-messages.tsx'
 import { ChatTurn, Question } from './turn.tsx'
 import { queuedRuns, turnsOf } from './turns.ts'
 import { useConversation } from './use-conversation.ts'
-import { conversationsChanged } from './use-conversations.ts'
 import { useStickyScroll } from './use-sticky-scroll.ts'
 import { Welcome } from './welcome.tsx'
 import { chatWords } from './words.ts'
@@ -48,11 +47,6 @@ export function ChatView({ conversationId }: { conversationId: string | null }) 
   const isBusy = active !== null || pending.length > 0
   const lastRun = shown.at(-1)?.runId ?? null
 
-  const changed = useCallback(() => {
-    reload()
-    conversationsChanged()
-  }, [reload])
-
   const send = async ({ text, files }: Draft) => {
     const id = addPending({ conversationId, text, files })
     setDraft(emptyDraft)
@@ -71,7 +65,7 @@ export function ChatView({ conversationId }: { conversationId: string | null }) 
       })
       changePending(id, started)
       if (conversationId === null) navigate(`/chat/${encodeURIComponent(started.conversationId)}`)
-      changed()
+      reload()
     } catch (failure) {
       removePending((message) => message.id === id)
       setDraft((old) => (old.text === '' && old.files.length === 0 ? { text, files } : old))
@@ -87,12 +81,12 @@ export function ChatView({ conversationId }: { conversationId: string | null }) 
         ...(agentId === '' ? {} : { agentId }),
         ...(model === '' ? {} : { model }),
       })
-      changed()
+      reload()
     } catch (failure) {
       showProblem(words.regenerate, problemOf(failure))
     }
   }
-  const regenerate = useCallback(() => void answerAgain(), [api, conversationId, changed])
+  const regenerate = useCallback(() => void answerAgain(), [api, conversationId, reload])
   const stop = async () => {
     const runId = active?.runId ?? pending[0]?.runId ?? null
     if (runId === null) return
@@ -103,7 +97,7 @@ export function ChatView({ conversationId }: { conversationId: string | null }) 
       showProblem(words.stopFailed, problemOf(failure))
     } finally {
       setStopping(null)
-      changed()
+      reload()
     }
   }
   const removeQueued = async ({ runId }: QueuedMessage) => {
@@ -112,7 +106,7 @@ export function ChatView({ conversationId }: { conversationId: string | null }) 
     } catch (failure) {
       showProblem(words.queuedGone, problemOf(failure))
     }
-    changed()
+    reload()
   }
   const editQueued = async (message: QueuedMessage) => {
     setDraft({ text: message.question.content, files: [] })
@@ -144,7 +138,7 @@ export function ChatView({ conversationId }: { conversationId: string | null }) 
               turn={turn}
               isLast={turn.runId === lastRun && !isBusy}
               isStopping={turn.runId !== null && turn.runId === stopping}
-              onEnd={changed}
+              onEnd={reload}
               onRegenerate={regenerate}
             />
           ))}

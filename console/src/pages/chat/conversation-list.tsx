@@ -1,12 +1,14 @@
 // The conversations at the left of the chat: search, rename, delete. On phones it is a panel that opens over the chat.
 
-import { type FormEvent, useDeferredValue, useId, useState } from 'react'
+import { type FormEvent, useDeferredValue, useId, useMemo, useState } from 'react'
 import { Link, useLocation } from 'wouter'
 import type { Conversation } from '@polylog/client'
 import { useApi } from '../../api/api.ts'
 import { problemOf } from '../../api/use-loaded.ts'
 import { shellWords } from '../../app/words.ts'
+import { liveState } from '../../feed/live-state.ts'
 import { useWords } from '../../i18n/words.ts'
+import { runWords } from '../../run/words.ts'
 import { Button, IconButton } from '../../ui/button.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
 import { TextField } from '../../ui/field.tsx'
@@ -14,7 +16,7 @@ import { Icon } from '../../ui/icon.tsx'
 import { Problem } from '../../ui/problem.tsx'
 import { Spinner } from '../../ui/spinner.tsx'
 import { showProblem } from '../../ui/toast.tsx'
-import { conversationsChanged, useConversations } from './use-conversations.ts'
+import { useConversations } from './use-conversations.ts'
 import { chatWords } from './words.ts'
 import './conversation-list.css'
 
@@ -25,6 +27,7 @@ export function ConversationList({ current, onChoose }: ConversationListProps) {
   const [search, setSearch] = useState('')
   const wanted = useDeferredValue(search.trim())
   const { items, hasMore, loadMore, isLoading, error, reload } = useConversations(wanted)
+  const activity = useActivity()
   const [, navigate] = useLocation()
   const [dialog, setDialog] = useState<{ kind: 'rename' | 'delete'; conversation: Conversation } | null>(null)
   return (
@@ -70,6 +73,7 @@ export function ConversationList({ current, onChoose }: ConversationListProps) {
                     onClick={onChoose}
                   >
                     <bdi>{conversation.title ?? words.untitled}</bdi>
+                    <Activity status={activity.get(conversation.id)} />
                   </Link>
                   <span className="conversation-actions">
                     <IconButton
@@ -110,6 +114,29 @@ export function ConversationList({ current, onChoose }: ConversationListProps) {
   )
 }
 
+/** What is going on in each conversation; a decision that waits is more important than a run at work. */
+function useActivity(): ReadonlyMap<string, 'running' | 'awaiting_input'> {
+  const { runs } = liveState.use()
+  return useMemo(() => {
+    const found = new Map<string, 'running' | 'awaiting_input'>()
+    for (const { conversationId, status } of runs.values()) {
+      if (conversationId === null || found.get(conversationId) === 'awaiting_input') continue
+      found.set(conversationId, status === 'awaiting_input' ? status : 'running')
+    }
+    return found
+  }, [runs])
+}
+
+function Activity({ status }: { status: 'running' | 'awaiting_input' | undefined }) {
+  const words = useWords(runWords)
+  if (status === undefined) return null
+  return (
+    <span className="conversation-activity" data-status={status} title={words[status]}>
+      <span className="visually-hidden">{words[status]}</span>
+    </span>
+  )
+}
+
 type Group = 'today' | 'yesterday' | 'earlier'
 
 function groupsOf(items: readonly Conversation[]): { group: Group; members: Conversation[] }[] {
@@ -133,7 +160,6 @@ export function RenameDialog({ conversation, onClose }: { conversation: Conversa
     event.preventDefault()
     try {
       await api.client.conversations.update(conversation.id, { title: title.trim() === '' ? null : title.trim() })
-      conversationsChanged()
       onClose()
     } catch (error) {
       showProblem(shell.failed, problemOf(error))
@@ -176,7 +202,6 @@ function DeleteDialog({ conversation, onClose, onDeleted }: DeleteDialogProps) {
     setSent(true)
     try {
       await api.client.conversations.delete(conversation.id)
-      conversationsChanged()
       onDeleted()
       onClose()
     } catch (error) {

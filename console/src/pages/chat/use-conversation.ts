@@ -5,12 +5,22 @@ import { useCallback, useEffect, useMemo, useState } from 'react'
 import type { RunInfo, StoredMessage } from '@polylog/client'
 import { useApi } from '../../api/api.ts'
 import { problemOf, useLoaded } from '../../api/use-loaded.ts'
+import { useFeed } from '../../feed/feed.ts'
+import { isOpen, needsLists } from '../../feed/live-state.ts'
 import { useWords } from '../../i18n/words.ts'
 import { showProblem } from '../../ui/toast.tsx'
 import { removePending } from './pending.ts'
 import { chatWords } from './words.ts'
 
 const pageMessages = 60
+
+/** Oldest first; only those that have not ended. */
+function withRun(open: readonly RunInfo[], run: RunInfo): RunInfo[] {
+  const others = open.filter(({ runId }) => runId !== run.runId)
+  return isOpen(run)
+    ? [...others, run].sort((a, b) => a.createdAtMs - b.createdAtMs || (a.runId < b.runId ? -1 : 1))
+    : others
+}
 
 const none: StoredMessage[] = []
 const noRuns: RunInfo[] = []
@@ -36,6 +46,17 @@ export function useConversation(id: string | null) {
     return { messages, open: open.toReversed(), hasEarlier: messages.length === pageMessages }
   })
   const { data } = loaded
+  useFeed((frame) => {
+    if (id === null) return
+    if (needsLists(frame)) loaded.reload()
+    else if (frame.type === 'run.changed' && frame.run.conversationId === id) {
+      const { run } = frame
+      const isKnown = data?.open.some(({ runId }) => runId === run.runId) === true
+      loaded.change((old) => ({ ...old, open: withRun(old.open, run) }))
+      // A new run brings a question, an ended one an answer.
+      if (!isKnown || !isOpen(run)) loaded.reload()
+    }
+  })
   const before = id !== null && earlier.id === id ? earlier : null
   useEffect(() => {
     const runs = new Set(data?.messages.map(({ metadata }) => metadata['runId']))

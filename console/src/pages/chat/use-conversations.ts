@@ -4,30 +4,34 @@ import { useCallback, useState } from 'react'
 import type { Conversation } from '@polylog/client'
 import { useApi } from '../../api/api.ts'
 import { problemOf, useLoaded } from '../../api/use-loaded.ts'
-import { createStore } from '../../app/store.ts'
+import { useFeed } from '../../feed/feed.ts'
+import { needsLists } from '../../feed/live-state.ts'
 import { useWords } from '../../i18n/words.ts'
 import { showProblem } from '../../ui/toast.tsx'
 import { chatWords } from './words.ts'
 
 const pageConversations = 100
 
-/** Counts changes of conversations; every list that is shown is loaded again. */
-const changes = createStore(0)
-
-export function conversationsChanged(): void {
-  changes.set((count) => count + 1)
-}
-
 export function useConversations(search: string) {
   const words = useWords(chatWords)
   const api = useApi()
-  const round = changes.use()
   const query = { limit: pageConversations, ...(search === '' ? {} : { q: search }) }
   const [older, setOlder] = useState<{ search: string; items: Conversation[]; isAll: boolean } | null>(null)
   const loaded = useLoaded(`conversations ${search}`, ({ json }, signal) =>
     json<Conversation[]>('/v1/conversations', { query, signal }),
   )
-  useReloadOn(round, loaded.reload)
+  useFeed((frame) => {
+    if (needsLists(frame)) loaded.reload()
+    else if (frame.type === 'conversation.deleted') {
+      const isOther = ({ id }: Conversation) => id !== frame.conversationId
+      loaded.change((old) => old.filter(isOther))
+      setOlder((old) => (old === null ? null : { ...old, items: old.items.filter(isOther) }))
+    } else if (frame.type === 'conversation.changed') {
+      // Which conversations a search finds is known to the server only.
+      if (search === '') loaded.change((old) => withChange(old, frame.conversation))
+      else loaded.reload()
+    }
+  })
   const added = older?.search === search ? older : null
   const first = loaded.data ?? []
   const ids = new Set(first.map(({ id }) => id))
@@ -59,11 +63,9 @@ export function useConversations(search: string) {
   }
 }
 
-/** Reloads when the number changes, not the first time. */
-function useReloadOn(round: number, reload: () => void): void {
-  const [seen, setSeen] = useState(round)
-  if (seen !== round) {
-    setSeen(round)
-    queueMicrotask(reload)
-  }
+/** Most recently used first. */
+function withChange(items: readonly Conversation[], changed: Conversation): Conversation[] {
+  const others = items.filter(({ id }) => id !== changed.id)
+  const at = others.findIndex(({ updatedAtMs }) => updatedAtMs <= changed.updatedAtMs)
+  return at < 0 ? [...others, changed] : others.toSpliced(at, 0, changed)
 }
