@@ -48,6 +48,8 @@ import { createModels } from '../models/providers.ts'
 import type { RunDependencies } from '../runs/run-dependencies.ts'
 import { ClientToolService } from '../runs/client-tool-service.ts'
 import { ConfirmationService } from '../runs/confirmation-service.ts'
+import { InteractionList } from '../runs/interaction-list.ts'
+import { QueuedRuns } from '../runs/queued-runs.ts'
 import { RunService } from '../runs/run-service.ts'
 import { Scheduler } from '../runs/scheduler.ts'
 import { UsageService } from '../runs/usage-service.ts'
@@ -302,6 +304,8 @@ async function composeParts(
       journal: store,
       health: store,
       runs,
+      interactions: new InteractionList(store),
+      queuedRuns: new QueuedRuns(dependencies, runs),
       confirmations,
       clientTools,
       conversations,

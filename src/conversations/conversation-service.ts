@@ -103,9 +103,13 @@ export class ConversationService {
     return (await this.find(owner, name))?.id ?? null
   }
 
-  /** Most recently used first. */
-  async list(owner: string, page: ConversationPage): Promise<RowPage<ConversationRow>> {
-    return await this.dependencies.store.listConversations(owner, await this.pageFrom(owner, page))
+  /** Most recently used first; with `search`, only those whose title or summary contains this text. */
+  async list(
+    owner: string,
+    { search, ...page }: ConversationPage & { search?: string },
+  ): Promise<RowPage<ConversationRow>> {
+    const from = await this.pageFrom(owner, page)
+    return await this.dependencies.store.listConversations(owner, { ...from, ...defined({ search }) })
   }
 
   /** Sorted by newest message first. */

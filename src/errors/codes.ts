@@ -94,6 +94,7 @@ export const errorCodes = {
   run_output_not_found: 'not_found',
   tool_confirmation_not_found: 'not_found',
   tool_call_not_found: 'not_found',
+  interaction_not_found: 'not_found',
   agent_not_found: 'not_found',
   model_not_found: 'not_found',
   response_not_found: 'not_found',
@@ -109,6 +110,7 @@ export const errorCodes = {
   file_not_found: 'not_found',
 
   conversation_busy: 'conflict',
+  run_not_queued: 'conflict',
   contact_exists: 'conflict',
   contacts_full: 'conflict',
   idempotency_key_reused: 'conflict',

@@ -52,6 +52,7 @@ export function withFeedHints(store: Store, changed: (owner: string) => void): S
       for (const { run } of results) hinted(taken(run))
       return results
     },
+    changeQueued: async (change) => hinted(await store.changeQueued(change)),
     startHeld: async (start) => hinted(taken(await store.startHeld(start))),
     async claim(request) {
       const rows = await store.claim(request)

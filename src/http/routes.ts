@@ -26,6 +26,8 @@ import type { JobService } from '../jobs/job-service.ts'
 import type { SkillRegistry } from '../skills/skill-registry.ts'
 import type { ClientToolService } from '../runs/client-tool-service.ts'
 import type { ConfirmationService } from '../runs/confirmation-service.ts'
+import type { InteractionList } from '../runs/interaction-list.ts'
+import type { QueuedRuns } from '../runs/queued-runs.ts'
 import type { RunService } from '../runs/run-service.ts'
 import type { UsageService } from '../runs/usage-service.ts'
 import type { RunRow } from '../stores/run-store.ts'
@@ -39,6 +41,8 @@ export type Services = {
   journal: EventReader
   health: { check(): Promise<void> }
   runs: RunService
+  queuedRuns: QueuedRuns
+  interactions: InteractionList
   confirmations: ConfirmationService
   clientTools: ClientToolService
   conversations: ConversationService

@@ -21,10 +21,12 @@ import { a2aRoutes, publicCardPaths } from './a2a-api/a2a-routes.ts'
 import { agUiRoutes } from './ag-ui-api/ag-ui-routes.ts'
 import { chatRoute } from './agent-v1/chat-route.ts'
 import { agentListRoute } from './agent-v1/list-route.ts'
+import { eventsRoute } from './agent-v1/events-route.ts'
 import { invariantsRoute } from './agent-v1/invariants-route.ts'
 import { messagesRoute } from './agent-v1/messages-route.ts'
 import { runAgentRoute } from './agent-v1/run-agent-route.ts'
 import { snapshotRoutes } from './agent-v1/snapshot-routes.ts'
+import { queuedRunRoutes } from './agent-v1/queued-run-routes.ts'
 import { runRoutes } from './agent-v1/run-routes.ts'
 import { toolResultsRoute } from './agent-v1/tool-results-route.ts'
 import type { BrowserGuard } from './browser-guard.ts'
@@ -44,6 +46,7 @@ import { contactFileRoutes } from './contacts-v1/file-routes.ts'
 import { contactRoutes } from './contacts-v1/contact-routes.ts'
 import { conversationRoutes } from './conversations-v1/conversation-routes.ts'
 import { feedRoutes } from './feed-v1/feed-routes.ts'
+import { interactionRoutes } from './feed-v1/interaction-routes.ts'
 import { fileRoutes } from './files-v1/file-routes.ts'
 import { frameworkErrors, installErrorReplies } from './error-reply.ts'
 import { addressKey, FailedLogins } from './failed-logins.ts'
@@ -240,13 +243,16 @@ export async function buildServer(options: ServerOptions): Promise<Server> {
   snapshotRoutes(server, services)
   agentListRoute(server, services)
   runRoutes(server, services)
+  queuedRunRoutes(server, services)
   toolResultsRoute(server, services)
   usageRoutes(server, services)
   modelsRoute(server, services)
   doctorRoute(server, services)
   invariantsRoute(server, services)
+  eventsRoute(server, services)
   conversationRoutes(server, services)
   feedRoutes(server, services)
+  interactionRoutes(server, services)
   contactRoutes(server, services)
   await contactFileRoutes(server, services)
   await fileRoutes(server, services)

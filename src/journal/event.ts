@@ -212,7 +212,7 @@ const bodies = {
     echo: z.record(z.string(), json).optional(),
     spec: runSpec,
   }),
-  /** The upload that a held run waited for has arrived. The run may be claimed from now on. */
+  /** The upload that a held run waited for has arrived, and the run may be claimed from now on; or the message of a queued run was changed. */
   'run.prepared': z.object({
     /** Replaces the input of `run.accepted`. */
     input: text,

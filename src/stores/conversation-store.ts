@@ -35,8 +35,14 @@ export interface ConversationStore {
   findConversationByName(owner: string, name: string): Promise<ConversationRow | undefined>
   /** The conversation that was created last as `unnamed`. */
   newestUnnamedConversation(owner: string): Promise<ConversationRow | undefined>
-  /** Last used first: in the order of the writes, not of `updatedAt`, because the clock may be set. */
-  listConversations(owner: string, page: { limit: number; before?: { id: string } }): Promise<RowPage<ConversationRow>>
+  /**
+   * Last used first: in the order of the writes, not of `updatedAt`, because the clock may be set. `search`: only those whose title
+   * or summary contains this text, in any case of ASCII letters.
+   */
+  listConversations(
+    owner: string,
+    page: { limit: number; before?: { id: string }; search?: string },
+  ): Promise<RowPage<ConversationRow>>
   /** The conversation with the newest message first. One without messages is placed by its `createdAt`. */
   listConversationsByLastMessage(
     owner: string,

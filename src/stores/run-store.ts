@@ -140,6 +140,19 @@ export type HeldStart = {
   claim: LeaseRequest | null
 }
 
+/** Changes a run that no node has claimed: its input, or that it is withdrawn. */
+export type QueuedChange = {
+  runId: string
+  /** Refused unless it is the run's last seq. */
+  afterSeq: number
+  /** Numbered from afterSeq+1; may be empty. */
+  events: RunEvent[]
+  /** The message of the run: its new text, or its new state. */
+  message?: { id: string; content?: string; state?: MessageStateChange['state'] }
+  cancel?: CancelRequest
+  at: number
+}
+
 /** Rows that are created together with the runs of an `acceptAll`. */
 export type AcceptExtraRows = { comparison?: ComparisonRow }
 
@@ -223,6 +236,11 @@ export interface RunStore extends EventReader {
    * nothing has changed.
    */
   startHeld(start: HeldStart): Promise<RunRow>
+  /**
+   * Only while the run is queued and neither held, claimed nor to be cancelled; undefined if that is not so, and then nothing has
+   * changed. Counts as using the conversation.
+   */
+  changeQueued(change: QueuedChange): Promise<RunRow | undefined>
   /** One run's next events, with the rows that are folds of them. */
   append(write: RunWrite): Promise<void>
   /**

@@ -51,6 +51,35 @@ export function conversationContract(
     )
 
     test(
+      'are found by a part of their title or summary, page by page',
+      opened(async ({ store }) => {
+        for (const [id, title] of [
+          ['a', 'Green tea'],
+          ['b', 'Coffee'],
+          ['c', 'TEA_100%'],
+          ['d', null],
+        ] as const) {
+          await store.createConversation({ id, owner, title, createdAt: start, updatedAt: start })
+        }
+        await store.updateConversation('d', { summary: 'About tea.' }, start)
+        await store.createConversation({ id: 'x', owner: 'bob', title: 'tea', createdAt: start, updatedAt: start })
+        const find = async (search: string, before?: string) =>
+          ids(
+            (
+              await store.listConversations(owner, {
+                limit: 2,
+                search,
+                ...(before === undefined ? {} : { before: { id: before } }),
+              })
+            ).rows,
+          )
+
+        assert.deepEqual([await find('tea'), await find('tea', 'c')], [['d', 'c'], ['a']])
+        assert.deepEqual([await find('a_1'), await find('%'), await find('x%')], [['c'], ['c'], []])
+      }),
+    )
+
+    test(
       'can be created with a name, which each owner has once',
       opened(async ({ store }) => {
         const row = { title: null, createdAt: start, updatedAt: start }

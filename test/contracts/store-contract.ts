@@ -19,6 +19,7 @@ import { nodeContract } from './store-contract-nodes.ts'
 import { noteContract } from './store-contract-notes.ts'
 import { rateContract } from './store-contract-rates.ts'
 import { retentionContract } from './store-contract-retention.ts'
+import { queuedContract } from './store-contract-queued.ts'
 import { runContract } from './store-contract-runs.ts'
 import { snapshotContract } from './store-contract-snapshots.ts'
 import { usageContract } from './store-contract-usage.ts'
@@ -44,6 +45,7 @@ export function storeContract(name: string, open: OpenStore): void {
     feedContract(open)
     rateContract(open)
     retentionContract(open)
+    queuedContract(open)
     lifetimeContract(open)
   })
 }

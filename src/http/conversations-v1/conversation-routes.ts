@@ -55,14 +55,15 @@ export function conversationRoutes(server: Server, services: Services): void {
         querystring: userIdQuery.extend({
           limit: z.coerce.number().int().min(1).max(500).default(200),
           before: optionalFilter().describe('The id of the last conversation on the previous page.'),
+          q: optionalFilter().describe('Only conversations whose title or summary contains this text.'),
         }),
         response: { 200: z.array(conversationView), 400: errorBody },
       },
     },
     async (request, reply) => {
       const { userId } = callerOf(request, services)
-      const { limit, before } = request.query
-      const { rows, more } = await conversations.list(userId, { limit, before })
+      const { limit, before, q } = request.query
+      const { rows, more } = await conversations.list(userId, { limit, before, ...defined({ search: q }) })
       const shown = rows.map(toConversation)
       if (more) linkNext(request, reply, { before: shown.at(-1)?.id ?? '' })
       return shown

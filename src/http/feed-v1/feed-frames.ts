@@ -4,12 +4,12 @@
 
 import { sseFrame } from '../../dialects/sse-encoding.ts'
 import type { FeedChange } from '../../feed/feed-service.ts'
-import { shownConversationId, shownConversationIdOrNull } from '../../kit/conversation-id.ts'
-import type { InteractionRow } from '../../stores/interaction-store.ts'
+import { shownConversationId } from '../../kit/conversation-id.ts'
 import type { RunRow } from '../../stores/run-store.ts'
 import { toComparison } from '../chat-api/ab-views.ts'
 import type { Services } from '../routes.ts'
-import { times, toConversation, toRun } from '../views.ts'
+import { toConversation, toRun } from '../views.ts'
+import { toInteractionView } from './interaction-view.ts'
 
 type FrameServices = Pick<Services, 'comparisons' | 'feed'>
 
@@ -55,29 +55,5 @@ async function runOf(row: RunRow, { comparisons, feed }: FrameServices): Promise
     family: row.family,
     skillId: row.skillId,
     waitingFor: waiting.map(({ id, kind, toolName }) => ({ interactionId: id, kind, toolName })),
-  }
-}
-
-/** The row is cut for the feed: `input` is null if it is long. */
-function toInteractionView(row: InteractionRow): Record<string, unknown> {
-  return {
-    id: row.id,
-    runId: row.runId,
-    conversationId: shownConversationIdOrNull(row.conversationId),
-    kind: row.kind,
-    status: row.status,
-    toolCallId: row.callId,
-    toolName: row.toolName,
-    message: row.prompt,
-    payload: row.input,
-    outcome: row.outcome,
-    reason: row.reason,
-    decidedBy: row.decidedBy,
-    ...times({
-      createdAt: row.createdAt,
-      expiresAt: row.deadlineAt,
-      decidedAt: row.decidedAt,
-      executedAt: row.executedAt,
-    }),
   }
 }

@@ -4,7 +4,8 @@ import { AppError } from '../../errors/app-error.ts'
 import { contactNotFound } from '../contact-store.ts'
 import type { ConversationRow, ConversationStore, NewConversation } from '../conversation-store.ts'
 import { insertRow, rowReader } from './columns.ts'
-import type { Db, Row, Value } from './connection.ts'
+import type { Db, Row } from './connection.ts'
+import { filterOf } from './filter.ts'
 import type { PartAccess } from './part-access.ts'
 import { readPage } from './row-page.ts'
 import { unfinished } from './run-rows.ts'
@@ -31,12 +32,14 @@ export function conversationStore({ read, write }: PartAccess): ConversationStor
     db: Db,
     owner: string,
     order: string,
-    { limit, before }: { limit: number; before?: { id: string } },
+    { limit, before, search }: { limit: number; before?: { id: string }; search?: string },
   ) => {
-    const condition =
-      before === undefined ? '' : `AND (${order}, id) < (SELECT ${order}, id FROM conversations WHERE id = ?)`
-    const sql = `SELECT * FROM conversations WHERE owner = ? ${condition} ORDER BY ${order} DESC, id DESC`
-    const values: Value[] = before === undefined ? [owner] : [owner, before.id]
+    const { where, values } = filterOf(
+      ['owner = ?', owner],
+      [`(${order}, id) < (SELECT ${order}, id FROM conversations WHERE id = ?)`, before?.id],
+      ["strpos(lower(coalesce(title, '') || chr(10) || coalesce(summary, '')), lower(?)) > 0", search],
+    )
+    const sql = `SELECT * FROM conversations WHERE ${where} ORDER BY ${order} DESC, id DESC`
     return readPage(db, { sql, values, limit, long: ['title', 'summary'] }, toConversationRow)
   }
 

@@ -115,6 +115,10 @@ export async function insertMessage(db: Db, row: MessageRow, turn: number): Prom
   await referToFiles(db, { messageId: row.id }, files)
 }
 
+export async function setMessageContent(db: Db, id: string, content: string): Promise<void> {
+  await db.run('UPDATE messages SET content = ? WHERE id = ?', content, id)
+}
+
 /** In the order of the ids, so that two transactions cannot wait for each other. */
 export async function setMessageStates(db: Db, states: readonly MessageStateChange[]): Promise<void> {
   for (const { id, state } of states.toSorted((a, b) => (a.id < b.id ? -1 : 1))) {

@@ -5,6 +5,7 @@ import { AppError } from '../../errors/app-error.ts'
 import { KeyedMutex } from '../../kit/keyed-mutex.ts'
 import type { AcceptInput, RunStore, RunWrite } from '../run-store.ts'
 import { acceptRun, bindIdempotencyKey, startHeld } from './accept-command.ts'
+import { changeQueued } from './queued-command.ts'
 import { insertComparison } from './comparison-store.ts'
 import type { Db } from './connection.ts'
 import { describeConversation, touchConversation } from './conversation-store.ts'
@@ -72,6 +73,7 @@ export function runStore(
       await needSlots(start.claim)
       return await write((db) => startHeld(db, start))
     },
+    changeQueued: (change) => write((db) => changeQueued(db, change)),
     append: (input) => guarded(() => appends.run(input.runId, () => appendNow(input))),
     async claim(request) {
       await needSlots(request)

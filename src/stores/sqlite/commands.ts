@@ -30,6 +30,7 @@ import type {
   CancelRequest,
   ClaimedRun,
   HeldStart,
+  QueuedChange,
   RunRow,
   RunWrite,
 } from '../run-store.ts'
@@ -60,6 +61,7 @@ export type RunCommands = {
     takes: Omit<HeldStart, 'events' | 'claim'> & { claim: Lease | null; journal: EncodedEvents | null }
     gives: RunRow
   }
+  changeQueued: { takes: Omit<QueuedChange, 'events'> & { journal: EncodedEvents | null }; gives: RunRow | null }
   append: { takes: Omit<RunWrite, 'events' | 'durable'> & { journal: EncodedEvents | null }; gives: null }
   claim: { takes: ClaimCommand; gives: ClaimedRun[] }
   renewLeases: { takes: Lease & { runIds: string[] }; gives: RunRow[] }

@@ -65,6 +65,15 @@ export function conversationReader(db: DatabaseSync) {
      WHERE owner = ? AND (activity, id) < (SELECT activity, id FROM conversations WHERE id = ?)
      ORDER BY activity DESC, id DESC LIMIT ?`,
   )
+  const contains = '(instr(lower(title), lower(?)) > 0 OR instr(lower(summary), lower(?)) > 0)'
+  const found = db.prepare(
+    `SELECT * FROM conversations WHERE owner = ? AND ${contains} ORDER BY activity DESC, id DESC LIMIT ?`,
+  )
+  const foundBefore = db.prepare(
+    `SELECT * FROM conversations
+     WHERE owner = ? AND (activity, id) < (SELECT activity, id FROM conversations WHERE id = ?) AND ${contains}
+     ORDER BY activity DESC, id DESC LIMIT ?`,
+  )
   const lastWritten = db.prepare(
     `SELECT * FROM conversations WHERE owner = ? ORDER BY ${newestMessage} DESC, id DESC LIMIT ?`,
   )
@@ -88,7 +97,12 @@ export function conversationReader(db: DatabaseSync) {
     read: (id: string) => one(byId.get(id)),
     byName: (owner: string, name: string) => one(byName.get(owner, name)),
     newestUnnamed: (owner: string) => one(newestUnnamed.get(owner)),
-    list(owner: string, { limit, before }: { limit: number; before?: { id: string } }) {
+    list(owner: string, { limit, before, search }: { limit: number; before?: { id: string }; search?: string }) {
+      if (search !== undefined) {
+        return before === undefined
+          ? readPage(found, [owner, search, search], limit, toConversation)
+          : readPage(foundBefore, [owner, before.id, search, search], limit, toConversation)
+      }
       return before === undefined
         ? readPage(newest, [owner], limit, toConversation)
         : readPage(newestBefore, [owner, before.id], limit, toConversation)

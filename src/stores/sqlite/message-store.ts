@@ -121,6 +121,7 @@ export function messageWriter(db: DatabaseSync, files: FileWriter) {
     `INSERT INTO messages (id, conversation_id, run_id, turn, parent_id, role, content, state, tool_call_id, metadata, created_at, parts)
      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
   )
+  const setContent = db.prepare('UPDATE messages SET content = ? WHERE id = ?')
   const setState = db.prepare('UPDATE messages SET state = ? WHERE id = ?')
 
   function setStates(states: readonly MessageStateChange[]): void {
@@ -137,6 +138,9 @@ export function messageWriter(db: DatabaseSync, files: FileWriter) {
   return {
     handlers,
     setStates,
+    setContent(id: string, content: string): void {
+      setContent.run(content, id)
+    },
     /** `turn`: the position of the run that the message is stored with, or of the run whose turn that run joined. */
     insert(row: MessageRow, turn: number): void {
       insert.run(

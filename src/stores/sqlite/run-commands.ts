@@ -44,6 +44,17 @@ export function runHandlers(db: DatabaseSync, cache: RunCache, writers: TableWri
     },
     startHeld,
     bindIdempotencyKey,
+    changeQueued({ runId, afterSeq, journal: part, message, cancel, at }) {
+      const found = runs.read(runId)
+      if (found === undefined || found.lastSeq !== afterSeq || !runs.isQueued(runId)) return null
+      if (part !== null) journal.insert(runId, runs.checkFence(runId, found.epoch, afterSeq), part, 'fold')
+      if (message?.content !== undefined) messages.setContent(message.id, message.content)
+      if (message?.state !== undefined) messages.setStates([{ id: message.id, state: message.state }])
+      if (found.conversationId !== null) conversations.touch(found.conversationId, at)
+      // Runs that are not claimed are not cached.
+      cache.remove(runId)
+      return cancel === undefined ? (runs.read(runId) ?? null) : runs.requestCancel({ runId, cancel })
+    },
     append(write) {
       const { runId } = write
       const entry = runs.checkFence(runId, write.epoch, write.afterSeq)

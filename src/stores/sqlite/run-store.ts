@@ -78,6 +78,11 @@ export function runStore(
         tailRow,
       )
     },
+    async changeQueued({ events, ...change }) {
+      const tailRow = tailRowFor(change.runId, change.afterSeq, events)
+      const command = { ...change, journal: journalPart(tailRow, events) }
+      return (await queue.run('changeQueued', command, true, tailRow)) ?? undefined
+    },
     async append(input) {
       const { events, durable, ...rest } = input
       const tailRow = tailRowFor(input.runId, input.afterSeq, events)

@@ -94,6 +94,9 @@ export function runTable(db: DatabaseSync, cache: RunCache, journal: JournalWrit
     `UPDATE runs SET held = 0, wake_at = NULL, skill_id = coalesce(?, skill_id)
      WHERE id = ? AND held = 1 AND status = 'queued' AND cancel_at IS NULL AND lease_owner IS NULL`,
   )
+  const queued = db.prepare(
+    "SELECT 1 FROM runs WHERE id = ? AND status = 'queued' AND held = 0 AND lease_owner IS NULL AND cancel_at IS NULL",
+  )
   const dropBlobs = db.prepare('DELETE FROM blobs WHERE run_id = ? AND substr(id, 1, length(?)) = ?')
   const putBlob = db.prepare(
     'INSERT INTO blobs (id, run_id, body) VALUES (?, ?, ?) ON CONFLICT (id) DO UPDATE SET body = excluded.body',
@@ -239,6 +242,11 @@ export function runTable(db: DatabaseSync, cache: RunCache, journal: JournalWrit
     /** True if this call released the hold; false if the run was not held any more, or was cancelled or claimed. */
     unhold(runId: string, skillId: string | undefined): boolean {
       return unhold.run(skillId ?? null, runId).changes > 0
+    },
+
+    /** True if the run waits for its turn, and nothing is known against it. */
+    isQueued(runId: string): boolean {
+      return queued.get(runId) !== undefined
     },
 
     dropBlobs(runId: string, prefix: string): void {
