@@ -6,7 +6,7 @@ import { describe, it } from 'node:test'
 import { openRig, type Rig, type RigOptions, says, silence } from '../../test/support/run-rig.ts'
 import { asUser } from '../kit/caller.ts'
 import type { Store } from '../stores/store.ts'
-import { ended } from '../../test/support/run-helpers.ts'
+import { ended, reached } from '../../test/support/run-helpers.ts'
 
 async function withRig(options: RigOptions, body: (rig: Rig) => Promise<void>): Promise<void> {
   const rig = await openRig(options)
@@ -64,7 +64,9 @@ describe('a cancel', () => {
 
       assert.deepEqual([accepted, answered.status, answered.endedAt], [true, 'running', null])
       assert.notEqual(answered.cancel, null)
+      const armed = rig.clock.pending
       const stopping = rig.service.stop([run])
+      await reached(() => rig.clock.pending > armed)
       await rig.clock.advance(10_000)
       assert.deepEqual(await stopping, { stopped: [], stopping: [run.id] })
       slow.release()
