@@ -288,3 +288,31 @@ describe('a node that stops', () => {
     })
   })
 })
+
+describe('a deadline', () => {
+  it('is kept by a node whose clock is behind that of the store', async () => {
+    const send = toolOf({ name: 'send', effect: 'unsafe', confirm: 'always', run: () => assert.fail('not allowed') })
+    const answer: Answer = ({ messages }) =>
+      messages.at(-1)?.role === 'tool' ? says('Then not.') : calls({ callId: 'c', name: 'send' })
+    await withRig({ answer, tools: [send], limits: { ...limits, confirmationTtlMs: 60_000 } }, async (rig) => {
+      const { id } = (await rig.start()).run
+      await rig.until(id, isWaiting)
+      await rig.scheduler.drain()
+      const { clock } = rig
+      const behind = {
+        now: () => clock.now() - 5000,
+        monotonic: () => clock.monotonic(),
+        after: (ms: number, fire: () => void) => clock.after(ms, fire),
+      }
+      const other = secondNodeOn(rig, { answer, changes: { clock: behind } })
+      other.scheduler.start()
+      await quiet()
+      await clock.advance(60_000)
+      await rig.until(id, ended)
+
+      const state = foldRun(await rig.events(id))
+      assert.equal(state.calls.get('c')?.done?.error?.code, 'tool_expired')
+      await other.scheduler.drain()
+    })
+  })
+})

@@ -175,7 +175,9 @@ export class RunLoop {
       )
     }
     if (writer.state.phase === 'waiting_user') {
-      await resolveDecided(writer, this.dependencies)
+      // The store woke the run for a deadline by its own clock. The clock of this node may be behind, and the run would park again.
+      const now = Math.max(this.dependencies.clock.now(), this.row.wakeAt ?? 0)
+      await resolveDecided(writer, this.dependencies, now)
       if (openInteractions(writer.state).length > 0) {
         await writer.park(nextDeadline(writer.state))
         return false

@@ -341,11 +341,11 @@ function answeredCallEvent(call: CallState, output: JsonValue, ids: () => string
 export async function resolveDecided(
   writer: RunWriter,
   dependencies: Pick<RunDependencies, 'store' | 'clock'>,
+  now = dependencies.clock.now(),
 ): Promise<boolean> {
   const open = openInteractions(writer.state)
   if (open.length === 0) return false
   const rows = new Map((await dependencies.store.interactionsOf(writer.runId)).map((row) => [row.id, row]))
-  const now = dependencies.clock.now()
   const events: NewEvent[] = []
   for (const interaction of open) {
     let row = rows.get(interaction.interactionId)
