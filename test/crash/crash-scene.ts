@@ -52,16 +52,6 @@ export function environmentOf(provider: FakeProcess, feishu: FakeFeishu): Record
   }
 }
 
-/** Asks until the answer is what is waited for. The bound is far beyond what a busy machine needs. */
-export async function eventually<T>(ask: () => Promise<T | undefined>, what: string): Promise<T> {
-  for (let tries = 0; tries < 1500; tries += 1) {
-    const answer = await ask()
-    if (answer !== undefined) return answer
-    await new Promise((resolve) => setTimeout(resolve, 20))
-  }
-  throw new Error(`never came: ${what}`)
-}
-
 /** One data folder, and the server that uses it at this moment. */
 export class Host {
   server: Polylog

@@ -12,7 +12,7 @@ import { type FakeProvider, startFakeProvider } from '../support/fake-provider.t
 import { type PolylogProcess, startPolylogProcess } from '../support/polylog-process.ts'
 import { openStream } from '../support/sse.ts'
 import { onlyOnSqlite } from '../support/test-database.ts'
-import { eventually } from './crash-scene.ts'
+import { until } from '../support/until.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'polylog-disk-'))
 const disk = join(folder, 'disk')
@@ -93,10 +93,7 @@ describe('a full disk', { skip }, () => {
     assert.match(problem.message, /disk .*full.*Free some space/)
     assert.equal((await fetch(`${server.baseUrl}/v1/health`)).status, 503)
     await provider.release()
-    await eventually(
-      async () => (server.log().includes('the journal could not be written') ? true : undefined),
-      'the run notices',
-    )
+    await until('the run notices', async () => server.log().includes('the journal could not be written'))
     const shown = stream.text()
     assert.equal(shown.includes('two '), false, 'nothing is shown that is not stored')
     // Reading still works.

@@ -11,7 +11,8 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { type FakeFeishu, startFakeFeishu } from '../support/fake-feishu.ts'
 import { type FakeProcess, spawnFake } from '../support/spawn-fake.ts'
-import { type Confirmation, CrashScene, eventually, Host, named, type Timeline, toolIs } from './crash-scene.ts'
+import { until } from '../support/until.ts'
+import { type Confirmation, CrashScene, Host, named, type Timeline, toolIs } from './crash-scene.ts'
 
 let provider: FakeProcess
 let feishu: FakeFeishu
@@ -64,13 +65,13 @@ const lastDelta = (text: string) => (scene: CrashScene) => scene.waitFor((frame)
 const parked = (tool: string) => (scene: CrashScene) => scene.untilAsked(tool)
 const atStep = (step: number) => async (scene: CrashScene) => {
   await scene.decideUntil(toolIs('send_feishu_message', 'succeeded'))
-  await eventually(async () => ((await scene.asked()).includes(step) ? true : undefined), `step ${step} is asked`)
+  await until(`step ${step} is asked`, async () => (await scene.asked()).includes(step))
 }
 const sending = async (scene: CrashScene) => {
   await scene.untilAsked('send_feishu_message')
   for (const { id } of await scene.pending()) await scene.decide(id, 'confirm')
   // Feishu has recorded the message and does not answer: the call is under way.
-  await eventually(async () => ((await scene.sent()).messages === 1 ? true : undefined), 'the message arrives')
+  await until('the message arrives', async () => (await scene.sent()).messages === 1)
 }
 
 /** Those that need a Feishu that hangs come last. */
@@ -79,8 +80,7 @@ const held: Held[] = [
     name: 'accepted, the model silent',
     words: 'hold=1:0',
     again: 1,
-    reach: (scene) =>
-      eventually(async () => ((await scene.asked()).length === 1 ? true : undefined), 'the model is asked'),
+    reach: (scene) => until('the model is asked', async () => (await scene.asked()).length === 1),
   },
   { name: 'the first delta', words: 'hold=1:1', again: 1, reach: lastDelta('Let me ') },
   { name: 'the middle of a sentence', words: 'hold=1:2', again: 1, reach: lastDelta('look ') },
@@ -100,10 +100,7 @@ const held: Held[] = [
     reach: async (scene) => {
       await scene.waitFor(toolIs('remember_note', 'awaiting_input'))
       await scene.waitFor(toolIs('current_time', 'succeeded'))
-      await eventually(
-        async () => ((await scene.timeline()).status === 'awaiting_input' ? true : undefined),
-        'the run parks',
-      )
+      await until('the run parks', async () => (await scene.timeline()).status === 'awaiting_input')
     },
   },
   { name: 'the second confirmation awaited', words: '', again: null, reach: parked('send_feishu_message') },
@@ -163,9 +160,8 @@ describe('a server that is killed while its runs are held', () => {
         let question: Confirmation | undefined
         if (moment.unknown !== undefined) {
           // The person who is asked can see that it may have happened.
-          question = await eventually(
-            async () => (await scene.pending()).find(({ outcome }) => outcome === 'unknown'),
-            'the question',
+          question = await until('the question', async () =>
+            (await scene.pending()).find(({ outcome }) => outcome === 'unknown'),
           )
           assert.equal(question.toolName, tool)
           assert.deepEqual(question.payload, { recipientId: 'bob', message: `hello of held-${index}` })

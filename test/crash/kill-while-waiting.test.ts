@@ -6,8 +6,9 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { type FakeFeishu, startFakeFeishu } from '../support/fake-feishu.ts'
 import { type FakeProcess, spawnFake } from '../support/spawn-fake.ts'
-import { CrashScene, eventually, Host, named, toolIs } from './crash-scene.ts'
+import { CrashScene, Host, named, toolIs } from './crash-scene.ts'
 import { queryDatabase } from '../support/test-database.ts'
+import { until } from '../support/until.ts'
 
 let provider: FakeProcess
 let feishu: FakeFeishu
@@ -21,10 +22,7 @@ after(async () => {
 
 async function parks(scene: CrashScene, tool: string): Promise<void> {
   await scene.untilAsked(tool)
-  await eventually(
-    async () => ((await scene.timeline()).status === 'awaiting_input' ? true : undefined),
-    'the run parks',
-  )
+  await until('the run parks', async () => (await scene.timeline()).status === 'awaiting_input')
 }
 
 async function cancel(scene: CrashScene): Promise<{ status: string; accepted: boolean }> {
@@ -149,7 +147,7 @@ describe('a server that is killed while its runs wait', () => {
   })
 
   it('for the model: a cancel after the restart ends the run in mid-sentence', async () => {
-    await eventually(async () => ((await talking.asked()).length === 2 ? true : undefined), 'the step is asked again')
+    await until('the step is asked again', async () => (await talking.asked()).length === 2)
 
     assert.deepEqual(pick(await cancel(talking)), { status: 'cancelled', accepted: true })
 
@@ -217,18 +215,15 @@ describe('a server that gets SIGTERM while an unsafe tool is running', { concurr
     const own = await startFakeFeishu()
     const scene = await sending({ afterRecording: 'hang' }, own, 'killed-in-drain')
     try {
-      await eventually(async () => ((await scene.sent()).messages === 1 ? true : undefined), 'the message arrives')
+      await until('the message arrives', async () => (await scene.sent()).messages === 1)
       const stopping = scene.host.server.stop()
-      await eventually(
-        async () => (scene.host.server.log().includes('stopping: no new runs') ? true : undefined),
-        'the drain begins',
-      )
+      await until('the drain begins', async () => scene.host.server.log().includes('stopping: no new runs'))
       await scene.host.kill()
       await stopping
       await scene.lost()
       await scene.host.restart()
 
-      const question = await eventually(async () => (await scene.pending())[0], 'the question')
+      const question = await until('the question', async () => (await scene.pending())[0])
       assert.equal(question.outcome, 'unknown')
       await scene.finish('reject')
 

@@ -109,6 +109,8 @@ test('a client that stops reading does not delay the run, and gets the rest when
   assert.equal((await server.asked(user))[0]?.flooded, chunks)
   assert.equal(endOf(meanwhile).status, 'succeeded')
   assert.ok(received > chunks * text.length)
+  // A slow machine gets keep-alives as well.
+  delete names['ping']
   assert.deepEqual(names, {
     'agent.start': 1,
     'context.patch': 1,

@@ -5,11 +5,13 @@
 
 import assert from 'node:assert/strict'
 import { after, before } from 'node:test'
-import { setTimeout as wait } from 'node:timers/promises'
 import { type Action, type FakeProvider, type SeenRequest, startFakeProvider } from './fake-provider.ts'
 import { type Polylog, startPolylog } from './polylog.ts'
 import { type PolylogProcess, startPolylogProcess } from './polylog-process.ts'
 import { openStream, type SseFrame, type SseStream } from './sse.ts'
+import { until } from './until.ts'
+
+export { until }
 
 /** JSON of an answer; the test asserts what it needs of it. */
 export type Json = SseFrame['json']['data']
@@ -206,17 +208,6 @@ export async function callServer(
   const text = await response.text()
   const isJson = response.headers.get('content-type')?.includes('json') === true
   return { status: response.status, headers: response.headers, text, body: isJson ? (JSON.parse(text) as Json) : {} }
-}
-
-/** Polls until `ask` returns a value. Throws after about ten seconds, so that no test hangs. */
-export async function until<T>(what: string, ask: () => Promise<T | undefined> | T | undefined): Promise<T> {
-  const tries = 1000
-  for (let attempt = 0; attempt < tries; attempt++) {
-    const found = await ask()
-    if (found !== undefined) return found
-    await wait(10)
-  }
-  throw new Error(`waited in vain for ${what}`)
 }
 
 let users = 0

@@ -21,6 +21,7 @@ import {
   startFakeAgUi,
 } from '../../../test/support/fake-ag-ui.ts'
 import { countingIds, openRig, type Rig, type RigOptions, says } from '../../../test/support/run-rig.ts'
+import { until } from '../../../test/support/until.ts'
 import { type AgUiOptions, createAgUiEngine } from './ag-ui-engine.ts'
 
 let fake: FakeAgUi
@@ -594,11 +595,7 @@ test('a connection that is lost before any answer is not tried again, because th
 
 /** Waits until the agent has seen that the client closed the connection of the run. */
 async function closedEarly(question: string): Promise<void> {
-  for (let tries = 0; tries < 2000; tries += 1) {
-    if ((await fake.runs(question)).some((run) => run.closedEarly)) return
-    await new Promise((resolve) => setTimeout(resolve, 5))
-  }
-  throw new Error('the connection was never closed')
+  await until('the closed connection', async () => (await fake.runs(question)).find((run) => run.closedEarly))
 }
 
 test('a cancel closes the connection, and so does an agent that falls silent', async (context) => {
@@ -631,14 +628,11 @@ test('a stop of the server leaves the remote agent at work', async (context) => 
   await rig.until(run.id, ({ lastSeq }) => lastSeq >= 5)
   await rig.close()
   await fake.release()
-  let [seen] = await fake.runs(question)
-  for (let tries = 0; tries < 2000 && seen?.isOver !== true; tries += 1) {
-    await new Promise((resolve) => setTimeout(resolve, 5))
-    ;[seen] = await fake.runs(question)
-  }
+  const seen = await until('the end of the remote run', async () =>
+    (await fake.runs(question)).find((each) => each.isOver),
+  )
 
-  assert.equal(seen?.isOver, true)
-  assert.equal(seen?.closedEarly, false)
+  assert.equal(seen.closedEarly, false)
 })
 
 test('killed after any commit: no run is started twice, no decision applied twice, and there is one end', async (context) => {

@@ -7,12 +7,11 @@ import { once } from 'node:events'
 import { closeSync, mkdirSync, openSync, readdirSync, readFileSync, renameSync, rmSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
-import { setTimeout as wait } from 'node:timers/promises'
 import { after, before, describe, test } from 'node:test'
 import { manualClock } from '../../../test/support/manual-clock.ts'
 import { type Bench, openBench, secret } from '../../../test/support/workspace.ts'
 import { findSandbox, type SandboxKind } from './shell-sandbox.ts'
-import { until as untilAnswer } from '../../../test/support/test-server.ts'
+import { until } from '../../../test/support/until.ts'
 
 /** Processes whose command line holds the text. */
 function processesWith(text: string): string[] {
@@ -24,14 +23,6 @@ function processesWith(text: string): string[] {
       return false
     }
   })
-}
-
-async function until(what: string, holds: () => boolean): Promise<void> {
-  for (let tries = 0; tries < 1000; tries += 1) {
-    if (holds()) return
-    await wait(10)
-  }
-  throw new Error(`waited in vain for ${what}`)
 }
 
 /** A sleep duration that no other process uses. */
@@ -163,7 +154,7 @@ for (const kind of ['none', 'unshare', 'bwrap'] as SandboxKind[]) {
         assert.equal(started.ok, true)
         await until('the processes', () => [a, b].every((time) => processesWith(`sleep\0${time}`).length > 0))
         // The output comes through a pipe, which may be read later than the processes are seen.
-        const logs = await untilAnswer('its output', async () => {
+        const logs = await until('its output', async () => {
           const answer = await bench.use('bash_logs', { shell_id: id })
           return answer.output.output === '' ? undefined : answer
         })
@@ -180,11 +171,10 @@ for (const kind of ['none', 'unshare', 'bwrap'] as SandboxKind[]) {
 
       test('the end of a command in the background is reported with its exit code', async () => {
         const { output } = await bench.use('bash_run', { cmd: 'echo bye; exit 4', background: true })
-        let logs = await bench.use('bash_logs', { shell_id: output.shell_id })
-        for (let tries = 0; logs.output.running && tries < 500; tries += 1) {
-          await wait(10)
-          logs = await bench.use('bash_logs', { shell_id: output.shell_id })
-        }
+        const logs = await until('its end', async () => {
+          const found = await bench.use('bash_logs', { shell_id: output.shell_id })
+          return found.output.running ? undefined : found
+        })
         assert.deepEqual(logs.output, { ok: true, shell_id: output.shell_id, running: false, code: 4, output: 'bye\n' })
       })
 
