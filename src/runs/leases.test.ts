@@ -30,7 +30,7 @@ function flakyFirst() {
 }
 
 /** The clock is moved by minutes while a model says nothing. */
-const limits = { stallMs: 3_600_000, runMaxMs: 3_600_000 }
+const limits = { stallMs: 3_600_000, runMaxMs: 3_600_000, leaseMs }
 
 /** A heartbeat may come one turn late, but never two. */
 async function isRenewed(rig: Rig, id: string): Promise<boolean> {
@@ -65,7 +65,7 @@ describe('a lease', () => {
   })
 
   it('of a run that its node does not work on runs out, also while that node lives; the run is then claimed again', async () => {
-    await withRig({}, async (rig) => {
+    await withRig({ limits: { leaseMs } }, async (rig) => {
       for (let count = 0; count < 4; count += 1) rig.scheduler.reserve()
       const { id } = (await rig.start()).run
       // As after a fault between the claim and the loop.
@@ -171,7 +171,7 @@ describe('a drain', () => {
       request.messages.some((message) => message.content === 'use the tool')
         ? calls({ callId: 'c', name: 'slow' })
         : first.answer(request, signal)
-    await withRig({ answer, tools: [slow], wrapStore }, async (rig) => {
+    await withRig({ answer, tools: [slow], wrapStore, limits: { leaseMs } }, async (rig) => {
       const talking = (await rig.start()).run.id
       const working = (await rig.start({ input: 'use the tool' })).run.id
       await reached(async () => foldRun(await rig.events(working)).calls.get('c')?.started === true)
@@ -209,7 +209,7 @@ describe('a drain', () => {
     })
     const answer: Answer = ({ messages }) =>
       messages.at(-1)?.role === 'tool' ? says('Sent.') : calls({ callId: 'c', name: 'send' })
-    await withRig({ answer, tools: [send] }, async (rig) => {
+    await withRig({ answer, tools: [send], limits: { leaseMs } }, async (rig) => {
       const { id } = (await rig.start()).run
       await reached(() => done.length === 1)
       const draining = rig.scheduler.drain(10_000)
@@ -251,7 +251,7 @@ describe('a drain', () => {
         },
       })
     }
-    await withRig({ answer, tools: [send], wrapStore: slowReads }, async (rig) => {
+    await withRig({ answer, tools: [send], wrapStore: slowReads, limits: { leaseMs } }, async (rig) => {
       const { id } = (await rig.start()).run
       await rig.until(id, ({ status }) => status === 'waiting_user')
       const [question] = await rig.store.interactionsOf(id)

@@ -180,7 +180,7 @@ describe('a run that cannot go on', () => {
         },
       })
       const { answer, asked, release } = gate()
-      await withRig({ answer, wrapStore, limits: { concurrency: 1 } }, async (rig) => {
+      await withRig({ answer, wrapStore, limits: { concurrency: 1, leaseMs: 30_000 } }, async (rig) => {
         if (from === 'queued') rig.scheduler.reserve()
         const { id } = (await rig.start({ conversationId: 'one' })).run
         if (from === 'running') {
