@@ -42,6 +42,7 @@ const storeInterfaces = [...graph.keys()].filter((file) => /^src\/stores\/[^/]+\
 const interfaces = [
   ...storeInterfaces,
   'src/bus/live-bus.ts',
+  'src/bus/cluster-bus.ts',
   'src/engines/engine.ts',
   'src/models/model.ts',
   'src/tools/tool.ts',

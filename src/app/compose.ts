@@ -35,6 +35,7 @@ import { createOpenclawEngine, openclawUrl } from '../engines/openclaw/openclaw-
 import { createBrowserGuard } from '../http/browser-guard.ts'
 import { createAuthenticator } from '../http/caller.ts'
 import { createMetrics } from '../http/metrics.ts'
+import { LoadSeries } from '../http/operations/load-series.ts'
 import { buildServer } from '../http/server.ts'
 import { SharedRates } from './shared-rates.ts'
 import { Streams } from '../http/stream-reply.ts'
@@ -50,6 +51,7 @@ import { ClientToolService } from '../runs/client-tool-service.ts'
 import { ConfirmationService } from '../runs/confirmation-service.ts'
 import { InteractionList } from '../runs/interaction-list.ts'
 import { QueuedRuns } from '../runs/queued-runs.ts'
+import { OpenWork } from '../runs/open-work.ts'
 import { RunService } from '../runs/run-service.ts'
 import { Scheduler } from '../runs/scheduler.ts'
 import { UsageService } from '../runs/usage-service.ts'
@@ -64,6 +66,7 @@ import { type App, createLifecycle } from './lifecycle.ts'
 import { listenError } from './listen-error.ts'
 import type { Log } from './log.ts'
 import { openBus } from './open-bus.ts'
+import { withCommitMeter } from './metered-store.ts'
 import { openStore } from './open-store.ts'
 import { openTracer } from './open-telemetry.ts'
 import { openTools } from './open-tools.ts'
@@ -153,7 +156,10 @@ async function composeParts(
       : checkedModelSets(config.modelSets, models)
   const modelTable = await readModelTable(config.modelTableFile, knownFactsOf(config.namedProviders))
   const feedHints = new FeedHints()
-  const store = withFeedHints(await openStore(config, log, clock), (owner) => feedHints.changed(owner))
+  const load = new LoadSeries()
+  const store = withFeedHints(withCommitMeter(await openStore(config, log, clock), load, clock), (owner) =>
+    feedHints.changed(owner),
+  )
   opened.push(store)
   const watchdog = ownsProcess
     ? startWatchdog({
@@ -180,7 +186,10 @@ async function composeParts(
   metrics.countOpenRunsWith(() => store.countRuns())
   const node = ids()
   const cluster = await openBus(config, { node, clock, log, meter: metrics.bus })
-  if (cluster !== undefined) opened.push(cluster)
+  if (cluster !== undefined) {
+    opened.push(cluster)
+    feedHints.connect(cluster)
+  }
   const bus = openLiveBus(cluster, store, clock, metrics.bus)
   const engine = createLocalEngine({
     models,
@@ -286,6 +295,8 @@ async function composeParts(
     isUndecided: (runId) => comparisons.isUndecided(runId),
     keepAliveIntervals: config,
   })
+  opened.push({ close: async () => load.stop() })
+  load.start({ clock, streams: () => streams.size, runs: () => store.countRuns() })
   const { retentionMs, fileTtlMs } = config.limits
   const sharedRates = openSharedRates(store, config, log, clock)
   if (sharedRates !== undefined) opened.push({ close: async () => sharedRates.close() })
@@ -304,6 +315,8 @@ async function composeParts(
       journal: store,
       health: store,
       runs,
+      operations: new OpenWork(store, clock),
+      load,
       interactions: new InteractionList(store),
       queuedRuns: new QueuedRuns(dependencies, runs),
       confirmations,
@@ -335,6 +348,7 @@ async function composeParts(
       ids,
       settings: {
         authMode: config.auth.mode,
+        admins: config.admins,
         onDisconnect: config.onDisconnect,
         uploadBytes: config.limits.uploadBytes,
         clientTimeoutMs: config.clientTimeoutMs,
@@ -377,6 +391,7 @@ async function composeParts(
       retention: {
         stop() {
           retention.stop()
+          load.stop()
           sharedRates?.close()
           agentsWatch?.close()
         },

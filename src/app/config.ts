@@ -53,6 +53,8 @@ export type Config = {
   readonly openaiApi: 'responses' | 'chat' | null
   readonly openaiClient: 'lean' | 'ai-sdk'
   readonly auth: AuthSettings
+  /** The users who may see what concerns all users, if a login is required. */
+  readonly admins: readonly string[]
   /** Requests a minute for each caller; 0 is off. */
   readonly rateLimitPerMinute: number
   /** How many proxies in front of the server are trusted, or their addresses. */
@@ -191,6 +193,7 @@ function build(read: SettingReader, code?: CodeParts): Config {
     openaiApi: read.oneOf('OPENAI_API'),
     openaiClient: read.oneOf('POLYLOG_OPENAI_CLIENT') ?? 'lean',
     auth: readAuth(read, loopback),
+    admins: read.list('POLYLOG_ADMINS'),
     rateLimitPerMinute: read.whole('POLYLOG_RATE_LIMIT', loopback ? 0 : 600),
     trustProxy: readTrustProxy(read.mixed('POLYLOG_TRUST_PROXY'), read),
     allowedHosts: readAllowedHosts(read.list('POLYLOG_ALLOWED_HOSTS'), read),

@@ -68,6 +68,7 @@ export const settingTable = {
   POLYLOG_JWT_AUDIENCE: text,
   POLYLOG_JWT_WITHOUT_EXP: boolean,
   POLYLOG_API_KEYS: list,
+  POLYLOG_ADMINS: list,
   POLYLOG_RATE_LIMIT: whole(0, 1_000_000),
   /** A number of proxies, their addresses, or `true` for one. */
   POLYLOG_TRUST_PROXY: { kind: 'mixed' },

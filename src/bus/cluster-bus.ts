@@ -7,6 +7,8 @@ export interface ClusterBus {
   announce(runId: string, seq: number): void
   /** A command for the run was stored (cancel request, decision, reply, tool result), or, with null, some run may have become claimable. */
   signal(runId: string | null): void
+  /** Something in the feed of this user has changed. Call it after the commit. */
+  changed(owner: string): void
   /** Adds a listener. Hints that this node sent are not heard. */
   listen(listener: ClusterListener): void
   /** Sends what is waiting, then closes the connection. */
@@ -17,6 +19,7 @@ export interface ClusterListener {
   /** `at`: when the sender was told, by its clock. */
   announced(runId: string, seq: number, at: number): void
   signalled(runId: string | null): void
+  changed?(owner: string): void
   /** The connection was lost for a while: hints may be missing. Check everything that is followed or owned. */
   missed(): void
 }

@@ -53,6 +53,11 @@ export class HintExchange {
     this.#given()
   }
 
+  changed(owner: string): void {
+    if (this.#waiting.changed.size < waitingMax) this.#waiting.changed.add(owner)
+    this.#given()
+  }
+
   listen(listener: ClusterListener): void {
     this.#listeners.push(listener)
   }
@@ -65,6 +70,7 @@ export class HintExchange {
     for (const listener of this.#listeners) {
       for (const runId of message.signalled) listener.signalled(runId)
       for (const [runId, seq] of message.announced) listener.announced(runId, seq, message.at)
+      for (const owner of message.changed) listener.changed?.(owner)
     }
   }
 
@@ -124,7 +130,7 @@ export class HintExchange {
     }
   }
 
-  #takeBack({ announced, signalled }: Hints, at: number): void {
+  #takeBack({ announced, signalled, changed }: Hints, at: number): void {
     this.#waitingSince = at
     for (const [runId, seq] of announced) {
       const known = this.#waiting.announced.get(runId)
@@ -132,9 +138,10 @@ export class HintExchange {
       if (known === undefined || known < seq) this.#waiting.announced.set(runId, seq)
     }
     for (const runId of signalled) if (this.#waiting.signalled.size < waitingMax) this.#waiting.signalled.add(runId)
+    for (const owner of changed) if (this.#waiting.changed.size < waitingMax) this.#waiting.changed.add(owner)
   }
 }
 
 function noHints(): Hints {
-  return { announced: new Map(), signalled: new Set() }
+  return { announced: new Map(), signalled: new Set(), changed: new Set() }
 }

@@ -7,6 +7,7 @@ const id = fc.string({ unit: 'binary', minLength: 1, maxLength: 40 })
 const hints = fc.record({
   announced: fc.array(fc.tuple(id, fc.nat()), { maxLength: 400 }).map((entries) => new Map(entries)),
   signalled: fc.array(fc.option(id), { maxLength: 100 }).map((ids) => new Set(ids)),
+  changed: fc.array(id, { maxLength: 100 }).map((ids) => new Set(ids)),
 })
 
 test('any hints arrive as they were sent, in messages that PostgreSQL takes', () => {
@@ -14,6 +15,7 @@ test('any hints arrive as they were sent, in messages that PostgreSQL takes', ()
     fc.property(id, fc.nat(), hints, (from, at, given) => {
       const announced = new Map<string, number>()
       const signalled = new Set<string | null>()
+      const changed = new Set<string>()
       for (const text of encodeHints(from, at, given)) {
         assert.ok(Buffer.byteLength(text) < 8000)
         const message = decodeHints(text)
@@ -21,16 +23,18 @@ test('any hints arrive as they were sent, in messages that PostgreSQL takes', ()
         assert.deepEqual([message.from, message.at], [from, at])
         for (const [runId, seq] of message.announced) announced.set(runId, seq)
         for (const runId of message.signalled) signalled.add(runId)
+        for (const owner of message.changed) changed.add(owner)
       }
       assert.deepEqual(announced, given.announced)
       assert.deepEqual(signalled, given.signalled)
+      assert.deepEqual(changed, given.changed)
     }),
     { numRuns: 200 },
   )
 })
 
 test('nothing to say is no message', () => {
-  assert.deepEqual(encodeHints('n', 1, { announced: new Map(), signalled: new Set() }), [])
+  assert.deepEqual(encodeHints('n', 1, { announced: new Map(), signalled: new Set(), changed: new Set() }), [])
 })
 
 test('what is not a message of hints is ignored, whatever it is', () => {

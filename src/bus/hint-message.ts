@@ -7,6 +7,8 @@ export type Hints = {
   announced: Map<string, number>
   /** Null: some run may have become claimable. */
   signalled: Set<string | null>
+  /** Users whose feed has changed. */
+  changed: Set<string>
 }
 
 export type HintMessage = Hints & {
@@ -21,7 +23,7 @@ const messageBytesMax = 7_900
 /** Ids of nodes and runs are ULIDs; a longer one is not ours. */
 const idLengthMax = 200
 
-export const countHints = ({ announced, signalled }: Hints) => announced.size + signalled.size
+export const countHints = ({ announced, signalled, changed }: Hints) => announced.size + signalled.size + changed.size
 
 /** As few messages as possible. */
 export function encodeHints(from: string, at: number, hints: Hints): string[] {
@@ -29,24 +31,30 @@ export function encodeHints(from: string, at: number, hints: Hints): string[] {
   const head = `{"from":${JSON.stringify(from)},"at":${at}`
   let announced: string[] = []
   let signalled: string[] = []
+  let changed: string[] = []
   let bytes = 0
   const end = () => {
-    if (announced.length + signalled.length > 0)
-      messages.push(`${head},"announced":{${announced.join()}},"signalled":[${signalled.join()}]}`)
+    if (announced.length + signalled.length + changed.length > 0)
+      messages.push(
+        `${head},"announced":{${announced.join()}},"signalled":[${signalled.join()}],"changed":[${changed.join()}]}`,
+      )
     announced = []
     signalled = []
-    bytes = head.length + 40
+    changed = []
+    bytes = head.length + 60
   }
   end()
-  const add = (list: 'announced' | 'signalled', text: string) => {
+  const add = (list: keyof Hints, text: string) => {
     const size = Buffer.byteLength(text) + 1
     if (bytes + size > messageBytesMax) end()
     bytes += size
     if (list === 'announced') announced.push(text)
-    else signalled.push(text)
+    else if (list === 'signalled') signalled.push(text)
+    else changed.push(text)
   }
   for (const runId of hints.signalled) if (isId(runId ?? '-')) add('signalled', JSON.stringify(runId))
   for (const [runId, seq] of hints.announced) if (isId(runId)) add('announced', `${JSON.stringify(runId)}:${seq}`)
+  for (const owner of hints.changed) if (isId(owner)) add('changed', JSON.stringify(owner))
   end()
   return messages
 }
@@ -61,12 +69,14 @@ export function decodeHints(text: string): HintMessage | undefined {
     return undefined
   }
   if (!isObject(value)) return undefined
-  const { from, at, announced, signalled } = value
-  if (!isId(from) || typeof at !== 'number' || !isObject(announced) || !Array.isArray(signalled)) return undefined
-  const message: HintMessage = { from, at, announced: new Map(), signalled: new Set() }
+  const { from, at, announced, signalled, changed = [] } = value
+  if (!isId(from) || typeof at !== 'number' || !isObject(announced)) return undefined
+  if (!Array.isArray(signalled) || !Array.isArray(changed)) return undefined
+  const message: HintMessage = { from, at, announced: new Map(), signalled: new Set(), changed: new Set() }
   for (const [runId, seq] of Object.entries(announced))
     if (isId(runId) && Number.isSafeInteger(seq)) message.announced.set(runId, seq as number)
   for (const runId of signalled as unknown[]) if (runId === null || isId(runId)) message.signalled.add(runId)
+  for (const owner of changed as unknown[]) if (isId(owner)) message.changed.add(owner)
   return message
 }
 

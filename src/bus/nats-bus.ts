@@ -125,6 +125,10 @@ class NatsBus implements ClusterBus {
     this.#exchange.signal(runId)
   }
 
+  changed(owner: string): void {
+    this.#exchange.changed(owner)
+  }
+
   listen(listener: ClusterListener): void {
     this.#exchange.listen(listener)
   }

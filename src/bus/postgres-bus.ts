@@ -72,6 +72,10 @@ class PostgresBus implements ClusterBus {
     this.#exchange.signal(runId)
   }
 
+  changed(owner: string): void {
+    this.#exchange.changed(owner)
+  }
+
   listen(listener: ClusterListener): void {
     this.#exchange.listen(listener)
   }

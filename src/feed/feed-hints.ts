@@ -1,12 +1,31 @@
-// Wakes the readers of a user's feed when something of that user has changed. A hint carries
-// nothing: the reader reads the store. A hint that is lost costs time, because readers also
-// look by themselves every few seconds; a hint too many costs one short query.
+// Wakes the readers of a user's feed when something of that user has changed, on this node and,
+// over the bus, on the others. A hint carries nothing: the reader reads the store. A hint that is
+// lost costs time, because readers also look by themselves every few seconds; a hint too many
+// costs one short query.
+
+import type { ClusterBus } from '../bus/cluster-bus.ts'
 
 export class FeedHints {
   private readonly readers = new Map<string, Set<() => void>>()
+  private cluster: Pick<ClusterBus, 'changed'> | undefined
 
+  /** Hints go to the other nodes from now on, and theirs are heard. */
+  connect(cluster: Pick<ClusterBus, 'changed' | 'listen'>): void {
+    this.cluster = cluster
+    cluster.listen({
+      announced() {},
+      signalled() {},
+      changed: (owner) => this.wake(owner),
+      missed: () => {
+        for (const owner of this.readers.keys()) this.wake(owner)
+      },
+    })
+  }
+
+  /** A change of this user was committed on this node. */
   changed(owner: string): void {
-    for (const wake of this.readers.get(owner) ?? []) wake()
+    this.wake(owner)
+    this.cluster?.changed(owner)
   }
 
   /** Returns the function that ends the subscription. */
@@ -17,5 +36,9 @@ export class FeedHints {
       readers.delete(wake)
       if (readers.size === 0 && this.readers.get(owner) === readers) this.readers.delete(owner)
     }
+  }
+
+  private wake(owner: string): void {
+    for (const wake of this.readers.get(owner) ?? []) wake()
   }
 }

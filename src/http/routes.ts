@@ -26,6 +26,7 @@ import type { JobService } from '../jobs/job-service.ts'
 import type { SkillRegistry } from '../skills/skill-registry.ts'
 import type { ClientToolService } from '../runs/client-tool-service.ts'
 import type { ConfirmationService } from '../runs/confirmation-service.ts'
+import type { OpenWork } from '../runs/open-work.ts'
 import type { InteractionList } from '../runs/interaction-list.ts'
 import type { QueuedRuns } from '../runs/queued-runs.ts'
 import type { RunService } from '../runs/run-service.ts'
@@ -34,6 +35,7 @@ import type { RunRow } from '../stores/run-store.ts'
 import type { ToolRegistry, Workspaces } from '../tools/tool.ts'
 import type { ModelConfigs, Models, ModelTable } from '../models/model.ts'
 import type { Metrics } from './metrics.ts'
+import type { LoadSeries } from './operations/load-series.ts'
 import type { Streams } from './stream-reply.ts'
 
 export type Services = {
@@ -43,6 +45,8 @@ export type Services = {
   runs: RunService
   queuedRuns: QueuedRuns
   interactions: InteractionList
+  operations: OpenWork
+  load: Pick<LoadSeries, 'samples'>
   confirmations: ConfirmationService
   clientTools: ClientToolService
   conversations: ConversationService
@@ -72,6 +76,8 @@ export type Services = {
   ids: Ids
   settings: {
     authMode: 'open' | 'required'
+    /** The users who may see what concerns all users, if a login is required. */
+    admins: readonly string[]
     /** What happens to a run when its client disconnects, unless the request says otherwise. */
     onDisconnect: 'continue' | 'cancel'
     uploadBytes: number

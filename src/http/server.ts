@@ -62,6 +62,7 @@ import { chatCompletionRoutes } from './openai-api/chat-completion-routes.ts'
 import { responseRoutes } from './openai-api/response-routes.ts'
 import { doctorRoute } from './operations/doctor-route.ts'
 import { modelsRoute } from './operations/models-route.ts'
+import { overviewRoute } from './operations/overview-route.ts'
 import { operationRoutes } from './operations/operation-routes.ts'
 import { drainBytesMax, drainMs, installIntake } from './request-intake.ts'
 import type { Server, Services } from './routes.ts'
@@ -271,6 +272,7 @@ export async function buildServer(options: ServerOptions): Promise<Server> {
   a2aRoutes(server, services, options.version)
   langGraphRoutes(server, services, options.version)
   operationRoutes(server, services, options.version)
+  overviewRoute(server, services)
   referencePage(server)
   if (options.console) await consoleRoutes(server)
   return server

@@ -49,6 +49,17 @@ export interface ByteSource {
   next(): Promise<{ text: string; over: boolean } | null>
   /** Makes a pending `next` return. */
   close(): void
+  /** The seq of the last event that was handed out, if the source is one run. */
+  readonly seq?: number
+}
+
+/** What operators see of a stream. */
+export type OpenStream = {
+  format: string
+  runId: string | null
+  openMs: number
+  bufferedBytes: number
+  seq: number | null
 }
 
 /** A reader that reads nothing for this long is disconnected; it can resume with its cursor. */
@@ -97,6 +108,16 @@ export class Streams {
     }
   }
 
+  /** The open streams, those first whose readers have the most bytes to take. */
+  list(): OpenStream[] {
+    const now = this.dependencies.clock.monotonic()
+    return [...this.open].map((stream) => stream.info(now)).sort((a, b) => b.bufferedBytes - a.bufferedBytes)
+  }
+
+  get size(): number {
+    return this.open.size
+  }
+
   /** Follows a run from its first event; for callers that build their own source. */
   follow(runId: string): Follower {
     return new Follower(runId, 0, this.dependencies.store, this.dependencies.bus, this.dependencies.clock)
@@ -142,6 +163,10 @@ class RunSource implements ByteSource {
     return batch === null ? null : this.encode(batch)
   }
 
+  get seq(): number {
+    return this.follower.cursor
+  }
+
   close(): void {
     this.follower.close()
   }
@@ -170,6 +195,7 @@ class SocketStream {
   private over = false
   private keepAlives = 0
   private lastSentAt = 0
+  private readonly openedAt: number
   private timer: Timer | undefined
 
   constructor(
@@ -184,8 +210,19 @@ class SocketStream {
     this.shape = shape
     this.options = options
     this.clock = clock
+    this.openedAt = clock.monotonic()
     this.keepAliveMs = keepAliveIntervals[shape.keepAliveTiming.interval]
     raw.on('close', () => source.close())
+  }
+
+  info(now: number): OpenStream {
+    return {
+      format: this.shape.name,
+      runId: this.options.headers?.['x-run-id'] ?? null,
+      openMs: Math.round(now - this.openedAt),
+      bufferedBytes: this.raw.writableLength,
+      seq: this.source.seq ?? null,
+    }
   }
 
   stop(): void {

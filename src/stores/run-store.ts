@@ -262,6 +262,8 @@ export interface RunStore extends EventReader {
   readLastSeqs(runIds: readonly string[]): Promise<Map<string, number>>
   /** Newest first. */
   listRuns(filter: RunFilter): Promise<RowPage<RunRow>>
+  /** Unfinished runs of all users, oldest first. */
+  listOpenRuns(limit: number): Promise<RunRow[]>
   /** Unfinished runs of a conversation, oldest first. */
   openRuns(conversationId: string): Promise<RunRow[]>
   /** `reused`: the request was answered with what an earlier run had produced. */

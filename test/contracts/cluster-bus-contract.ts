@@ -16,6 +16,7 @@ export type BusServer = {
 class Ears implements ClusterListener {
   readonly announcements: [runId: string, seq: number][] = []
   readonly signals: (string | null)[] = []
+  readonly changes: string[] = []
   misses = 0
   private waiters: (() => void)[] = []
 
@@ -27,6 +28,11 @@ class Ears implements ClusterListener {
 
   signalled(runId: string | null): void {
     this.signals.push(runId)
+    this.heard()
+  }
+
+  changed(owner: string): void {
+    this.changes.push(owner)
     this.heard()
   }
 
@@ -81,18 +87,21 @@ export function clusterBusContract(name: string, start: () => Promise<BusServer>
       a.bus.announce('r1', 7)
       a.bus.signal('r2')
       a.bus.signal(null)
+      a.bus.changed('änn 👋')
       for (const { ears, counts } of [b, c]) {
-        await ears.until(() => ears.announcements.length > 0 && ears.signals.length > 1)
+        await ears.until(() => ears.announcements.length > 0 && ears.signals.length > 1 && ears.changes.length > 0)
         assert.deepEqual(ears.announcements, [['r1', 7]])
         assert.deepEqual(new Set(ears.signals), new Set(['r2', null]))
-        assert.equal(counts.received, 3)
+        assert.deepEqual(ears.changes, ['änn 👋'])
+        assert.equal(counts.received, 4)
       }
       // What b sends is heard by a after what a sent itself.
       b.bus.announce('r3', 1)
       await a.ears.until(() => a.ears.announcements.length > 0)
       assert.deepEqual(a.ears.announcements, [['r3', 1]])
       assert.deepEqual(a.ears.signals, [])
-      assert.equal(a.counts.sent, 3)
+      assert.deepEqual(a.ears.changes, [])
+      assert.equal(a.counts.sent, 4)
     })
 
     it('of many announcements at once only the newest of each run is sent, also if they need several messages', async () => {

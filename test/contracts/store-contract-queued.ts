@@ -111,6 +111,24 @@ export function queuedContract(open: OpenStore): void {
     )
 
     test(
+      'is listed with the other unfinished runs of all users, oldest first',
+      opened(async ({ store }) => {
+        const first = await queue(store)
+        await store.accept(acceptInput('theirs', { runOwner: 'bob' }))
+        const ids = async (limit: number) => (await store.listOpenRuns(limit)).map(({ id }) => id)
+        assert.deepEqual(
+          [await ids(9), await ids(2)],
+          [
+            ['first', 'second', 'theirs'],
+            ['first', 'second'],
+          ],
+        )
+        await endRun(store, first, 1)
+        assert.deepEqual(await ids(9), ['second', 'theirs'])
+      }),
+    )
+
+    test(
       'is not one that is held, ended or unknown',
       opened(async ({ store }) => {
         await store.accept(acceptInput('held', { held: {} }))

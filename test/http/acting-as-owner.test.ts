@@ -221,6 +221,7 @@ test('every route that belongs to a user accepts ?userId=', async () => {
     '/v1/tools',
     '/v1/providers',
     '/metrics',
+    '/v1/operations',
     '/v1/agent/list',
     '/v1/models',
     '/v1/models/{model}',

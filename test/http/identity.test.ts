@@ -233,6 +233,8 @@ describe('another user’s ids', () => {
     'GET /v1/conversations/{conversationId}': { expect: notFound },
     'GET /v1/agent/runs/{runId}/events': { expect: notFound },
     'GET /v1/interactions': { path: ({ runId }) => `?runId=${runId}`, expect: empty },
+    // For operators: of all users in open mode, and only for POLYLOG_ADMINS otherwise.
+    'GET /v1/operations': { expect: ({ status }) => assert.equal(status, 200) },
     'GET /v1/feed': { path: () => '?follow=off', expect: onlyHello },
     'PATCH /v1/conversations/{conversationId}': { body: () => ({ title: 'mine now' }), expect: notFound },
     'DELETE /v1/conversations/{conversationId}': { expect: notFound },
@@ -378,7 +380,7 @@ describe('another user’s ids', () => {
     rows[`GET ${path}/{conversationId}/stream`] = { expect: ({ status }) => assert.equal(status, 204) }
     rows[`POST ${path}/{conversationId}/stop`] = {
       body: () => ({}),
-      expect: ({ body }) => assert.deepEqual(body, { stopped: [] }),
+      expect: ({ body }) => assert.deepEqual(body, { stopped: [], stopping: [] }),
     }
   }
 

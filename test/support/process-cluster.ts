@@ -38,6 +38,7 @@ export function processCluster(): ProcessCluster {
           signals.push(runId)
           tell((listener) => listener.signalled(runId))
         },
+        changed: (owner) => tell((listener) => listener.changed?.(owner)),
         listen: (listener) => void own.add(listener),
         close: async () => own.clear(),
       }

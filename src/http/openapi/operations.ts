@@ -155,6 +155,7 @@ export const operations: Readonly<Record<string, OperationFacts>> = {
   'GET /v1/conversations': { id: 'listConversations' },
   'GET /v1/agent/runs/{runId}/events': { id: 'listRunEvents' },
   'GET /v1/interactions': { id: 'listInteractions' },
+  'GET /v1/operations': { id: 'getOperationsOverview' },
   'GET /v1/feed': { id: 'followFeed', stream: 'feed' },
   'GET /v1/conversations/{conversationId}': { id: 'getConversation' },
   'PATCH /v1/conversations/{conversationId}': { id: 'updateConversation' },

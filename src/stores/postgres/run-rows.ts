@@ -57,6 +57,11 @@ export async function listRuns(db: Db, filter: RunFilter): Promise<RowPage<RunRo
   return await readPage(db, { sql, values, limit: filter.limit, long: ['error', 'usage', 'cancel_reason'] }, toRunRow)
 }
 
+export async function listOpenRuns(db: Db, limit: number): Promise<RunRow[]> {
+  const rows = await db.all(`SELECT * FROM runs WHERE ${unfinished} ORDER BY position LIMIT ?`, limit)
+  return rows.map(toRunRow)
+}
+
 export async function openRuns(db: Db, conversationId: string): Promise<RunRow[]> {
   const rows = await db.all(
     `SELECT * FROM runs WHERE conversation_id = ? AND ${unfinished} ORDER BY position`,

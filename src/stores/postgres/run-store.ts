@@ -16,7 +16,16 @@ import { insertJournal, type JournalRow, journalRows, readEvents } from './journ
 import type { JournalPartitions } from './journal-partitions.ts'
 import { insertMessage, setMessageStates } from './message-store.ts'
 import type { PartAccess } from './part-access.ts'
-import { countRuns, findCached, findIdempotent, listRuns, msUntilWake, openRuns, readRun } from './run-rows.ts'
+import {
+  countRuns,
+  findCached,
+  findIdempotent,
+  listOpenRuns,
+  listRuns,
+  msUntilWake,
+  openRuns,
+  readRun,
+} from './run-rows.ts'
 import { checkFence, claimRuns, patchRun, putBlob, renewLeases, requestCancel, setLastSeq } from './run-table.ts'
 import { slotRows } from './slot-table.ts'
 import { insertSnapshot } from './snapshot-store.ts'
@@ -91,6 +100,7 @@ export function runStore(
         return new Map(rows.map((row) => [row['id'] as string, row['last_seq'] as number]))
       }),
     listRuns: (filter) => read((db) => listRuns(db, filter)),
+    listOpenRuns: (limit) => read((db) => listOpenRuns(db, limit)),
     openRuns: (conversationId) => read((db) => openRuns(db, conversationId)),
     findIdempotent: (owner, route, key) =>
       read(async (db) => {

@@ -49,6 +49,7 @@ export function runReader(db: DatabaseSync) {
   const openInConversation = db.prepare(
     `SELECT * FROM runs WHERE conversation_id = ? AND ${unfinished} ORDER BY position`,
   )
+  const openOfAll = db.prepare(`SELECT * FROM runs WHERE ${unfinished} ORDER BY position LIMIT ?`)
   const idempotent = db.prepare(
     'SELECT run_id, fingerprint, reused FROM idempotency_keys WHERE owner = ? AND route = ? AND key = ?',
   )
@@ -98,6 +99,9 @@ export function runReader(db: DatabaseSync) {
       }
       const sql = `SELECT * FROM runs WHERE ${conditions.join(' AND ')} ORDER BY position DESC LIMIT ?`
       return readPage(statement(sql), values, filter.limit, toRunRow)
+    },
+    allOpen(limit: number): RunRow[] {
+      return openOfAll.all(limit).map(toRunRow)
     },
     open(conversationId: string): RunRow[] {
       return openInConversation.all(conversationId).map(toRunRow)

@@ -116,6 +116,7 @@ export function runStore(
         const { rows, more } = runs.list(filter)
         return { rows: rows.map(current), more }
       }),
+    listOpenRuns: (limit) => read(() => runs.allOpen(limit).map(current)),
     openRuns: (conversationId) => read(() => runs.open(conversationId).map(current)),
     findIdempotent: (owner, route, key) =>
       read(() => {

@@ -1,0 +1,26 @@
+// The store, with a measurement of how long its commits take and how many are under way.
+
+import type { Clock } from '../kit/clock.ts'
+import type { Store } from '../stores/store.ts'
+
+export type CommitMeter = {
+  /** A commit was asked for; call the result when it is done, with its duration. */
+  commitStarted(): (ms: number) => void
+}
+
+export function withCommitMeter(store: Store, meter: CommitMeter, clock: Pick<Clock, 'monotonic'>): Store {
+  async function measured<T>(work: Promise<T>): Promise<T> {
+    const startedAt = clock.monotonic()
+    const done = meter.commitStarted()
+    try {
+      return await work
+    } finally {
+      done(clock.monotonic() - startedAt)
+    }
+  }
+  return {
+    ...store,
+    append: (write) => measured(store.append(write)),
+    accept: (input) => measured(store.accept(input)),
+  }
+}

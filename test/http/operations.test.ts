@@ -1,0 +1,53 @@
+// GET /v1/operations: what an operator sees of all users, and who is an operator.
+
+import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
+import { describe, test } from 'node:test'
+import { hangsAfter, type Json, runIdOf, sharedTestServers, someone } from '../support/test-server.ts'
+
+const sha256 = (key: string) => createHash('sha256').update(key).digest('hex')
+const keys = { POLYLOG_AUTH: 'required', POLYLOG_API_KEYS: `ann=${sha256('ann-key')},bob=${sha256('bob-key')}` }
+const [open, guarded, unset] = sharedTestServers({}, { ...keys, POLYLOG_ADMINS: 'root, ann' }, keys)
+
+describe('the overview for operators', () => {
+  test('has the open runs of all users, the open streams with their lag, and the load', async () => {
+    const [user, other] = [someone(), someone()]
+    await open.provider.script([hangsAfter('so')], user)
+    const chat = await open.chat(user, { input: user, conversationId: `conv-${user}` })
+    await chat.waitFor(({ json }) => json.event === 'agent.delta')
+    const queued = await open.chat(user, { input: `${user} next`, conversationId: `conv-${user}` })
+    const { status, body } = await open.call('GET', '/v1/operations', { user: other })
+    for (const stream of [queued, chat]) {
+      await open.call('POST', `/v1/agent/runs/${runIdOf(stream)}/cancel`, { user, body: {} })
+    }
+
+    assert.equal(status, 200)
+    const mine = (body.runs as Json[]).filter(({ userId }) => userId === user)
+    assert.deepEqual(
+      mine.map(({ runId, status: state, stuck }) => [runId, state, stuck]),
+      [
+        [runIdOf(chat), 'running', null],
+        [runIdOf(queued), 'queued', null],
+      ],
+    )
+    assert.ok(body.counts.running >= 1)
+    assert.equal(body.nodes.length, 1)
+    const stream = (body.streams as Json[]).find(({ runId }) => runId === runIdOf(chat))
+    assert.deepEqual([stream?.['format'], stream?.['lag'], stream?.['bufferedBytes']], ['sse', 0, 0])
+    assert.ok(Array.isArray(body.load.samples))
+  })
+
+  test('is only for POLYLOG_ADMINS if a login is required', async () => {
+    const ask = (server: typeof open, key: string) =>
+      server.call('GET', '/v1/operations', { headers: { 'x-api-key': key } })
+    assert.equal((await ask(guarded, 'ann-key')).status, 200)
+    for (const [server, key] of [
+      [guarded, 'bob-key'],
+      [unset, 'ann-key'],
+    ] as const) {
+      const { status, body } = await ask(server, key)
+      assert.deepEqual([status, body.code], [403, 'forbidden'])
+      assert.match(body.message, /POLYLOG_ADMINS/)
+    }
+  })
+})
