@@ -10,16 +10,18 @@ export type MarkdownBlock = {
   token: Token
 }
 
-export type MarkdownText = { text: string; blocks: readonly MarkdownBlock[] }
+/** The first `settled` blocks are exactly the beginning of the text, and more text cannot change them. */
+export type MarkdownText = { text: string; blocks: readonly MarkdownBlock[]; settled: number }
 
-export const noMarkdown: MarkdownText = { text: '', blocks: [] }
+export const noMarkdown: MarkdownText = { text: '', blocks: [], settled: 0 }
 
 export function extendMarkdown(known: MarkdownText, text: string): MarkdownText {
   if (text === known.text) return known
-  const kept = text.startsWith(known.text) ? known.blocks.slice(0, -1) : []
+  const kept = text.startsWith(known.text) ? known.blocks.slice(0, known.settled) : []
   const last = kept.at(-1)
   const from = last === undefined ? 0 : last.start + last.raw.length
-  return { text, blocks: [...kept, ...blocksFrom(text, from)] }
+  const blocks = [...kept, ...blocksFrom(text, from)]
+  return { text, blocks, settled: settledBlocks(text, blocks, kept.length) }
 }
 
 /** A blank line between two blocks belongs to the first of them, so that the blocks make up the whole text. */
@@ -33,6 +35,21 @@ function blocksFrom(text: string, from: number): MarkdownBlock[] {
     start += token.raw.length
   }
   return blocks
+}
+
+/**
+ * A block is settled if two others follow, the first of them after a blank line: what looks like a rule may become one more
+ * item of the list before it. The parser changes some characters (tabs in lists, for
+ * example), after which positions no longer fit; from there on everything is read again.
+ */
+function settledBlocks(text: string, blocks: readonly MarkdownBlock[], known: number): number {
+  let settled = known
+  for (let index = known; index < blocks.length - 2; index++) {
+    const { start, raw } = blocks[index] as MarkdownBlock
+    if (text.slice(start, start + raw.length) !== raw) break
+    if (raw.endsWith('\n\n')) settled = index + 1
+  }
+  return settled
 }
 
 function lex(text: string): TokensList | Token[] {

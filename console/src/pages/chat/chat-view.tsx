@@ -100,18 +100,6 @@ export function ChatView({ conversationId }: { conversationId: string | null }) 
       reload()
     }
   }
-  const removeQueued = async ({ runId }: QueuedMessage) => {
-    try {
-      await api.client.cancel(runId)
-    } catch (failure) {
-      showProblem(words.queuedGone, problemOf(failure))
-    }
-    reload()
-  }
-  const editQueued = async (message: QueuedMessage) => {
-    setDraft({ text: message.question.content, files: [] })
-    await removeQueued(message)
-  }
   useEffect(() => setDraft(emptyDraft), [conversationId])
   useShortcuts([{ keys: 'n', label: words.newChat, run: () => navigate('/chat') }])
   useCommands([{ id: 'new chat', label: words.newChat, icon: 'plus', keys: 'n', run: () => navigate('/chat') }])
@@ -170,11 +158,7 @@ export function ChatView({ conversationId }: { conversationId: string | null }) 
           </div>
         )}
         <div className="chat-foot-inside">
-          <QueuedMessages
-            queued={queued}
-            onEdit={(message) => void editQueued(message)}
-            onRemove={(message) => void removeQueued(message)}
-          />
+          <QueuedMessages queued={queued} onChange={reload} />
           <Composer
             draft={draft}
             onDraft={setDraft}
