@@ -4,10 +4,15 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { globSync, readFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { before, describe, test } from 'node:test'
 import { gzipSync } from 'node:zlib'
+import Fastify from 'fastify'
+import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import { ensureConsole } from '../../scripts/ensure-console.ts'
+import { consoleRoutes } from '../../src/http/console/console-routes.ts'
+import type { Server } from '../../src/http/routes.ts'
 import { picture, seriousFindings, sharedConsoleBrowser } from '../support/console-page.ts'
 import { sharedTestServers } from '../support/test-server.ts'
 
@@ -66,6 +71,18 @@ describe('the files', () => {
 
   test('with the console off there is nothing at /', async () => {
     for (const path of ['/', '/chat']) assert.equal((await without.call('GET', path)).status, 404, path)
+  })
+
+  test('a server without a built console says what to do, and its API works', async () => {
+    const bare: Server = Fastify().withTypeProvider<ZodTypeProvider>()
+    await consoleRoutes(bare, { folder: join(tmpdir(), 'polylog-no-console') })
+    bare.get('/v1/health', async () => ({ status: 'ok' }))
+    const page = await bare.inject('/chat')
+    assert.equal(page.statusCode, 503)
+    assert.match(page.headers['content-type'] ?? '', /^text\/plain/)
+    assert.match(page.body, /^The console is not built\. .*npm run build -- console/)
+    assert.equal((await bare.inject('/v1/health')).statusCode, 200)
+    await bare.close()
   })
 
   test('the first load is at most 150 KB gzipped', () => {

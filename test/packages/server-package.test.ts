@@ -160,6 +160,9 @@ describe('the packed server', () => {
       assert.deepEqual([run.status, run.body.status], [200, 'succeeded'])
       const again = await openStream(`${second.baseUrl}/v1/agent/runs/${runId}/stream?userId=ada`)
       await again.waitFor(named('agent.end'))
+      const page = await callServer(second.baseUrl, 'GET', '/')
+      const [, script = ''] = /src="(\/assets\/[^"]+)"/.exec(page.text) ?? []
+      assert.equal((await callServer(second.baseUrl, 'GET', script)).status, 200, 'the console and its script')
     } finally {
       assert.equal(await second.stop(), 0)
     }
