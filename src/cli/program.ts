@@ -9,6 +9,7 @@ import { registerBackup } from './backup.ts'
 import { registerChat } from './chat.ts'
 import { failureOfRequest } from './connection.ts'
 import { registerDoctor } from './doctor.ts'
+import { registerCopy } from './copy.ts'
 import { CliError, exitCodes } from './exit-codes.ts'
 import type { CliContext, RegisterCommand } from './context.ts'
 import { registerReplay } from './replay.ts'
@@ -27,6 +28,7 @@ const commands: readonly RegisterCommand[] = [
   registerReplay,
   registerBackup,
   registerDoctor,
+  registerCopy,
 ]
 
 /** The exit code; undefined if the command keeps the process running. */

@@ -191,6 +191,7 @@ export const errorCodes = {
   run_cancelled: 'conflict',
   run_unrecoverable: 'bug',
   config_invalid: 'invalid',
+  copy_refused: 'invalid',
   event_invalid: 'bug',
   transition_refused: 'bug',
   event_too_large: 'bug',

@@ -12,6 +12,7 @@ import { contactActivityStore } from './contact-activity-store.ts'
 import { contactRecordStore } from './contact-record-store.ts'
 import { contactStore } from './contact-store.ts'
 import { conversationStore } from './conversation-store.ts'
+import { refuseUnfinishedCopy } from './copy-end.ts'
 import { DeltaQueue } from './delta-queue.ts'
 import { feedbackStore } from './feedback-store.ts'
 import { feedStore, startFeed } from './feed-store.ts'
@@ -53,6 +54,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   try {
     await waitForDatabase(pool, { clock, ...atStart })
     await migrate(pool)
+    await refuseUnfinishedCopy(pool)
     await transaction(pool, true, startFeed)
   } catch (error) {
     await pool.end()

@@ -12,7 +12,7 @@ import type { PartAccess } from './part-access.ts'
 import { readPage } from './row-page.ts'
 
 /** Divisible by 3, so that its base64 has no padding. */
-const chunkBytes = 192 * 1024
+export const chunkBytes = 192 * 1024
 
 const fileColumns = `SELECT files.position, files.id, files.owner, files.media_type, files.name, files.created_at,
     file_contents.sha256, file_contents.size

@@ -5,6 +5,7 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { batchWriter } from './batch-writer.ts'
 import { toFailure, type WriterMessage, type WriterRequest } from './commands.ts'
 import { openWriter } from './connection.ts'
+import { refuseUnfinished } from './copy-end.ts'
 import { migrate } from './migrate.ts'
 import { toStoreError } from './sqlite-errors.ts'
 
@@ -18,6 +19,7 @@ const failure = (error: unknown) => toFailure(toStoreError(error, file))
 try {
   const db = openWriter(file)
   migrate(db)
+  refuseUnfinished(db)
   const writer = batchWriter(db)
   port.on('message', (request: WriterRequest) => {
     if (request === 'close') {

@@ -592,6 +592,12 @@ CREATE TABLE duties (
   until BIGINT NOT NULL
 );
 
+-- One row while a copy into this database has not ended: no server starts on it.
+CREATE TABLE unfinished_copies (
+  id INTEGER PRIMARY KEY DEFAULT 1,
+  started_at BIGINT NOT NULL
+);
+
 -- One row, which the health check writes.
 CREATE TABLE store_checks (
   id INTEGER PRIMARY KEY DEFAULT 1,
