@@ -9,7 +9,7 @@ import { type CopyOptions, type CopyResult, copyStore } from '../stores/store-co
 import { databaseName, prepareDatabaseFile, prepareDataFolder } from './data-folder.ts'
 
 /** An address is `postgres://…`, a SQLite file, or a data folder. */
-export async function copyDatabase(
+export async function copyAllData(
   { from, to }: { from: string; to: string },
   options: CopyOptions & { warn: (sentence: string) => void },
 ): Promise<CopyResult> {

@@ -22,12 +22,12 @@ Examples:
   $ polylog copy --from postgres://polylog@db.example/polylog --to ./data-new/polylog.db`,
     )
     .action(async (options: { from: string; to: string; json?: true }) => {
-      const { copyDatabase } = await import('../app/copy-store.ts')
+      const { copyAllData } = await import('../app/copy-store.ts')
       const bars = {
         copying: output.progress('copying', clock.monotonic),
         comparing: output.progress('comparing', clock.monotonic),
       }
-      const result = await copyDatabase(options, {
+      const result = await copyAllData(options, {
         warn: (sentence) => output.note(sentence),
         onProgress: ({ step, table, done, total }) => bars[step].update(done, total, ` ${table}`),
       })

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { describe, test } from 'node:test'
-import { copyDatabase } from '../../src/app/copy-store.ts'
+import { copyAllData } from '../../src/app/copy-store.ts'
 import { systemClock } from '../../src/kit/clock.ts'
 import { copiedTables, tablesLeftOut } from '../../src/stores/copy-tables.ts'
 import { openPostgresSource, openPostgresTarget } from '../../src/stores/postgres/copy-end.ts'
@@ -91,8 +91,8 @@ describe('a copy', { skip }, () => {
       scene(async ({ url, file }) => {
         filledFile(file('a.db'), seed + round)
 
-        const there = await copyDatabase({ from: file('a.db'), to: url }, { warn })
-        const back = await copyDatabase({ from: url, to: file('b.db') }, { warn })
+        const there = await copyAllData({ from: file('a.db'), to: url }, { warn })
+        const back = await copyAllData({ from: url, to: file('b.db') }, { warn })
 
         assert.deepEqual([there.differences, back.differences], [[], []])
         assert.deepEqual(
@@ -130,7 +130,7 @@ describe('a copy', { skip }, () => {
       filledFile(file('a.db'), 7)
       filledFile(file('b.db'), 8)
       const refused = (from: string, to: string, message: RegExp) =>
-        assert.rejects(copyDatabase({ from, to }, { warn }), { code: 'copy_refused', message })
+        assert.rejects(copyAllData({ from, to }, { warn }), { code: 'copy_refused', message })
       await refused(file('a.db'), file('b.db'), /b\.db has rows already\. Copy into an empty database\.$/)
       await refused(file('a.db'), file('a.db'), /are the same/)
       await refused(file('none.db'), url, /There is no database file/)
@@ -183,8 +183,8 @@ describe('a copy that did not end', { skip }, () => {
       await assert.rejects(openSqliteStore({ file: file('b.db'), clock: systemClock }), refusal)
       await assert.rejects(openPostgresSource(url), refusal)
 
-      await copyDatabase({ from: file('a.db'), to: url }, { warn })
-      await copyDatabase({ from: url, to: file('b.db') }, { warn })
+      await copyAllData({ from: file('a.db'), to: url }, { warn })
+      await copyAllData({ from: url, to: file('b.db') }, { warn })
       assert.deepEqual(contents(file('b.db')), contents(file('a.db')))
       await (await openPostgresStore({ url, clock: systemClock })).close()
       await (await openSqliteStore({ file: file('b.db'), clock: systemClock })).close()
