@@ -6,6 +6,7 @@
 // the channel and registers its waiter in the same turn of the event loop. There is no
 // repeat, because a batch that overlaps the cursor is cut.
 
+import { AppError } from '../errors/app-error.ts'
 import type { RunEvent } from '../journal/event.ts'
 import type { RunStore } from '../stores/run-store.ts'
 import type { Clock, Timer } from '../kit/clock.ts'
@@ -17,6 +18,8 @@ const pageEvents = 512
 /** Delay before reading again an event that was announced but cannot be read yet. Doubles up to `rereadMaxMs`. */
 const rereadMs = 10
 const rereadMaxMs = 1000
+/** How many reads in a row may find the store away, about half a minute: a database that is restarted must not cut streams. */
+const failuresMax = 35
 
 export type FollowedStore = Pick<RunStore, 'readEvents' | 'readRun'>
 
@@ -34,6 +37,8 @@ export class Follower implements ChannelFollower {
   private closed = false
   private waiter: (() => void) | null = null
   private retryMs = rereadMs
+  /** How many reads in a row failed. */
+  private failures = 0
 
   constructor(runId: string, after: number, store: FollowedStore, bus: LiveBus, clock: Clock) {
     this.runId = runId
@@ -45,6 +50,20 @@ export class Follower implements ChannelFollower {
 
   /** The next events, or null if the run has ended or was removed, or the follower was closed. Do not call it concurrently. */
   async next(): Promise<EventBatch | null> {
+    for (;;) {
+      try {
+        const batch = await this.nextNow()
+        this.failures = 0
+        return batch
+      } catch (error) {
+        this.failures += 1
+        if (!isAway(error) || this.failures > failuresMax) throw error
+        await this.woken(this.retryMs)
+      }
+    }
+  }
+
+  private async nextNow(): Promise<EventBatch | null> {
     for (;;) {
       if (this.closed || this.ended) return null
       const live = this.channel.after(this.cursor)
@@ -102,4 +121,9 @@ export class Follower implements ChannelFollower {
     if (last?.type === 'run.ended') this.ended = true
     return taken
   }
+}
+
+/** The store does not answer now, but may do so again. */
+function isAway(error: unknown): boolean {
+  return error instanceof AppError && error.kind === 'unavailable' && error.retryable
 }

@@ -2,6 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import pg from 'pg'
 import { clusterBusContract } from '../../test/contracts/cluster-bus-contract.ts'
+import { manualClock } from '../../test/support/manual-clock.ts'
+import { gateOf } from '../../test/support/tcp-gate.ts'
 import { newStoreDatabase } from '../../test/support/postgres.ts'
 import { systemClock } from '../kit/clock.ts'
 import { openPostgresBus } from './postgres-bus.ts'
@@ -28,6 +30,32 @@ clusterBusContract('PostgreSQL', async () => {
     heal: async () => {},
     stop: () => database.drop(),
   }
+})
+
+test('a connection that is dead without an error is noticed and made again', async () => {
+  const database = await newStoreDatabase()
+  const gate = await gateOf(database.url)
+  const clock = manualClock()
+  let reconnects = 0
+  const missed = Promise.withResolvers<void>()
+  const bus = await openPostgresBus({ url: gate.url, node: 'n', clock, log })
+  bus.listen({
+    announced: () => {},
+    signalled: () => {},
+    missed() {
+      reconnects += 1
+      missed.resolve()
+    },
+  })
+  gate.freeze()
+  // Checked, not answered, connected again.
+  for (const ms of [10_000, 5_000, 100]) await clock.advance(ms)
+  await missed.promise
+  assert.equal(gate.attempts, 2)
+  assert.equal(reconnects, 1)
+  await bus.close()
+  await gate.close()
+  await database.drop()
 })
 
 test('what other programs send on the channel is ignored', async () => {

@@ -103,6 +103,7 @@ class PostgresBus implements ClusterBus {
     const client = new Client({
       connectionString: this.#options.url,
       connectionTimeoutMillis: checkAnswerMs,
+      query_timeout: checkAnswerMs,
       keepAlive: true,
       application_name: 'polylog bus',
     })
@@ -128,15 +129,18 @@ class PostgresBus implements ClusterBus {
   /** Whether a message of this node comes back to it. */
   async #check(client: Client): Promise<boolean> {
     this.#checks += 1
-    const answered = new Promise<boolean>((resolve) => {
+    return await new Promise<boolean>((resolve, reject) => {
       const timer = this.#options.clock.after(checkAnswerMs, () => resolve(false))
       this.#checked = () => {
         timer.cancel()
         resolve(true)
       }
+      // Not awaited: on a dead connection it takes long to fail.
+      this.#notify(client, this.#checkMessage()).catch((error: unknown) => {
+        timer.cancel()
+        reject(error)
+      })
     })
-    await this.#notify(client, this.#checkMessage())
-    return await answered
   }
 
   #checkMessage(): string {

@@ -48,6 +48,8 @@ type FollowedRun = {
   /** The monotonic time of the last hint or publication. */
   heardAt: number
   state: 'idle' | 'due' | 'reading' | 'paused'
+  /** Set while the state is `paused`. */
+  rereadTimer: Timer | undefined
   emptyReads: number
 }
 
@@ -96,6 +98,7 @@ export class RemoteReader implements LiveBus, ClusterListener {
         announcedAt: null,
         heardAt: clock.monotonic(),
         state: 'idle',
+        rereadTimer: undefined,
         emptyReads: 0,
       }
       this.#runs.set(runId, run)
@@ -112,6 +115,7 @@ export class RemoteReader implements LiveBus, ClusterListener {
         if (joined.followers.size > 0 || this.#runs.get(runId) !== joined) return
         this.#runs.delete(runId)
         this.#due.delete(runId)
+        joined.rereadTimer?.cancel()
         if (this.#runs.size === 0) {
           this.#pollTimer?.cancel()
           this.#pollTimer = undefined
@@ -208,8 +212,8 @@ export class RemoteReader implements LiveBus, ClusterListener {
     }
     run.state = 'paused'
     const waitMs = Math.min(rereadMs * 2 ** (run.emptyReads - 1), rereadMaxMs)
-    clock.after(waitMs, () => {
-      if (this.#runs.get(runId) !== run) return
+    run.rereadTimer = clock.after(waitMs, () => {
+      run.rereadTimer = undefined
       this.#readAgain(runId, run)
       this.#startReads()
     })

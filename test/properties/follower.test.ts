@@ -11,6 +11,7 @@ import { kindOf } from '../../src/app/run-kinds.ts'
 import fc from 'fast-check'
 import { type FollowedStore, Follower } from '../../src/bus/follower.ts'
 import { createProcessBus, type LiveBus } from '../../src/bus/live-bus.ts'
+import { AppError } from '../../src/errors/app-error.ts'
 import type { NewEvent, RunEvent } from '../../src/journal/event.ts'
 import { foldRun } from '../../src/journal/run-state.ts'
 import { systemClock } from '../../src/kit/clock.ts'
@@ -352,6 +353,38 @@ describe('followers of a run', () => {
     follower.close()
     writer.push(...ending)
     await writer.committed()
+  })
+
+  it('read again when the store is away for a moment, and fail if it stays away or is damaged', async () => {
+    const bus = createProcessBus()
+    const writer = await newRun(bus)
+    writer.push(...ending)
+    await writer.committed()
+    const clock = manualClock()
+    let failures = 5
+    let code: 'store_unavailable' | 'store_damaged' = 'store_unavailable'
+    const away: FollowedStore = {
+      async readEvents(...given) {
+        failures -= 1
+        if (failures >= 0)
+          throw new AppError(code, 'The database is away.', { retryable: code === 'store_unavailable' })
+        return await store.readEvents(...given)
+      },
+      readRun: (runId) => store.readRun(runId),
+    }
+    const read = async () => {
+      const follower = new Follower(writer.runId, 0, away, bus, clock)
+      const batch = follower.next().finally(() => follower.close())
+      await Promise.race([batch, clock.advance(60_000)])
+      return await batch
+    }
+    assert.equal((await read())?.events.at(-1)?.type, 'run.ended')
+
+    failures = Number.POSITIVE_INFINITY
+    await assert.rejects(read, { code: 'store_unavailable' })
+    code = 'store_damaged'
+    await assert.rejects(read, { code: 'store_damaged' })
+    assert.equal(clock.pending, 0)
   })
 
   it('that are closed while they wait for an announced event end at once', async () => {

@@ -274,6 +274,22 @@ describe('followers of runs that other nodes drive', () => {
     assert.equal(lags.length, 1)
   })
 
+  it('are not misled for long by an announcement that was wrong', async () => {
+    const network = new Network(2)
+    const run = new TestRun()
+    await run.start(network.node(0), network.clock)
+    const reading = new Reading(run.id, 0, network.node(1), network.clock)
+    await network.clock.advance(0)
+    // As after a crash of the database that lost what was announced.
+    network.node(1).reader.announced(run.id, 5_000, 0)
+    await network.clock.advance(15_000)
+    await run.end()
+    network.hints = []
+    await network.clock.advance(3 * pollMs)
+    assert.ok(reading.isOver)
+    assert.deepEqual(reading.got, await allEvents(store, run.id))
+  })
+
   it('end when their run was removed, even if nothing told of it', async () => {
     const network = new Network(2)
     const run = new TestRun()
