@@ -3,8 +3,9 @@ import { test } from 'node:test'
 import pg from 'pg'
 import { clusterBusContract } from '../../test/contracts/cluster-bus-contract.ts'
 import { manualClock } from '../../test/support/manual-clock.ts'
-import { gateOf } from '../../test/support/tcp-gate.ts'
+import { gateOf, withoutNotifications } from '../../test/support/tcp-gate.ts'
 import { newStoreDatabase } from '../../test/support/postgres.ts'
+import { AppError } from '../errors/app-error.ts'
 import { systemClock } from '../kit/clock.ts'
 import { openPostgresBus } from './postgres-bus.ts'
 
@@ -54,6 +55,23 @@ test('a connection that is dead without an error is noticed and made again', asy
   assert.equal(gate.attempts, 2)
   assert.equal(reconnects, 1)
   await bus.close()
+  await gate.close()
+  await database.drop()
+})
+
+test('a connection pooler that delivers no notifications is refused at the start', async () => {
+  const database = await newStoreDatabase()
+  const gate = await gateOf(database.url, { answers: withoutNotifications })
+  const clock = manualClock()
+  const refusals: unknown[] = []
+  void openPostgresBus({ url: gate.url, node: 'n', clock, log }).catch((error: unknown) => refusals.push(error))
+  // Time goes on as soon as the check waits for its answer.
+  while (refusals.length === 0) await clock.advance(clock.pending === 0 ? 0 : 5_000)
+  const [refusal] = refusals
+  assert.ok(refusal instanceof AppError)
+  assert.equal(refusal.code, 'config_invalid')
+  assert.match(refusal.message, /connection pooler.*session mode, or set POLYLOG_BUS/)
+  assert.equal(clock.pending, 0)
   await gate.close()
   await database.drop()
 })

@@ -2,6 +2,7 @@
 // and refused, or stay open and carry nothing, as after a cable was pulled.
 
 import { connect, createServer, type Socket } from 'node:net'
+import { Transform } from 'node:stream'
 
 export type TcpGate = {
   readonly port: number
@@ -15,7 +16,15 @@ export type TcpGate = {
   close(): Promise<void>
 }
 
-export async function startTcpGate(target: { host: string; port: number }): Promise<TcpGate> {
+export type TcpGateOptions = {
+  /** A stream that the answers of the server go through, new for each connection. */
+  answers?: () => Transform
+}
+
+export async function startTcpGate(
+  target: { host: string; port: number },
+  { answers }: TcpGateOptions = {},
+): Promise<TcpGate> {
   const sockets = new Set<Socket>()
   let isShut = false
   let attempts = 0
@@ -33,7 +42,8 @@ export async function startTcpGate(target: { host: string; port: number }): Prom
       [upstream, client],
     ] as const) {
       sockets.add(one)
-      one.pipe(other)
+      if (one === upstream && answers !== undefined) one.pipe(answers()).pipe(other)
+      else one.pipe(other)
       one.once('close', () => {
         sockets.delete(one)
         other.destroy()
@@ -67,10 +77,30 @@ export async function startTcpGate(target: { host: string; port: number }): Prom
 }
 
 /** A gate in front of a database, and the URL through it. */
-export async function gateOf(databaseUrl: string): Promise<TcpGate & { url: string }> {
+export async function gateOf(databaseUrl: string, options?: TcpGateOptions): Promise<TcpGate & { url: string }> {
   const url = new URL(databaseUrl)
-  const gate = await startTcpGate({ host: url.hostname, port: Number(url.port) })
+  const gate = await startTcpGate({ host: url.hostname, port: Number(url.port) }, options)
   url.hostname = '127.0.0.1'
   url.port = String(gate.port)
   return Object.assign(gate, { url: url.href })
+}
+
+/** Leaves out what PostgreSQL says because of NOTIFY, as connection poolers do that hand out a connection per transaction. */
+export function withoutNotifications(): Transform {
+  const notification = 'A'.charCodeAt(0)
+  /** The type of a message is one byte; its length follows, counts itself and not the type. */
+  const headBytes = 5
+  let rest = Buffer.alloc(0)
+  return new Transform({
+    transform(chunk: Buffer, _encoding, done) {
+      rest = Buffer.concat([rest, chunk])
+      while (rest.length >= headBytes) {
+        const length = 1 + rest.readInt32BE(1)
+        if (rest.length < length) break
+        if (rest[0] !== notification) this.push(rest.subarray(0, length))
+        rest = rest.subarray(length)
+      }
+      done()
+    },
+  })
 }
