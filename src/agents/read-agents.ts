@@ -34,6 +34,9 @@ export type AgentsFound = {
 /** The order in which a list shows the built-in agents. */
 const builtInOrder = ['chat_conversation', 'archive_brief', 'title_summary', 'network_action', 'contact_insight']
 
+/** The agents that come with the program. */
+export const builtInAgents: ReadonlySet<string> = new Set(builtInOrder)
+
 /** Why an agent with a correct definition cannot be used on this server; null if it can. */
 export type AgentProblem = (card: AgentCard) => string | null
 

@@ -67,6 +67,7 @@ import { listenError } from './listen-error.ts'
 import type { Log } from './log.ts'
 import { openBus } from './open-bus.ts'
 import { withCommitMeter } from './metered-store.ts'
+import { nodePlacement } from './node-placement.ts'
 import { openStore } from './open-store.ts'
 import { openTracer } from './open-telemetry.ts'
 import { openTools } from './open-tools.ts'
@@ -218,6 +219,12 @@ async function composeParts(
   const hookCaller = new RunHookCaller(hooks, { store, clock, log })
   const telemetry = config.telemetry === null ? undefined : await openTracer(config.telemetry, version)
   if (telemetry !== undefined) opened.push(telemetry)
+  const placement = nodePlacement(config, {
+    catalogue,
+    tools,
+    skills,
+    engines: openclaw === undefined ? [] : [openclaw.engine.name],
+  })
   const dependencies: RunDependencies = {
     store,
     bus,
@@ -237,6 +244,7 @@ async function composeParts(
     countEvents: (count) => metrics.eventsStored(count),
     meter: metrics.work,
     leaseMeter: metrics.leases,
+    ...(placement === undefined ? {} : { placement }),
     ...(telemetry === undefined ? {} : { tracer: telemetry.tracer }),
     ...(watchdog === undefined ? {} : { deaths: watchdog.deaths }),
     async runEnded({ runId, family, engine: engineName, status }) {

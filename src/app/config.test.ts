@@ -32,6 +32,7 @@ test('an empty environment gives the documented defaults', () => {
   assert.equal(config.port, 3000)
   assert.equal(config.dataDir, resolve('data'))
   assert.equal(config.workspaceDir, join(resolve('data'), 'workspace'))
+  assert.equal(config.workspaceShared, false)
   assert.equal(config.bash, 'off')
   assert.equal(config.sandbox, 'auto')
   assert.equal(basename(config.skillsDir), 'skills')
@@ -66,6 +67,8 @@ test('an empty environment gives the documented defaults', () => {
     runMaxMs: 30 * 60_000,
     stallMs: 120_000,
     concurrency: 1024,
+    nodeConcurrency: 1024,
+    unplaceableMs: 60_000,
     leaseMs: 30_000,
     queueMax: 1024,
     confirmationTtlMs: 24 * 60 * 60_000,
@@ -471,4 +474,11 @@ test('traces are on only with an endpoint, under the standard names of OpenTelem
       return true
     },
   )
+})
+
+test('one node executes as many runs as all nodes together, unless it is told a smaller number', () => {
+  const { limits } = readConfig({ POLYLOG_CONCURRENCY: '6' })
+  assert.deepEqual([limits.concurrency, limits.nodeConcurrency], [6, 6])
+  assert.equal(readConfig({ POLYLOG_CONCURRENCY: '6', POLYLOG_NODE_CONCURRENCY: '2' }).limits.nodeConcurrency, 2)
+  assert.equal(readConfig({ POLYLOG_CONCURRENCY: '6', POLYLOG_NODE_CONCURRENCY: '9' }).limits.nodeConcurrency, 6)
 })

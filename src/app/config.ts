@@ -77,6 +77,8 @@ export type Config = {
   readonly fcmpHeartbeatMs: number
   readonly sessionHeartbeatMs: number
   readonly workspaceDir: string
+  /** The workspace is on a volume that every node mounts. */
+  readonly workspaceShared: boolean
   readonly sharedDirs: readonly string[]
   /** The hosts from which files may be fetched that a message names by URL. */
   readonly fetchHosts: readonly string[]
@@ -119,6 +121,8 @@ export type Config = {
     readonly runMaxMs: number
     readonly stallMs: number
     readonly concurrency: number
+    readonly nodeConcurrency: number
+    readonly unplaceableMs: number
     /** How long a node owns a run after its last heartbeat. */
     readonly leaseMs: number
     readonly queueMax: number
@@ -167,6 +171,8 @@ function build(read: SettingReader, code?: CodeParts): Config {
   const loopback = isLoopback(host)
   const dataDir = read.path('POLYLOG_DATA') ?? resolve('data')
   const databaseUrl = read.url('POLYLOG_DATABASE_URL')
+  // High, because a run mostly waits for its provider and uses few resources while it waits.
+  const concurrency = read.whole('POLYLOG_CONCURRENCY', 1024)
   const retentionDays = read.decimal('POLYLOG_RETENTION_DAYS', 0)
   const mcpConfigFile = read.path('POLYLOG_MCP_CONFIG')
   const modelConfigsFile = read.path('POLYLOG_MODEL_CONFIGS')
@@ -209,6 +215,7 @@ function build(read: SettingReader, code?: CodeParts): Config {
     sharedDirs: read.list('POLYLOG_SHARED_DIRS'),
     fetchHosts: readFetchHosts(read),
     workspaceDir: read.path('POLYLOG_WORKSPACE') ?? join(dataDir, 'workspace'),
+    workspaceShared: read.oneOf('POLYLOG_WORKSPACE_SHARED') === 'on',
     bash: read.oneOf('POLYLOG_BASH') ?? 'off',
     sandbox: read.oneOf('POLYLOG_SANDBOX') ?? 'auto',
     skillsDir: read.path('POLYLOG_SKILLS_DIR') ?? fileURLToPath(new URL('../../skills', import.meta.url)),
@@ -236,8 +243,9 @@ function build(read: SettingReader, code?: CodeParts): Config {
       providerRetryBudgetMs: read.whole('POLYLOG_PROVIDER_RETRY_BUDGET_MS', 8_000),
       runMaxMs: read.whole('POLYLOG_RUN_MAX_MS', 30 * minute),
       stallMs: read.whole('POLYLOG_STALL_MS', 2 * minute),
-      // High, because a run mostly waits for its provider and uses few resources while it waits.
-      concurrency: read.whole('POLYLOG_CONCURRENCY', 1024),
+      concurrency,
+      nodeConcurrency: Math.min(concurrency, read.whole('POLYLOG_NODE_CONCURRENCY', concurrency)),
+      unplaceableMs: read.whole('POLYLOG_UNPLACEABLE_MS', minute),
       // Shorter where another node can take over. The only process of a SQLite file finds its runs again at its start.
       leaseMs: read.whole('POLYLOG_LEASE_MS', databaseUrl === null ? 30_000 : 6_000),
       queueMax: read.whole('POLYLOG_QUEUE_MAX', 1024),

@@ -20,6 +20,11 @@ export function remoteAgentProblem({ engine }: AgentCard, environment: HeaderEnv
   return problem === null ? null : `engine.headers: ${problem}`
 }
 
+/** The name of the engine of an agent whose definition names a remote agent. */
+export function remoteEngineOf({ id, engine }: AgentCard): string | undefined {
+  return typeof engine === 'object' ? `${prefix}${id}` : undefined
+}
+
 export class RemoteAgents {
   private readonly dependencies: { catalogue: Catalogue; environment: HeaderEnvironment; clock: Clock }
   private readonly opened = new Map<
@@ -33,8 +38,8 @@ export class RemoteAgents {
 
   /** The engine that the definition of the agent names; undefined if it names none. */
   engineOfAgent(agentId: string): string | undefined {
-    const { engine } = this.dependencies.catalogue.get(agentId).card
-    return typeof engine === 'object' ? `${prefix}${agentId}` : engine
+    const { card } = this.dependencies.catalogue.get(agentId)
+    return typeof card.engine === 'object' ? remoteEngineOf(card) : card.engine
   }
 
   /** Undefined if no agent has an engine of this name. */

@@ -178,6 +178,7 @@ export const errorCodes = {
   shutting_down: 'unavailable',
   auth_unavailable: 'unavailable',
   agent_unavailable: 'unavailable',
+  no_capable_node: 'unavailable',
 
   run_timed_out: 'timeout',
   model_stalled: 'timeout',

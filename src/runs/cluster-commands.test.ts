@@ -127,7 +127,7 @@ describe('a command at another node than the owner', () => {
     const { asked, answer: busy, release } = gate()
     const second = (rig: Rig) => ({
       answer: busy,
-      changes: { limits: { ...rig.dependencies.limits, concurrency: 1 } },
+      changes: { limits: { ...rig.dependencies.limits, nodeConcurrency: 1 } },
     })
     await withTwoNodes({ answer, tools, second }, async (rig, other) => {
       const { id } = (await rig.start()).run

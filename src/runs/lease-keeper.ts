@@ -65,7 +65,13 @@ export class LeaseKeeper {
 
   /** What this node asks for when it takes a run. Read it just before the request. */
   ask(): AskedLease {
-    return { node: this.options.node, leaseMs: this.leaseMs, askedAt: leaseMoment(this.dependencies.clock) }
+    const { clock, limits } = this.dependencies
+    return {
+      node: this.options.node,
+      leaseMs: this.leaseMs,
+      slots: limits.concurrency,
+      askedAt: leaseMoment(clock),
+    }
   }
 
   /** Our own leases may have expired, if the process was blocked for long. */

@@ -13,6 +13,7 @@ import { filesOf } from '../journal/part.ts'
 import type { AcceptExtraRows, AcceptInput, CancelRequest, RunRow } from '../stores/run-store.ts'
 import { checkDayBudgets } from './budgets.ts'
 import { checkReadable } from './prompt-files.ts'
+import { isOffered, needsOf } from './placement.ts'
 import { newRunTrace } from './run-trace.ts'
 import type { RunDependencies } from './run-dependencies.ts'
 import { specFor } from './run-spec.ts'
@@ -179,7 +180,7 @@ export class RunAcceptance {
     const { lease } = this.scheduler
     try {
       for (const input of inputs) {
-        const slot = this.scheduler.reserve()
+        const slot = isOffered(input.run.needs ?? [], this.dependencies.placement) && this.scheduler.reserve()
         reserved.push(slot)
         if (slot) input.claim = lease
       }
@@ -286,6 +287,7 @@ export class RunAcceptance {
         family: request.family,
         agentId: spec.agentId,
         conversationId: conversation.id,
+        needs: needsOf(spec, this.dependencies, request.directoryNode),
         createdAt: at,
       },
       conversation: {

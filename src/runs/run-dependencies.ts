@@ -13,13 +13,19 @@ import type { ModelConfigs, Models, ModelTable } from '../models/model.ts'
 import type { Store } from '../stores/store.ts'
 import type { ToolRegistry } from '../tools/tool.ts'
 import type { BudgetLimits } from './budgets.ts'
+import type { Placement } from './placement.ts'
 import type { KindOf } from './run-kind.ts'
 
 export type RunLimits = {
   stepsMax: number
   runMaxMs: number
   stallMs: number
+  /** How many runs may be executed at the same time, over all nodes. */
   concurrency: number
+  /** How many of them this node may execute. */
+  nodeConcurrency: number
+  /** How long a run waits for a node that can execute it. */
+  unplaceableMs: number
   /** How long a node owns a run after its last heartbeat. */
   leaseMs: number
   queueMax: number
@@ -90,6 +96,8 @@ export type RunDependencies = {
   bus: LiveBus
   /** The bus between nodes. Absent if this server is alone. */
   cluster?: ClusterBus
+  /** Absent if this server is alone. */
+  placement?: Placement
   clock: Clock
   ids: Ids
   models: Models

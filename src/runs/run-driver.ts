@@ -37,14 +37,15 @@ export class RunDriver {
 
   /**
    * `known`: the state of a run that was claimed when it was accepted; if undefined, it is read from the store. `asked`: the lease
-   * with which the run was claimed.
+   * with which the run was claimed. `after`: the end of an earlier driver of the run. `failure`: the run is not executed but ends
+   * with this error.
    */
   constructor(
     claimed: RunRow,
     known: RunState | undefined,
     dependencies: RunDependencies,
     asked: AskedLease,
-    after?: Promise<void>,
+    { after, failure }: { after?: Promise<void>; failure?: AppError } = {},
   ) {
     this.runId = claimed.id
     this.epoch = claimed.epoch
@@ -52,7 +53,7 @@ export class RunDriver {
     this.dependencies = dependencies
     this.asked = asked
     this.lease = new RunLease(dependencies.clock, asked.leaseMs, asked.askedAt)
-    this.finished = withActivity({ run: claimed.id, place: 'load' }, () => this.work(known, after)).catch(
+    this.finished = withActivity({ run: claimed.id, place: 'load' }, () => this.work(known, after, failure)).catch(
       (error: unknown) =>
         dependencies.log.error({ err: error, runId: claimed.id }, 'a run could not be worked on; its lease runs out'),
     )
@@ -107,8 +108,13 @@ export class RunDriver {
     this.endPause?.()
   }
 
-  private async work(known: RunState | undefined, after: Promise<void> | undefined): Promise<void> {
+  private async work(
+    known: RunState | undefined,
+    after: Promise<void> | undefined,
+    failure: AppError | undefined,
+  ): Promise<void> {
     await after
+    if (failure !== undefined) return await this.endBroken(failure)
     // Reading this journal killed the process before, so the run is ended with what its row says.
     const deaths = this.dependencies.deaths?.of(this.runId) ?? []
     if (deaths.filter(({ place }) => place === 'load').length >= deathsMax) {
@@ -221,7 +227,7 @@ export class RunDriver {
    */
   private async endBroken(cause: unknown, fromRow = false): Promise<void> {
     const { log, ids } = this.dependencies
-    log.error({ err: cause, runId: this.runId }, 'a run loop failed; the run is ended')
+    log.error({ err: cause, runId: this.runId }, 'a run cannot go on; it is ended')
     let rowOnly = fromRow
     for (let waitMs = retryMs; !this.draining && !this.abandoned;) {
       try {
@@ -318,8 +324,9 @@ function isStoreFailure(error: unknown): boolean {
   return error instanceof AppError && (error.kind === 'unavailable' || error.kind === 'conflict')
 }
 
-/** The cause goes to the log. The caller gets `internal_error`, unless the run is unrecoverable. */
+/** The cause goes to the log. The caller gets `internal_error`, unless the cause says something about the run. */
 function endingError(cause: unknown): AppError {
-  if (cause instanceof AppError && cause.code === 'run_unrecoverable') return cause
+  if (cause instanceof AppError && (cause.code === 'run_unrecoverable' || cause.code === 'no_capable_node'))
+    return cause
   return new AppError('internal_error', 'The run failed because of a fault of the server. The log has the details.')
 }

@@ -9,13 +9,16 @@
 import { foldRun } from '../journal/run-state.ts'
 import type { ClusterListener } from '../bus/cluster-bus.ts'
 import type { RunEvent } from '../journal/event.ts'
+import type { AppError } from '../errors/app-error.ts'
 import { withoutActivity } from '../kit/activity.ts'
 import type { Timer } from '../kit/clock.ts'
+import { defined } from '../kit/defined.ts'
 import type { ClaimedRun, RunRow } from '../stores/run-store.ts'
 import { LeaseKeeper } from './lease-keeper.ts'
 import { isDamage, RunDriver } from './run-driver.ts'
 import type { RunDependencies } from './run-dependencies.ts'
 import type { AskedLease } from './run-lease.ts'
+import { UnplacedRuns } from './unplaced-runs.ts'
 
 /** The wait after a failed claim. */
 const claimRetryMs = 500
@@ -32,6 +35,7 @@ export class Scheduler implements ClusterListener {
   readonly node: string
   private readonly dependencies: RunDependencies
   private readonly leases: LeaseKeeper
+  private readonly unplaced: UnplacedRuns
   /** The drivers of the runs that this node has claimed. Only the leases of these runs are renewed. */
   private readonly drivers = new Map<string, RunDriver>()
   private readonly work = new Set<Promise<void>>()
@@ -56,14 +60,18 @@ export class Scheduler implements ClusterListener {
       drivers: this.drivers,
       about: () => ({
         ...about,
-        offers: [],
+        offers: [...(dependencies.placement?.offers() ?? [])],
         draining: this.stopped,
-        capacity: dependencies.limits.concurrency,
+        capacity: dependencies.limits.nodeConcurrency,
         running: this.drivers.size,
       }),
       // Leases of dead nodes, and of runs that we claimed but could not work on, may have expired: claim those runs.
-      onBeat: () => this.poke(),
+      onBeat: () => {
+        this.poke()
+        void this.endUnplaced()
+      },
     })
+    this.unplaced = new UnplacedRuns(dependencies, () => this.lease)
     this.jitterMs = dependencies.cluster === undefined ? 0 : jitterOf(node)
   }
 
@@ -75,7 +83,7 @@ export class Scheduler implements ClusterListener {
   }
 
   hasFreeSlot(): boolean {
-    return !this.stopped && this.busy < this.dependencies.limits.concurrency
+    return !this.stopped && this.busy < this.dependencies.limits.nodeConcurrency
   }
 
   /** Holds a slot for a run that is about to be accepted. Always followed by `release`, after `adopt` if the run was claimed. */
@@ -182,13 +190,14 @@ export class Scheduler implements ClusterListener {
   }
 
   private async claimOnce(): Promise<void> {
-    const { store, limits, cluster, leaseMeter, log, clock } = this.dependencies
+    const { store, limits, cluster, leaseMeter, log, clock, placement } = this.dependencies
     try {
       // Renewed first, or we would claim our own runs.
       if (this.leases.isLate) await this.leases.renew()
       const lease = this.lease
-      const limit = Math.max(0, limits.concurrency - this.busy)
-      const rows = await store.claim({ ...lease, limit })
+      const limit = Math.max(0, limits.nodeConcurrency - this.busy)
+      const offers = placement?.offers() ?? []
+      const rows = await store.claim({ ...lease, limit, offers })
       if (rows.length > 0) leaseMeter?.runsClaimed(rows.length, rows.filter((row) => this.isTakenOver(row)).length)
       for (const row of rows) this.drive(row, lease)
       // There may be more than this node can take.
@@ -220,13 +229,15 @@ export class Scheduler implements ClusterListener {
   }
 
   /** Takes the slot before the journal is read, so that the next claim does not exceed the limit. */
-  private drive(row: RunRow, asked: AskedLease, events?: readonly RunEvent[]): void {
-    const slots = row.cancel === null ? 1 : 0
+  private drive(row: RunRow, asked: AskedLease, events?: readonly RunEvent[], failure?: AppError): void {
+    const slots = row.cancel === null && failure === undefined ? 1 : 0
     this.busy += slots
     // Our lease expired and we claimed the run again. The new driver waits until the old one has finished.
     const earlier = this.drivers.get(row.id)
     earlier?.abandon()
-    const driver = new RunDriver(row, events && foldRun(events), this.dependencies, asked, earlier?.finished)
+    const driver = new RunDriver(row, events && foldRun(events), this.dependencies, asked, {
+      ...defined({ after: earlier?.finished, failure }),
+    })
     if (this.stopped) driver.drain()
     this.drivers.set(row.id, driver)
     this.leases.watch(driver)
@@ -238,6 +249,12 @@ export class Scheduler implements ClusterListener {
       withoutActivity(() => void this.slotFreed())
     })
     this.work.add(work)
+  }
+
+  /** Ends runs that no node can execute. */
+  private async endUnplaced(): Promise<void> {
+    if (this.stopped || this.damaged || this.dependencies.placement === undefined) return
+    for (const { row, lease, error } of await this.unplaced.claimOverdue()) this.drive(row, lease, undefined, error)
   }
 
   /** Claims again. If runs are still queued then, another node may be able to take one. */

@@ -9,6 +9,7 @@ import type { AcceptInput, RunRow } from '../stores/run-store.ts'
 import { fingerprint, type Started } from './run-acceptance.ts'
 import { checkDayBudgets } from './budgets.ts'
 import { historyText } from './detached-chat.ts'
+import { isOffered, needsOf } from './placement.ts'
 import { newRunTrace } from './run-trace.ts'
 import type { RunDependencies } from './run-dependencies.ts'
 import type { AskedLease } from './run-lease.ts'
@@ -97,6 +98,7 @@ export class StandaloneAcceptance {
       },
     }
     const { agentId, skill } = spec
+    const needs = needsOf(spec, this.dependencies)
     const acceptInput: AcceptInput = {
       run: {
         id: ids(),
@@ -105,6 +107,7 @@ export class StandaloneAcceptance {
         agentId,
         conversationId: null,
         createdAt,
+        needs,
         ...defined({ skillId: skill?.id }),
       },
       conversation: null,
@@ -120,7 +123,7 @@ export class StandaloneAcceptance {
       claim: null,
       ...defined({ held: held ?? undefined, reuse, share, blobs: stored === undefined ? undefined : [stored] }),
     }
-    return await this.withSlot(held === null, async (claim) => {
+    return await this.withSlot(held === null && isOffered(needs, this.dependencies.placement), async (claim) => {
       const result = await store.accept({ ...acceptInput, claim })
       if (result.outcome === 'accepted') {
         if (held === null) this.launch(result.run, acceptInput.events, claim)
@@ -141,7 +144,7 @@ export class StandaloneAcceptance {
     const known = (await store.readEvents(run.id, 0, 10)).events
     const at = Math.max(clock.now(), run.createdAt)
     const event: RunEvent = { seq: run.lastSeq + 1, at, attempt: 1, type: 'run.prepared', data: prepared }
-    return await this.withSlot(true, async (claim) => {
+    return await this.withSlot(isOffered(run.needs, this.dependencies.placement), async (claim) => {
       const start = {
         runId: run.id,
         afterSeq: run.lastSeq,

@@ -65,6 +65,8 @@ export type StartRequest = {
   sentAt?: number
   /** The working directory of the run; `dir` is a name that `Workspaces.open` returned. */
   workspace?: { dir: string; mode: 'edit' | 'ask' }
+  /** The node that has the directory; absent: this one. */
+  directoryNode?: string
   /** `refuse`: the API cannot ask a person for consent; see `RunSpec.consent`. */
   consent?: 'refuse'
   /** What an AG-UI client sent beside its messages; see `RunSpec.agUi`. */

@@ -250,6 +250,13 @@ export interface RunStore extends EventReader {
    */
   claim(request: ClaimRequest): Promise<ClaimedRun[]>
   /**
+   * The oldest runs without a live lease that could be executed now, except that no live node offers what they need. Runs whose
+   * cancel was requested are not among them.
+   */
+  unplaceableRuns(limit: number): Promise<RunRow[]>
+  /** Claims such a run, whatever it needs, so that it can be ended. Undefined if it is no longer one. */
+  claimUnplaceable(runId: string, lease: LeaseRequest): Promise<RunRow | undefined>
+  /**
    * Extends those leases of these runs that the node still holds. Returns the rows of the runs that it holds, so that it learns of
    * cancel requests and, by what is missing, of lost leases.
    */

@@ -4,6 +4,7 @@
 import type { ConversationStore } from '../../src/stores/conversation-store.ts'
 import type { InteractionStore } from '../../src/stores/interaction-store.ts'
 import type { MessageStore } from '../../src/stores/message-store.ts'
+import type { NodeStore } from '../../src/stores/node-store.ts'
 import type { RunStore } from '../../src/stores/run-store.ts'
 import type { OpenStore } from './open-store.ts'
 import { acceptContract } from './store-contract-accept.ts'
@@ -14,7 +15,9 @@ import { slotContract } from './store-contract-slots.ts'
 import { turnContract } from './store-contract-turns.ts'
 import { upkeepContract } from './store-contract-upkeep.ts'
 
-export function runContract(open: OpenStore<RunStore & ConversationStore & MessageStore & InteractionStore>): void {
+export function runContract(
+  open: OpenStore<RunStore & ConversationStore & MessageStore & InteractionStore & NodeStore>,
+): void {
   journalContract(open)
   upkeepContract(open)
   acceptContract(open)

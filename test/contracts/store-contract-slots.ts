@@ -5,10 +5,11 @@ import { describe, test } from 'node:test'
 import * as fc from 'fast-check'
 import type { AppError } from '../../src/errors/app-error.ts'
 import type { AcceptInput, ClaimRequest, RunRow, RunStore } from '../../src/stores/run-store.ts'
+import type { NodeStore } from '../../src/stores/node-store.ts'
 import type { OpenStore } from './open-store.ts'
 import { acceptInput, claimNow, delta, endRun, farAway, owner, start, withStore, write } from './store-fixtures.ts'
 
-export function slotContract(open: OpenStore<RunStore>): void {
+export function slotContract(open: OpenStore<RunStore & NodeStore>): void {
   const opened = withStore(open)
   const ids = (runs: RunRow[]) => runs.map((run) => run.id)
   const lease = (slots: number, node = 'node-a') => ({ ...claimNow, node, slots })
@@ -244,6 +245,74 @@ export function slotContract(open: OpenStore<RunStore>): void {
         await store.requestCancel('cancelled', { by: owner, reason: null, at: start })
         assert.deepEqual(ids(await claim(store, 9, { offers: ['dir:there'] })), ['cancelled'])
         assert.deepEqual(ids(await claim(store, 9, { offers })), ['running', 'parked'])
+      }),
+    )
+
+    test(
+      'that no live node offers are found, in every state in which the run could be executed',
+      opened(async ({ store, time }) => {
+        const needs = ['mcp:search', 'dir:here']
+        await store.accept(needing('queued', needs))
+        await store.accept(acceptInput('plain'))
+        const parked = await store.accept({ ...needing('parked', needs), claim: lease(9) })
+        await store.append(write(parked.run, 1, { run: { status: 'waiting_user', wakeAt: start + 50, release: true } }))
+        const waiting = await store.accept({ ...needing('waiting', needs), claim: lease(9) })
+        await store.append(write(waiting.run, 1, { run: { status: 'waiting_user', wakeAt: null, release: true } }))
+        const running = await store.accept({ ...needing('running', needs), claim: { ...lease(9), leaseMs: 50 } })
+        await store.append(write(running.run, 1, { run: { status: 'running' } }))
+        await store.accept({ ...needing('held', needs), held: { until: start + 50 } })
+        await store.accept(needing('cancelled', needs))
+        await store.requestCancel('cancelled', { by: owner, reason: null, at: start })
+
+        assert.deepEqual(ids(await store.unplaceableRuns(9)), ['queued'])
+        await time.set(start + 50)
+        const found = await store.unplaceableRuns(9)
+        assert.deepEqual(ids(found), ['queued', 'parked', 'running', 'held'])
+        assert.deepEqual(found[0]?.needs, needs)
+        assert.deepEqual(ids(await store.unplaceableRuns(1)), ['queued'])
+      }),
+    )
+
+    test(
+      'that a live node offers alone are not missing; a node that is gone or stopping does not count',
+      opened(async ({ store, time }) => {
+        await store.accept(needing('run', ['mcp:search', 'dir:here']))
+        const node = { id: 'n', name: 'n', version: '1', startedAt: start, capacity: 1, running: 0, leaseMs: 100 }
+        const beat = (offers: string[], draining = false) => store.beatNode({ ...node, offers, draining })
+
+        await beat(['mcp:search'])
+        await store.beatNode({ ...node, id: 'm', offers: ['dir:here'], draining: false })
+        assert.deepEqual(ids(await store.unplaceableRuns(9)), ['run'])
+        await beat(['mcp:other', 'dir:here', 'mcp:search'])
+        assert.deepEqual(await store.unplaceableRuns(9), [])
+        assert.equal(await store.claimUnplaceable('run', claimNow), undefined)
+        await beat(['dir:here', 'mcp:search'], true)
+        assert.deepEqual(ids(await store.unplaceableRuns(9)), ['run'])
+        await beat(['dir:here', 'mcp:search'])
+        await time.set(start + 100)
+        assert.deepEqual(ids(await store.unplaceableRuns(9)), ['run'])
+      }),
+    )
+
+    test(
+      'that are missing let one node claim the run to end it',
+      opened(async ({ store }) => {
+        await store.accept(needing('run', ['mcp:search']))
+        await accept(store, 'plain', 9)
+
+        const claims = await Promise.all(
+          ['node-a', 'node-b', 'node-c'].map((node) => store.claimUnplaceable('run', lease(1, node))),
+        )
+
+        const taken = claims.filter((row) => row !== undefined)
+        assert.deepEqual(
+          taken.map(({ id, epoch }) => [id, epoch]),
+          [['run', 1]],
+        )
+        await endRun(store, taken[0] as RunRow, 1)
+        assert.equal(await store.claimUnplaceable('run', claimNow), undefined)
+        assert.equal(await store.claimUnplaceable('plain', claimNow), undefined)
+        assert.equal(await store.claimUnplaceable('nothing', claimNow), undefined)
       }),
     )
 

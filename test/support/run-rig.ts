@@ -124,6 +124,8 @@ export async function openRig(options: RigOptions = {}): Promise<Rig> {
       runMaxMs: 600_000,
       stallMs: 60_000,
       concurrency: 4,
+      nodeConcurrency: options.limits?.concurrency ?? 4,
+      unplaceableMs: 60_000,
       // Only tests about leases want them to end: without a started scheduler nothing renews them.
       leaseMs: 86_400_000,
       queueMax: 100,

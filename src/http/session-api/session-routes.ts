@@ -4,6 +4,7 @@
 import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { sessionDialect } from '../../dialects/session/session.ts'
+import { defined } from '../../kit/defined.ts'
 import { fingerprint } from '../../runs/run-acceptance.ts'
 import type { StartRequest } from '../../runs/start-request.ts'
 import type { Caller } from '../../kit/caller.ts'
@@ -117,6 +118,7 @@ function toStart(body: SessionBody, owner: string, session: Session): Omit<Start
     earlier: [],
     ...(session.isNew ? { newConversationId: session.agentId } : { conversationId: session.agentId }),
     workspace: session.workspace,
+    ...defined({ directoryNode: session.directoryNode }),
     // Only information for the model; `workspace` decides what the run may do.
     context: {
       mode: session.workspace.mode,

@@ -6,8 +6,10 @@
 import { createHash } from 'node:crypto'
 import { join, relative, resolve, sep } from 'node:path'
 import { AppError } from '../../errors/app-error.ts'
+import { defined } from '../../kit/defined.ts'
 import type { Ids } from '../../kit/ids.ts'
 import type { ConversationService } from '../../conversations/conversation-service.ts'
+import { directoryNodeOf } from '../../runs/placement.ts'
 import type { RunService } from '../../runs/run-service.ts'
 import { ownerDirectories, sessionDirectories, type Workspaces } from '../../tools/tool.ts'
 import type { Caller } from '../../kit/caller.ts'
@@ -20,6 +22,8 @@ export type Session = {
   /** The id was generated for this request. */
   isNew: boolean
   workspace: { dir: string; mode: 'edit' | 'ask' }
+  /** The node that has the directory; absent: this one, or all. */
+  directoryNode?: string
   /** The path of the same directory, for the model. */
   workingDir: string
   files: string[]
@@ -44,6 +48,7 @@ export async function sessionOf(body: SessionBody, caller: Caller, services: Ses
     workspace: { dir, mode },
     workingDir: join(services.settings.workspaceDir, dir),
     files: body.context?.files ?? known?.files ?? [],
+    ...defined({ directoryNode: known?.workspace === undefined ? undefined : known.directoryNode }),
   }
 }
 
@@ -57,6 +62,7 @@ type KnownSession = {
   agentId: string
   conversationId: string
   workspace: Session['workspace'] | undefined
+  directoryNode?: string | undefined
   files: string[]
 }
 
@@ -75,7 +81,8 @@ async function findSession(
   // The runs were removed, or none of them came over this API. The session continues with the settings of this request.
   if (spec === undefined) return { ...found, workspace: undefined, files: [] }
   const { workspace, context } = spec
-  return { ...found, workspace, files: Array.isArray(context?.files) ? (context.files as string[]) : [] }
+  const directoryNode = run === undefined ? undefined : directoryNodeOf(run.needs)
+  return { ...found, workspace, directoryNode, files: Array.isArray(context?.files) ? (context.files as string[]) : [] }
 }
 
 /** Without `workingDir` the session gets its own directory, named by its conversation id because ids are never reused. */

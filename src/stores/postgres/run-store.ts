@@ -26,7 +26,17 @@ import {
   openRuns,
   readRun,
 } from './run-rows.ts'
-import { checkFence, claimRuns, patchRun, putBlob, renewLeases, requestCancel, setLastSeq } from './run-table.ts'
+import {
+  checkFence,
+  claimRuns,
+  claimUnplaceable,
+  patchRun,
+  putBlob,
+  renewLeases,
+  requestCancel,
+  setLastSeq,
+  unplaceableRuns,
+} from './run-table.ts'
 import { slotRows } from './slot-table.ts'
 import { insertSnapshot } from './snapshot-store.ts'
 import { addStepUsage } from './usage-store.ts'
@@ -89,6 +99,8 @@ export function runStore(
       // One statement, which is its own transaction.
       return await read((db) => claimRuns(db, request))
     },
+    unplaceableRuns: (limit) => read((db) => unplaceableRuns(db, limit)),
+    claimUnplaceable: (runId, lease) => write((db) => claimUnplaceable(db, runId, lease)),
     renewLeases: (lease, runIds) => write((db) => renewLeases(db, lease, runIds)),
     requestCancel: (runId, cancel) => write((db) => requestCancel(db, runId, cancel)),
 

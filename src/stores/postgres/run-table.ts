@@ -89,6 +89,33 @@ export async function claimRuns(db: Db, request: ClaimRequest): Promise<ClaimedR
     })
 }
 
+/** Runs that could be executed now, except that no live node offers what they need. */
+const unplaceable = `needs IS NOT NULL AND ${unfinished} AND cancel_at IS NULL
+  AND (lease_owner IS NULL OR lease_until <= polylog_now())
+  AND ((held = 0 AND status IN ('queued', 'running')) OR wake_at <= polylog_now())
+  AND NOT EXISTS (
+    SELECT 1 FROM nodes WHERE draining = 0 AND seen_at + lease_ms > polylog_now()
+      AND runs.needs <@ ARRAY (SELECT jsonb_array_elements_text(nodes.offers::jsonb)))`
+
+export async function unplaceableRuns(db: Db, limit: number): Promise<RunRow[]> {
+  return (await db.all(`SELECT * FROM runs WHERE ${unplaceable} ORDER BY position LIMIT ?`, limit)).map(toRunRow)
+}
+
+export async function claimUnplaceable(
+  db: Db,
+  runId: string,
+  { node, leaseMs }: LeaseRequest,
+): Promise<RunRow | undefined> {
+  const row = await db.get(
+    `UPDATE runs SET epoch = epoch + 1, lease_owner = ?, lease_until = polylog_now() + ?, woken_at = NULL
+     WHERE id = ? AND ${unplaceable} RETURNING *`,
+    node,
+    leaseMs,
+    runId,
+  )
+  return row === undefined ? undefined : toRunRow(row)
+}
+
 /** Gives `node` the lease on the run, with a new epoch. */
 export async function takeRun(db: Db, runId: string, { node, leaseMs }: LeaseRequest): Promise<RunRow> {
   const row = await db.get(

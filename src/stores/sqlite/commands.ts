@@ -64,6 +64,8 @@ export type RunCommands = {
   changeQueued: { takes: Omit<QueuedChange, 'events'> & { journal: EncodedEvents | null }; gives: RunRow | null }
   append: { takes: Omit<RunWrite, 'events' | 'durable'> & { journal: EncodedEvents | null }; gives: null }
   claim: { takes: ClaimCommand; gives: ClaimedRun[] }
+  unplaceableRuns: { takes: { now: number; leaseNow: number; limit: number }; gives: RunRow[] }
+  claimUnplaceable: { takes: { runId: string; now: number; lease: Lease }; gives: RunRow | null }
   renewLeases: { takes: Lease & { runIds: string[] }; gives: RunRow[] }
   requestCancel: { takes: { runId: string; cancel: CancelRequest }; gives: RunRow | null }
   bindIdempotencyKey: { takes: AnsweredRequest; gives: null }

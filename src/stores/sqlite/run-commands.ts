@@ -79,6 +79,8 @@ export function runHandlers(db: DatabaseSync, cache: RunCache, writers: TableWri
       return null
     },
     claim: (request) => runs.claim(request),
+    unplaceableRuns: (request) => runs.unplaceable(request),
+    claimUnplaceable: (request) => runs.claimUnplaceable(request),
     renewLeases: (request) => runs.renewLeases(request),
     requestCancel: (input) => runs.requestCancel(input),
     putBlob(input) {

@@ -93,6 +93,9 @@ export function runStore(
       await queue.run('append', { ...rest, journal: journalPart(tailRow, events) }, durable, tailRow)
     },
     claim: ({ limit, offers = [], ...lease }) => write('claim', { ...leaseOf(lease), now: clock.now(), limit, offers }),
+    unplaceableRuns: (limit) => write('unplaceableRuns', { now: clock.now(), leaseNow: clock.monotonic(), limit }),
+    claimUnplaceable: async (runId, lease) =>
+      (await write('claimUnplaceable', { runId, now: clock.now(), lease: leaseOf(lease) })) ?? undefined,
     renewLeases: (lease, runIds) => write('renewLeases', { ...leaseOf(lease), runIds: [...runIds] }),
     requestCancel: async (runId, cancel) => (await write('requestCancel', { runId, cancel })) ?? undefined,
 

@@ -45,6 +45,14 @@ export function runTable(db: DatabaseSync, cache: RunCache, journal: JournalWrit
     UNION ALL SELECT id, position, lease_owner FROM runs INDEXED BY runs_held
       WHERE ${free} AND cancel_at IS NULL AND ${offered} AND held = 1 AND status = 'queued' AND wake_at <= :now
     ORDER BY position LIMIT :limit`)
+  /** Runs that could be executed now, except that no live node offers what they need. */
+  const unplaceable = `needs IS NOT NULL AND ${free} AND cancel_at IS NULL
+    AND ((held = 0 AND status IN ('queued', 'running')) OR wake_at <= :now)
+    AND NOT EXISTS (
+      SELECT 1 FROM nodes WHERE draining = 0 AND seen_at + lease_ms > :now AND NOT EXISTS (
+        SELECT 1 FROM json_each(runs.needs) WHERE value NOT IN (SELECT value FROM json_each(nodes.offers))))`
+  const unplaceableRuns = db.prepare(`SELECT * FROM runs WHERE ${unplaceable} ORDER BY position LIMIT :limit`)
+  const isUnplaceable = db.prepare(`SELECT 1 FROM runs WHERE id = :runId AND ${unplaceable}`)
   const toCancel = db.prepare(
     `SELECT id, position, lease_owner FROM runs INDEXED BY runs_to_cancel WHERE ${free} AND cancel_at IS NOT NULL`,
   )
@@ -180,6 +188,15 @@ export function runTable(db: DatabaseSync, cache: RunCache, journal: JournalWrit
           const run = this.take(row.id as string, request)
           return row.lease_owner === null ? run : { ...run, takenFrom: row.lease_owner as string }
         })
+    },
+
+    unplaceable(request: Commands['unplaceableRuns']['takes']): RunRow[] {
+      return unplaceableRuns.all(request).map(current)
+    },
+
+    claimUnplaceable({ runId, now, lease }: Commands['claimUnplaceable']['takes']): RunRow | null {
+      const { leaseNow } = lease
+      return isUnplaceable.get({ runId, now, leaseNow }) === undefined ? null : this.take(runId, lease)
     },
 
     freeSlots({ slots, leaseNow }: Lease): number {

@@ -42,5 +42,5 @@ export const shellSchema = {
 }
 
 export function unknownShell(id: string): string {
-  return `There is no command ${excerpt(id)} in the background. Commands do not survive a restart of the server.`
+  return `There is no command ${excerpt(id)} in the background. Commands do not survive a restart of the server, nor the move of a session to another server.`
 }

@@ -84,6 +84,7 @@ CREATE INDEX runs_held ON runs (wake_at) WHERE held = 1 AND status = 'queued';
 CREATE INDEX runs_to_cancel ON runs (position) WHERE cancel_at IS NOT NULL AND status IN ('queued', 'running', 'waiting_user');
 -- Without `lease_until`, which every heartbeat changes.
 CREATE INDEX runs_leased ON runs (position) WHERE lease_owner IS NOT NULL;
+CREATE INDEX runs_with_needs ON runs (position) WHERE needs IS NOT NULL AND status IN ('queued', 'running', 'waiting_user');
 CREATE INDEX runs_ended ON runs (ended_at) WHERE ended_at IS NOT NULL;
 
 -- How many runs have each status, as sums over shards: one row for all nodes would make every change of a status wait for the
