@@ -118,8 +118,8 @@ export function createClient(options: ClientOptions = {}) {
     conversations: {
       create: (fields: { title?: string; contactId?: string } = {}, { signal }: RequestOptions = {}) =>
         json<Conversation>({ method: 'POST', path: '/v1/conversations', body: fields, repeatable: false, signal }),
-      /** Most recently used first. `before` is the id of the last one on the page before. */
-      list: (options?: PageOptions) => get<Conversation[]>('/v1/conversations', options),
+      /** Most recently used first. `before` is the id of the last one on the page before; `q` searches titles and summaries. */
+      list: (options?: PageOptions & { q?: string }) => get<Conversation[]>('/v1/conversations', options),
       get: (id: string, options?: RequestOptions) => get<Conversation>(conversationPath(id), options),
       update: (
         id: string,

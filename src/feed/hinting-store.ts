@@ -6,6 +6,9 @@ import { AppError } from '../errors/app-error.ts'
 import type { RunRow, RunWrite } from '../stores/run-store.ts'
 import type { Store } from '../stores/store.ts'
 
+/** More than a node executes at once. */
+const ownersMax = 20_000
+
 export function withFeedHints(store: Store, changed: (owner: string) => void): Store {
   /** The owners of the runs that this process works on, because an append names only the run. */
   const owners = new Map<string, string>()
@@ -17,6 +20,8 @@ export function withFeedHints(store: Store, changed: (owner: string) => void): S
   }
 
   function taken(run: RunRow): RunRow {
+    // Runs that another node took over are never forgotten one by one. An owner that is missing here is read from the store.
+    if (owners.size >= ownersMax) owners.clear()
     if (run.leaseOwner !== null) owners.set(run.id, run.owner)
     return run
   }
