@@ -119,6 +119,9 @@ export function feedContract(open: OpenStore): void {
         )
         await store.removeRun('r')
         assert.deepEqual(await changedAfter(store, ended.next), ['run r gone'])
+        // An import may bring a run back.
+        await store.accept(acceptInput('r'))
+        assert.deepEqual(await changedAfter(store, ended.next), ['run r'])
       }),
     )
 

@@ -689,7 +689,8 @@ CREATE TABLE feed_state (
 CREATE FUNCTION mark_feed(changed_owner TEXT, changed_kind TEXT, changed TEXT) RETURNS void LANGUAGE sql AS $$
   INSERT INTO feed (subject, kind, owner, txid, number)
   VALUES (changed, changed_kind, changed_owner, pg_current_xact_id()::TEXT::BIGINT, nextval('feed_number'))
-  ON CONFLICT (subject, kind) DO UPDATE SET txid = excluded.txid, number = excluded.number WHERE feed.txid <> excluded.txid
+  ON CONFLICT (subject, kind) DO UPDATE SET owner = excluded.owner, txid = excluded.txid, number = excluded.number
+    WHERE feed.txid <> excluded.txid
 $$;
 
 -- The runs of a conversation disappear with it or by age; only the end of other runs is told.

@@ -30,6 +30,7 @@ CREATE TRIGGER feed_conversation_removed AFTER DELETE ON conversations BEGIN
 END;
 
 CREATE TRIGGER feed_run_added AFTER INSERT ON runs BEGIN
+  DELETE FROM feed WHERE subject = new.id AND kind = 'run';
   INSERT INTO feed (owner, kind, subject) VALUES (new.owner, 'run', new.id);
 END;
 
