@@ -232,6 +232,7 @@ describe('another user’s ids', () => {
     'GET /v1/conversations': { path: ({ conversationId }) => `?before=${conversationId}`, expect: notFound },
     'GET /v1/conversations/{conversationId}': { expect: notFound },
     'GET /v1/agent/runs/{runId}/events': { expect: notFound },
+    'GET /v1/agent/runs/{runId}/events/stream': { expect: notFound },
     'GET /v1/interactions': { path: ({ runId }) => `?runId=${runId}`, expect: empty },
     // For operators: of all users in open mode, and only for POLYLOG_ADMINS otherwise.
     'GET /v1/operations': { expect: ({ status }) => assert.equal(status, 200) },

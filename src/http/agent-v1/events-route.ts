@@ -1,14 +1,22 @@
-// GET /v1/agent/runs/:runId/events: the journal of a run as it is stored, page by page. Every
-// wire is a fold of these events.
+// GET /v1/agent/runs/:runId/events: the journal of a run as it is stored, page by page; and …/events/stream, the same live,
+// with what each wire makes of each event. Every wire is a fold of these events.
 
 import { z } from 'zod'
+import { addressSpelling } from '../../dialects/cursor.ts'
+import type { Dialect } from '../../dialects/dialect.ts'
+import { journalWire } from '../../dialects/journal-wire/journal-wire.ts'
+import { shownEvent } from '../../dialects/journal-wire/shown-event.ts'
 import { visibleEvents } from '../../dialects/undecided-arm.ts'
-import type { RunEvent } from '../../journal/event.ts'
-import { isoTime } from '../../kit/clock.ts'
+import { AppError } from '../../errors/app-error.ts'
+import { checkCursor, requestedCursor } from '../cursor.ts'
+import { dialectNamed, formatDialects } from '../formats.ts'
 import { linkNext } from '../next-link.ts'
 import { errorBody, idParam, ownRun, type Server, type Services, userIdQuery } from '../routes.ts'
+import { streamRun } from '../stream-run.ts'
 
 const limitMax = 1000
+/** Each wire costs as much as a stream of its own. */
+const wiresMax = 8
 
 const eventsView = z
   .object({
@@ -54,34 +62,51 @@ export function eventsRoute(server: Server, services: Services): void {
       if (!atHead) linkNext(request, reply, { after: nextAfter })
       return {
         runId: run.id,
-        events: visibleEvents(events, undecided).map(shown),
+        events: visibleEvents(events, undecided).map(shownEvent),
         next: nextAfter,
         hasMore: !atHead,
         skipped,
       }
     },
   )
+  server.get(
+    '/v1/agent/runs/:runId/events/stream',
+    {
+      schema: {
+        tags: ['Agent'],
+        summary: 'The journal of a run, live, and each event in other wire formats',
+        description:
+          'One message for each event, as in the list of events. `wires` has the exact bytes that each format of `formats` sends for this event; `ends` names the formats whose streams end with it. 204 if the run has ended and nothing follows the cursor.',
+        params: z.object({ runId: idParam }),
+        querystring: userIdQuery.extend({
+          formats: z
+            .string()
+            .max(500)
+            .optional()
+            .describe(`Up to ${wiresMax} of ${Object.keys(formatDialects).join(', ')}; comma-separated.`),
+          after: z.string().optional().describe('The id of the last message you received; 0 for all.'),
+        }),
+        response: {
+          204: z.null().describe('The run has ended and you have all of it.'),
+          400: errorBody,
+          404: errorBody,
+        },
+      },
+    },
+    async (request, reply) => {
+      const dialect = journalWire(wiresOf(request.query.formats))
+      const cursor = requestedCursor(addressSpelling, request.headers['last-event-id'], request.query.after)
+      const run = await ownRun(request, services, request.params.runId)
+      if (await checkCursor(cursor, run, dialect, services.journal)) return reply.code(204).send(null)
+      return await streamRun(services, request, reply, { run, dialect, cursor })
+    },
+  )
 }
 
-function shown(event: RunEvent) {
-  const { seq, at, attempt, type } = event
-  return { seq, at: isoTime(at), atMs: at, attempt, type, data: withoutInternals(event) }
-}
-
-/** What belongs to the operator or to another server, and not to the user. */
-function withoutInternals(event: RunEvent): unknown {
-  switch (event.type) {
-    case 'run.accepted': {
-      const { systemPrompt: _prompt, ...spec } = event.data.spec
-      return { ...event.data, spec }
-    }
-    case 'engine.handle':
-      return { engine: event.data.engine }
-    case 'step.done': {
-      const { provider: _state, ...data } = event.data
-      return data
-    }
-    default:
-      return event.data
+function wiresOf(formats = ''): Record<string, Dialect> {
+  const names = [...new Set(formats.split(',').map((name) => name.trim()))].filter((name) => name !== '')
+  if (names.length > wiresMax) {
+    throw new AppError('invalid_request', `formats: At most ${wiresMax} formats fit into one stream.`)
   }
+  return Object.fromEntries(names.map((name) => [name, dialectNamed(name)]))
 }

@@ -8,6 +8,7 @@ import { visibleEvents } from '../../dialects/undecided-arm.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { isoTime } from '../../kit/clock.ts'
 import { shownConversationIdOrNull } from '../../kit/conversation-id.ts'
+import { cutText } from '../../kit/cut-text.ts'
 import { defined } from '../../kit/defined.ts'
 import type { RunStatus } from '../../journal/event.ts'
 import type { RunRow } from '../../stores/run-store.ts'
@@ -46,6 +47,13 @@ const statusWords: Readonly<Record<string, RunStatus>> = {
   cancelled: 'canceled',
   canceled: 'canceled',
 }
+
+/** How much of an input a list shows. */
+const inputCharsMax = 200
+
+const listedRunView = runView.extend({
+  input: z.string().optional().describe(`Its first ${inputCharsMax} characters, with include=input.`),
+})
 
 const cancelView = runView.extend({ accepted: z.boolean() })
 
@@ -90,8 +98,9 @@ export function runRoutes(server: Server, services: Services): void {
           ),
           limit: z.coerce.number().int().min(1).max(200).default(50),
           before: optionalFilter().describe('The runId of the last run on the previous page.'),
+          include: z.enum(['input']).optional().describe('Adds the beginning of the input of each run.'),
         }),
-        response: { 200: z.array(runView), 400: errorBody },
+        response: { 200: z.array(listedRunView), 400: errorBody },
       },
     },
     async (request, reply) => {
@@ -105,7 +114,8 @@ export function runRoutes(server: Server, services: Services): void {
         ...defined({ conversationId, status: status === undefined ? undefined : statusesOf(status), before }),
       })
       if (more) linkNext(request, reply, { before: rows.at(-1)?.id ?? '' })
-      return await Promise.all(rows.map(view))
+      const inputs = request.query.include === 'input' ? await Promise.all(rows.map(inputOf)) : []
+      return (await Promise.all(rows.map(view))).map((run, at) => ({ ...run, ...defined({ input: inputs[at] }) }))
     },
   )
 
@@ -229,6 +239,11 @@ export function runRoutes(server: Server, services: Services): void {
 
   async function view(run: RunRow): Promise<z.infer<typeof runView>> {
     return toRun(run, run.usage !== null && (await services.comparisons.isUndecided(run.id)))
+  }
+
+  async function inputOf(run: RunRow): Promise<string | undefined> {
+    const [first] = (await journal.readEvents(run.id, 0, 1)).events
+    return first?.type === 'run.accepted' ? (cutText(first.data.input, inputCharsMax)[0] ?? '') : undefined
   }
 
   async function waitingCalls(run: RunRow): Promise<Pick<z.infer<typeof runView>, 'clientToolCalls'>> {

@@ -15,6 +15,7 @@ export type StreamKind =
   | 'session'
   | 'doctor'
   | 'feed'
+  | 'journal'
 
 export type OperationFacts = {
   /** The operationId: a verb and a noun, unique. */
@@ -154,6 +155,7 @@ export const operations: Readonly<Record<string, OperationFacts>> = {
   'DELETE /v1/agent/runs/{runId}': { id: 'withdrawQueuedRun' },
   'GET /v1/conversations': { id: 'listConversations' },
   'GET /v1/agent/runs/{runId}/events': { id: 'listRunEvents' },
+  'GET /v1/agent/runs/{runId}/events/stream': { id: 'followRunEvents', stream: 'journal' },
   'GET /v1/interactions': { id: 'listInteractions' },
   'GET /v1/operations': { id: 'getOperationsOverview' },
   'GET /v1/feed': { id: 'followFeed', stream: 'feed' },

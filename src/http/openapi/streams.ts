@@ -90,6 +90,13 @@ const feed: Sample = {
     'id: 7f3a90c1d2e4-1z\ndata: {"type":"hello","cursor":"7f3a90c1d2e4-1z","resumed":false}\n\n' +
     'id: 7f3a90c1d2e4-20\ndata: {"type":"run.changed","run":{"runId":"01M7…","status":"running"}}\n\n',
 }
+const journal: Sample = {
+  media: 'text/event-stream',
+  description:
+    'One JSON object per event of the journal, without an event name; `wires` has the bytes of each format. `{"type":"ping"}` comes in between.',
+  example:
+    'id: 5\ndata: {"seq":5,"at":"2026-11-16T09:36:01.069Z","atMs":1794821761069,"attempt":1,"type":"text.delta","data":{"messageId":"01M7…","text":"Hel"},"wires":{"vercel-ai":["0:\\"Hel\\"\\n"]},"ends":[]}\n\n',
+}
 
 const kinds: Readonly<Record<StreamKind, readonly Sample[]>> = {
   native: [native],
@@ -111,6 +118,7 @@ const kinds: Readonly<Record<StreamKind, readonly Sample[]>> = {
   session: [session],
   doctor: [doctor],
   feed: [feed],
+  journal: [journal],
 }
 
 export function mediaTypesOf(kind: StreamKind): MediaTypes {
