@@ -17,6 +17,7 @@ import {
   sentFiles,
   sentParts,
 } from './file-support.ts'
+import { withPlainCallIds } from './call-ids.ts'
 import type { ModelMessage, ModelRequest } from './model.ts'
 import { nativeSchema } from './native-schema.ts'
 import { assistantContent } from './provider-state.ts'
@@ -56,9 +57,31 @@ export function toCallOptions(
       frequencyPenalty: request.sampling?.frequencyPenalty,
       responseFormat: format?.responseFormat,
       headers: request.traceparent === undefined ? undefined : { traceparent: request.traceparent },
-      providerOptions: mergedOptions(defaults, format?.providerOptions, requested),
+      providerOptions: mergedOptions(
+        defaults,
+        format?.providerOptions,
+        requested,
+        toolAdapter === 'anthropic' ? thinkingOff(request) : undefined,
+      ),
     }),
   }
+}
+
+/**
+ * Claude with `thinking` refuses to go on in a turn whose first calls came without its signed reasoning: those of another model
+ * that failed in the middle of its work, or those of a history that the client sent.
+ */
+function thinkingOff({ messages, providerOptions }: ModelRequest): ProviderOptions | undefined {
+  const thinking = providerOptions?.['anthropic']?.['thinking']
+  if (thinking === null || typeof thinking !== 'object' || Array.isArray(thinking)) return undefined
+  if (thinking['type'] !== 'enabled') return undefined
+  // A question directly after results is sent in one message with them, so it begins no turn.
+  const asked = messages.findLastIndex(({ role }, at) => role === 'user' && messages[at - 1]?.role !== 'tool')
+  const turn = messages.slice(asked + 1)
+  const first = turn.find((message) => message.role === 'assistant')
+  if (first?.toolCalls === undefined || first.toolCalls.length === 0) return undefined
+  if (assistantContent(first).some(({ type }) => type === 'reasoning')) return undefined
+  return { anthropic: { thinking: { type: 'disabled' } } }
 }
 
 function chosenTool({ toolChoice }: ModelRequest): NonNullable<LanguageModelV4CallOptions['toolChoice']> {
@@ -82,7 +105,8 @@ function responseFormat({ answer }: ModelRequest) {
 
 function toPrompt(given: readonly ModelMessage[], files: FileSupport): LanguageModelV4Message[] {
   const prompt: LanguageModelV4Message[] = []
-  const messages = files.inResults ? given : resultFilesMessage(given, files)
+  const plain = withPlainCallIds(given)
+  const messages = files.inResults ? plain : resultFilesMessage(plain, files)
   for (const message of messages) {
     switch (message.role) {
       case 'system':

@@ -32,7 +32,7 @@ export function sentFiles(files: readonly ModelFile[] | undefined, support: File
   return (files ?? []).filter((file) => isSent(file, support))
 }
 
-/** The parts of a message without empty texts; never none. */
+/** The parts of a message without empty texts, which some providers refuse; never none. */
 export function sentParts(
   { content, parts }: Extract<ModelMessage, { role: 'user' }>,
   support: FileSupport,
@@ -41,7 +41,7 @@ export function sentParts(
     if (part.type === 'text') return part
     return isSent(part, support) ? part : { type: 'text' as const, text: fileLabel(part) }
   })
-  const shown = sent.filter((part) => part.type !== 'text' || part.text !== '')
+  const shown = sent.filter((part) => part.type !== 'text' || part.text.trim() !== '')
   return shown.length === 0 ? [{ type: 'text', text: content }] : shown
 }
 

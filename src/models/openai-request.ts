@@ -2,6 +2,7 @@
 // field names of that body.
 
 import type { JsonValue } from '../journal/event.ts'
+import { shortCallId } from './call-ids.ts'
 import { chatFiles, type LoadedFile, resultFilesMessage, sentParts } from './file-support.ts'
 import type { ModelMessage, ModelRequest } from './model.ts'
 import { nativeSchema } from './native-schema.ts'
@@ -73,14 +74,14 @@ function toChatMessage(message: ModelMessage, dropsReasoning: boolean): Record<s
         content: message.content === '' ? null : message.content,
         ...(dropsReasoning ? {} : reasoningOf(message.providerState)),
         tool_calls: calls.map((call) => ({
-          id: call.callId,
+          id: shortCallId(call.callId),
           type: 'function',
           function: { name: call.name, arguments: JSON.stringify(call.input) },
         })),
       }
     }
     case 'tool':
-      return { role: 'tool', tool_call_id: message.callId, content: message.content }
+      return { role: 'tool', tool_call_id: shortCallId(message.callId), content: message.content }
   }
 }
 

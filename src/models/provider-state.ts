@@ -148,7 +148,8 @@ export function assistantContent(message: AssistantMessage): AssistantContent {
     toolName: call.name,
     input: call.input,
   }))
-  const plain = message.content === '' ? [] : [{ type: 'text' as const, text: message.content }]
+  // Anthropic refuses texts of white space.
+  const plain = message.content.trim() === '' ? [] : [{ type: 'text' as const, text: message.content }]
   if (message.providerState === undefined) return [...plain, ...calls]
   const state = stateParts.safeParse(message.providerState)
   if (!state.success) return [...plain, ...calls]
@@ -171,7 +172,7 @@ export function assistantContent(message: AssistantMessage): AssistantContent {
       const text = message.content.slice(at, at + part.chars)
       at += part.chars
       // A signature may come with an empty text.
-      if (text !== '' || part.options !== undefined) content.push({ type: 'text', text, ...providerOptions })
+      if (text.trim() !== '' || part.options !== undefined) content.push({ type: 'text', text, ...providerOptions })
     } else if (part.type === 'provider-call') {
       const call = { toolCallId: part.callId, toolName: part.name, input: part.input, providerExecuted: true }
       content.push({ type: 'tool-call', ...call, ...providerOptions })

@@ -56,7 +56,7 @@ export function stepBlocks(
     if (calls.length === 0) {
       const errors = state.rejectedOutputs.get(step.step)
       const content = errors === undefined ? step.text : shortened(step.text)
-      const messages: ModelMessage[] = content === '' ? [] : [{ role: 'assistant', content, ...known }]
+      const messages: ModelMessage[] = content.trim() === '' ? [] : [{ role: 'assistant', content, ...known }]
       if (errors !== undefined) messages.push({ role: 'user', content: repairRequest(errors) })
       const reply = withoutReplies ? undefined : questionOf(state, step.step)?.resolved
       if (reply !== undefined) messages.push({ role: 'user', content: replyText(reply.response) })
@@ -122,7 +122,7 @@ export function historyBlocks(rows: readonly MessageRow[]): PromptBlock[] {
       open.delete(keyOf(row, callId))
     }
     if (calls.length === 0 || calls.some(({ callId }) => !results.has(callId))) {
-      if (row.content !== '') blocks.push(promptBlock([{ role: 'assistant', content: row.content }], [row.id]))
+      if (row.content.trim() !== '') blocks.push(promptBlock([{ role: 'assistant', content: row.content }], [row.id]))
       continue
     }
     // A person may have edited the arguments when confirming. The result row has the arguments that the call ran with.

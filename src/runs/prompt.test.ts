@@ -233,6 +233,24 @@ describe('what the model is given', () => {
     )
   })
 
+  it('has no message without words, because some providers refuse it', () => {
+    const messages = buildPrompt({
+      definition: { ...agentWith(1000), systemTemplate: ' \n' },
+      history: turn('run-1', 'First?', [], '\n\n'),
+      input: 'Second?',
+      context: undefined,
+      state: stateWith([]),
+    })
+
+    assert.deepEqual(
+      messages.map(({ role, content }) => [role, content]),
+      [
+        ['user', 'First?'],
+        ['user', 'Second?'],
+      ],
+    )
+  })
+
   it('leaves out a step that is not finished', () => {
     const state = foldRun(
       new JournalBuilder().accepted('now').running().asks(1, 'message-1').says('message-1', 'Torn ').restarted().events,

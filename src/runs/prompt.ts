@@ -97,7 +97,8 @@ function systemMessages(input: PromptInput): ModelMessage[] {
   // Only the summary or a cut changes this, and then the history begins with another message anyway.
   const missing = missingNote(input)
   if (missing !== null) system.push({ role: 'system', content: missing })
-  return system
+  // Some providers refuse an empty text.
+  return system.filter(({ content }) => content.trim() !== '')
 }
 
 /** A model that does not know that something is missing takes what it sees for everything that was said. */

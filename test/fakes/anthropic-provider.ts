@@ -3,6 +3,7 @@
 
 import { createHash } from 'node:crypto'
 import {
+  cachedTokensMin,
   type JsonObject,
   Refusal,
   refuseUnknown,
@@ -27,8 +28,6 @@ const blockFields: Record<string, string[]> = {
   server_tool_use: ['type', 'id', 'name', 'input', 'cache_control', 'caller'],
   web_search_tool_result: ['type', 'tool_use_id', 'content', 'cache_control', 'caller'],
 }
-/** Real models cache no shorter prefix than this. */
-const cachedTokensMin = 1024
 /** How many blocks before a mark are searched for an earlier entry. */
 const lookback = 20
 const marksMax = 4
@@ -52,6 +51,7 @@ serveStrict({
     if (headers['anthropic-version'] === undefined) throw new Refusal('anthropic-version: header is required')
     refuseUnknown(body, bodyFields, (name) => extra('', name))
     if (!Number.isInteger(body['max_tokens'])) throw new Refusal('max_tokens: Field required')
+    if (Array.isArray(body['system'])) for (const block of body['system'] as JsonObject[]) checkText('system', block)
     const messages = readMessages(body['messages'])
     checkFiles(messages, body['model'])
     checkRoles(messages)
@@ -162,12 +162,18 @@ function readMessages(given: unknown): Message[] {
       const fields = blockFields[String(block['type'])]
       if (fields === undefined) throw new Refusal(`${path}type: Input tag '${String(block['type'])}' is not expected`)
       refuseUnknown(block, fields, (name) => extra(path, name))
-      if (block['type'] === 'text' && block['text'] === '')
-        throw new Refusal('messages: text content blocks must be non-empty')
+      checkText('messages', block)
     }
     if (blocks.length === 0) throw new Refusal(`messages.${at}: all messages must have non-empty content`)
     return { role, content: blocks }
   })
+}
+
+function checkText(where: string, block: JsonObject): void {
+  if (block['type'] !== 'text') return
+  if (block['text'] === '') throw new Refusal(`${where}: text content blocks must be non-empty`)
+  if (String(block['text']).trim() === '')
+    throw new Refusal(`${where}: text content blocks must contain non-whitespace text`)
 }
 
 function checkFiles(messages: Message[], model: unknown): void {
@@ -277,12 +283,13 @@ function checkThinking(messages: Message[], body: JsonObject): void {
     throw new Refusal('`temperature` may only be set to 1 when thinking is enabled.')
   // The turn that is going on: everything after the last message of the user that is no tool result.
   const turn = messages.findLastIndex(({ role, content }) => role === 'user' && content[0]?.['type'] !== 'tool_result')
+  const started = messages.findIndex(({ role }, at) => at > turn && role === 'assistant')
   for (const [at, message] of messages.entries()) {
     const calls = ofType(message, 'tool_use')
     if (at < turn || calls.length === 0) continue
-    // What was thought before the last call of the answer.
-    const sent = thinkingOfCall.get(String(calls.at(-1)?.['id'])) ?? []
-    if (sent.length === 0) continue
+    // What was thought before the last call of the answer. A turn that begins with the call of another model has no thought.
+    const sent = thinkingOfCall.get(String(calls.at(-1)?.['id']))
+    if (sent === undefined ? at !== started : sent.length === 0) continue
     const first = message.content[0]?.['type']
     if (first !== 'thinking' && first !== 'redacted_thinking')
       throw new Refusal(

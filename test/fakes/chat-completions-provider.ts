@@ -2,7 +2,7 @@
 // does: within a tool loop it wants the reasoning of each message with calls back, word for word.
 // See strict-server.ts.
 
-import { type JsonObject, Refusal, refuseUnknown, serveStrict, tokensOf } from './strict-server.ts'
+import { type JsonObject, PrefixCache, Refusal, refuseUnknown, serveStrict } from './strict-server.ts'
 
 const bodyFields = (
   'model messages stream stream_options tools tool_choice temperature top_p max_tokens response_format stop thinking ' +
@@ -21,6 +21,7 @@ type Message = JsonObject & { role: string; content: unknown; tool_calls?: ToolC
 let answers = 0
 /** The reasoning that led to each call. */
 let reasoningOfCall = new Map<string, string>()
+const cache = new PrefixCache()
 
 serveStrict({
   serves: (path) => path.endsWith('/chat/completions'),
@@ -34,7 +35,8 @@ serveStrict({
     if (thinking !== undefined && thinking.type !== 'enabled' && thinking.type !== 'disabled')
       throw new Refusal('thinking.type must be enabled or disabled')
     checkMessages(body['messages'] as Message[])
-    return { prompt_tokens: tokensOf(body['messages']) }
+    const { tokens, cached } = cache.read([body['tools'], ...(body['messages'] as Message[])])
+    return { prompt_tokens: tokens, prompt_tokens_details: { cached_tokens: cached } }
   },
 
   tooLong: (tokens, window) =>
@@ -95,6 +97,7 @@ serveStrict({
 
   reset() {
     reasoningOfCall = new Map()
+    cache.reset()
   },
 })
 
@@ -116,6 +119,11 @@ function checkMessages(messages: Message[]): void {
       throw new Refusal("An assistant message with 'tool_calls' must be followed by tool messages for each of them")
     if (message.role !== 'assistant') continue
     const called = message.tool_calls ?? []
+    for (const { id } of called)
+      if (id.length > 40)
+        throw new Refusal(
+          `Invalid 'messages[${at}].tool_calls[0].id': string too long. Expected at most 40 characters.`,
+        )
     open = called.map(({ id }) => id)
     const wanted = called.map(({ id }) => reasoningOfCall.get(id)).find((one) => one !== undefined)
     if (at > turn && wanted !== undefined && message['reasoning_content'] !== wanted)

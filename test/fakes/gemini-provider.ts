@@ -1,14 +1,15 @@
 // A strict stand-in for the Gemini API: it signs its function calls, and refuses what the real API
-// refuses of Gemini 3. Unlike the real API it also refuses the placeholder for lost signatures.
+// refuses of Gemini 3. The placeholder for a signature is meant for the calls of other models; unlike the
+// real API it refuses it for its own.
 // See strict-server.ts.
 
 import {
   type JsonObject,
+  PrefixCache,
   Refusal,
   refuseUnknown,
   serveStrict,
   signatureOf,
-  tokensOf,
   checkFile,
 } from './strict-server.ts'
 
@@ -31,6 +32,14 @@ const partFields = [
 type Content = { role?: string; parts: JsonObject[] }
 type Call = { name: string; args: unknown }
 
+const placeholder = 'skip_thought_signature_validator'
+/** The calls of this stand-in, with the path of the model that made them. */
+let made = new Map<string, string>()
+const keyOf = ({ name, args }: Call) => JSON.stringify([name, args])
+
+let asked = ''
+const cache = new PrefixCache()
+
 serveStrict({
   serves: (path) => path.endsWith(':streamGenerateContent'),
 
@@ -40,9 +49,11 @@ serveStrict({
     const contents = body['contents'] as Content[] | undefined
     if (contents === undefined || contents.length === 0)
       throw new Refusal('* GenerateContentRequest.contents: contents is not specified')
-    checkContents(contents)
+    checkContents(contents, path)
+    asked = path
     checkFiles(contents, path)
-    return { promptTokenCount: tokensOf(contents) }
+    const { tokens, cached } = cache.read([body['systemInstruction'], body['tools'], ...contents])
+    return { promptTokenCount: tokens, ...(cached > 0 && { cachedContentTokenCount: cached }) }
   },
 
   tooLong: (tokens, window) =>
@@ -87,6 +98,7 @@ serveStrict({
         } else {
           const functionCall: Call = { name: block.call, args: block.input }
           calls += 1
+          made.set(keyOf(functionCall), asked)
           // Only the first of parallel calls is signed.
           const signed = calls === 1 ? { thoughtSignature: signatureOf(block.call) } : {}
           writer.frame(frame([{ functionCall, ...signed }]))
@@ -103,7 +115,10 @@ serveStrict({
     }
   },
 
-  reset() {},
+  reset() {
+    made = new Map()
+    cache.reset()
+  },
 })
 
 function unknownName(name: string): Refusal {
@@ -127,7 +142,7 @@ function checkFiles(contents: Content[], path: string): void {
 const callsOf = ({ parts }: Content) => parts.filter((part) => part['functionCall'] !== undefined)
 const responsesOf = ({ parts }: Content) => parts.filter((part) => part['functionResponse'] !== undefined)
 
-function checkContents(contents: Content[]): void {
+function checkContents(contents: Content[], path: string): void {
   for (const [at, content] of contents.entries()) {
     if (content.role !== 'user' && content.role !== 'model') throw new Refusal('Please use a valid role: user, model.')
     if (content.parts.length === 0)
@@ -158,7 +173,9 @@ function checkContents(contents: Content[]): void {
   for (const content of contents.slice(turn)) {
     const [first] = callsOf(content)
     if (first === undefined) continue
-    const { name } = first['functionCall'] as Call
+    const call = first['functionCall'] as Call
+    const { name } = call
+    if (first['thoughtSignature'] === placeholder && made.get(keyOf(call)) !== path) continue
     if (first['thoughtSignature'] === undefined)
       throw new Refusal(
         `Function call is missing a thought_signature in functionCall parts. Function call \`${name}\`.`,

@@ -3,11 +3,11 @@
 
 import {
   type JsonObject,
+  PrefixCache,
   Refusal,
   refuseUnknown,
   serveStrict,
   signatureOf,
-  tokensOf,
   checkDataUrl,
 } from './strict-server.ts'
 
@@ -26,8 +26,9 @@ const itemFields: Record<string, string[]> = {
 const roles = ['user', 'assistant', 'system', 'developer']
 
 let answers = 0
-/** The reasoning item that the real API requires before each call. */
-let reasoningOfCall = new Map<string, string>()
+/** The reasoning item that the real API requires before each call, and the model that made both. */
+let reasoningOfCall = new Map<string, { reasoning: string; model: unknown }>()
+const cache = new PrefixCache()
 
 const thinks = (body: JsonObject) => /^(?:gpt-5|o\d)/.test(String(body['model']))
 
@@ -45,9 +46,10 @@ serveStrict({
         throw new Refusal(`Unsupported parameter: '${name}' is not supported with this model.`)
     if (body['max_output_tokens'] !== undefined && Number(body['max_output_tokens']) < 16)
       throw new Refusal("Invalid 'max_output_tokens': integer below minimum value. Expected a value >= 16.")
-    checkInput(body['input'])
+    checkInput(body['input'], body['model'])
     checkFiles(body['input'] as JsonObject[], body['model'])
-    return { input_tokens: tokensOf(body['input']) }
+    const { tokens, cached } = cache.read([body['instructions'], body['tools'], ...(body['input'] as JsonObject[])])
+    return { input_tokens: tokens, input_tokens_details: { cached_tokens: cached } }
   },
 
   tooLong: (tokens, window) =>
@@ -138,7 +140,7 @@ serveStrict({
         } else {
           const id = `fc_${number}_${output_index}`
           const call_id = block.id ?? `call_${number}_${output_index}`
-          if (reasoning !== undefined) reasoningOfCall.set(call_id, reasoning)
+          if (reasoning !== undefined) reasoningOfCall.set(call_id, { reasoning, model: body['model'] })
           const item = { type: 'function_call', id, call_id, name: block.call }
           added({ ...item, arguments: '', status: 'in_progress' })
           const given = JSON.stringify(block.input)
@@ -151,7 +153,6 @@ serveStrict({
         const spent = {
           usage: {
             ...usage,
-            input_tokens_details: { cached_tokens: 0 },
             output_tokens: 7,
             output_tokens_details: { reasoning_tokens: 0 },
             total_tokens: 7,
@@ -167,10 +168,11 @@ serveStrict({
 
   reset() {
     reasoningOfCall = new Map()
+    cache.reset()
   },
 })
 
-function checkInput(given: unknown): void {
+function checkInput(given: unknown, model: unknown): void {
   if (!Array.isArray(given) || given.length === 0) throw new Refusal("Missing required parameter: 'input'.")
   const items = given as JsonObject[]
   const typeOf = (item: JsonObject) => String(item['type'] ?? 'message')
@@ -185,6 +187,10 @@ function checkInput(given: unknown): void {
     refuseUnknown(item, fields, (name) => new Refusal(`Unknown parameter: 'input[${at}].${name}'.`))
     if (typeOf(item) === 'message' && !roles.includes(String(item['role'])))
       throw new Refusal(`Invalid value: '${String(item['role'])}'. Supported values are: ${roles.join(', ')}.`)
+    if (String(item['call_id'] ?? '').length > 64)
+      throw new Refusal(
+        `Invalid 'input[${at}].call_id': string too long. Expected a string with maximum length 64, but got a string with length ${String(item['call_id']).length} instead.`,
+      )
     if (typeOf(item) === 'reasoning') checkReasoning(item, items[at + 1])
   }
   const idsOf = (type: string) => items.filter((item) => typeOf(item) === type).map((item) => item['call_id'])
@@ -198,7 +204,8 @@ function checkInput(given: unknown): void {
       called.add(item['call_id'])
       if (!outputs.includes(item['call_id']))
         throw new Refusal(`No tool output found for function call ${String(item['call_id'])}.`)
-      const required = reasoningOfCall.get(String(item['call_id']))
+      const made = reasoningOfCall.get(String(item['call_id']))
+      const required = made?.model === model ? made?.reasoning : undefined
       if (required !== undefined && isInTurn(items, item) && !seen.includes(required))
         throw new Refusal(
           `Item '${String(item['id'] ?? item['call_id'])}' of type 'function_call' was provided without its required 'reasoning' item: '${required}'.`,

@@ -45,6 +45,16 @@ const cases: Record<StrictName, { path: string; refused: [what: string, body: ob
       ['a wrong first role', { ...anthropic, messages: [use, result] }, /first message/],
       ['a result without its call', { ...anthropic, messages: [user, use, result, use, user] }, /unique|without/],
       ['a call without its result', { ...anthropic, messages: [user, use, user] }, /without `tool_result`/],
+      [
+        'a text of white space',
+        { ...anthropic, messages: [{ role: 'user', content: [{ type: 'text', text: '\n' }] }] },
+        /non-whitespace/,
+      ],
+      [
+        'to think in a turn that another model began',
+        { ...anthropic, thinking: { type: 'enabled', budget_tokens: 1024 }, messages: [user, use, result] },
+        /Expected `thinking`/,
+      ],
       ['reasoning without a signature', { ...anthropic, messages: [user, unsigned, result] }, /signature: Field/],
     ],
   },
@@ -54,6 +64,7 @@ const cases: Record<StrictName, { path: string; refused: [what: string, body: ob
       ['an unknown field', { ...openai, input: [said], max_tokens: 1 }, /Unknown parameter: 'max_tokens'/],
       ['a result without its call', { ...openai, input: [said, output] }, /No tool call found/],
       ['a call without its result', { ...openai, input: [said, called] }, /No tool output found/],
+      ['a long call id', { ...openai, input: [said, { ...called, call_id: 'c'.repeat(65) }] }, /maximum length 64/],
       [
         'a reference to a stored item',
         { ...openai, input: [said, { type: 'item_reference', id: 'rs_1' }] },

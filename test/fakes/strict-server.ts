@@ -252,4 +252,33 @@ export function checkDataUrl(model: unknown, url: unknown): void {
   checkFile(model, found[1], found[2])
 }
 
+/** Real providers cache no shorter prefix than this. */
+export const cachedTokensMin = 1024
+
+/** The cache of a provider that needs no marks: it remembers the beginnings of all prompts. */
+export class PrefixCache {
+  private prefixes = new Set<string>()
+
+  /** `blocks`: everything that the prompt consists of, in order. */
+  read(blocks: readonly unknown[]): { tokens: number; cached: number } {
+    const hash = createHash('sha256')
+    let tokens = 0
+    let cached = 0
+    const seen: string[] = []
+    for (const block of blocks) {
+      hash.update(JSON.stringify(block ?? null))
+      tokens += tokensOf(block ?? null)
+      const key = hash.copy().digest('hex')
+      if (this.prefixes.has(key) && tokens >= cachedTokensMin) cached = tokens
+      seen.push(key)
+    }
+    for (const key of seen) this.prefixes.add(key)
+    return { tokens, cached }
+  }
+
+  reset(): void {
+    this.prefixes = new Set()
+  }
+}
+
 export const tokensOf = (value: unknown): number => Math.ceil(JSON.stringify(value).length / 4)

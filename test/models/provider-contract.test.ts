@@ -26,6 +26,8 @@ const providers: StrictName[] = ['anthropic', 'openai-responses', 'gemini', 'cha
 const clock: Block = { call: 'current_time', input: { timezone: 'UTC' } }
 const notes: Block = { call: 'search_notes', input: { query: 'walk' } }
 
+const polylogModel = (name: StrictName) => askingStrict(name, { baseUrl: '' })['POLYLOG_MODEL']
+
 /** A web search in the list of tools of a request, and in the messages that the provider gets back. */
 const searchWords: Record<StrictName, { tool: RegExp; block: RegExp }> = {
   anthropic: { tool: /web_search_20250305/, block: /web_search_tool_result/ },
@@ -293,6 +295,101 @@ for (const name of providers) {
       const next = await ask([[{ text: ['Yes.'] }]], { userId, conversationId, input: 'Really?' })
       assertAccepted(next.requests, 3)
       assert.equal(timesIn(next.requests[2], pngOf(7)), 1)
+    })
+
+    it('goes on with calls that another model made, whatever their ids and texts are', async () => {
+      const callOf = (id: string) => ({ id, type: 'function', function: { name: 'current_time', arguments: '{}' } })
+      const turn = (...ids: string[]) => [
+        {
+          role: 'user',
+          content: [
+            { type: 'text', text: ' ' },
+            { type: 'text', text: 'And now?' },
+          ],
+        },
+        { role: 'assistant', content: '\n\n', tool_calls: ids.map(callOf) },
+        ...ids.map((id) => ({ role: 'tool', tool_call_id: id, content: `Result of ${id.slice(-3)}` })),
+      ]
+      const messages = [
+        ...turn('functions.current_time:0', 'long'.repeat(40)),
+        { role: 'assistant', content: 'Noon.' },
+        ...turn('functions.current_time:0'),
+      ]
+      // The list ends with results: the provider has to go on in a turn that it did not begin.
+      const { end, requests } = await ask([[{ text: ['One.'] }]], { input: null, messages })
+      assertAccepted(requests, 1)
+      assert.equal(end.status, 'succeeded')
+      const body = JSON.stringify(requests[0]?.body)
+      assert.equal(body.split('Result of e:0').length, 3)
+
+      const next = await ask([[{ text: ['One.'] }]], {
+        input: null,
+        messages: [...messages, { role: 'assistant', content: ' ' }, { role: 'user', content: 'Sure?' }],
+      })
+      assertAccepted(next.requests, 2)
+    })
+
+    const families = {
+      anthropic: 'anthropic/claude-haiku-4-5',
+      'openai-responses': 'openai/gpt-5.4',
+      gemini: 'google/gemini-3-flash-preview',
+      'chat-completions': undefined,
+    }[name]
+    it('takes over from another model in the middle of its tool loop', { skip: families === undefined }, async () => {
+      const models = [polylogModel(name), families]
+      const { end, requests } = await ask(
+        [[{ think: 'I look.' }, clock], [{ overloaded: true }], [{ think: 'I see.' }, notes], [{ text: ['Noon.'] }]],
+        { model: models },
+      )
+
+      assertAccepted(requests, 4)
+      assert.equal(end.status, 'succeeded', JSON.stringify(end))
+    })
+
+    it('gives an answer that fits a schema, after reasoning and tools', async () => {
+      const schema = {
+        type: 'object',
+        properties: { hour: { type: 'string' } },
+        required: ['hour'],
+        additionalProperties: false,
+      }
+      const answers: Block[][] = [
+        [{ think: 'I look.' }, clock],
+        [{ think: 'Noon.' }, { text: ['At noon'] }],
+        [{ think: 'JSON, then.' }, { text: ['{"hour":', '"noon"}'] }],
+      ]
+      const { end, frames, requests } = await ask(answers, { output: { schema } })
+
+      assertAccepted(requests, 3)
+      assert.equal(end.status, 'succeeded', JSON.stringify(end))
+      assert.deepEqual(end.data, { hour: 'noon' })
+      assert.match(textOf(frames), /\{"hour":"noon"\}$/)
+
+      const plain = await ask([[{ text: ['{"hour":"one"}'] }]], {
+        output: { schema },
+        context: { composer: { enabledTools: [] } },
+      })
+      assertAccepted(plain.requests, 4)
+      assert.deepEqual(plain.end.data, { hour: 'one' })
+      const body = plain.requests[3]?.body as Record<string, Record<string, unknown>>
+      const native = {
+        anthropic: body['output_config']?.['format'],
+        'openai-responses': body['text']?.['format'],
+        gemini: body['generationConfig']?.['responseJsonSchema'] ?? body['generationConfig']?.['responseSchema'],
+        'chat-completions': body['response_format'],
+      }[name]
+      assert.match(JSON.stringify(native), /"hour":\{"type":"string"/i)
+    })
+
+    it('reads most of the second turn from its cache, and the usage of the run says so', async () => {
+      const [userId, conversationId] = [someone(), someone()]
+      const long = 'and so on '.repeat(600)
+      await ask([[{ text: [`Once upon a time ${long}`] }]], { userId, conversationId, input: `A story, ${long}` })
+      const { end } = await ask([[{ think: 'Hm.' }, clock], [{ text: ['Noon.'] }]], { userId, conversationId })
+
+      const { inputTokens, cachedTokens } = end.usage as { inputTokens: number; cachedTokens: number }
+      assert.ok(cachedTokens > 0.6 * inputTokens, `${cachedTokens} of ${inputTokens}`)
+      assert.ok(cachedTokens < inputTokens)
     })
 
     it('is cut off in the middle: the run fails and may be tried again', async () => {

@@ -84,7 +84,12 @@ export function askingStrict(name: StrictName, { baseUrl }: Pick<StrictProvider,
       return {
         ...shared,
         POLYLOG_PROVIDERS: JSON.stringify({
-          deep: { baseURL: baseUrl, apiKeyEnv: 'DEEP_KEY', headers: { 'x-team': { env: 'DEEP_TEAM' } } },
+          deep: {
+            baseURL: baseUrl,
+            apiKeyEnv: 'DEEP_KEY',
+            headers: { 'x-team': { env: 'DEEP_TEAM' } },
+            models: { thinker: { structuredOutput: true } },
+          },
         }),
         DEEP_KEY: 'test-key',
         DEEP_TEAM: 'walks',
