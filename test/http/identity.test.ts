@@ -234,6 +234,7 @@ describe('another user’s ids', () => {
     'GET /v1/agent/runs/{runId}/events': { expect: notFound },
     'GET /v1/agent/runs/{runId}/events/stream': { expect: notFound },
     'GET /v1/interactions': { path: ({ runId }) => `?runId=${runId}`, expect: empty },
+    'POST /v1/interactions/{id}/reply': { body: () => ({ response: 'mine' }), expect: notFound },
     // For operators: of all users in open mode, and only for POLYLOG_ADMINS otherwise.
     'GET /v1/operations': { expect: ({ status }) => assert.equal(status, 200) },
     'GET /v1/feed': { path: () => '?follow=off', expect: onlyHello },

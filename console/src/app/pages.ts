@@ -23,4 +23,11 @@ export const pages: readonly PageEntry[] = [
     keys: 'g c',
     View: lazy(() => import('../pages/chat/chat-page.tsx')),
   },
+  {
+    path: '/inbox',
+    label: { en: 'Inbox', zh: '收件箱' },
+    icon: 'inbox',
+    keys: 'g i',
+    View: lazy(() => import('../pages/inbox/inbox-page.tsx')),
+  },
 ]

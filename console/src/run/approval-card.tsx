@@ -1,10 +1,11 @@
 // A decision that waits for a person: what the call will do, how serious that is, with which arguments, and until when.
 // Approve it, approve it with other arguments, or deny it with a reason that the model reads.
 
-import { type FormEvent, useId, useState } from 'react'
+import { type FormEvent, type KeyboardEvent, useId, useState } from 'react'
 import type { Confirmation, JsonValue, ToolBlock } from '@polylog/client'
 import { useApi } from '../api/api.ts'
 import { problemOf, useLoaded } from '../api/use-loaded.ts'
+import { useShortcuts } from '../app/shortcuts.ts'
 import { useWords } from '../i18n/words.ts'
 import { Badge, type Tone } from '../ui/badge.tsx'
 import { Button } from '../ui/button.tsx'
@@ -19,9 +20,15 @@ import './approval-card.css'
 
 const tones: Record<'read' | 'idempotent' | 'unsafe', Tone> = { read: 'good', idempotent: 'warn', unsafe: 'bad' }
 
-type ApprovalCardProps = { id: string; block: Pick<ToolBlock, 'name' | 'message' | 'input'> }
+type ApprovalCardProps = {
+  id: string
+  block: Pick<ToolBlock, 'name' | 'message' | 'input'>
+  /** True: single keys decide. Only for the one card that a page is about. */
+  hasKeys?: boolean
+  onDecided?: (decision: 'approved' | 'denied') => void
+}
 
-export function ApprovalCard({ id, block }: ApprovalCardProps) {
+export function ApprovalCard({ id, block, hasKeys = false, onDecided }: ApprovalCardProps) {
   const words = useWords(runWords)
   const api = useApi()
   const effect = useToolEffects()[block.name]
@@ -35,10 +42,12 @@ export function ApprovalCard({ id, block }: ApprovalCardProps) {
   const titleId = useId()
   const edited = mode === 'edit' ? parsed(text) : undefined
 
-  const decide = async (act: () => Promise<unknown>) => {
+  const decide = async (decision: 'approved' | 'denied', act: () => Promise<unknown>) => {
+    if (isSent) return
     setSent(true)
     try {
       await act()
+      onDecided?.(decision)
     } catch (error) {
       setSent(false)
       showProblem(words.decisionFailed, problemOf(error))
@@ -46,11 +55,32 @@ export function ApprovalCard({ id, block }: ApprovalCardProps) {
   }
   const submit = (event: FormEvent) => {
     event.preventDefault()
-    if (mode === 'deny') void decide(() => api.client.reject(id, reason.trim() === '' ? {} : { reason: reason.trim() }))
-    else if (edited !== undefined) void decide(() => api.client.confirm(id, { payload: edited }))
+    if (mode === 'deny')
+      void decide('denied', () => api.client.reject(id, reason.trim() === '' ? {} : { reason: reason.trim() }))
+    else if (edited !== undefined) void decide('approved', () => api.client.confirm(id, { payload: edited }))
+  }
+  const approve = () => void decide('approved', () => api.client.confirm(id))
+  const edit = () => {
+    setText(JSON.stringify(block.input ?? {}, null, 2))
+    setMode('edit')
+  }
+  const keys = hasKeys && mode === 'ask' && !isSent
+  useShortcuts(
+    keys
+      ? [
+          { keys: 'a', label: words.approve, run: approve },
+          { keys: 'e', label: words.edit, run: edit },
+          { keys: 'd', label: words.deny, run: () => setMode('deny') },
+        ]
+      : [],
+  )
+  const goBack = (event: KeyboardEvent) => {
+    if (event.key !== 'Escape' || mode === 'ask') return
+    event.preventDefault()
+    setMode('ask')
   }
   return (
-    <form className="approval" role="group" aria-labelledby={titleId} onSubmit={submit}>
+    <form className="approval" role="group" aria-labelledby={titleId} onSubmit={submit} onKeyDown={goBack}>
       <div className="row row-wrap">
         <h3 id={titleId}>{words.approvalTitle(block.name)}</h3>
         {effect === undefined ? null : (
@@ -71,6 +101,7 @@ export function ApprovalCard({ id, block }: ApprovalCardProps) {
         <TextArea
           label={words.argumentsField}
           code
+          autoFocus
           rows={Math.min(14, text.split('\n').length + 1)}
           spellCheck={false}
           value={text}
@@ -95,25 +126,13 @@ export function ApprovalCard({ id, block }: ApprovalCardProps) {
       <div className="row row-wrap">
         {mode === 'ask' ? (
           <>
-            <Button
-              look="primary"
-              icon="check"
-              disabled={isSent}
-              onClick={() => void decide(() => api.client.confirm(id))}
-            >
+            <Button look="primary" icon="check" disabled={isSent} onClick={approve} {...(keys ? { keys: 'A' } : {})}>
               {words.approve}
             </Button>
-            <Button
-              icon="edit"
-              disabled={isSent}
-              onClick={() => {
-                setText(JSON.stringify(block.input ?? {}, null, 2))
-                setMode('edit')
-              }}
-            >
+            <Button icon="edit" disabled={isSent} onClick={edit} {...(keys ? { keys: 'E' } : {})}>
               {words.edit}
             </Button>
-            <Button icon="close" disabled={isSent} onClick={() => setMode('deny')}>
+            <Button icon="close" disabled={isSent} onClick={() => setMode('deny')} {...(keys ? { keys: 'D' } : {})}>
               {words.deny}
             </Button>
           </>

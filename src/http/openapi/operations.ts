@@ -157,6 +157,7 @@ export const operations: Readonly<Record<string, OperationFacts>> = {
   'GET /v1/agent/runs/{runId}/events': { id: 'listRunEvents' },
   'GET /v1/agent/runs/{runId}/events/stream': { id: 'followRunEvents', stream: 'journal' },
   'GET /v1/interactions': { id: 'listInteractions' },
+  'POST /v1/interactions/{id}/reply': { id: 'replyToInteraction', example: { response: 'Tuesday', userId } },
   'GET /v1/operations': { id: 'getOperationsOverview' },
   'GET /v1/feed': { id: 'followFeed', stream: 'feed' },
   'GET /v1/conversations/{conversationId}': { id: 'getConversation' },
