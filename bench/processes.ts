@@ -1,22 +1,46 @@
 // Starts the processes of a measurement and reads their CPU time and memory.
 
-import { type ChildProcess, spawn } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { readdirSync, readFileSync } from 'node:fs'
+import { cpus } from 'node:os'
+import type { ProbeAnswer, ProbeQuestion } from './probe.ts'
 
-export type Child = { process: ChildProcess; port: number; pid: number; stop(): Promise<void> }
+export type Child = {
+  process: ChildProcess
+  port: number
+  pid: number
+  ask(question: ProbeQuestion): Promise<ProbeAnswer>
+  stop(): Promise<void>
+}
+
+/**
+ * On Linux with two cores or more, the measured server has the first core for itself with all its threads, and the
+ * provider and the clients share the others. Otherwise nothing is pinned.
+ */
+export const isPinned = cpus().length > 1 && spawnSync('taskset', ['--version']).status === 0
+
+function pinned(role: 'server' | 'helper', args: string[]): [string, string[]] {
+  if (!isPinned) return [process.execPath, args]
+  const cores = role === 'server' ? '0' : `1-${cpus().length - 1}`
+  return ['taskset', ['-c', cores, process.execPath, ...args]]
+}
 
 export async function startChild(
   file: string,
   environment: Record<string, string>,
   portOf: (line: string) => number | undefined,
+  role: 'server' | 'helper' = 'server',
 ): Promise<Child> {
-  const child = spawn(process.execPath, [new URL(file, import.meta.url).pathname], {
+  const path = (name: string) => new URL(name, import.meta.url).pathname
+  const flags = (process.env.BENCH_NODE_FLAGS ?? '').split(' ').filter((flag) => flag !== '')
+  const [command, args] = pinned(role, [...(role === 'server' ? flags : []), '--import', path('probe.ts'), path(file)])
+  const child = spawn(command, args, {
     env: { PATH: process.env.PATH ?? '', ...environment },
-    stdio: ['ignore', 'pipe', 'inherit'],
+    stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
   })
   const port = await new Promise<number>((resolve, reject) => {
     let text = ''
-    child.stdout.on('data', (part: Buffer) => {
+    child.stdout?.on('data', (part: Buffer) => {
       text += part.toString()
       for (const line of text.split('\n')) {
         const found = portOf(line)
@@ -29,6 +53,11 @@ export async function startChild(
     process: child,
     port,
     pid: child.pid ?? 0,
+    ask: (question) =>
+      new Promise((resolve) => {
+        child.once('message', (answer) => resolve(answer as ProbeAnswer))
+        child.send(question)
+      }),
     stop: () =>
       new Promise((resolve) => {
         child.on('exit', () => resolve())
@@ -51,28 +80,63 @@ export const polylogPort = (line: string): number | undefined => {
   return match === null ? undefined : Number(match[1])
 }
 
-/** CPU seconds of a process with all its threads. */
-export function cpuSeconds(pid: number): number {
-  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? []
-  return (Number(fields[11]) + Number(fields[12])) / 100
+/** CPU seconds of a process: all its threads, and those besides the main thread. */
+export function cpuOf(pid: number): { all: number; others: number } {
+  let all = 0
+  let main = 0
+  for (const thread of readdirSync(`/proc/${pid}/task`)) {
+    const seconds = Number(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'utf8').split(' ', 1)[0]) / 1e9
+    all += seconds
+    if (Number(thread) === pid) main = seconds
+  }
+  return { all, others: all - main }
 }
 
-export function residentBytes(pid: number): number {
-  const line = /VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))
-  return Number(line?.[1] ?? 0) * 1024
-}
-
-export async function load(options: {
+export type LoadOptions = {
   url: string
+  /** How many at once. */
   streams: number
-  body: string
+  /** How many requests each of them makes, one after the other; 1 if absent. */
+  rounds?: number
+  method?: 'GET' | 'POST'
+  body?: string
+  /** Counted as one delta. */
   marker: string
-}): Promise<{ deltas: number; seconds: number; firstP50: number; firstP99: number; failed: number }> {
-  const child = spawn(process.execPath, [new URL('load.ts', import.meta.url).pathname, JSON.stringify(options)], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
+  /** The deltas hold the time at which the provider sent them. */
+  stamped?: boolean
+}
+
+export type LoadResult = {
+  requests: number
+  deltas: number
+  bytes: number
+  seconds: number
+  firstP50: number
+  firstP99: number
+  latencyP50: number
+  latencyP99: number
+  /** Deltas per second of a stream, between its first and its last one. */
+  perStreamSecond: number
+  failed: number
+}
+
+export async function load(options: LoadOptions): Promise<LoadResult> {
+  const [command, args] = pinned('helper', [new URL('load.ts', import.meta.url).pathname, JSON.stringify(options)])
+  const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'inherit'] })
   let text = ''
   child.stdout.on('data', (part: Buffer) => (text += part.toString()))
-  await new Promise((resolve) => child.on('exit', resolve))
+  await new Promise((resolve) => child.on('close', resolve))
   return JSON.parse(text)
+}
+
+/** The result of a load, and the CPU seconds that the server used meanwhile. */
+export async function loadOn(
+  child: Child,
+  options: LoadOptions,
+): Promise<LoadResult & { cpu: number; others: number }> {
+  const before = cpuOf(child.pid)
+  const result = await load(options)
+  const after = cpuOf(child.pid)
+  if (result.failed > 0) throw new Error(`${result.failed} of ${result.requests} requests to ${options.url} failed`)
+  return { ...result, cpu: after.all - before.all, others: after.others - before.others }
 }

@@ -1,6 +1,7 @@
 // A provider for measurements: speaks OpenAI chat completions as SSE. The model name
 // says what to stream: `bench-<chunks>-<ms between chunks>`, 0 for full speed;
-// `bench-stall` sends only the response headers.
+// `stamped-<chunks>-<ms between chunks>` writes the time into each chunk; `bench-stall` sends
+// only the response headers.
 
 import { createServer } from 'node:http'
 import { streamBenchAnswer } from '../test/fakes/openai-bench.ts'
@@ -9,13 +10,13 @@ const server = createServer((request, response) => {
   let body = ''
   request.on('data', (part: Buffer) => (body += part.toString('latin1')))
   request.on('end', () => {
-    const [, count, delay] = /"model":\s*"bench-(\w+)-?(\d*)"/.exec(body) ?? []
+    const [, kind, count, delay] = /"model":\s*"(bench|stamped)-(\w+)-?(\d*)"/.exec(body) ?? []
     if (count === 'stall') {
       response.writeHead(200, { 'content-type': 'text/event-stream' })
       response.flushHeaders()
       return
     }
-    streamBenchAnswer(response, Number(count ?? 10), Number(delay ?? 0))
+    streamBenchAnswer(response, Number(count ?? 10), Number(delay ?? 0), kind === 'stamped')
   })
 })
 

@@ -8,26 +8,29 @@ import type { ServerResponse } from 'node:http'
 const words = ['The ', 'quick', ' brown', ' fox ', 'jumps', ' over', ' the ', 'lazy ', 'dog. ']
 const chunks = words.map((content) => frame({ choices: [{ index: 0, delta: { content }, finish_reason: null }] }))
 
-type BenchStream = { response: ServerResponse; count: number; written: number }
+type BenchStream = { response: ServerResponse; count: number; written: number; stamped: boolean }
 type PacedStream = BenchStream & { everyMs: number; nextAt: number }
 
-/** Sends `count` chunks, one every `everyMs` milliseconds (at most one every 2 ms); 0 means full speed. */
-export function streamBenchAnswer(response: ServerResponse, count: number, everyMs: number): void {
+/**
+ * Sends `count` chunks, one every `everyMs` milliseconds (at most one every 2 ms); 0 means full speed. With `stamped`, the text
+ * of each chunk is the time at which it was written, as `@milliseconds@`.
+ */
+export function streamBenchAnswer(response: ServerResponse, count: number, everyMs: number, stamped = false): void {
   response.writeHead(200, { 'content-type': 'text/event-stream' })
   response.flushHeaders()
-  if (everyMs > 0) streamPaced(response, count, everyMs)
-  else streamAtFullSpeed(response, count)
+  if (everyMs > 0) streamPaced({ response, count, written: 0, stamped }, everyMs)
+  else streamAtFullSpeed({ response, count, written: 0, stamped })
 }
 
 const paced = new Set<PacedStream>()
 let pacing: NodeJS.Timeout | undefined
 
-function streamPaced(response: ServerResponse, count: number, everyMs: number): void {
+function streamPaced(bench: BenchStream, everyMs: number): void {
   // The random start keeps the streams of one load from writing in the same tick.
   const nextAt = performance.now() + Math.random() * everyMs
-  const stream = { response, count, written: 0, everyMs, nextAt }
+  const stream = { ...bench, everyMs, nextAt }
   paced.add(stream)
-  response.on('close', () => paced.delete(stream))
+  bench.response.on('close', () => paced.delete(stream))
   pacing ??= setInterval(writePaced, 2)
 }
 
@@ -50,10 +53,9 @@ let turning = false
  * Each stream writes one chunk per turn of the event loop. A real provider sends tokens one by one, and
  * the number of chunks in one packet decides how much a read costs the server.
  */
-function streamAtFullSpeed(response: ServerResponse, count: number): void {
-  const stream = { response, count, written: 0 }
+function streamAtFullSpeed(stream: BenchStream): void {
   fast.add(stream)
-  response.on('close', () => fast.delete(stream))
+  stream.response.on('close', () => fast.delete(stream))
   if (turning) return
   turning = true
   setImmediate(writeFast)
@@ -70,11 +72,21 @@ function writeFast(): void {
 
 /** Writes the next chunk, and the end after the last one. Returns true if the stream has ended. */
 function writeNext(stream: BenchStream): boolean {
-  stream.response.write(chunks[stream.written % chunks.length])
+  stream.response.write(stream.stamped ? stampedChunk() : chunks[stream.written % chunks.length])
   stream.written += 1
   if (stream.written < stream.count) return false
   stream.response.end(ending(stream.count))
   return true
+}
+
+const [beforeStamp, afterStamp] = frame({
+  choices: [{ index: 0, delta: { content: '@@' }, finish_reason: null }],
+})
+  .toString()
+  .split('@@')
+
+function stampedChunk(): string {
+  return `${beforeStamp}@${(performance.timeOrigin + performance.now()).toFixed(2)}@${afterStamp}`
 }
 
 function ending(count: number): Buffer {

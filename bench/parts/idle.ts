@@ -1,0 +1,76 @@
+// The memory of streams that are open and silent: each has its own run and its own connection to
+// the provider.
+
+import { Agent, request } from 'node:http'
+import type { Child } from '../processes.ts'
+import { type Bench, chatBody, type Comparison, urlOf } from '../servers.ts'
+
+const streams = 1000
+
+export async function idle(bench: Bench): Promise<Comparison[]> {
+  const raw = await memoryPerStream(await bench.proxy(), '/')
+  const ours = await memoryPerStream(await bench.polylog(), '/v1/agent/chat')
+  return [
+    {
+      what: 'memory of an idle stream (1,000 open)',
+      unit: 'KiB',
+      raw: raw.resident,
+      ours: ours.resident,
+      goal: '≤ 1.25',
+    },
+    { what: 'of that, JavaScript heap', unit: 'KiB', raw: raw.heap, ours: ours.heap, goal: '' },
+  ]
+}
+
+async function memoryPerStream(child: Child, path: string): Promise<{ resident: number; heap: number }> {
+  const url = urlOf(child, path)
+  // What the first streams compile and cache is not the cost of a stream.
+  await (
+    await openStreams(url, 200)
+  )()
+  await (
+    await openStreams(url, 200)
+  )()
+  const before = await child.ask('memory')
+  const close = await openStreams(url, streams)
+  const after = await child.ask('memory')
+  await close()
+  return {
+    resident: (after.residentBytes - before.residentBytes) / streams / 1024,
+    heap: (after.heapBytes - before.heapBytes) / streams / 1024,
+  }
+}
+
+/** Resolves when all streams have begun. The result closes them. */
+async function openStreams(url: string, count: number): Promise<() => Promise<void>> {
+  const agent = new Agent({ keepAlive: true, maxSockets: count })
+  for (let done = 0; done < count; done += 100) {
+    await Promise.all(Array.from({ length: 100 }, (_, index) => openStream(url, agent, done + index)))
+  }
+  await settled()
+  return async () => {
+    agent.destroy()
+    await settled()
+  }
+}
+
+function openStream(url: string, agent: Agent, index: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const call = request(
+      url,
+      { method: 'POST', agent, headers: { 'content-type': 'application/json' } },
+      (response) => {
+        response.on('data', () => {})
+        response.on('error', () => {})
+        resolve()
+      },
+    )
+    call.on('error', reject)
+    call.end(chatBody('bench-stall').replaceAll('%INDEX%', String(index)))
+  })
+}
+
+/** The headers of a stream come before its run has asked the provider, so a moment is given to that. */
+function settled(): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, 1000))
+}
