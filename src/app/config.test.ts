@@ -168,6 +168,11 @@ test('every setting that is given is used', () => {
   assert.equal(config.logLevel, 'debug')
 })
 
+test('LOG_LEVEL sets the log level unless POLYLOG_LOG does', () => {
+  assert.equal(readConfig({ LOG_LEVEL: 'warn' }).logLevel, 'warn')
+  assert.equal(readConfig({ LOG_LEVEL: 'warn', POLYLOG_LOG: 'error' }).logLevel, 'error')
+})
+
 test('the value is frozen at every depth', () => {
   const config = readConfig({})
 

@@ -263,7 +263,7 @@ function build(read: SettingReader, code?: CodeParts): Config {
     demo: read.oneOf('POLYLOG_DEMO'),
     freezeMaxMs: read.whole('POLYLOG_FREEZE_MAX_MS', minute),
     demoPaceMs: read.whole('POLYLOG_DEMO_PACE_MS', 15),
-    logLevel: read.oneOf('POLYLOG_LOG') ?? 'info',
+    logLevel: read.oneOf('POLYLOG_LOG') ?? read.oneOf('LOG_LEVEL') ?? 'info',
     telemetry: readTelemetry(read),
   }
 }

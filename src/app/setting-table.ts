@@ -21,6 +21,7 @@ const webUrl = url('http', 'https')
 const oneOf = <const T extends readonly string[]>(...allowed: T) => ({ kind: 'oneOf', allowed }) as const
 const whole = (least: number, most: number) => ({ kind: 'whole', least, most }) as const
 const decimal = (least: number, most: number) => ({ kind: 'decimal', least, most }) as const
+const logLevel = oneOf('trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent')
 /** 0 means no budget. */
 const dollars = decimal(0, 1_000_000_000)
 const tokens = whole(0, 1_000_000_000_000)
@@ -107,7 +108,9 @@ export const settingTable = {
   POLYLOG_FCMP_HEARTBEAT_MS: whole(1, timerMax),
   POLYLOG_SESSION_HEARTBEAT_MS: whole(1, timerMax),
   POLYLOG_CLIENT_TIMEOUT_MS: whole(1000, timerMax),
-  POLYLOG_LOG: oneOf('trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'),
+  POLYLOG_LOG: logLevel,
+  /** What other servers call it; POLYLOG_LOG is stronger. */
+  LOG_LEVEL: logLevel,
 
   OTEL_EXPORTER_OTLP_ENDPOINT: webUrl,
   OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: webUrl,
@@ -136,11 +139,15 @@ export const settingTable = {
 } as const
 
 export type SettingName = keyof typeof settingTable
-/** These cannot stand in the configuration file: one names that file, one belongs to the whole process, one is an object there. */
+/**
+ * These cannot stand in the configuration file: one names that file, one belongs to the whole process, one is an object there,
+ * and one is a second name.
+ */
 export const environmentOnly = [
   'POLYLOG_CONFIG',
   'NODE_ENV',
   'POLYLOG_PROVIDERS',
+  'LOG_LEVEL',
 ] as const satisfies readonly SettingName[]
 export type EnvironmentOnly = (typeof environmentOnly)[number]
 

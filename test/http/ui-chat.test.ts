@@ -47,7 +47,7 @@ describe('a request for useChat', () => {
     assert.deepEqual([byOther.status, byOther.body.code], [404, 'conversation_not_found'])
     assert.deepEqual([inOtherChat.status, inOtherChat.body.code], [404, 'tool_confirmation_not_found'])
     assert.equal(stream.status, 204)
-    assert.deepEqual(stop.body, { stopped: [] })
+    assert.deepEqual(stop.body, { stopped: [], stopping: [] })
     assert.equal((await runsOf(user))[0]?.status, 'awaiting_input')
     assert.ok(!effects.lines().includes(`charge ${amount}`))
   })

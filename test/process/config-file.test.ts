@@ -84,7 +84,11 @@ describe('a configuration file', () => {
          models: { default: {}, brief: { temperature: 0 } },
        })`,
     )
-    const server = await startPolylogProcess({ POLYLOG_DATA: '', POLYLOG_QUEUE_MAX: '5' }, undefined, folder.command())
+    const server = await startPolylogProcess(
+      { POLYLOG_DATA: '', POLYLOG_QUEUE_MAX: '5', LOG_LEVEL: 'debug' },
+      undefined,
+      folder.command(),
+    )
     try {
       const log = server.log()
       assert.match(log, /"configFile":"[^"]*polylog\.config\.ts"/)

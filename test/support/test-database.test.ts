@@ -20,6 +20,8 @@ test('the tests that are skipped on PostgreSQL are these', () => {
   }
 
   assert.deepEqual(skipped, {
+    'test/copy/copy.test.ts': ['these tests use both databases'],
+    'test/copy/moving.test.ts': ['it moves between both databases'],
     'test/crash/full-disk.test.ts': ['it fills the disk of the file'],
     'test/crash/killed-while-applying.test.ts': ['it cuts the write-ahead log of the file'],
   })
