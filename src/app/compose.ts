@@ -72,6 +72,7 @@ import { openStore } from './open-store.ts'
 import { openTracer } from './open-telemetry.ts'
 import { openTools } from './open-tools.ts'
 import { RunHookCaller } from './run-hooks.ts'
+import { Readiness } from './readiness.ts'
 import { RemoteAgents, remoteAgentProblem } from './remote-agents.ts'
 import { kindOf } from './run-kinds.ts'
 import { startWatchdog } from './watchdog.ts'
@@ -158,8 +159,10 @@ async function composeParts(
   const modelTable = await readModelTable(config.modelTableFile, knownFactsOf(config.namedProviders))
   const feedHints = new FeedHints()
   const load = new LoadSeries()
-  const store = withFeedHints(withCommitMeter(await openStore(config, log, clock), load, clock), (owner) =>
-    feedHints.changed(owner),
+  const metrics = createMetrics()
+  const store = withFeedHints(
+    withCommitMeter(await openStore(config, log, clock), [load, metrics.operations], clock),
+    (owner) => feedHints.changed(owner),
   )
   opened.push(store)
   const watchdog = ownsProcess
@@ -183,7 +186,6 @@ async function composeParts(
   })
   const tools = await openTools(config, { store, skills, log, clock, ids, workspaces, environment, codeTools })
   opened.push(tools)
-  const metrics = createMetrics()
   metrics.countOpenRunsWith(() => store.countRuns())
   const node = ids()
   const cluster = await openBus(config, { node, clock, log, meter: metrics.bus })
@@ -254,6 +256,7 @@ async function composeParts(
     },
   }
   const scheduler = new Scheduler(dependencies, node, { name: config.nodeName, version })
+  const readiness = new Readiness({ store, scheduler, clock })
   const runs = new RunService(dependencies, scheduler)
   const confirmations = new ConfirmationService(dependencies, scheduler)
   const clientTools = new ClientToolService(dependencies, scheduler)
@@ -305,6 +308,15 @@ async function composeParts(
   })
   opened.push({ close: async () => load.stop() })
   load.start({ clock, streams: () => streams.size, runs: () => store.countRuns() })
+  const openWork = new OpenWork(store, clock)
+  metrics.operations.reportWith({
+    openRuns: (limit) => openWork.openRuns(limit),
+    nodes: () => openWork.nodes(),
+    streams: () => streams.list(),
+    lastSeqs: (runIds) => openWork.lastSeqs(runIds),
+    ready: () => readiness.check(),
+    connections: store.connections,
+  })
   const { retentionMs, fileTtlMs } = config.limits
   const sharedRates = openSharedRates(store, config, log, clock)
   if (sharedRates !== undefined) opened.push({ close: async () => sharedRates.close() })
@@ -322,8 +334,9 @@ async function composeParts(
     services: {
       journal: store,
       health: store,
+      readiness,
       runs,
-      operations: new OpenWork(store, clock),
+      operations: openWork,
       load,
       interactions: new InteractionList(store),
       queuedRuns: new QueuedRuns(dependencies, runs),
@@ -386,6 +399,8 @@ async function composeParts(
     ...createLifecycle({
       clock,
       log,
+      readiness,
+      stopDelayMs: config.stopDelayMs,
       listen: async () => {
         try {
           return await server.listen({ host: config.host, port: config.port })

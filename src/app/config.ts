@@ -139,6 +139,8 @@ export type Config = {
   readonly demo: 'on' | 'off' | null
   /** The process kills itself if its main thread is blocked for this long; 0: never. */
   readonly freezeMaxMs: number
+  /** How long a stopping server still takes requests while it is not ready. */
+  readonly stopDelayMs: number
   readonly demoPaceMs: number
   readonly logLevel: LogLevel
   /** Null: no traces are recorded. */
@@ -262,6 +264,7 @@ function build(read: SettingReader, code?: CodeParts): Config {
     },
     demo: read.oneOf('POLYLOG_DEMO'),
     freezeMaxMs: read.whole('POLYLOG_FREEZE_MAX_MS', minute),
+    stopDelayMs: read.whole('POLYLOG_STOP_DELAY_MS', 0),
     demoPaceMs: read.whole('POLYLOG_DEMO_PACE_MS', 15),
     logLevel: read.oneOf('POLYLOG_LOG') ?? read.oneOf('LOG_LEVEL') ?? 'info',
     telemetry: readTelemetry(read),

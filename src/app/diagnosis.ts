@@ -1,21 +1,15 @@
 // The checks of `polylog doctor` that need the settings: each says in one sentence what is right, or what to do. They change
 // nothing and never show a secret. What is checked through a running server (streams) is in cli/.
 
-import { accessSync, constants, existsSync, readFileSync, statfsSync, statSync } from 'node:fs'
-import { join } from 'node:path'
+import { accessSync, constants, readFileSync, statfsSync, statSync } from 'node:fs'
 import { AppError } from '../errors/app-error.ts'
 import { systemClock } from '../kit/clock.ts'
 import { ulidIds } from '../kit/ids.ts'
 import type { Models } from '../models/model.ts'
 import { createModels } from '../models/providers.ts'
-import { inspectPostgres } from '../stores/postgres/inspect.ts'
-import { damageOf, inspectFile } from '../stores/sqlite/copy-file.ts'
-import { lockFile } from '../stores/sqlite/process-lock.ts'
 import { type Config, unknownSettings } from './config.ts'
-import { databaseName } from './data-folder.ts'
 import { loadSettings } from './load-settings.ts'
 import { riskySettings } from './risky-settings.ts'
-import { urlWithoutSecrets } from './settings.ts'
 
 export type DiagnosticCheck = {
   name: string
@@ -83,70 +77,6 @@ export function checkDataFolder({ dataDir }: Config): DiagnosticCheck[] {
       ? { name, status: 'warn', sentence: `${dataDir} can be written, but only ${free}; free some space.`, details }
       : { name, status: 'ok', sentence: `${dataDir} can be written, and ${free}.`, details },
   ]
-}
-
-export async function checkDatabase(config: Config, { deep }: { deep: boolean }): Promise<DiagnosticCheck[]> {
-  try {
-    return config.databaseUrl === null ? checkFile(config, deep) : await checkPostgres(config.databaseUrl)
-  } catch (error) {
-    if (!(error instanceof AppError)) throw error
-    return [{ name: 'database', status: 'fail', sentence: error.message }]
-  }
-}
-
-function checkFile({ dataDir }: Config, deep: boolean): DiagnosticCheck[] {
-  const name = 'database'
-  const file = join(dataDir, databaseName)
-  if (!existsSync(file) || statSync(file).size === 0) {
-    return [{ name, status: 'ok', sentence: 'There is no database yet; the first start creates it.' }]
-  }
-  const facts = inspectFile(file)
-  const checks = [
-    migrationCheck(facts, `${facts.conversations} conversations, ${facts.runs} runs (${facts.openRuns} not ended)`),
-  ]
-  const damage = deep ? damageOf(file) : []
-  if (damage.length > 0) {
-    checks.push({
-      name,
-      status: 'fail',
-      sentence: `The file is damaged: ${damage.join('; ')}. Restore a backup: polylog restore <file>.`,
-    })
-  } else if (deep) checks.push({ name, status: 'ok', sentence: 'Every page of the file was read, and it is sound.' })
-  checks.push({ name, status: 'ok', sentence: isInUse(file) ? 'A server uses it now.' : 'No server uses it now.' })
-  return checks
-}
-
-function isInUse(file: string): boolean {
-  if (!existsSync(`${file}.lock`)) return false
-  try {
-    lockFile(file, 0).release()
-    return false
-  } catch (error) {
-    return error instanceof AppError && error.details?.['locked'] === true
-  }
-}
-
-async function checkPostgres(url: string): Promise<DiagnosticCheck[]> {
-  const facts = await inspectPostgres(url)
-  const where = `PostgreSQL ${facts.version} at ${urlWithoutSecrets(url)}`
-  return [migrationCheck(facts, `${where}: ${facts.runs} runs (${facts.openRuns} not ended)`)]
-}
-
-function migrationCheck(
-  facts: { migration: number; knownMigration: number; bytes: number },
-  content: string,
-): DiagnosticCheck {
-  const { migration, knownMigration } = facts
-  const name = 'database'
-  if (migration > knownMigration) {
-    const sentence = `A newer version wrote the database (its tables are at ${migration}, this version knows ${knownMigration}); use that version.`
-    return { name, status: 'fail', sentence, details: facts }
-  }
-  if (migration < knownMigration) {
-    const sentence = `${content}; its tables are at ${migration} and the next start brings them to ${knownMigration}. Make a backup first.`
-    return { name, status: 'warn', sentence, details: facts }
-  }
-  return { name, status: 'ok', sentence: `${content}; all migrations are applied.`, details: facts }
 }
 
 /** Which providers are configured; with `ask`, each default model is asked for one token, which costs a little. */

@@ -13,6 +13,8 @@ function rig(changes: (step: (name: string) => void) => Partial<LifecycleDepende
   const dependencies: LifecycleDependencies = {
     clock,
     log: quiet,
+    readiness: { drain: () => step('readiness.drain') },
+    stopDelayMs: 0,
     listen: async () => {
       step('listen')
       return 'http://here'
@@ -31,7 +33,7 @@ function rig(changes: (step: (name: string) => void) => Partial<LifecycleDepende
   return { app: createLifecycle(dependencies), steps, clock }
 }
 
-const closing = [
+const closingParts = [
   'runs.refuse',
   'retention.stop',
   'scheduler.drain',
@@ -41,6 +43,7 @@ const closing = [
   'tools.close',
   'store.close',
 ]
+const closing = ['readiness.drain', ...closingParts]
 
 test('a start listens before unfinished runs go on, and answers with the address', async () => {
   const { app, steps } = rig()
@@ -57,6 +60,19 @@ test('a stop refuses new runs first, lets readers see the end, and closes the st
 
   assert.deepEqual(steps, closing)
   assert.equal(clock.pending, 0, 'no timer is left')
+})
+
+test('a stop first makes the server not ready, and takes requests for a moment if so configured', async () => {
+  const { app, steps, clock } = rig(() => ({ stopDelayMs: 5000 }))
+  await app.start()
+  steps.length = 0
+  const stopped = app.stop()
+  await clock.advance(4999)
+  assert.deepEqual(steps, ['readiness.drain'])
+  await clock.advance(1)
+  await stopped
+
+  assert.deepEqual(steps, closing)
 })
 
 test('stopping twice closes everything once, and both calls wait for it', async () => {
@@ -95,9 +111,9 @@ test('a start that cannot listen closes everything, so that no lock and no proce
   }))
 
   await assert.rejects(app.start(), /port taken/)
-  assert.deepEqual(steps, ['listen', ...closing])
+  assert.deepEqual(steps, ['listen', ...closingParts])
   await app.stop()
-  assert.deepEqual(steps, ['listen', ...closing], 'nothing is closed twice')
+  assert.deepEqual(steps, ['listen', ...closingParts], 'nothing is closed twice')
 })
 
 test('a stop during the start waits for it, and then stops all of it', async () => {

@@ -1,4 +1,5 @@
-// The order in which the parts start and stop. A stop first refuses new runs, then gives
+// The order in which the parts start and stop. A stop first makes the server not ready and, if so
+// configured, serves on for a moment; then it refuses new runs, gives
 // running tools time to finish, then ends the streams. The store is closed last, even if an
 // earlier part of the stop failed.
 
@@ -15,6 +16,10 @@ export type App = {
 export type LifecycleDependencies = {
   clock: Clock
   log: Pick<Log, 'error' | 'warn'>
+  /** Told first, so that a load balancer stops sending requests. */
+  readiness: { drain(): void }
+  /** How long requests are still served after that, so that the load balancer can notice. */
+  stopDelayMs: number
   listen(): Promise<string>
   /** `drain` gives running tools `graceMs` to finish, then aborts them and releases the leases. */
   scheduler: { start(): void; drain(graceMs: number): Promise<void> }
@@ -38,7 +43,8 @@ const releaseMs = 2_000
 const closeMs = 3_000
 
 export function createLifecycle(dependencies: LifecycleDependencies): App {
-  const { clock, log, runs, retention, scheduler, hooks, streams, server, tools, store } = dependencies
+  const { clock, log, readiness, stopDelayMs, runs, retention, scheduler, hooks, streams, server, tools, store } =
+    dependencies
   let starting: Promise<string> | undefined
   let stopping: Promise<void> | undefined
 
@@ -100,7 +106,10 @@ export function createLifecycle(dependencies: LifecycleDependencies): App {
           () => true,
           () => false,
         )
-        if (started !== false) await closeAll()
+        if (started === false) return
+        readiness.drain()
+        if (started === true && stopDelayMs > 0) await new Promise<void>((resolve) => clock.after(stopDelayMs, resolve))
+        await closeAll()
       })()),
   }
 }

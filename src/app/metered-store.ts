@@ -8,14 +8,15 @@ export type CommitMeter = {
   commitStarted(): (ms: number) => void
 }
 
-export function withCommitMeter(store: Store, meter: CommitMeter, clock: Pick<Clock, 'monotonic'>): Store {
+export function withCommitMeter(store: Store, meters: readonly CommitMeter[], clock: Pick<Clock, 'monotonic'>): Store {
   async function measured<T>(work: Promise<T>): Promise<T> {
     const startedAt = clock.monotonic()
-    const done = meter.commitStarted()
+    const done = meters.map((meter) => meter.commitStarted())
     try {
       return await work
     } finally {
-      done(clock.monotonic() - startedAt)
+      const ms = clock.monotonic() - startedAt
+      for (const end of done) end(ms)
     }
   }
   return {

@@ -120,6 +120,7 @@ export const settingTable = {
   OTEL_SDK_DISABLED: boolean,
 
   POLYLOG_FREEZE_MAX_MS: whole(0, timerMax),
+  POLYLOG_STOP_DELAY_MS: whole(0, 10 * minute),
   POLYLOG_TOOLS_AT_ONCE: whole(1, 1000),
   POLYLOG_TOOL_TIMEOUT_MS: whole(1, timerMax),
   POLYLOG_WORKSPACE: path,

@@ -58,13 +58,14 @@ Examples:
 
 async function checkMachine(flags: DoctorFlags, { environment }: CliContext): Promise<DiagnosticCheck[]> {
   const diagnosis = await import('../app/diagnosis.ts')
+  const { checkDatabase } = await import('../app/database-checks.ts')
   const { checks, config } = await diagnosis.checkSettings(environment)
   if (config === null) return checks
   return [
     ...checks,
     ...diagnosis.checkNamedFiles(config),
     ...diagnosis.checkDataFolder(config),
-    ...(await diagnosis.checkDatabase(config, { deep: flags.deep === true })),
+    ...(await checkDatabase(config, { deep: flags.deep === true })),
     ...(await diagnosis.checkProviders(config, environment, { ask: flags.providers === true })),
   ]
 }
@@ -76,11 +77,13 @@ async function checkServer(flags: DoctorFlags, context: CliContext): Promise<Dia
     const health = await transport.json<{ status?: string; version?: string }>({ method: 'GET', path: '/v1/health' })
     const sentence = `${url} answers${health.version === undefined ? '' : `, version ${health.version}`}.`
     checks.push({ name: 'server', status: 'ok', sentence, details: health })
+    await transport.json({ method: 'GET', path: '/v1/ready' })
+    checks.push({ name: 'ready', status: 'ok', sentence: 'It can take work.' })
   } catch (error) {
     if (!(error instanceof PolylogError)) throw error
     const { exit, message } = failureOfRequest(error)
     if (exit === 'cannotConnect') throw error
-    checks.push({ name: 'server', status: 'fail', sentence: message })
+    checks.push({ name: checks.length === 0 ? 'server' : 'ready', status: 'fail', sentence: message })
   }
   try {
     const report = await doctorStream({ ...options, frames: flags.frames, intervalMs: flags.interval })

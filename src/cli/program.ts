@@ -12,6 +12,7 @@ import { registerDoctor } from './doctor.ts'
 import { registerCopy } from './copy.ts'
 import { CliError, exitCodes } from './exit-codes.ts'
 import type { CliContext, RegisterCommand } from './context.ts'
+import { registerMigrate } from './migrate.ts'
 import { registerReplay } from './replay.ts'
 import { registerRuns } from './runs.ts'
 import { registerServe } from './serve.ts'
@@ -28,6 +29,7 @@ const commands: readonly RegisterCommand[] = [
   registerReplay,
   registerBackup,
   registerDoctor,
+  registerMigrate,
   registerCopy,
 ]
 

@@ -9,6 +9,7 @@ import { type RunStatus, isTerminal, runStatuses } from '../journal/event.ts'
 import type { LeaseMeter, RunMeter } from '../runs/run-dependencies.ts'
 import { createLeaseMetrics } from './lease-metrics.ts'
 import { createBusMetrics } from './bus-metrics.ts'
+import { createOperationsMetrics, type OperationsMetrics } from './operations-metrics.ts'
 import { createRetentionMetrics, type RetentionMetrics } from './retention-metrics.ts'
 import { createWorkMetrics } from './work-metrics.ts'
 
@@ -33,6 +34,8 @@ export interface Metrics {
   readonly bus: BusMeter
   /** What the retention removed, and what is kept. */
   readonly retention: RetentionMetrics
+  /** Commits, stuck runs, nodes, readers, readiness. */
+  readonly operations: OperationsMetrics
   readonly contentType: string
   text(): Promise<string>
 }
@@ -138,6 +141,7 @@ export function createMetrics(): Metrics {
     leases: createLeaseMetrics(registry),
     bus: createBusMetrics(registry),
     retention: createRetentionMetrics(registry),
+    operations: createOperationsMetrics(registry),
     contentType: registry.contentType,
     text: () => registry.metrics(),
   }

@@ -42,6 +42,8 @@ export type Services = {
   /** The stored events of runs. It checks no owner: a route may read only a run that it got from a service. */
   journal: EventReader
   health: { check(): Promise<void> }
+  /** Throws the reason if this server can take no work. */
+  readiness: { check(): Promise<void> }
   runs: RunService
   queuedRuns: QueuedRuns
   interactions: InteractionList

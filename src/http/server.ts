@@ -91,6 +91,7 @@ export type ServerOptions = {
 /** Served without a login even in `required` mode, because they reveal nothing about any user. */
 const publicPaths = new Set([
   '/v1/health',
+  '/v1/ready',
   '/api/health',
   '/health',
   '/openapi.json',

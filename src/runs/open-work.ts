@@ -5,7 +5,9 @@ import type { Clock } from '../kit/clock.ts'
 import type { ListedNode, NodeStore } from '../stores/node-store.ts'
 import type { RunRow, RunStore } from '../stores/run-store.ts'
 
-export type StuckReason = 'no_node' | 'cancel_pending' | 'queued_long' | 'deadline_passed'
+export const stuckReasons = ['no_node', 'cancel_pending', 'queued_long', 'deadline_passed'] as const
+
+export type StuckReason = (typeof stuckReasons)[number]
 
 export type OpenRun = { run: RunRow; stuck: StuckReason | null }
 
@@ -40,15 +42,18 @@ export class OpenWork {
 
   /** Oldest first, of all users. */
   async openRuns(limit: number): Promise<OpenRun[]> {
-    const rows = await this.store.listOpenRuns(limit)
-    const now = this.clock.now()
-    const busy = new Set<string>()
-    return rows.map((run) => {
-      const waitsItsTurn = run.conversationId !== null && busy.has(run.conversationId)
-      if (run.conversationId !== null) busy.add(run.conversationId)
-      return { run, stuck: reasonOf(run, now, waitsItsTurn) }
-    })
+    return withStuckReasons(await this.store.listOpenRuns(limit), this.clock.now())
   }
+}
+
+/** `rows` are the oldest unfinished runs, oldest first. */
+export function withStuckReasons(rows: readonly RunRow[], now: number): OpenRun[] {
+  const busy = new Set<string>()
+  return rows.map((run) => {
+    const waitsItsTurn = run.conversationId !== null && busy.has(run.conversationId)
+    if (run.conversationId !== null) busy.add(run.conversationId)
+    return { run, stuck: reasonOf(run, now, waitsItsTurn) }
+  })
 }
 
 function reasonOf(run: RunRow, now: number, waitsItsTurn: boolean): StuckReason | null {

@@ -82,6 +82,11 @@ export class Scheduler implements ClusterListener {
     this.poke()
   }
 
+  /** The database file is damaged: this node runs nothing until it is started again. */
+  get isDamaged(): boolean {
+    return this.damaged
+  }
+
   hasFreeSlot(): boolean {
     return !this.stopped && this.busy < this.dependencies.limits.nodeConcurrency
   }

@@ -54,7 +54,12 @@ export interface Store
     StoreLifetime {
   /** Absent if only one process can use the store: it counts by itself. */
   readonly sharedRates?: RateStore
+  /** Absent if the store is a file. */
+  readonly connections?: () => ConnectionCounts
 }
+
+/** Connections to the database: in use and idle, and how many requests wait for one. */
+export type ConnectionCounts = { used: number; idle: number; waiting: number }
 
 /** The store as a whole: whether it works, and its end. */
 export interface StoreLifetime {

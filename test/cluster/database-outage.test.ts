@@ -53,6 +53,7 @@ describe('a database', () => {
     gate.shut()
     for (const server of [nodeA(), nodeB()]) {
       for (const [method, path, body] of [
+        ['GET', '/v1/ready', undefined],
         ['GET', `/v1/agent/runs/${runId}`, undefined],
         ['POST', '/v1/agent/chat', { input: 'too early', userId: user }],
         ['POST', `/v1/agent/runs/${runId}/cancel`, {}],

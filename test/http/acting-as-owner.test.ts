@@ -216,6 +216,7 @@ test('every route that belongs to a user accepts ?userId=', async () => {
   const { body } = await server.call('GET', '/openapi.json')
   const withoutUser = [
     '/v1/health',
+    '/v1/ready',
     '/api/health',
     '/health',
     '/v1/tools',

@@ -234,3 +234,28 @@ test('SIGTERM with nothing to do ends the process, in order', async () => {
   assert.match(idle.polylog.log(), /stopping/)
   await idle.close()
 })
+
+test('a server that was told to stop is not ready at once, and takes requests until POLYLOG_STOP_DELAY_MS is over', async () => {
+  const server = await startTestServerProcess({ POLYLOG_STOP_DELAY_MS: '600000' }, provider)
+  try {
+    assert.deepEqual((await server.call('GET', '/v1/ready')).body.status, 'ready')
+    process.kill(server.polylog.pid, 'SIGTERM')
+    const refusal = await until('a server that is not ready', async () => {
+      const answer = await server.call('GET', '/v1/ready')
+      return answer.status === 503 ? answer : undefined
+    })
+
+    assert.equal(refusal.body.code, 'shutting_down')
+    assert.notEqual(refusal.headers.get('retry-after'), null)
+    assert.equal((await server.call('GET', '/v1/health')).status, 200)
+    const user = someone()
+    await provider.script([says('Still here.')], user)
+    const chat = await server.chat(user, user)
+    await chat.ended()
+    assert.equal(endOf(chat.frames).output, 'Still here.')
+    assert.match((await server.call('GET', '/metrics')).text, /^polylog_ready 0$/m)
+  } finally {
+    await server.polylog.kill()
+    await server.close()
+  }
+})

@@ -41,7 +41,7 @@ describe('in required mode', () => {
     assert.ok(routes.length > 10)
     for (const [method, path] of routes) {
       const answer = await required.call(method, path, method === 'GET' ? {} : { body: {} })
-      if (['/v1/health', '/api/health', '/health'].includes(path)) {
+      if (['/v1/health', '/v1/ready', '/api/health', '/health'].includes(path)) {
         assert.equal(answer.status, 200)
         continue
       }
@@ -349,6 +349,7 @@ describe('another user’s ids', () => {
     'GET /v1/responses/{responseId}/input_items': { expect: openAiNotFound },
     'GET /health': { expect: saysNothingAboutAnybody },
     'GET /v1/health': { expect: saysNothingAboutAnybody },
+    'GET /v1/ready': { expect: saysNothingAboutAnybody },
     'GET /v1/tools': { expect: saysNothingAboutAnybody },
     'GET /v1/agent/list': { expect: saysNothingAboutAnybody },
     'GET /v1/providers': { expect: saysNothingAboutAnybody },

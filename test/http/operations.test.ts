@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { describe, test } from 'node:test'
+import { onPostgres } from '../support/test-database.ts'
 import { hangsAfter, type Json, runIdOf, sharedTestServers, someone } from '../support/test-server.ts'
 
 const sha256 = (key: string) => createHash('sha256').update(key).digest('hex')
@@ -50,4 +51,28 @@ describe('the overview for operators', () => {
       assert.match(body.message, /POLYLOG_ADMINS/)
     }
   })
+})
+
+test('the metrics of operations: commits, stuck runs by reason, nodes, readers and readiness', async () => {
+  const user = someone()
+  await open.provider.script([hangsAfter('so')], user)
+  const chat = await open.chat(user, user)
+  await chat.waitFor(({ json }) => json.event === 'agent.delta')
+  const { text } = await open.call('GET', '/metrics')
+  await open.call('POST', `/v1/agent/runs/${runIdOf(chat)}/cancel`, { user, body: {} })
+  const value = (series: string) => {
+    const line = text.split('\n').find((each) => each.startsWith(`${series} `))
+    return line === undefined ? undefined : Number(line.slice(series.length + 1))
+  }
+
+  assert.ok((value('polylog_commit_seconds_count') ?? 0) > 0)
+  assert.ok((value('polylog_commit_seconds_sum') ?? 0) > 0)
+  assert.ok((value('polylog_commits_under_way') ?? -1) >= 0)
+  for (const reason of ['no_node', 'cancel_pending', 'queued_long', 'deadline_passed'])
+    assert.equal(value(`polylog_runs_stuck{reason="${reason}"}`), 0, reason)
+  assert.deepEqual([value('polylog_nodes{state="live"}'), value('polylog_nodes{state="dead"}')], [1, 0])
+  assert.deepEqual([value('polylog_stream_lag_events'), value('polylog_stream_buffered_bytes')], [0, 0])
+  assert.equal(value('polylog_ready'), 1)
+  const connections = value('polylog_database_connections{state="idle"}')
+  assert.equal(connections === undefined, !onPostgres)
 })

@@ -247,6 +247,7 @@ export const operations: Readonly<Record<string, OperationFacts>> = {
 
   'GET /health': { id: 'getSessionHealth' },
   'GET /v1/health': { id: 'getHealth' },
+  'GET /v1/ready': { id: 'getReadiness' },
   'GET /v1/tools': { id: 'listTools' },
   'GET /v1/providers': { id: 'listProviders' },
   'GET /metrics': { id: 'getMetrics', file: 'text/plain' },

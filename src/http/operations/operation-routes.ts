@@ -2,17 +2,17 @@
 
 import { z } from 'zod'
 import { isoTime } from '../../kit/clock.ts'
-import type { Server, Services } from '../routes.ts'
+import { errorBody, type Server, type Services } from '../routes.ts'
 
 export function operationRoutes(server: Server, services: Services, version: string): void {
-  const { health, tools, models, metrics, clock, engineStates } = services
+  const { health, readiness, tools, models, metrics, clock, engineStates } = services
 
   server.get(
     '/v1/health',
     {
       schema: {
         tags: ['Operations'],
-        summary: 'Is the server ready?',
+        summary: 'Does the server work?',
         response: {
           200: z.object({
             status: z.string(),
@@ -42,6 +42,23 @@ export function operationRoutes(server: Server, services: Services, version: str
         providers: models.list().map(({ provider, ready }) => ({ provider, ready })),
         engines: engineStates(),
       }
+    },
+  )
+
+  server.get(
+    '/v1/ready',
+    {
+      schema: {
+        tags: ['Operations'],
+        summary: 'Can the server take work? For load balancers',
+        description:
+          'Not ready: it is stopping (shutting_down), the database does not answer (store_unavailable), or its file is damaged (store_damaged).',
+        response: { 200: z.object({ status: z.literal('ready'), version: z.string() }), 503: errorBody },
+      },
+    },
+    async () => {
+      await readiness.check()
+      return { status: 'ready' as const, version }
     },
   )
 

@@ -7,7 +7,7 @@ import { z } from 'zod'
 import { AppError } from '../../errors/app-error.ts'
 import { isoTime } from '../../kit/clock.ts'
 import { shownConversationIdOrNull } from '../../kit/conversation-id.ts'
-import type { OpenRun } from '../../runs/open-work.ts'
+import { type OpenRun, stuckReasons } from '../../runs/open-work.ts'
 import { errorBody, type Server, type Services } from '../routes.ts'
 import { runStatusWord } from '../views.ts'
 import { sampleEveryMs } from './load-series.ts'
@@ -29,7 +29,7 @@ const openRunView = z.object({
   createdAtMs: z.number(),
   startedAtMs: z.number().nullable(),
   stuck: z
-    .enum(['no_node', 'cancel_pending', 'queued_long', 'deadline_passed'])
+    .enum(stuckReasons)
     .nullable()
     .describe(
       'no_node: it should run, and no node has it. cancel_pending: its cancel was requested more than 30 s ago. queued_long: it could have started a minute ago. deadline_passed: it should have gone on 30 s ago.',

@@ -3,7 +3,7 @@
 // once: a lock lets one of them migrate, and the others find the work done.
 
 import { readdirSync, readFileSync } from 'node:fs'
-import type { Pool } from 'pg'
+import type { Pool, PoolClient } from 'pg'
 import { AppError } from '../../errors/app-error.ts'
 
 const folder = new URL('./migrations/', import.meta.url)
@@ -20,25 +20,17 @@ export function readMigrations(): Migration[] {
     .map((name) => ({ number: Number(name.slice(0, 4)), name, sql: readFileSync(new URL(name, folder), 'utf8') }))
 }
 
-export async function migrate(pool: Pool, migrations: readonly Migration[] = readMigrations()): Promise<void> {
+/** Resolves with the names of the migrations that it applied. */
+export async function migrate(pool: Pool, migrations: readonly Migration[] = readMigrations()): Promise<string[]> {
   const client = await pool.connect()
   try {
+    // Another node may migrate for longer than any query of the store takes, and so may this one.
+    await client.query('SET statement_timeout = 0')
     await client.query('SELECT pg_advisory_lock($1)', [migrationLock])
     try {
       await client.query('CREATE TABLE IF NOT EXISTS migrations (number INTEGER PRIMARY KEY, name TEXT NOT NULL)')
-      const { rows } = await client.query<{ number: number }>('SELECT number FROM migrations')
-      const applied = new Set(rows.map(({ number }) => number))
-      const newest = migrations.at(-1)?.number ?? 0
-      const highest = Math.max(0, ...applied)
-      if (highest > newest) {
-        throw new AppError(
-          'config_invalid',
-          `The database was written by a newer version of this server (its tables are at ${highest}, this version knows ${newest}). Start the newer version, or use another database.`,
-          { details: { database: highest, code: newest } },
-        )
-      }
-      for (const { number, name, sql } of migrations) {
-        if (applied.has(number)) continue
+      const missing = await missingMigrations(client, migrations)
+      for (const { number, name, sql } of missing) {
         await client.query('BEGIN')
         try {
           await client.query(sql)
@@ -49,10 +41,37 @@ export async function migrate(pool: Pool, migrations: readonly Migration[] = rea
           throw error
         }
       }
+      return missing.map(({ name }) => name)
     } finally {
       await client.query('SELECT pg_advisory_unlock($1)', [migrationLock])
+      await client.query('RESET statement_timeout')
     }
   } finally {
     client.release()
   }
+}
+
+/** The names of the migrations that `migrate` would apply. Changes nothing. */
+export async function pendingMigrations(pool: Pool): Promise<string[]> {
+  const { rows } = await pool.query<{ found: boolean }>("SELECT to_regclass('migrations') IS NOT NULL AS found")
+  const missing = rows[0]?.found === true ? await missingMigrations(pool, readMigrations()) : readMigrations()
+  return missing.map(({ name }) => name)
+}
+
+async function missingMigrations(
+  client: Pick<PoolClient | Pool, 'query'>,
+  migrations: readonly Migration[],
+): Promise<readonly Migration[]> {
+  const { rows } = await client.query<{ number: number }>('SELECT number FROM migrations')
+  const applied = new Set(rows.map(({ number }) => number))
+  const newest = migrations.at(-1)?.number ?? 0
+  const highest = Math.max(0, ...applied)
+  if (highest > newest) {
+    throw new AppError(
+      'config_invalid',
+      `The database was written by a newer version of this server (its tables are at ${highest}, this version knows ${newest}). Start the newer version, or use another database.`,
+      { details: { database: highest, code: newest } },
+    )
+  }
+  return migrations.filter(({ number }) => !applied.has(number))
 }

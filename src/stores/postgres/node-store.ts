@@ -18,6 +18,14 @@ const toNode = rowReader<ListedNode>({
   live: 'flag',
 })
 
+export async function listNodes(db: Db): Promise<ListedNode[]> {
+  const rows = await db.all(
+    `SELECT *, CASE WHEN seen_at + lease_ms > polylog_now() THEN 1 ELSE 0 END AS live
+     FROM nodes ORDER BY name, started_at, id`,
+  )
+  return rows.map(toNode)
+}
+
 export function nodeStore(
   { guarded, read, write }: PartAccess,
   transact: (durable: boolean, work: (db: Db) => Promise<void>) => Promise<void>,
@@ -45,14 +53,7 @@ export function nodeStore(
           await db.run('DELETE FROM nodes WHERE seen_at < polylog_now() - ?', deadNodesKeptMs)
         }),
       ),
-    listNodes: () =>
-      read(async (db) => {
-        const rows = await db.all(
-          `SELECT *, CASE WHEN seen_at + lease_ms > polylog_now() THEN 1 ELSE 0 END AS live
-           FROM nodes ORDER BY name, started_at, id`,
-        )
-        return rows.map(toNode)
-      }),
+    listNodes: () => read(listNodes),
     removeNode: (id) => write(async (db) => void (await db.run('DELETE FROM nodes WHERE id = ?', id))),
   }
 }

@@ -104,6 +104,11 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     ...feedStore(access),
     sharedRates: rateStore(access),
     ...upkeepStore(access, partitions),
+    connections: () => ({
+      used: pool.totalCount - pool.idleCount,
+      idle: pool.idleCount,
+      waiting: pool.waitingCount,
+    }),
 
     async check() {
       await access.write((writer) =>

@@ -1,11 +1,14 @@
 // Copies of a database file: a consistent one while a server writes to it, and the check of one before it is used. VACUUM
 // INTO reads one snapshot, so it never waits for the writer and the writer never waits for it.
 
-import { closeSync, existsSync, fsyncSync, openSync } from 'node:fs'
+import { closeSync, existsSync, fsyncSync, openSync, statSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { AppError } from '../../errors/app-error.ts'
+import { type DatabaseWork, inspectedRunsMax } from '../database-work.ts'
 import { openReader } from './connection.ts'
 import { readMigrations } from './migrate.ts'
+import { nodeLister } from './node-store.ts'
+import { runReader } from './run-rows.ts'
 import { toStoreError } from './sqlite-errors.ts'
 
 export type DatabaseFacts = {
@@ -55,6 +58,24 @@ export function inspectFile(file: string): DatabaseFacts {
       conversations: count('SELECT count(*) AS n FROM conversations'),
     }
   })
+}
+
+export type FileWork = DatabaseWork & {
+  /** `wal`, unless another program changed it. */
+  journalMode: string
+  /** Bytes that are in the write-ahead log and not yet in the file. */
+  walBytes: number
+}
+
+/** The file must have all migrations. */
+export function inspectFileWork(file: string, now: number): FileWork {
+  return withReader(file, (db) => ({
+    now,
+    nodes: nodeLister(db)(now),
+    openRuns: runReader(db).allOpen(inspectedRunsMax),
+    journalMode: String(db.prepare('PRAGMA journal_mode').get()?.['journal_mode']),
+    walBytes: statSync(`${file}-wal`, { throwIfNoEntry: false })?.size ?? 0,
+  }))
 }
 
 /** Reads every page. The sentences of SQLite; empty if the file is sound. */

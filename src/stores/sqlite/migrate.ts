@@ -17,8 +17,32 @@ export function readMigrations(): Migration[] {
     .map((name) => ({ number: Number(name.slice(0, 4)), name, sql: readFileSync(new URL(name, folder), 'utf8') }))
 }
 
-export function migrate(db: DatabaseSync, migrations: readonly Migration[] = readMigrations()): void {
+/** Returns the names of the migrations that it applied. */
+export function migrate(db: DatabaseSync, migrations: readonly Migration[] = readMigrations()): string[] {
   db.exec('CREATE TABLE IF NOT EXISTS migrations (number INTEGER PRIMARY KEY, name TEXT NOT NULL)')
+  const missing = missingMigrations(db, migrations)
+  for (const migration of missing) {
+    db.exec('BEGIN IMMEDIATE')
+    try {
+      db.exec(migration.sql)
+      db.prepare('INSERT INTO migrations (number, name) VALUES (?, ?)').run(migration.number, migration.name)
+      db.exec('COMMIT')
+    } catch (error) {
+      if (db.isTransaction) db.exec('ROLLBACK')
+      throw error
+    }
+  }
+  return missing.map(({ name }) => name)
+}
+
+/** The names of the migrations that `migrate` would apply. Changes nothing. */
+export function pendingMigrations(db: DatabaseSync): string[] {
+  const hasTable = db.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'migrations'").get() !== undefined
+  const missing = hasTable ? missingMigrations(db, readMigrations()) : readMigrations()
+  return missing.map(({ name }) => name)
+}
+
+function missingMigrations(db: DatabaseSync, migrations: readonly Migration[]): readonly Migration[] {
   const newest = migrations.at(-1)?.number ?? 0
   const rows = db.prepare('SELECT number FROM migrations').all()
   const applied = new Set(rows.map((row) => Number(row.number)))
@@ -30,16 +54,5 @@ export function migrate(db: DatabaseSync, migrations: readonly Migration[] = rea
       { details: { database: highest, code: newest } },
     )
   }
-  for (const migration of migrations) {
-    if (applied.has(migration.number)) continue
-    db.exec('BEGIN IMMEDIATE')
-    try {
-      db.exec(migration.sql)
-      db.prepare('INSERT INTO migrations (number, name) VALUES (?, ?)').run(migration.number, migration.name)
-      db.exec('COMMIT')
-    } catch (error) {
-      if (db.isTransaction) db.exec('ROLLBACK')
-      throw error
-    }
-  }
+  return migrations.filter(({ number }) => !applied.has(number))
 }

@@ -24,11 +24,16 @@ function toNode(row: Row): ListedNode {
   }
 }
 
-export function nodeStore({ db, read, write }: PartAccess, clock: Pick<Clock, 'now'>): NodeStore {
+export function nodeLister(db: DatabaseSync): (now: number) => ListedNode[] {
   const list = db.prepare('SELECT *, seen_at + lease_ms > ? AS live FROM nodes ORDER BY name, started_at, id')
+  return (now) => list.all(now).map(toNode)
+}
+
+export function nodeStore({ db, read, write }: PartAccess, clock: Pick<Clock, 'now'>): NodeStore {
+  const list = nodeLister(db)
   return {
     beatNode: async (beat) => void (await write('beatNode', { ...beat, seenAt: clock.now() }, false)),
-    listNodes: () => read(() => list.all(clock.now()).map(toNode)),
+    listNodes: () => read(() => list(clock.now())),
     removeNode: async (id) => void (await write('removeNode', { id })),
   }
 }
