@@ -152,6 +152,9 @@ export async function buildServer(options: ServerOptions): Promise<Server> {
         'x-trace-id-a',
         'x-trace-id-b',
         'retry-after',
+        // The clients of OpenAI read these; without the first they would repeat a request whose run has failed.
+        'x-should-retry',
+        'x-request-id',
         'link',
         'mcp-session-id',
         'content-location',

@@ -4,6 +4,7 @@
 
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Dialect } from '../dialects/dialect.ts'
+import { sseHeaders } from '../dialects/sse-encoding.ts'
 import type { StartRequest } from '../runs/start-request.ts'
 import type { RunRow } from '../stores/run-store.ts'
 import { cancelsOnDisconnect, disconnectOption } from './disconnect.ts'
@@ -26,6 +27,11 @@ export async function streamRun(
 ): Promise<FastifyReply> {
   await services.streams.reply(reply, { ...stream, ...disconnectOption(services, request.log, cancels, [stream.run]) })
   return reply
+}
+
+/** A stream without events, for a client that has all of what it asked for. Not every client bears a 204. */
+export async function sendEmptyStream(reply: FastifyReply, headers: Record<string, string>): Promise<FastifyReply> {
+  return await reply.headers({ ...sseHeaders, ...headers }).send('')
 }
 
 type StartedStream = {

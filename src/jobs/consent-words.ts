@@ -9,6 +9,9 @@ const consentCharsMax = 20
 const consent =
   /^(?:yes|y|ok|okay|true|confirm|confirmed|approve|approved|allow|accept|是|好|好的|同意|确认|可以)\s*[.!。!]?$/i
 
+/** The fields in which front ends send a decision as an object. */
+const decisionFields = ['confirmed', 'confirm', 'approved', 'value'] as const
+
 export function agrees(response: JsonValue): boolean {
   if (response === true) return true
   if (typeof response === 'string') {
@@ -16,5 +19,12 @@ export function agrees(response: JsonValue): boolean {
     return said.length <= consentCharsMax && consent.test(said)
   }
   if (typeof response !== 'object' || response === null || Array.isArray(response)) return false
-  return ['confirmed', 'confirm', 'approved', 'value'].some((name) => response[name] === true)
+  return decisionFields.some((name) => response[name] === true)
+}
+
+/** A reply that is neither consent nor a rejection was meant for something else. */
+export function isDecision(response: JsonValue): boolean {
+  if (typeof response === 'boolean' || typeof response === 'string') return true
+  if (typeof response !== 'object' || response === null || Array.isArray(response)) return false
+  return decisionFields.some((name) => typeof response[name] === 'boolean')
 }

@@ -190,6 +190,7 @@ describe('the client of the LangGraph SDK', () => {
       { decisions: [{ type: 'approve' }] },
       { decisions: [{ type: 'edit' }, { type: 'reject' }] },
       { decisions: [{ type: 'sell' }, { type: 'reject' }] },
+      { 'an interrupt of somebody': { decisions: [{ type: 'approve' }, { type: 'approve' }] } },
     ]) {
       await assert.rejects(
         client.runs.wait(thread_id, agent, { command: { resume } }),
@@ -209,6 +210,43 @@ describe('the client of the LangGraph SDK', () => {
     const results = (done.messages as Json[]).filter(({ type }) => type === 'tool')
     assert.deepEqual(new Set(results.map(({ status }) => status)), new Set(['error', 'success']))
     assert.ok(results.some(({ content }) => String(content).includes('Too much.')))
+  })
+
+  test('decides nothing with an answer that is none, and with one for another interrupt', async () => {
+    const user = someone()
+    const client = await clientOf(user)
+    amount += 1
+    await server.provider.script([calls(['charge', { amount }]), says('Not charged.')], user)
+    const { thread_id } = await client.threads.create()
+    await client.runs.wait(thread_id, agent, { input: human(user) })
+
+    for (const resume of [{ 'another interrupt': { decisions: [{ type: 'approve' }] } }, {}, 1, { approved: 'yes' }]) {
+      await assert.rejects(
+        client.runs.wait(thread_id, agent, { command: { resume } }),
+        /400.*confirmation_payload_invalid/s,
+      )
+    }
+    assert.equal((await client.threads.get(thread_id)).status, 'interrupted')
+    const done = (await client.runs.wait(thread_id, agent, { command: { resume: { approved: false } } })) as Json
+    assert.equal(contents(done).at(-1), 'ai: Not charged.')
+    assert.ok(!effects.lines().includes(`charge ${amount}`))
+  })
+
+  test('ends at once when it joins an interrupted run after its last event, and goes on after the answer', async () => {
+    const user = someone()
+    const client = await clientOf(user)
+    amount += 1
+    await server.provider.script([calls(['charge', { amount }]), says('Charged.')], user)
+    const { thread_id } = await client.threads.create()
+    const asked = await eventsOf(client.runs.stream(thread_id, agent, { input: human(user), streamMode: 'values' }))
+    const runId = String(named(asked, 'metadata')[0]?.['run_id'])
+    // A connection that broke between the last event and the end of the stream.
+    const join = () =>
+      eventsOf(client.runs.joinStream(thread_id, runId, { lastEventId: asked.at(-1)?.id ?? '', streamMode: 'values' }))
+
+    assert.deepEqual(await join(), [])
+    await client.runs.wait(thread_id, agent, { command: { resume: true } })
+    assert.equal(contents(named(await join(), 'values').at(-1) ?? {}).at(-1), 'ai: Charged.')
   })
 
   test('brings the result of a tool of the client, in the shape of the headless tools of the SDK', async () => {

@@ -8,7 +8,7 @@ import { zodTextFormat } from 'openai/helpers/zod'
 import type { ResponseStreamEvent } from 'openai/resources/responses/responses'
 import { z } from 'zod'
 import { sharedMcpServerProcess } from '../support/shared-mcp-server.ts'
-import { calls, hangsAfter, type Json, says, someone, until } from '../support/test-server.ts'
+import { calls, hangsAfter, type Json, runIdOf, says, someone, until } from '../support/test-server.ts'
 
 const { server, effects } = sharedMcpServerProcess()
 
@@ -268,6 +268,59 @@ for (const [name, version] of [
         assert.equal(effects.lines().filter((line) => line === `charge ${amount}`).length, approve ? 1 : 0)
       })
     }
+
+    test('after the last event of a response nothing follows, also while its run waits and when it has gone on', async () => {
+      const user = someone()
+      const client = clientOf(version, user)
+      amount += 1
+      await server.provider.script([calls(['charge', { amount }]), says('Done.')], user)
+      const asked = await client.responses.create({ model, input: user })
+      const last = (await eventsOf(await client.responses.retrieve(asked.id, { stream: true }))).at(-1)
+      assert.equal(last?.type, 'response.completed')
+      const rest = async () =>
+        await eventsOf(
+          await client.responses.retrieve(asked.id, { stream: true, starting_after: last?.sequence_number ?? -1 }),
+        )
+
+      assert.deepEqual(await rest(), [])
+      const request = asked.output.find((item) => item.type === 'mcp_approval_request')
+      await client.responses.create({
+        model,
+        previous_response_id: asked.id,
+        input: [{ type: 'mcp_approval_response', approval_request_id: request?.id ?? '', approve: false }],
+      })
+      assert.deepEqual(await rest(), [])
+    })
+
+    test('a run of another API is a response too: it is read, answered, continued and cancelled, and not deleted', async () => {
+      const user = someone()
+      const client = clientOf(version, user)
+      amount += 1
+      await server.provider.script([calls(['charge', { amount }]), says('Charged.'), says('Welcome.')], user)
+      const live = await server.chat(user, user)
+      const { runId } = await server.reaches(user, runIdOf(live), 'awaiting_input')
+      const id = `resp_${runId}`
+
+      const asked = await client.responses.retrieve(id)
+      const request = asked.output.find((item) => item.type === 'mcp_approval_request')
+      const events = await eventsOf(await client.responses.retrieve(id, { stream: true, starting_after: 1 }))
+      assert.deepEqual([asked.status, events[0]?.sequence_number], ['completed', 2])
+      assert.equal((await client.responses.inputItems.list(id)).data.length, 1)
+      const answer = await client.responses.create({
+        model,
+        previous_response_id: id,
+        input: [{ type: 'mcp_approval_response', approval_request_id: request?.id ?? '', approve: true }],
+      })
+      assert.deepEqual([answer.id, answer.output_text], [`${id}_2`, 'Charged.'])
+      assert.ok(effects.lines().includes(`charge ${amount}`))
+      await live.ended()
+      const next = await client.responses.create({ model, previous_response_id: answer.id, input: `${user} Thanks.` })
+      assert.equal(next.output_text, 'Welcome.')
+      assert.match(JSON.stringify((await server.asked(user)).at(-1)?.body.messages), /Charged\..*Thanks\./)
+      assert.equal((await client.responses.cancel(id)).status, 'completed')
+      await assert.rejects(client.responses.delete(id), { status: 404, code: 'response_not_found' })
+      await assert.rejects(clientOf(version, someone()).responses.retrieve(id), { status: 404 })
+    })
 
     test('previous_response_id continues from that response, also in two branches', async () => {
       const user = someone()

@@ -3,7 +3,7 @@
 
 import type { LangGraphState } from '../../dialects/langgraph/langgraph.ts'
 import { AppError } from '../../errors/app-error.ts'
-import { agrees } from '../../jobs/consent-words.ts'
+import { agrees, isDecision } from '../../jobs/consent-words.ts'
 import type { EventData, JsonValue } from '../../journal/event.ts'
 import type { Caller } from '../../kit/caller.ts'
 import type { Services } from '../routes.ts'
@@ -86,6 +86,10 @@ function consentIn(confirmations: readonly Asked[], value: JsonValue): Decided[]
 
 function decisionOf(asked: Asked, value: JsonValue): Decided {
   if (!isObject(value) || typeof value['type'] !== 'string') {
+    if (!isDecision(value))
+      throw wrong(
+        'The answer says neither yes nor no; send {"decisions": [{"type": "approve"}]}, or "reject" as the type.',
+      )
     if (agrees(value)) return { asked, confirm: true }
     return { asked, confirm: false, ...(typeof value === 'string' ? { reason: value.slice(0, reasonCharsMax) } : {}) }
   }

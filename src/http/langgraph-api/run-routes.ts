@@ -15,7 +15,7 @@ import type { RunRow } from '../../stores/run-store.ts'
 import { requestedCursor } from '../cursor.ts'
 import { cancelsOnDisconnect } from '../disconnect.ts'
 import { callerOf, idParam, type Server, type Services } from '../routes.ts'
-import { streamRun } from '../stream-run.ts'
+import { sendEmptyStream, streamRun } from '../stream-run.ts'
 import { whileAwaited } from '../while-awaited.ts'
 import { lastTakenUpAt } from '../parked-runs.ts'
 import { resumeRun } from './resume.ts'
@@ -126,6 +126,9 @@ export function langGraphRunRoutes(server: Server, services: Services): void {
       const modes = modesOf(request.query.stream_mode)
       const run = await ownRunOf(request, request.params)
       const cursor = cursorOf(request.headers['last-event-id'], run)
+      // An interrupted run is over for the client, also if its connection broke right before the end of the stream.
+      if (cursor.seq === run.lastSeq && (await isInterrupted(run)))
+        return await sendEmptyStream(reply, locationOf(run, modes))
       return await stream(request, reply, run, { modes, cursor, cancels: request.query.cancel_on_disconnect === '1' })
     },
   )
@@ -153,12 +156,18 @@ export function langGraphRunRoutes(server: Server, services: Services): void {
     throw notInSubset('A run cannot be deleted alone; delete its thread.')
   })
 
+  async function isInterrupted(run: RunRow): Promise<boolean> {
+    return run.status === 'waiting_user' && (await runs.openInteractions(run)).length > 0
+  }
+
   async function ownRunOf(
     request: FastifyRequest,
     { threadId, runId }: { threadId: string; runId: string },
   ): Promise<RunRow> {
     const caller = callerOf(request, services)
     const run = await runs.get(caller, runId)
+    // A run without a conversation is shown as a thread of its own.
+    if (run.conversationId === null && threadId === run.id) return run
     const conversation = await conversations.find(run.owner, threadId)
     if (conversation === undefined || conversation.id !== run.conversationId) {
       throw new AppError('run_not_found', `The thread has no run ${JSON.stringify(runId)}.`)

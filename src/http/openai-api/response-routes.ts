@@ -13,7 +13,7 @@ import type { RunRow } from '../../stores/run-store.ts'
 import { cancelsOnDisconnect } from '../disconnect.ts'
 import { callerOf, idParam, type Server, type Services, userIdQuery } from '../routes.ts'
 import { type BegunRun, startHeaders } from '../start-or-resume.ts'
-import { beginAndStreamRun, streamRun } from '../stream-run.ts'
+import { beginAndStreamRun, sendEmptyStream, streamRun } from '../stream-run.ts'
 import { conversationHeader } from '../views.ts'
 import { answerRun, findAnsweredRun } from './answered-calls.ts'
 import { openAiErrorView, runError } from './chat-completion-routes.ts'
@@ -117,7 +117,7 @@ export function responseRoutes(server: Server, services: Services): void {
         tags: ['OpenAI'],
         summary: 'Read a response (OpenAI)',
         description:
-          'With stream=true: the events of the response from the beginning, or after the sequence_number starting_after, then live.',
+          'With stream=true: the events of the response from the beginning, or after the sequence_number starting_after, then live. A run of any API can be read as the response `resp_{runId}`.',
         params,
         querystring: userIdQuery.extend({
           stream: flag,
@@ -131,8 +131,9 @@ export function responseRoutes(server: Server, services: Services): void {
       if (request.query.stream !== 'true') return await replyNow(reply, place)
       // Refuses a response that the run has not come to.
       await readResponse(services, place)
-      const cursor = await cursorInResponse(services, place, request.query.starting_after)
+      const { cursor, isAtEnd } = await cursorInResponse(services, place, request.query.starting_after)
       const { run } = place
+      if (isAtEnd) return await sendEmptyStream(reply, headersFor(run))
       return await streamRun(services, request, reply, { run, dialect, cursor, headers: headersFor(run) })
     },
   )
@@ -179,6 +180,12 @@ export function responseRoutes(server: Server, services: Services): void {
     },
     async (request) => {
       const { run } = await placeOf(request)
+      if (run.family !== responseFamily) {
+        throw new AppError(
+          'response_not_found',
+          'The run was started by another API, so it cannot be deleted as a response; delete its conversation.',
+        )
+      }
       await runs.remove(run)
       return { id: request.params.responseId, object: 'response' as const, deleted: true }
     },
@@ -266,16 +273,19 @@ export function responseRoutes(server: Server, services: Services): void {
   ): Promise<(ResponsePlace & { cursor: Cursor }) | undefined> {
     if (answers.length === 0) return undefined
     const found = await findAnsweredRun(services, caller, answers)
-    if (found === undefined || found.run.family !== responseFamily) return undefined
+    if (found === undefined) return undefined
     const { run } = found
     const previous = body.previous_response_id
+    // A client that names no response has the ids of calls from a response of its own.
+    if (run.family !== responseFamily && previous == null) return undefined
     if (previous != null) {
       if (parseResponseId(previous)?.runId !== run.id) throw responseNotFound(previous)
       if (messages.some(({ role }) => role === 'user')) {
         throw new AppError('messages_invalid', 'input: send the results of calls without new messages.')
       }
     }
-    checkSameSettings(body, (await acceptedOf(services, run))?.echo ?? {})
+    // The settings of a run that another API started are not those of a request of this one.
+    if (run.family === responseFamily) checkSameSettings(body, (await acceptedOf(services, run))?.echo ?? {})
     const seq = await answerRun(services, caller, found)
     return { run, index: await responsesUpTo(run, seq), cursor: { seq, index: null } }
   }

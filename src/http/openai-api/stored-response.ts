@@ -1,5 +1,6 @@
 // A stored response: which run it is, what it looks like now, and where in the stream of its run it
-// begins. A run that waited for its client has several responses.
+// begins. Every run can be read as a response, whatever API started it. A run that waited for its
+// client has several responses.
 
 import { beginning, type Cursor } from '../../dialects/cursor.ts'
 import {
@@ -9,6 +10,8 @@ import {
   type ResponsesState,
 } from '../../dialects/openai-responses/openai-responses.ts'
 import { parseResponseId, responseId, type ResponseObject } from '../../dialects/openai-responses/response-object.ts'
+import type { Dialect } from '../../dialects/dialect.ts'
+import { undecidedArm } from '../../dialects/undecided-arm.ts'
 import { AppError } from '../../errors/app-error.ts'
 import type { EventData } from '../../journal/event.ts'
 import type { Caller } from '../../kit/caller.ts'
@@ -21,13 +24,17 @@ export const responseFamily = 'openai-responses'
 /** `index` counts the responses of the run from 0. */
 export type ResponsePlace = { run: RunRow; index: number }
 
-type ResponseServices = Pick<Services, 'runs' | 'journal'>
+type ResponseServices = Pick<Services, 'runs' | 'journal' | 'comparisons'>
 
 /** Throws `response_not_found` if the caller has no such response, or if it was not to be stored. */
-export async function findResponse(services: ResponseServices, caller: Caller, id: string): Promise<ResponsePlace> {
+export async function findResponse(
+  services: Pick<Services, 'runs' | 'journal'>,
+  caller: Caller,
+  id: string,
+): Promise<ResponsePlace> {
   const place = parseResponseId(id)
   const run = place === undefined ? undefined : await services.runs.find(caller, place.runId)
-  if (place === undefined || run === undefined || run.family !== responseFamily) throw responseNotFound(id)
+  if (place === undefined || run === undefined) throw responseNotFound(id)
   const accepted = await acceptedOf(services, run)
   if (accepted?.echo?.['store'] === false) throw responseNotFound(id)
   return { run, index: place.index }
@@ -45,6 +52,12 @@ export async function acceptedOf(
   return first?.type === 'run.accepted' ? first.data : undefined
 }
 
+/** The same dialect as that of the stream, so that the numbers of events are the same. */
+async function dialectOf({ comparisons }: ResponseServices, run: RunRow): Promise<Dialect<ResponsesState>> {
+  const undecided = run.conversationId !== null && (await comparisons.isUndecided(run.id))
+  return undecided ? undecidedArm(openAiResponsesDialect) : openAiResponsesDialect
+}
+
 type Lifecycle = { type: string; sequence_number: number; response?: ResponseObject }
 
 /** The response as it is now. Throws `response_not_found` if the run has not come to it. */
@@ -52,7 +65,7 @@ export async function readResponse(services: ResponseServices, place: ResponsePl
   const { run, index } = place
   const id = responseId(run.id, index)
   let ended: ResponseObject | undefined
-  const { state } = await foldStoredFrames(services.journal, run.id, openAiResponsesDialect, {
+  const { state } = await foldStoredFrames(services.journal, run.id, await dialectOf(services, run), {
     frame: ({ frame }) => {
       const { response } = frame.data as Lifecycle
       if (response?.id === id) ended = response
@@ -74,6 +87,14 @@ async function isAbout(
   return (await runs.openInteractions(run)).length === 0
 }
 
+export type ResponseCursor = {
+  cursor: Cursor
+  /** True if the reader has the last event of the response. What follows in the run belongs to the next response. */
+  isAtEnd: boolean
+}
+
+const lastEvents: ReadonlySet<string> = new Set(['response.completed', 'response.incomplete', 'response.failed'])
+
 /**
  * The cursor of a reader that has the events of the response up to `after`; without it, of one that has none of them.
  * Throws `unknown_cursor` if the response has no such event.
@@ -82,20 +103,20 @@ export async function cursorInResponse(
   services: ResponseServices,
   { run, index }: ResponsePlace,
   after: number | undefined,
-): Promise<Cursor> {
-  if (index === 0 && after === undefined) return beginning
+): Promise<ResponseCursor> {
+  if (index === 0 && after === undefined) return { cursor: beginning, isAtEnd: false }
   let response = -1
   let before: Cursor = beginning
-  let found: Cursor | undefined
-  await foldStoredFrames(services.journal, run.id, openAiResponsesDialect, {
+  let found: ResponseCursor | undefined
+  await foldStoredFrames(services.journal, run.id, await dialectOf(services, run), {
     frame: ({ frame, cursor }) => {
-      const { sequence_number: number } = frame.data as Lifecycle
+      const { type, sequence_number: number } = frame.data as Lifecycle
       if (number === 0) response += 1
       if (response < index) before = cursor
-      if (response === index && number === after) found = cursor
+      if (response === index && number === after) found = { cursor, isAtEnd: lastEvents.has(type) }
     },
   })
-  if (after === undefined) return before
+  if (after === undefined) return { cursor: before, isAtEnd: false }
   if (found !== undefined) return found
   throw new AppError(
     'unknown_cursor',
