@@ -42,7 +42,8 @@ const isRunning = ({ status }: { status: string }) => status === 'running'
 /** One tool that needs consent and one that works until the test ends it. */
 function twoTools() {
   const sent: string[] = []
-  let finish = () => {}
+  // The test may end the tool before it has started.
+  const finished = Promise.withResolvers<void>()
   const tools = [
     toolOf({
       name: 'send',
@@ -58,7 +59,7 @@ function twoTools() {
       timeoutMs: 3_600_000,
       run: (_input, { signal }) =>
         new Promise((resolve, reject) => {
-          finish = () => resolve({ ok: true, output: null, summary: '' })
+          void finished.promise.then(() => resolve({ ok: true, output: null, summary: '' }))
           signal.addEventListener('abort', () => reject(new Error('aborted')))
         }),
     }),
@@ -67,7 +68,7 @@ function twoTools() {
     messages.at(-1)?.role === 'tool'
       ? says('Sent.')
       : calls({ callId: 'c1', name: 'send' }, { callId: 'c2', name: 'slow' })
-  return { tools, answer, sent, finish: () => finish() }
+  return { tools, answer, sent, finish: () => finished.resolve() }
 }
 
 describe('a command at another node than the owner', () => {

@@ -14,12 +14,15 @@ export function gate() {
   const asked: string[] = []
   const open = new Map<string, () => void>()
   const answer: Answer = async function* ({ runId }, signal) {
+    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    // A failure after the stream was given up belongs to nobody.
+    promise.catch(() => {})
+    signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true })
+    // Set together, because a test that sees the run in `asked` may release it at once.
+    open.set(runId, resolve)
     asked.push(runId)
     yield [{ type: 'text', text: 'One moment. ' }]
-    await new Promise<void>((resolve, reject) => {
-      open.set(runId, resolve)
-      signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true })
-    })
+    await promise
     yield* says('Done.')
   }
   return { asked, answer, release: (runId: string) => open.get(runId)?.() }
