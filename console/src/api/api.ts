@@ -9,7 +9,9 @@ import { type Session, session, signInRequest } from './session.ts'
 export type JsonRequest = {
   method?: 'GET' | 'POST' | 'PATCH' | 'PUT' | 'DELETE'
   query?: Record<string, string | number | undefined>
-  body?: JsonValue | Record<string, unknown>
+  /** Sent as JSON, unless it is a `Blob`. */
+  body?: JsonValue | Record<string, unknown> | Blob
+  headers?: Record<string, string>
   signal?: AbortSignal | undefined
   /** False: the request is not repeated if it is unknown whether it arrived. Default: true only for GET. */
   repeatable?: boolean

@@ -115,3 +115,25 @@ export function Select({
     </Frame>
   )
 }
+
+/** A box beside its label. */
+export function Checkbox({
+  label,
+  help,
+  ...rest
+}: Pick<FieldProps, 'label' | 'help'> & Omit<InputHTMLAttributes<HTMLInputElement>, 'id' | 'className' | 'type'>) {
+  const id = useId()
+  return (
+    <div className="field">
+      <label className="checkbox">
+        <input {...rest} id={id} type="checkbox" aria-describedby={described(id, { label, help })} />
+        <span>{label}</span>
+      </label>
+      {help === undefined ? null : (
+        <p id={`${id}-help`} className="field-help">
+          {help}
+        </p>
+      )}
+    </div>
+  )
+}
