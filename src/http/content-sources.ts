@@ -11,6 +11,9 @@ export type ContentSource =
   | { type: 'url'; url: string; mediaType: string | undefined; name: string | undefined }
 
 const text = z.string().nullish()
+/** AI SDK 7 tags the bytes of a part. */
+const taggedBytes = z.object({ type: z.string(), data: text, url: text, text }).loose()
+const bytesField = z.union([z.string(), taggedBytes]).nullish()
 /** The fields of all shapes. A field that a shape does not have is absent. */
 const anyPart = z
   .object({
@@ -33,8 +36,8 @@ const anyPart = z
     fileId: text,
     name: text,
     // AI SDK, AG-UI.
-    data: z.union([z.string(), z.object({ type: z.string() }).loose()]).nullish(),
-    image: text,
+    data: bytesField,
+    image: bytesField,
     url: text,
     id: text,
     mediaType: text,
@@ -93,8 +96,11 @@ function fileSource(part: AnyPart): ContentSource | undefined {
   const imageUrl = typeof part.image_url === 'string' ? part.image_url : part.image_url?.url
   const audio = part.input_audio
   if (audio != null) return { type: 'base64', data: audio.data, mediaType: audioType(audio.format), name }
-  const data = typeof part.data === 'string' ? part.data : undefined
-  const bytes = part.file_data ?? file?.file_data ?? file?.bytes ?? data ?? part.image ?? source?.data ?? source?.value
+  const tagged = [part.data, part.image].find((field) => typeof field === 'object' && field !== null)
+  const words = tagged?.type === 'text' ? tagged.text : source?.type === 'text' ? source.data : undefined
+  if (words != null && words !== '') return textFile(words, mediaType, name)
+  const data = [part.data, part.image].find((field) => typeof field === 'string') ?? tagged?.data ?? tagged?.url
+  const bytes = part.file_data ?? file?.file_data ?? file?.bytes ?? data ?? source?.data ?? source?.value
   const given = bytes ?? imageUrl ?? part.url ?? part.file_url ?? file?.uri ?? source?.url
   if (given != null && given !== '') return bytesOrUrl(given, mediaType, name)
   // AG-UI names a stored file by its id.
@@ -111,7 +117,12 @@ function bytesOrUrl(given: string, mediaType: string | undefined, name: string |
     if (stored !== undefined) return { type: 'stored', fileId: decoded(stored) }
     if (/^[a-z][a-z0-9+.-]*:/i.test(given)) return { type: 'url', url: given, mediaType, name }
   }
-  return { type: 'base64', data: given, mediaType, name }
+  return { type: 'base64', data: withoutLineBreaks(given), mediaType, name }
+}
+
+/** Many programs break base64 into lines. */
+function withoutLineBreaks(base64: string): string {
+  return base64.includes('\n') ? base64.replace(/\r?\n/g, '') : base64
 }
 
 function dataUrl(url: string, mediaType: string | undefined, name: string | undefined): ContentSource {
@@ -121,10 +132,13 @@ function dataUrl(url: string, mediaType: string | undefined, name: string | unde
   const [type = '', ...parameters] = head.split(';')
   const said = type === '' ? mediaType : type
   if (parameters.at(-1)?.trim().toLowerCase() === 'base64') {
-    return { type: 'base64', data: url.slice(comma + 1), mediaType: said, name }
+    return { type: 'base64', data: withoutLineBreaks(url.slice(comma + 1)), mediaType: said, name }
   }
-  const plain = Buffer.from(decoded(url.slice(comma + 1)))
-  return { type: 'base64', data: plain.toString('base64'), mediaType: said ?? 'text/plain', name }
+  return textFile(decoded(url.slice(comma + 1)), said, name)
+}
+
+function textFile(words: string, mediaType: string | undefined, name: string | undefined): ContentSource {
+  return { type: 'base64', data: Buffer.from(words).toString('base64'), mediaType: mediaType ?? 'text/plain', name }
 }
 
 function decoded(text: string): string {

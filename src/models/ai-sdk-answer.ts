@@ -38,6 +38,7 @@ export class AiSdkAnswer {
   private text = ''
   private pauses = 0
   private usage: Usage | undefined
+  private readonly ignored = new Set<string>()
   /** The message with which the provider is asked to go on; undefined if the answer is complete. */
   private pausedMessage: ModelMessage | undefined
 
@@ -46,6 +47,11 @@ export class AiSdkAnswer {
     this.identity = identity
     this.ids = ids
     this.state = new ProviderStateCollector(identity)
+  }
+
+  /** Names of settings or options that the adapter does not send. */
+  ignores(names: readonly string[]): void {
+    for (const name of names) this.ignored.add(name)
   }
 
   /** The request for the next stream of a paused answer. */
@@ -96,6 +102,9 @@ export class AiSdkAnswer {
             : { type: 'source', title: part.title, mediaType: part.mediaType },
         )
         return false
+      case 'stream-start':
+        for (const warning of part.warnings) if (warning.type === 'unsupported') this.ignored.add(warning.feature)
+        return false
       case 'finish':
         this.finish(part, parts)
         return true
@@ -138,7 +147,7 @@ export class AiSdkAnswer {
     parts.push(...toToolCallParts(this.calls, reason, this.request, this.ids), {
       type: 'finish',
       reason: finishReasonWith(this.calls.length, reason),
-      ...defined({ usage: this.usage, state }),
+      ...defined({ usage: this.usage, state, ignored: this.ignored.size === 0 ? undefined : [...this.ignored] }),
     })
   }
 

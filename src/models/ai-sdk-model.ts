@@ -23,6 +23,7 @@ import {
 } from './provider-error.ts'
 import type { ProviderIdentity } from './provider-error.ts'
 import type { ToolAdapter } from './provider-tools.ts'
+import { watchOptions } from './read-options.ts'
 
 export type AiSdkModelOptions = {
   identity: ProviderIdentity
@@ -50,7 +51,7 @@ export function createAiSdkModel(options: AiSdkModelOptions): Model {
       const answer = new AiSdkAnswer(request, options.identity, options.ids)
       try {
         for (let next: ModelRequest | undefined = request; next !== undefined; next = answer.continuation()) {
-          yield* read(await begin(options, next, bothSignals), answer, options)
+          yield* read(await begin(options, next, bothSignals, answer), answer, options)
         }
       } catch (error) {
         if (signal.aborted) throw signal.reason
@@ -66,6 +67,7 @@ async function begin(
   options: AiSdkModelOptions,
   request: ModelRequest,
   signal: AbortSignal,
+  answer: AiSdkAnswer,
 ): Promise<ReadableStream<LanguageModelV4StreamPart>> {
   const model = await options.load(request.model)
   const calls = toCallOptions(request, signal, {
@@ -76,8 +78,14 @@ async function begin(
     provider: options.identity.provider,
     files: fileSupportOf(model.provider),
   })
+  const { provider } = options.identity
+  const optionsName = options.optionsName ?? provider
+  const watched = watchOptions(calls.providerOptions?.[optionsName] ?? {})
+  const providerOptions = { ...calls.providerOptions, [optionsName]: watched.options }
   try {
-    return (await model.doStream(calls)).stream
+    const { stream } = await model.doStream({ ...calls, providerOptions })
+    answer.ignores(watched.unread().map((name) => `providerOptions.${provider}.${name}`))
+    return stream
   } catch (error) {
     throw toProviderError(error, options, isNetworkError(error) ? unreachableError : unsendableError)
   }

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type { JsonValue } from '../journal/event.ts'
 import { toCallOptions } from './ai-sdk-request.ts'
 import type { WantedAnswer } from './model.ts'
 
@@ -39,4 +40,18 @@ test('settings of the sampling and the forced tool have the names of the interfa
   assert.deepEqual(options.toolChoice, { type: 'tool', toolName: 'weather' })
   const { toolChoice } = toCallOptions({ ...asked, toolChoice: 'required' }, new AbortController().signal)
   assert.deepEqual(toolChoice, { type: 'required' })
+})
+
+test('settings of the sampling in the options of the provider are sent as settings, and wrong ones are refused', () => {
+  const withOptions = (anthropic: Record<string, JsonValue>) =>
+    toCallOptions(
+      { model: 'm', messages: [], tools: [], providerOptions: { anthropic, openai: { topP: 1 } } },
+      new AbortController().signal,
+      { provider: 'anthropic' },
+    )
+  const options = withOptions({ top_p: 0.5, topK: 4, stop: 'END', effort: 'low' })
+
+  assert.deepEqual([options.topP, options.topK, options.stopSequences], [0.5, 4, ['END']])
+  assert.deepEqual(options.providerOptions, { anthropic: { effort: 'low' }, openai: { topP: 1 } })
+  assert.throws(() => withOptions({ topP: 'much' }), { code: 'model_error', message: /anthropic.*topP/ })
 })

@@ -21,6 +21,7 @@ import { withPlainCallIds } from './call-ids.ts'
 import type { ModelMessage, ModelRequest } from './model.ts'
 import { nativeSchema } from './native-schema.ts'
 import { assistantContent } from './provider-state.ts'
+import { splitSampling } from './sampling-options.ts'
 import { type ToolAdapter, toProviderTools } from './provider-tools.ts'
 
 export type CallSettings = {
@@ -41,7 +42,9 @@ export function toCallOptions(
 ): LanguageModelV4CallOptions {
   const format = responseFormat(request)
   const own = request.providerOptions?.[provider]
-  const requested = optionsName === undefined ? request.providerOptions : own && { [optionsName]: own }
+  const { sampling, others } = splitSampling(provider, own ?? {})
+  const renamed = own && { [optionsName ?? provider]: others }
+  const requested = optionsName === undefined ? { ...request.providerOptions, ...renamed } : renamed
   const tools = [...toFunctionTools(request), ...toProviderTools(request, toolAdapter)]
   return {
     prompt: marksCache ? withCacheMarks(request, files) : toPrompt(request.messages, files),
@@ -50,11 +53,12 @@ export function toCallOptions(
     ...defined({
       temperature: request.temperature,
       maxOutputTokens: request.maxTokens,
-      topP: request.sampling?.topP,
-      stopSequences: request.sampling?.stop,
-      seed: request.sampling?.seed,
-      presencePenalty: request.sampling?.presencePenalty,
-      frequencyPenalty: request.sampling?.frequencyPenalty,
+      topP: request.sampling?.topP ?? sampling.topP,
+      topK: sampling.topK,
+      stopSequences: request.sampling?.stop ?? sampling.stopSequences,
+      seed: request.sampling?.seed ?? sampling.seed,
+      presencePenalty: request.sampling?.presencePenalty ?? sampling.presencePenalty,
+      frequencyPenalty: request.sampling?.frequencyPenalty ?? sampling.frequencyPenalty,
       responseFormat: format?.responseFormat,
       headers: request.traceparent === undefined ? undefined : { traceparent: request.traceparent },
       providerOptions: mergedOptions(

@@ -107,6 +107,8 @@ export type ModelPart =
       usage?: Usage
       /** What the provider needs back with this message, for example signed reasoning. Opaque outside of `models/`. */
       state?: JsonValue
+      /** Settings and options of the request that the provider does not have, and that were not sent. */
+      ignored?: string[]
     }
 
 export interface Model {

@@ -125,7 +125,7 @@ function passedOptions(options: Record<string, JsonValue> | undefined): Record<s
   const fields: Record<string, JsonValue> = {}
   for (const [name, value] of Object.entries(options ?? {})) {
     const field = name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
-    if (!ownFields.has(field) && field !== responsesOnly) fields[field] = value
+    if (!ownFields.has(field) && field !== responsesOnly) fields[field === 'stop_sequences' ? 'stop' : field] = value
   }
   return fields
 }

@@ -62,6 +62,10 @@ const inputCharsMax = 256 * 1024
 /** The limit for the text, reasoning and arguments of one answer, so that a model that never stops cannot fill the memory. */
 const answerCharsMax = 64 * 1024 * 1024
 
+/** The code of the `diagnostic` event for a setting that the provider does not have. */
+const settingIgnored = 'setting_ignored'
+const ignoredMax = 20
+
 type ToolCallPart = Extract<ModelPart, { type: 'tool-call' }>
 type FinishPart = Extract<ModelPart, { type: 'finish' }>
 
@@ -226,6 +230,17 @@ function closingEvents(
     const callId = call.callId === '' || taken.has(call.callId) ? `call_${context.ids()}` : call.callId
     taken.add(callId)
     events.push({ type: 'tool.called', data: calledData(call, callId, step, index, context.toolNamed(call.name)) })
+  }
+  // Said once for a run: the later steps ask in the same way.
+  for (const setting of step === 1 ? (finish.ignored ?? []).slice(0, ignoredMax) : []) {
+    events.push({
+      type: 'diagnostic',
+      data: {
+        code: settingIgnored,
+        message: `The setting ${JSON.stringify(setting)} has no effect with this model, and was not sent.`,
+        details: { setting },
+      },
+    })
   }
   if (finish.reason === 'length') {
     events.push({

@@ -191,6 +191,14 @@ describe('a message with files', () => {
     'Responses: input_file': { type: 'input_file', filename: 'p.png', file_data: url },
     'AI SDK: image': { type: 'image', image: base64 },
     'AI SDK: file': { type: 'file', data: base64, mediaType: 'image/png', filename: 'p.png' },
+    'AI SDK 7: file': {
+      type: 'file',
+      data: { type: 'data', data: base64 },
+      mediaType: 'image/png',
+      filename: 'p.png',
+    },
+    'AI SDK 7: file by URL': { type: 'file', data: { type: 'url', url }, mediaType: 'image/png' },
+    'base64 in lines': { type: 'file', data: base64.replace(/.{40}/g, '$&\r\n'), mediaType: 'image/png' },
     'AI SDK: UI part': { type: 'file', mediaType: 'image/png', filename: 'p.png', url },
     'AG-UI: binary': { type: 'binary', mimeType: 'image/png', data: base64 },
     'Anthropic: image': { type: 'image', source: { type: 'base64', media_type: 'image/png', data: base64 } },
@@ -210,6 +218,19 @@ describe('a message with files', () => {
       assert.ok((await bytesOf(user, file.fileId)).bytes.equals(pngOf(9)))
     })
   }
+
+  test('can have a text file as plain text', async () => {
+    const user = someone()
+    const content = [
+      { type: 'file', data: { type: 'text', text: 'één' }, mediaType: 'text/markdown', filename: 'a.md' },
+      { type: 'document', source: { type: 'text', media_type: 'text/plain', data: 'two words' } },
+    ]
+    await server.chatToEnd(user, { messages: [{ role: 'user', content }], conversationId: 'c' })
+
+    const [asked] = await messagesOf(user, 'c')
+    assert.equal(asked?.content, '[a.md, text/markdown, 5 B]\n[text/plain, 9 B]')
+    assert.equal((await bytesOf(user, asked?.parts[1].fileId)).bytes.toString(), 'two words')
+  })
 
   test('can refer to an upload by its id or its URL, and needs no text', async () => {
     const user = someone()

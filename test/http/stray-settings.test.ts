@@ -17,6 +17,17 @@ const refused: [field: string, value: unknown, advice: RegExp][] = [
   ['reasoning_effort', 'low', /"openai": \{"reasoningEffort": "low"\}/],
   ['max_completion_tokens', 5, /Send maxTokens/],
   ['response_format', {}, /Send output with a schema/],
+  ['stop', ['x'], /Send it in providerOptions/],
+  ['reasoning', { effort: 'high' }, /"openai": \{"reasoningEffort": "low"\}/],
+  ['service_tier', 'flex', /Send it in providerOptions/],
+  ['generationConfig', { topK: 3 }, /Send it in providerOptions/],
+  ['parallel_tool_calls', false, /Send it in providerOptions/],
+  ['system', 'Be brief.', /a message with the role "system"/],
+  ['system_prompt', 'Be brief.', /a message with the role "system"/],
+  ['instructions', 'Be brief.', /a message with the role "system"/],
+  ['tools', [{ type: 'function', function: { name: 'x' } }], /Send clientTools/],
+  ['tool_choice', 'required', /The model decides/],
+  ['n', 2, /one answer/],
 ]
 for (const [field, value, advice] of refused) {
   test(`a chat with ${field} is refused and says what to send`, async () => {
@@ -35,6 +46,11 @@ test('other unknown fields, and fields that are null, are ignored as ever', asyn
     user: 'ada',
     metadata: { page: 1 },
     clientVersion: '1.2',
+    system: '',
+    tools: {},
+    tool_choice: 'auto',
+    n: 1,
+    logprobs: false,
     top_p: null,
     temprature: null,
   })

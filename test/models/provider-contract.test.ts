@@ -430,6 +430,39 @@ for (const name of providers) {
       assert.equal(end.error.code, 'model_content_filtered')
     })
 
+    const unknown = {
+      anthropic: { fields: { anthropic: { nonsense: 1, seed: 3, topK: 4 } }, ignored: ['seed', 'nonsense'] },
+      'openai-responses': {
+        fields: { openai: { nonsense: 1, reasoningEffort: 'low' } },
+        ignored: ['temp', 'nonsense'],
+      },
+      gemini: { fields: { google: { nonsense: 1, topK: 4 } }, ignored: ['nonsense'] },
+      'chat-completions': undefined,
+    }[name]
+    it(
+      'does not have a setting: the timeline of the run says once that it had no effect',
+      {
+        skip: unknown === undefined,
+      },
+      async () => {
+        const userId = someone()
+        const { frames, requests } = await ask([[clock], [{ text: ['Noon.'] }]], {
+          userId,
+          temperature: 0.5,
+          providerOptions: unknown?.fields,
+        })
+
+        assertAccepted(requests, 2)
+        const runId = String(frames[0]?.json.data.runId)
+        const timeline = await callServer(polylog.baseUrl, 'GET', `/v1/agent/runs/${runId}/timeline`, { user: userId })
+        const ignored = [...timeline.text.matchAll(/"code":"setting_ignored".*?"setting":"([^"]*)"/g)].map(
+          ([, one]) => one,
+        )
+        assert.equal(ignored.length, unknown?.ignored.length, ignored.join())
+        for (const words of unknown?.ignored ?? []) assert.match(ignored.join(), new RegExp(words))
+      },
+    )
+
     it('gets an option that it does not understand: the request fails at once', async () => {
       const wrong = {
         anthropic: { anthropic: { thinking: 'much' } },
