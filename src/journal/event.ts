@@ -156,7 +156,7 @@ export const runSpec = z.object({
   sentAt: z.number().optional(),
   /** The first run for the same question, if the client sent the question twice to compare two answers. */
   secondOf: id.optional(),
-  /** The answer that this run replaces when it succeeds; its own messages become active only then. */
+  /** The messages that this run replaces when it succeeds; its own become active only then. */
   supersedes: z.array(id).optional(),
   /** What a job was asked to do. */
   job: jobSpec.optional(),

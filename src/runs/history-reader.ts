@@ -33,10 +33,12 @@ export async function readConversationHistory(
   runId: string,
   bounds: HistoryBounds,
 ): Promise<ConversationHistory> {
-  const { conversationId, userMessageId } = accepted
+  const { conversationId, userMessageId, spec } = accepted
   if (conversationId === null) {
     return { rows: await detachedHistory(accepted, store), isCut: false, summary: undefined, unread: undefined }
   }
+  // They are active until the new answer is complete.
+  const replaced = new Set(spec.supersedes)
   const newestFirst: MessageRow[] = []
   let mark: ContextMark | undefined
   let reachedMark = false
@@ -46,6 +48,7 @@ export async function readConversationHistory(
   while (!reachedMark) {
     const page = await store.historyBefore(conversationId, runId, bounds.pageRows, before)
     for (const row of page.toReversed()) {
+      if (replaced.has(row.id)) continue
       if (row.role === 'system') {
         // The newest mark counts: each one includes those before it.
         mark ??= readContextMark(row)
@@ -62,7 +65,7 @@ export async function readConversationHistory(
     before = page[0]?.id
   }
   const rows = newestFirst.reverse()
-  // When an answer is regenerated, the history already holds the question and the old answer; both are cut off.
+  // When a question is answered again, the history already holds it.
   const asked = rows.findIndex((row) => row.id === userMessageId)
   const summary = reachedMark && mark?.summaryId !== undefined ? await store.readMessage(mark.summaryId) : undefined
   return {

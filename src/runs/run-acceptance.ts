@@ -156,7 +156,7 @@ export class RunAcceptance {
     if (existing !== undefined) return existing
     const joins = open.find((run) => run.id === answered?.run.id)
     const behind = open.filter((run) => run !== joins).at(-1)
-    if (behind !== undefined && answered === undefined && (first.whenBusy === 'reject' || first.regenerate === true)) {
+    if (behind !== undefined && answered === undefined && (first.whenBusy === 'reject' || replacesAnswers(first))) {
       throw new AppError(
         'conversation_busy',
         'Another run is under way in this conversation. Wait for it, cancel it, or send whenBusy: "queue".',
@@ -242,7 +242,7 @@ export class RunAcceptance {
     // Only the question belongs to the run; the other messages of the request are imported history.
     if (asked !== undefined && asked.id === question.userMessageId) {
       asked.runId = runId
-      asked.metadata = { runId }
+      asked.metadata = { runId, ...defined({ clientMessageId: request.clientMessageId }) }
     }
     const first: NewEvent[] = [
       {
@@ -336,4 +336,9 @@ function keyOf({ idempotency }: StartRequest): AcceptInput['idempotency'] {
 /** Bodies that differ only in the order of their keys have the same fingerprint. */
 export function fingerprint(body: unknown): string {
   return createHash('sha256').update(sortedJson(body)).digest('hex')
+}
+
+/** Which messages are replaced is decided now, so no other run may write any before this one. */
+function replacesAnswers({ regenerate, questionId }: StartRequest): boolean {
+  return regenerate === true || questionId !== undefined
 }

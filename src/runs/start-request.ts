@@ -58,8 +58,15 @@ export type StartRequest = {
   onDisconnect?: 'continue' | 'cancel'
   /** The name of a model configuration; null means the default one. If absent, only the agent's own settings are used. */
   config?: string | null
-  /** Answers the last question of the conversation again; `input` and `earlier` are ignored. */
+  /** Answers a question of the conversation again; `input` and `earlier` are ignored. */
   regenerate?: true
+  /**
+   * The stored question that is answered again, or that `input` replaces. If absent, `regenerate` means the last one. When the
+   * new answer is complete, it takes the place of everything after the question.
+   */
+  questionId?: string
+  /** The id that the client has for its question. It is kept with the message. */
+  clientMessageId?: string
   variant?: 'shadow'
   /** When the client sent the question, by its own clock. A second request with the same time and question is a second answer; see `second-answer.ts`. */
   sentAt?: number

@@ -141,6 +141,26 @@ describe('an answer asked for again', () => {
     })
   })
 
+  it('of an earlier question replaces everything after it, and so does a question that takes its place', async () => {
+    const rows = [
+      stored({ content: 'one' }),
+      stored({ role: 'assistant', content: 'first' }),
+      stored({ role: 'assistant', content: 'old', state: 'superseded' }),
+      stored({ content: 'two' }),
+      stored({ role: 'assistant', content: 'second' }),
+    ]
+
+    const again = await ask({ regenerate: true, questionId: 's-one' }, rows)
+    assert.deepEqual(
+      [again.input, again.userMessageId, again.supersedes],
+      ['one', 's-one', ['s-first', 's-two', 's-second']],
+    )
+    const edited = await ask({ questionId: 's-one', input: 'uno' }, rows)
+    assert.deepEqual([edited.input, edited.supersedes], ['uno', ['s-one', 's-first', 's-two', 's-second']])
+    assert.equal(edited.messages.length, 1)
+    await assert.rejects(ask({ regenerate: true, questionId: 's-old' }, rows), { code: 'nothing_to_regenerate' })
+  })
+
   it('is refused without a conversation, by the name that the client used, and without a question', async () => {
     await assert.rejects(ask({ regenerate: true }, [], false), { code: 'conversation_not_found', message: /"c"/ })
     await assert.rejects(ask({ regenerate: true }, [stored({ role: 'assistant', content: 'x' })]), {

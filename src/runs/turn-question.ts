@@ -1,5 +1,5 @@
 // Determines the input of a turn and the message rows that it adds. The input is a new question,
-// tool results that the model continues from, or the last question of the conversation again.
+// tool results that the model continues from, or a question of the conversation again.
 // Stored messages take precedence over a history that the client sent.
 
 import { AppError } from '../errors/app-error.ts'
@@ -36,7 +36,7 @@ export async function questionFor(
   at: number,
   dependencies: TurnQuestionDependencies,
 ): Promise<TurnQuestion> {
-  if (request.regenerate === true) return await questionAgain(conversation, dependencies)
+  if (request.regenerate === true) return await questionAgain(conversation, request.questionId, dependencies)
   const stored =
     conversation.exists && (await dependencies.store.listMessages(conversation.id, { limit: 1 })).rows.length > 0
   const row = (entry: EarlierMessage) => earlierRow(entry, conversation.id, at, dependencies.ids)
@@ -48,9 +48,11 @@ export async function questionFor(
   const { input, parts } = request
   const asked = row({ role: 'user', content: input, ...defined({ parts }) })
   const imported = stored ? [] : request.earlier.map(row)
+  const replaced =
+    request.questionId === undefined ? undefined : await activeFrom(conversation, request.questionId, dependencies)
   return {
     input,
-    ...defined({ parts }),
+    ...defined({ parts, supersedes: replaced?.map(({ id }) => id) }),
     userMessageId: asked.id,
     messages: [...imported, asked],
     titleText: titleTextOf(request),
@@ -79,18 +81,19 @@ async function newResults(
   return group
 }
 
-/** The last question of the conversation, and the messages of its answer, which the new answer replaces. */
-async function questionAgain(conversation: Conversation, { store }: TurnQuestionDependencies): Promise<TurnQuestion> {
-  if (!conversation.exists) throw conversationNotFound(shownConversationId(conversation.id))
-  const rows = await store.allMessages(conversation.id, { limit: lookBackRowsMax })
-  const asked = rows.findLast((row) => row.role === 'user' && row.state === 'active')
+/** The question, the last one if none is named, and the messages after it, which the new answer replaces. */
+async function questionAgain(
+  conversation: Conversation,
+  questionId: string | undefined,
+  dependencies: TurnQuestionDependencies,
+): Promise<TurnQuestion> {
+  const [asked, ...old] = await activeFrom(conversation, questionId, dependencies)
   if (asked === undefined) {
     throw new AppError(
       'nothing_to_regenerate',
       'The conversation has no question that could be answered again. Send a message first.',
     )
   }
-  const old = rows.slice(rows.indexOf(asked) + 1).filter((row) => row.state === 'active')
   return {
     input: asked.content,
     ...defined({ parts: asked.parts }),
@@ -99,6 +102,19 @@ async function questionAgain(conversation: Conversation, { store }: TurnQuestion
     supersedes: old.map((row) => row.id),
     titleText: asked.content,
   }
+}
+
+/** The question with this id, the last one if it is absent, and all active messages after it. Empty if there is none. */
+async function activeFrom(
+  conversation: Conversation,
+  questionId: string | undefined,
+  { store }: TurnQuestionDependencies,
+): Promise<MessageRow[]> {
+  if (!conversation.exists) throw conversationNotFound(shownConversationId(conversation.id))
+  const rows = await store.allMessages(conversation.id, { limit: lookBackRowsMax })
+  const active = rows.filter(({ state }) => state === 'active')
+  const at = active.findLastIndex(({ role, id }) => role === 'user' && (questionId === undefined || id === questionId))
+  return at === -1 ? [] : active.slice(at)
 }
 
 /** The words of the question, without the names of its files; those names if there are no words. */

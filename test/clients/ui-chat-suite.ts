@@ -49,6 +49,19 @@ export function uiChatSuite({ name, sdk, path, decide, denied }: UiChatSuite): v
     const runsOf = async (user: string) =>
       (await server.call('GET', '/v1/agent/runs', { user })).body as unknown as Json[]
     const callIn = (chat: UiChat) => chat.lastMessage?.parts.find(sdk.isToolUIPart)
+    /** The messages of each request to the model, without instructions. */
+    const toldTo = async (user: string) =>
+      (await server.asked(user)).map(({ body }) =>
+        (body.messages ?? []).filter(({ role }) => role !== 'system').map(({ content }) => content),
+      )
+    const assertStored = async (user: string, expected: string[]) => {
+      const path = `/v1/conversations/${encodeURIComponent(`chat of ${user}/1`)}/messages`
+      const { body } = await server.call('GET', path, { user })
+      assert.deepEqual(
+        (body as unknown as Json[]).map(({ content }) => content),
+        expected,
+      )
+    }
     const stop = (chat: UiChat, user: string) =>
       server.call('POST', `${path}/${encodeURIComponent(chat.id)}/stop`, { user, body: {} })
 
@@ -200,6 +213,43 @@ export function uiChatSuite({ name, sdk, path, decide, denied }: UiChatSuite): v
       await chat.regenerate()
 
       assert.deepEqual(linesOfChat(chat), ['step-start', 'text done: Another one.'])
+    })
+
+    test('asks again for another answer to an earlier question, which replaces everything after it', async () => {
+      const user = someone()
+      const chat = chatOf(user)
+      await server.provider.script([says('One.'), says('Two.'), says('Other.'), says('Third.')], user)
+      await chat.sendMessage({ text: `${user} first` })
+      await chat.sendMessage({ text: `${user} second` })
+
+      await chat.regenerate({ messageId: chat.messages[1]?.id ?? '' })
+      assert.deepEqual(linesOfChat(chat), ['step-start', 'text done: Other.'])
+      await chat.sendMessage({ text: `${user} third` })
+
+      assert.deepEqual(await toldTo(user), [
+        [`${user} first`],
+        [`${user} first`, 'One.', `${user} second`],
+        [`${user} first`],
+        [`${user} first`, 'Other.', `${user} third`],
+      ])
+      await assertStored(user, [`${user} first`, 'Other.', `${user} third`, 'Third.'])
+    })
+
+    test('edits an earlier question, which replaces everything after it', async () => {
+      const user = someone()
+      const chat = chatOf(user)
+      await server.provider.script([says('One.'), says('Two.'), says('Three.'), says('Edited.'), says('More.')], user)
+      for (const word of ['first', 'second', 'third']) await chat.sendMessage({ text: `${user} ${word}` })
+
+      await chat.sendMessage({ text: `${user} edited`, messageId: chat.messages[2]?.id ?? '' })
+      assert.equal(chat.messages.length, 4)
+      await chat.sendMessage({ text: `${user} more` })
+
+      assert.deepEqual((await toldTo(user)).slice(3), [
+        [`${user} first`, 'One.', `${user} edited`],
+        [`${user} first`, 'One.', `${user} edited`, 'Edited.', `${user} more`],
+      ])
+      await assertStored(user, [`${user} first`, 'One.', `${user} edited`, 'Edited.', `${user} more`, 'More.'])
     })
 
     test('resumes after the server was killed in the middle of a sentence', async () => {

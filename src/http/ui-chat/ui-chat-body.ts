@@ -58,7 +58,11 @@ export const uiChatBody = z
         'What to do if another run of the chat has not ended yet. The default is cancel if that run waits for an answer, else queue.',
       ),
     trigger: z.enum(['submit-message', 'regenerate-message']).nullish(),
-    messageId: z.string().max(200).nullish(),
+    messageId: z
+      .string()
+      .max(200)
+      .nullish()
+      .describe('The message that is answered again, or replaced by the last one; everything after it is replaced.'),
     agentId: optionalId(),
     model: optionalId(),
     context: z.record(z.string(), z.unknown()).nullish(),
@@ -121,11 +125,13 @@ export type UiStartContext = {
   isStored: boolean
   /** A run of the chat waits for an answer of this client. */
   isAwaited: boolean
+  /** The stored question that is answered again, or that the message replaces. */
+  questionId: string | undefined
 }
 
 export async function toUiStartRequest(
   body: UiChatBody,
-  { owner, files, idempotency, isStored, isAwaited }: UiStartContext,
+  { owner, files, idempotency, isStored, isAwaited, questionId }: UiStartContext,
 ): Promise<StartRequest> {
   const question = body.messages.at(-1)
   if (question?.role !== 'user') throw nothingToDo()
@@ -150,6 +156,8 @@ export async function toUiStartRequest(
     ...(regenerates ? { regenerate: true as const } : {}),
     ...defined({
       parts,
+      questionId,
+      clientMessageId: question.id,
       agentId: body.agentId,
       model: body.model,
       context: body.context ?? undefined,

@@ -13,6 +13,7 @@ import { startHeaders } from '../start-or-resume.ts'
 import { startAndStreamRun, streamRun } from '../stream-run.ts'
 import { conversationHeader, stoppedView } from '../views.ts'
 import { lastTakenUpAt } from '../parked-runs.ts'
+import { questionMeant } from './stored-question.ts'
 import { answersIn, nothingToDo, toUiStartRequest, uiChatBody } from './ui-chat-body.ts'
 
 const chatParams = z.object({ conversationId: idParam })
@@ -34,7 +35,7 @@ function routesFor(server: Server, services: Services, path: string, sdk: 5 | 6)
         tags: ['AI SDK'],
         summary: `Send a message of useChat (${client})`,
         description:
-          'Starts a run and streams it. If the last message answers approval requests or has results of your tools, they are stored, and the stream is the rest of the run that asked. A new question cancels a run that waits for such an answer. Closing the connection does not stop the run.',
+          'Starts a run and streams it. If the last message answers approval requests or has results of your tools, they are stored, and the stream is the rest of the run that asked. A new question cancels a run that waits for such an answer. A message that replaces an earlier one, and another answer to an earlier question, replace everything after it. Closing the connection does not stop the run.',
         querystring: userIdQuery,
         headers: startHeaders,
         body: uiChatBody,
@@ -67,15 +68,18 @@ function routesFor(server: Server, services: Services, path: string, sdk: 5 | 6)
       const conversation = await conversations.find(caller.userId, request.body.id)
       const open = conversation === undefined ? [] : await conversations.openRuns(conversation)
       const awaited = open.filter(({ status }) => status === 'waiting_user')
+      const questionId =
+        conversation === undefined ? undefined : await questionMeant(services, conversation, request.body)
       const start = await toUiStartRequest(request.body, {
         owner: caller.userId,
         files: services.files,
         idempotency,
         isStored: conversation !== undefined,
         isAwaited: awaited.length > 0,
+        questionId,
       })
-      // The last question is asked again, so its first run has to end before.
-      if (start.regenerate === true && start.whenBusy === 'cancel')
+      // Answers are replaced, so the run that waits has to end before.
+      if (questionId !== undefined && start.whenBusy === 'cancel')
         await Promise.all(awaited.map(({ owner, id }) => runs.cancel(owner, id, 'replaced by another answer')))
       const headersOf = (run: RunRow) => conversationHeader(run.conversationId)
       return await startAndStreamRun(services, request, reply, { start, dialect, headersOf })
