@@ -75,6 +75,7 @@ import { RunHookCaller } from './run-hooks.ts'
 import { Readiness } from './readiness.ts'
 import { RemoteAgents, remoteAgentProblem } from './remote-agents.ts'
 import { kindOf } from './run-kinds.ts'
+import { refuseWithoutLogins, StoredKeys } from './stored-keys.ts'
 import { startWatchdog } from './watchdog.ts'
 
 export type ComposedApp = App & { readonly defaultModel: string }
@@ -318,6 +319,12 @@ async function composeParts(
     connections: store.connections,
   })
   const { retentionMs, fileTtlMs } = config.limits
+  const storedKeys = new StoredKeys({
+    store,
+    clock,
+    onError: (error) => log.warn({ err: error }, 'the last use of API keys could not be recorded'),
+  })
+  await refuseWithoutLogins(config, store)
   const sharedRates = openSharedRates(store, config, log, clock)
   if (sharedRates !== undefined) opened.push({ close: async () => sharedRates.close() })
   const retention = startRetention({
@@ -377,7 +384,7 @@ async function composeParts(
         sharedDirs: config.sharedDirs,
       },
     },
-    authenticator: createAuthenticator(config.auth, { clock }),
+    authenticator: createAuthenticator(config.auth, { clock, storedKeys }),
     log,
     version,
     jsonBodyBytes: config.limits.jsonBodyBytes,
@@ -425,6 +432,7 @@ async function composeParts(
       tools,
       store: {
         async close() {
+          await storedKeys.close()
           await cluster?.close()
           await store.close()
           await telemetry?.close()

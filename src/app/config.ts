@@ -6,7 +6,7 @@ import { isIP } from 'node:net'
 import { hostname } from 'node:os'
 import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { type AuthSettings, hasAuthSecret, userCharsMax } from '../http/caller.ts'
+import { type AuthSettings, userCharsMax } from '../http/caller.ts'
 import type { TrustProxy } from '../http/trust-proxy.ts'
 import { isLoopback } from '../kit/loopback.ts'
 import { allowedHostProblem } from '../files/allowed-hosts.ts'
@@ -388,19 +388,11 @@ function readAuth(read: SettingReader, loopback: boolean): AuthSettings {
     allowTokensWithoutExp: read.boolean('POLYLOG_JWT_WITHOUT_EXP', false),
     apiKeys: readApiKeys(read),
   }
-  const secretsAreReadable = read.problems.length === problemsBefore
   if (chosen === null && choiceIsReadable && !loopback) {
     read.problem(
       'POLYLOG_AUTH',
       'POLYLOG_AUTH is not set and HOST is not a loopback address, so others may reach this server; set POLYLOG_AUTH ' +
-        'to required (with POLYLOG_JWT_SECRET, POLYLOG_JWKS_URL or POLYLOG_API_KEYS), or to open if everybody may use it.',
-    )
-  }
-  if (auth.mode === 'required' && secretsAreReadable && !hasAuthSecret(auth)) {
-    read.problem(
-      'POLYLOG_AUTH',
-      'POLYLOG_AUTH is required, and there is nothing to check a login with; set at least one of POLYLOG_JWT_SECRET, ' +
-        'POLYLOG_JWKS_URL and POLYLOG_API_KEYS.',
+        'to required (logins by API keys or tokens), or to open if everybody may use it.',
     )
   }
   return auth

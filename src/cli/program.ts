@@ -12,6 +12,7 @@ import { registerDoctor } from './doctor.ts'
 import { registerCopy } from './copy.ts'
 import { CliError, exitCodes } from './exit-codes.ts'
 import type { CliContext, RegisterCommand } from './context.ts'
+import { registerKeys } from './keys.ts'
 import { registerMigrate } from './migrate.ts'
 import { registerReplay } from './replay.ts'
 import { registerRuns } from './runs.ts'
@@ -30,6 +31,7 @@ const commands: readonly RegisterCommand[] = [
   registerBackup,
   registerDoctor,
   registerMigrate,
+  registerKeys,
   registerCopy,
 ]
 
@@ -87,6 +89,9 @@ function failureOf(error: unknown): Pick<CliError, 'exit' | 'code' | 'message'> 
   if (error instanceof CommanderError) {
     // Help and version were printed; they are reported as errors with exit code 0.
     if (error.exitCode === 0) return { exit: 'ok', code: 'ok', message: '' }
+    if (error.code === 'commander.help') {
+      return { exit: 'usage', code: 'usage', message: 'Say what to do. Add --help for the list of commands.' }
+    }
     return { exit: 'usage', code: 'usage', message: error.message.replace(/^error: /, '').replace(/([^.?)])$/, '$1.') }
   }
   if (error instanceof PolylogError) return failureOfRequest(error)

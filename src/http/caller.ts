@@ -7,6 +7,7 @@ import { createHash, timingSafeEqual } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import { createRemoteJWKSet, decodeProtectedHeader, errors, jwtVerify, type JWTVerifyOptions } from 'jose'
 import { AppError } from '../errors/app-error.ts'
+import { isApiKeyText } from '../kit/api-key.ts'
 import type { Caller } from '../kit/caller.ts'
 import type { Clock } from '../kit/clock.ts'
 
@@ -48,8 +49,18 @@ export function hasAuthSecret(auth: AuthSettings): boolean {
   return auth.jwtSecret !== null || auth.jwksUrl !== null || auth.apiKeys.size > 0
 }
 
-export function createAuthenticator(auth: AuthSettings, { clock }: { clock: Clock }): Authenticator {
-  const findApiKey = apiKeyFinder(auth.apiKeys)
+export type AuthenticatorDependencies = {
+  clock: Clock
+  /** Keys in the database; absent if there is none. */
+  storedKeys?: { find(key: string): Promise<string | undefined> }
+}
+
+export function createAuthenticator(
+  auth: AuthSettings,
+  { clock, storedKeys }: AuthenticatorDependencies,
+): Authenticator {
+  const findSetKey = apiKeyFinder(auth.apiKeys)
+  const findApiKey = async (key: string) => findSetKey(key) ?? (await storedKeys?.find(key))
   const verifyJwt = jwtVerifier(auth, clock)
   // Without a configured secret, credentials are ignored in open mode: many front ends send placeholder keys.
   const checksCredentials = hasAuthSecret(auth) || auth.mode === 'required'
@@ -58,7 +69,7 @@ export function createAuthenticator(auth: AuthSettings, { clock }: { clock: Cloc
     async authenticate(headers) {
       const apiKey = headers['x-api-key']
       const authorization = headers.authorization
-      if (!checksCredentials) return null
+      if (!checksCredentials && !presentsStoredKey(headers)) return null
       if (apiKey === undefined && authorization === undefined) {
         if (auth.mode === 'open') return null
         throw unauthorized('This server needs a login: send Authorization: Bearer <token>, or X-API-Key.')
@@ -66,14 +77,14 @@ export function createAuthenticator(auth: AuthSettings, { clock }: { clock: Cloc
 
       const logins: Login[] = []
       if (apiKey !== undefined) {
-        const user = typeof apiKey === 'string' ? findApiKey(apiKey) : undefined
+        const user = typeof apiKey === 'string' ? await findApiKey(apiKey) : undefined
         if (user === undefined) throw unauthorized('The key in X-API-Key is not known to this server.')
         logins.push({ userId: user, by: 'api_key' })
       }
       if (authorization !== undefined) {
         const token = /^Bearer +(\S+) *$/i.exec(authorization)?.[1]
         if (token === undefined) throw unauthorized('The Authorization header must read: Bearer <token or API key>.')
-        const user = findApiKey(token)
+        const user = await findApiKey(token)
         logins.push(
           user === undefined ? { userId: await verifyJwt(token), by: 'jwt' } : { userId: user, by: 'api_key' },
         )
@@ -85,6 +96,12 @@ export function createAuthenticator(auth: AuthSettings, { clock }: { clock: Cloc
       return login ?? null
     },
   }
+}
+
+/** Unlike other credentials, a key of this server is never a placeholder. */
+function presentsStoredKey({ 'x-api-key': apiKey, authorization = '' }: IncomingHttpHeaders): boolean {
+  const token = authorization.replace(/^Bearer +/i, '').trim()
+  return isApiKeyText(token) || (typeof apiKey === 'string' && isApiKeyText(apiKey))
 }
 
 /** Compares the hash with every key in constant time, so that the response time reveals nothing about the keys. */

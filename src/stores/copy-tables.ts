@@ -27,6 +27,7 @@ export const copiedTables: readonly CopyTable[] = [
   { name: 'idempotency_keys' },
   { name: 'blobs' },
   { name: 'notes' },
+  { name: 'api_keys' },
   { name: 'feedback' },
   { name: 'comparisons' },
   { name: 'file_versions' },

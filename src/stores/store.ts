@@ -22,6 +22,7 @@ import type { FeedbackStore } from './feedback-store.ts'
 import type { FeedStore } from './feed-store.ts'
 import type { FileStore } from './file-store.ts'
 import type { InteractionStore } from './interaction-store.ts'
+import type { KeyStore } from './key-store.ts'
 import type { MessageStore } from './message-store.ts'
 import type { NodeStore } from './node-store.ts'
 import type { NoteStore } from './note-store.ts'
@@ -43,6 +44,7 @@ export interface Store
     WorkspaceStore,
     NoteStore,
     NodeStore,
+    KeyStore,
     FileStore,
     SnapshotStore,
     UsageStore,

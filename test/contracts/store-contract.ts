@@ -14,6 +14,7 @@ import { feedContract } from './store-contract-feed.ts'
 import { fileContract } from './store-contract-files.ts'
 import { interactionContract } from './store-contract-interactions.ts'
 import { lifetimeContract } from './store-contract-lifetime.ts'
+import { keyContract } from './store-contract-keys.ts'
 import { messageContract } from './store-contract-messages.ts'
 import { nodeContract } from './store-contract-nodes.ts'
 import { noteContract } from './store-contract-notes.ts'
@@ -36,6 +37,7 @@ export function storeContract(name: string, open: OpenStore): void {
     workspaceContract(open)
     noteContract(open)
     nodeContract(open)
+    keyContract(open)
     fileContract(open)
     snapshotContract(open)
     usageContract(open)

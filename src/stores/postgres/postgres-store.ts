@@ -20,6 +20,7 @@ import { fileStore } from './file-store.ts'
 import { type FirstConnectionOptions, startError, waitForDatabase } from './first-connection.ts'
 import { interactionStore } from './interaction-store.ts'
 import { JournalPartitions } from './journal-partitions.ts'
+import { keyStore } from './key-store.ts'
 import { messageStore } from './message-store.ts'
 import { migrate } from './migrate.ts'
 import { nodeStore } from './node-store.ts'
@@ -94,6 +95,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     ...workspaceStore(access),
     ...noteStore(access),
     ...nodeStore(access, (durable, work) => transaction(pool, durable, work)),
+    ...keyStore(access),
     ...fileStore(access),
     ...snapshotStore(access),
     ...usageStore(access),

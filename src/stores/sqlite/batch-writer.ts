@@ -22,6 +22,7 @@ import { feedHandlers } from './feed-store.ts'
 import { fileWriter } from './file-store.ts'
 import { interactionWriter } from './interaction-store.ts'
 import { journalWriter, recoverJournal } from './journal-writer.ts'
+import { keyHandlers } from './key-store.ts'
 import { messageWriter } from './message-store.ts'
 import { nodeHandlers } from './node-store.ts'
 import { noteHandlers } from './note-store.ts'
@@ -85,6 +86,7 @@ export function batchWriter(db: DatabaseSync) {
     ...comparisons.handlers,
     ...workspaceHandlers(db),
     ...noteHandlers(db),
+    ...keyHandlers(db),
     ...nodeHandlers(db),
     ...files.handlers,
     ...snapshots.handlers,

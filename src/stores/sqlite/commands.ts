@@ -19,6 +19,7 @@ import type { ConversationChanges, ConversationRow, NewConversation } from '../c
 import type { FeedbackRow, Reaction } from '../feedback-store.ts'
 import type { FileRow } from '../file-store.ts'
 import type { Decision, InteractionRow } from '../interaction-store.ts'
+import type { ApiKeyRow, NewApiKey } from '../key-store.ts'
 import type { MessageStateChange } from '../message-store.ts'
 import type { NodeBeat } from '../node-store.ts'
 import type { NoteRow } from '../note-store.ts'
@@ -116,6 +117,12 @@ export type NodeCommands = {
   removeNode: { takes: { id: string }; gives: null }
 }
 
+export type KeyCommands = {
+  addKey: { takes: NewApiKey; gives: null }
+  revokeKey: { takes: { id: string; at: number }; gives: ApiKeyRow | null }
+  recordKeyUse: { takes: { ids: string[]; at: number }; gives: null }
+}
+
 export type NoteCommands = {
   addNote: { takes: NoteRow; gives: null }
 }
@@ -190,6 +197,7 @@ export type Commands = RunCommands &
   FeedbackCommands &
   ComparisonCommands &
   WorkspaceCommands &
+  KeyCommands &
   NoteCommands &
   NodeCommands &
   FileCommands &

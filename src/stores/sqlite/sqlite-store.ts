@@ -20,6 +20,7 @@ import { feedStore } from './feed-store.ts'
 import { fileStore } from './file-store.ts'
 import { interactionStore } from './interaction-store.ts'
 import { JournalTails } from './journal-tails.ts'
+import { keyStore } from './key-store.ts'
 import { messageStore } from './message-store.ts'
 import { nodeStore } from './node-store.ts'
 import { noteStore } from './note-store.ts'
@@ -109,6 +110,7 @@ function storeOf(
     ...workspaceStore(access),
     ...noteStore(access),
     ...nodeStore(access, time),
+    ...keyStore(access),
     ...fileStore(access),
     ...snapshotStore(access),
     ...usageStore(access),
