@@ -30,4 +30,11 @@ export const pages: readonly PageEntry[] = [
     keys: 'g i',
     View: lazy(() => import('../pages/inbox/inbox-page.tsx')),
   },
+  {
+    path: '/jobs',
+    label: { en: 'Jobs', zh: '任务' },
+    icon: 'job',
+    keys: 'g j',
+    View: lazy(() => import('../pages/jobs/jobs-page.tsx')),
+  },
 ]

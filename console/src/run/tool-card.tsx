@@ -6,6 +6,7 @@ import type { JsonValue, ToolBlock, TruncatedOutput } from '@polylog/client'
 import { useLocale, useWords } from '../i18n/words.ts'
 import { useApi } from '../api/api.ts'
 import { problemOf } from '../api/use-loaded.ts'
+import { liveState } from '../feed/live-state.ts'
 import { Button } from '../ui/button.tsx'
 import { CodeBlock } from '../ui/code-block.tsx'
 import { durationText, useNow } from '../ui/countdown.tsx'
@@ -15,6 +16,7 @@ import { Spinner } from '../ui/spinner.tsx'
 import { showProblem } from '../ui/toast.tsx'
 import { withVisibleControls } from '../ui/visible-text.ts'
 import { ApprovalCard } from './approval-card.tsx'
+import { DecisionCard } from './decision-card.tsx'
 import type { ToolTimes } from './run-view.ts'
 import { runWords } from './words.ts'
 import './tool-card.css'
@@ -57,7 +59,7 @@ export function ToolCard({ runId, block, times, canDecide = true }: ToolCardProp
         )}
         <Icon name={isOpen ? 'down' : 'right'} size={12} />
       </button>
-      {needsPerson && canDecide ? <ApprovalCard id={block.confirmationId ?? ''} block={block} /> : null}
+      {needsPerson && canDecide ? <CallDecision id={block.confirmationId ?? ''} block={block} /> : null}
       {block.status === 'awaiting_input' && block.source === 'client' ? (
         <p className="tool-card-note soft">{words.clientTool}</p>
       ) : null}
@@ -84,6 +86,12 @@ export function ToolCard({ runId, block, times, canDecide = true }: ToolCardProp
       ) : null}
     </section>
   )
+}
+
+/** A call may also be a question: then its answer is the result of the call. */
+function CallDecision({ id, block }: { id: string; block: ToolBlock }) {
+  const asked = liveState.use().decisions.get(id)
+  return asked?.kind === 'question' ? <DecisionCard item={asked} /> : <ApprovalCard id={id} block={block} />
 }
 
 /** More would slow the page down; the file is at the address of the output. */

@@ -42,8 +42,8 @@ export function SchemaForm({ schema, value, onChange, files, onFile, label }: Sc
         <Fields {...{ fields, value, onChange, files, onFile }} />
       )}
       {isOnlyFiles ? null : (
-        <div>
-          <Button small look="quiet" aria-pressed={isJson} onClick={() => setJson(!isJson)}>
+        <div className="schema-form-mode">
+          <Button small look="quiet" onClick={() => setJson(!isJson)}>
             {isJson ? words.editAsForm : words.editAsJson}
           </Button>
         </div>

@@ -1,10 +1,9 @@
 // The chosen decision: what is asked, by which run, and the card that decides it.
 
 import { Link } from 'wouter'
-import type { Interaction, JsonValue } from '@polylog/client'
+import type { Interaction } from '@polylog/client'
 import { useWords } from '../../i18n/words.ts'
-import { ApprovalCard } from '../../run/approval-card.tsx'
-import { QuestionCard } from '../../run/question-card.tsx'
+import { type Decision, DecisionCard } from '../../run/decision-card.tsx'
 import { Icon } from '../../ui/icon.tsx'
 import { Keys } from '../../ui/button.tsx'
 import { TimeAgo } from '../../ui/time-ago.tsx'
@@ -15,46 +14,22 @@ import './decision-detail.css'
 
 export function DecisionDetail({ item, onDecided }: { item: Interaction; onDecided(): void }) {
   const words = useWords(inboxWords)
-  const decided = (notice: string) => {
-    showToast({ tone: 'good', text: notice })
-    onDecided()
+  const notices: Record<Decision, string> = {
+    approved: words.approvedNotice(item.toolName ?? ''),
+    denied: words.deniedNotice(item.toolName ?? ''),
+    answered: words.answeredNotice,
   }
   return (
     <article className="decision" aria-label={titleOf(item, words)}>
       <DecisionHead item={item} />
-      {item.kind === 'question' ? (
-        <QuestionCard
-          hasKeys
-          block={{
-            id: item.id,
-            prompt: item.message,
-            options: listIn(item.payload, 'options'),
-            open: true,
-            ...(item.expiresAt === null ? {} : { expiresAt: item.expiresAt }),
-          }}
-          fields={listIn(item.payload, 'fields').filter((name) => typeof name === 'string')}
-          onAnswered={() => decided(words.answeredNotice)}
-        />
-      ) : (
-        <div className="decision-card">
-          <ApprovalCard
-            id={item.id}
-            hasKeys
-            block={{
-              name: item.toolName ?? '',
-              message: item.message,
-              input: (item.payload ?? {}) as JsonValue,
-            }}
-            onDecided={(decision) =>
-              decided(
-                decision === 'approved'
-                  ? words.approvedNotice(item.toolName ?? '')
-                  : words.deniedNotice(item.toolName ?? ''),
-              )
-            }
-          />
-        </div>
-      )}
+      <DecisionCard
+        item={item}
+        hasKeys
+        onDecided={(decision) => {
+          showToast({ tone: 'good', text: notices[decision] })
+          onDecided()
+        }}
+      />
     </article>
   )
 }
@@ -82,11 +57,4 @@ export function DecisionHead({ item, back = '/inbox' }: { item: Interaction; bac
       </p>
     </header>
   )
-}
-
-/** The arguments of a question hold its options and fields; whoever asks may also have sent something else. */
-function listIn(payload: unknown, name: 'options' | 'fields'): JsonValue[] {
-  const list =
-    typeof payload === 'object' && payload !== null ? (payload as Record<string, JsonValue>)[name] : undefined
-  return Array.isArray(list) ? list : []
 }
