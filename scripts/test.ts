@@ -33,6 +33,8 @@ const compileCache = join(root, 'node_modules', '.cache', 'polylog-compile')
 const everything = ['src/**/*.test.ts', 'test/**/*.test.ts']
 /** A test that hangs must fail; the slowest ones kill and restart servers for a while. */
 const timeoutMs = 300_000
+/** How long a process may live after its last test. A test that was given up may have left something open. */
+const exitWithinMs = 60_000
 /** Tests mostly wait for sockets and disks, so even two cores bear a few files at a time. */
 const processesAtOnce = Math.max(2, availableParallelism())
 /** More than one for each place, so that the last process to end is not alone for long. */
@@ -193,8 +195,14 @@ function grouped(runs: TestRun[]): TestRun[][] {
 /** Each file is loaded inside a suite, so that its hooks are hooks of that suite. The suites run one after the other. */
 function groupOf(runs: TestRun[]): string {
   const urls = runs.map((run) => [nameOf(run), pathToFileURL(join(root, run.file)).href])
-  return `import { describe } from 'node:test'
+  return `import { after, describe } from 'node:test'
 process.env.POLYLOG_TEST_DATABASE = '${runs[0]?.database ?? 'sqlite'}'
+after(() => {
+  setTimeout(() => {
+    console.error('The tests have left something open: ' + process.getActiveResourcesInfo().join(', '))
+    process.exit(1)
+  }, ${exitWithinMs}).unref()
+})
 for (const [name, url] of ${JSON.stringify(urls)}) describe(name, { timeout: ${timeoutMs} }, () => import(url))
 `
 }

@@ -157,14 +157,17 @@ describe('retention', () => {
           node,
           retentionMs: hour,
           fileTtlMs: hour,
-          removed: (kind, count) => removed.push([`${node} ${kind}`, count]),
+          removed: (kind, count) => {
+            // PostgreSQL also removes rows of the journal; on SQLite they leave with their run.
+            if (kind === 'runs') removed.push([node, count])
+          },
         })
       const [a, b] = [startOn('a'), startOn('b')]
       assert.ok(await rig.store.takeDuty('retention', 'a', minute))
 
       assert.equal(await b.sweep(), 0)
       assert.equal(await a.sweep(), 1)
-      assert.deepEqual(removed, [['a runs', 1]])
+      assert.deepEqual(removed, [['a', 1]])
 
       a.stop()
       await endedRun(rig, 'two')
@@ -173,7 +176,7 @@ describe('retention', () => {
         await quiet()
       }
       await reached(() => removed.length === 2)
-      assert.deepEqual(removed[1], ['b runs', 1])
+      assert.deepEqual(removed[1], ['b', 1])
       b.stop()
     })
   })
