@@ -101,27 +101,27 @@ export const facts: readonly Fact[] = [
   fact('reasoning', { 'reasoning.delta': (data) => ({ ...data, text: otherText(data.text) }) }),
   fact('sources', { 'source.found': (data) => ({ ...data, url: otherText(data.url ?? ''), title: other }) }),
   fact('the name of a call', { 'tool.called': (data) => ({ ...data, name: otherText(data.name) }) }),
-  fact('its arguments', {
+  fact('the arguments of a call', {
     'tool.called': (data) => ({ ...data, input: otherJson(data.input) }),
     'input.required': (data) => (data.input === undefined ? null : { ...data, input: otherJson(data.input) }),
     'tool.started': (data) => ({ ...data, input: otherJson(data.input) }),
   }),
-  fact('the sentence about it', { 'tool.called': (data) => ({ ...data, note: otherText(data.note) }) }),
-  occurrence('that it has started', 'tool.started'),
-  fact('its progress', { 'tool.progress': (data) => ({ ...data, message: otherText(data.message) }) }),
-  fact('its output', {
+  fact('the sentence about a call', { 'tool.called': (data) => ({ ...data, note: otherText(data.note) }) }),
+  occurrence('that a call has started', 'tool.started'),
+  fact('the progress of a call', { 'tool.progress': (data) => ({ ...data, message: otherText(data.message) }) }),
+  fact('the output of a call', {
     'tool.done': (data) => (data.output === undefined ? null : { ...data, output: otherJson(data.output) }),
   }),
-  fact('whether it succeeded', {
+  fact('whether a call succeeded', {
     'tool.done': (data) => ({ ...data, outcome: data.outcome === 'succeeded' ? 'failed' : 'succeeded' }),
   }),
-  fact('why it failed', {
+  fact('why a call failed', {
     'tool.done': (data) =>
       data.error === undefined
         ? null
         : { ...data, error: withError(data.error, 'message'), summary: otherText(data.summary) },
   }),
-  fact('the code of its error', {
+  fact('the code of the error of a call', {
     'tool.done': (data) => (data.error === undefined ? null : { ...data, error: withError(data.error, 'code') }),
   }),
   fact('what a person is asked', {
@@ -171,15 +171,15 @@ export const facts: readonly Fact[] = [
   fact('why the run failed', {
     'run.ended': (data) => (data.error === undefined ? null : { ...data, error: withError(data.error, 'message') }),
   }),
-  fact('the code of its failure', {
+  fact('the code of the error of a run', {
     'run.ended': (data) => (data.error === undefined ? null : { ...data, error: withError(data.error, 'code') }),
   }),
-  fact('why it was cancelled', {
+  fact('why the run was cancelled', {
     'run.ended': (data) =>
       data.status === 'canceled' && data.reason !== undefined ? { ...data, reason: otherText(data.reason) } : null,
   }),
   {
-    name: 'when it happened',
+    name: 'when things happened',
     probe: (events) => events.map((event) => ({ ...event, at: event.at + 3_600_000 })),
   },
 ]

@@ -1,4 +1,4 @@
-// docs/parity.md and the transcripts are what the dialects say now.
+// docs/parity.md, the transcripts and the READMEs of the dialects are what the dialects say now.
 
 import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
@@ -7,6 +7,7 @@ import { describe, it } from 'node:test'
 import { formatDialects } from '../../src/http/formats.ts'
 import { scenarios } from '../scenarios/scenarios.ts'
 import { facts } from './facts.ts'
+import { formatsOfDialects, readmeOf, readmePath } from './not-told.ts'
 import { parityPage } from './parity-table.ts'
 import { transcripts } from './transcripts.ts'
 
@@ -17,6 +18,16 @@ const renew = 'run `npm run parity` and look at what changed'
 describe('parity', () => {
   it('docs/parity.md is up to date', () => {
     assert.equal(readFileSync(join(root, 'docs/parity.md'), 'utf8'), parityPage(), renew)
+  })
+
+  for (const folder of Object.keys(formatsOfDialects)) {
+    it(`the README of ${folder} lists what its frames do not tell`, () => {
+      assert.equal(readFileSync(readmePath(folder), 'utf8'), readmeOf(folder), renew)
+    })
+  }
+
+  it('every format has such a README', () => {
+    assert.deepEqual(Object.values(formatsOfDialects).flat().toSorted(), Object.keys(formatDialects).toSorted())
   })
 
   const written = transcripts()

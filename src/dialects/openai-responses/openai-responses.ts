@@ -9,6 +9,7 @@
 import { clientToolSource } from '../../journal/client-tool.ts'
 import type { EventData, JsonValue, RunEvent } from '../../journal/event.ts'
 import { addUsage, noUsage, usageOfStep, type UsageTotals } from '../../journal/usage.ts'
+import { defined } from '../../kit/defined.ts'
 import { shownOutput } from '../calls.ts'
 import { type Dialect, endsStream, type Frame, pingTiming } from '../dialect.ts'
 import { valueText } from '../interactions.ts'
@@ -401,14 +402,17 @@ class Teller {
   }
 
   /** A call of the client's tool, or a question, is a function call. A call that needs consent is an approval request. */
-  ask({ interactionId, kind, callId, input, prompt, options = [], fields = [] }: EventData<'input.required'>): void {
+  ask(event: EventData<'input.required'>): void {
+    const { interactionId, kind, callId, input, prompt, outcome, options = [], fields = [] } = event
     this.close('completed')
     const call = callId === undefined ? undefined : this.callOf(callId)
     const text = argumentText(input ?? call?.input ?? { prompt, options, fields })
     const name = call?.name ?? 'ask_user'
     if (kind === 'confirmation') {
       const server_label = serverLabel(call?.source)
-      const request = { type: 'mcp_approval_request', server_label, name, arguments: text }
+      // This API has no field for the sentence, nor for a call that may have happened already. Clients ignore `polylog`.
+      const polylog = { prompt, ...defined({ outcome }) }
+      const request = { type: 'mcp_approval_request', server_label, name, arguments: text, polylog }
       const { index, id } = this.add('mcpr', request, interactionId)
       this.done(index, { ...request, id })
       return
