@@ -45,7 +45,7 @@ const memoryBytesMin = 4 * 1024 ** 3
 /** Files that need a process of their own. */
 const alone = [
   // They load no server but start and kill many, and take longest.
-  'test/{cli,clients,cluster,console,crash,packages,process,torture}/*',
+  'test/{chaos,cli,clients,cluster,console,crash,packages,process,torture}/*',
   // It changes the environment of its process.
   'src/tools/mcp-stdio.test.ts',
   // It measures its process.

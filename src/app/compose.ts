@@ -232,6 +232,7 @@ async function composeParts(
     store,
     bus,
     ...(cluster === undefined ? {} : { cluster }),
+    databaseMayCrash: config.databaseUrl !== null,
     clock,
     ids,
     models,

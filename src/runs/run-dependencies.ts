@@ -111,6 +111,8 @@ export type RunDependencies = {
   limits: RunLimits
   log: RunLog
   countEvents?: (count: number) => void
+  /** The database may crash while this process lives on, and lose deltas that readers have seen. */
+  databaseMayCrash?: boolean
   meter?: Pick<RunMeter, 'stepDone' | 'toolDone' | 'modelFellBack' | 'runTakenUp'>
   leaseMeter?: LeaseMeter
   deaths?: ProcessDeaths

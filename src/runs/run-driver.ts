@@ -7,12 +7,12 @@ import { AppError, toAppError } from '../errors/app-error.ts'
 import { readRunState } from '../journal/event-pages.ts'
 import { engineOf, newRunState, type RunState } from '../journal/run-state.ts'
 import { withActivity } from '../kit/activity.ts'
-import type { CancelRequest, RunRow } from '../stores/run-store.ts'
+import type { CancelRequest, RunRow, RunWrite } from '../stores/run-store.ts'
 import { endingEvents } from './run-ending.ts'
 import { deathsMax, RunLoop } from './run-loop.ts'
 import type { RunDependencies } from './run-dependencies.ts'
 import { type AskedLease, type LeaseMoment, leaseMoment, RunLease } from './run-lease.ts'
-import { RunWriter } from './run-writer.ts'
+import { RunWriter, storeLostWrites } from './run-writer.ts'
 
 /** The first wait after a store failure; each further failure doubles it, up to `retryMaxMs`. */
 const retryMs = 500
@@ -34,10 +34,12 @@ export class RunDriver {
   /** The first cancel request. It also ends the current back-off, so that the run can be ended now. */
   private cancelled: CancelRequest | undefined
   private endPause: (() => void) | undefined
+  /** Appends of earlier loops that a crash of the database may have lost. */
+  private unsynced: readonly RunWrite[] = []
 
   /**
    * `known`: the state of a run that was claimed when it was accepted; if undefined, it is read from the store. `asked`: the lease
-   * with which the run was claimed. `after`: the end of an earlier driver of the run. `failure`: the run is not executed but ends
+   * with which the run was claimed. `earlier`: a driver of the run that has not finished yet. `failure`: the run is not executed but ends
    * with this error.
    */
   constructor(
@@ -45,7 +47,7 @@ export class RunDriver {
     known: RunState | undefined,
     dependencies: RunDependencies,
     asked: AskedLease,
-    { after, failure }: { after?: Promise<void>; failure?: AppError } = {},
+    { earlier, failure }: { earlier?: RunDriver; failure?: AppError } = {},
   ) {
     this.runId = claimed.id
     this.epoch = claimed.epoch
@@ -53,7 +55,7 @@ export class RunDriver {
     this.dependencies = dependencies
     this.asked = asked
     this.lease = new RunLease(dependencies.clock, asked.leaseMs, asked.askedAt)
-    this.finished = withActivity({ run: claimed.id, place: 'load' }, () => this.work(known, after, failure)).catch(
+    this.finished = withActivity({ run: claimed.id, place: 'load' }, () => this.work(known, earlier, failure)).catch(
       (error: unknown) =>
         dependencies.log.error({ err: error, runId: claimed.id }, 'a run could not be worked on; its lease runs out'),
     )
@@ -73,6 +75,9 @@ export class RunDriver {
   /** The lease was renewed; `row` shows what other nodes stored since. */
   renewed(row: RunRow, askedAt: LeaseMoment): void {
     this.lease.renewed(askedAt)
+    this.loop?.writer.synced(askedAt.monotonic, row.lastSeq)
+    // The database is back: readers may wait for what it lost.
+    if (this.unsynced.length > 0) this.endPause?.()
     if (row.cancel !== null) this.cancel(row.cancel)
     // Another node may have stored a decision, and its signal may be lost.
     this.poke()
@@ -110,10 +115,12 @@ export class RunDriver {
 
   private async work(
     known: RunState | undefined,
-    after: Promise<void> | undefined,
+    earlier: RunDriver | undefined,
     failure: AppError | undefined,
   ): Promise<void> {
-    await after
+    await earlier?.finished
+    // Nobody else wrote in between.
+    if (earlier?.epoch === this.epoch - 1) this.unsynced = earlier.unsynced
     if (failure !== undefined) return await this.endBroken(failure)
     // Reading this journal killed the process before, so the run is ended with what its row says.
     const deaths = this.dependencies.deaths?.of(this.runId) ?? []
@@ -159,6 +166,7 @@ export class RunDriver {
       if (result !== 'lost') return
       // Nothing may be in flight when the run is read again, or claimed again by this node.
       await loop.writer.settled()
+      this.unsynced = [...this.unsynced, ...loop.writer.unsyncedWrites()]
       if (this.abandoned) return
       if (loop.writer.lost?.code === 'run_fenced') this.dependencies.leaseMeter?.appendFenced()
       if (isDamage(loop.writer.lost)) throw loop.writer.lost
@@ -177,12 +185,27 @@ export class RunDriver {
 
   /** Reads the state of the run; undefined if we no longer hold its lease. Throws if the store fails. */
   private async load(): Promise<RunState | undefined> {
+    await this.storeLostAgain()
     const state = await readRunState(this.dependencies.store, this.runId)
     // The row is read last, to see a cancel that was recorded meanwhile. Later cancels reach the loop directly.
     if (!(await this.stillOurs())) return undefined
     // The row is written in one transaction with the events, so its status is right even if an event is unreadable.
     state.phase = this.claimed.status
     return state
+  }
+
+  /** A crash of the database loses the newest commits that hold only deltas, which readers have seen. */
+  private async storeLostAgain(): Promise<void> {
+    if (this.unsynced.length === 0) return
+    const row = await this.dependencies.store.readRun(this.runId)
+    if (row === undefined || row.epoch !== this.epoch) return
+    const count = await storeLostWrites(this.dependencies, this.unsynced, row)
+    this.unsynced = []
+    if (count > 0)
+      this.dependencies.log.warn(
+        { runId: this.runId, appends: count },
+        'the database lost deltas; they are stored again',
+      )
   }
 
   /** Reads the row again, and returns whether we still hold the lease. */

@@ -31,7 +31,7 @@ const asked: NewEvent = { type: 'step.started', data: { step: 1, messageId: 'm1'
 const delta = (text: string): NewEvent => ({ type: 'text.delta', data: { messageId: 'm1', text } })
 
 /** A store that answers on command, and records the order of events. */
-function rig() {
+function rig({ databaseMayCrash = false } = {}) {
   const clock = manualClock(1000)
   const writes: RunWrite[] = []
   const told: string[] = []
@@ -40,6 +40,7 @@ function rig() {
   const writer = new RunWriter('run-1', 7, foldRun([accepted]), {
     clock,
     kindOf,
+    databaseMayCrash,
     store: {
       append(write) {
         writes.push(write)
@@ -71,6 +72,34 @@ describe('the writer of a run', () => {
     await done
 
     assert.deepEqual(told, ['append 2', 'publish 2-2'])
+  })
+
+  it('stores deltas again that a crash of the database lost, before anything else, and none that are on disk', async () => {
+    const { clock, writer, writes, settle } = rig({ databaseMayCrash: true })
+    writer.push(running, asked)
+    await settle()
+    for (const text of ['a', 'b', 'c']) {
+      await clock.advance(10)
+      writer.push(delta(text))
+      await settle()
+    }
+    // The durable commit began before `c` was stored.
+    writer.synced(clock.monotonic() - 5, 5)
+    assert.equal(writes.length, 4)
+    await clock.advance(10)
+    writer.synced(clock.monotonic(), 5)
+    writer.push(delta('d'))
+    await settle()
+    await settle()
+    assert.deepEqual(
+      writes.slice(4).map(({ afterSeq, durable, epoch, events }) => [afterSeq, durable, epoch, events.length]),
+      [
+        [5, true, 7, 1],
+        [6, false, 7, 1],
+      ],
+    )
+    assert.deepEqual(writes[4]?.events, writes[3]?.events)
+    assert.equal(writer.lost, undefined)
   })
 
   it('has one append under way at a time; what comes meanwhile goes together, in order', async () => {

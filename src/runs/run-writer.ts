@@ -24,6 +24,8 @@ export type WriterDependencies = {
   clock: Clock
   kindOf: KindOf
   countEvents?: (count: number) => void
+  /** The database may crash while this process lives on, and lose deltas that readers have seen. */
+  databaseMayCrash?: boolean
 }
 
 export class RunWriter {
@@ -49,6 +51,10 @@ export class RunWriter {
   private draining = false
   /** Resolves when no append is in flight; never rejects. */
   private appending: Promise<void> = Promise.resolve()
+  /** Committed appends that a crash of the database could still lose, with the monotonic times of their commits. */
+  private unsynced: { write: RunWrite; committedAt: number }[] = []
+  /** The database lost the unsynced appends after this seq. */
+  private storeAgainAfter: number | undefined
   private waiters: { seq: number; resolve: () => void; reject: (error: AppError) => void }[] = []
 
   constructor(runId: string, epoch: number, state: RunState, dependencies: WriterDependencies) {
@@ -113,6 +119,25 @@ export class RunWriter {
     await this.appending
   }
 
+  /**
+   * A durable commit that began at this monotonic time found `lastSeq` in the row of the run. Earlier appends beyond it were
+   * lost in a crash of the database, and are stored again, with their numbers, because readers have seen them. The others
+   * are on disk now.
+   */
+  synced(at: number, lastSeq: number): void {
+    if (this.unsynced.length === 0 || this.lost !== undefined) return
+    const isLost = this.unsynced.some(({ write, committedAt }) => committedAt < at && write.afterSeq >= lastSeq)
+    if (isLost) {
+      this.storeAgainAfter = lastSeq
+      this.flush()
+    } else this.unsynced = this.unsynced.filter(({ committedAt }) => committedAt >= at)
+  }
+
+  /** The committed appends that a crash of the database could lose, in order. */
+  unsyncedWrites(): RunWrite[] {
+    return this.unsynced.map(({ write }) => write)
+  }
+
   /** Resolves when no append is in flight. */
   async settled(): Promise<void> {
     await this.appending
@@ -152,7 +177,11 @@ export class RunWriter {
 
   private async drain(): Promise<void> {
     this.draining = true
-    while (this.pending.length > 0 && this.lost === undefined) {
+    while ((this.pending.length > 0 || this.storeAgainAfter !== undefined) && this.lost === undefined) {
+      if (this.storeAgainAfter !== undefined) {
+        await this.storeAgain(this.storeAgainAfter)
+        continue
+      }
       const events = this.pending
       const write: RunWrite = {
         runId: this.runId,
@@ -172,11 +201,29 @@ export class RunWriter {
         break
       }
       this.committedSeq += events.length
+      this.keepUnsynced(write)
       this.dependencies.countEvents?.(events.length)
       this.dependencies.bus.publish(this.runId, events)
       this.settle()
     }
     this.draining = false
+  }
+
+  private async storeAgain(lastSeq: number): Promise<void> {
+    this.storeAgainAfter = undefined
+    try {
+      await storeLostWrites(this.dependencies, this.unsyncedWrites(), { epoch: this.epoch, lastSeq })
+      this.unsynced = []
+    } catch (error) {
+      this.lose(error)
+    }
+  }
+
+  /** A durable commit puts all earlier commits on disk too. */
+  private keepUnsynced(write: RunWrite): void {
+    if (write.durable) this.unsynced = []
+    else if (this.dependencies.databaseMayCrash === true)
+      this.unsynced.push({ write, committedAt: this.dependencies.clock.monotonic() })
   }
 
   private settle(): void {
@@ -197,6 +244,20 @@ export class RunWriter {
     this.onLost?.(lost)
     return lost
   }
+}
+
+/** Stores those writes again that the database no longer has after `lastSeq`. Returns their number. */
+export async function storeLostWrites(
+  { store, bus }: Pick<WriterDependencies, 'store' | 'bus'>,
+  writes: readonly RunWrite[],
+  { epoch, lastSeq }: { epoch: number; lastSeq: number },
+): Promise<number> {
+  const lost = writes.filter(({ afterSeq }) => afterSeq >= lastSeq)
+  for (const write of lost) {
+    await store.append({ ...write, epoch, durable: true })
+    bus.publish(write.runId, write.events)
+  }
+  return lost.length
 }
 
 function checkSize(event: NewEvent): void {

@@ -241,7 +241,7 @@ export class Scheduler implements ClusterListener {
     const earlier = this.drivers.get(row.id)
     earlier?.abandon()
     const driver = new RunDriver(row, events && foldRun(events), this.dependencies, asked, {
-      ...defined({ after: earlier?.finished, failure }),
+      ...defined({ earlier, failure }),
     })
     if (this.stopped) driver.drain()
     this.drivers.set(row.id, driver)

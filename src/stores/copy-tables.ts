@@ -63,6 +63,7 @@ export const tablesLeftOut: readonly string[] = [
   'slots',
   'duties',
   'rate_windows',
+  'database_starts',
   'feed',
   'feed_state',
   'unfinished_copies',

@@ -1,6 +1,7 @@
 // An MCP server with one tool that must not run twice, in a process that outlives the
 // server under test: `pay` records a payment and answers a little later (after `ms`), so that a
-// kill can fall between the two. `audit` changes nothing, and takes as long. GET /ledger shows what was paid, and how often.
+// kill can fall between the two. `stamp` is the same, but may run twice. `audit` changes nothing, and takes as long. GET /ledger
+// shows what was paid, and how often; GET /stamps what was stamped.
 
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -9,6 +10,7 @@ import { type CallToolResult, createMcpHandler, Server, type Tool } from '@model
 import { toRequest, writeResponse } from './web-request.ts'
 
 const ledger = new Map<string, number>()
+const stamps = new Map<string, number>()
 
 const pay: Tool = {
   name: 'pay',
@@ -18,6 +20,17 @@ const pay: Tool = {
     type: 'object',
     properties: { payment: { type: 'string' }, ms: { type: 'integer' } },
     required: ['payment'],
+  },
+}
+
+const stamp: Tool = {
+  name: 'stamp',
+  description: 'Stamps an entry. A second stamp changes nothing.',
+  annotations: { idempotentHint: true },
+  inputSchema: {
+    type: 'object',
+    properties: { entry: { type: 'string' }, ms: { type: 'integer' } },
+    required: ['entry'],
   },
 }
 
@@ -31,10 +44,11 @@ const audit: Tool = {
 const mcp = createMcpHandler(
   () => {
     const server = new Server({ name: 'ledger', version: '1.0.0' }, { capabilities: { tools: {} } })
-    server.setRequestHandler('tools/list', async () => ({ tools: [pay, audit] }))
+    server.setRequestHandler('tools/list', async () => ({ tools: [pay, stamp, audit] }))
     server.setRequestHandler('tools/call', async ({ params }): Promise<CallToolResult> => {
       const payment = String(params.arguments?.['payment'])
-      if (params.name === 'pay') ledger.set(payment, (ledger.get(payment) ?? 0) + 1)
+      if (params.name === 'pay') count(ledger, payment)
+      if (params.name === 'stamp') count(stamps, String(params.arguments?.['entry']))
       await wait(Number(params.arguments?.['ms'] ?? 5))
       return { content: [{ type: 'text', text: `paid ${payment}` }] }
     })
@@ -51,9 +65,14 @@ server.listen(Number(process.argv[2] ?? 0), '127.0.0.1', () => {
 })
 process.stdin.on('end', () => process.exit(0)).resume()
 
+function count(counts: Map<string, number>, name: string): void {
+  counts.set(name, (counts.get(name) ?? 0) + 1)
+}
+
 async function handle(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
-  if (incoming.url === '/ledger') {
-    outgoing.end(JSON.stringify(Object.fromEntries(ledger)))
+  const counts = incoming.url === '/ledger' ? ledger : incoming.url === '/stamps' ? stamps : undefined
+  if (counts !== undefined) {
+    outgoing.end(JSON.stringify(Object.fromEntries(counts)))
     return
   }
   await writeResponse(await mcp.fetch(await toRequest(incoming, outgoing)), outgoing)

@@ -5,6 +5,7 @@
 //   mark=<name>            names the run; it is part of words and arguments, so that the runs differ
 //   words=<n>              words per step (3)
 //   tools=<a>,<b>,…        the tools that the steps before the last one call, one each
+//   toolms=<ms>            how long the tools `pay`, `stamp` and `audit` of the ledger take
 //   json                   the last step answers {"done":true} instead of words
 //   message-bob            instead of the above, three fixed steps: text with a clock and a note; a message to Bob; text
 //   pause=<ms>             waits between two chunks
@@ -101,14 +102,20 @@ function stepOf(prompt: string, number: number, mark: string): Step {
   const words = Number(valueOf(prompt, 'words') ?? 3)
   return {
     text: Array.from({ length: words }, (_, index) => `${mark}-${number}-${index} `),
-    calls: tool === undefined ? [] : [{ name: tool, arguments: argumentsOf(tool, mark, number) }],
+    calls: tool === undefined ? [] : [{ name: tool, arguments: argumentsOf(tool, mark, number, prompt) }],
   }
 }
 
-function argumentsOf(tool: string, mark: string, step: number): object {
+function argumentsOf(tool: string, mark: string, step: number, prompt: string): object {
+  const ms = valueOf(prompt, 'toolms')
+  const takes = ms === undefined ? {} : { ms: Number(ms) }
   switch (tool) {
     case 'pay':
-      return { payment: `${mark}-${step}` }
+      return { payment: `${mark}-${step}`, ...takes }
+    case 'stamp':
+      return { entry: `${mark}-${step}`, ...takes }
+    case 'audit':
+      return takes
     case 'fs_write':
       return { path: `${mark}.txt`, content: `step ${step} of ${mark}` }
     case 'ask_user':

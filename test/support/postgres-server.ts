@@ -8,7 +8,9 @@ import { chmodSync, chownSync, cpSync, mkdirSync, mkdtempSync, rmSync } from 'no
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
 import pg from 'pg'
+import { until } from './until.ts'
 
 const user = 'polylog'
 
@@ -26,13 +28,23 @@ const settings = {
 
 /**
  * Ends the server as soon as the pipe to the process that started it is closed, so that the server does not outlive a
- * process that was killed. `QUIT` stops it at once, without writing anything.
+ * process that was killed. `QUIT` stops it at once, without writing anything. A line in the pipe is a signal that ends the
+ * server; after the next line it is started again.
  */
-const supervise = '"$@" & server=$!; read -r _; kill -QUIT $server; wait $server'
+const supervise = `"$@" & server=$!
+while read -r signal; do kill -$signal $server; wait $server; read -r _ || exit; "$@" & server=$!; done
+kill -QUIT $server; wait $server`
+
+/** `fast`: the server writes all that was committed. `immediate`: as if it crashed. */
+export type StopMode = 'fast' | 'immediate'
+
+const stopSignals: Readonly<Record<StopMode, string>> = { fast: 'INT', immediate: 'QUIT' }
 
 export type PostgresServer = {
   /** Of the database for administration, which is always there. */
   readonly url: string
+  /** Stops the server, leaves it down for a while and starts it again. Resolves when it answers. */
+  restart(mode: StopMode, downMs?: number): Promise<void>
   /** Ends the server and removes its files. */
   stop(): void
 }
@@ -67,7 +79,30 @@ export async function startPostgresServer(parent = tmpdir()): Promise<PostgresSe
   process.once('exit', stop)
   const url = `postgres://${user}@127.0.0.1:${port}/postgres`
   await listening(url, child)
-  return { url, stop }
+  const restart = async (mode: StopMode, downMs = 0) => {
+    const before = await startedAt(url)
+    child.stdin.write(`${stopSignals[mode]}\n`)
+    await until('the server to stop', async () => (await startedAt(url)) === undefined)
+    await wait(downMs)
+    child.stdin.write('start\n')
+    await until('the server to start', async () => ![before, undefined].includes(await startedAt(url)))
+  }
+  return { url, restart, stop }
+}
+
+/** Undefined if the server does not answer. */
+async function startedAt(url: string): Promise<string | undefined> {
+  const client = new pg.Client({ connectionString: url })
+  client.on('error', () => {})
+  try {
+    await client.connect()
+    const { rows } = await client.query<{ at: string }>('SELECT pg_postmaster_start_time()::text AS at')
+    return rows[0]?.at
+  } catch {
+    return undefined
+  } finally {
+    await client.end().catch(() => {})
+  }
 }
 
 type Binaries = { initdb: string; postgres: string }

@@ -22,9 +22,13 @@ const templateName = 'polylog_template'
 /** Any number that no other lock on the test server has. */
 const templateLock = 4_711
 
-/** A test that inserts a time into `test_time` stops the clock of its database; without one it goes as usual. */
+/**
+ * A test that inserts a time into `test_time` stops the clock of its database; without one it goes as usual. The database has
+ * been working for long.
+ */
 const testClock = `
   CREATE TABLE test_time (now BIGINT NOT NULL);
+  INSERT INTO database_starts (at) VALUES (0);
   CREATE OR REPLACE FUNCTION polylog_now() RETURNS BIGINT LANGUAGE sql VOLATILE AS
     'SELECT coalesce((SELECT now FROM test_time), (extract(epoch FROM clock_timestamp()) * 1000)::BIGINT)'`
 
@@ -87,7 +91,7 @@ function urlOf(admin: string, database: string): string {
 const emptyAllTables = `
   SET session_replication_role = replica;
   DO $$ DECLARE name TEXT; BEGIN
-    FOR name IN SELECT tablename FROM pg_tables WHERE schemaname = 'public' AND tablename <> 'migrations'
+    FOR name IN SELECT tablename FROM pg_tables WHERE schemaname = 'public' AND tablename NOT IN ('migrations', 'database_starts')
     LOOP EXECUTE format('DELETE FROM %I', name); END LOOP;
     FOR name IN SELECT sequencename FROM pg_sequences WHERE schemaname = 'public'
     LOOP EXECUTE format('ALTER SEQUENCE %I RESTART', name); END LOOP;
@@ -97,7 +101,7 @@ const emptyAllTables = `
 export type DatabaseRows = { tables: Record<string, string>; sequences: Record<string, string> }
 
 const isTable = `relkind IN ('r', 'p') AND NOT relispartition AND relnamespace = 'public'::regnamespace
-  AND relname NOT IN ('migrations', 'test_time')`
+  AND relname NOT IN ('migrations', 'test_time', 'database_starts')`
 
 /** As one transaction sees them. */
 export async function readAllRows(url: string): Promise<DatabaseRows> {
@@ -150,6 +154,8 @@ export async function query(url: string, sql: string, ...values: unknown[]): Pro
 
 async function connected<T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
   const client = new pg.Client({ connectionString: url })
+  // A connection that breaks between two queries must not end the process; the next query fails.
+  client.on('error', () => {})
   await client.connect()
   try {
     return await work(client)

@@ -2,16 +2,16 @@
 
 import assert from 'node:assert/strict'
 import type { Random } from '../support/random.ts'
-import type { Finished } from './torture-client.ts'
+import type { Ledger } from './outside-world.ts'
+import type { Answered, Finished } from './torture-client.ts'
 
-type Entry = { seq: number; event: string; payload: { name?: string; status?: string; input?: { payment?: string } } }
+type Entry = {
+  seq: number
+  event: string
+  payload: { name?: string; status?: string; interactionId?: string; resolution?: string }
+}
 
-export async function checkRun(
-  baseUrl: string,
-  finished: Finished,
-  ledger: Record<string, number>,
-  random: Random,
-): Promise<void> {
+export async function checkRun(baseUrl: string, finished: Finished, ledger: Ledger, random: Random): Promise<void> {
   const { wire, plan, id, frames } = finished
   const about = `${wire.name} ${id} (${plan.prompt})`
   const ends = frames.filter((frame) => wire.isEnd(frame)).length
@@ -36,8 +36,8 @@ export async function checkRun(
 
 async function checkTimeline(
   baseUrl: string,
-  { plan, id }: Finished,
-  ledger: Record<string, number>,
+  { wire, plan, id, cancelAnswer }: Finished,
+  ledger: Ledger,
   about: string,
 ): Promise<void> {
   const timeline = (await readJson(`${baseUrl}/v1/agent/runs/${id}/timeline?userId=${plan.user}`)) as {
@@ -66,11 +66,62 @@ async function checkTimeline(
     [],
     `${about}: every rule is kept`,
   )
-  const paid = events.filter(
-    ({ event, payload }) => event === 'tool.state' && payload.name === 'pay' && payload.status === 'succeeded',
-  ).length
-  const payments = Object.keys(ledger).filter((payment) => payment.startsWith(`${plan.mark}-`)).length
-  assert.ok(payments >= paid, `${about}: a call that succeeded was made`)
+  for (const [tool, executed] of [
+    ['pay', ledger.paid],
+    ['stamp', ledger.stamped],
+  ] as const) {
+    const succeeded = events.filter(
+      ({ event, payload }) => event === 'tool.state' && payload.name === tool && payload.status === 'succeeded',
+    ).length
+    const found = Object.keys(executed).filter((name) => name.startsWith(`${plan.mark}-`)).length
+    assert.ok(found >= succeeded, `${about}: a call that succeeded was made`)
+  }
+  checkResolutions(events, about)
+  // Other families answer in words of their own.
+  if (cancelAnswer !== undefined && wire.cancel(plan.user, id)?.path.startsWith('/v1/agent/') === true) {
+    const told = JSON.parse(cancelAnswer.text) as { status: string; accepted: boolean }
+    assert.ok([200, 202].includes(cancelAnswer.status), `${about}: the cancel got ${cancelAnswer.text}`)
+    if (cancelAnswer.status === 200)
+      assert.equal(told.status, timeline.status, `${about}: the answer to the cancel was true`)
+    if (cancelAnswer.status === 202) assert.equal(timeline.status, 'cancelled', `${about}: an accepted cancel cancels`)
+  }
+}
+
+/** A decision takes effect at most once. */
+function checkResolutions(events: readonly Entry[], about: string): void {
+  const seen = new Set<string>()
+  for (const { payload } of events) {
+    const { interactionId, resolution } = payload
+    if (interactionId === undefined || resolution === undefined) continue
+    assert.ok(!seen.has(interactionId), `${about}: ${interactionId} was resolved once`)
+    seen.add(interactionId)
+  }
+}
+
+/** A decision that was sent, and the answer to it. */
+export type SentDecision = {
+  id: string
+  decision: 'confirm' | 'reject'
+  /** `unknown`: the question was what to do after a crash. */
+  outcome: string | null
+  payment: string | undefined
+  answer: Answered
+}
+
+export function checkDecisions(decisions: readonly SentDecision[], { paid }: Ledger): void {
+  const taken = new Map<string, SentDecision>()
+  for (const sent of decisions) {
+    const { id, answer } = sent
+    // 409: another request decided it, or one whose answer was cut off, or it was closed with its run.
+    assert.ok([200, 409].includes(answer.status), `confirmation ${id}: ${answer.text}`)
+    if (answer.status !== 200) continue
+    assert.ok(!taken.has(id), `confirmation ${id}: two requests were told that they decided it`)
+    taken.set(id, sent)
+  }
+  for (const { id, decision, outcome, payment } of taken.values()) {
+    if (decision === 'reject' && outcome === null && payment !== undefined)
+      assert.equal(paid[payment], undefined, `confirmation ${id} was rejected, so its payment is not made`)
+  }
 }
 
 /** How the frames of two arms interleave is each connection's own; each arm's frames are not. */

@@ -1,23 +1,19 @@
 // A server that is killed again and again at one address, and what its clients share: its
-// address, whether it is up, and how many frames all of them got. Kills are due after a number
-// of frames, not after a time, so that a slow machine gets as many as a fast one.
+// address, whether it is up, and how many frames all of them got.
 
-import { setTimeout as wait } from 'node:timers/promises'
 import { type PolylogProcess, startPolylogProcess } from '../support/polylog-process.ts'
 import type { Random } from '../support/random.ts'
+import { FrameCount } from './frame-count.ts'
+import type { TorturedServer } from './torture-client.ts'
 
-/** If the clients see nothing for so long, the server is killed all the same: they may all be waiting for a person. */
-const quietMs = 1500
-
-export class KilledServer {
+export class KilledServer implements TorturedServer {
   readonly baseUrl: string
   kills = 0
   drains = 0
-  frames = 0
+  readonly progress = new FrameCount()
   private server: PolylogProcess
   private up: Promise<void> = Promise.resolve()
   private readonly environment: Record<string, string>
-  private wake: (() => void) | undefined
 
   private constructor(server: PolylogProcess, environment: Record<string, string>) {
     this.server = server
@@ -37,13 +33,12 @@ export class KilledServer {
   }
 
   sawFrames(count: number): void {
-    this.frames += count
-    this.wake?.()
+    this.progress.add(count)
   }
 
   /** One death, after the clients have seen a random number of frames, and the next life. */
   async dieOnce(random: Random, framesMax: number): Promise<void> {
-    await this.untilFrames(this.frames + random.between(1, framesMax))
+    await this.progress.more(random.between(1, framesMax))
     this.up = (async () => {
       if (random.chance(0.15)) {
         this.drains += 1
@@ -71,14 +66,5 @@ export class KilledServer {
   private async dieWhileStarting(afterMs: number): Promise<void> {
     this.kills += 1
     await this.server.restartAndKill(this.environment, afterMs)
-  }
-
-  private async untilFrames(goal: number): Promise<void> {
-    for (;;) {
-      if (this.frames >= goal) return
-      const before = this.frames
-      await Promise.race([new Promise<void>((resolve) => (this.wake = resolve)), wait(quietMs)])
-      if (this.frames === before) return
-    }
   }
 }

@@ -7,7 +7,6 @@ import assert from 'node:assert/strict'
 import { type IncomingMessage, request as httpRequest } from 'node:http'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Random } from '../support/random.ts'
-import type { KilledServer } from './killed-server.ts'
 import type { Wire } from './wires.ts'
 
 export type Plan = {
@@ -22,22 +21,40 @@ export type Plan = {
   leaveAfter: number | undefined
 }
 
-export type Finished = { wire: Wire; plan: Plan; id: string; frames: string[]; connections: number }
+export type Finished = {
+  wire: Wire
+  plan: Plan
+  id: string
+  frames: string[]
+  connections: number
+  /** What the server answered to the cancel request, if the client sent one. */
+  cancelAnswer: Answered | undefined
+}
+
+export type Answered = { status: number; text: string }
+
+/** What clients talk to: one server that is killed, or several behind one address. */
+export type TorturedServer = {
+  readonly baseUrl: string
+  /** Resolves when it is worth trying. */
+  isUp(): Promise<void>
+  sawFrames(count: number): void
+}
 
 /** A server that is going down or comes up refuses for a moment; everything else that is not 2xx is a finding. */
 const refusals = new Set([503])
 
 export class TortureClient {
-  private readonly server: KilledServer
+  private readonly server: TorturedServer
   private readonly wire: Wire
   private readonly plan: Plan
   private readonly random: Random
   private id: string | undefined
   private frames: string[] = []
   private connections = 0
-  private cancelled = false
+  private cancelling: Promise<Answered> | undefined
 
-  constructor(server: KilledServer, wire: Wire, plan: Plan, random: Random) {
+  constructor(server: TorturedServer, wire: Wire, plan: Plan, random: Random) {
     this.server = server
     this.wire = wire
     this.plan = plan
@@ -52,7 +69,8 @@ export class TortureClient {
       if (this.frames.some((frame) => this.wire.isEnd(frame))) break
     }
     assert.ok(this.id !== undefined)
-    return { wire: this.wire, plan: this.plan, id: this.id, frames: this.frames, connections: this.connections }
+    const { wire, plan, id, frames, connections } = this
+    return { wire, plan, id, frames, connections, cancelAnswer: await this.cancelling }
   }
 
   /** A family whose streams have a route of their own: the request is answered with JSON. */
@@ -141,11 +159,16 @@ export class TortureClient {
 
   private mayCancel(): void {
     const { cancelAfter, user } = this.plan
-    if (cancelAfter === undefined || this.cancelled || this.frames.length < cancelAfter || this.id === undefined) return
+    if (
+      cancelAfter === undefined ||
+      this.cancelling !== undefined ||
+      this.frames.length < cancelAfter ||
+      this.id === undefined
+    )
+      return
     const request = this.wire.cancel(user, this.id)
     if (request === null) return
-    this.cancelled = true
-    void retried(this.server, request.path, request.body).catch(() => {})
+    this.cancelling = retried(this.server, request.path, request.body)
   }
 
   private lastId(): string | undefined {
@@ -155,11 +178,11 @@ export class TortureClient {
 
 /** A request that is sent until it is answered: the server may be dying just now. */
 export async function retried(
-  server: KilledServer,
+  server: TorturedServer,
   path: string,
   body?: object,
   headers: Record<string, string> = {},
-): Promise<{ status: number; text: string }> {
+): Promise<Answered> {
   for (;;) {
     await server.isUp()
     try {

@@ -33,7 +33,7 @@ const userIn = (path: string, user: string) => `${path}${path.includes('?') ? '&
 const runStream = (format: string) => (user: string, id: string) =>
   userIn(`/v1/agent/runs/${id}/stream?format=${format}`, user)
 const runCancel = (user: string, id: string) => ({ path: userIn(`/v1/agent/runs/${id}/cancel`, user), body: {} })
-const chatTools = ['current_time', 'remember_note', 'pay'] as const
+const chatTools = ['audit', 'remember_note', 'stamp', 'pay'] as const
 
 const native: Wire = {
   name: 'native',
@@ -114,7 +114,7 @@ const job: Wire = {
   attach: (user, id) => userIn(`/v1/jobs/${id}/events`, user),
   cancel: (user, id) => ({ path: userIn(`/v1/jobs/${id}/cancel`, user), body: {} }),
   isEnd: (frame) => /"type":"conversation\.(completed|failed)"/.test(frame),
-  tools: ['current_time', 'ask_user', 'pay'],
+  tools: ['current_time', 'ask_user', 'stamp', 'pay'],
 }
 
 const comparison: Wire = {

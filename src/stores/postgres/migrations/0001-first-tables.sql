@@ -136,12 +136,32 @@ CREATE TRIGGER slot_released AFTER UPDATE OF lease_owner, ended_at ON runs FOR E
   WHEN (OLD.lease_owner IS NOT NULL AND (NEW.lease_owner IS NULL OR NEW.ended_at IS NOT NULL))
   EXECUTE FUNCTION run_left_slot();
 
+-- When the database began to work after a crash. A crash empties the table, and so does the promotion of a replica.
+CREATE UNLOGGED TABLE database_starts (
+  id INTEGER PRIMARY KEY DEFAULT 1 CHECK (id = 1),
+  at BIGINT NOT NULL
+);
+
+-- Leases that ended by this time may be taken. After a crash it is none for the time of one lease, so that living nodes keep their
+-- runs: they have deltas that the crash has lost.
+CREATE FUNCTION last_lease_end(lease_ms BIGINT) RETURNS BIGINT LANGUAGE plpgsql AS $$
+DECLARE
+  now BIGINT := polylog_now();
+  started BIGINT := (SELECT at FROM database_starts);
+BEGIN
+  IF started IS NULL THEN
+    INSERT INTO database_starts (at) VALUES (now) ON CONFLICT DO NOTHING;
+    started := now;
+  END IF;
+  RETURN CASE WHEN now < started + lease_ms THEN 0 ELSE now END;
+END $$;
+
 -- The oldest runs that a node may take and that need a slot, at most `most` of each kind. Each part uses its own index, so that the
 -- cost grows with the claimable runs and not with the parked ones.
-CREATE FUNCTION claimable_runs(at BIGINT, offered TEXT[], most INTEGER) RETURNS TABLE (id TEXT, place BIGINT)
+CREATE FUNCTION claimable_runs(at BIGINT, lease_end BIGINT, offered TEXT[], most INTEGER) RETURNS TABLE (id TEXT, place BIGINT)
 LANGUAGE sql STABLE AS $$
   (SELECT id, position FROM runs
-   WHERE status IN ('queued', 'running', 'waiting_user') AND (lease_owner IS NULL OR lease_until <= at) AND cancel_at IS NULL
+   WHERE status IN ('queued', 'running', 'waiting_user') AND (lease_owner IS NULL OR lease_until <= lease_end) AND cancel_at IS NULL
      AND (needs IS NULL OR needs <@ offered)
      AND status = 'queued' AND held = 0 AND NOT EXISTS (
        SELECT 1 FROM runs AS before
@@ -151,17 +171,17 @@ LANGUAGE sql STABLE AS $$
    ORDER BY position LIMIT most)
   UNION ALL
   (SELECT id, position FROM runs
-   WHERE status IN ('queued', 'running', 'waiting_user') AND (lease_owner IS NULL OR lease_until <= at) AND cancel_at IS NULL
+   WHERE status IN ('queued', 'running', 'waiting_user') AND (lease_owner IS NULL OR lease_until <= lease_end) AND cancel_at IS NULL
      AND (needs IS NULL OR needs <@ offered) AND status = 'running'
    ORDER BY position LIMIT most)
   UNION ALL
   (SELECT id, position FROM runs
-   WHERE (lease_owner IS NULL OR lease_until <= at) AND cancel_at IS NULL
+   WHERE (lease_owner IS NULL OR lease_until <= lease_end) AND cancel_at IS NULL
      AND (needs IS NULL OR needs <@ offered) AND status = 'waiting_user' AND wake_at <= at
    ORDER BY wake_at LIMIT most)
   UNION ALL
   (SELECT id, position FROM runs
-   WHERE (lease_owner IS NULL OR lease_until <= at) AND cancel_at IS NULL
+   WHERE (lease_owner IS NULL OR lease_until <= lease_end) AND cancel_at IS NULL
      AND (needs IS NULL OR needs <@ offered) AND held = 1 AND status = 'queued' AND wake_at <= at
    ORDER BY wake_at LIMIT most)
 $$;
@@ -172,25 +192,27 @@ CREATE FUNCTION claim_runs(node TEXT, lease_ms BIGINT, most INTEGER, slots_max I
 RETURNS TABLE (run runs, taken_from TEXT) LANGUAGE plpgsql AS $$
 DECLARE
   at BIGINT := polylog_now();
+  lease_end BIGINT := last_lease_end(lease_ms);
   wanted TEXT[];
   taken TEXT[];
   canceled TEXT[];
   free INTEGER[];
 BEGIN
-  IF NOT EXISTS (SELECT 1 FROM claimable_runs(at, offered, least(most, 1))) AND NOT EXISTS (
+  IF NOT EXISTS (SELECT 1 FROM claimable_runs(at, lease_end, offered, least(most, 1))) AND NOT EXISTS (
     SELECT 1 FROM runs WHERE cancel_at IS NOT NULL AND status IN ('queued', 'running', 'waiting_user')
-      AND (lease_owner IS NULL OR lease_until <= at))
+      AND (lease_owner IS NULL OR lease_until <= lease_end))
   THEN RETURN; END IF;
   PERFORM pg_advisory_xact_lock(1886154599, 1);
   at := polylog_now();
-  wanted := ARRAY(SELECT due.id FROM claimable_runs(at, offered, most) AS due ORDER BY due.place LIMIT most);
+  lease_end := last_lease_end(lease_ms);
+  wanted := ARRAY(SELECT due.id FROM claimable_runs(at, lease_end, offered, most) AS due ORDER BY due.place LIMIT most);
   IF slots_max IS NOT NULL THEN
     free := free_slots(slots_max, cardinality(wanted));
     IF cardinality(free) < cardinality(wanted) THEN
       -- The slots of runs whose lease has run out are free too.
       UPDATE slots SET run_id = NULL WHERE number IN (
         SELECT held.number FROM slots AS held WHERE held.run_id IS NOT NULL AND NOT EXISTS (
-          SELECT 1 FROM runs WHERE runs.id = held.run_id AND runs.lease_owner IS NOT NULL AND runs.lease_until > at)
+          SELECT 1 FROM runs WHERE runs.id = held.run_id AND runs.lease_owner IS NOT NULL AND runs.lease_until > lease_end)
         FOR UPDATE OF held SKIP LOCKED);
       free := free_slots(slots_max, cardinality(wanted));
     END IF;
@@ -198,7 +220,7 @@ BEGIN
   END IF;
   taken := ARRAY(
     SELECT id FROM runs WHERE id = ANY (wanted) AND status IN ('queued', 'running', 'waiting_user')
-      AND (lease_owner IS NULL OR lease_until <= at)
+      AND (lease_owner IS NULL OR lease_until <= lease_end)
     ORDER BY position FOR NO KEY UPDATE SKIP LOCKED);
   IF slots_max IS NOT NULL THEN
     UPDATE slots SET run_id = NULL WHERE run_id = ANY (taken);
@@ -207,7 +229,7 @@ BEGIN
   END IF;
   canceled := ARRAY(
     SELECT id FROM runs WHERE cancel_at IS NOT NULL AND status IN ('queued', 'running', 'waiting_user')
-      AND (lease_owner IS NULL OR lease_until <= at)
+      AND (lease_owner IS NULL OR lease_until <= lease_end)
     ORDER BY position FOR NO KEY UPDATE SKIP LOCKED);
   RETURN QUERY
     WITH former AS (SELECT id, lease_owner FROM runs WHERE id = ANY (taken || canceled))
