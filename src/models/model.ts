@@ -185,7 +185,7 @@ export interface ModelTable {
 export interface Models {
   /** `provider/model` that is used when a request names none. */
   readonly defaultModel: string
-  /** A request's `model` → `provider/model`. Without a slash it is the default provider's. Throws `unknown_model`. */
+  /** A request's `model` → `provider/model`. Without a slash it is the default provider's, or that of the provider that is known for such names. Throws `unknown_model`. */
   resolve(name: string | undefined): string
   /** The model for a resolved name. Throws `unknown_model` if its provider is not configured any more. */
   open(resolved: string): Model

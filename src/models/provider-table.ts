@@ -58,6 +58,8 @@ export type Provider = {
   /** Null if it has none: a request has to name a model. */
   defaultModel: string | null
   slashes: SlashRule
+  /** True if it has no models of the other known providers. A compatible server may have any. */
+  ownModelsOnly?: boolean
   /** The models that the operator listed. */
   listed?: readonly string[]
   /** The tools that it can run itself. */
@@ -96,6 +98,7 @@ export function providersOf(options: ModelsOptions): Provider[] {
           : null,
       defaultModel: 'gpt-5.4-mini',
       slashes: 'paths',
+      ownModelsOnly: ownAddress,
       tools: openaiApi === 'responses' ? providerToolsOf('openai') : [],
       open() {
         if (openaiApi === 'responses') {
@@ -125,6 +128,7 @@ export function providersOf(options: ModelsOptions): Provider[] {
       missing: anthropicApiKey === undefined ? 'set ANTHROPIC_API_KEY.' : null,
       defaultModel: 'claude-sonnet-5',
       slashes: 'none',
+      ownModelsOnly: true,
       tools: providerToolsOf('anthropic'),
       open: () =>
         aiSdk(
@@ -143,6 +147,7 @@ export function providersOf(options: ModelsOptions): Provider[] {
       missing: googleApiKey === undefined ? 'set GOOGLE_GENERATIVE_AI_API_KEY.' : null,
       defaultModel: 'gemini-flash-latest',
       slashes: 'google',
+      ownModelsOnly: true,
       tools: providerToolsOf('google'),
       open: () =>
         aiSdk(

@@ -70,6 +70,21 @@ test('a name without a slash belongs to the default provider', () => {
   assert.equal(models().resolve('demo'), 'demo/demo')
 })
 
+test('a well-known name without a slash belongs to its own provider, or is refused with the variable to set', () => {
+  const both = models({ openaiApiKey: 'k', anthropicApiKey: 'k' })
+  assert.equal(both.resolve('claude-x'), 'anthropic/claude-x')
+  assert.equal(both.resolve('gpt-x'), 'openai/gpt-x')
+  assert.equal(both.resolve('unheard-of'), 'openai/unheard-of')
+  assert.throws(() => models({ anthropicApiKey: 'k' }).resolve('gpt-x'), {
+    code: 'unknown_model',
+    message: /OPENAI_API_KEY/,
+  })
+  assert.throws(() => both.resolve('gemini-x'), { code: 'unknown_model', message: /GOOGLE_GENERATIVE_AI_API_KEY/ })
+  // A compatible server may have any model.
+  const compatible = models({ openaiBaseUrl: 'http://127.0.0.1:1/v1', anthropicApiKey: 'k' })
+  assert.equal(compatible.resolve('claude-x'), 'openai/claude-x')
+})
+
 test('a name with a slash of its own is a model of an OpenAI-compatible default', () => {
   const compatible = models({ openaiBaseUrl: 'http://127.0.0.1:1/v1' })
 

@@ -6,7 +6,7 @@ import type { Model, Models } from './model.ts'
 import { modelNameProblem } from './model-name.ts'
 import { type ModelsOptions, type Provider, providersOf, setText } from './provider-table.ts'
 
-/** Prefixes of well-known model names, used to suggest the right variable if a name has no provider. */
+/** Prefixes of well-known model names, for names without a provider. */
 const familiarNames: readonly [prefix: RegExp, provider: string][] = [
   [/^(?:gpt|chatgpt|o\d|ft:)/i, 'openai'],
   [/^claude/i, 'anthropic'],
@@ -32,6 +32,11 @@ export function createModels(options: ModelsOptions): Models {
       return checked(provider, name.slice(slash + 1), name)
     }
     if (prefix === 'demo') throw unusable(name, demoIsOff)
+    const owner = slash === -1 && fallback.ownModelsOnly === true ? find(familiarProvider(name) ?? '') : undefined
+    if (owner !== undefined && owner !== fallback) {
+      if (owner.missing !== null) throw unusable(name, owner.missing)
+      return checked(owner, name, name)
+    }
     // Model names of OpenAI-compatible servers may contain slashes.
     if (provider === undefined && name !== '' && (slash === -1 || fallback.name === 'openai')) {
       if (fallback.name === 'demo' && name !== fallback.defaultModel) throw unusable(name, adviceFor(name, providers))
@@ -120,10 +125,14 @@ function checked(provider: Provider, model: string, asked: string): string {
   return `${provider.name}/${model}`
 }
 
+/** The provider that is known for models with such a name. */
+function familiarProvider(name: string): string | undefined {
+  return familiarNames.find(([prefix]) => prefix.test(name))?.[1]
+}
+
 /** Says which variable to set: that of the provider with such model names, or all of them if the name is unfamiliar. */
 function adviceFor(name: string, providers: readonly Provider[]): string {
-  const familiar = familiarNames.find(([prefix]) => prefix.test(name))?.[1]
-  const missing = providers.find((provider) => provider.name === familiar)?.missing
+  const missing = providers.find((provider) => provider.name === familiarProvider(name))?.missing
   if (missing !== undefined && missing !== null) return missing
   return 'no provider is configured; set OPENAI_API_KEY, OPENAI_BASE_URL, ANTHROPIC_API_KEY, GOOGLE_GENERATIVE_AI_API_KEY, OLLAMA_BASE_URL or POLYLOG_PROVIDERS.'
 }

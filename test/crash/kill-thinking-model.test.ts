@@ -35,6 +35,24 @@ const models: [name: StrictName, model: string, settings: (baseUrl: string) => P
     (openaiBaseUrl) => ({ openaiApiKey: 'test-key', openaiBaseUrl, openaiApi: 'responses' }),
   ],
   ['gemini', 'google/gemini-3-pro-preview', (googleBaseUrl) => ({ googleApiKey: 'test-key', googleBaseUrl })],
+  [
+    'chat-completions',
+    'deep/thinker',
+    (baseURL) => ({
+      model: 'deep/thinker',
+      named: [
+        {
+          name: 'deep',
+          baseURL,
+          api: 'chat',
+          apiKeyEnv: 'DEEP_KEY',
+          headers: { 'x-team': 'walks' },
+          reasoning: 'return',
+        },
+      ],
+      environment: { DEEP_KEY: 'test-key' },
+    }),
+  ],
 ]
 
 const answers: Block[][] = [

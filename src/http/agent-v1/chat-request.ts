@@ -38,7 +38,7 @@ export const chatBody = z
       .union([z.string().max(200), modelChoice])
       .nullish()
       .describe(
-        'provider/model, or the name of a model of the default provider. A list: the next one is asked if the one before cannot answer.',
+        'provider/model, or only the name of the model: one of the default provider, or a well-known one. A list: the next one is asked if the one before cannot answer.',
       ),
     engine: z
       .string()
