@@ -39,12 +39,14 @@ const passing = [408, 425, 429, 502, 503, 504, 520, 521, 522, 523, 524]
 /** A proxy may answer with a page of its own instead of JSON. */
 export async function errorOf(response: Response): Promise<PolylogError> {
   const { status } = response
-  const body = (await response.json().catch(() => null)) as Partial<PolylogErrorFields> | null
+  // Routes under /api say `error` instead of `message`.
+  const body = (await response.json().catch(() => null)) as (Partial<PolylogErrorFields> & { error?: unknown }) | null
+  const sentence = typeof body?.error === 'string' ? body.error : undefined
   const after = response.headers.get('retry-after') ?? ''
   const waitMs = /^\d+$/.test(after) ? Number(after) * 1000 : Date.parse(after) - Date.now()
   return new PolylogError({
     code: body?.code ?? 'unexpected_response',
-    message: body?.message ?? `The server answered with status ${status}.`,
+    message: body?.message ?? sentence ?? `The server answered with status ${status}.`,
     status,
     // A 502 of the server itself says that a provider failed; it tells whether another try makes sense.
     retryable: body?.retryable ?? (passing.includes(status) && !(status === 502 && body?.code !== undefined)),

@@ -13,8 +13,9 @@ import { ownConversation } from '../runs/conversation-names.ts'
 import type { RunLog } from '../runs/run-dependencies.ts'
 import type { StartRequest } from '../runs/start-request.ts'
 import type { RunService } from '../runs/run-service.ts'
-import type { ComparisonRow, Preference } from '../stores/comparison-store.ts'
+import type { ComparisonFilter, ComparisonRow, Preference } from '../stores/comparison-store.ts'
 import type { MessageRow } from '../stores/message-store.ts'
+import type { RowPage } from '../stores/row-page.ts'
 import type { RunRow } from '../stores/run-store.ts'
 import type { Store } from '../stores/store.ts'
 import { sideAfterVote, stateOf, voteCounts, votesOn, waitsForVote } from './comparison.ts'
@@ -46,6 +47,9 @@ export type CreateRequest = {
   firstSideIsConfigA: boolean
 }
 
+/** `question` is its beginning. */
+export type ListedComparison = ComparisonRow & { question: string }
+
 /** The family of the runs that are arms of a comparison. */
 export const comparisonFamily = 'comparison'
 
@@ -55,6 +59,8 @@ const armFamilies: ReadonlySet<string> = new Set([comparisonFamily, 'chat-api'])
 /** How often a vote is retried when other votes on the same comparison are stored first. */
 const voteTriesMax = 8
 const settlePage = 5000
+/** How much of a question a list shows. */
+const questionCharsShown = 300
 /** An upper bound that no real conversation reaches. */
 const undecidedMax = 1000
 
@@ -147,6 +153,25 @@ export class ComparisonService {
     const filter = { owner, conversationId: conversation.id, unvoted: true, limit: 20 }
     for (const row of await store.listComparisons({ ...filter, state: ['pending'] })) await this.settlement.settled(row)
     return (await store.listComparisons({ ...filter, state: ['ready'], limit: 1 }))[0] ?? null
+  }
+
+  /** Newest first, each with the beginning of its question. */
+  async list(
+    owner: string,
+    { limit, ...filter }: Pick<ComparisonFilter, 'before' | 'unvoted' | 'limit'>,
+  ): Promise<RowPage<ListedComparison>> {
+    const { store } = this.dependencies
+    const found = await store.listComparisons({ owner, ...filter, limit: limit + 1 })
+    const rows: ComparisonRow[] = []
+    for (const row of found.slice(0, limit)) rows.push(await this.settlement.settled(row))
+    const questions = await store.messageBeginnings(
+      rows.map(({ userMessageId }) => userMessageId),
+      questionCharsShown,
+    )
+    return {
+      rows: rows.map((row) => ({ ...row, question: questions.get(row.userMessageId) ?? '' })),
+      more: found.length > limit,
+    }
   }
 
   /** Creates a comparison of two existing answers. The first one becomes the answer in the history. */

@@ -37,6 +37,8 @@ export type ComparisonFilter = {
   /** Only those without a vote. */
   unvoted?: boolean
   state?: ComparisonRow['state'][]
+  /** Only those that are older than this comparison. */
+  before?: string
   limit: number
 }
 

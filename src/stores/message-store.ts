@@ -28,6 +28,8 @@ export type MessageStateChange = { id: string; state: MessageState }
 
 export interface MessageStore {
   readMessage(id: string): Promise<MessageRow | undefined>
+  /** The first `chars` characters of these messages, by id; unknown ids are left out. */
+  messageBeginnings(ids: readonly string[], chars: number): Promise<ReadonlyMap<string, string>>
   /**
    * The newest `limit` messages before the cursor, ascending: in the order of their turns and, within a turn, of writing (not of
    * `createdAt`, because the clock may be set). Only `active` ones, and neither hidden rows nor assistant rows without text (those are for the model only).

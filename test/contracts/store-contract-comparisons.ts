@@ -285,6 +285,8 @@ export function comparisonContract(
           (await store.listComparisons({ owner, limit: 10, ...filter })).map((row) => row.id)
         assert.deepEqual(await ids({}), ['z', 'y', 'x'])
         assert.deepEqual(await ids({ limit: 1 }), ['z'])
+        assert.deepEqual(await ids({ before: 'z' }), ['y', 'x'])
+        assert.deepEqual(await ids({ before: 'unknown' }), [])
         assert.deepEqual(await ids({ state: ['ready'], unvoted: true }), ['x'])
         assert.deepEqual(await ids({ conversationId: 'c', unvoted: true }), ['y', 'x'])
         assert.deepEqual(await ids({ conversationId: 'other' }), [])

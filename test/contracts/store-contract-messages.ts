@@ -12,6 +12,18 @@ export function messageContract(open: OpenStore<MessageStore & RunStore & Conver
   const opened = withStore(open)
   const ids = (rows: { id: string }[]) => rows.map((row) => row.id)
 
+  test(
+    'the beginnings of messages are read by their ids',
+    opened(async ({ store }) => {
+      const messages = [message('m1', 'c', { content: '\u{1F600}\u{1F600}abc' }), message('m2', 'c', { content: 'x' })]
+      await store.accept(inConversation('r', 'c', 'absent', { messages }))
+
+      const found = await store.messageBeginnings(['m2', 'm1', 'nowhere'], 3)
+      assert.deepEqual(Object.fromEntries(found), { m1: '\u{1F600}\u{1F600}a', m2: 'x' })
+      assert.equal((await store.messageBeginnings([], 3)).size, 0)
+    }),
+  )
+
   describe('pages of messages', () => {
     test(
       'are the newest before the cursor, in the order of writing, whatever the clock said',

@@ -363,18 +363,59 @@ describe('another user', () => {
     assert.equal((await server.comparison(user, id)).preference, null)
     const mine = await server.call('GET', `/api/ab/metrics?client_id=${stranger}`)
     assert.equal(mine.body.votes, 0)
+    const list = await server.call('GET', `/api/ab/comparisons?client_id=${stranger}`)
+    assert.deepEqual(list.body, { success: true, comparisons: [] })
   })
 
   it('has to say who they are, unless they address one comparison by its id', async () => {
     for (const [method, path, body] of [
       ['POST', '/api/ab/compare', { message: 'Hi' }],
       ['GET', '/api/ab/pending?conversation_id=x', undefined],
+      ['GET', '/api/ab/comparisons', undefined],
       ['GET', '/api/ab/metrics?scope=mine', undefined],
     ] as const) {
       const answer = await server.call(method, path, body === undefined ? {} : { body })
       assert.deepEqual([answer.status, answer.body.code], [400, 'client_id_missing'], path)
       assert.match(answer.body.error, /^client_id missing: send client_id /)
     }
+  })
+})
+
+describe('the list of comparisons', () => {
+  it('has the newest first, with the beginning of each question, page by page', async () => {
+    const user = someone()
+    const ids: string[] = []
+    for (const question of ['One.', 'Two.', `Three. ${'x'.repeat(400)}`]) {
+      ids.unshift((await server.compareToEnd(user, question)).id)
+    }
+    await server.vote(user, ids[1] ?? '', 'tie')
+    const read = async (query: string) => {
+      const { body, headers } = await server.call('GET', `/api/ab/comparisons?client_id=${user}${query}`)
+      return { rows: body.comparisons as Json[], next: /<([^>]+)>; rel="next"/.exec(headers.get('link') ?? '')?.[1] }
+    }
+
+    const first = await read('&limit=2')
+    assert.deepEqual(
+      first.rows.map((row) => [row.comparison_id, row.state, row.preference]),
+      [
+        [ids[0], 'ready', null],
+        [ids[1], 'ready', 'tie'],
+      ],
+    )
+    assert.equal(first.rows[0]?.question, `Three. ${'x'.repeat(293)}`)
+    assert.deepEqual([first.rows[0]?.side_a_config, first.rows[0]?.config_a_id], [null, null], 'hidden before the vote')
+    assert.equal(first.rows[1]?.config_a_id, calm.name)
+    const { body } = await server.call('GET', first.next ?? '')
+    assert.deepEqual(
+      body.comparisons.map((row: Json) => row.question),
+      ['One.'],
+    )
+    assert.equal((await read('&limit=3')).next, undefined)
+    assert.deepEqual(
+      (await read('&unvoted=true')).rows.map((row) => row.comparison_id),
+      [ids[0], ids[2]],
+    )
+    assert.equal((await server.call('GET', `/api/ab/comparisons?client_id=${user}&limit=101`)).status, 400)
   })
 })
 

@@ -23,6 +23,13 @@ export type Api = {
   json<Body>(path: string, request?: JsonRequest): Promise<Body>
   /** The answer of a route as text, at most `charsMax` characters of it. */
   text(path: string, charsMax: number, signal?: AbortSignal): Promise<{ text: string; isCut: boolean }>
+  /**
+   * Sends a request whose answer is a stream, and returns the headers of the answer. The stream is closed without being
+   * read: whoever shows its run attaches to it. `key` is an idempotency key, so the request is repeated safely.
+   */
+  begin(path: string, request: JsonRequest & { key: string; headers?: Record<string, string> }): Promise<Headers>
+  /** A new idempotency key. */
+  newKey(): string
   /** The bytes of a route, for pictures and downloads. */
   blob(path: string, signal?: AbortSignal): Promise<Blob>
 }
@@ -53,6 +60,17 @@ function apiFor({ token, user }: Session): Api {
     client: createClient(options),
     json: (path, { method = 'GET', repeatable = method === 'GET', ...request } = {}) =>
       transport.json({ method, path, repeatable, ...request }),
+    async begin(path, { key, headers, ...request }) {
+      const { response, close } = await transport.request({
+        method: 'POST',
+        path,
+        ...request,
+        headers: { 'idempotency-key': key, ...headers },
+      })
+      close()
+      return response.headers
+    },
+    newKey: transport.newKey,
     async text(path, charsMax, signal) {
       const { response, close } = await transport.request({ method: 'GET', path, signal })
       try {

@@ -24,6 +24,13 @@ export const pages: readonly PageEntry[] = [
     View: lazy(() => import('../pages/chat/chat-page.tsx')),
   },
   {
+    path: '/arena',
+    label: { en: 'Arena', zh: '竞技场' },
+    icon: 'arena',
+    keys: 'g v',
+    View: lazy(() => import('../pages/arena/arena-page.tsx')),
+  },
+  {
     path: '/inbox',
     label: { en: 'Inbox', zh: '收件箱' },
     icon: 'inbox',

@@ -21,10 +21,15 @@ export function followerOf(api: Api, runId: string, opened?: OpenedRun): RunFoll
   return found
 }
 
-/** The run, live. */
-export function useRun(runId: string): FollowedRun & { follower: RunFollower } {
+/** Reads the run from its beginning again when it is next shown: after a vote its frames tell more. */
+export function forgetRun(api: Api, runId: string): void {
+  followers.get(api)?.delete(runId)
+}
+
+/** The run, live. Another `round` asks for its follower again. */
+export function useRun(runId: string, round = 0): FollowedRun & { follower: RunFollower } {
   const api = useApi()
-  const follower = useMemo(() => followerOf(api, runId), [api, runId])
+  const follower = useMemo(() => followerOf(api, runId), [api, runId, round])
   useEffect(() => follower.follow(), [follower])
   return { ...follower.run.use(), follower }
 }

@@ -13,12 +13,14 @@ type SplitProps = {
   isChosen: boolean
   /** There is nothing to choose from: the list has the whole width. */
   isEmpty?: boolean
+  /** The list has short rows, and the detail needs the room. */
+  narrow?: boolean
   label: string
 }
 
-export function Split({ head, list, detail, isChosen, isEmpty = false, label }: SplitProps) {
+export function Split({ head, list, detail, isChosen, isEmpty = false, narrow = false, label }: SplitProps) {
   return (
-    <div className="split" data-chosen={isChosen} data-empty={isEmpty}>
+    <div className="split" data-chosen={isChosen} data-empty={isEmpty} data-narrow={narrow}>
       <section className="split-side" aria-label={label}>
         <header className="split-head">{head}</header>
         <div className="split-list">{list}</div>

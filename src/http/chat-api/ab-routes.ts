@@ -9,11 +9,12 @@ import { AppError } from '../../errors/app-error.ts'
 import { fingerprint } from '../../runs/run-acceptance.ts'
 import type { ComparisonRow } from '../../stores/comparison-store.ts'
 import { requestedCursor } from '../cursor.ts'
-import { callerOf, type Server, type Services } from '../routes.ts'
+import { linkNext } from '../next-link.ts'
+import { callerOf, optionalFilter, type Server, type Services } from '../routes.ts'
 import { cancelsOnDisconnect } from '../disconnect.ts'
 import { startHeaders } from '../start-or-resume.ts'
 import { attachArms } from './ab-stream.ts'
-import { comparisonView, metricsView, toComparison, toMetrics } from './ab-views.ts'
+import { comparisonView, listedComparisonView, metricsView, toComparison, toMetrics } from './ab-views.ts'
 import { questionBody, dialectFor, toStart } from './chat-body.ts'
 import { refuseSettingFields } from './compare-fields.ts'
 import { clientFields, clientOf, clientQuery, idField, optionalFlag, sentenceBody } from './client.ts'
@@ -207,6 +208,39 @@ export function comparisonRoutes(server: Server, services: Services): void {
     async (request) => {
       const row = await comparisons.pending(clientOf(request, services), request.query.conversation_id)
       return { success: true as const, comparison: row === null ? null : toComparison(row) }
+    },
+  )
+
+  server.get(
+    '/api/ab/comparisons',
+    {
+      schema: {
+        tags: ['Chat API'],
+        summary: 'List your comparisons, newest first',
+        description: 'If there are more, the Link header leads to the next page.',
+        querystring: clientQuery.extend({
+          limit: z.coerce.number().int().min(1).max(100).default(20),
+          before: optionalFilter().describe('The comparison_id of the last one on the previous page.'),
+          unvoted: optionalFlag.describe('true: only those without a vote.'),
+        }),
+        response: {
+          200: z.object({ success: z.literal(true), comparisons: z.array(listedComparisonView) }),
+          ...refusals,
+        },
+      },
+    },
+    async (request, reply) => {
+      const { limit, before, unvoted } = request.query
+      const { rows, more } = await comparisons.list(clientOf(request, services), {
+        limit,
+        ...(before === undefined ? {} : { before }),
+        ...(unvoted === undefined ? {} : { unvoted }),
+      })
+      if (more) linkNext(request, reply, { before: rows.at(-1)?.id ?? '' })
+      return {
+        success: true as const,
+        comparisons: rows.map((row) => ({ ...toComparison(row), question: row.question })),
+      }
     },
   )
 

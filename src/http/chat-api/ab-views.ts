@@ -37,6 +37,10 @@ export const comparisonView = z
   })
   .meta({ id: 'Comparison' })
 
+export const listedComparisonView = comparisonView
+  .extend({ question: z.string().describe('The beginning of the question, at most 300 characters.') })
+  .meta({ id: 'ListedComparison' })
+
 export function toComparison(row: ComparisonRow): z.infer<typeof comparisonView> {
   const revealed = !waitsForVote(row)
   return {

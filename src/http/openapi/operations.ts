@@ -222,6 +222,7 @@ export const operations: Readonly<Record<string, OperationFacts>> = {
   'POST /api/ab/create': { id: 'createComparison' },
   'POST /api/ab/preference': { id: 'vote' },
   'GET /api/ab/pending': { id: 'listOpenComparisons' },
+  'GET /api/ab/comparisons': { id: 'listComparisons' },
   'GET /api/ab/comparison/{comparison_id}': { id: 'getComparison' },
   'GET /api/ab/metrics': { id: 'getVoteMetrics' },
 

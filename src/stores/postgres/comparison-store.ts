@@ -66,6 +66,7 @@ export function comparisonStore({ read, write }: PartAccess): ComparisonStore {
           ['owner = ?', filter.owner],
           ['conversation_id = ?', filter.conversationId],
           ['state = ANY (?)', filter.state],
+          ['position < (SELECT position FROM comparisons WHERE id = ?)', filter.before],
         )
         const unvoted = filter.unvoted === true ? 'AND preference IS NULL' : ''
         const sql = `SELECT * FROM comparisons WHERE ${where} AND offered = 1 ${unvoted} ORDER BY position DESC LIMIT ?`

@@ -57,6 +57,11 @@ export function messageStore({ read, write }: PartAccess): MessageStore {
         const row = await db.get('SELECT * FROM messages WHERE id = ?', id)
         return row === undefined ? undefined : toMessage(row)
       }),
+    messageBeginnings: (ids, chars) =>
+      read(async (db) => {
+        const rows = await db.all('SELECT id, left(content, ?) AS text FROM messages WHERE id = ANY (?)', chars, ids)
+        return new Map(rows.map((row) => [row['id'] as string, row['text'] as string]))
+      }),
     listMessages(conversationId, { limit, before }) {
       if (before === undefined) return page(shown, [conversationId], limit)
       return 'id' in before

@@ -76,6 +76,10 @@ export function comparisonReader(db: DatabaseSync) {
         conditions.push('state IN (SELECT value FROM json_each(?))')
         values.push(JSON.stringify(filter.state))
       }
+      if (filter.before !== undefined) {
+        conditions.push('position < (SELECT position FROM comparisons WHERE id = ?)')
+        values.push(filter.before)
+      }
       const sql = `SELECT * FROM comparisons WHERE ${conditions.join(' AND ')} ORDER BY position DESC LIMIT ?`
       return statement(sql)
         .all(...values, filter.limit)

@@ -38,6 +38,7 @@ export function messageStore({ db, read, write }: PartAccess): MessageStore {
   const reader = messageReader(db)
   return {
     readMessage: (id) => read(() => reader.read(id)),
+    messageBeginnings: (ids, chars) => read(() => reader.beginnings(ids, chars)),
     listMessages: (conversationId, page) => read(() => reader.list(conversationId, page)),
     allMessages: (conversationId, filter) => read(() => reader.all(conversationId, filter)),
     pageOfAllMessages: (conversationId, page) => read(() => reader.pageOfAll(conversationId, page)),
@@ -58,6 +59,9 @@ function messageReader(db: DatabaseSync) {
     `SELECT * FROM messages WHERE ${shown} AND (turn, position) < (SELECT turn, position FROM messages WHERE id = ?) ${inTurns}`,
   )
   const byId = db.prepare('SELECT * FROM messages WHERE id = ?')
+  const beginnings = db.prepare(
+    'SELECT id, substr(content, 1, ?) AS text FROM messages WHERE id IN (SELECT value FROM json_each(?))',
+  )
   const turnOf = db.prepare('SELECT coalesce(turn, position) AS turn FROM runs WHERE id = ?')
   const all = db.prepare(`SELECT * FROM messages WHERE conversation_id = ? AND role <> 'system' ${inTurns}`)
   const allBefore = db.prepare(
@@ -78,6 +82,10 @@ function messageReader(db: DatabaseSync) {
     read(id: string): MessageRow | undefined {
       const row = byId.get(id)
       return row === undefined ? undefined : toMessage(row)
+    },
+    beginnings(ids: readonly string[], chars: number): ReadonlyMap<string, string> {
+      const rows = beginnings.all(chars, JSON.stringify(ids))
+      return new Map(rows.map(({ id, text }) => [id as string, text as string]))
     },
     list(
       conversationId: string,
