@@ -21,6 +21,8 @@ export type UiChatOptions = {
   id: string
   /** Sent with every request. */
   body?: object
+  /** Where the chat resumes, if it is not the route of its id. */
+  resumeUrl?: string
   /** Executes the calls of the client's tools; what it throws is the error of the call. */
   onToolCall?: (call: { toolName: string; input: unknown }) => unknown
 }
@@ -41,7 +43,10 @@ class PlainState {
   snapshot = <T>(value: T): T => structuredClone(value)
 }
 
-export function uiChat(sdk: UiSdk, { baseUrl, path = '/v1/ui/chat', user, id, body, onToolCall }: UiChatOptions) {
+export function uiChat(
+  sdk: UiSdk,
+  { baseUrl, path = '/v1/ui/chat', user, id, body, resumeUrl, onToolCall }: UiChatOptions,
+) {
   class PlainChat extends sdk.AbstractChat<sdk7.UIMessage> {
     posts = 0
 
@@ -53,7 +58,7 @@ export function uiChat(sdk: UiSdk, { baseUrl, path = '/v1/ui/chat', user, id, bo
           api: `http://server${path}`,
           body: { userId: user, ...body },
           prepareReconnectToStreamRequest: ({ id: chatId }) => ({
-            api: `http://server${path}/${encodeURIComponent(chatId)}/stream?userId=${user}`,
+            api: resumeUrl ?? `http://server${path}/${encodeURIComponent(chatId)}/stream?userId=${user}`,
           }),
           fetch: async (input, init) => {
             if (init?.method === 'POST') this.posts += 1
