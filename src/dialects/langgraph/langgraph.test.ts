@@ -219,6 +219,24 @@ describe('the frames of LangGraph', () => {
     )
   })
 
+  it('shows the question of a run without a conversation too, and none if the run goes on from results', () => {
+    const { runId, events } = scenarioNamed('plain answer')
+    const firstValues = (data: object) => {
+      const changed = events.map((event) =>
+        event.type === 'run.accepted' ? { ...event, data: { ...event.data, ...data } } : event,
+      )
+      const { frames } = dialect.step(dialect.open({ runId }), changed[0] as (typeof events)[number])
+      const values = frames.flatMap(({ name, data }) =>
+        name === 'values' ? [data as { messages: LangMessage[] }] : [],
+      )
+      return values.flatMap(({ messages }) => messages.map(({ type, content }) => [type, content]))
+    }
+    const detached = { conversationId: null, userMessageId: null }
+
+    assert.deepEqual(firstValues({ ...detached, input: 'Hello?' }), [['human', 'Hello?']])
+    assert.deepEqual(firstValues({ ...detached, input: '', continuesHistory: true }), [])
+  })
+
   it('keeps alive without a blank line, which the client would take for an event', () => {
     assert.equal(dialect.keepAlive(0, 1), ': c\n')
   })

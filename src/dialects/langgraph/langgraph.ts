@@ -145,9 +145,10 @@ export function langGraphDialect(options: LangGraphOptions = {}): Dialect<LangGr
   }
 
   function accepted(state: LangGraphState, event: EventOf<'run.accepted'>): Told {
-    const { conversationId, userMessageId, input } = event.data
+    const { conversationId, userMessageId, input, continuesHistory = false } = event.data
     const threadId = conversationId === null ? state.runId : shownConversationId(conversationId)
-    const messages = userMessageId === null ? [] : [humanMessage(userMessageId, input)]
+    // The question of a run without a conversation is not a stored message.
+    const messages = continuesHistory ? [] : [humanMessage(userMessageId ?? `${state.runId}-question`, input)]
     const next = { ...state, threadId, messages }
     const metadata = { run_id: state.runId, thread_id: threadId, attempt: event.attempt }
     return emit(next, { name: 'metadata', data: metadata }, valuesFrame(next))
