@@ -1,17 +1,17 @@
 // The documents match the code: every event with its fields, every setting, every dependency,
-// every edge of the state machine. Their links work, and the commands of the README do what it
-// says. (Error codes are compared in architecture.test.ts.)
+// every edge of the state machine. Their links work, and the commands of the README and of the pages
+// about the API do what they say. (Error codes are compared in architecture.test.ts.)
 
 import assert from 'node:assert/strict'
 import { execFileSync, spawn } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { test } from 'node:test'
+import { after, before, describe, test } from 'node:test'
 import type { z } from 'zod'
 import { settingTable } from '../src/app/setting-table.ts'
 import { eventBodies, eventTypes, isBarrier } from '../src/journal/event.ts'
 import { transitions } from '../src/journal/transitions.ts'
-import { startPolylog } from './support/polylog.ts'
+import { type Polylog, startPolylog } from './support/polylog.ts'
 
 const root = join(import.meta.dirname, '..')
 const read = (file: string) => readFileSync(join(root, file), 'utf8')
@@ -71,26 +71,36 @@ test('docs/dependencies.md has a reason for exactly the dependencies that there 
   assert.deepEqual(firstColumn(inConsole ?? ''), Object.keys(ofConsole['devDependencies'] ?? {}).toSorted())
 })
 
-test('the README shows only settings that exist', () => {
-  const known = new Set(firstColumn(read('docs/configuration.md')))
-  const shown = [...read('README.md').matchAll(/\b(?:POLYLOG|OPENAI|ANTHROPIC|GOOGLE|OLLAMA)_[A-Z_]+\b/g)]
-  assert.ok(shown.length > 5)
+/** Variables of clients, of tests and of commands that tools start; not of the server. */
+const otherVariables = [
+  'POLYLOG_KEY',
+  'POLYLOG_SHELL',
+  'POLYLOG_TEST_DATABASE',
+  'POLYLOG_TEST_PICTURES',
+  'POLYLOG_TOKEN',
+  'POLYLOG_URL',
+]
+
+test('the documents show only settings that exist', () => {
+  const known = new Set([...firstColumn(read('docs/configuration.md')), ...otherVariables])
+  const shown = documents().flatMap((file) =>
+    [...read(file).matchAll(/\b(?:POLYLOG|OPENAI|ANTHROPIC|GOOGLE|OLLAMA)_[A-Z_]*[A-Z]\b/g)].map(([name]) => [
+      file,
+      name,
+    ]),
+  )
+  assert.ok(shown.length > 50)
 
   assert.deepEqual(
-    shown.map(([name]) => name).filter((name) => !known.has(name)),
+    shown.filter(([, name]) => !known.has(name ?? '')),
     [],
   )
 })
 
 test('links between the documents work', () => {
-  const listed = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard', '-z', '*.md'], {
-    cwd: root,
-    encoding: 'utf8',
-  })
-  const documents = listed.split('\0').filter((file) => file !== '' && existsSync(join(root, file)))
-  assert.ok(documents.length > 8)
+  assert.ok(documents().length > 8)
 
-  const broken = documents.flatMap((file) => {
+  const broken = documents().flatMap((file) => {
     const text = read(file).replace(/^```.*?^```/gms, '')
     const targets = [...text.matchAll(/\]\(([^)\s]+)\)/g)].map((match) => match[1] ?? '')
     return targets
@@ -102,54 +112,71 @@ test('links between the documents work', () => {
   assert.deepEqual(broken, [])
 })
 
-test('the commands of the README do what it says', async () => {
-  const blocks = [...read('README.md').matchAll(/^```bash\n(.*?)^```$/gms)].map((match) => match[1] ?? '')
-  assert.ok(blocks.length >= 6)
-  const server = await startPolylog({ POLYLOG_DEMO_PACE_MS: '2' })
-  try {
-    const script = blocks.map((block) => block + waitAfter(block)).join('\necho "#####"\n')
+function documents(): string[] {
+  const listed = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard', '-z', '*.md'], {
+    cwd: root,
+    encoding: 'utf8',
+  })
+  return listed.split('\0').filter((file) => file !== '' && existsSync(join(root, file)))
+}
 
-    const { code, output, errors } = await bash(script.replaceAll('http://localhost:3000', server.baseUrl))
+/** The pages whose commands a reader types one after the other, and what the server then says, in this order. */
+const walkthroughs: Record<string, RegExp[]> = {
+  'README.md': [
+    /event: agent\.end\ndata: .*"status":"succeeded"/,
+    /#####\nid: 6\n.*event: agent\.end\n/s,
+    /--- vercel-ai\nf:\{"messageId":.*--- ui-message\n.*"type":"start".*--- openai-chat\n.*"object":"chat\.completion\.chunk"/s,
+    /--- ag-ui\n.*"type":"RUN_STARTED".*--- a2a\n.*--- langgraph\n.*--- chunks\n.*--- fcmp\n.*--- session\n.*"type":"start"/s,
+  ],
+  'docs/agent-api.md': [
+    /event: agent\.end\ndata: .*"status":"succeeded"/,
+    /#####\n.*"role":"user","content":"帮我想一句给老朋友的新年祝福"/,
+    /#####\nid: 6\n.*event: agent\.end\n/s,
+    /"toolName":"remember_note".*"status":"confirmed"/,
+    /"name":"remember_note","status":"succeeded"/,
+    /"status":"cancelled".*"accepted":true/,
+    /^\{"runId":.*"status":"cancelled".*"events":\[\{"seq":1,"id":"1","event":"agent\.start"/m,
+    /#####\nf:\{"messageId":.*\n0:"1"\n0:" 2"\n.*\nd:\{"finishReason":"other"/s,
+  ],
+  'docs/chat-api.md': [
+    /^data: \{"type":"tool_end",.*"status":"success"/m,
+    /\{"success":true,"trace":\{"trace_id":.*"status":"completed"/,
+    /\{"message":"Liked","state":"like"\}\{"conversations":/,
+    /^data: \{"type":"error","status":499,.*"code":"cancelled"\}/m,
+    /\{"success":true,"cancelled_count":1,/,
+    /^id: a:\d+,b:\d+\ndata: \{"type":"done",.*"arm":"b","comparison_id":.*"vote_requested":true\}/m,
+    /"preference":"b".*"side_b_config":"default".*\{"success":true,"scope":"mine","votes":1,/,
+  ],
+  'docs/jobs.md': [/"type":"interaction\.auto_decide\.timeout".*"type":"conversation\.completed".*"decision":"green"/s],
+  'docs/session-api.md': [
+    /^data: \{"type":"tool_result",.*"modified":true,"paths":\["note\.txt"\]\},"is_error":false,/m,
+    /^data: \{"type":"start","agentId":"agt-\w+","isNewSession":false,/m,
+    /\{"status":"ok","service":"polylog","timestamp":\d+,"conversations":\{"total":1,"active":0\}\}/,
+  ],
+}
 
-    assert.equal(code, 0, output + errors)
-    const said = output.split('#####\n')
-    assert.match(said[0] ?? '', /event: agent\.end\ndata: .*"status":"succeeded"/)
-    assert.match(said[1] ?? '', /"role":"user","content":"帮我想一句给老朋友的新年祝福"/)
-    assert.match(said[2] ?? '', /^id: 6\n.*event: agent\.end\n/s)
-    assert.match(output, /"toolName":"remember_note".*"status":"confirmed"/)
-    assert.match(output, /"name":"remember_note","status":"succeeded"/)
-    assert.match(output, /"status":"cancelled".*"accepted":true/)
-    assert.match(output, /^\{"runId":.*"status":"cancelled".*"events":\[\{"seq":1,"id":"1","event":"agent\.start"/m)
-    assert.match(
-      said.find((part) => part.startsWith('f:')) ?? '',
-      /^f:\{"messageId":.*\n0:"1"\n0:" 2"\n.*\nd:\{"finishReason":"other"/s,
-    )
-    assert.match(output, /^data: \{"type":"tool_end",.*"status":"success"/m)
-    assert.match(output, /\{"success":true,"trace":\{"trace_id":.*"status":"completed"/)
-    assert.match(output, /\{"message":"Liked","state":"like"\}\{"conversations":/)
-    assert.match(output, /^data: \{"type":"error","status":499,.*"code":"cancelled"\}/m)
-    assert.match(output, /\{"success":true,"cancelled_count":1,/)
-    assert.match(
-      output,
-      /^id: a:\d+,b:\d+\ndata: \{"type":"done",.*"arm":"b","comparison_id":.*"vote_requested":true\}/m,
-    )
-    assert.match(
-      output,
-      /"type":"interaction\.auto_decide\.timeout".*"type":"conversation\.completed".*"decision":"green"/s,
-    )
-    assert.match(output, /"preference":"b".*"side_b_config":"default".*\{"success":true,"scope":"mine","votes":1,/)
-    assert.match(output, /^data: \{"type":"tool_result",.*"modified":true,"paths":\["note\.txt"\]\},"is_error":false,/m)
-    assert.match(output, /^data: \{"type":"start","agentId":"agt-\w+","isNewSession":false,/m)
-    assert.match(
-      output,
-      /\{"status":"ok","service":"polylog","timestamp":\d+,"conversations":\{"total":1,"active":0\}\}/,
-    )
-  } finally {
-    await server.dispose()
+describe('the commands of a page do what it says', () => {
+  let server: Polylog
+  before(async () => {
+    server = await startPolylog({ POLYLOG_DEMO_PACE_MS: '2' })
+  })
+  after(() => server.dispose())
+
+  for (const [file, expected] of Object.entries(walkthroughs)) {
+    test(file, async () => {
+      const blocks = [...read(file).matchAll(/^```bash\n(.*?)^```$/gms)].map((match) => match[1] ?? '')
+      assert.ok(blocks.length > 0)
+      const script = blocks.map((block) => block + waitAfter(block)).join('\necho "#####"\n')
+
+      const { code, output, errors } = await bash(script.replaceAll('http://localhost:3000', server.baseUrl))
+
+      assert.equal(code, 0, output + errors)
+      for (const pattern of expected) assert.match(output, pattern)
+    })
   }
 })
 
-/** A reader of the README waits for what the background stream shows before going on; so does the script. */
+/** A reader waits for what the background stream shows before going on; so does the script. */
 function waitAfter(block: string): string {
   if (block.includes('/confirm')) return 'wait\n'
   if (!block.trimEnd().endsWith('&')) return ''

@@ -215,9 +215,9 @@ describe('the types of @polylog/client', () => {
     assert.deepEqual(manifest['peerDependenciesMeta'], { react: { optional: true } })
   })
 
-  test('compile as the README shows them', () => {
-    const readme = readFileSync(join(root, 'client/README.md'), 'utf8')
-    const examples = [...readme.matchAll(/```(tsx?)\n([^]*?)```/g)]
+  test('compile as the READMEs show them', () => {
+    const readmes = ['client/README.md', 'README.md'].map((file) => readFileSync(join(root, file), 'utf8'))
+    const examples = [...readmes.join('\n').matchAll(/```(tsx?)\n([^]*?)```/g)]
     assert.ok(examples.length >= 5)
     for (const [index, [, kind = '', code = '']] of examples.entries()) {
       assert.equal(compile(code, { checksDeclarations: index === 0, file: `front-end.${kind}` }), '', code)
