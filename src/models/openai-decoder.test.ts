@@ -5,8 +5,10 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import type { AppError } from '../errors/app-error.ts'
-import type { ModelPart, ModelRequest } from './model.ts'
+import { defined } from '../kit/defined.ts'
+import type { ModelMessage, ModelPart, ModelRequest } from './model.ts'
 import { OpenAiDecoder } from './openai-decoder.ts'
+import { toChatBody } from './openai-request.ts'
 
 const request: ModelRequest = { model: 'm', messages: [], tools: [] }
 const identity = { provider: 'openai', keyVariable: undefined, secrets: [] }
@@ -66,6 +68,25 @@ const parts: ModelPart[] = [
     state: { reasoning_content: 'hmm 思考' },
   },
 ]
+
+test('what a server sends with a call, such as a thought signature of Gemini, goes back with that call', () => {
+  const signed = { google: { thought_signature: 'sig' } }
+  const first = { index: 0, id: 'c1', function: { name: 'add', arguments: '{}' }, extra_content: signed }
+  const second = { index: 1, id: 'c2', function: { name: 'add', arguments: '{}' } }
+  const end = decode([stream(delta({ tool_calls: [first, second] }), finished('tool_calls'), '[DONE]')]).at(-1)
+  const state = end?.type === 'finish' ? end.state : undefined
+  const toolCalls = ['c1', 'c2'].map((callId) => ({ callId, name: 'add', input: {} }))
+  const messages: ModelMessage[] = [{ role: 'assistant', content: '', toolCalls, ...defined({ providerState: state }) }]
+  const { tool_calls: sent } = JSON.parse(toChatBody({ model: 'm', messages, tools: [] }, 'http://a')).messages[0]
+
+  assert.deepEqual(
+    sent.map((call: { id: string; extra_content?: unknown }) => [call.id, call.extra_content]),
+    [
+      ['c1', signed],
+      ['c2', undefined],
+    ],
+  )
+})
 
 test('one byte at a time gives the same parts', () => {
   assert.deepEqual(decode([answer]), parts)

@@ -29,6 +29,8 @@ type ToolCallDelta = {
   index?: number | null
   id?: string | null
   function?: { name?: string | null; arguments?: unknown } | null
+  /** Gemini's compatible API puts the thought signature of a call here. */
+  extra_content?: JsonValue
 }
 
 type Delta = {
@@ -55,7 +57,7 @@ export class OpenAiDecoder {
   readonly #ids: Ids
   readonly #text = new StringDecoder('utf8')
   readonly #parser: EventSourceParser
-  readonly #calls: (RawCall & { index: number | undefined })[] = []
+  readonly #calls: (RawCall & { index: number | undefined; extra?: JsonValue })[] = []
   #parts: ModelPart[] = []
   #reason: FinishReason | undefined
   #usage: Usage | undefined
@@ -222,6 +224,10 @@ export class OpenAiDecoder {
       if (call.id === '' && id !== undefined) call.id = id
       if (call.name === '' && name !== undefined) call.name = name
     }
+    if (fragment.extra_content !== undefined && fragment.extra_content !== null) {
+      call.extra = fragment.extra_content
+      this.#reasoningChars += JSON.stringify(call.extra).length
+    }
     const given = fragment.function?.arguments
     // Some servers send the arguments as an object instead of a string.
     const text = given !== null && typeof given === 'object' ? JSON.stringify(given) : given
@@ -237,7 +243,9 @@ export class OpenAiDecoder {
   /** Undefined if there is nothing to send back: reasoning goes only with tool calls. */
   #state(): JsonValue | undefined {
     const isKept = this.#calls.length > 0 && this.#reasoningChars > 0 && this.#reasoningChars <= reasoningCharsMax
-    return isKept ? this.#reasoning : undefined
+    if (!isKept) return undefined
+    const extras = this.#calls.map(({ extra = null }) => extra)
+    return extras.some((extra) => extra !== null) ? { ...this.#reasoning, extra_contents: extras } : this.#reasoning
   }
 
   #finish(reason: FinishReason): void {

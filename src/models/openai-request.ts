@@ -73,7 +73,8 @@ function toChatMessage(message: ModelMessage, dropsReasoning: boolean): Record<s
         // Null, because several servers refuse an empty text in a message with tool calls.
         content: message.content === '' ? null : message.content,
         ...(dropsReasoning ? {} : reasoningOf(message.providerState)),
-        tool_calls: calls.map((call) => ({
+        tool_calls: calls.map((call, index) => ({
+          ...extraOf(message.providerState, index),
           id: shortCallId(call.callId),
           type: 'function',
           function: { name: call.name, arguments: JSON.stringify(call.input) },
@@ -93,6 +94,13 @@ function reasoningOf(state: JsonValue | undefined): ReasoningFields {
     ...(typeof reasoning === 'string' ? { reasoning } : {}),
     ...(Array.isArray(reasoning_details) ? { reasoning_details } : {}),
   }
+}
+
+/** What the server sent with a call and needs back with it. */
+function extraOf(state: JsonValue | undefined, index: number): { extra_content?: JsonValue } {
+  if (state === null || typeof state !== 'object' || Array.isArray(state)) return {}
+  const extra = Array.isArray(state['extra_contents']) ? state['extra_contents'][index] : null
+  return extra === null || extra === undefined ? {} : { extra_content: extra }
 }
 
 function toChatFile({ mediaType, name, data }: LoadedFile): Record<string, unknown> {

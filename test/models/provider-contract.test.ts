@@ -4,6 +4,7 @@
 
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, it } from 'node:test'
+import { formatDialects } from '../../src/http/formats.ts'
 import { withPictureTool } from '../support/picture-server.ts'
 import { type AgentFolder, agentFolder } from '../support/agent-folder.ts'
 import { type Polylog, startPolylog } from '../support/polylog.ts'
@@ -183,6 +184,14 @@ for (const name of providers) {
       assert.equal(timeline.status, 200)
       assert.match(timeline.text, /step\.done/)
       for (const shown of [timeline.text, JSON.stringify(frames)]) assert.doesNotMatch(shown, /sig_/)
+      const paths = Object.keys(formatDialects).map((format) => `stream?format=${format}`)
+      for (const path of [...paths, 'events']) {
+        const url = new URL(`/v1/agent/runs/${runId}/${path}`, polylog.baseUrl)
+        url.searchParams.set('userId', user)
+        const shown = await fetch(url)
+        assert.equal(shown.status, 200, path)
+        assert.doesNotMatch(await shown.text(), /sig_/, path)
+      }
     })
 
     it('goes on in the next turn of the conversation', async () => {
