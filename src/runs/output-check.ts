@@ -31,7 +31,11 @@ const errorCharsMax = 300
 const errorsMax = 5
 
 /** `repaired`: the repair round was used. */
-export function judgeAnswer(rule: OutputRule | undefined, text: string, repaired: boolean): AnswerVerdict {
+export function judgeAnswer(
+  rule: Omit<OutputRule, 'invalid'> | undefined,
+  text: string,
+  repaired: boolean,
+): AnswerVerdict {
   if (rule === undefined) return { is: 'answer', output: text }
   if (text.trim() === '') return wrong('it is empty')
   if (text.length > outputCharsMax) return wrong('it is longer than 4 MiB')
@@ -56,7 +60,7 @@ export function judgeAnswer(rule: OutputRule | undefined, text: string, repaired
   return wrong(...(candidates[0]?.complaints ?? ['it is not JSON']))
 }
 
-function complaintsOf(rule: OutputRule, value: unknown): string[] {
+function complaintsOf(rule: Pick<OutputRule, 'schema' | 'check'>, value: unknown): string[] {
   const complaints = schemaComplaints(rule.schema, value)
   return complaints.length > 0 ? complaints : (rule.check?.(value as JsonValue) ?? [])
 }

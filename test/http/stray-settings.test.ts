@@ -61,6 +61,7 @@ test('other unknown fields, and fields that are null, are ignored as ever', asyn
 const runs: [body: Record<string, unknown>, param: string, advice: RegExp][] = [
   [{ model: 'openai/x' }, 'model', /The agent decides it/],
   [{ temperature: 1 }, 'temperature', /The agent decides it/],
+  [{ output: { schema: {} } }, 'output', /The agent decides it/],
   [{ temprature: 1 }, 'temprature', /Did you mean temperature\?/],
   [{ option: {} }, 'option', /Did you mean options\?/],
   [{ options: { use_cache: false } }, 'use_cache', /Did you mean useCache\?/],

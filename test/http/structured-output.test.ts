@@ -52,6 +52,16 @@ test('the answer streams as text and is delivered as a value in agent.end', asyn
   assert.equal('response_format' in (asked?.body ?? {}), false, 'the table does not say that this model can do it')
 })
 
+test('a chat turn as a whole has the value beside the text', async () => {
+  const user = someone()
+  await server.provider.script([says(`Here it is: ${annText}`)], user)
+  const request = { agentId: 'chat_conversation', userId: user, input: { message: user, output } }
+  const { status, body } = await server.call('POST', '/v1/agent/run', { body: request })
+
+  assert.equal(status, 200)
+  assert.deepEqual([body.data.output, body.data.content], [ann, `Here it is: ${annText}`])
+})
+
 test('JSON in a code fence and between words is extracted', async () => {
   for (const text of ['```json\n' + annText + '\n```', `Here it is: ${annText} I hope that helps.`]) {
     const user = someone()

@@ -4,10 +4,12 @@
 
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { AppError } from '../../errors/app-error.ts'
+import type { JsonValue } from '../../journal/event.ts'
 import { isoTime } from '../../kit/clock.ts'
 import { invalidInput } from '../../one-shot/one-shot-input.ts'
 import { runEndError } from '../../one-shot/one-shot-outcome.ts'
 import type { OneShotIdempotency } from '../../one-shot/one-shot-service.ts'
+import { judgeAnswer } from '../../runs/output-check.ts'
 import type { StartRequest } from '../../runs/start-request.ts'
 import type { RunRow } from '../../stores/run-store.ts'
 import { answerText, messagesMax } from '../chat-api/answers.ts'
@@ -39,7 +41,7 @@ export async function chatOnce(
   if (gone.signal.aborted && cancelsOnDisconnect(services, start, outcome === 'accepted'))
     await services.runs.clientLeft(run.id, run.owner)
   if (ended.status !== 'succeeded') throw runEndError(ended)
-  return reply.headers(conversationHeader(run.conversationId)).send(await responseOf(services, ended))
+  return reply.headers(conversationHeader(run.conversationId)).send(await responseOf(services, ended, start.output))
 }
 
 async function startOf(
@@ -65,7 +67,7 @@ async function startOf(
   }
 }
 
-async function responseOf(services: Services, run: RunRow) {
+async function responseOf(services: Services, run: RunRow, output: StartRequest['output']) {
   const rows = await services.conversations.messagesOfRun(run, messagesMax)
   const last = rows.findLast((row) => row.role === 'assistant' && row.state === 'active' && row.content !== '')
   const createdAt = last?.createdAt ?? run.endedAt ?? run.createdAt
@@ -84,6 +86,13 @@ async function responseOf(services: Services, run: RunRow) {
     cached: false,
     snapshotId: null,
     generatedAt: run.endedAt ?? createdAt,
-    data: { message, content },
+    data: { message, content, ...valueOf(message.content, output) },
   })
+}
+
+/** The answer as a value, if the request has a schema for it. The run has checked it. */
+function valueOf(content: string, output: StartRequest['output']): { output?: JsonValue } {
+  if (output === undefined) return {}
+  const verdict = judgeAnswer({ schema: output.schema, mayAsk: false }, content, true)
+  return verdict.is === 'answer' ? { output: JSON.parse(verdict.output) as JsonValue } : {}
 }

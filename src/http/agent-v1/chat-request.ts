@@ -93,6 +93,7 @@ export const chatSettings = [
   'providerTools',
   'clientTools',
   'engine',
+  'output',
   'whenBusy',
   'onDisconnect',
 ] as const
