@@ -54,6 +54,7 @@ import { QueuedRuns } from '../runs/queued-runs.ts'
 import { OpenWork } from '../runs/open-work.ts'
 import { RunService } from '../runs/run-service.ts'
 import { Scheduler } from '../runs/scheduler.ts'
+import { RunTransfer } from '../runs/run-transfer.ts'
 import { UsageService } from '../runs/usage-service.ts'
 import { startRetention } from '../runs/retention.ts'
 import { readSkills } from '../skills/skill-registry.ts'
@@ -370,6 +371,11 @@ async function composeParts(
       configs,
       modelTable,
       usage: new UsageService(store, clock),
+      transfer: new RunTransfer({
+        store,
+        isUndecided: (runId) => comparisons.isUndecided(runId),
+        limits: { documentChars: config.limits.uploadBytes, ownerFileBytes: config.limits.ownerFileBytes },
+      }),
       catalogue,
       metrics,
       engineStates,

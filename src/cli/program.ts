@@ -18,6 +18,7 @@ import { registerReplay } from './replay.ts'
 import { registerRuns } from './runs.ts'
 import { registerServe } from './serve.ts'
 import { registerShow } from './show.ts'
+import { registerExport } from './transfer.ts'
 import { registerTail } from './tail.ts'
 import { programVersion } from './version.ts'
 
@@ -28,6 +29,7 @@ const commands: readonly RegisterCommand[] = [
   registerShow,
   registerTail,
   registerReplay,
+  registerExport,
   registerBackup,
   registerDoctor,
   registerMigrate,

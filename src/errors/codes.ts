@@ -78,6 +78,7 @@ export const errorCodes = {
   push_notifications_unsupported: 'invalid',
   output_modes_unsupported: 'invalid',
   langgraph_unsupported: 'invalid',
+  import_invalid: 'invalid',
 
   unauthorized: 'unauthenticated',
   forbidden: 'forbidden',
@@ -134,6 +135,8 @@ export const errorCodes = {
   interrupts_unanswered: 'conflict',
   thread_not_interrupted: 'conflict',
   thread_exists: 'conflict',
+  export_refused: 'conflict',
+  import_conflict: 'conflict',
 
   body_too_large: 'too_large',
   tool_result_too_large: 'too_large',
@@ -142,6 +145,7 @@ export const errorCodes = {
   file_too_large: 'too_large',
   file_storage_full: 'too_large',
   state_too_large: 'too_large',
+  export_too_large: 'too_large',
   rate_limited: 'limited',
   queue_full: 'limited',
   budget_exceeded: 'limited',

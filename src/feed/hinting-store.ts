@@ -57,6 +57,10 @@ export function withFeedHints(store: Store, changed: (owner: string) => void): S
       for (const { run } of results) hinted(taken(run))
       return results
     },
+    async importRun(input, ending) {
+      await store.importRun(input, ending)
+      changed(input.run.owner)
+    },
     changeQueued: async (change) => hinted(await store.changeQueued(change)),
     startHeld: async (start) => hinted(taken(await store.startHeld(start))),
     async claim(request) {

@@ -38,7 +38,13 @@ export class FileService {
 
   /** The same content with the same name is stored once for each owner. Throws `file_too_large`, `file_invalid` or `file_type_unsupported`. */
   async put(owner: string, file: NewFile): Promise<FileRow> {
-    const { store, clock, ids, limits } = this.dependencies
+    const { store, limits } = this.dependencies
+    return await store.putFile(await this.describe(owner, file), file.bytes, limits.ownerBytes)
+  }
+
+  /** The row that `put` would store, if the owner does not have the file. Throws as `put` does. */
+  async describe(owner: string, file: NewFile): Promise<FileRow> {
+    const { clock, ids } = this.dependencies
     const { bytes } = file
     this.checkSize(bytes.byteLength)
     if (bytes.byteLength === 0) throw new AppError('file_invalid', 'The file is empty; send its bytes.')
@@ -47,7 +53,7 @@ export class FileService {
     if (mediaType === undefined) throw unsupported(file.mediaType)
     // Hashed in another thread, because a large file takes long.
     const sha256 = Buffer.from(await crypto.subtle.digest('SHA-256', new Uint8Array(bytes))).toString('hex')
-    const row: FileRow = {
+    return {
       id: `file_${ids()}`,
       owner,
       sha256,
@@ -56,7 +62,6 @@ export class FileService {
       size: bytes.byteLength,
       createdAt: clock.now(),
     }
-    return await store.putFile(row, bytes, limits.ownerBytes)
   }
 
   /** Fetches and stores a file that a message names by URL. Throws `file_url_refused` unless the operator allows its host. */

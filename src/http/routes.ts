@@ -30,6 +30,7 @@ import type { OpenWork } from '../runs/open-work.ts'
 import type { InteractionList } from '../runs/interaction-list.ts'
 import type { QueuedRuns } from '../runs/queued-runs.ts'
 import type { RunService } from '../runs/run-service.ts'
+import type { RunTransfer } from '../runs/run-transfer.ts'
 import type { UsageService } from '../runs/usage-service.ts'
 import type { RunRow } from '../stores/run-store.ts'
 import type { ToolRegistry, Workspaces } from '../tools/tool.ts'
@@ -72,6 +73,7 @@ export type Services = {
   configs: ModelConfigs
   modelTable: ModelTable
   usage: UsageService
+  transfer: RunTransfer
   catalogue: Catalogue
   metrics: Metrics
   clock: Clock

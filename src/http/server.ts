@@ -28,6 +28,7 @@ import { runAgentRoute } from './agent-v1/run-agent-route.ts'
 import { snapshotRoutes } from './agent-v1/snapshot-routes.ts'
 import { queuedRunRoutes } from './agent-v1/queued-run-routes.ts'
 import { runRoutes } from './agent-v1/run-routes.ts'
+import { transferRoutes } from './agent-v1/transfer-routes.ts'
 import { toolResultsRoute } from './agent-v1/tool-results-route.ts'
 import type { BrowserGuard } from './browser-guard.ts'
 import { type Authenticator, claimsOf } from './caller.ts'
@@ -255,6 +256,7 @@ export async function buildServer(options: ServerOptions): Promise<Server> {
   doctorRoute(server, services)
   invariantsRoute(server, services)
   eventsRoute(server, services)
+  await transferRoutes(server, services)
   conversationRoutes(server, services)
   feedRoutes(server, services)
   interactionRoutes(server, services)

@@ -33,7 +33,7 @@ export function encodeEvent(event: RunEvent): string {
 /** The event of one stored line, or null if the line does not parse or does not fit its schema. */
 export function decodeEvent(line: string): RunEvent | null {
   try {
-    return eventOf(JSON.parse(line) as Record<string, unknown>)
+    return eventFromJson(JSON.parse(line))
   } catch {
     // The line is not JSON, or it is nested deeper than the stack allows.
     return null
@@ -43,8 +43,10 @@ export function decodeEvent(line: string): RunEvent | null {
 /** The last instant that a date can hold; a later `at` would break every reader that shows it. */
 const lastInstant = 8_640_000_000_000_000
 
-function eventOf(row: Record<string, unknown> | null): RunEvent | null {
-  if (row === null || typeof row !== 'object') return null
+/** The event, or null if the value does not fit the schema. Fields that no schema knows are left out of `data`. */
+export function eventFromJson(value: unknown): RunEvent | null {
+  if (value === null || typeof value !== 'object') return null
+  const row = value as Record<string, unknown>
   if (!Number.isSafeInteger(row.seq) || (row.seq as number) < 1) return null
   if (typeof row.at !== 'number' || !(Math.abs(row.at) <= lastInstant) || !Number.isSafeInteger(row.attempt))
     return null

@@ -2,7 +2,7 @@
 // id; the id consists of a unique part and the name (`~01J…~conv_123`). The server uses the id
 // internally, and every wire shows the name. A conversation without a name shows its id.
 
-const namedForm = /^~[^~]+~(.+)$/s
+export const namedForm = /^~[^~]+~(.+)$/s
 
 /** `unique` must be a new id, so that a name that is reused after a deletion gives a different conversation. */
 export function namedConversationId(unique: string, name: string): string {

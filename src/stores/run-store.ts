@@ -227,10 +227,18 @@ export type RunFilter = {
   limit: number
 }
 
+/** How an imported run ended, and the rows beside it. */
+export type RunEnding = Pick<RunWrite, 'run' | 'newInteractions' | 'touchConversationAt'>
+
 export interface RunStore extends EventReader {
   accept(input: AcceptInput): Promise<AcceptResult>
   /** Several accepts in their order, all or none; a later one may join the turn of an earlier one. */
   acceptAll(inputs: AcceptInput[], extraRows?: AcceptExtraRows): Promise<AcceptResult[]>
+  /**
+   * Stores a run that ended on another server: accepted with all its events, and ended, in one transaction, so that no node can
+   * claim it.
+   */
+  importRun(input: AcceptInput, ending: RunEnding): Promise<void>
   /**
    * Lets a held run start, once: `run_fenced` if it was started, cancelled, claimed or ended before, `queue_full` as for an accept; then
    * nothing has changed.

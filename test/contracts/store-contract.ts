@@ -12,6 +12,7 @@ import { conversationContract } from './store-contract-conversations.ts'
 import { feedbackContract } from './store-contract-feedback.ts'
 import { feedContract } from './store-contract-feed.ts'
 import { fileContract } from './store-contract-files.ts'
+import { importContract } from './store-contract-import.ts'
 import { interactionContract } from './store-contract-interactions.ts'
 import { lifetimeContract } from './store-contract-lifetime.ts'
 import { keyContract } from './store-contract-keys.ts'
@@ -38,6 +39,7 @@ export function storeContract(name: string, open: OpenStore): void {
     noteContract(open)
     nodeContract(open)
     keyContract(open)
+    importContract(open)
     fileContract(open)
     snapshotContract(open)
     usageContract(open)

@@ -223,6 +223,8 @@ describe('another user’s ids', () => {
     'GET /v1/agent/runs/{runId}/stream': { expect: notFound },
     'GET /v1/agent/runs/{runId}/outputs/{outputId}': { expect: notFound },
     'GET /v1/agent/runs/{runId}/invariants': { expect: notFound },
+    'GET /v1/agent/runs/{runId}/export': { expect: notFound },
+    'POST /v1/import': { body: () => ({}), expect: ({ status }) => assert.equal(status, 400) },
     'POST /v1/agent/runs/{runId}/cancel': { body: () => ({}), expect: notFound },
     'POST /v1/agent/runs/{runId}/tool-results': {
       body: () => ({ results: [{ toolCallId: 'any', output: 1 }] }),

@@ -140,6 +140,8 @@ export const operations: Readonly<Record<string, OperationFacts>> = {
   'GET /v1/agent/runs/{runId}/outputs/{outputId}': { id: 'getRunOutput' },
   'POST /v1/agent/runs/{runId}/cancel': { id: 'cancelRun' },
   'GET /v1/agent/runs/{runId}/invariants': { id: 'checkRun' },
+  'GET /v1/agent/runs/{runId}/export': { id: 'exportRun' },
+  'POST /v1/import': { id: 'importRun' },
 
   'POST /v1/conversations': { id: 'createConversation', example: { title: 'A first one', userId } },
   'GET /v1/usage': { id: 'getUsage' },

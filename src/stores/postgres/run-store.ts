@@ -88,6 +88,12 @@ export function runStore(
         return results
       })
     },
+    importRun: (input, ending) =>
+      accepting([input], async (db) => {
+        const { run } = await acceptRun(db, input)
+        const write = { runId: run.id, epoch: run.epoch, afterSeq: run.lastSeq, events: [], durable: true, ...ending }
+        await append(db, write, [])
+      }),
     async startHeld(start) {
       await needSlots(start.claim)
       return await write((db) => startHeld(db, start))

@@ -32,6 +32,7 @@ import type {
   ClaimedRun,
   HeldStart,
   QueuedChange,
+  RunEnding,
   RunRow,
   RunWrite,
 } from '../run-store.ts'
@@ -58,6 +59,7 @@ type ClaimCommand = Lease & { now: number; limit: number; offers: readonly strin
 export type RunCommands = {
   accept: { takes: AcceptCommand; gives: AcceptResult }
   acceptAll: { takes: { inputs: AcceptCommand[]; extraRows: AcceptExtraRows }; gives: AcceptResult[] }
+  importRun: { takes: { input: AcceptCommand; ending: RunEnding }; gives: null }
   startHeld: {
     takes: Omit<HeldStart, 'events' | 'claim'> & { claim: Lease | null; journal: EncodedEvents | null }
     gives: RunRow

@@ -55,27 +55,10 @@ export function runHandlers(db: DatabaseSync, cache: RunCache, writers: TableWri
       cache.remove(runId)
       return cancel === undefined ? (runs.read(runId) ?? null) : runs.requestCancel({ runId, cancel })
     },
-    append(write) {
-      const { runId } = write
-      const entry = runs.checkFence(runId, write.epoch, write.afterSeq)
-      if (write.journal !== null) journal.insert(runId, entry, write.journal, releasesRun(write.run) ? 'fold' : 'tail')
-      if (write.messages !== undefined && write.messages.length > 0) {
-        const turn = runs.turnOf(runId)
-        for (const message of write.messages) messages.insert(message, turn)
-      }
-      messages.setStates(write.messageStates ?? [])
-      files.refer({ runId }, write.files ?? [])
-      for (const row of write.newInteractions ?? []) interactions.insert(row)
-      for (const change of write.interactionUpdates ?? []) interactions.update(change)
-      if (write.touchConversationAt !== undefined) {
-        const conversationId = runs.conversationOf(runId)
-        if (conversationId !== null) conversations.touch(conversationId, write.touchConversationAt)
-      }
-      for (const step of write.usage ?? []) usage.add(step)
-      if (write.snapshot !== undefined) snapshots.insert(write.snapshot)
-      if (write.describeConversation !== undefined) conversations.describe(write.describeConversation)
-      if (write.dropBlobs !== undefined) runs.dropBlobs(runId, write.dropBlobs)
-      if (write.run !== undefined) runs.patch(runId, entry, write.run)
+    append,
+    importRun({ input, ending }) {
+      const { run } = accept(input)
+      append({ runId: run.id, epoch: run.epoch, afterSeq: run.lastSeq, journal: null, ...ending })
       return null
     },
     claim: (request) => runs.claim(request),
@@ -94,5 +77,29 @@ export function runHandlers(db: DatabaseSync, cache: RunCache, writers: TableWri
       return true
     },
     removeEndedRuns: (input) => runs.removeEnded(input),
+  }
+
+  function append(write: RunCommands['append']['takes']): null {
+    const { runId } = write
+    const entry = runs.checkFence(runId, write.epoch, write.afterSeq)
+    if (write.journal !== null) journal.insert(runId, entry, write.journal, releasesRun(write.run) ? 'fold' : 'tail')
+    if (write.messages !== undefined && write.messages.length > 0) {
+      const turn = runs.turnOf(runId)
+      for (const message of write.messages) messages.insert(message, turn)
+    }
+    messages.setStates(write.messageStates ?? [])
+    files.refer({ runId }, write.files ?? [])
+    for (const row of write.newInteractions ?? []) interactions.insert(row)
+    for (const change of write.interactionUpdates ?? []) interactions.update(change)
+    if (write.touchConversationAt !== undefined) {
+      const conversationId = runs.conversationOf(runId)
+      if (conversationId !== null) conversations.touch(conversationId, write.touchConversationAt)
+    }
+    for (const step of write.usage ?? []) usage.add(step)
+    if (write.snapshot !== undefined) snapshots.insert(write.snapshot)
+    if (write.describeConversation !== undefined) conversations.describe(write.describeConversation)
+    if (write.dropBlobs !== undefined) runs.dropBlobs(runId, write.dropBlobs)
+    if (write.run !== undefined) runs.patch(runId, entry, write.run)
+    return null
   }
 }

@@ -69,6 +69,10 @@ export function runStore(
       const commands = { inputs: parts.map((part) => part.command), extraRows }
       return queue.run('acceptAll', commands, true, ...parts.map((part) => part.tailRow))
     },
+    async importRun(given, ending) {
+      const { command, tailRow } = acceptCommand(given)
+      await queue.run('importRun', { input: command, ending }, true, tailRow)
+    },
     async startHeld({ events, claim, ...start }) {
       const tailRow = tailRowFor(start.runId, start.afterSeq, events)
       return queue.run(

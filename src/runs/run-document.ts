@@ -1,0 +1,232 @@
+// An ended run as one document, for moving it to another server: its journal and the rows beside it. What belongs to the
+// operator or to one machine is left out: the system prompt of a configuration, working directories, the state of providers,
+// the handles of remote agents, hidden messages, and counts of usage by day.
+//
+// A document comes from a user, so nothing in it is trusted: its journal has to be one that a run can have, and the run has
+// to have ended, because an unfinished one would be executed with whatever settings the document names.
+
+import { z } from 'zod'
+import { AppError } from '../errors/app-error.ts'
+import type { RunEvent } from '../journal/event.ts'
+import { eventFromJson } from '../journal/event-codec.ts'
+import { part } from '../journal/part.ts'
+import { type Phase, phaseAfter, refusal } from '../journal/transitions.ts'
+import { namedForm } from '../kit/conversation-id.ts'
+import type { InteractionRow } from '../stores/interaction-store.ts'
+import type { MessageRow } from '../stores/message-store.ts'
+
+export const documentFormat = 'polylog-run'
+export const documentVersion = 1
+
+const rowsMax = 20_000
+const eventsMax = 1_000_000
+const blobsMax = 1_000
+/** How many events are checked before other requests have their turn. */
+const eventsPerTurn = 2_000
+
+const ulid = z.string().regex(/^[0-7][0-9A-HJKMNP-TV-Z]{25}$/)
+const id = z.string().min(1).max(200)
+const time = z.number().int().min(0).max(8_640_000_000_000_000)
+const count = z.number().int().nonnegative()
+const error = z.object({
+  code: z.string().min(1),
+  message: z.string(),
+  retryable: z.boolean().optional(),
+  details: z.record(z.string(), z.unknown()).optional(),
+})
+
+const conversation = z.object({
+  id: z.string().regex(/^(?:~[0-7][0-9A-HJKMNP-TV-Z]{25}~[^\0]{1,200}|(?:agt-)?[0-7][0-9A-HJKMNP-TV-Z]{25})$/s),
+  title: z.string().max(500).nullable(),
+})
+
+const message = z.object({
+  id,
+  parentId: id.nullable(),
+  role: z.enum(['user', 'assistant', 'tool']),
+  content: z.string(),
+  parts: z.array(part).optional(),
+  state: z.enum(['active', 'superseded', 'abandoned']),
+  toolCallId: z.string().nullable(),
+  metadata: z.record(z.string(), z.json()),
+  createdAt: time,
+})
+
+const interaction = z.object({
+  id,
+  number: count,
+  kind: z.enum(['confirmation', 'question', 'client_tool']),
+  callId: z.string().nullable(),
+  toolName: z.string().nullable(),
+  prompt: z.string(),
+  input: z.json(),
+  outcome: z.literal('unknown').nullable(),
+  // A pending one would be a question to a person about a run that has ended.
+  status: z.enum(['confirmed', 'rejected', 'replied', 'auto_decided', 'expired', 'closed']),
+  response: z.json().nullable(),
+  reason: z.string().nullable(),
+  decidedBy: z.string().nullable(),
+  decidedAt: time.nullable(),
+  result: z.json().nullable(),
+  error: error.nullable(),
+  executedAt: time.nullable(),
+  deadlineAt: time.nullable(),
+  atDeadline: z.enum(['expire', 'auto_decide']).nullable(),
+  createdAt: time,
+  updatedAt: time,
+})
+
+const documentSchema = z.object({
+  format: z.literal(documentFormat),
+  version: z.literal(documentVersion),
+  conversation: conversation.nullable(),
+  run: z.object({
+    id: ulid,
+    family: z.string().min(1).max(50),
+    agentId: id,
+    status: z.enum(['succeeded', 'failed', 'canceled']),
+    attempt: count,
+    createdAt: time,
+    startedAt: time.nullable(),
+    endedAt: time,
+    error: error.nullable(),
+    engine: z.string().max(200).nullable(),
+    usage: z
+      .object({
+        steps: count,
+        inputTokens: count,
+        cachedTokens: count,
+        cacheWriteTokens: count,
+        outputTokens: count,
+        reasoningTokens: count,
+        costMicroUsd: count.nullable(),
+        unpricedSteps: count,
+      })
+      .nullable(),
+  }),
+  messages: z.array(message).max(rowsMax),
+  interactions: z.array(interaction).max(rowsMax),
+  /** Texts that were too long for the journal, which refers to them. */
+  blobs: z.array(z.object({ id, body: z.string() })).max(blobsMax),
+  events: z.array(z.unknown()).min(1).max(eventsMax),
+})
+
+export type RunDocument = Omit<z.infer<typeof documentSchema>, 'events'> & { events: RunEvent[] }
+
+export type DocumentMessage = RunDocument['messages'][number]
+export type DocumentInteraction = RunDocument['interactions'][number]
+
+/** Checks a document for import by this user. Throws `import_invalid`. */
+export async function readRunDocument(given: unknown, owner: string): Promise<RunDocument> {
+  const about = given as { format?: unknown; version?: unknown } | null
+  if (typeof about !== 'object' || about?.format !== documentFormat) {
+    throw invalid('This is not a run that a Polylog server exported.')
+  }
+  if (about.version !== documentVersion) {
+    throw invalid(`The document has version ${String(about.version)}; this server reads version ${documentVersion}.`)
+  }
+  const parsed = documentSchema.safeParse(given)
+  if (!parsed.success) {
+    const [issue] = parsed.error.issues
+    throw invalid(`${issue?.path.join('.') ?? ''}: ${issue?.message ?? 'it does not fit'}.`)
+  }
+  const document = { ...parsed.data, events: await readEvents(parsed.data.events, owner) }
+  checkWhole(document)
+  return document
+}
+
+async function readEvents(given: readonly unknown[], owner: string): Promise<RunEvent[]> {
+  const events: RunEvent[] = []
+  let phase: Phase = 'new'
+  for (const [index, value] of given.entries()) {
+    const event = eventFromJson(value)
+    if (event === null) throw invalid(`events.${index}: The event does not fit its schema.`)
+    if (event.seq !== index + 1) throw invalid(`events.${index}: The events are not numbered from 1 without a gap.`)
+    const problem = refusal(phase, event)
+    if (problem !== null) throw invalid(`events.${index}: ${problem}`)
+    phase = phaseAfter(phase, event)
+    const { seq, at, attempt, type, data } = event
+    // Nothing but the fields of an event.
+    events.push(portableEvent({ seq, at, attempt, type, data } as RunEvent, owner))
+    if (index % eventsPerTurn === eventsPerTurn - 1) await new Promise((resolve) => setImmediate(resolve))
+  }
+  if (phase !== 'ended') throw invalid('events: The journal does not end with the end of the run.')
+  return events
+}
+
+/** The event without what belongs to an operator or to a machine; `owner` is the user of the document. */
+export function portableEvent(event: RunEvent, owner: string): RunEvent {
+  switch (event.type) {
+    case 'run.accepted': {
+      const { systemPrompt: _prompt, workspace: _directory, ...spec } = event.data.spec
+      return { ...event, data: { ...event.data, owner, spec } }
+    }
+    case 'engine.handle':
+      return { ...event, data: { engine: event.data.engine, handle: null } }
+    case 'step.done': {
+      const { provider: _state, ...data } = event.data
+      return { ...event, data }
+    }
+    default:
+      return event
+  }
+}
+
+/** What the parts of a document have to agree on. */
+function checkWhole({ run, conversation: whole, events, messages, blobs }: RunDocument): void {
+  const [accepted] = events
+  if (accepted?.type !== 'run.accepted') throw invalid('events.0: A journal begins with run.accepted.')
+  const { data } = accepted
+  if (data.spec.job !== undefined || data.spec.oneShot !== undefined) {
+    throw invalid('Runs of jobs and of one-shot agents cannot be imported.')
+  }
+  if (data.family !== run.family || data.spec.agentId !== run.agentId || data.conversationId !== (whole?.id ?? null)) {
+    throw invalid('The run and its journal name different families, agents or conversations.')
+  }
+  if (whole === null && messages.length > 0) throw invalid('messages: A run without a conversation has no messages.')
+  const referred = referredBlobs(events)
+  for (const blob of blobs) if (!referred.has(blob.id)) throw invalid(`blobs: No event refers to ${blob.id}.`)
+}
+
+/** The ids of the long texts that the events refer to. */
+export function referredBlobs(events: readonly RunEvent[]): Set<string> {
+  const ids = new Set<string>()
+  for (const event of events) {
+    if (event.type === 'tool.done' && event.data.outputRef !== undefined) ids.add(event.data.outputRef)
+    if (event.type === 'run.accepted' && event.data.historyRef !== undefined) ids.add(event.data.historyRef)
+  }
+  return ids
+}
+
+/** The ids of the files that the run refers to, in its messages and in its journal. */
+export function referredFiles({ messages, events }: Pick<RunDocument, 'messages' | 'events'>): string[] {
+  const ids = new Set<string>()
+  const collect = (value: unknown): void => {
+    if (typeof value !== 'object' || value === null) return
+    for (const [name, inner] of Object.entries(value)) {
+      if (name === 'fileId' && typeof inner === 'string') ids.add(inner)
+      else collect(inner)
+    }
+  }
+  for (const { parts } of messages) collect(parts)
+  for (const event of events) if (event.type !== 'text.delta') collect(event.data)
+  return [...ids]
+}
+
+/** The name that a client chose for the conversation; null if it has none. */
+export function nameOfConversation(conversationId: string): string | null {
+  return namedForm.exec(conversationId)?.[1] ?? null
+}
+
+export function documentMessage({ conversationId: _conversation, runId: _run, ...row }: MessageRow): DocumentMessage {
+  return row as DocumentMessage
+}
+
+export function documentInteraction(row: InteractionRow): DocumentInteraction {
+  const { runId: _run, owner: _owner, conversationId: _conversation, reply: _reply, ...rest } = row
+  return rest as DocumentInteraction
+}
+
+function invalid(sentence: string): AppError {
+  return new AppError('import_invalid', `The document cannot be imported. ${sentence}`)
+}
