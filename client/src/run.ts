@@ -72,11 +72,16 @@ async function* follow(
   }
 }
 
+export type ReopeningOptions = Omit<StreamOptions, 'after'> & {
+  cursor: () => string | undefined
+  query?: Record<string, string>
+}
+
 /** The JSON values of a stream that is opened again at its cursor whenever it is lost. Ends if the server says that nothing follows. */
 export async function* reopening(
   transport: Transport,
   path: string,
-  { signal, onConnection, cursor }: Omit<StreamOptions, 'after'> & { cursor: () => string | undefined },
+  { signal, onConnection, cursor, query }: ReopeningOptions,
   opened?: Connection,
 ): AsyncGenerator<{ id: string | undefined; value: unknown }, void, undefined> {
   let connection = opened
@@ -86,7 +91,7 @@ export async function* reopening(
   for (;;) {
     let problem: PolylogError
     try {
-      connection ??= await transport.open({ method: 'GET', path, query: { after: cursor() }, signal })
+      connection ??= await transport.open({ method: 'GET', path, query: { ...query, after: cursor() }, signal })
       if (connection.response.status === 204) return
       onConnection?.({ state: 'open' })
       for await (const { id, data, retryMs } of messagesOf(connection, transport)) {

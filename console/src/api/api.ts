@@ -1,7 +1,14 @@
 // The one place that talks to the server: `@polylog/client`, and plain JSON for the routes that it does not have. Requests
 // carry the login or the user of the session. An answer 401 opens the sign-in dialog.
 
-import { createClient, type ClientOptions, type JsonValue, type PolylogClient } from '@polylog/client'
+import {
+  createClient,
+  type ClientOptions,
+  type JsonValue,
+  type PolylogClient,
+  type StreamOptions,
+} from '@polylog/client'
+import { reopening } from '@polylog/client/run'
 import { createTransport } from '@polylog/client/transport'
 import { createStore } from '../app/store.ts'
 import { type Session, session, signInRequest } from './session.ts'
@@ -30,6 +37,11 @@ export type Api = {
   begin(path: string, request: JsonRequest & { key: string; headers?: Record<string, string> }): Promise<Headers>
   /** A new idempotency key. */
   newKey(): string
+  /** The JSON messages of a route that streams; it is opened again after the last one whenever it is lost. */
+  stream<Message>(
+    path: string,
+    options: StreamOptions & { query?: Record<string, string> },
+  ): AsyncGenerator<{ id: string; message: Message }, void, undefined>
   /** The bytes of a route, for pictures and downloads. */
   blob(path: string, signal?: AbortSignal): Promise<Blob>
 }
@@ -77,6 +89,15 @@ function apiFor({ token, user }: Session): Api {
         return await readText(response, charsMax)
       } finally {
         close()
+      }
+    },
+    async *stream<Message>(path: string, { after, ...stream }: StreamOptions & { query?: Record<string, string> }) {
+      let cursor = after
+      for await (const { id, value } of reopening(transport, path, { ...stream, cursor: () => cursor })) {
+        // Pings have no id.
+        if (id === undefined) continue
+        cursor = id
+        yield { id, message: value as Message }
       }
     },
     async blob(path, signal) {

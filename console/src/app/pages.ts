@@ -44,4 +44,11 @@ export const pages: readonly PageEntry[] = [
     keys: 'g j',
     View: lazy(() => import('../pages/jobs/jobs-page.tsx')),
   },
+  {
+    path: '/runs',
+    label: { en: 'Runs', zh: '运行' },
+    icon: 'run',
+    keys: 'g r',
+    View: lazy(() => import('../pages/runs/runs-page.tsx')),
+  },
 ]

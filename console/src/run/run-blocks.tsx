@@ -36,7 +36,7 @@ export function RunBlocks({ runId, view, canDecide = true }: RunBlocksProps) {
 
 type RunBlockProps = { runId: string; block: Block; times: ToolTimes | undefined; canDecide: boolean }
 
-const RunBlock = memo(function RunBlock({ runId, block, times, canDecide }: RunBlockProps) {
+export const RunBlock = memo(function RunBlock({ runId, block, times, canDecide }: RunBlockProps) {
   const words = useWords(runWords)
   switch (block.type) {
     case 'text':

@@ -4,8 +4,8 @@
 
 import { PolylogError, type RunFrame } from '@polylog/client'
 import type { Api } from '../api/api.ts'
-import { takePlace } from '../feed/tab-lock.ts'
 import { createStore, type Store } from '../app/store.ts'
+import { positionOf, sips, takeStreamPlace } from './run-connection.ts'
 import { emptyView, isEnded, reduceView, type RunView } from './run-view.ts'
 
 /**
@@ -35,11 +35,6 @@ export type FollowedRun = {
 const caughtUpMs = 4000
 /** A hidden page gets no animation frames; it applies what has come this often. */
 const hiddenMs = 250
-/** Streams of runs in all tabs together; a browser has six connections for everything. */
-const streamsMax = 3
-const sipEveryMs = 1000
-/** The newest events of a run at work may be ones that no frame is made of. */
-const eventsWithoutFrame = 2
 /** How long the frame of the journal's newest event is waited for. */
 const frameWaitMs = 1000
 
@@ -118,7 +113,7 @@ export class RunFollower {
     opened?.hear(onConnection)
     if (opened !== undefined) this.change({ connection: 'live' })
     try {
-      const hasPlace = opened !== undefined || (await takePlace('polylog run', streamsMax, signal)) !== null
+      const hasPlace = opened !== undefined || (await takeStreamPlace(signal))
       const source =
         opened?.frames ??
         (hasPlace ? this.api.client.attach(this.runId, { after, signal, onConnection }) : this.sips(signal))
@@ -170,33 +165,18 @@ export class RunFollower {
     this.change({ view })
   }
 
-  /** The run without a lasting connection: reads what is new, closes, and asks again a little later. */
-  private async *sips(signal: AbortSignal): AsyncGenerator<RunFrame, void, undefined> {
-    let after = this.run.get().view.state.cursor
-    let seen = '0'
-    for (;;) {
-      const { cursor, status } = await this.api.client.getRun(this.runId, { signal })
-      const isOver = status === 'succeeded' || status === 'failed' || status === 'cancelled'
-      if (cursor !== seen || isOver) {
-        seen = cursor
-        const controller = new AbortController()
-        const end = () => controller.abort()
-        signal.addEventListener('abort', end, { once: true })
-        for await (const frame of this.api.client.attach(this.runId, { after, signal: controller.signal })) {
-          after = frame.id
-          yield frame
-          if (frame.event === 'agent.end') return
-          if (!isOver && positionOf(after) >= positionOf(cursor) - eventsWithoutFrame) break
-        }
-        end()
-        signal.removeEventListener('abort', end)
-        if (isOver) return
-      }
-      if (this.recovering === null) this.change({ connection: 'live' })
-      this.caughtUp()
-      await new Promise((resolve) => setTimeout(resolve, sipEveryMs))
-      signal.throwIfAborted()
-    }
+  /** The run without a lasting connection. */
+  private sips(signal: AbortSignal): AsyncIterable<RunFrame> {
+    return sips(this.api, this.runId, {
+      after: this.run.get().view.state.cursor,
+      signal,
+      open: (options) => this.api.client.attach(this.runId, options),
+      isLast: ({ event }) => event === 'agent.end',
+      onRest: () => {
+        if (this.recovering === null) this.change({ connection: 'live' })
+        this.caughtUp()
+      },
+    })
   }
 
   /** Asks how far the journal was when the connection came back. */
@@ -225,9 +205,4 @@ export class RunFollower {
   private change(changes: Partial<FollowedRun>): void {
     this.run.set((old) => ({ ...old, ...changes }))
   }
-}
-
-/** The number of the event in the journal that a cursor leads to. Some events have no frame, and some have several. */
-function positionOf(cursor: string): number {
-  return Number.parseInt(cursor, 10)
 }

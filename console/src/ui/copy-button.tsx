@@ -5,12 +5,15 @@ import { shellWords } from '../app/words.ts'
 import { useWords } from '../i18n/words.ts'
 import { announce } from './announcer.tsx'
 import { IconButton } from './button.tsx'
+import type { IconName } from './icon.tsx'
 import { showToast } from './toast.tsx'
 
 /** How long the tick stays. */
 const shownMs = 1500
 
-export function CopyButton({ text, label }: { text: string | (() => string); label?: string }) {
+type CopyButtonProps = { text: string | (() => string); label?: string; icon?: IconName }
+
+export function CopyButton({ text, label, icon = 'copy' }: CopyButtonProps) {
   const words = useWords(shellWords)
   const [isCopied, setCopied] = useState(false)
   useEffect(() => {
@@ -28,5 +31,5 @@ export function CopyButton({ text, label }: { text: string | (() => string); lab
       showToast({ tone: 'bad', text: words.failed })
     }
   }
-  return <IconButton icon={isCopied ? 'check' : 'copy'} label={label ?? words.copy} small onClick={() => void copy()} />
+  return <IconButton icon={isCopied ? 'check' : icon} label={label ?? words.copy} small onClick={() => void copy()} />
 }

@@ -7,7 +7,10 @@ import './virtual-list.css'
 /** Rows above and below the visible ones, so that fast scrolling shows no gaps. */
 const overscan = 8
 
-export type VirtualListHandle = { scrollTo(index: number): void }
+export type VirtualListHandle = {
+  /** `end`: the end of the row becomes visible; the default is the whole row, if it fits. */
+  scrollTo(index: number, align?: 'auto' | 'end'): void
+}
 
 type VirtualListProps = {
   count: number
@@ -17,10 +20,26 @@ type VirtualListProps = {
   keyOf(index: number): string | number
   row(index: number): ReactNode
   label: string
+  /** Stays above the rows and moves sideways with them. Its height is in pixels. */
+  header?: { height: number; content: ReactNode }
+  /** Drawn over all rows. */
+  overlay?: ReactNode
+  /** Rows are at least this wide in pixels; the list then scrolls sideways too. */
+  minWidth?: number
   ref?: Ref<VirtualListHandle>
 }
 
-export function VirtualList({ count, rowHeight, keyOf, row, label, ref }: VirtualListProps) {
+export function VirtualList({
+  count,
+  rowHeight,
+  keyOf,
+  row,
+  label,
+  header,
+  overlay,
+  minWidth = 0,
+  ref,
+}: VirtualListProps) {
   const scroller = useRef<HTMLDivElement>(null)
   const rows = useVirtualizer({
     count,
@@ -28,11 +47,25 @@ export function VirtualList({ count, rowHeight, keyOf, row, label, ref }: Virtua
     estimateSize: () => rowHeight,
     getItemKey: keyOf,
     overscan,
+    scrollMargin: header?.height ?? 0,
+    scrollPaddingStart: header?.height ?? 0,
   })
-  useImperativeHandle(ref, () => ({ scrollTo: (index) => rows.scrollToIndex(index, { align: 'auto' }) }), [rows])
+  useImperativeHandle(ref, () => ({ scrollTo: (index, align = 'auto') => rows.scrollToIndex(index, { align }) }), [
+    rows,
+  ])
   return (
-    <div ref={scroller} className="virtual-list" role="list" aria-label={label} tabIndex={0}>
-      <div className="virtual-list-inside" style={{ height: rows.getTotalSize() }}>
+    <div ref={scroller} className="virtual-list" tabIndex={0} role="group" aria-label={label}>
+      {header === undefined ? null : (
+        <div className="virtual-list-header" style={{ minWidth, height: header.height }}>
+          {header.content}
+        </div>
+      )}
+      <div
+        className="virtual-list-inside"
+        role={count === 0 ? undefined : 'list'}
+        style={{ height: rows.getTotalSize(), minWidth }}
+      >
+        {overlay}
         {rows.getVirtualItems().map(({ key, index, start }) => (
           <div
             key={key}
@@ -42,7 +75,7 @@ export function VirtualList({ count, rowHeight, keyOf, row, label, ref }: Virtua
             aria-setsize={count}
             aria-posinset={index + 1}
             className="virtual-list-row"
-            style={{ transform: `translateY(${start}px)` }}
+            style={{ transform: `translateY(${start - (header?.height ?? 0)}px)` }}
           >
             {row(index)}
           </div>

@@ -1,0 +1,94 @@
+// The events of the journal in groups that people filter by, and one line about each.
+
+import type { EventType } from '@polylog/client'
+import type { JournalRow } from './journal-row.ts'
+
+export const eventGroups = ['state', 'model', 'text', 'tool', 'person', 'other'] as const
+export type EventGroup = (typeof eventGroups)[number]
+
+const groups: Record<EventType, EventGroup> = {
+  'run.accepted': 'state',
+  'run.prepared': 'state',
+  'run.state': 'state',
+  'run.ended': 'state',
+  'step.started': 'model',
+  'step.done': 'model',
+  'output.rejected': 'model',
+  'context.cut': 'model',
+  'context.summarised': 'model',
+  'text.delta': 'text',
+  'reasoning.delta': 'text',
+  'source.found': 'text',
+  'message.done': 'text',
+  'tool.called': 'tool',
+  'tool.started': 'tool',
+  'tool.progress': 'tool',
+  'tool.done': 'tool',
+  'input.required': 'person',
+  'input.resolved': 'person',
+  'engine.handle': 'other',
+  'context.patch': 'other',
+  diagnostic: 'other',
+}
+
+/** An event of a newer server belongs to no group that is known here. */
+export function groupOf({ type }: Pick<JournalRow, 'type'>): EventGroup {
+  return (groups as Partial<Record<string, EventGroup>>)[type] ?? 'other'
+}
+
+/** A list shows no more of an event. */
+const summaryCharsMax = 240
+
+/** What an event says, in one line. */
+export function summaryOf(row: JournalRow): string {
+  const text = longSummaryOf(row)
+  return text.length > summaryCharsMax ? `${text.slice(0, summaryCharsMax)}…` : text
+}
+
+function longSummaryOf(row: JournalRow): string {
+  switch (row.type) {
+    case 'run.accepted':
+      return row.data.input
+    case 'run.state':
+      return `${row.data.from} → ${row.data.to} · ${row.data.trigger}`
+    case 'run.ended':
+      return [row.data.status, row.data.error?.code, row.data.error?.message ?? row.data.reason]
+        .filter((part) => part !== undefined)
+        .join(' · ')
+    case 'step.started':
+      return `${row.data.step} · ${row.data.model}`
+    case 'step.done':
+      return [`${row.data.step} · ${row.data.finishReason}`, tokensText(row)].filter((part) => part !== '').join(' · ')
+    case 'text.delta':
+    case 'reasoning.delta':
+    case 'message.done':
+      return JSON.stringify(row.data.text.slice(0, summaryCharsMax))
+    case 'tool.called':
+      return `${row.data.name}(${json(row.data.input)})`
+    case 'tool.started':
+      return json(row.data.input)
+    case 'tool.progress':
+      return row.data.message
+    case 'tool.done':
+      return [row.data.outcome, row.data.error?.code, row.data.summary].filter((part) => part !== undefined).join(' · ')
+    case 'input.required':
+      return row.data.prompt
+    case 'input.resolved':
+      return `${row.data.resolution} · ${row.data.by}`
+    case 'output.rejected':
+      return row.data.errors.join(' ')
+    case 'diagnostic':
+      return `${row.data.code} · ${row.data.message}`
+    default:
+      return json(row.data)
+  }
+}
+
+function tokensText({ data: { usage } }: JournalRow & { type: 'step.done' }): string {
+  return usage === undefined ? '' : `${usage.inputTokens ?? 0} + ${usage.outputTokens ?? 0} tokens`
+}
+
+function json(value: unknown): string {
+  const text = JSON.stringify(value)
+  return text === undefined ? '' : text.slice(0, summaryCharsMax + 1)
+}
