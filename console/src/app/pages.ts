@@ -51,4 +51,11 @@ export const pages: readonly PageEntry[] = [
     keys: 'g r',
     View: lazy(() => import('../pages/runs/runs-page.tsx')),
   },
+  {
+    path: '/wires',
+    label: { en: 'Wires', zh: '协议' },
+    icon: 'wire',
+    keys: 'g w',
+    View: lazy(() => import('../pages/wires/wires-page.tsx')),
+  },
 ]

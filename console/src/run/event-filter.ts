@@ -24,20 +24,30 @@ export function isFiltering({ groups, problems, text }: EventFilter): boolean {
   return groups.length > 0 || problems || text.trim() !== ''
 }
 
-/** The indices of the rows that fit; null if there is no filter. `isDone` is false while rows are still being searched. */
-export function useFiltered(
+type FoundRows = {
+  /** The indices of the rows that fit; null if there is no filter. */
+  found: readonly number[] | null
+  /** False while rows are still being searched. */
+  isDone: boolean
+}
+
+export function useFiltered(rows: readonly JournalRow[], count: number, filter: EventFilter): FoundRows {
+  return useFoundRows(rows, count, isFiltering(filter) ? JSON.stringify(filter) : null, () => matcher(filter))
+}
+
+/** `key` names what is searched for; null for no filter. `open` makes the test that a row has to pass. */
+export function useFoundRows(
   rows: readonly JournalRow[],
   count: number,
-  filter: EventFilter,
-): { found: readonly number[] | null; isDone: boolean } {
-  const key = JSON.stringify(filter)
+  key: string | null,
+  open: () => (row: JournalRow) => boolean,
+): FoundRows {
   const [search, setSearch] = useState<{ key: string; rows: unknown; found: number[]; looked: number } | null>(null)
-  const isActive = isFiltering(filter)
   useEffect(() => {
-    if (!isActive) return
+    if (key === null) return
     const started = search?.key === key && search.rows === rows ? search : { key, rows, found: [], looked: 0 }
     if (started.looked >= count && started === search) return
-    const fits = matcher(filter)
+    const fits = open()
     const frame = requestAnimationFrame(() => {
       const until = performance.now() + sliceMs
       const found = [...started.found]
@@ -50,8 +60,8 @@ export function useFiltered(
       setSearch({ key, rows, found, looked })
     })
     return () => cancelAnimationFrame(frame)
-  }, [isActive, key, rows, count, search])
-  if (!isActive) return { found: null, isDone: true }
+  }, [key, rows, count, search])
+  if (key === null) return { found: null, isDone: true }
   const isCurrent = search?.key === key && search.rows === rows
   return { found: isCurrent ? search.found : [], isDone: isCurrent && search.looked >= count }
 }

@@ -89,7 +89,7 @@ export function WaterfallView({ spans, version, scale, now, at, seq, onSeekSeq, 
             </div>
           </>
         }
-        row={(index) => {
+        renderRow={(index) => {
           const span = spans[index]
           if (span === undefined) return null
           return (

@@ -18,7 +18,7 @@ type VirtualListProps = {
   rowHeight: number
   /** What stays the same while rows are added before it. */
   keyOf(index: number): string | number
-  row(index: number): ReactNode
+  renderRow(index: number): ReactNode
   label: string
   /** Stays above the rows and moves sideways with them. Its height is in pixels. */
   header?: { height: number; content: ReactNode }
@@ -33,7 +33,7 @@ export function VirtualList({
   count,
   rowHeight,
   keyOf,
-  row,
+  renderRow,
   label,
   header,
   overlay,
@@ -77,7 +77,7 @@ export function VirtualList({
             className="virtual-list-row"
             style={{ transform: `translateY(${start - (header?.height ?? 0)}px)` }}
           >
-            {row(index)}
+            {renderRow(index)}
           </div>
         ))}
       </div>

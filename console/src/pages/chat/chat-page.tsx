@@ -2,6 +2,7 @@
 
 import { useState } from 'react'
 import { useLocation } from 'wouter'
+import { pathPart } from '../../app/path-part.ts'
 import { useWords } from '../../i18n/words.ts'
 import { Button } from '../../ui/button.tsx'
 import { ChatView } from './chat-view.tsx'
@@ -13,8 +14,7 @@ export default function ChatPage() {
   const words = useWords(chatWords)
   const [location, navigate] = useLocation()
   const [isListOpen, setListOpen] = useState(false)
-  const [, , named = ''] = location.split('/')
-  const conversationId = named === '' ? null : decoded(named)
+  const conversationId = pathPart(location)
   return (
     <div className="chat-page" data-list={isListOpen}>
       <h1 className="visually-hidden">{words.conversations}</h1>
@@ -39,13 +39,4 @@ export default function ChatPage() {
       <ChatView conversationId={conversationId} />
     </div>
   )
-}
-
-/** Somebody may have typed the address. */
-function decoded(name: string): string {
-  try {
-    return decodeURIComponent(name)
-  } catch {
-    return name
-  }
 }

@@ -53,7 +53,7 @@ export function EventList({ record, count, found, index, start, onSeek, onOpen, 
       count={length}
       rowHeight={rowHeight}
       keyOf={(at) => record.rows[indexAt(at)]?.seq ?? at}
-      row={(at) => {
+      renderRow={(at) => {
         const place = indexAt(at)
         const row = record.rows[place]
         if (row === undefined) return null

@@ -49,7 +49,7 @@ export function MomentView({ runId, view, row, isHead, seqOf, onSeekSeq }: Momen
         const block = blocks[index - 1]
         return index === 0 ? 'question' : block === undefined ? 'end' : `${block.type} ${block.id}`
       }}
-      row={(index) => {
+      renderRow={(index) => {
         if (index === 0) {
           return (
             <MomentRow seq={1} isCurrent={row?.type === 'run.accepted'} onSeekSeq={onSeekSeq}>

@@ -2,6 +2,7 @@
 // the filter are in the address.
 
 import { useCallback, useMemo, useRef, useState } from 'react'
+import { flushSync } from 'react-dom'
 import type { Block } from '@polylog/client'
 import { Link } from 'wouter'
 import { useShortcuts } from '../../app/shortcuts.ts'
@@ -90,9 +91,12 @@ export function RunPage({ runId }: { runId: string }) {
       keys: '/',
       label: words.keysSearch,
       run: () => {
-        setView('events')
-        setPane('main')
-        requestAnimationFrame(() => search.current?.focus())
+        // The field has to be there before it can take the next key.
+        flushSync(() => {
+          setView('events')
+          setPane('main')
+        })
+        search.current?.focus()
       },
     },
   ])
