@@ -20,6 +20,8 @@ describe('the fields of a schema', () => {
         notes: { type: 'string', 'x-input-source': 'file' },
         place: { $ref: '#/$defs/place' },
         rows: { type: 'array', items: { type: 'object' } },
+        people: { type: 'array', items: { type: 'object', properties: { name: { type: 'string' } } } },
+        sizes: { type: 'array', items: { enum: ['s', 'm'] } },
         either: { anyOf: [{ type: 'string' }, { type: 'number' }] },
         anything: true,
       },
@@ -37,6 +39,8 @@ describe('the fields of a schema', () => {
       'notes: file',
       'place: group',
       'rows: json',
+      'people: list',
+      'sizes: list',
       'either: json',
       'anything: json',
     ])

@@ -18,8 +18,8 @@ export type JsonRequest = {
   query?: Record<string, string | number | undefined>
   /** Sent as JSON, unless it is a `Blob`. */
   body?: JsonValue | Record<string, unknown> | Blob
-  headers?: Record<string, string>
   signal?: AbortSignal | undefined
+  headers?: Record<string, string>
   /** False: the request is not repeated if it is unknown whether it arrived. Default: true only for GET. */
   repeatable?: boolean
 }
@@ -34,7 +34,7 @@ export type Api = {
    * Sends a request whose answer is a stream, and returns the headers of the answer. The stream is closed without being
    * read: whoever shows its run attaches to it. `key` is an idempotency key, so the request is repeated safely.
    */
-  begin(path: string, request: JsonRequest & { key: string; headers?: Record<string, string> }): Promise<Headers>
+  begin(path: string, request: JsonRequest & { key: string }): Promise<Headers>
   /** A new idempotency key. */
   newKey(): string
   /** The JSON messages of a route that streams; it is opened again after the last one whenever it is lost. */

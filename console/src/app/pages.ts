@@ -31,6 +31,13 @@ export const pages: readonly PageEntry[] = [
     View: lazy(() => import('../pages/arena/arena-page.tsx')),
   },
   {
+    path: '/agents',
+    label: { en: 'Agents', zh: '智能体' },
+    icon: 'agent',
+    keys: 'g a',
+    View: lazy(() => import('../pages/agents/agents-page.tsx')),
+  },
+  {
     path: '/inbox',
     label: { en: 'Inbox', zh: '收件箱' },
     icon: 'inbox',

@@ -101,15 +101,27 @@ export function TextArea({
 export function Select({
   label,
   help,
+  problem,
   hideLabel,
   children,
   ...rest
 }: FieldProps & Omit<SelectHTMLAttributes<HTMLSelectElement>, 'id' | 'className'>) {
   const id = useId()
-  const frame = { label, help, ...(hideLabel === undefined ? {} : { hideLabel }) }
+  const frame = {
+    label,
+    help,
+    ...(problem === undefined ? {} : { problem }),
+    ...(hideLabel === undefined ? {} : { hideLabel }),
+  }
   return (
     <Frame id={id} {...frame}>
-      <select {...rest} id={id} className="input input-select" aria-describedby={described(id, frame)}>
+      <select
+        {...rest}
+        id={id}
+        className="input input-select"
+        aria-invalid={problem !== undefined}
+        aria-describedby={described(id, frame)}
+      >
         {children}
       </select>
     </Frame>
@@ -120,15 +132,27 @@ export function Select({
 export function Checkbox({
   label,
   help,
+  problem,
   ...rest
-}: Pick<FieldProps, 'label' | 'help'> & Omit<InputHTMLAttributes<HTMLInputElement>, 'id' | 'className' | 'type'>) {
+}: Omit<FieldProps, 'hideLabel'> & Omit<InputHTMLAttributes<HTMLInputElement>, 'id' | 'className' | 'type'>) {
   const id = useId()
   return (
     <div className="field">
       <label className="checkbox">
-        <input {...rest} id={id} type="checkbox" aria-describedby={described(id, { label, help })} />
+        <input
+          {...rest}
+          id={id}
+          type="checkbox"
+          aria-invalid={problem !== undefined}
+          aria-describedby={described(id, { label, help, ...(problem === undefined ? {} : { problem }) })}
+        />
         <span>{label}</span>
       </label>
+      {problem === undefined ? null : (
+        <p id={`${id}-problem`} className="field-problem" role="alert">
+          {problem}
+        </p>
+      )}
       {help === undefined ? null : (
         <p id={`${id}-help`} className="field-help">
           {help}

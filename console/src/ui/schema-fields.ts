@@ -1,5 +1,5 @@
-// JSON Schema of an object → the fields of a form. What no field fits (alternatives, lists of objects, deep nesting) is
-// edited as JSON, so every schema gives a form that works. The server checks the values; a form only helps to fill it in.
+// JSON Schema of an object → the fields of a form. What no field fits (alternatives, unknown types, deep nesting) is edited
+// as JSON, so every schema gives a form that works. The server checks the values; a form only helps to fill it in.
 
 /** As in the client, which the tests of this file cannot import. */
 type JsonValue = string | number | boolean | null | JsonValue[] | { [key: string]: JsonValue }
@@ -16,6 +16,7 @@ export type FormField = {
   | { kind: 'text' | 'number' | 'flag' | 'lines' | 'file' | 'json' }
   | { kind: 'choice'; options: (string | number | boolean)[] }
   | { kind: 'group'; fields: FormField[] }
+  | { kind: 'list'; item: FormField }
 )
 
 /** A form with more fields than this is no help; it is edited as JSON. */
@@ -70,8 +71,11 @@ function fieldOf(name: string, given: JsonValue, isRequired: boolean, root: Json
       return { ...common, kind: 'number' }
     case 'boolean':
       return { ...common, kind: 'flag' }
-    case 'array':
-      return { ...common, kind: typeOf(resolved(schema['items'] ?? true, root)) === 'string' ? 'lines' : 'json' }
+    case 'array': {
+      const item = fieldOf('', schema['items'] ?? true, true, root, depth + 1)
+      if (item.kind === 'text') return { ...common, kind: 'lines' }
+      return item.kind === 'json' || depth >= depthMax ? { ...common, kind: 'json' } : { ...common, kind: 'list', item }
+    }
     case 'object': {
       const fields = depth < depthMax ? fieldsIn(schema, root, depth + 1) : null
       return fields === null ? { ...common, kind: 'json' } : { ...common, kind: 'group', fields }

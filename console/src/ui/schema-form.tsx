@@ -1,13 +1,22 @@
 // A form made from the JSON Schema of an object: put it into a <form>. The browser checks what is required and the limits
-// of numbers; the server checks the rest.
+// of numbers; the server checks the rest, and what it says about a field is shown there.
 
-import { type ComponentProps, useState } from 'react'
+import { createContext, useContext, useState } from 'react'
 import type { JsonValue } from '@polylog/client'
 import { useWords } from '../i18n/words.ts'
-import { Button } from './button.tsx'
-import { Checkbox, Select, TextArea, TextField } from './field.tsx'
+import { Button, IconButton } from './button.tsx'
+import { Checkbox, Select, TextArea } from './field.tsx'
 import { FileField } from './file-field.tsx'
 import { fieldsOf, type FormField, type JsonSchema } from './schema-fields.ts'
+import {
+  isShort,
+  JsonField,
+  LinesField,
+  NumberField,
+  numberIn,
+  ShortField,
+  type Suggestions,
+} from './schema-inputs.tsx'
 import { uiWords } from './words.ts'
 import './schema-form.css'
 
@@ -22,24 +31,56 @@ type SchemaFormProps = {
   onFile?: (name: string, file: File | null) => void
   /** Names the form if it is edited as JSON. */
   label: string
+  /** What the server says, by the path of the field: `messages.0.content`. */
+  problems?: ReadonlyMap<string, string>
+  /** Values to choose from, by the name of the property. */
+  suggestions?: Suggestions
 }
 
-export function SchemaForm({ schema, value, onChange, files, onFile, label }: SchemaFormProps) {
+const FormContext = createContext<{ problems: ReadonlyMap<string, string>; suggestions: Suggestions }>({
+  problems: new Map(),
+  suggestions: {},
+})
+
+export function SchemaForm({ problems = new Map(), suggestions = {}, ...rest }: SchemaFormProps) {
+  return (
+    <FormContext value={{ problems, suggestions }}>
+      <WholeForm {...rest} />
+    </FormContext>
+  )
+}
+
+function WholeForm({ schema, value, onChange, files, onFile, label }: SchemaFormProps) {
   const words = useWords(uiWords)
+  const { problems } = useContext(FormContext)
   const fields = fieldsOf(schema)
   const [isJson, setJson] = useState(false)
+  // A message about a field that is not there.
+  const all = [...problems].map(([path, message]) => `${path} ${message}`.trim()).join('; ') || undefined
   if (fields === null)
-    return <JsonField label={label} value={value} isRequired onChange={(next) => onChange(next as Values)} />
+    return (
+      <JsonField label={label} value={value} isRequired problem={all} onChange={(next) => onChange(next as Values)} />
+    )
   const isOnlyFiles = fields.every(({ kind }) => kind === 'file')
   return (
     <div className="schema-form">
       {isJson ? (
         <>
-          <JsonField label={label} value={value} isRequired onChange={(next) => onChange(next as Values)} />
-          <Fields fields={fields.filter(({ kind }) => kind === 'file')} {...{ value, onChange, files, onFile }} />
+          <JsonField
+            label={label}
+            value={value}
+            isRequired
+            problem={all}
+            onChange={(next) => onChange(next as Values)}
+          />
+          <Fields
+            path=""
+            fields={fields.filter(({ kind }) => kind === 'file')}
+            {...{ value, onChange, files, onFile }}
+          />
         </>
       ) : (
-        <Fields {...{ fields, value, onChange, files, onFile }} />
+        <Fields path="" {...{ fields, value, onChange, files, onFile }} />
       )}
       {isOnlyFiles ? null : (
         <div className="schema-form-mode">
@@ -53,6 +94,8 @@ export function SchemaForm({ schema, value, onChange, files, onFile, label }: Sc
 }
 
 type FieldsProps = {
+  /** Of the object that has the fields; empty for the form itself. */
+  path: string
   fields: readonly FormField[]
   value: Values
   onChange(value: Values): void
@@ -60,7 +103,7 @@ type FieldsProps = {
   onFile?: ((name: string, file: File | null) => void) | undefined
 }
 
-function Fields({ fields, value, onChange, files, onFile }: FieldsProps) {
+function Fields({ path, fields, value, onChange, files, onFile }: FieldsProps) {
   return fields.map((field) => {
     if (field.kind === 'file') {
       const { name, label, help, isRequired } = field
@@ -80,18 +123,28 @@ function Fields({ fields, value, onChange, files, onFile }: FieldsProps) {
       const { [field.name]: _old, ...others } = value
       onChange(next === undefined ? others : { ...others, [field.name]: next })
     }
-    return <Field key={field.name} field={field} value={value[field.name]} onChange={set} />
+    return (
+      <Field key={field.name} path={join(path, field.name)} field={field} value={value[field.name]} onChange={set} />
+    )
   })
 }
 
-type FieldProps = { field: FormField; value: JsonValue | undefined; onChange(value: JsonValue | undefined): void }
+type FieldProps = {
+  path: string
+  field: FormField
+  value: JsonValue | undefined
+  onChange(value: JsonValue | undefined): void
+}
 
-function Field({ field, value, onChange }: FieldProps) {
+function Field({ path, field, value, onChange }: FieldProps) {
   const words = useWords(uiWords)
+  const { problems, suggestions } = useContext(FormContext)
+  const problem = problems.get(path)
   const { isRequired, schema } = field
   const common = {
     label: isRequired ? field.label : words.optional(field.label),
     help: field.help,
+    problem,
     required: isRequired,
   }
   switch (field.kind) {
@@ -115,6 +168,7 @@ function Field({ field, value, onChange }: FieldProps) {
         <Checkbox
           label={field.label}
           help={field.help}
+          problem={problem}
           checked={value === true}
           onChange={({ target }) => onChange(target.checked)}
         />
@@ -139,17 +193,30 @@ function Field({ field, value, onChange }: FieldProps) {
         <fieldset className="schema-group">
           <legend>{field.label}</legend>
           {field.help === undefined ? null : <p className="field-help">{field.help}</p>}
+          <GroupProblem text={problem} />
           <Fields
+            path={path}
             fields={field.fields}
             value={isObject(value) ? value : {}}
             onChange={(next) => onChange(Object.keys(next).length === 0 && !isRequired ? undefined : next)}
           />
         </fieldset>
       )
+    case 'list':
+      return <ListField path={path} field={field} value={value} onChange={onChange} />
     case 'json':
       return <JsonField {...common} isRequired={isRequired} value={value} onChange={onChange} />
     default:
-      return (
+      return isShort(schema) ? (
+        <ShortField
+          {...common}
+          suggestions={suggestions[field.name] ?? []}
+          minLength={numberIn(schema['minLength'])}
+          maxLength={numberIn(schema['maxLength'])}
+          value={typeof value === 'string' ? value : ''}
+          onChange={({ target }) => onChange(target.value === '' ? undefined : target.value)}
+        />
+      ) : (
         <TextArea
           {...common}
           rows={1}
@@ -162,103 +229,70 @@ function Field({ field, value, onChange }: FieldProps) {
   }
 }
 
-type NumberFieldProps = Omit<ComponentProps<typeof TextField>, 'value'> & {
-  value: number | undefined
-  onNumber(value: number | undefined): void
-}
+type ListFieldProps = Omit<FieldProps, 'field'> & { field: Extract<FormField, { kind: 'list' }> }
 
-/** Keeps the text, so that a number can be typed that is not yet complete. */
-function NumberField({ value, onNumber, ...rest }: NumberFieldProps) {
-  const [text, setText] = useState(value === undefined ? '' : String(value))
-  return (
-    <TextField
-      {...rest}
-      type="number"
-      inputMode="decimal"
-      value={text}
-      onChange={({ target }) => {
-        setText(target.value)
-        onNumber(Number.isNaN(target.valueAsNumber) ? undefined : target.valueAsNumber)
-      }}
-    />
-  )
-}
-
-type LinesFieldProps = Pick<FieldProps['field'], 'label' | 'help'> & {
-  required: boolean
-  lines: string[]
-  onLines(lines: string[]): void
-}
-
-function LinesField({ lines, onLines, help, ...rest }: LinesFieldProps) {
+/** Entries with a field, or a group of fields, each. They keep their keys while others are removed. */
+function ListField({ path, field, value, onChange }: ListFieldProps) {
   const words = useWords(uiWords)
-  const [text, setText] = useState(lines.join('\n'))
-  return (
-    <TextArea
-      {...rest}
-      help={help === undefined ? words.onePerLine : `${help} ${words.onePerLine}`}
-      rows={3}
-      value={text}
-      onChange={({ target }) => {
-        setText(target.value)
-        onLines(
-          target.value
-            .split('\n')
-            .map((line) => line.trim())
-            .filter((line) => line !== ''),
-        )
-      }}
-    />
-  )
-}
-
-type JsonFieldProps = {
-  label: string
-  help?: string | undefined
-  isRequired: boolean
-  value: JsonValue | undefined
-  onChange(value: JsonValue | undefined): void
-}
-
-function JsonField({ label, help, isRequired, value, onChange }: JsonFieldProps) {
-  const words = useWords(uiWords)
-  const [text, setText] = useState(value === undefined ? '' : JSON.stringify(value, null, 2))
-  const isWrong = text.trim() !== '' && !isJson(text)
-  return (
-    <TextArea
-      label={label}
-      help={help ?? words.asJson}
-      problem={isWrong ? words.notJson : undefined}
-      code
-      required={isRequired}
-      rows={4}
-      spellCheck={false}
-      value={text}
-      onChange={({ target }) => {
-        setText(target.value)
-        const isEmpty = target.value.trim() === ''
-        // Keeps the form from being sent.
-        target.setCustomValidity(isEmpty || isJson(target.value) ? '' : words.notJson)
-        if (isEmpty) onChange(undefined)
-        else if (isJson(target.value)) onChange(JSON.parse(target.value) as JsonValue)
-      }}
-    />
-  )
-}
-
-function isJson(text: string): boolean {
-  try {
-    JSON.parse(text)
-    return true
-  } catch {
-    return false
+  const { problems } = useContext(FormContext)
+  const items = Array.isArray(value) ? value : []
+  const [keys, setKeys] = useState<readonly number[]>(() => items.map((_, index) => index))
+  const shown = items.map((item, index) => ({ item, key: keys[index] ?? index }))
+  const next = Math.max(-1, ...shown.map(({ key }) => key)) + 1
+  const change = (changed: readonly { item: JsonValue; key: number }[]) => {
+    setKeys(changed.map(({ key }) => key))
+    onChange(changed.length === 0 && !field.isRequired ? undefined : changed.map(({ item }) => item))
   }
+  return (
+    <fieldset className="schema-group">
+      <legend>{field.isRequired ? field.label : words.optional(field.label)}</legend>
+      {field.help === undefined ? null : <p className="field-help">{field.help}</p>}
+      <GroupProblem text={problems.get(path)} />
+      {shown.map(({ item, key }, index) => (
+        <div key={key} className="schema-item">
+          <div className="grow">
+            <Field
+              path={join(path, String(index))}
+              field={{ ...field.item, label: words.entry(index + 1) }}
+              value={item}
+              onChange={(changed) =>
+                change(shown.with(index, { item: changed ?? (field.item.kind === 'group' ? {} : null), key }))
+              }
+            />
+          </div>
+          <IconButton
+            icon="trash"
+            small
+            label={words.removeEntry(index + 1)}
+            onClick={() => change(shown.toSpliced(index, 1))}
+          />
+        </div>
+      ))}
+      <div>
+        <Button
+          small
+          icon="plus"
+          onClick={() => change([...shown, { item: field.item.kind === 'group' ? {} : null, key: next }])}
+        >
+          {words.addEntry}
+        </Button>
+      </div>
+    </fieldset>
+  )
+}
+
+function GroupProblem({ text }: { text: string | undefined }) {
+  return text === undefined ? null : (
+    <p className="field-problem" role="alert">
+      {text}
+    </p>
+  )
 }
 
 function isObject(value: JsonValue | undefined): value is Values {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-function numberIn(value: JsonValue | undefined): number | undefined {
-  return typeof value === 'number' ? value : undefined
+function join(path: string, name: string): string {
+  return path === '' ? name : `${path}.${name}`
 }

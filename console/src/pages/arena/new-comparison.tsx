@@ -43,7 +43,7 @@ export function NewComparison({ isFirst }: { isFirst: boolean }) {
   const call = useCurl('/api/ab/compare', {
     method: 'POST',
     options: '-N',
-    body: { message: words.exampleQuestion, config_a: a, config_b: b },
+    body: { message: words.exampleQuestion, config_a: a, config_b: b, ...userQuery() },
   })
 
   const send = async () => {
