@@ -3,7 +3,9 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
+import { systemClock } from '../kit/clock.ts'
 import { modelTableOf, readModelTable } from './model-table.ts'
+import { createModels } from './providers.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'polylog-models-'))
 after(() => rmSync(folder, { recursive: true }))
@@ -60,6 +62,14 @@ test('a dated version has the facts of its base name, unless it has its own', ()
   }
   assert.equal(table.find('a/x-2025-01-01')?.price?.input, 100)
   assert.equal(table.find('a/plain-mini'), undefined)
+})
+
+test('the built-in table has the window of each model that answers if nothing is chosen', async () => {
+  const builtIn = await readModelTable(null)
+  for (const key of ['openaiApiKey', 'anthropicApiKey', 'googleApiKey']) {
+    const { defaultModel } = createModels({ [key]: 'k', ids: () => 'id', clock: systemClock })
+    assert.ok((builtIn.find(defaultModel)?.contextTokens ?? 0) > 100_000, defaultModel)
+  }
 })
 
 test('the built-in table is readable, and the demo model costs nothing', async () => {
