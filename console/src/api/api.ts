@@ -43,7 +43,7 @@ export type Api = {
     options: StreamOptions & { query?: Record<string, string> },
   ): AsyncGenerator<{ id: string; message: Message }, void, undefined>
   /** The bytes of a route, for pictures and downloads. */
-  blob(path: string, signal?: AbortSignal): Promise<Blob>
+  blob(path: string, signal?: AbortSignal, query?: JsonRequest['query']): Promise<Blob>
 }
 
 const current = createStore<Api>(apiFor(session.get()))
@@ -100,8 +100,8 @@ function apiFor({ token, user }: Session): Api {
         yield { id, message: value as Message }
       }
     },
-    async blob(path, signal) {
-      const { response, close } = await transport.request({ method: 'GET', path, signal })
+    async blob(path, signal, query) {
+      const { response, close } = await transport.request({ method: 'GET', path, signal, ...(query && { query }) })
       try {
         return await response.blob()
       } finally {

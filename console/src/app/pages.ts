@@ -65,4 +65,11 @@ export const pages: readonly PageEntry[] = [
     keys: 'g w',
     View: lazy(() => import('../pages/wires/wires-page.tsx')),
   },
+  {
+    path: '/contacts',
+    label: { en: 'Contacts', zh: '联系人' },
+    icon: 'contact',
+    keys: 'g p',
+    View: lazy(() => import('../pages/contacts/contacts-page.tsx')),
+  },
 ]
