@@ -1,6 +1,6 @@
 // Executes one model step: asks the engine, journals the text as it streams in, and closes
 // the step with its message and its tool calls in one commit. A step is finished only by
-// that commit; after a crash before it, the step is asked again.
+// that commit; after a crash before it, the step is asked again. Tools start only after it.
 
 import { AppError } from '../errors/app-error.ts'
 import type { StepEngine } from '../engines/engine.ts'
@@ -187,7 +187,9 @@ async function askStep(
     durationMs,
     provider,
   })
-  await writer.write(...closing)
+  // The end of the run usually follows the last answer at once, and joins its commit.
+  if (calls.length === 0) writer.stage(...closing)
+  else await writer.write(...closing)
   const done = closing.find((event) => event.type === 'step.done')
   context.meter?.stepDone({
     model: writer.state.steps.at(-1)?.model ?? specOf(state).model,

@@ -42,7 +42,7 @@ function newWorld(words = '', pace = async () => {}): World {
       const step =
         1 + messages.filter((message) => message.role === 'assistant' && message.toolCalls !== undefined).length
       world.asked.push(step)
-      if (step === 2) return paced(says(`${words}It `, 'is ', 'sent.'), pace)
+      if (step === 2) return paced(says(`${words}It `, 'is ', 's', 'e', 'n', 't.'), pace)
       return paced(
         calls({ callId: 'look', name: 'look', text: `${words}Let ` }, { callId: 'send', name: 'send', text: 'me.' }),
         pace,

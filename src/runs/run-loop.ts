@@ -188,7 +188,8 @@ export class RunLoop {
       writer.push({ type: 'run.state', data: { from: 'waiting_user', to: 'queued', trigger } })
     }
     const isFirst = writer.state.startedAt === undefined
-    await writer.write({ type: 'run.state', data: { from: 'queued', to: 'running', trigger: 'turn.started' } })
+    // Shares its commit with the start of the first step. Work that needs it on disk waits for that commit.
+    writer.stage({ type: 'run.state', data: { from: 'queued', to: 'running', trigger: 'turn.started' } })
     const { acceptedAt, startedAt = acceptedAt } = writer.state
     if (isFirst) this.dependencies.meter?.runTakenUp(Math.max(0, startedAt - acceptedAt) / 1000)
     return true

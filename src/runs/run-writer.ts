@@ -70,6 +70,20 @@ export class RunWriter {
    * after their commit, which starts at once unless an append is in flight.
    */
   push(...events: NewEvent[]): void {
+    this.queue(events)
+    this.flush()
+  }
+
+  /**
+   * Like `push`, but the commit starts with the next push, or in the next turn of the event loop if there is none: for events
+   * that nothing waits for, and that others follow at once.
+   */
+  stage(...events: NewEvent[]): void {
+    this.queue(events)
+    setImmediate(() => this.flush())
+  }
+
+  private queue(events: readonly NewEvent[]): void {
     if (this.lost !== undefined) throw this.lost
     let { phase } = this.state
     const pairs = new PairCheck(this.state)
@@ -82,7 +96,6 @@ export class RunWriter {
     }
     const at = Math.max(this.dependencies.clock.now(), this.state.lastAt)
     for (const event of events) this.number(event, at)
-    this.flush()
   }
 
   /** Resolves when every event pushed so far is committed (and synced to disk, if one of them is a barrier). */
@@ -90,6 +103,7 @@ export class RunWriter {
     if (this.lost !== undefined) return Promise.reject(this.lost)
     const seq = this.state.lastSeq
     if (this.committedSeq >= seq) return Promise.resolve()
+    this.flush()
     return new Promise((resolve, reject) => {
       this.waiters.push({ seq, resolve, reject })
     })

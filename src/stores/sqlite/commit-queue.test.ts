@@ -116,7 +116,7 @@ describe('a batch', () => {
 })
 
 describe('deltas', () => {
-  test('wait for others until the gathering interval has passed since the last batch', async () => {
+  test('wait for others until the gathering interval has passed since the last batch of deltas', async () => {
     await firstBatchSent()
     await clock.advance(1)
     void delta(2)
@@ -131,6 +131,17 @@ describe('deltas', () => {
 
     assert.deepEqual([sent.length, bodies(1)], [2, ['body 2', 'body 3']])
     assert.equal(clock.pending, 0)
+  })
+
+  test('go at once after a barrier, because the first words of an answer must not wait', async () => {
+    const barrier = delta(1, true)
+    await turn()
+    done()
+    await barrier
+    void delta(2)
+    await turn()
+
+    assert.deepEqual([sent.length, bodies(1)], [2, ['body 2']])
   })
 
   test('go at once if the last batch was long ago', async () => {

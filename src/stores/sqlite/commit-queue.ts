@@ -4,7 +4,8 @@
 //   idle ──command──▶ sent ──reply──▶ idle, or sent again if commands are queued
 //
 // A batch with a durable command is sent as soon as the writer is free. Deltas alone wait
-// until `gatherMs` after the last batch was sent, so that many runs share one commit.
+// until `gatherMs` after the last batch of deltas alone was sent, so that many runs share one
+// commit when commits are frequent, and the first delta of a quiet server goes at once.
 
 import { Worker } from 'node:worker_threads'
 import { AppError } from '../../errors/app-error.ts'
@@ -61,7 +62,8 @@ export class CommitQueue {
   #waiting: Pending[] = []
   #durable = false
   #sent: Pending[] | undefined
-  #sentAt = Number.NEGATIVE_INFINITY
+  /** When the last batch without a durable command was sent. */
+  #deltasSentAt = Number.NEGATIVE_INFINITY
   #sendScheduled = false
   #timer: Timer | undefined
   /** Set when the queue accepts no more commands: every later command is rejected with this error. */
@@ -135,7 +137,7 @@ export class CommitQueue {
       this.#sendScheduled = false
       if (this.#sent !== undefined || this.#waiting.length === 0) return
       const { clock, gatherMs } = this.#options
-      const wait = this.#durable ? 0 : this.#sentAt + gatherMs - clock.monotonic()
+      const wait = this.#durable ? 0 : this.#deltasSentAt + gatherMs - clock.monotonic()
       if (wait <= 0) this.#send()
       else {
         this.#timer ??= clock.after(wait, () => {
@@ -155,7 +157,7 @@ export class CommitQueue {
     }
     const request: WriterRequest = { durable: this.#durable, values: this.#values }
     this.#sent = this.#waiting
-    this.#sentAt = this.#options.clock.monotonic()
+    if (!this.#durable) this.#deltasSentAt = this.#options.clock.monotonic()
     this.#waiting = []
     this.#values = []
     this.#durable = false
