@@ -50,6 +50,8 @@ export type StepContext = {
   costOf(model: string, usage: Usage | undefined): number | undefined
   meter?: Pick<RunMeter, 'stepDone'> | undefined
   tracer?: Tracer | undefined
+  /** The journal already has the start of this step, and it was not asked yet. */
+  begun?: boolean
   /** Called when the first part of the answer arrives. */
   onFirstPart?: (() => void) | undefined
 }
@@ -103,10 +105,12 @@ async function askStep(
   const torn = open !== undefined && !open.finished ? open : undefined
   const number = torn?.step ?? (open?.step ?? 0) + 1
   const startedAt = context.clock.monotonic()
-  writer.push(...interruptedCallEvents(state, context.ids), {
-    type: 'step.started',
-    data: { step: number, messageId: torn?.messageId || context.ids(), model: specOf(state).model },
-  })
+  if (context.begun !== true) {
+    writer.push(...interruptedCallEvents(state, context.ids), {
+      type: 'step.started',
+      data: { step: number, messageId: torn?.messageId || context.ids(), model: specOf(state).model },
+    })
+  }
 
   const emitter = new DeltaEmitter(writer.state, number, torn?.text ?? '', torn?.reasoning ?? '', context.ids)
   const watch = new StallWatch(context.clock, context.stallMs, context.signal, modelStalled)

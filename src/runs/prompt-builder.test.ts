@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, it, type TestContext } from 'node:test'
 import { crashImages } from '../../test/support/crash-images.ts'
+import { quiet } from '../../test/support/run-helpers.ts'
 import {
   type Answer,
   calls,
@@ -433,7 +434,16 @@ describe('the strategy summary', () => {
   it('is stored exactly once, wherever the process is killed', async (t) => {
     summaries = 0
     const images = crashImages(t)
-    const { say, rig } = await talk(t, { ...images.options, memory, answer: answering })
+    // In two commits, so that there are more places at which the process can be killed.
+    const inPieces: Answer = async function* (request, signal) {
+      if (isSummary(request)) yield* answering(request, signal)
+      else {
+        yield [{ type: 'text', text: `${words('answer', 10)} ` }]
+        await quiet()
+        yield* says(words('answer', 10))
+      }
+    }
+    const { say, rig } = await talk(t, { ...images.options, memory, answer: inPieces })
     let before = 0
     const { events } = await sayUntil(say, () => {
       if (summaries === 1) return true

@@ -13,6 +13,7 @@ import { filesOf } from '../journal/part.ts'
 import type { AcceptExtraRows, AcceptInput, CancelRequest, RunRow } from '../stores/run-store.ts'
 import { checkDayBudgets } from './budgets.ts'
 import { checkReadable } from './prompt-files.ts'
+import { immediateStart } from './immediate-start.ts'
 import { isOffered, needsOf } from './placement.ts'
 import { newRunTrace } from './run-trace.ts'
 import type { RunDependencies } from './run-dependencies.ts'
@@ -170,11 +171,14 @@ export class RunAcceptance {
     const question = await this.questionFor(first, conversation, at, answered)
     for (const { spec } of items) checkReadable(question.parts, spec, this.dependencies)
     const inputs: AcceptInput[] = []
+    const specs: RunSpec[] = []
     for (const item of items) {
       const leader = joins?.id ?? inputs[0]?.run.id
       const spec = secondAnswerSpec(item.spec, answered)
+      specs.push(spec)
       inputs.push(this.acceptInput({ ...item, spec }, { conversation, behind, at, question, leader }))
     }
+    const isFirstTurn = !conversation.exists && question.messages.length <= 1
     if (cancelsEarlier && inputs[0] !== undefined) inputs[0].cancelEarlier = cancel
     const reserved: boolean[] = []
     const { lease } = this.scheduler
@@ -182,7 +186,14 @@ export class RunAcceptance {
       for (const input of inputs) {
         const slot = isOffered(input.run.needs ?? [], this.dependencies.placement) && this.scheduler.reserve()
         reserved.push(slot)
-        if (slot) input.claim = lease
+        if (!slot) continue
+        input.claim = lease
+        input.start = immediateStart(
+          input.events,
+          specs[reserved.length - 1] as RunSpec,
+          isFirstTurn,
+          this.dependencies,
+        )
       }
       const { configName } = (items[0] as PlannedRun).spec
       const runId = inputs[0]?.run.id as string
@@ -199,7 +210,7 @@ export class RunAcceptance {
       for (const [index, result] of results.entries()) {
         if (result.outcome !== 'accepted') continue
         if (result.run.leaseOwner === this.scheduler.node)
-          this.scheduler.adopt(result.run, inputs[index]?.events ?? [], lease)
+          this.scheduler.adopt(result.run, eventsOf(inputs[index]), lease)
         // A run that waits for the one before it cannot be claimed by any node yet.
         else this.scheduler.poke(behind === undefined ? result.run.id : undefined)
       }
@@ -305,6 +316,11 @@ export class RunAcceptance {
       claim: null,
     }
   }
+}
+
+/** The events of a run that was claimed when it was accepted. */
+export function eventsOf(input: AcceptInput | undefined): RunEvent[] {
+  return [...(input?.events ?? []), ...(input?.start?.events ?? [])]
 }
 
 function plannedTurn(

@@ -29,6 +29,8 @@ export class RunDriver {
   private claimed: RunRow
   private loop: RunLoop | undefined
   private draining = false
+  /** True if the run has ended here: not parked, released or lost. */
+  hasEnded = false
   /** Another owner has claimed the run. */
   private abandoned = false
   /** The first cancel request. It also ends the current back-off, so that the run can be ended now. */
@@ -140,7 +142,9 @@ export class RunDriver {
         if (!(await this.holdsLease())) return
         state ??= await this.load()
         if (state === undefined) return
-        loop = new RunLoop(this.claimed, state, this.dependencies, () => this.confirmLease())
+        // A state that was read is that of an interrupted run; a known one that of a run that was just accepted.
+        const begun = state === known && isBegun(state)
+        loop = new RunLoop(this.claimed, state, this.dependencies, () => this.confirmLease(), begun)
       } catch (error) {
         if (!isStoreFailure(error)) return await this.endBroken(error)
         if (isDamage(error)) throw error
@@ -163,6 +167,7 @@ export class RunDriver {
       } finally {
         this.loop = undefined
       }
+      this.hasEnded = result === 'ended'
       if (result !== 'lost') return
       // Nothing may be in flight when the run is read again, or claimed again by this node.
       await loop.writer.settled()
@@ -180,7 +185,19 @@ export class RunDriver {
       if (loop.writer.committedSeq > before) waitMs = retryMs
       waitMs = await this.backOff(waitMs)
     }
-    if (!this.abandoned) await this.release()
+    if (this.abandoned) return
+    if (state !== undefined && isBegun(state)) await this.requeue(state)
+    await this.release()
+  }
+
+  /** Takes back the start of a run that was accepted as running but must not begin any more. */
+  private async requeue(state: RunState): Promise<void> {
+    try {
+      const writer = new RunWriter(this.runId, this.epoch, state, this.dependencies)
+      await writer.write({ type: 'run.state', data: { from: 'running', to: 'queued', trigger: 'restart.requeued' } })
+    } catch (error) {
+      this.dependencies.log.warn({ runId: this.runId, err: error }, 'a run could not be put back into the queue')
+    }
   }
 
   /** Reads the state of the run; undefined if we no longer hold its lease. Throws if the store fails. */
@@ -336,6 +353,10 @@ export class RunDriver {
     }
     return Math.min(waitMs * 2, retryMaxMs)
   }
+}
+
+function isBegun({ phase }: RunState): boolean {
+  return phase === 'running'
 }
 
 /** Damage is not retried, because the operator has to restore the database first. */

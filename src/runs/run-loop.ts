@@ -81,10 +81,19 @@ export class RunLoop {
   private phase: ToolPhase | undefined
   private readonly confirmLease: () => Promise<void>
   private readonly prompts: PromptBuilder
+  /** The run was accepted as running, and perhaps with the start of its first step; see `immediate-start.ts`. */
+  private begun: boolean
 
   /** `confirmLease` throws if this node may no longer own the run. */
-  constructor(row: RunRow, state: RunState, dependencies: RunDependencies, confirmLease: () => Promise<void>) {
+  constructor(
+    row: RunRow,
+    state: RunState,
+    dependencies: RunDependencies,
+    confirmLease: () => Promise<void>,
+    begun = false,
+  ) {
     this.runId = row.id
+    this.begun = begun
     this.row = row
     this.dependencies = dependencies
     this.confirmLease = confirmLease
@@ -164,6 +173,11 @@ export class RunLoop {
   /** Moves the run from its stored state to `running`. Returns false if it still waits for a person. */
   private async resume(): Promise<boolean> {
     const { writer } = this
+    if (this.begun) {
+      this.dependencies.countEvents?.(writer.state.steps.length + 1)
+      this.dependencies.meter?.runTakenUp(0)
+      return true
+    }
     if (writer.state.phase === 'running') {
       writer.push({ type: 'run.state', data: { from: 'running', to: 'queued', trigger: 'restart.requeued' } })
     }
@@ -188,8 +202,7 @@ export class RunLoop {
       writer.push({ type: 'run.state', data: { from: 'waiting_user', to: 'queued', trigger } })
     }
     const isFirst = writer.state.startedAt === undefined
-    // Shares its commit with the start of the first step. Work that needs it on disk waits for that commit.
-    writer.stage({ type: 'run.state', data: { from: 'queued', to: 'running', trigger: 'turn.started' } })
+    await writer.write({ type: 'run.state', data: { from: 'queued', to: 'running', trigger: 'turn.started' } })
     const { acceptedAt, startedAt = acceptedAt } = writer.state
     if (isFirst) this.dependencies.meter?.runTakenUp(Math.max(0, startedAt - acceptedAt) / 1000)
     return true
@@ -363,6 +376,8 @@ export class RunLoop {
       .filter(({ name }) => !atProvider.has(name))
       .map(({ name, description, inputSchema }) => ({ name, description, inputSchema }))
     let answering = false
+    const begun = this.begun && writer.state.steps.length > 0
+    this.begun = false
     try {
       await runStep(writer, await this.withFiles(messages), offered, {
         engine,
@@ -376,6 +391,7 @@ export class RunLoop {
         costOf: (model, usage) => dependencies.modelTable.costOf(model, usage),
         meter: dependencies.meter,
         tracer: dependencies.tracer,
+        begun,
         onFirstPart: () => {
           answering = true
         },

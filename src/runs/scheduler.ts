@@ -46,6 +46,8 @@ export class Scheduler implements ClusterListener {
   private reservationsDone: (() => void) | undefined
   private claiming: Promise<void> | undefined
   private claimAgain = false
+  /** The last claim left runs that were due, because no slot was free for them. */
+  private starved = false
   private stopped = false
   /** The database file is damaged, so this node claims and renews nothing more. */
   private damaged = false
@@ -205,6 +207,7 @@ export class Scheduler implements ClusterListener {
       const rows = await store.claim({ ...lease, limit, offers })
       if (rows.length > 0) leaseMeter?.runsClaimed(rows.length, rows.filter((row) => this.isTakenOver(row)).length)
       for (const row of rows) this.drive(row, lease)
+      this.starved = rows.length >= limit
       // There may be more than this node can take.
       if (rows.length > 0 && rows.length >= limit) cluster?.signal(null)
       await this.armWakeTimer(rows.length > 0)
@@ -226,6 +229,7 @@ export class Scheduler implements ClusterListener {
     const dueMs = await this.dependencies.store.msUntilWake(this.node)
     this.wakeTimer?.cancel()
     this.wakeTimer = undefined
+    if (dueMs !== null && dueMs <= 0) this.starved = true
     if (dueMs === null || this.stopped) return
     // A run is due but all slots are taken. No timer is needed, because the end of any run pokes the scheduler.
     if (dueMs <= 0 && !this.hasFreeSlot()) return
@@ -251,7 +255,7 @@ export class Scheduler implements ClusterListener {
       this.work.delete(work)
       if (this.drivers.get(row.id) === driver) this.drivers.delete(row.id)
       // A slot is free, and the next run of the conversation may be due.
-      withoutActivity(() => void this.slotFreed())
+      withoutActivity(() => void this.slotFreed(driver))
     })
     this.work.add(work)
   }
@@ -262,14 +266,27 @@ export class Scheduler implements ClusterListener {
     for (const { row, lease, error } of await this.unplaced.claimOverdue()) this.drive(row, lease, undefined, error)
   }
 
-  /** Claims again. If runs are still queued then, another node may be able to take one. */
-  private async slotFreed(): Promise<void> {
-    const { cluster, store } = this.dependencies
+  /**
+   * Claims again. The end of a run can only make a run due that is queued or that found no slot, so without such runs nothing is
+   * claimed; a run that was parked may need a timer. If runs are still queued then, another node may be able to take one.
+   */
+  private async slotFreed({ hasEnded }: RunDriver): Promise<void> {
+    const { cluster } = this.dependencies
     if (this.stopped) cluster?.signal(null)
+    if (hasEnded && !this.starved && (await this.queuedRuns()) === 0) return
     await this.claim()
     if (cluster === undefined || this.stopped || !this.hasFreeSlot()) return
-    const counts = await store.countRuns().catch(() => ({ queued: 0 }))
-    if ((counts.queued ?? 0) > 0) cluster.signal(null)
+    if ((await this.queuedRuns()) > 0) cluster.signal(null)
+  }
+
+  private async queuedRuns(): Promise<number> {
+    try {
+      return (await this.dependencies.store.countRuns()).queued ?? 0
+    } catch (error) {
+      this.dependencies.log.warn({ err: error }, 'the queued runs could not be counted')
+      // The claim finds out, and is tried again if it fails too.
+      return 1
+    }
   }
 
   /** Reads what another node stored for a run that is driven here. */

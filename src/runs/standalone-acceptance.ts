@@ -6,9 +6,10 @@ import type { EventData, RunEvent, RunSpec } from '../journal/event.ts'
 import { filesOf, type Part } from '../journal/part.ts'
 import { defined } from '../kit/defined.ts'
 import type { AcceptInput, RunRow } from '../stores/run-store.ts'
-import { fingerprint, type Started } from './run-acceptance.ts'
+import { eventsOf, fingerprint, type Started } from './run-acceptance.ts'
 import { checkDayBudgets } from './budgets.ts'
 import { historyText } from './detached-chat.ts'
+import { immediateStart } from './immediate-start.ts'
 import { isOffered, needsOf } from './placement.ts'
 import { newRunTrace } from './run-trace.ts'
 import type { RunDependencies } from './run-dependencies.ts'
@@ -124,9 +125,13 @@ export class StandaloneAcceptance {
       ...defined({ held: held ?? undefined, reuse, share, blobs: stored === undefined ? undefined : [stored] }),
     }
     return await this.withSlot(held === null && isOffered(needs, this.dependencies.placement), async (claim) => {
-      const result = await store.accept({ ...acceptInput, claim })
+      if (claim !== null) {
+        acceptInput.claim = claim
+        acceptInput.start = immediateStart([accepted], spec, history.length === 0, this.dependencies)
+      }
+      const result = await store.accept(acceptInput)
       if (result.outcome === 'accepted') {
-        if (held === null) this.launch(result.run, acceptInput.events, claim)
+        if (held === null) this.launch(result.run, eventsOf(acceptInput), claim)
         // The scheduler may have to set its timer to the upload deadline of this run.
         else this.scheduler.poke()
       }

@@ -105,6 +105,8 @@ export type AcceptInput = {
   queueMax: number
   /** Claims the run at once if no unfinished run stands before it in its conversation, and if a slot is free. The node must offer what the run needs. */
   claim: LeaseRequest | null
+  /** Stored in addition if the run is claimed: it is running at once. The events follow `events`. */
+  start?: { events: RunEvent[]; at: number; engine: string }
   /** Requests the cancel of the conversation's unfinished runs of earlier turns, as `requestCancel` would, with this accept or not at all. */
   cancelEarlier?: CancelRequest
   /** Holds the run until `startHeld`, because its upload has not arrived yet. A held run is not queued, so it is never `queue_full`. */

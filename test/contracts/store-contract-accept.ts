@@ -37,6 +37,45 @@ export function acceptContract(open: OpenStore<RunStore & ConversationStore & Me
 
   describe('accept', () => {
     test(
+      'that claims the run stores it as running, with the events of its start, which appends and readers continue',
+      opened(async ({ store, reopen }) => {
+        const at = start + 7
+        const begin = { events: [delta(2), delta(3)], at, engine: 'local' }
+
+        const { run } = await store.accept(acceptInput('r', { claim: claimNow, start: begin }))
+
+        assert.deepEqual(
+          [run.status, run.startedAt, run.engine, run.lastSeq, run.epoch, run.leaseOwner],
+          ['running', at, 'local', 3, 1, claimNow.node],
+        )
+        assert.deepEqual(await store.readRun('r'), run)
+        assert.deepEqual(await seqs(store, 'r'), [1, 2, 3])
+        assert.equal((await store.countRuns()).running, 1)
+        await store.append(write(run, 3, { events: [delta(4)] }))
+        assert.deepEqual(await seqs(store, 'r'), [1, 2, 3, 4])
+        const again = await reopen()
+        assert.deepEqual([await seqs(again, 'r'), (await again.readRun('r'))?.status], [[1, 2, 3, 4], 'running'])
+      }),
+    )
+
+    test(
+      'that cannot claim the run stores it as queued, without the events of its start',
+      opened(async ({ store }) => {
+        const begin = { events: [delta(2), delta(3)], at: start, engine: 'local' }
+        const first = inConversation('r1', 'c', 'absent', { claim: claimNow, start: begin })
+        await store.accept(first)
+
+        const { run } = await store.accept(
+          inConversation('r2', 'c', 'present', { expectBehind: 'r1', claim: claimNow, start: begin }),
+        )
+
+        assert.deepEqual([run.status, run.startedAt, run.engine, run.lastSeq, run.epoch], ['queued', null, null, 1, 0])
+        assert.deepEqual(await seqs(store, 'r2'), [1])
+        assert.deepEqual(await store.countRuns(), { queued: 1, running: 1 })
+      }),
+    )
+
+    test(
       'stores the run, its conversation, its messages and its first events',
       opened(async ({ store, reopen }) => {
         const input = inConversation('r', 'c', 'absent', {

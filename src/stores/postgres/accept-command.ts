@@ -126,6 +126,8 @@ export async function acceptRun(db: Db, input: AcceptInput): Promise<AcceptResul
     )
     for (const row of earlier) await requestCancel(db, row['id'] as string, input.cancelEarlier)
   }
+  const start = claim === null ? undefined : input.start
+  const events = start === undefined ? input.events : [...input.events, ...start.events]
   const [inserted] = await insertRow(
     db,
     'runs',
@@ -135,12 +137,14 @@ export async function acceptRun(db: Db, input: AcceptInput): Promise<AcceptResul
       family: run.family,
       agent_id: run.agentId,
       conversation_id: run.conversationId,
-      status: 'queued',
+      status: start === undefined ? 'queued' : 'running',
+      started_at: start?.at ?? null,
+      engine: start?.engine ?? null,
       attempt: input.events.at(-1)?.attempt ?? 1,
       epoch: claim === null ? 0 : 1,
       lease_owner: claim?.node ?? null,
       lease_until: claim === null ? null : await leaseEnd(db, claim.leaseMs),
-      last_seq: input.events.length,
+      last_seq: events.length,
       created_at: run.createdAt,
       turn,
       held: held === undefined ? 0 : 1,
@@ -156,7 +160,7 @@ export async function acceptRun(db: Db, input: AcceptInput): Promise<AcceptResul
   await referToFiles(db, { runId: run.id }, input.files ?? [])
   for (const blob of input.blobs ?? []) await putBlob(db, blob.id, run.id, blob.body)
   await insertKey(db, run.owner, idempotency, run.id, 0)
-  await insertJournal(db, run.id, journalRows(run.id, 0, input.events))
+  await insertJournal(db, run.id, journalRows(run.id, 0, events))
   return { outcome: 'accepted', run: toRunRow(inserted) }
 }
 

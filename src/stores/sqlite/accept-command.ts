@@ -8,12 +8,13 @@ import { AppError } from '../../errors/app-error.ts'
 import { filesOf } from '../../journal/part.ts'
 import type { AcceptResult, AnsweredRequest, RunRow } from '../run-store.ts'
 import type { Commands } from './commands.ts'
+import type { Row } from './connection.ts'
 import type { ConversationWriter } from './conversation-store.ts'
 import type { FileWriter } from './file-store.ts'
 import type { JournalWriter } from './journal-writer.ts'
 import type { MessageWriter } from './message-store.ts'
 import type { RunCache } from './run-cache.ts'
-import { unfinished } from './run-rows.ts'
+import { toRunRow, unfinished } from './run-rows.ts'
 import type { RunTable } from './run-table.ts'
 import type { SnapshotWriter } from './snapshot-store.ts'
 
@@ -55,8 +56,9 @@ export function acceptHandlers(
     `SELECT id FROM runs WHERE owner = ? AND share_key = ? AND ${unfinished} AND cancel_at IS NULL ORDER BY position LIMIT 1`,
   )
   const insertRun = db.prepare(
-    `INSERT INTO runs (id, owner, family, agent_id, conversation_id, status, attempt, epoch, last_seq, created_at, turn, held, skill_id, wake_at, share_key, needs)
-     VALUES (?, ?, ?, ?, ?, 'queued', ?, 0, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING position`,
+    `INSERT INTO runs (id, owner, family, agent_id, conversation_id, status, attempt, epoch, last_seq, created_at, turn, held, skill_id, wake_at,
+       share_key, needs, lease_owner, lease_until, slot, started_at, engine)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING *`,
   )
   const insertKey = db.prepare(
     'INSERT INTO idempotency_keys (owner, route, key, fingerprint, run_id, reused) VALUES (?, ?, ?, ?, ?, ?)',
@@ -180,14 +182,23 @@ export function acceptHandlers(
       for (const row of openBefore.all(run.conversationId, turn ?? Number.MAX_SAFE_INTEGER))
         runs.requestCancel({ runId: row.id as string, cancel: input.cancelEarlier })
     }
-    const lastSeq = input.journal?.lastSeq ?? 0
+    const start = claim === null ? undefined : input.start
+    const journalPart =
+      start === undefined || input.journal === null
+        ? input.journal
+        : { id: input.journal.id, lastSeq: start.lastSeq, body: `${input.journal.body}\n${start.body}` }
+    const lastSeq = journalPart?.lastSeq ?? 0
+    const epoch = claim === null ? 0 : 1
+    // A run that is claimed is inserted with its lease: each update of the row would write its indexes again.
     const inserted = insertRun.get(
       run.id,
       run.owner,
       run.family,
       run.agentId,
       run.conversationId,
+      start === undefined ? 'queued' : 'running',
       input.attempt,
+      epoch,
       lastSeq,
       run.createdAt,
       turn,
@@ -196,24 +207,24 @@ export function acceptHandlers(
       held?.until ?? null,
       input.share?.key ?? null,
       run.needs === undefined || run.needs.length === 0 ? null : JSON.stringify(run.needs),
-    )
-    const position = inserted?.position as number
+      claim?.node ?? null,
+      claim?.leaseUntil ?? null,
+      claim === null ? 0 : 1,
+      start?.at ?? null,
+      start?.engine ?? null,
+    ) as Row
+    const position = inserted.position as number
     for (const message of input.messages) messages.insert(message, turn ?? position)
     files.refer({ runId: run.id }, input.files ?? [])
     for (const blob of input.blobs ?? []) runs.putBlob({ ...blob, runId: run.id })
     if (idempotency !== null) {
       insertKey.run(run.owner, idempotency.route, idempotency.key, idempotency.fingerprint, run.id, 0)
     }
-    if (input.journal !== null) {
-      const entry = cache.add(run.id, 0, 0)
-      // A run that is not claimed yet gets no appends, and the queue may be long, so such runs are not cached.
-      journal.insert(run.id, entry, input.journal, claim === null ? 'fold' : 'tail')
-      if (claim === null) cache.remove(run.id)
-    }
-    if (claim !== null) return { outcome: 'accepted', run: runs.take(run.id, claim) }
-    const accepted = runs.read(run.id)
-    if (accepted === undefined) throw new AppError('internal_error', 'The accepted run cannot be read back.')
-    return { outcome: 'accepted', run: accepted }
+    const entry = cache.add(run.id, epoch, 0)
+    if (journalPart !== null) journal.insert(run.id, entry, journalPart, claim === null ? 'fold' : 'tail')
+    // A run that is not claimed yet gets no appends, and the queue may be long, so such runs are not cached.
+    if (claim === null) cache.remove(run.id)
+    return { outcome: 'accepted', run: toRunRow(inserted) }
   }
 
   /**

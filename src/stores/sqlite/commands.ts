@@ -47,10 +47,12 @@ type CommandTable = Record<string, { takes: unknown; gives: unknown }>
 /** A lease that runs out at a time of the store's clock. `leaseNow` is the time now, by which other leases are judged. */
 export type Lease = { node: string; leaseUntil: number; leaseNow: number; slots?: number }
 
-type AcceptCommand = Omit<AcceptInput, 'events' | 'claim'> & {
+type AcceptCommand = Omit<AcceptInput, 'events' | 'claim' | 'start'> & {
   claim: Lease | null
   attempt: number
   journal: EncodedEvents | null
+  /** Only if the run is claimed. `body` holds the events after those of `journal`. */
+  start?: { at: number; engine: string; lastSeq: number; body: string }
 }
 
 /** `now` is compared with `wakeAt`. */

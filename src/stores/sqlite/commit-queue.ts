@@ -10,6 +10,7 @@
 import { Worker } from 'node:worker_threads'
 import { AppError } from '../../errors/app-error.ts'
 import type { Clock, Timer } from '../../kit/clock.ts'
+import type { RunRow } from '../run-store.ts'
 import {
   type BatchReply,
   type CommandName,
@@ -209,7 +210,7 @@ export class CommitQueue {
         for (let at = 0; at < pending.tailRows.length; at += 1) {
           const row = pending.tailRows[at]
           const result = Array.isArray(value) ? value[at] : value
-          if (row !== undefined && !isExisting(result)) this.#options.onStored(row)
+          if (row !== undefined && !isExisting(result)) this.#options.onStored(storedRow(row, result))
         }
         pending.resolve(value)
       } else {
@@ -261,6 +262,13 @@ export class CommitQueue {
     this.#opened.reject(error)
     this.#closed?.resolve()
   }
+}
+
+/** The row with the last seq that was stored: an accept that claims its run stores more events than one that does not. */
+function storedRow(row: TailRow, result: unknown): TailRow {
+  if (typeof result !== 'object' || result === null || !('outcome' in result)) return row
+  const { run } = result as { run?: Partial<RunRow> }
+  return { ...row, lastSeq: run?.lastSeq ?? row.lastSeq }
 }
 
 /** True for the result of a repeated accept, which found its run and stored no events. */

@@ -36,12 +36,7 @@ export function runStore(
   /** Allocates the tail row for these events; undefined if there are none. Throws if they are not numbered from `afterSeq + 1`. */
   function tailRowFor(runId: string, afterSeq: number, events: RunEvent[]): TailRow | undefined {
     if (events.length === 0) return undefined
-    for (const [index, event] of events.entries()) {
-      if (event.seq === afterSeq + 1 + index) continue
-      throw new AppError('event_invalid', `The events are not numbered from ${afterSeq + 1} on.`, {
-        details: { runId, afterSeq, found: event.seq },
-      })
-    }
+    checkNumbers(runId, afterSeq, events)
     return { runId, id: queue.tailId(), firstSeq: afterSeq + 1, lastSeq: afterSeq + events.length }
   }
 
@@ -50,13 +45,25 @@ export function runStore(
     return { node, leaseUntil: Math.ceil(leaseNow) + leaseMs, leaseNow, ...defined({ slots }) }
   }
 
-  function acceptCommand({ events, claim, ...input }: AcceptInput) {
+  function acceptCommand({ events, claim, start, ...input }: AcceptInput) {
     const tailRow = tailRowFor(input.run.id, 0, events)
     const attempt = events.at(-1)?.attempt ?? 1
+    const journal = journalPart(tailRow, events)
     return {
       tailRow,
-      command: { ...input, claim: claim && leaseOf(claim), attempt, journal: journalPart(tailRow, events) },
+      command: {
+        ...input,
+        claim: claim && leaseOf(claim),
+        attempt,
+        journal,
+        ...(start === undefined ? {} : { start: startPart(input.run.id, start, events) }),
+      },
     }
+  }
+
+  function startPart(runId: string, { events, at, engine }: NonNullable<AcceptInput['start']>, first: RunEvent[]) {
+    checkNumbers(runId, first.length, events)
+    return { at, engine, lastSeq: first.length + events.length, body: bodyOf(events) }
   }
 
   return {
@@ -152,6 +159,16 @@ export function runStore(
     expireRuns: (endedBefore, limit) => write('expireRuns', { endedBefore, limit }),
     removeRun: (runId) => write('removeRun', { runId }),
     removeEndedRuns: (request) => write('removeEndedRuns', request),
+  }
+}
+
+function checkNumbers(runId: string, afterSeq: number, events: RunEvent[]): void {
+  for (let index = 0; index < events.length; index += 1) {
+    const seq = events[index]?.seq
+    if (seq === afterSeq + 1 + index) continue
+    throw new AppError('event_invalid', `The events are not numbered from ${afterSeq + 1} on.`, {
+      details: { runId, afterSeq, found: seq },
+    })
   }
 }
 
