@@ -30,7 +30,10 @@ export class Follower implements ChannelFollower {
   private readonly clock: Clock
   private readonly channel: Channel
   private ended = false
-  /** False until the store was read to its end once: events may have been committed before this follower joined. */
+  /**
+   * False until the store was read to its end, or the channel gave the next events: before, events may have been committed that
+   * this follower knows nothing of.
+   */
   private caughtUp = false
   /** The seq of the newest announced event. The channel may have dropped it from memory before this follower reads it. */
   private headSeq = 0
@@ -49,7 +52,29 @@ export class Follower implements ChannelFollower {
   }
 
   /** The next events, or null if the run has ended or was removed, or the follower was closed. Do not call it concurrently. */
-  async next(): Promise<EventBatch | null> {
+  next(): Promise<EventBatch | null> {
+    const batch = this.batchAtHand()
+    if (batch !== undefined) return Promise.resolve(batch)
+    if (!this.caughtUp || this.headSeq > this.cursor) return this.readOn()
+    // Every reader of a run waits here for every delta, so there is one promise and no function in between.
+    return new Promise((resolve) => {
+      this.waiter = () => {
+        this.waiter = null
+        resolve(this.batchAtHand() ?? this.next())
+      }
+    })
+  }
+
+  /** The next events if they are in memory, null at the end. */
+  private batchAtHand(): EventBatch | null | undefined {
+    if (this.closed || this.ended) return null
+    const live = this.channel.after(this.cursor)
+    if (live === undefined) return undefined
+    this.caughtUp = true
+    return this.take(live)
+  }
+
+  private async readOn(): Promise<EventBatch | null> {
     for (;;) {
       try {
         const batch = await this.nextNow()
@@ -65,9 +90,8 @@ export class Follower implements ChannelFollower {
 
   private async nextNow(): Promise<EventBatch | null> {
     for (;;) {
-      if (this.closed || this.ended) return null
-      const live = this.channel.after(this.cursor)
-      if (live !== undefined) return this.take(live)
+      const batch = this.batchAtHand()
+      if (batch !== undefined) return batch
       if (!this.caughtUp || this.headSeq > this.cursor) {
         const page = await this.store.readEvents(this.runId, this.cursor, pageEvents)
         if (page.events.length > 0) return this.take(eventBatch(page.events), page.nextAfter)

@@ -19,6 +19,11 @@ export function eventBatch(events: readonly RunEvent[]): EventBatch {
 }
 
 export interface LiveBus {
+  /**
+   * The first events of a run were committed. A follower that joins in this turn of the event loop gets them from memory, as the
+   * client does whose request started the run.
+   */
+  begin(runId: string, events: readonly RunEvent[]): void
   /** Call after the commit, in order of seq. */
   publish(runId: string, events: readonly RunEvent[]): void
   /** Events up to `headSeq` were committed, but are not at hand: followers read the store. */
@@ -51,6 +56,8 @@ type KeptBatch = { readonly batch: EventBatch; readonly chars: number }
 
 class RunChannel {
   readonly followers = new Set<ChannelFollower>()
+  /** The seq of the newest event that was announced here; 0 if none was. */
+  headSeq = 0
   private kept: KeptBatch[] = []
 
   publish(events: readonly RunEvent[]): void {
@@ -62,6 +69,7 @@ class RunChannel {
   }
 
   wake(headSeq: number): void {
+    if (headSeq > this.headSeq) this.headSeq = headSeq
     for (const follower of this.followers) follower.wake(headSeq)
   }
 
@@ -114,6 +122,15 @@ function sizeOf(event: RunEvent): number {
 export function createProcessBus(): LiveBus {
   const channels = new Map<string, RunChannel>()
   return {
+    begin(runId, events) {
+      if (channels.has(runId)) return
+      const channel = new RunChannel()
+      channel.publish(events)
+      channels.set(runId, channel)
+      setImmediate(() => {
+        if (channel.followers.size === 0 && channels.get(runId) === channel) channels.delete(runId)
+      })
+    },
     publish(runId, events) {
       // Without followers nothing is kept, because a new follower reads the store first.
       if (events.length > 0) channels.get(runId)?.publish(events)
@@ -127,6 +144,7 @@ export function createProcessBus(): LiveBus {
       }
       const joined = channel
       joined.followers.add(follower)
+      if (joined.headSeq > 0) follower.wake(joined.headSeq)
       return {
         after: (cursor) => joined.after(cursor),
         leave() {

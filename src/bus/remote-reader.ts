@@ -70,6 +70,10 @@ export class RemoteReader implements LiveBus, ClusterListener {
     this.#pollMs = dependencies.pollMs ?? pollMsDefault
   }
 
+  begin(runId: string, events: readonly RunEvent[]): void {
+    this.#dependencies.bus.begin(runId, events)
+  }
+
   publish(runId: string, events: readonly RunEvent[]): void {
     const lastSeq = events.at(-1)?.seq
     if (lastSeq === undefined) return

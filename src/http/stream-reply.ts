@@ -12,6 +12,7 @@ import { type Dialect, type Encoded, encodeEvents, type KeepAliveInterval } from
 import { undecidedArm } from '../dialects/undecided-arm.ts'
 import type { Clock, Timer } from '../kit/clock.ts'
 import type { RunRow } from '../stores/run-store.ts'
+import { type BodyText, ChunkedBody } from './chunked-body.ts'
 import type { Metrics } from './metrics.ts'
 
 export type StreamDependencies = {
@@ -46,7 +47,7 @@ export type StreamShape = Pick<Dialect, 'name' | 'headers' | 'keepAlive' | 'keep
 /** Where the bytes of a stream come from. */
 export interface ByteSource {
   /** The next text, which may be empty. `over` marks the last one; null means the end. Never call it concurrently. */
-  next(): Promise<{ text: string; over: boolean } | null>
+  next(): Promise<(BodyText & { over: boolean }) | null>
   /** Makes a pending `next` return. */
   close(): void
   /** The seq of the last event that was handed out, if the source is one run. */
@@ -94,7 +95,6 @@ export class Streams {
     const closed = this.dependencies.metrics.streamOpened(shape.name)
     try {
       reply.raw.writeHead(200, headers as Record<string, string>)
-      reply.raw.flushHeaders()
       await stream.pump()
     } catch (error) {
       reply.log.error(
@@ -135,6 +135,9 @@ export class Streams {
   }
 }
 
+/** What readers at the same position of a run share. */
+type SharedText = Encoded<unknown> & BodyText
+
 /** One run, through one dialect. */
 class RunSource implements ByteSource {
   private readonly dialect: Dialect
@@ -158,7 +161,7 @@ class RunSource implements ByteSource {
     this.state = dialect.open({ runId })
   }
 
-  async next(): Promise<{ text: string; over: boolean } | null> {
+  async next(): Promise<SharedText | null> {
     const batch = await this.follower.next()
     return batch === null ? null : this.encode(batch)
   }
@@ -172,12 +175,13 @@ class RunSource implements ByteSource {
   }
 
   /** Caches the encoded bytes on the batch, so that readers at the same position of a run share them. */
-  private encode(batch: EventBatch): Encoded<unknown> {
+  private encode(batch: EventBatch): SharedText {
     const { dialect, cursor, bytesKey } = this
     const whole = batch.firstSeq > cursor.seq
-    let encoded = whole ? (batch.encoded.get(bytesKey) as Encoded<unknown> | undefined) : undefined
+    let encoded = whole ? (batch.encoded.get(bytesKey) as SharedText | undefined) : undefined
     if (encoded === undefined) {
-      encoded = encodeEvents(dialect, this.state, batch.events, cursor)
+      const { text, state, over } = encodeEvents(dialect, this.state, batch.events, cursor)
+      encoded = { text, state, over, chunk: undefined }
       if (whole) batch.encoded.set(bytesKey, encoded)
     }
     this.state = encoded.state
@@ -197,6 +201,7 @@ class SocketStream {
   private lastSentAt = 0
   private readonly openedAt: number
   private timer: Timer | undefined
+  private body: ChunkedBody | undefined
 
   constructor(
     raw: ServerResponse,
@@ -230,11 +235,14 @@ class SocketStream {
     this.source.close()
   }
 
+  /** The head of the response must have been written. */
   async pump(): Promise<void> {
     const { raw } = this
+    const body = new ChunkedBody(raw)
+    this.body = body
     this.lastSentAt = this.clock.monotonic()
     if (this.options.opening !== undefined) {
-      raw.write(this.options.opening)
+      body.write({ text: this.options.opening })
       this.armKeepAlive(this.keepAliveMs)
     }
     try {
@@ -245,11 +253,11 @@ class SocketStream {
         let full = false
         if (part.text !== '' && !raw.destroyed) {
           this.lastSentAt = this.clock.monotonic()
-          full = !raw.write(part.text)
+          full = !body.write(part)
         }
         // Keep-alives start after the first bytes, because in every dialect the stream must open with its first message.
         if (this.timer === undefined && !this.over) this.armKeepAlive(this.keepAliveMs)
-        if (full) await this.waitUntilTaken('drain')
+        if (full) await this.waitUntilTaken((done) => body.onDrained(done))
         if (this.over) break
       }
       this.over ||= !raw.destroyed
@@ -260,7 +268,7 @@ class SocketStream {
     if (!raw.destroyed) {
       raw.end()
       // The last bytes may still be waiting for a slow reader.
-      if (!raw.writableFinished) await this.waitUntilTaken('finish')
+      if (!raw.writableFinished) await this.waitUntilTaken((done) => onFinish(raw, done))
     } else if (!this.over) this.options.onGone?.()
   }
 
@@ -276,10 +284,10 @@ class SocketStream {
         return
       }
       // Skip the keep-alive if the socket's buffer is full: the reader already has data waiting.
-      if (!this.raw.writableNeedDrain) {
+      if (this.body?.isFull === false) {
         this.keepAlives += 1
         const text = this.shape.keepAlive(this.clock.now(), this.keepAlives)
-        if (text !== null) this.raw.write(text)
+        if (text !== null) this.body.write({ text })
       }
       this.lastSentAt = this.clock.monotonic()
       this.armKeepAlive(keepAliveMs)
@@ -287,19 +295,24 @@ class SocketStream {
   }
 
   /** Resolves when the reader has taken the written bytes or has disconnected. Disconnects a stalled reader. */
-  private waitUntilTaken(event: 'drain' | 'finish'): Promise<void> {
+  private waitUntilTaken(listen: (done: () => void) => () => void): Promise<void> {
     const { raw } = this
     if (raw.destroyed) return Promise.resolve()
     return new Promise((resolve) => {
       const timer = this.clock.after(stalledReaderMs, () => raw.destroy())
       const done = () => {
         timer.cancel()
-        raw.off(event, done)
+        stopListening()
         raw.off('close', done)
         resolve()
       }
-      raw.on(event, done)
+      const stopListening = listen(done)
       raw.on('close', done)
     })
   }
+}
+
+function onFinish(raw: ServerResponse, done: () => void): () => void {
+  raw.on('finish', done)
+  return () => raw.off('finish', done)
 }

@@ -115,6 +115,7 @@ export class Scheduler implements ClusterListener {
   /** Drives a run that was claimed in the transaction that accepted it; its events need not be read. */
   adopt(row: RunRow, events: readonly RunEvent[], asked: AskedLease): void {
     this.dependencies.leaseMeter?.runsClaimed(1, 0)
+    this.dependencies.bus.begin(row.id, events)
     this.drive(row, asked, events)
   }
 

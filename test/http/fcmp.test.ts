@@ -94,7 +94,12 @@ function storeWith(events: readonly RunEvent[], dirty: readonly number[] = []): 
   return {
     store,
     clock,
-    bus: { publish: () => {}, wake: () => {}, join: () => ({ after: () => undefined, leave: () => {} }) },
+    bus: {
+      begin: () => {},
+      publish: () => {},
+      wake: () => {},
+      join: () => ({ after: () => undefined, leave: () => {} }),
+    },
   }
 }
 
