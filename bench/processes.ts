@@ -19,8 +19,11 @@ export type Child = {
  */
 export const isPinned = cpus().length > 1 && spawnSync('taskset', ['--version']).status === 0
 
-function pinned(role: 'server' | 'helper', args: string[]): [string, string[]] {
-  if (!isPinned) return [process.execPath, args]
+/** `free`: not pinned, for measurements with several servers. */
+export type Role = 'server' | 'helper' | 'free'
+
+function pinned(role: Role, args: string[]): [string, string[]] {
+  if (!isPinned || role === 'free') return [process.execPath, args]
   const cores = role === 'server' ? '0' : `1-${cpus().length - 1}`
   return ['taskset', ['-c', cores, process.execPath, ...args]]
 }
@@ -29,11 +32,11 @@ export async function startChild(
   file: string,
   environment: Record<string, string>,
   portOf: (line: string) => number | undefined,
-  role: 'server' | 'helper' = 'server',
+  role: Role = 'server',
 ): Promise<Child> {
   const path = (name: string) => new URL(name, import.meta.url).pathname
   const flags = (process.env.BENCH_NODE_FLAGS ?? '').split(' ').filter((flag) => flag !== '')
-  const [command, args] = pinned(role, [...(role === 'server' ? flags : []), '--import', path('probe.ts'), path(file)])
+  const [command, args] = pinned(role, [...(role === 'helper' ? [] : flags), '--import', path('probe.ts'), path(file)])
   const child = spawn(command, args, {
     env: { PATH: process.env.PATH ?? '', ...environment },
     stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
@@ -60,6 +63,7 @@ export async function startChild(
       }),
     stop: () =>
       new Promise((resolve) => {
+        if (child.exitCode !== null || child.signalCode !== null) return resolve()
         child.on('exit', () => resolve())
         child.kill('SIGTERM')
         setTimeout(() => child.kill('SIGKILL'), 15_000).unref()
@@ -90,6 +94,20 @@ export function cpuOf(pid: number): { all: number; others: number } {
     if (Number(thread) === pid) main = seconds
   }
   return { all, others: all - main }
+}
+
+/** CPU seconds of all descendants of a process. */
+export function cpuOfDescendants(pid: number): number {
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean).map(Number)
+  let sum = 0
+  for (const child of children) {
+    try {
+      sum += cpuOf(child).all + cpuOfDescendants(child)
+    } catch {
+      // It has just ended.
+    }
+  }
+  return sum
 }
 
 export type LoadOptions = {

@@ -10,6 +10,7 @@ import { fanOut } from './parts/fan-out.ts'
 import { formats } from './parts/formats.ts'
 import { fullSpeed } from './parts/full-speed.ts'
 import { idle } from './parts/idle.ts'
+import { nodes } from './parts/nodes.ts'
 import { paced } from './parts/paced.ts'
 import { replay } from './parts/replay.ts'
 import { scaling } from './parts/scaling.ts'
@@ -28,6 +29,7 @@ const parts: Record<string, (bench: Bench) => Promise<Comparison[] | void>> = {
   full: fullSpeed,
   scaling,
   formats,
+  nodes,
 }
 
 const asked = process.argv.slice(2)

@@ -4,7 +4,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type Child, jsonPort, type LoadOptions, polylogPort, startChild } from './processes.ts'
+import { type Child, jsonPort, type LoadOptions, polylogPort, type Role, startChild } from './processes.ts'
 
 export class Bench {
   /** How often each load is measured, after one round that warms up. */
@@ -33,7 +33,11 @@ export class Bench {
     return join(this.data, String(this.folders))
   }
 
-  async polylog(folder = this.newFolder()): Promise<Child> {
+  async polylog(
+    folder = this.newFolder(),
+    environment: Record<string, string> = {},
+    role: Role = 'server',
+  ): Promise<Child> {
     const child = await startChild(
       '../src/app/main.ts',
       {
@@ -45,8 +49,10 @@ export class Bench {
         POLYLOG_CONCURRENCY: '10000',
         POLYLOG_QUEUE_MAX: '10000',
         ...(process.env.NODE_COMPILE_CACHE === undefined ? {} : { NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE }),
+        ...environment,
       },
       polylogPort,
+      role,
     )
     this.running.add(child)
     return child

@@ -7,6 +7,7 @@ import { watchAgents } from '../agents/watch-agents.ts'
 import type { BusMeter, ClusterBus } from '../bus/cluster-bus.ts'
 import { createProcessBus, type LiveBus } from '../bus/live-bus.ts'
 import { RemoteReader } from '../bus/remote-reader.ts'
+import { restoredRun } from '../bus/restored-run.ts'
 import { ComparisonService } from '../comparisons/comparison-service.ts'
 import { ArchiveService } from '../contacts/archive-service.ts'
 import { BriefService } from '../contacts/brief-service.ts'
@@ -341,7 +342,10 @@ async function composeParts(
   metrics.retention.reportOldestEndWith(() => store.oldestEnd())
   const server = await buildServer({
     services: {
-      journal: store,
+      journal: {
+        readEvents: store.readEvents,
+        restored: (run, seq) => restoredRun({ store, clock, leaseMs: config.limits.leaseMs }, run, seq),
+      },
       health: store,
       readiness,
       runs,

@@ -20,13 +20,19 @@ export function requestedCursor<Position>(
     .reduce((furthest, position) => spelling.furthest(furthest, position), spelling.beginning)
 }
 
+export type CursorReader = EventReader & {
+  /** Waits for events that the database lost and that are being stored again. Absent: it loses none. */
+  restored?(run: RunRow, seq: number): Promise<RunRow>
+}
+
 /** Throws if the run has no such frame, instead of restarting silently. Returns true if nothing can follow the cursor. */
 export async function checkCursor(
   cursor: Cursor,
-  run: RunRow,
+  given: RunRow,
   dialect: Dialect,
-  reader: EventReader,
+  reader: CursorReader,
 ): Promise<boolean> {
+  const run = cursor.seq > given.lastSeq ? ((await reader.restored?.(given, cursor.seq)) ?? given) : given
   if (cursor.seq > run.lastSeq) throw unknownCursor(cursor, run)
   const isLastEvent = run.endedAt !== null && cursor.seq === run.lastSeq
   if (cursor.index === null) return isLastEvent

@@ -6,6 +6,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { z } from 'zod'
 import type { Catalogue } from '../agents/catalogue.ts'
 import { type Claimed, type Login, resolveCaller } from './caller.ts'
+import type { CursorReader } from './cursor.ts'
 import type { ComparisonService } from '../comparisons/comparison-service.ts'
 import type { ArchiveService } from '../contacts/archive-service.ts'
 import type { BriefService } from '../contacts/brief-service.ts'
@@ -19,7 +20,6 @@ import type { FileService } from '../files/file-service.ts'
 import type { Caller } from '../kit/caller.ts'
 import type { Clock } from '../kit/clock.ts'
 import type { Ids } from '../kit/ids.ts'
-import type { EventReader } from '../journal/event-pages.ts'
 import type { OneShotService } from '../one-shot/one-shot-service.ts'
 import type { SnapshotService } from '../one-shot/snapshot-service.ts'
 import type { JobService } from '../jobs/job-service.ts'
@@ -41,7 +41,7 @@ import type { Streams } from './stream-reply.ts'
 
 export type Services = {
   /** The stored events of runs. It checks no owner: a route may read only a run that it got from a service. */
-  journal: EventReader
+  journal: CursorReader
   health: { check(): Promise<void> }
   /** Throws the reason if this server can take no work. */
   readiness: { check(): Promise<void> }

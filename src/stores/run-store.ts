@@ -301,6 +301,8 @@ export interface RunStore extends EventReader {
    * of another node's lease. 0 if one of them has passed. Null if there is none.
    */
   msUntilWake(node: string): Promise<number | null>
+  /** How long ago the database began to work after a crash that may have lost deltas. Absent if a crash ends this process too. */
+  msSinceCrash?(): Promise<number>
   countRuns(): Promise<Partial<Record<RunStatus, number>>>
 
   /** Blobs are large texts beside the journal: tool outputs, uploaded files. They are removed together with their run. */

@@ -84,7 +84,10 @@ export class ChaosCluster implements TorturedServer {
   async apply(fault: Fault): Promise<void> {
     switch (fault.kind) {
       case 'database':
-        return await this.database.restart(fault.mode, fault.downMs)
+        await this.database.restart(fault.mode, fault.downMs)
+        // Nodes store again what a crash lost; see the plan.
+        if (fault.mode === 'immediate') await wait(this.leaseMs)
+        return
       case 'kill':
         return await this.interrupt(fault.kind, fault.node, async (server) => {
           await server.kill()

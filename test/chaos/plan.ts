@@ -24,11 +24,14 @@ export function* chaosPlan(random: Random, nodes: number, framesMax: number): Ge
     for (const kind of shuffled(random, faultKinds)) {
       const node = random.between(0, nodes - 1)
       const faults = [faultOf(random, kind, node)]
-      // A second one at the same time, at another node: one node at least stays.
-      if (random.chance(0.25)) {
+      // A second one at the same time, at another node: one node at least stays. A crash of the database comes alone, because
+      // deltas are lost if the database and the node of their run die together.
+      if (kind !== 'database-immediate' && random.chance(0.25)) {
         const other = (node + random.between(1, nodes - 1)) % nodes
-        const second = random.pick(faultKinds)
-        if (!second.startsWith('database') || !kind.startsWith('database')) faults.push(faultOf(random, second, other))
+        const kinds = faultKinds.filter((each) =>
+          kind === 'database-fast' ? !each.startsWith('database') : each !== 'database-immediate',
+        )
+        faults.push(faultOf(random, random.pick(kinds), other))
       }
       yield { afterFrames: random.between(1, framesMax), faults }
     }

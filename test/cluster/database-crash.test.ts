@@ -2,12 +2,12 @@
 // the crash loses the newest of them, although readers have seen them.
 
 import assert from 'node:assert/strict'
-import { after, before, it } from 'node:test'
+import { after, before, describe, it } from 'node:test'
 import { type Cluster, startCluster } from '../support/cluster.ts'
 import { query } from '../support/postgres.ts'
 import { type PostgresServer, startPostgresServer } from '../support/postgres-server.ts'
-import { openStream } from '../support/sse.ts'
-import { endOf, runIdOf, someone, type TestServer } from '../support/test-server.ts'
+import { journaled, openStream, type SseStream } from '../support/sse.ts'
+import { endOf, runIdOf, says, someone, type TestServer, until } from '../support/test-server.ts'
 
 let database: PostgresServer
 let cluster: Cluster
@@ -28,33 +28,80 @@ after(async () => {
   database.stop()
 })
 
-it('deltas that the database lost are stored again by the node that wrote them, so readers have what the journal has', async () => {
-  const [owner, other] = cluster.nodes.map(({ server }) => server) as unknown as [TestServer, TestServer]
-  const user = someone()
-  const words = Array.from({ length: 40 }, (_, index) => `word ${index}. `)
+const owner = () => cluster.nodes[0]?.server as TestServer
+const other = () => cluster.nodes[1]?.server as TestServer
+const words = Array.from({ length: 40 }, (_, index) => `word ${index}. `)
+
+function streamAtOther(user: string, runId: string, lastEventId?: string): Promise<SseStream> {
+  const url = `${other().polylog.baseUrl}/v1/agent/runs/${runId}/stream?userId=${user}`
+  return openStream(url, lastEventId === undefined ? {} : { headers: { 'last-event-id': lastEventId } })
+}
+
+async function lastSeqOf(runId: string): Promise<number> {
+  return Number((await query(database.url, 'SELECT last_seq FROM runs WHERE id = ?', runId))[0]?.['last_seq'])
+}
+
+/** A run at the first node whose words were seen at both, before the provider stopped for a while. */
+async function begun(user: string): Promise<{ runId: string; live: SseStream; remote: SseStream }> {
   const rest = [{ text: ['The rest.'] }, { finish: 'stop' as const }]
-  await cluster.provider.script([[{ text: words }, { stall: true }, ...rest]], user)
-  const live = await owner.chat(user, `Tell ${user}`)
+  // The second answer is needed if the node was writing at the moment of the crash, and asks again.
+  await cluster.provider.script(
+    [
+      [{ text: words }, { stall: true }, ...rest],
+      [{ text: words }, ...rest],
+    ],
+    user,
+  )
+  const live = await owner().chat(user, `Tell ${user}`)
   const runId = runIdOf(live)
-  const url = `${other.polylog.baseUrl}/v1/agent/runs/${runId}/stream?userId=${user}`
-  const remote = await openStream(url)
+  const remote = await streamAtOther(user, runId)
   for (const stream of [live, remote]) await stream.waitFor(({ data }) => data.includes('word 39.'))
-  const lastSeq = async () =>
-    Number((await query(database.url, 'SELECT last_seq FROM runs WHERE id = $1', runId))[0]?.['last_seq'])
-  const before = await lastSeq()
-  // The node asks again if it was writing at the moment of the crash.
-  await cluster.provider.script([[{ text: words }, ...rest]], user)
+  return { runId, live, remote }
+}
 
-  await database.restart('immediate')
-  assert.ok((await lastSeq()) < before, 'the crash lost deltas')
-  await cluster.provider.release()
+async function whole(stream: SseStream): Promise<string> {
+  assert.deepEqual(await stream.ended(), { cut: false })
+  assert.equal(endOf(stream.frames).status, 'succeeded')
+  return stream.text()
+}
 
-  for (const stream of [live, remote]) {
-    assert.deepEqual(await stream.ended(), { cut: false })
-    assert.equal(endOf(stream.frames).status, 'succeeded')
-  }
-  const replay = await openStream(url)
-  await replay.ended()
-  assert.equal(live.text(), replay.text())
-  assert.equal(remote.text(), replay.text())
+describe('a crash of the database', () => {
+  it('loses deltas that were seen; the node that wrote them stores them again, so readers have what the journal has', async () => {
+    const user = someone()
+    const { runId, live, remote } = await begun(user)
+    const before = await lastSeqOf(runId)
+    cluster.nodes[0]?.freeze()
+    await database.restart('immediate')
+    assert.ok((await lastSeqOf(runId)) < before, 'the crash lost deltas')
+
+    // A reader that has more than the journal waits until the node is back.
+    const seen = journaled(remote.frames)
+    const back = streamAtOther(user, runId, seen.at(-1)?.id)
+    await until('an answer of the other node', async () => {
+      const { status } = await other().call('GET', `/v1/agent/runs/${runId}`, { user })
+      return status === 200
+    })
+    cluster.nodes[0]?.wake()
+    const later = await back
+    await cluster.provider.release()
+
+    const texts = [await whole(live), await whole(remote)]
+    await later.ended()
+    const replay = await whole(await streamAtOther(user, runId))
+    assert.deepEqual(texts, [replay, replay])
+    assert.deepEqual([...seen, ...journaled(later.frames)], journaled(remote.frames))
+  })
+
+  it('loses nothing else: a run that was seen to end has ended', async () => {
+    const user = someone()
+    await cluster.provider.script([says('Done.')], user)
+    const live = await owner().chat(user, `Greet ${user}`)
+    const text = await whole(live)
+    await database.restart('immediate')
+    await until('an answer', async () => {
+      const { status } = await other().call('GET', `/v1/agent/runs/${runIdOf(live)}`, { user })
+      return status === 200
+    })
+    assert.equal(await whole(await streamAtOther(user, runIdOf(live))), text)
+  })
 })

@@ -43,14 +43,19 @@ const stopSignals: Readonly<Record<StopMode, string>> = { fast: 'INT', immediate
 export type PostgresServer = {
   /** Of the database for administration, which is always there. */
   readonly url: string
+  /** Of the process whose descendants are all processes of the server. */
+  readonly pid: number
   /** Stops the server, leaves it down for a while and starts it again. Resolves when it answers. */
   restart(mode: StopMode, downMs?: number): Promise<void>
   /** Ends the server and removes its files. */
   stop(): void
 }
 
-/** The server ends with this process at the latest, and does not keep it alive. */
-export async function startPostgresServer(parent = tmpdir()): Promise<PostgresServer> {
+/** The server ends with this process at the latest, and does not keep it alive. `changes` replaces settings. */
+export async function startPostgresServer(
+  parent = tmpdir(),
+  changes: Record<string, string> = {},
+): Promise<PostgresServer> {
   const folder = mkdtempSync(join(parent, 'polylog-postgres-'))
   const data = join(folder, 'data')
   chmodSync(folder, 0o755)
@@ -64,7 +69,7 @@ export async function startPostgresServer(parent = tmpdir()): Promise<PostgresSe
   )
   if (made.status !== 0) throw new Error(`initdb failed: ${made.stderr}`)
   const port = await freePort()
-  const flags = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])
+  const flags = Object.entries({ ...settings, ...changes }).flatMap(([name, value]) => ['-c', `${name}=${value}`])
   const child = spawn('sh', ['-c', supervise, 'sh', postgres, '-D', data, '-p', String(port), '-k', '', ...flags], {
     stdio: ['pipe', 'ignore', 'ignore'],
     cwd: folder,
@@ -87,7 +92,7 @@ export async function startPostgresServer(parent = tmpdir()): Promise<PostgresSe
     child.stdin.write('start\n')
     await until('the server to start', async () => ![before, undefined].includes(await startedAt(url)))
   }
-  return { url, restart, stop }
+  return { url, pid: child.pid ?? 0, restart, stop }
 }
 
 /** Undefined if the server does not answer. */

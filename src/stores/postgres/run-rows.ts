@@ -107,6 +107,12 @@ export async function msUntilWake(db: Db, node: string): Promise<number | null> 
   return ms === null ? null : Math.max(0, ms)
 }
 
+/** The first claim after a crash writes the row. */
+export async function msSinceCrash(db: Db): Promise<number> {
+  const row = await db.get('SELECT polylog_now() - at AS ms FROM database_starts')
+  return Math.max(0, (row?.['ms'] ?? 0) as number)
+}
+
 export async function countRuns(db: Db): Promise<Partial<Record<RunStatus, number>>> {
   const rows = await db.all('SELECT status, sum(count) AS count FROM run_counts GROUP BY status HAVING sum(count) > 0')
   return Object.fromEntries(rows.map((row) => [row['status'] as RunStatus, row['count'] as number]))

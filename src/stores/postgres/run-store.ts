@@ -22,6 +22,7 @@ import {
   findIdempotent,
   listOpenRuns,
   listRuns,
+  msSinceCrash,
   msUntilWake,
   openRuns,
   readRun,
@@ -130,6 +131,7 @@ export function runStore(
     bindIdempotencyKey: (request) => write((db) => bindIdempotencyKey(db, request)),
     findCached: (owner, cacheKey) => read((db) => findCached(db, owner, cacheKey)),
     msUntilWake: (node) => read((db) => msUntilWake(db, node)),
+    msSinceCrash: () => read(msSinceCrash),
     countRuns: () => read(countRuns),
 
     putBlob: (id, runId, body) => write((db) => putBlob(db, id, runId, body)),
