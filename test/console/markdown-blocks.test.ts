@@ -53,6 +53,28 @@ test('text in any pieces gives the blocks of the whole text', () => {
   )
 })
 
+test('text that shrinks and grows again, as in a replay, gives the blocks of what is left', () => {
+  const step = fc.tuple(fc.constantFrom(...pieces), fc.integer({ min: 0, max: 12 }))
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 30 }), (steps) => {
+      let shown = noMarkdown
+      for (const [part, removed] of steps) {
+        shown = extendMarkdown(shown, shown.text + part)
+        shown = extendMarkdown(shown, shown.text.slice(0, shown.text.length - removed))
+        const expected = extendMarkdown(noMarkdown, shown.text)
+        assert.deepEqual(
+          shown.blocks.map(({ start, raw }) => [start, raw]),
+          expected.blocks.map(({ start, raw }) => [start, raw]),
+        )
+      }
+    }),
+    { numRuns: 400 },
+  )
+  const long = extendMarkdown(noMarkdown, 'One.\n\nTwo.\n\nThree.\n\nFour.\n\nFive.\n\nSix.')
+  const shorter = extendMarkdown(long, long.text.slice(0, -2))
+  assert.equal(shorter.blocks[0], long.blocks[0], 'blocks at the beginning are not read again')
+})
+
 test('blocks before the last stay the same objects, so that they are not drawn again', () => {
   const first = extendMarkdown(noMarkdown, 'One.\n\nTwo.\n\nThree.\n\nFo')
   const second = extendMarkdown(first, `${first.text}ur.`)

@@ -1,5 +1,5 @@
-// Markdown that grows: the text is split into blocks, and only the last block is read again when text is added. Blocks
-// that have not changed are the same objects as before, so they are not drawn again.
+// Markdown that grows, and in a replay shrinks: the text is split into blocks, and only the last ones are read again when text
+// is added or removed at its end. Blocks that have not changed are the same objects as before, so they are not drawn again.
 
 import { marked, type Token, type TokensList } from 'marked'
 
@@ -17,11 +17,19 @@ export const noMarkdown: MarkdownText = { text: '', blocks: [], settled: 0 }
 
 export function extendMarkdown(known: MarkdownText, text: string): MarkdownText {
   if (text === known.text) return known
-  const kept = text.startsWith(known.text) ? known.blocks.slice(0, known.settled) : []
+  const kept = keptBlocks(known, text)
   const last = kept.at(-1)
   const from = last === undefined ? 0 : last.start + last.raw.length
   const blocks = [...kept, ...blocksFrom(text, from)]
   return { text, blocks, settled: settledBlocks(text, blocks, kept.length) }
+}
+
+function keptBlocks({ text: before, blocks, settled }: MarkdownText, text: string): MarkdownBlock[] {
+  const known = blocks.slice(0, settled)
+  if (text.startsWith(before)) return known
+  if (!before.startsWith(text)) return []
+  // What followed the last blocks, and settled them, may be gone.
+  return known.filter(({ start, raw }) => start + raw.length <= text.length).slice(0, -2)
 }
 
 /** A blank line between two blocks belongs to the first of them, so that the blocks make up the whole text. */
