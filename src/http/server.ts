@@ -20,6 +20,7 @@ import { parseTraceparent, traceparentText } from '../kit/tracer.ts'
 import { a2aRoutes, publicCardPaths } from './a2a-api/a2a-routes.ts'
 import { agUiRoutes } from './ag-ui-api/ag-ui-routes.ts'
 import { chatRoute } from './agent-v1/chat-route.ts'
+import { resumeChatRoute } from './agent-v1/resume-chat-route.ts'
 import { agentListRoute } from './agent-v1/list-route.ts'
 import { eventsRoute } from './agent-v1/events-route.ts'
 import { invariantsRoute } from './agent-v1/invariants-route.ts'
@@ -240,6 +241,7 @@ export async function buildServer(options: ServerOptions): Promise<Server> {
   })
 
   chatRoute(server, services)
+  resumeChatRoute(server, services)
   uiChatRoutes(server, services)
   chatCompletionRoutes(server, services)
   agUiRoutes(server, services)

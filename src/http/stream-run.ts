@@ -30,7 +30,10 @@ export async function streamRun(
 }
 
 /** A stream without events, for a client that has all of what it asked for. Not every client bears a 204. */
-export async function sendEmptyStream(reply: FastifyReply, headers: Record<string, string>): Promise<FastifyReply> {
+export async function sendEmptyStream(
+  reply: FastifyReply,
+  headers: Readonly<Record<string, string>>,
+): Promise<FastifyReply> {
   return await reply.headers({ ...sseHeaders, ...headers }).send('')
 }
 

@@ -33,15 +33,18 @@ after(async () => {
 
 const clientTools = [{ name: 'locate', inputSchema: { type: 'object', properties: {} } }]
 
-type ChatOptions = { onToolCall?: () => unknown; maxSteps?: number }
+type ChatOptions = Pick<
+  Parameters<typeof UseChat>[0] & {},
+  'onToolCall' | 'maxSteps' | 'initialMessages' | 'onResponse'
+>
 
 async function openChat(context: TestContext, user: string, options: ChatOptions = {}): Promise<Page<Chat>> {
   const page = await pages.mount(
     () =>
       useChat({
         id: `chat-${user}`,
-        api: `${server.polylog.baseUrl}/v1/agent/chat?format=vercel-ai`,
-        body: { userId: user, clientTools },
+        api: `${server.polylog.baseUrl}/v1/agent/chat?userId=${user}&format=vercel-ai`,
+        body: { clientTools },
         ...options,
       }),
     (chat) => [
@@ -146,6 +149,32 @@ describe('useChat of AI SDK 4 in a page', () => {
     await page.shows('Saved.')
 
     assert.match(page.text(), /remember_note result/)
+  })
+
+  test('resumes the open run when the page is loaded again, also after a kill, and nothing when none is open', async (context) => {
+    const user = someone()
+    await server.provider.script([hangsAfter('One moment')], user)
+    const first = await openChat(context, user)
+    ask(first, user)
+    await first.shows('assistant: One moment')
+    const goesOn = [{ text: ['One moment'] }, { stall: true as const }, { text: [', please.'] }, { finish: 'stop' }]
+    await server.provider.script([goesOn], user)
+    await server.polylog.kill()
+    server = await server.restartProcess()
+    await server.askedTimes(user, 2)
+
+    const second = await openChat(context, user, { initialMessages: [{ id: 'q', role: 'user', content: user }] })
+    second.hook().experimental_resume()
+    await second.shows('assistant: One moment')
+    await server.provider.release()
+    await second.shows('assistant: One moment, please.\n(ready)')
+    assert.equal((await runsOf(user)).length, 1)
+    const answered = Promise.withResolvers<Response>()
+    const idle = await openChat(context, someone(), { onResponse: answered.resolve })
+    idle.hook().experimental_resume()
+    assert.equal((await answered.promise).status, 200)
+    await idle.shows('(ready)')
+    assert.equal(idle.hook().error, undefined)
   })
 
   test('stops the run with the cancel route', async (context) => {

@@ -85,6 +85,7 @@ const questionExample = { message: 'what time is it', client_id: userId }
 
 /** Keyed by method and path, in OpenAPI spelling. */
 export const operations: Readonly<Record<string, OperationFacts>> = {
+  'GET /v1/agent/chat': { id: 'resumeChat', stream: 'formats' },
   'POST /v1/agent/chat': { id: 'chat', example: chatExample, stream: 'formats' },
   ...uiChatOperations('/v1/ui/chat', 'UiChat'),
   ...uiChatOperations('/v1/ui/v5/chat', 'UiChatOfVersionFive'),
@@ -159,7 +160,7 @@ export const operations: Readonly<Record<string, OperationFacts>> = {
   'GET /v1/agent/runs/{runId}/events': { id: 'listRunEvents' },
   'GET /v1/agent/runs/{runId}/events/stream': { id: 'followRunEvents', stream: 'journal' },
   'GET /v1/interactions': { id: 'listInteractions' },
-  'POST /v1/interactions/{id}/reply': { id: 'replyToInteraction', example: { response: 'Tuesday', userId } },
+  'POST /v1/interactions/{id}/reply': { id: 'replyToInteraction' },
   'GET /v1/operations': { id: 'getOperationsOverview' },
   'GET /v1/feed': { id: 'followFeed', stream: 'feed' },
   'GET /v1/conversations/{conversationId}': { id: 'getConversation' },
