@@ -190,6 +190,43 @@ describe('an agent', () => {
     await page.getByText('By the sea').waitFor()
   })
 
+  test('is offered the conversations of the user, and lists of messages are filled in one by one', async (context) => {
+    const user = someone()
+    const { body } = await server.call('POST', '/v1/conversations', { user, body: { title: 'About plums' } })
+    await server.provider.script([says(JSON.stringify({ title: 'Plums', summary: 'They are blue.' }))], user)
+    const page = await openAgents(context, '/agents/title_summary', { user })
+    if (page === null) return
+    await page.locator(`datalist option[value="${body.id}"]`).waitFor({ state: 'attached' })
+    await page.getByRole('combobox', { name: 'conversationId' }).fill(body.id)
+    await page.getByRole('button', { name: 'Add an entry' }).click()
+    await page.getByRole('button', { name: 'Add an entry' }).click()
+    await page.getByRole('textbox', { name: 'content' }).first().fill('Never sent')
+    await page.getByRole('textbox', { name: 'role' }).last().fill('user')
+    await page.getByRole('textbox', { name: 'content' }).last().fill(`Are plums blue? ${user}`)
+    await page.getByRole('button', { name: 'Remove entry 1' }).click()
+    await run(page)
+    await page.getByText('They are blue.').waitFor()
+    const asked = JSON.stringify((await server.asked(user))[0]?.body)
+    assert.ok(asked.includes('Are plums blue?') && !asked.includes('Never sent'))
+  })
+
+  test('without a schema takes JSON, also a turn of a chat', async (context) => {
+    const user = someone()
+    await server.provider.script([says('Good morning.')], user)
+    const page = await openAgents(context, '/agents/chat_conversation', { user })
+    if (page === null) return
+    const input = page.getByRole('textbox', { name: 'Input as JSON' })
+    await input.fill('{ "message": ')
+    await run(page)
+    await page.getByText('This is not JSON.').waitFor()
+    await input.and(page.locator(':focus')).waitFor()
+    await input.fill(JSON.stringify({ message: `Hello ${user}` }))
+    await run(page)
+    await page.getByText('Good morning.').first().waitFor()
+    await page.getByText('not stored', { exact: true }).waitFor()
+    assert.equal((await server.asked(user)).length, 1)
+  })
+
   test('can be stopped, and a failure of the model is shown', async (context) => {
     const user = someone()
     await server.provider.script([hangsAfter('{'), [{ text: ['{'] }, { cut: true }]], user)

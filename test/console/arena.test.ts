@@ -190,6 +190,33 @@ describe('the difference of two runs', () => {
   })
 })
 
+describe('the standings', () => {
+  test('show ratings with intervals and sample sizes, and name the better one when the votes suffice', async (context) => {
+    const user = someone()
+    for (let vote = 0; vote < 12; vote++) {
+      const { id } = await server.compareToEnd(user, `Again. ${user}`)
+      // Who is on which side is known only after a vote.
+      await server.vote(user, id, 'tie')
+      const { side_a_config } = await server.comparison(user, id)
+      await server.vote(user, id, side_a_config === calm.name ? 'a' : 'b', { revise: true })
+    }
+    const page = await open(context, '/arena/standings', { user })
+    if (page === null) return
+    const best = page.getByRole('row', { name: new RegExp(`^${calm.name} Better than the rest`) })
+    await best.getByText('12–0–0').waitFor()
+    await page.getByText(`${calm.name} is better`).waitFor()
+    const ratings = await page.locator('.interval-plot').first().getByRole('row').allTextContents()
+    assert.match(ratings[1] ?? '', /1,\d{3}.*… /, 'the rating and its interval')
+    await picture(page, 'arena standings with votes')
+    await page.getByRole('link', { name: 'All votes' }).click()
+    await page
+      .getByRole('row', { name: new RegExp(`^${calm.name}`) })
+      .first()
+      .waitFor()
+    assert.equal(new URL(page.url()).search, '?scope=all')
+  })
+})
+
 describe('every size and theme', () => {
   for (const [name, view] of Object.entries(everyView)) {
     test(`${name}: all views of the arena fit, and axe finds nothing serious`, async (context) => {

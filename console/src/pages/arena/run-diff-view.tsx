@@ -1,6 +1,6 @@
 // Two runs in rows: what belongs together is side by side, and what only one of them has stands alone.
 
-import { useMemo, useState } from 'react'
+import { useDeferredValue, useMemo, useState } from 'react'
 import type { JsonValue, ToolBlock } from '@polylog/client'
 import { useLoaded } from '../../api/use-loaded.ts'
 import { useWords } from '../../i18n/words.ts'
@@ -39,7 +39,8 @@ export function RunDiffView({ left, right }: { left: string; right: string }) {
   )
   const [onlyChanges, setOnlyChanges] = useState(false)
   const [shown, setShown] = useState(rowsMax)
-  const [aBlocks, bBlocks] = [a.view.state.blocks, b.view.state.blocks]
+  // Live runs change with every frame of the screen; the comparison follows when there is time.
+  const [aBlocks, bBlocks] = [useDeferredValue(a.view.state.blocks), useDeferredValue(b.view.state.blocks)]
   const diff = useMemo(() => runDiff(aBlocks, bBlocks), [aBlocks, bBlocks])
   const failed = [a, b].flatMap(({ error, connection }) => (connection === 'failed' && error !== null ? [error] : []))
   if (failed[0] !== undefined) return <Problem error={failed[0]} />
@@ -70,7 +71,7 @@ export function RunDiffView({ left, right }: { left: string; right: string }) {
             onChange={(event) => setOnlyChanges(event.target.checked)}
           />
         </header>
-        <Questions a={a.view} b={b.view} />
+        {onlyChanges && a.view.state.input === b.view.state.input ? null : <Questions a={a.view} b={b.view} />}
         {rows.length === 0 ? <p className="faint run-diff-none">{words.noChanges}</p> : null}
         {rows.slice(0, shown).map((row, index) => (
           <Row key={index} row={row} views={[a.view, b.view]} />
