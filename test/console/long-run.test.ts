@@ -67,6 +67,11 @@ test('a run of 30,000 events is loaded, stepped through, searched and scrolled s
   counts['scroll'] = await longTasks(page)
   assert.ok((await page.locator('.event-row').count()) < 120, 'only visible rows are drawn')
 
+  await page.goto(`${server.polylog.baseUrl}/wires/${runId}`)
+  await page.getByText('Complete', { exact: true }).waitFor()
+  counts['wires'] = await longTasks(page)
+  assert.ok((await page.locator('.wire-row').count()) < 80, 'only visible rows are drawn')
+
   context.diagnostic(JSON.stringify(counts))
   for (const [what, count] of Object.entries(counts)) assert.ok(count <= steps / 2, `${what}: ${count} long tasks`)
 })

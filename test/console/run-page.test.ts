@@ -100,6 +100,7 @@ describe('the page of a run', () => {
     await seqIs(page, 2)
     await page.keyboard.press('ArrowRight')
     await seqIs(page, 3)
+    await page.getByRole('status').getByText('Event 3: ').waitFor({ state: 'attached' })
     await page.keyboard.press('ArrowLeft')
     await seqIs(page, 2)
     await page.keyboard.press('e')

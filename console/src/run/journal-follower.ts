@@ -66,11 +66,17 @@ export class JournalFollower {
             isLast: ({ row }) => row.type === 'run.ended',
             onRest: () => this.change({ connection: 'live' }),
           })
+      let rested = performance.now()
       for await (const { row } of rows) {
         if (signal.aborted) return
         this.waiting.push(row)
         this.schedule()
         if (row.type === 'run.ended') break
+        // One packet of the network may hold thousands of rows.
+        if (performance.now() - rested > sliceMs && !document.hidden) {
+          await new Promise((resolve) => setTimeout(resolve))
+          rested = performance.now()
+        }
       }
       if (signal.aborted) return
       this.isRead = true

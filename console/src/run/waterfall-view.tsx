@@ -42,6 +42,8 @@ export function WaterfallView({ spans, version, scale, now, at, seq, onSeekSeq, 
     if (current >= 0) list.current?.scrollTo(current)
   }, [current])
   const share = Math.min(1, scale.share(at))
+  // A time at the very end would stick out.
+  const ticks = scale.ticks(tickCount).filter((tick) => tick.share < 0.93)
   return (
     <div className="waterfall" style={{ '--playhead': share } as CSSProperties}>
       <VirtualList
@@ -56,7 +58,7 @@ export function WaterfallView({ spans, version, scale, now, at, seq, onSeekSeq, 
             <div className="waterfall-row waterfall-axis" aria-hidden="true">
               <span className="waterfall-label faint">{words.startedAfter}</span>
               <span className="waterfall-track">
-                {scale.ticks(tickCount).map(({ share: tick, ms }) => (
+                {ticks.map(({ share: tick, ms }) => (
                   <span key={ms} className="waterfall-tick numbers" style={{ left: percent(tick) }}>
                     {durationText(ms)}
                   </span>

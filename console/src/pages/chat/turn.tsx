@@ -3,7 +3,6 @@
 import { memo, type ReactNode, useEffect, useRef } from 'react'
 import { Link } from 'wouter'
 import type { Part, StoredMessage } from '@polylog/client'
-import { pages } from '../../app/pages.ts'
 import { useLocale, useWords } from '../../i18n/words.ts'
 import { ConnectionBadge } from '../../run/connection-badge.tsx'
 import { RunBlocks } from '../../run/run-blocks.tsx'
@@ -163,7 +162,6 @@ function AnswerFoot({ turn, runId, followed, isLast, onRegenerate, onCut }: Answ
   const locale = useLocale()
   const { view, connection, recovered } = followed
   const { state, endedAt } = view
-  const hasRunPage = pages.some(({ path }) => path === '/runs')
   if (!isEnded(view)) {
     return (
       <footer className="answer-foot">
@@ -174,6 +172,7 @@ function AnswerFoot({ turn, runId, followed, isLast, onRegenerate, onCut }: Answ
             {words.cut}
           </button>
         ) : null}
+        <RunLink runId={runId} />
       </footer>
     )
   }
@@ -189,16 +188,7 @@ function AnswerFoot({ turn, runId, followed, isLast, onRegenerate, onCut }: Answ
         {answer === undefined ? null : (
           <AnswerFeedback messageId={answer.id} stored={turn.messages.find(({ id }) => id === answer.id)} />
         )}
-        {hasRunPage ? (
-          <Link
-            className="button icon-button button-quiet button-small"
-            href={`/runs/${runId}`}
-            aria-label={words.openRun}
-            title={words.openRun}
-          >
-            <Icon name="run" />
-          </Link>
-        ) : null}
+        <RunLink runId={runId} />
       </span>
       <span className="answer-facts faint numbers cut">
         {[
@@ -211,5 +201,19 @@ function AnswerFoot({ turn, runId, followed, isLast, onRegenerate, onCut }: Answ
       </span>
       {connection === 'caught-up' ? <ConnectionBadge connection={connection} recovered={recovered} /> : null}
     </footer>
+  )
+}
+
+function RunLink({ runId }: { runId: string }) {
+  const words = useWords(chatWords)
+  return (
+    <Link
+      className="button icon-button button-quiet button-small"
+      href={`/runs/${encodeURIComponent(runId)}`}
+      aria-label={words.openRun}
+      title={words.openRun}
+    >
+      <Icon name="run" />
+    </Link>
   )
 }

@@ -131,9 +131,14 @@ function RulesBadge({ rules: { data }, onShow }: { rules: Loaded<Rules>; onShow(
   if (data === undefined) return null
   const broken = data.rules.filter(({ kept }) => !kept).length
   return (
-    <button type="button" className={`badge run-rules badge-${data.kept ? 'good' : 'bad'}`} onClick={onShow}>
+    <button
+      type="button"
+      className={`badge run-rules badge-${data.kept ? 'good' : 'bad'}`}
+      title={words.sideRules}
+      onClick={onShow}
+    >
       <Icon name={data.kept ? 'check' : 'alert'} size={12} />
-      {data.kept ? words.rulesKept : words.rulesBroken(broken)}
+      <span className="run-rules-text">{data.kept ? words.rulesKept : words.rulesBroken(broken)}</span>
     </button>
   )
 }

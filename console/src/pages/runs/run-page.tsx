@@ -1,10 +1,11 @@
 // One run: what it did when, every event of its journal, and what a person saw at any moment of it. The moment, the views and
 // the filter are in the address.
 
-import { useCallback, useMemo, useRef, useState } from 'react'
+import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import { flushSync } from 'react-dom'
 import type { Block } from '@polylog/client'
-import { Link } from 'wouter'
+import { Link, useLocation } from 'wouter'
+import { useCommands } from '../../app/palette.tsx'
 import { useShortcuts } from '../../app/shortcuts.ts'
 import { useWords } from '../../i18n/words.ts'
 import { noFilter, useFiltered } from '../../run/event-filter.ts'
@@ -12,6 +13,7 @@ import { scaleOf } from '../../run/time-scale.ts'
 import { usePlayback } from '../../run/use-playback.ts'
 import { useRunRecord } from '../../run/use-run-record.ts'
 import { WaterfallView } from '../../run/waterfall-view.tsx'
+import { announce } from '../../ui/announcer.tsx'
 import { useNow } from '../../ui/countdown.tsx'
 import { EmptyState } from '../../ui/empty-state.tsx'
 import { Problem } from '../../ui/problem.tsx'
@@ -48,7 +50,8 @@ export function RunPage({ runId }: { runId: string }) {
   const end = record.waterfall.run?.end ?? Math.max(now, record.times.at(-1) ?? now)
   const scale = useMemo(() => scaleOf(record.waterfall.run?.segments ?? [], start, end), [record, count, start, end])
   const playback = usePlayback({ record, count, scale, start: first.seq })
-  const { index, position, seek, step, toEnd, toggle } = playback
+  const { index, position, isPlaying, seek, step, toEnd, toggle } = playback
+  const [, navigate] = useLocation()
   const row = record.rows[index]
   const { found, isDone } = useFiltered(record.rows, count, filter)
   const rules = useRules(runId, isEnded)
@@ -100,6 +103,22 @@ export function RunPage({ runId }: { runId: string }) {
       },
     },
   ])
+
+  useCommands([
+    { id: 'run-play', label: words.keysPlay, icon: 'play', keys: 'k', run: toggle },
+    { id: 'run-error', label: words.keysError, icon: 'alert', keys: 'e', run: toNextError },
+    { id: 'run-end', label: words.keysFollow, icon: 'last', keys: 'l', run: toEnd },
+    {
+      id: 'run-wires',
+      label: words.allWires,
+      icon: 'wire',
+      run: () => navigate(`/wires/${encodeURIComponent(runId)}`),
+    },
+  ])
+  // The slider tells its value only while it has the focus.
+  useEffect(() => {
+    if (position !== null && !isPlaying && row !== undefined) announce(words.announced(row.seq, row.type))
+  }, [position, isPlaying])
 
   if (connection === 'failed' && count === 0 && error !== null) {
     return error.status === 404 ? (
