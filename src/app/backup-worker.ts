@@ -1,9 +1,10 @@
-// The thread of a backup, so that the command can show its progress.
+// The thread of a backup or a restore, so that the command can show its progress: copies, unless there is no file to copy, and
+// checks the copy.
 
 import { parentPort, workerData } from 'node:worker_threads'
 import { copyDatabase, damageOf } from '../stores/sqlite/copy-file.ts'
 
-const { file, target } = workerData as { file: string; target: string }
-copyDatabase(file, target)
+const { file, target } = workerData as { file: string | null; target: string }
+if (file !== null) copyDatabase(file, target)
 parentPort?.postMessage('copied')
 parentPort?.postMessage(damageOf(target))

@@ -2,26 +2,18 @@
 // gets its name, so a file with that name is always whole. A restore needs the server to be stopped, and keeps what it
 // replaces.
 
-import {
-  chmodSync,
-  copyFileSync,
-  existsSync,
-  openSync,
-  closeSync,
-  fsyncSync,
-  renameSync,
-  rmSync,
-  statSync,
-} from 'node:fs'
+import { closeSync, createReadStream, existsSync, fsyncSync, openSync, renameSync, rmSync, statSync } from 'node:fs'
+import { open } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import { AppError } from '../errors/app-error.ts'
-import { damageOf, type DatabaseFacts, inspectFile } from '../stores/sqlite/copy-file.ts'
+import { type DatabaseFacts, inspectFile } from '../stores/sqlite/copy-file.ts'
 import { lockFile } from '../stores/sqlite/process-lock.ts'
 import { databaseName, fileErrorReason, prepareDataFolder } from './data-folder.ts'
 
 const privateMode = 0o600
 const progressMs = 200
+const copyBytes = 4 * 1024 * 1024
 
 export type BackupOptions = {
   dataDir: string
@@ -58,7 +50,8 @@ export async function backUpDatabase({ dataDir, target, force, onProgress }: Bac
   }
 }
 
-async function runWorker(file: string, target: string, onTick: () => void): Promise<string[]> {
+/** Copies `file`, or checks `target` as it is if `file` is null. Returns what is damaged. */
+async function runWorker(file: string | null, target: string, onTick: () => void): Promise<string[]> {
   const worker = new Worker(new URL('./backup-worker.ts', import.meta.url), { workerData: { file, target } })
   const ticks = setInterval(onTick, progressMs)
   try {
@@ -75,12 +68,18 @@ async function runWorker(file: string, target: string, onTick: () => void): Prom
   }
 }
 
-export type RestoreOptions = { source: string; dataDir: string; force: boolean; stamp: string }
+export type RestoreOptions = {
+  source: string
+  dataDir: string
+  force: boolean
+  stamp: string
+  /** The bytes that were copied, and how many there are. Called a last time when they are being checked. */
+  onProgress?: (bytes: number, total: number) => void
+}
 
 /** `replaced` is where the old database is now; null if there was none. */
-export function restoreDatabase({ source, dataDir, force, stamp }: RestoreOptions): DatabaseFacts & {
-  replaced: string | null
-} {
+export async function restoreDatabase(options: RestoreOptions): Promise<DatabaseFacts & { replaced: string | null }> {
+  const { source, dataDir, force, stamp, onProgress } = options
   const facts = inspectFile(source)
   if (facts.migration > facts.knownMigration) {
     throw new AppError(
@@ -88,11 +87,10 @@ export function restoreDatabase({ source, dataDir, force, stamp }: RestoreOption
       `${source} was written by a newer version (its tables are at ${facts.migration}, this version knows ${facts.knownMigration}). Use that version.`,
     )
   }
-  const damage = damageOf(source)
-  if (damage.length > 0) throw new AppError('store_damaged', `${source} is damaged: ${damage.join('; ')}.`)
   prepareDataFolder(dataDir, () => {})
   const file = join(dataDir, databaseName)
   const lock = lockFile(file, 0)
+  const partial = `${file}.partial`
   try {
     const isThere = existsSync(file)
     if (isThere && !force) {
@@ -101,12 +99,10 @@ export function restoreDatabase({ source, dataDir, force, stamp }: RestoreOption
         `${file} exists. Use --force to replace it; the old one is kept beside it under another name.`,
       )
     }
-    const partial = `${file}.partial`
-    copyFileSync(source, partial)
-    chmodSync(partial, privateMode)
-    const copy = openSync(partial, 'r+')
-    fsyncSync(copy)
-    closeSync(copy)
+    await copyPrivately(source, partial, onProgress)
+    // The copy is checked, and not the source: what is checked is what is used.
+    const damage = await runWorker(null, partial, () => {})
+    if (damage.length > 0) throw new AppError('store_damaged', `${source} is damaged: ${damage.join('; ')}.`)
     const replaced = isThere ? `${file}.before-${stamp}` : null
     // The WAL belongs to its database: it goes with the old one.
     for (const ending of ['-wal', '-shm', '']) {
@@ -116,7 +112,25 @@ export function restoreDatabase({ source, dataDir, force, stamp }: RestoreOption
     syncFolder(dataDir)
     return { ...facts, replaced }
   } finally {
+    rmSync(partial, { force: true })
     lock.release()
+  }
+}
+
+async function copyPrivately(source: string, target: string, onProgress: RestoreOptions['onProgress']): Promise<void> {
+  const { size } = statSync(source)
+  rmSync(target, { force: true })
+  const written = await open(target, 'wx', privateMode)
+  try {
+    let bytes = 0
+    for await (const chunk of createReadStream(source, { highWaterMark: copyBytes }) as AsyncIterable<Buffer>) {
+      await written.writeFile(chunk)
+      bytes += chunk.length
+      onProgress?.(bytes, size)
+    }
+    await written.sync()
+  } finally {
+    await written.close()
   }
 }
 

@@ -95,6 +95,8 @@ export type ComposeOptions = {
   /** Tools in code, not yet checked. */
   tools?: readonly unknown[]
   hooks?: RunHooks
+  /** A person sees the start screen, which says which model answers. */
+  hasStartScreen?: boolean
   /** The process does nothing else, so a watchdog may watch it and end it when it freezes. */
   ownsProcess?: boolean
   clock?: Clock
@@ -117,7 +119,14 @@ type Closable = { close(): Promise<void> }
 async function composeParts(
   config: Config,
   log: Log,
-  { environment, tools: codeTools = [], hooks = {}, ownsProcess = false, clock = systemClock }: ComposeOptions,
+  {
+    environment,
+    tools: codeTools = [],
+    hooks = {},
+    ownsProcess = false,
+    hasStartScreen = false,
+    clock = systemClock,
+  }: ComposeOptions,
   opened: Closable[],
 ): Promise<ComposedApp> {
   const ids = ulidIds(() => clock.now())
@@ -147,7 +156,7 @@ async function composeParts(
     ids,
     clock,
   })
-  if (models.defaultModel === 'demo/demo') {
+  if (models.defaultModel === 'demo/demo' && !hasStartScreen) {
     log.warn(
       'The built-in demo model answers. Set OPENAI_API_KEY (or another provider’s key), or POLYLOG_MODEL=provider/model, for a real one.',
     )

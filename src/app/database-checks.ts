@@ -4,6 +4,7 @@
 import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { AppError } from '../errors/app-error.ts'
+import { hasAuthSecret } from '../http/caller.ts'
 import { systemClock } from '../kit/clock.ts'
 import { withStuckReasons } from '../runs/open-work.ts'
 import type { DatabaseWork } from '../stores/database-work.ts'
@@ -36,9 +37,9 @@ export async function checkDatabase(config: Config, { deep }: { deep: boolean })
   }
 }
 
-function checkFile({ dataDir }: Config, deep: boolean): DiagnosticCheck[] {
+function checkFile(config: Config, deep: boolean): DiagnosticCheck[] {
   const name = 'database'
-  const file = join(dataDir, databaseName)
+  const file = join(config.dataDir, databaseName)
   if (!existsSync(file) || statSync(file).size === 0) {
     return [{ name, status: 'ok', sentence: 'There is no database yet; the first start creates it.' }]
   }
@@ -58,7 +59,7 @@ function checkFile({ dataDir }: Config, deep: boolean): DiagnosticCheck[] {
   checks.push({ name, status: 'ok', sentence: inUse ? 'A server uses it now.' : 'No server uses it now.' })
   if (facts.migration !== facts.knownMigration) return checks
   const work = inspectFileWork(file, systemClock.now())
-  return [...checks, ...fileSettingChecks(work), ...workChecks(work, { isServed: inUse })]
+  return [...checks, ...fileSettingChecks(work), ...loginChecks(work, config), ...workChecks(work, { isServed: inUse })]
 }
 
 function fileSettingChecks({ journalMode, walBytes }: FileWork): DiagnosticCheck[] {
@@ -103,6 +104,7 @@ async function checkPostgres(config: Config, url: string): Promise<DiagnosticChe
     ...checks,
     ...postgresSettingChecks(work, config),
     ...lagChecks(work, config),
+    ...loginChecks(work, config),
     ...workChecks(work, { isServed }),
   ]
 }
@@ -166,6 +168,13 @@ function lagChecks({ queryMs, hintMs, now }: PostgresWork, { bus }: Config): Dia
 
 function shownMs(ms: number): string {
   return `${ms < 10 ? ms.toFixed(1) : Math.round(ms)} ms`
+}
+
+/** The server refuses to start if nobody can log in. */
+function loginChecks({ apiKeys }: DatabaseWork, { auth }: Config): DiagnosticCheck[] {
+  if (auth.mode !== 'required' || hasAuthSecret(auth) || apiKeys > 0) return []
+  const sentence = 'A login is required, and there is none: make an API key with polylog keys create <user>.'
+  return [{ name: 'logins', status: 'fail', sentence }]
 }
 
 /** `isServed`: a server uses the database now. */

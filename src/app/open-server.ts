@@ -12,10 +12,24 @@ export async function openServer(
   settings: Config,
   { tools, hooks }: Pick<CheckedConfig, 'tools' | 'hooks'>,
   log: Log,
-  { environment, ownsProcess }: { environment: Readonly<Record<string, string | undefined>>; ownsProcess: boolean },
+  {
+    environment,
+    ownsProcess,
+    hasStartScreen = false,
+  }: {
+    environment: Readonly<Record<string, string | undefined>>
+    ownsProcess: boolean
+    hasStartScreen?: boolean
+  },
 ): Promise<PolylogServer> {
   for (const sentence of riskySettings(settings)) log.warn(sentence)
-  const app = await compose(settings, log, { environment: { ...environment }, tools, hooks, ownsProcess })
+  const app = await compose(settings, log, {
+    environment: { ...environment },
+    tools,
+    hooks,
+    ownsProcess,
+    hasStartScreen,
+  })
   let url: string | undefined
   return {
     defaultModel: app.defaultModel,

@@ -32,11 +32,19 @@ export async function serve(): Promise<void> {
     log.debug({ configFile: file, ...describeConfig(config) }, 'settings')
     if (file !== null) containUserCode(log)
 
-    const server = await openServer(config, inFile, log, { environment: process.env, ownsProcess: true })
+    const hasStartScreen = process.stdout.isTTY && log.isLevelEnabled('info')
+    const server = await openServer(config, inFile, log, {
+      environment: process.env,
+      ownsProcess: true,
+      hasStartScreen,
+    })
     shutdown.stopWith(() => server.close())
     if (!shutdown.requested) {
+      // The HTTP library logs its addresses; the start screen has them.
+      if (hasStartScreen && config.logLevel === 'info') log.level = 'warn'
       const address = await server.listen()
-      if (process.stdout.isTTY && log.isLevelEnabled('info')) {
+      log.level = config.logLevel
+      if (hasStartScreen) {
         const facts = { address, version, defaultModel: server.defaultModel, config, configFile: file }
         process.stdout.write(startScreen(facts))
         return

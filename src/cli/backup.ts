@@ -87,7 +87,14 @@ async function restore(file: string, flags: BackupFlags, context: CliContext): P
   const dataDir = await sqliteFolder(context, 'restore')
   const { restoreDatabase } = await import('../app/backup.ts')
   const source = resolve(file)
-  const facts = restoreDatabase({ source, dataDir, force: flags.force === true, stamp: fileStamp(clock.now()) })
+  const progress = output.progress('restoring', () => clock.monotonic())
+  const facts = await restoreDatabase({
+    source,
+    dataDir,
+    force: flags.force === true,
+    stamp: fileStamp(clock.now()),
+    onProgress: (bytes, total) => progress.update(bytes, total, ' bytes'),
+  }).finally(() => progress.end())
   if (flags.json === true) output.json({ file: source, dataDir, ...facts })
   else {
     output.line(`${dataDir}: ${facts.conversations} conversations, ${facts.runs} runs restored.`)

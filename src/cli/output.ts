@@ -28,6 +28,8 @@ export function printableLine(text: string): string {
 export class Output {
   readonly stdout: TerminalStream
   readonly stderr: TerminalStream
+  /** Whether text without a line feed is the last on stdout. */
+  private isInLine = false
 
   constructor(stdout: TerminalStream, stderr: TerminalStream) {
     this.stdout = stdout
@@ -46,11 +48,12 @@ export class Output {
   }
 
   write(text: string): void {
+    if (text !== '') this.isInLine = !text.endsWith('\n')
     this.stdout.write(text)
   }
 
   line(text = ''): void {
-    this.stdout.write(`${text}\n`)
+    this.write(`${text}\n`)
   }
 
   /** One value on one line. */
@@ -59,7 +62,10 @@ export class Output {
   }
 
   note(text: string): void {
-    this.stderr.write(`${text}\n`)
+    // In a terminal both are on one screen, and a note does not belong into the text of an answer.
+    const isOneScreen = this.stdout.isTTY === true && this.stderr.isTTY === true
+    this.stderr.write(`${this.isInLine && isOneScreen ? '\n' : ''}${text}\n`)
+    if (isOneScreen) this.isInLine = false
   }
 
   /** Waits until what was written has left the process's buffer, so that a slow reader holds up the writer. */

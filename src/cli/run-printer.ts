@@ -98,11 +98,15 @@ export class RunPrinter {
     const name = printableLine(data.name)
     const input = data.input === undefined ? '' : ` ${cutLine(JSON.stringify(data.input), inputCharsMax)}`
     if (status === 'running' && !this.startedTools.has(toolId)) this.startedTools.set(toolId, atMs)
+    // The time of a person is not that of the tool.
+    if (status === 'awaiting_input') this.startedTools.delete(toolId)
     const took = durationText(atMs - (this.startedTools.get(toolId) ?? atMs))
     const note = data.message === undefined ? '' : `: ${cutLine(data.message, resultCharsMax)}`
     if (status === 'queued') this.line(styles.dim(`⚙ ${name}${input}`))
-    else if (status === 'running') this.line(styles.dim(`⚙ ${name} runs${note}`))
-    else if (status === 'awaiting_input') this.line(styles.yellow(`? ${name} waits for a decision${note}`))
+    else if (status === 'running') {
+      // That it was called has been said; only news are worth a line.
+      if (note !== '') this.line(styles.dim(`⚙ ${name}${note}`))
+    } else if (status === 'awaiting_input') this.line(styles.yellow(`? ${name} waits for a decision${note}`))
     else if (status === 'succeeded') this.line(styles.green(`✔ ${name} (${took})`) + styles.dim(note))
     else {
       const why = data.error === undefined ? note : `: ${cutLine(data.error.message, resultCharsMax)}`

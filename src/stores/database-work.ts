@@ -7,6 +7,8 @@ export type DatabaseWork = {
   /** The clock of the database. */
   now: number
   nodes: ListedNode[]
+  /** How many API keys are stored, revoked ones too. */
+  apiKeys: number
   /** The oldest unfinished runs. */
   openRuns: RunRow[]
 }

@@ -105,6 +105,7 @@ describe('polylog chat in a terminal', { skip: hasTerminal ? false : 'needs pyth
       await shows(session, /> $/)
       session.type('remember that the key is red\r')
       await shows(session, /a approve remember_note, d deny, e edit the arguments/)
+      assert.doesNotMatch(session.shown(), /remember_note runs/)
       session.type('a')
       let at = await shows(session, /✔ remember_note[^]*— succeeded[^]*> $/)
 

@@ -55,7 +55,12 @@ describe('polylog keys', () => {
     })
     assert.match(refused.said, /nothing to check a login with; make an API key \(polylog keys create <user>\)/)
 
+    const doctor = () => polylog(['doctor'], { environment: { ...environment, POLYLOG_AUTH: 'required' } })
+    const without = await doctor()
+    assert.deepEqual([without.code, /✖ logins: .*polylog keys create/.test(without.stdout)], [5, true])
+
     const made = await polylog(['keys', 'create', 'ada', '--name', 'laptop'], { environment })
+    assert.equal((await doctor()).code, 0)
     assert.equal(made.code, 0, made.stderr)
     const key = made.stdout.trim()
     assert.match(key, /^plk_[\w-]{43}$/)

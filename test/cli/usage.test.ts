@@ -1,9 +1,14 @@
 // How the command line is used wrongly, and how it helps: exit codes and sentences.
 
 import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { describe, test } from 'node:test'
+import { exitCodes } from '../../src/cli/exit-codes.ts'
 import { closedAddress } from '../support/closed-port.ts'
 import { polylog } from '../support/command-line.ts'
+
+const page = readFileSync(join(import.meta.dirname, '../../docs/command-line.md'), 'utf8')
 
 describe('the command line', () => {
   test('lists its commands, and each has a help with examples', async () => {
@@ -17,7 +22,10 @@ describe('the command line', () => {
       const help = await polylog(['help', command])
       assert.deepEqual([help.code, help.stderr], [0, ''])
       assert.match(help.stdout, /Examples:\n {2}\$ .*polylog/, command)
+      assert.match(page, new RegExp(`^\\|.*\`${command}\`.*\\|.*\\|$`, 'm'), `docs/command-line.md has ${command}`)
     }
+    const documented = [...page.matchAll(/^\| (\d) \| /gm)].map(([, code]) => Number(code))
+    assert.deepEqual(documented, Object.values(exitCodes))
   })
 
   test('suggests the command that was meant, with exit code 2', async () => {

@@ -25,6 +25,7 @@ describe('the start in a terminal', { skip: canRun ? false : 'needs python3 and 
         assert.match(shown, /Polylog serves at (http:\/\/127\.0\.0\.1:\d+) [^]*console +\1\/\r\n[^]*API page +\1\/docs/)
         assert.match(shown, /model +demo\/demo[^]*data +\S+polylog-terminal-[^]*access +open[^]*npx polylog chat/)
         assert.equal(/settings/.test(shown), level === 'debug')
+        if (level === 'info') assert.doesNotMatch(shown, /Server listening|demo model answers/)
         session.type('\u0003')
         assert.equal(await session.exited, 0)
       } finally {

@@ -78,6 +78,7 @@ export async function inspectPostgresWork(url: string, clock: Clock): Promise<Po
       now,
       settings,
       nodes: await listNodes(db),
+      apiKeys: Number((await db.get('SELECT count(*) AS n FROM api_keys'))?.['n'] ?? 0),
       openRuns: await listOpenRuns(db, inspectedRunsMax),
       hintMs: await measureHint(pool, clock),
     }

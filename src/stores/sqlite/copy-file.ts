@@ -72,6 +72,7 @@ export function inspectFileWork(file: string, now: number): FileWork {
   return withReader(file, (db) => ({
     now,
     nodes: nodeLister(db)(now),
+    apiKeys: Number(db.prepare('SELECT count(*) AS n FROM api_keys').get()?.['n'] ?? 0),
     openRuns: runReader(db).allOpen(inspectedRunsMax),
     journalMode: String(db.prepare('PRAGMA journal_mode').get()?.['journal_mode']),
     walBytes: statSync(`${file}-wal`, { throwIfNoEntry: false })?.size ?? 0,
