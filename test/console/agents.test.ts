@@ -82,6 +82,8 @@ async function fill(page: Page, place: string): Promise<void> {
 }
 
 const run = (page: Page) => page.getByRole('button', { name: /^Run/ }).click()
+/** Not the sentence for screen readers. */
+const outcome = (page: Page) => page.getByRole('region', { name: 'Result', exact: true })
 const changes = (page: Page) => page.locator('.changes > li')
 
 describe('the catalogue', () => {
@@ -140,7 +142,7 @@ describe('an agent', () => {
     await page.getByRole('spinbutton', { name: 'amount' }).fill('900')
     await page.keyboard.press('Control+Enter')
 
-    await page.getByText('New result').waitFor()
+    await outcome(page).getByText('New result').waitFor()
     await page.getByText('By the sea').waitFor()
     await page.getByText('The old town').waitFor()
     const asked = JSON.stringify((await server.asked(user))[0]?.body)
@@ -166,9 +168,9 @@ describe('an agent', () => {
     await fill(page, 'Rügen')
     await page.getByRole('textbox', { name: 'notes' }).fill(`For ${user}`)
     await run(page)
-    await page.getByText('New result').waitFor()
+    await outcome(page).getByText('New result').waitFor()
     await run(page)
-    await page.getByText('From the cache').waitFor()
+    await outcome(page).getByText('From the cache').waitFor()
     assert.equal((await server.asked(user)).length, 1)
 
     await page.getByRole('checkbox', { name: 'Run again in any case' }).check()
@@ -253,7 +255,7 @@ describe('an agent', () => {
     await fill(page, 'Rügen')
     await page.getByRole('textbox', { name: 'notes' }).fill(`For ${user}`)
     await run(page)
-    await page.getByText('New result').waitFor()
+    await outcome(page).getByText('New result').waitFor()
     await page.getByRole('checkbox', { name: 'Run again in any case' }).check()
     await run(page)
     await changes(page).first().waitFor()
