@@ -216,6 +216,30 @@ describe('the page of a run', () => {
     assert.equal(await conversation.getByRole('button', { name: 'Approve' }).count(), 0)
   })
 
+  test('is followed in more tabs than there are places for streams', async (context) => {
+    const user = someone()
+    await server.provider.script(
+      [[{ text: ['begins '] }, { stall: true }, { text: ['and ends'] }, { finish: 'stop' }]],
+      user,
+    )
+    const stream = await server.chat(user, `Tabs ${user}`)
+    await stream.waitFor(({ event }) => event === 'agent.delta')
+    const first = await openPage(context, `/runs/${runIdOf(stream)}`, user)
+    if (first === null) return
+    const tabs = [first]
+    for (let tab = 1; tab < 5; tab++) {
+      const page = await first.context().newPage()
+      await page.goto(first.url())
+      tabs.push(page)
+    }
+    for (const page of tabs) await pane(page, 'Conversation').getByText('begins').waitFor()
+    const { text } = await server.call('GET', '/metrics')
+    const open = /^polylog_stream_connections\{[^}]*"journal"[^}]*\} (\d+)/m.exec(text)?.[1]
+    assert.ok(Number(open) <= 3, `${open} streams`)
+    await server.provider.release()
+    for (const page of tabs) await pane(page, 'Conversation').getByText('begins and ends').waitFor()
+  })
+
   test('is exported as JSON with every event of the journal', async (context) => {
     const user = someone()
     const runId = await fullRun(user)

@@ -20,7 +20,7 @@ const sliceMs = 6
 /** Events that are looked at before the clock is. */
 const sliceRows = 16
 
-export function isFiltering({ groups, problems, text }: EventFilter): boolean {
+function isFiltering({ groups, problems, text }: EventFilter): boolean {
   return groups.length > 0 || problems || text.trim() !== ''
 }
 

@@ -63,6 +63,7 @@ export class JournalFollower {
             after,
             signal,
             open: (options) => this.rows(options),
+            eventsWithoutItem: 0,
             isLast: ({ row }) => row.type === 'run.ended',
             onRest: () => this.change({ connection: 'live' }),
           })

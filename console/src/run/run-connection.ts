@@ -7,8 +7,6 @@ import { takePlace } from '../feed/tab-lock.ts'
 /** Streams of runs in all tabs together; a browser has six connections for everything. */
 const streamsMax = 3
 const sipEveryMs = 1000
-/** The newest events of a run at work may be ones that no frame is made of. */
-const eventsWithoutFrame = 2
 
 /** True if this tab may open a stream; the place is held until `signal` is aborted. */
 export async function takeStreamPlace(signal: AbortSignal): Promise<boolean> {
@@ -19,6 +17,8 @@ type SipOptions<Item> = {
   after: string
   signal: AbortSignal
   open(options: { after: string; signal: AbortSignal }): AsyncIterable<Item>
+  /** How many of the newest events may have no item. */
+  eventsWithoutItem: number
   /** True for the last item of every run. */
   isLast(item: Item): boolean
   /** Called when everything that there is has been read. */
@@ -29,7 +29,7 @@ type SipOptions<Item> = {
 export async function* sips<Item extends { id: string }>(
   api: Api,
   runId: string,
-  { signal, open, isLast, onRest, ...from }: SipOptions<Item>,
+  { signal, open, eventsWithoutItem, isLast, onRest, ...from }: SipOptions<Item>,
 ): AsyncGenerator<Item, void, undefined> {
   let { after } = from
   let seen = '0'
@@ -45,7 +45,7 @@ export async function* sips<Item extends { id: string }>(
         after = item.id
         yield item
         if (isLast(item)) return
-        if (!isOver && positionOf(after) >= positionOf(cursor) - eventsWithoutFrame) break
+        if (!isOver && positionOf(after) >= positionOf(cursor) - eventsWithoutItem) break
       }
       end()
       signal.removeEventListener('abort', end)

@@ -35,6 +35,8 @@ export type FollowedRun = {
 const caughtUpMs = 4000
 /** A hidden page gets no animation frames; it applies what has come this often. */
 const hiddenMs = 250
+/** The newest events of a run at work may be ones that no frame is made of. */
+const eventsWithoutFrame = 2
 /** How long the frame of the journal's newest event is waited for. */
 const frameWaitMs = 1000
 
@@ -171,6 +173,7 @@ export class RunFollower {
       after: this.run.get().view.state.cursor,
       signal,
       open: (options) => this.api.client.attach(this.runId, options),
+      eventsWithoutItem: eventsWithoutFrame,
       isLast: ({ event }) => event === 'agent.end',
       onRest: () => {
         if (this.recovering === null) this.change({ connection: 'live' })

@@ -36,7 +36,7 @@ export function MomentView({ runId, view, row, isHead, seqOf, onSeekSeq }: Momen
   const current = row === undefined ? -1 : blocks.findLastIndex((block) => blockIdsOf(row).includes(block.id))
   // The question comes before the blocks, the end of the run after them.
   const count = blocks.length + 2
-  const newest = current < 0 ? blocks.length + 1 : current + 1
+  const newest = isHead || current < 0 ? blocks.length + 1 : current + 1
   const length = blocks.at(-1)?.type === 'text' ? (blocks.at(-1) as { text: string }).text.length : 0
   useEffect(() => list.current?.scrollTo(newest, 'end'), [newest, length, blocks.length])
   return (

@@ -34,7 +34,7 @@ export function readAddress(search: string): RunAddress {
   }
 }
 
-export function addressText({ seq, view, side, filter }: RunAddress): string {
+function addressText({ seq, view, side, filter }: RunAddress): string {
   const query = new URLSearchParams({
     ...(seq === null ? {} : { seq: String(seq) }),
     ...(view === 'waterfall' ? {} : { view }),
