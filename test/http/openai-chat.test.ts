@@ -466,6 +466,7 @@ for (const [name, version] of [
         frequency_penalty: -0.5,
         reasoning_effort: 'low' as const,
         parallel_tool_calls: false,
+        providerOptions: { openai: { topK: 3 } },
       }
       const asked = await client.chat.completions.create({ ...body, messages: ask(user) })
       const message = asked.choices[0]?.message
@@ -485,6 +486,7 @@ for (const [name, version] of [
         tool_choice: { type: 'function', function: { name: 'weather' } },
         reasoning_effort: 'low',
         parallel_tool_calls: false,
+        top_k: 3,
       })
       assert.deepEqual([second?.['top_p'], second?.['tool_choice']], [0.5, undefined])
     })

@@ -2,6 +2,7 @@
 
 import { z } from 'zod'
 import { AppError } from '../../errors/app-error.ts'
+import { mergedOptions, providerOptions } from '../../journal/provider-options.ts'
 import { defined } from '../../kit/defined.ts'
 import { fingerprint } from '../../runs/run-acceptance.ts'
 import type { StartRequest } from '../../runs/start-request.ts'
@@ -35,6 +36,7 @@ export const chatCompletionBody = z
     max_completion_tokens: z.number().int().positive().nullish(),
     ...samplingFields,
     reasoning_effort: z.string().max(40).nullish(),
+    providerOptions: providerOptions.nullish().describe('Options of the provider by name, as on /v1/agent/chat.'),
     parallel_tool_calls: z.boolean().nullish(),
     tools: z
       .array(z.object({ type: z.string(), function: z.object(functionFields).loose().optional() }).loose())
@@ -132,7 +134,7 @@ export async function toChatStart(
       sampling: samplingOf(body),
       maxTokens: body.max_completion_tokens ?? body.max_tokens ?? undefined,
       output: wantedOutput(format && { type: format.type, schema: format.json_schema?.schema }, 'response_format'),
-      providerOptions: passedOn(asked, body, services),
+      providerOptions: mergedOptions(body.providerOptions ?? undefined, passedOn(asked, body, services)),
       onDisconnect: body.onDisconnect ?? undefined,
     }),
   }

@@ -3,6 +3,7 @@
 import { z } from 'zod'
 import { AppError } from '../../errors/app-error.ts'
 import type { JsonValue } from '../../journal/event.ts'
+import { mergedOptions, providerOptions } from '../../journal/provider-options.ts'
 import type { ProviderToolName } from '../../journal/provider-tools.ts'
 import { defined } from '../../kit/defined.ts'
 import { fingerprint } from '../../runs/run-acceptance.ts'
@@ -47,6 +48,7 @@ export const responseBody = z
     temperature: z.number().min(0).max(2).nullish(),
     top_p: samplingFields.top_p,
     max_output_tokens: z.number().int().positive().nullish(),
+    providerOptions: providerOptions.nullish().describe('Options of the provider by name, as on /v1/agent/chat.'),
     reasoning: z
       .object({ effort: z.string().max(40).nullish(), summary: z.string().max(40).nullish() })
       .loose()
@@ -125,14 +127,17 @@ export async function toResponseStart(
       maxTokens: body.max_output_tokens ?? undefined,
       providerTools: providerTools(body),
       output: wantedOutput(body.text?.format, 'text.format'),
-      providerOptions: passedOn(
-        asked,
-        {
-          reasoning_effort: body.reasoning?.effort,
-          reasoning_summary: body.reasoning?.summary,
-          parallel_tool_calls: body.parallel_tool_calls,
-        },
-        services,
+      providerOptions: mergedOptions(
+        body.providerOptions ?? undefined,
+        passedOn(
+          asked,
+          {
+            reasoning_effort: body.reasoning?.effort,
+            reasoning_summary: body.reasoning?.summary,
+            parallel_tool_calls: body.parallel_tool_calls,
+          },
+          services,
+        ),
       ),
       onDisconnect: body.background === true ? ('continue' as const) : (body.onDisconnect ?? undefined),
     }),
@@ -213,6 +218,7 @@ const runSettings = [
   'max_output_tokens',
   'text',
   'reasoning',
+  'providerOptions',
 ] as const
 
 function settingsOf(body: ResponseBody): [string, string][] {
