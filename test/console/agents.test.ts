@@ -5,7 +5,7 @@ import { after, describe, test, type TestContext } from 'node:test'
 import type { Page } from 'playwright-core'
 import { agentFolder } from '../support/agent-folder.ts'
 import { type ConsoleView, picture, seriousFindings, sharedConsoleBrowser } from '../support/console-page.ts'
-import { hangsAfter, type Json, says, sharedServerProcess, someone } from '../support/test-server.ts'
+import { hangsAfter, type Json, says, sharedServerProcess, someone, until } from '../support/test-server.ts'
 
 const folder = agentFolder()
 after(() => folder.dispose())
@@ -227,6 +227,22 @@ describe('an agent', () => {
     await page.getByText('Good morning.').first().waitFor()
     await page.getByText('not stored', { exact: true }).waitFor()
     assert.equal((await server.asked(user)).length, 1)
+  })
+
+  test('shows its result on a phone without a search for it', async (context) => {
+    const user = someone()
+    await server.provider.script([says(JSON.stringify(plan('By the sea')))], user)
+    const page = await openAgents(context, '/agents/trip_planner', { user, size: 'phone' })
+    if (page === null) return
+    await fill(page, 'Rügen')
+    await page.getByRole('textbox', { name: 'notes' }).fill(`For ${user}`)
+    await run(page)
+    await outcome(page).getByText('New result').waitFor()
+    await until('the result to be on the screen', async () => {
+      const box = await outcome(page).getByText('New result').boundingBox()
+      return box !== null && box.y > 0 && box.y < 800 ? true : undefined
+    })
+    await picture(page, 'agents result after a run on a phone')
   })
 
   test('can be stopped, and a failure of the model is shown', async (context) => {
