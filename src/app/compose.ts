@@ -321,7 +321,7 @@ async function composeParts(
   })
   opened.push({ close: async () => load.stop() })
   load.start({ clock, streams: () => streams.size, runs: () => store.countRuns() })
-  const openWork = new OpenWork(store, clock)
+  const openWork = new OpenWork(store, clock, node)
   metrics.operations.reportWith({
     openRuns: (limit) => openWork.openRuns(limit),
     nodes: () => openWork.nodes(),

@@ -37,7 +37,7 @@ test('a run may be stuck for these reasons, and no others', async () => {
     readLastSeqs: async () => new Map<string, number>(),
     listNodes: async () => [],
   }
-  const found = await new OpenWork(store, { now: () => now }).openRuns(100)
+  const found = await new OpenWork(store, { now: () => now }, 'node-1').openRuns(100)
   assert.deepEqual(
     found.map(({ stuck }) => stuck),
     cases.map(([, reason]) => reason),

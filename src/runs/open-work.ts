@@ -18,12 +18,15 @@ const queuedLongMs = 60_000
 type WorkStore = Pick<RunStore, 'listOpenRuns' | 'countRuns' | 'readLastSeqs'> & Pick<NodeStore, 'listNodes'>
 
 export class OpenWork {
+  /** The id of this node. */
+  readonly node: string
   private readonly store: WorkStore
   private readonly clock: Pick<Clock, 'now'>
 
-  constructor(store: WorkStore, clock: Pick<Clock, 'now'>) {
+  constructor(store: WorkStore, clock: Pick<Clock, 'now'>, node: string) {
     this.store = store
     this.clock = clock
+    this.node = node
   }
 
   /** How many runs have each status. */

@@ -32,7 +32,10 @@ describe('the overview for operators', () => {
       ],
     )
     assert.ok(body.counts.running >= 1)
-    assert.equal(body.nodes.length, 1)
+    assert.deepEqual(
+      (body.nodes as Json[]).map(({ id }) => id),
+      [body.node],
+    )
     const stream = (body.streams as Json[]).find(({ runId }) => runId === runIdOf(chat))
     assert.deepEqual([stream?.['format'], stream?.['lag'], stream?.['bufferedBytes']], ['sse', 0, 0])
     assert.ok(Array.isArray(body.load.samples))

@@ -72,4 +72,11 @@ export const pages: readonly PageEntry[] = [
     keys: 'g p',
     View: lazy(() => import('../pages/contacts/contacts-page.tsx')),
   },
+  {
+    path: '/operations',
+    label: { en: 'Operations', zh: '运维' },
+    icon: 'operations',
+    keys: 'g o',
+    View: lazy(() => import('../pages/operations/operations-page.tsx')),
+  },
 ]

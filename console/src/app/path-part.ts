@@ -1,12 +1,21 @@
-// The second part of an address, which names what a page shows: `/runs/01J…`.
+// The parts of an address after the name of the page: `/runs/01J…`, `/jobs/new/text-digest`.
 
-/** Null if the address has none. Somebody may have typed it, so it may not be encoded well. */
+/** The second part, which names what a page shows; null if there is none. */
 export function pathPart(location: string): string | null {
-  const [, , named = ''] = location.split('/')
-  if (named === '') return null
-  try {
-    return decodeURIComponent(named)
-  } catch {
-    return named
-  }
+  return pathParts(location)[0] ?? null
+}
+
+/** Somebody may have typed the address, so it may not be encoded well. */
+export function pathParts(location: string): string[] {
+  return location
+    .split('/')
+    .slice(2)
+    .filter((part) => part !== '')
+    .map((part) => {
+      try {
+        return decodeURIComponent(part)
+      } catch {
+        return part
+      }
+    })
 }

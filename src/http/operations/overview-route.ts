@@ -40,6 +40,7 @@ const overviewView = z
   .object({
     timestamp: z.string(),
     timestampMs: z.number(),
+    node: z.string().describe('The id of the node that answers; `streams` and `load` are its own.'),
     counts: z.record(z.string(), z.number()).describe('How many runs have each status, over all nodes.'),
     runs: z.array(openRunView).describe(`The unfinished runs of all users, oldest first; at most ${runsMax}.`),
     nodes: z.array(
@@ -107,6 +108,7 @@ export function overviewRoute(server: Server, services: Services): void {
       return {
         timestamp: isoTime(now),
         timestampMs: now,
+        node: operations.node,
         counts: Object.fromEntries(counts.map(([status, count]) => [statusWord(status), count])),
         runs: (await operations.openRuns(runsMax)).map(toOpenRun),
         nodes: (await operations.nodes()).map(({ offers: _offers, startedAt, seenAt, ...node }) => ({

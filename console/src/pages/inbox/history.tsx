@@ -5,6 +5,7 @@ import { useLocation } from 'wouter'
 import type { Interaction, JsonValue } from '@polylog/client'
 import { useApi } from '../../api/api.ts'
 import { problemOf, useLoaded } from '../../api/use-loaded.ts'
+import { pathParts } from '../../app/path-part.ts'
 import { shellWords } from '../../app/words.ts'
 import { useFeed } from '../../feed/feed.ts'
 import { needsLists } from '../../feed/live-state.ts'
@@ -41,7 +42,7 @@ export function History({ head }: { head: ReactNode }) {
   const shell = useWords(shellWords)
   const api = useApi()
   const [location] = useLocation()
-  const [, , , named] = location.split('/')
+  const [, named] = pathParts(location)
   const { data, error, reload, change } = useLoaded<Decided>('decided', async ({ json }, signal) => {
     const rows = await json<Interaction[]>('/v1/interactions', { query: { limit: pageRows }, signal })
     return { rows, hasMore: rows.length === pageRows }

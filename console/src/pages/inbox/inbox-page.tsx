@@ -4,6 +4,7 @@
 import { type ReactNode, useEffect, useMemo, useRef } from 'react'
 import { useLocation } from 'wouter'
 import type { Interaction } from '@polylog/client'
+import { pathParts } from '../../app/path-part.ts'
 import { useShortcuts } from '../../app/shortcuts.ts'
 import { useCurl } from '../../api/curl.ts'
 import { liveState } from '../../feed/live-state.ts'
@@ -21,7 +22,7 @@ import { inboxWords } from './words.ts'
 export default function InboxPage() {
   const words = useWords(inboxWords)
   const [location] = useLocation()
-  const [, , named = ''] = location.split('/')
+  const [named = ''] = pathParts(location)
   const { decisions } = liveState.use()
   const head = (
     <>

@@ -5,6 +5,7 @@ import { useState } from 'react'
 import { Link, useLocation } from 'wouter'
 import { useApi } from '../../api/api.ts'
 import { problemOf } from '../../api/use-loaded.ts'
+import { pathParts } from '../../app/path-part.ts'
 import { shellWords } from '../../app/words.ts'
 import { useWords } from '../../i18n/words.ts'
 import { StatusBadge } from '../../run/status-badge.tsx'
@@ -27,7 +28,7 @@ import './jobs-page.css'
 export default function JobsPage() {
   const words = useWords(jobWords)
   const [location, navigate] = useLocation()
-  const [, , first = '', second = ''] = location.split('/').map(decoded)
+  const [first = '', second = ''] = pathParts(location)
   const [isCleaning, setCleaning] = useState(false)
   const list = useJobs()
   const isNew = first === 'new'
@@ -138,13 +139,4 @@ function CleanUp({ onClose, onDone }: { onClose(): void; onDone(): void }) {
       <p>{words.cleanUpHelp}</p>
     </Dialog>
   )
-}
-
-/** Somebody may have typed the address. */
-function decoded(part: string): string {
-  try {
-    return decodeURIComponent(part)
-  } catch {
-    return part
-  }
 }
