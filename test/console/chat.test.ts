@@ -34,7 +34,7 @@ describe('an answer', () => {
         [
           { text: ['# Title\n\nSome **bold**', ' text.\n\n- one\n- two\n\n'] },
           { stall: true },
-          { text: ['| a | b |\n|---|---|\n| 1 | 2 |\n\n```js\nlet x = 1\n```\n'] },
+          { text: ['| a | b |\n|---|--:|\n| 1 | 2 |\n\n```js\nlet x = 1\n```\n'] },
           { finish: 'stop' },
         ],
         says('Another answer.'),
@@ -283,7 +283,7 @@ describe('every size and theme', () => {
     test(`${name}: the chat works, nothing is wider than the screen, and axe finds nothing serious`, async (context) => {
       const user = someone()
       await server.provider.script(
-        [calls(['current_time', {}]), says('# It is late\n\nGo to bed. `soon`\n\n| a | b |\n|---|---|\n| 1 | 2 |')],
+        [calls(['current_time', {}]), says('# It is late\n\nGo to bed. `soon`\n\n| a | b |\n|---|--:|\n| 1 | 2 |')],
         user,
       )
       const page = await openChat(context, user, view)
@@ -295,6 +295,8 @@ describe('every size and theme', () => {
       await page.keyboard.press('Enter')
       await page.getByRole('button', { name: names.copy }).waitFor()
       await picture(page, `chat ${name}`)
+      const align = await page.evaluate(`getComputedStyle(document.querySelector('td:last-child')).textAlign`)
+      assert.equal(align, 'end', 'a column of numbers is aligned as the answer says')
       assert.deepEqual(await seriousFindings(page), [])
       const overflow = await page.evaluate(
         'document.documentElement.scrollWidth - document.documentElement.clientWidth',

@@ -50,7 +50,7 @@ export function sharedConsoleBrowser(): ConsoleBrowser {
       started ??= ensureConsole().then(() =>
         chromium.launch({ executablePath: program.path, args: ['--no-sandbox', '--disable-gpu'] }),
       )
-      const opened = await openPage(await started, address, view)
+      const opened = await openConsolePage(await started, address, view)
       context.after(async () => {
         await opened.page.context().close()
         assert.deepEqual(opened.problems, [])
@@ -60,7 +60,8 @@ export function sharedConsoleBrowser(): ConsoleBrowser {
   }
 }
 
-async function openPage(browser: Browser, address: string, view: ConsoleView): Promise<ConsolePage> {
+/** For scripts; tests use `sharedConsoleBrowser`. */
+export async function openConsolePage(browser: Browser, address: string, view: ConsoleView): Promise<ConsolePage> {
   const { user, theme = 'light', language = 'en', size = 'desktop' } = view
   const context: BrowserContext = await browser.newContext({
     viewport: size === 'phone' ? { width: 390, height: 844 } : { width: 1280, height: 800 },
