@@ -133,6 +133,25 @@ describe('a comparison', () => {
     await server.provider.release()
   })
 
+  test('asks for consent on both sides, and the vote waits for both', async (context) => {
+    const user = someone()
+    for (const { model } of [calm, wild]) {
+      await server.provider.script([calls(['remember_note', { text: `by ${user}` }]), says('Noted.')], user, model)
+    }
+    const page = await open(context, '/arena', { user })
+    if (page === null) return
+    await chooseConfigs(page)
+    await question(page).fill(`Note it. ${user}`)
+    await page.keyboard.press('Enter')
+    for (const side of [0, 1]) {
+      await arms(page).nth(side).getByRole('button', { name: 'Approve' }).click()
+      await arms(page).nth(side).getByText('Noted.').waitFor()
+    }
+    await page.getByText('Vote, and both are revealed.').waitFor()
+    await page.keyboard.press('9')
+    await page.getByText('You called both bad.').waitFor()
+  })
+
   test('does nothing to the page, however hostile the answers and the question are', async (context) => {
     const user = someone()
     const hostile =
