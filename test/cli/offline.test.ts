@@ -10,6 +10,7 @@ import { createClient } from '../../client/src/client.ts'
 import { polylog } from '../support/command-line.ts'
 import { startFakeProvider } from '../support/fake-provider.ts'
 import { startPolylog } from '../support/polylog.ts'
+import { onlyOnSqlite } from '../support/test-database.ts'
 
 let folder: string
 
@@ -22,7 +23,9 @@ after(() => rmSync(folder, { recursive: true, force: true }))
 const at = (name: string) => join(folder, name)
 const on = (data: string, ...args: string[]) => polylog(args, { environment: { POLYLOG_DATA: data }, cwd: folder })
 
-describe('polylog backup and restore', () => {
+const fileOnly = onlyOnSqlite('backups are files, and the doctor looks at them')
+
+describe('polylog backup and restore', { skip: fileOnly }, () => {
   test('copies the database while runs are written, and the copy is served elsewhere with what was complete', async () => {
     const server = await startPolylog({ POLYLOG_DEMO_PACE_MS: '1' }, at('busy'))
     const client = createClient({ baseUrl: server.baseUrl, userId: 'ada' })
@@ -107,7 +110,7 @@ describe('polylog backup and restore', () => {
   })
 })
 
-describe('polylog doctor', () => {
+describe('polylog doctor', { skip: fileOnly }, () => {
   type Check = { name: string; status: string; sentence: string }
   const checksOf = (stdout: string) =>
     stdout

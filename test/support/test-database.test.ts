@@ -20,6 +20,9 @@ test('the tests that are skipped on PostgreSQL are these', () => {
   }
 
   assert.deepEqual(skipped, {
+    'test/cli/database.test.ts': ['the command looks at the file'],
+    'test/cli/keys.test.ts': ['the command writes to the file'],
+    'test/cli/offline.test.ts': ['backups are files, and the doctor looks at them'],
     'test/copy/copy.test.ts': ['these tests use both databases'],
     'test/copy/moving.test.ts': ['it moves between both databases'],
     'test/crash/full-disk.test.ts': ['it fills the disk of the file'],
