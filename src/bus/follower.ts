@@ -12,8 +12,8 @@ import type { RunStore } from '../stores/run-store.ts'
 import type { Clock, Timer } from '../kit/clock.ts'
 import { type EventBatch, eventBatch, type Channel, type ChannelFollower, type LiveBus } from './live-bus.ts'
 
-/** Events per page while catching up from the store. */
-const pageEvents = 512
+/** Events per page while catching up from the store: a few milliseconds of work, and one write to the socket. */
+const pageEvents = 2048
 
 /** Delay before reading again an event that was announced but cannot be read yet. Doubles up to `rereadMaxMs`. */
 const rereadMs = 10

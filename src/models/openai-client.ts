@@ -7,6 +7,7 @@
 
 import * as http from 'node:http'
 import * as https from 'node:https'
+import { urlToHttpOptions } from 'node:url'
 import type { Clock } from '../kit/clock.ts'
 import type { Ids } from '../kit/ids.ts'
 import type { Model, ModelPart, ModelRequest } from './model.ts'
@@ -47,7 +48,7 @@ export function createOpenAiClient(options: OpenAiClientOptions): Model {
   const url = new URL(`${base}/chat/completions`)
   const transport = url.protocol === 'https:' ? https : http
   const target: Target = {
-    url,
+    address: urlToHttpOptions(url),
     transport,
     // Idle connections are reused, because a TLS handshake takes longer than a short answer.
     agent: new transport.Agent({ keepAlive: true, scheduling: 'lifo', maxFreeSockets: 256 }),
@@ -78,7 +79,7 @@ export function createOpenAiClient(options: OpenAiClientOptions): Model {
 }
 
 type Target = {
-  url: URL
+  address: http.RequestOptions
   transport: typeof http | typeof https
   agent: http.Agent | https.Agent
   identity: ProviderIdentity
@@ -95,7 +96,8 @@ const over: Step = { done: true, value: undefined }
 class Answer implements AsyncIterator<ModelPart[], undefined> {
   readonly #target: Target
   readonly #request: ModelRequest
-  readonly #body: string
+  /** Released when it was sent: it holds the whole prompt, and an answer may take long. */
+  #body: string
   readonly #signal: AbortSignal
   readonly #decoder: OpenAiDecoder
   #outgoing: http.ClientRequest | undefined
@@ -154,8 +156,9 @@ class Answer implements AsyncIterator<ModelPart[], undefined> {
       return
     }
     this.#signal.addEventListener('abort', this.#abort, { once: true })
-    const { url, transport, agent, headers } = this.#target
-    const outgoing = transport.request(url, {
+    const { address, transport, agent, headers } = this.#target
+    const outgoing = transport.request({
+      ...address,
       method: 'POST',
       agent,
       headers: {
@@ -171,6 +174,7 @@ class Answer implements AsyncIterator<ModelPart[], undefined> {
       if (this.#incoming === undefined) this.#fail(unreachableError(this.#target.identity, error))
     })
     outgoing.end(this.#body)
+    this.#body = ''
   }
 
   readonly #abort = (): void => {

@@ -50,8 +50,16 @@ export function contextRoom(parts: {
   return { window, memory: Math.min(window, maxTokens ?? window), portion }
 }
 
+/** The tools of the server are the same objects for every run, and their schemas may be long. */
+const schemaTokens = new WeakMap<object, number>()
+
 function toolTokens({ name, description, inputSchema }: ModelTool): number {
-  return 8 + estimateTokens(name) + estimateTokens(description) + estimateTokens(JSON.stringify(inputSchema))
+  let tokens = schemaTokens.get(inputSchema)
+  if (tokens === undefined) {
+    tokens = estimateTokens(JSON.stringify(inputSchema))
+    schemaTokens.set(inputSchema, tokens)
+  }
+  return 8 + estimateTokens(name) + estimateTokens(description) + tokens
 }
 
 function sumOf(messages: readonly ModelMessage[]): number {

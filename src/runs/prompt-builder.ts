@@ -54,9 +54,11 @@ export class PromptBuilder {
   private history: ConversationHistory | undefined
   private canSummarise = true
 
-  constructor(writer: RunWriter, dependencies: RunDependencies) {
+  /** `isFirstTurn`: there are no earlier messages. */
+  constructor(writer: RunWriter, dependencies: RunDependencies, isFirstTurn = false) {
     this.writer = writer
     this.dependencies = dependencies
+    if (isFirstTurn) this.history = { rows: [], isCut: false, summary: undefined, unread: undefined }
     this.providerStates = new ProviderStates(dependencies.store)
   }
 

@@ -54,6 +54,9 @@ class CancelInterrupt extends Error {
   override name = 'CancelInterrupt'
 }
 
+/** Stops what is still running when a run ends. It is never reported, so it needs no stack of its own. */
+const runEnded = new CancelInterrupt()
+
 /** A run that was active at this many process deaths, at the same place in its work, is ended instead of retried. */
 export const deathsMax = 2
 
@@ -98,7 +101,8 @@ export class RunLoop {
     this.dependencies = dependencies
     this.confirmLease = confirmLease
     this.writer = new RunWriter(row.id, row.epoch, state, dependencies)
-    this.prompts = new PromptBuilder(this.writer, dependencies)
+    // The start of the first step is accepted with the run only if there are no earlier messages.
+    this.prompts = new PromptBuilder(this.writer, dependencies, begun && state.steps.length > 0)
     this.writer.onLost = (error) => this.stop(error)
     if (row.cancel !== null) this.cancelled = row.cancel
   }
@@ -516,7 +520,7 @@ export class RunLoop {
 
   private async end(ending: Ending): Promise<LoopResult> {
     // No model or tool work may start after this, even if some is still running.
-    this.stop(new CancelInterrupt())
+    this.stop(runEnded)
     if (ending.status !== 'succeeded') await this.abortRemoteTurn()
     const events: NewEvent[] = endingEvents(this.writer.state, ending, this.dependencies.ids)
     try {
