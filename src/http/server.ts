@@ -67,6 +67,7 @@ import { modelsRoute } from './operations/models-route.ts'
 import { overviewRoute } from './operations/overview-route.ts'
 import { operationRoutes } from './operations/operation-routes.ts'
 import { drainBytesMax, drainMs, installIntake } from './request-intake.ts'
+import { RequestTurns } from './request-turns.ts'
 import type { Server, Services } from './routes.ts'
 import { sessionRoutes } from './session-api/session-routes.ts'
 import { type TrustProxy, trustedProxies } from './trust-proxy.ts'
@@ -125,6 +126,8 @@ export async function buildServer(options: ServerOptions): Promise<Server> {
   acceptJson(server)
   installIntake(server, services.clock, { bodyIdleMs: options.sockets.bodyIdleMs, drainBytesMax, drainMs })
 
+  const turns = new RequestTurns()
+  server.addHook('onRequest', (_request, _reply, done) => turns.enter(done))
   // Tells the watchdog which route is running. Set twice: Fastify continues after the body in the async context of the
   // socket, which does not have the activity.
   const asRoute = (request: FastifyRequest, _reply: unknown, done: () => void) =>

@@ -11,6 +11,7 @@ import type { Cursor } from '../dialects/cursor.ts'
 import { type Dialect, type Encoded, encodeEvents, type KeepAliveInterval } from '../dialects/dialect.ts'
 import { undecidedArm } from '../dialects/undecided-arm.ts'
 import type { Clock, Timer } from '../kit/clock.ts'
+import { defined } from '../kit/defined.ts'
 import type { RunRow } from '../stores/run-store.ts'
 import { type BodyText, ChunkedBody } from './chunked-body.ts'
 import type { Metrics } from './metrics.ts'
@@ -75,17 +76,23 @@ export class Streams {
     this.dependencies = dependencies
   }
 
-  /** Streams a run. Resolves when the response is finished or the client has disconnected. */
+  /**
+   * Streams a run. Resolves when the stream has begun: the handler of the request returns then, so that a stream which stays open
+   * for long does not hold what the handler worked with.
+   */
   async reply(reply: FastifyReply, request: StreamRequest): Promise<void> {
     const { run, cursor, ...options } = request
     // Only runs in a conversation can be part of a comparison.
     const undecided = run.conversationId !== null && (await this.dependencies.isUndecided(run.id))
     const dialect = undecided ? undecidedArm(request.dialect) : request.dialect
     const source = new RunSource(run.id, dialect, cursor, this.dependencies)
-    await this.send(reply, source, dialect, { ...options, headers: { 'x-run-id': run.id, ...options.headers } })
+    const { opening, onGone } = options
+    const headers = { 'x-run-id': run.id, ...options.headers }
+    void this.send(reply, source, dialect, { headers, ...defined({ opening, onGone }) })
+    reply.request.body = undefined
   }
 
-  /** Like `reply`, for any source. The shape gives the headers and keep-alives. */
+  /** Like `reply`, for any source; resolves when the response is finished or the client has disconnected, and never rejects. The shape gives the headers and keep-alives. */
   async send(reply: FastifyReply, source: ByteSource, shape: StreamShape, options: StreamOptions): Promise<void> {
     const headers = { ...reply.getHeaders(), ...shape.headers, ...options.headers }
     reply.hijack()

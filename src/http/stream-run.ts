@@ -25,7 +25,8 @@ export async function streamRun(
   reply: FastifyReply,
   { cancels = false, ...stream }: RunStream,
 ): Promise<FastifyReply> {
-  await services.streams.reply(reply, { ...stream, ...disconnectOption(services, request.log, cancels, [stream.run]) })
+  const onGone = disconnectOption(services, request.log, cancels, [stream.run])
+  await services.streams.reply(reply, { ...stream, ...onGone })
   return reply
 }
 
