@@ -22,6 +22,8 @@ export type LoadResult = {
   connections: number
   cancels: number
   decisions: number
+  /** Unsafe calls that were interrupted, so that a person was asked. */
+  unknownOutcomes: number
   payments: number
   byWire: Record<string, number>
 }
@@ -82,6 +84,7 @@ export class MixedLoad {
       connections: this.finished.reduce((sum, { connections }) => sum + connections, 0),
       cancels: this.finished.filter(({ cancelAnswer }) => cancelAnswer !== undefined).length,
       decisions: this.decisions.length,
+      unknownOutcomes: new Set(this.decisions.filter(({ outcome }) => outcome === 'unknown').map(({ id }) => id)).size,
       payments: Object.keys(ledger.paid).length,
       byWire,
     }
@@ -149,7 +152,7 @@ function planOf(random: Random, wire: Wire, mark: string, user: string): Plan {
     `pause=${random.between(0, 4)}`,
     ...(tools.length === 0 ? [] : [`tools=${tools.join(',')}`]),
     // A call that takes long is still at work when something happens to its server.
-    ...(random.chance(0.3) ? [`toolms=${random.between(50, 1500)}`] : []),
+    ...(random.chance(0.4) ? [`toolms=${random.between(50, 2500)}`] : []),
     ...(random.chance(0.1) ? ['vary'] : []),
   ].join(' ')
   return {
