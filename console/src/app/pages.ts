@@ -24,11 +24,11 @@ export const pages: readonly PageEntry[] = [
     View: lazy(() => import('../pages/chat/chat-page.tsx')),
   },
   {
-    path: '/arena',
-    label: { en: 'Arena', zh: '竞技场' },
-    icon: 'arena',
-    keys: 'g v',
-    View: lazy(() => import('../pages/arena/arena-page.tsx')),
+    path: '/inbox',
+    label: { en: 'Inbox', zh: '收件箱' },
+    icon: 'inbox',
+    keys: 'g i',
+    View: lazy(() => import('../pages/inbox/inbox-page.tsx')),
   },
   {
     path: '/agents',
@@ -38,18 +38,25 @@ export const pages: readonly PageEntry[] = [
     View: lazy(() => import('../pages/agents/agents-page.tsx')),
   },
   {
-    path: '/inbox',
-    label: { en: 'Inbox', zh: '收件箱' },
-    icon: 'inbox',
-    keys: 'g i',
-    View: lazy(() => import('../pages/inbox/inbox-page.tsx')),
-  },
-  {
     path: '/jobs',
     label: { en: 'Jobs', zh: '任务' },
     icon: 'job',
     keys: 'g j',
     View: lazy(() => import('../pages/jobs/jobs-page.tsx')),
+  },
+  {
+    path: '/arena',
+    label: { en: 'Arena', zh: '竞技场' },
+    icon: 'arena',
+    keys: 'g v',
+    View: lazy(() => import('../pages/arena/arena-page.tsx')),
+  },
+  {
+    path: '/contacts',
+    label: { en: 'Contacts', zh: '联系人' },
+    icon: 'contact',
+    keys: 'g p',
+    View: lazy(() => import('../pages/contacts/contacts-page.tsx')),
   },
   {
     path: '/runs',
@@ -64,13 +71,6 @@ export const pages: readonly PageEntry[] = [
     icon: 'wire',
     keys: 'g w',
     View: lazy(() => import('../pages/wires/wires-page.tsx')),
-  },
-  {
-    path: '/contacts',
-    label: { en: 'Contacts', zh: '联系人' },
-    icon: 'contact',
-    keys: 'g p',
-    View: lazy(() => import('../pages/contacts/contacts-page.tsx')),
   },
   {
     path: '/operations',

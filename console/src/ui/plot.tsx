@@ -12,7 +12,10 @@ const secondsMin = 60
 
 export type PlotSeries = {
   label: string
+  /** Null: nothing is known of this time. */
   values: readonly (number | null)[]
+  /** True: the line goes on over such times. */
+  isJoined?: boolean
   tone: 'accent' | 'good' | 'warn' | 'bad' | 'info'
 }
 
@@ -67,8 +70,9 @@ export function Plot({ title, times, series, height = 160, format = String, atLe
           hooks: { setCursor: [({ cursor }: uPlot) => setPointed(cursor.idx ?? null)] },
           series: [
             {},
-            ...series.map(({ label, tone }) => ({
+            ...series.map(({ label, tone, isJoined = false }) => ({
               label,
+              spanGaps: isJoined,
               stroke: () => resolved(element, tone),
               ...(series.length === 1 ? { fill: () => resolved(element, `${tone}-soft`) } : {}),
               width: 1.5,

@@ -1,6 +1,6 @@
 // A new chat: what this is, three things to try, and the same from a terminal.
 
-import { session } from '../../api/session.ts'
+import { useCurl } from '../../api/curl.ts'
 import { useWords } from '../../i18n/words.ts'
 import { CopyButton } from '../../ui/copy-button.tsx'
 import { Icon, type IconName } from '../../ui/icon.tsx'
@@ -9,15 +9,12 @@ import './welcome.css'
 
 export function Welcome({ onAsk }: { onAsk(text: string): void }) {
   const words = useWords(chatWords)
-  const { token, user } = session.use()
   const ideas: { icon: IconName; title: string; text: string }[] = [
     { icon: 'tool', title: words.tryTool, text: words.tryToolText },
     { icon: 'check', title: words.tryApproval, text: words.tryApprovalText },
     { icon: 'plug', title: words.tryCut, text: words.tryCutText },
   ]
-  const login = token === null ? '' : " -H 'Authorization: Bearer YOUR_TOKEN'"
-  const named = token === null && user !== null ? `, "userId": ${JSON.stringify(user)}` : ''
-  const call = `curl -N ${location.origin}/v1/agent/chat${login} \\\n  -H 'Content-Type: application/json' \\\n  -d '{"input": "${words.tryToolText}"${named}}'`
+  const call = useCurl('/v1/agent/chat', { options: '-N', body: { input: words.tryToolText } })
   return (
     <div className="welcome">
       <h1>{words.welcome}</h1>

@@ -48,6 +48,8 @@ export function ContactImport({ onClose, onImported }: { onClose(): void; onImpo
       onImported()
     } catch (error) {
       setProblem(problemOf(error))
+      // A part may have been stored before it failed; the sentence says how many.
+      onImported()
     } finally {
       setSent(false)
     }

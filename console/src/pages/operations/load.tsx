@@ -4,7 +4,7 @@ import { useLocale, useWords } from '../../i18n/words.ts'
 import { Card } from '../../ui/page.tsx'
 import { Plot } from '../../ui/plot.tsx'
 import { millisecondsText } from './milliseconds-text.ts'
-import type { Overview } from './overview.ts'
+import type { LoadSample, Overview } from './overview.ts'
 import { operationWords } from './words.ts'
 
 export function Load({ overview }: { overview: Overview }) {
@@ -33,8 +33,8 @@ export function Load({ overview }: { overview: Overview }) {
               format={millisecondsText}
               atLeast={5}
               series={[
-                { label: words.commitAverage, tone: 'accent', values: samples.map(({ commitMs }) => commitMs) },
-                { label: words.commitMax, tone: 'warn', values: samples.map(({ commitMsMax }) => commitMsMax) },
+                { label: words.commitAverage, tone: 'accent', isJoined: true, values: timesOf(samples, 'commitMs') },
+                { label: words.commitMax, tone: 'warn', isJoined: true, values: timesOf(samples, 'commitMsMax') },
               ]}
             />
           </Card>
@@ -85,7 +85,12 @@ export function Load({ overview }: { overview: Overview }) {
   )
 }
 
-type Counts = Overview['load']['samples'][number]['runs']
+/** Without commits there is no time that one took. */
+function timesOf(samples: readonly LoadSample[], name: 'commitMs' | 'commitMsMax'): (number | null)[] {
+  return samples.map((sample) => (sample.commits === 0 ? null : sample[name]))
+}
+
+type Counts = LoadSample['runs']
 
 /** Null if the database did not answer then: the line has a gap. */
 function countIn(runs: Counts, status: keyof NonNullable<Counts>): number | null {
