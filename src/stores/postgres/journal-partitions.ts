@@ -48,6 +48,7 @@ export class JournalPartitions {
   readonly #periodMs: number
   /** The attached ones when they were last read. Another node may have made or dropped some since. */
   #known: Partition[] = []
+  #making: Promise<unknown> | undefined
 
   constructor(pool: Pool, periodMs: number = periodMaxMs) {
     this.#pool = pool
@@ -57,7 +58,13 @@ export class JournalPartitions {
   /** Makes the partitions for new runs, unless they exist. Call before the transaction that inserts their first events. */
   async cover(runIds: readonly string[]): Promise<void> {
     const times = runIds.map(timeOfId).filter((time) => time !== undefined)
-    if (times.some((time) => !isCovered(this.#known, time))) await this.#make(times)
+    const isMissing = () => times.some((time) => !isCovered(this.#known, time))
+    // Runs that come at the same moment wait for one attempt, instead of each using a connection.
+    if (isMissing()) await this.#making?.catch(() => {})
+    if (!isMissing()) return
+    const making = this.#make(times)
+    this.#making = making
+    await making
   }
 
   /** After an insert that found no partition: the next `cover` reads them again. */
@@ -123,8 +130,10 @@ export class JournalPartitions {
     const client = await this.#pool.connect()
     let broken: Error | undefined
     try {
-      await client.query(`BEGIN; SET LOCAL lock_timeout = ${waitMaxMs}`)
+      await client.query('BEGIN')
       await client.query('SELECT pg_advisory_xact_lock($1)', [partitionLock])
+      // Only now: another node that makes partitions is waited for, and it is bounded in the same way.
+      await client.query(`SET LOCAL lock_timeout = ${waitMaxMs}`)
       // Also the ones that are being removed: their ranges are taken until then.
       const found = await this.#read(client)
       let made = 0
