@@ -152,7 +152,7 @@ test('a crash after any event of the repair round neither loses it nor grants an
   })
   const id = await startJob(rig)
   await rig.until(id, ended)
-  assert.ok(images.paths.length >= 6, `${images.paths.length} commits`)
+  const killedAfter = new Set<boolean>()
 
   for (const [index, path] of images.paths.entries()) {
     // The answer depends on the request alone, so a step that is asked again gets the same answer.
@@ -165,6 +165,7 @@ test('a crash after any event of the repair round neither loses it nor grants an
         return says(repair ? 'Still wrong.' : '{"done":"maybe"}')
       },
     })
+    killedAfter.add((await eventsOf(again, id, 'output.rejected')).length > 0)
     again.scheduler.start()
     await again.until(id, ended)
     const events = await again.events(id)
@@ -173,4 +174,5 @@ test('a crash after any event of the repair round neither loses it nor grants an
     assert.ok(requests <= 2, `${requests} requests after image ${index}`)
     await again.close()
   }
+  assert.deepEqual(killedAfter, new Set([false, true]), 'the images are from before and after the rejection')
 })

@@ -326,6 +326,7 @@ describe('another user’s ids', () => {
     },
     'POST /api/ab/preference': { body: () => ({ comparison_id: 'any', preference: 'a' }), expect: notFound },
     'GET /api/ab/pending': { path: ({ conversationId }) => `?conversation_id=${conversationId}`, expect: notFound },
+    'GET /api/ab/comparisons': { expect: saysNothingAboutAnybody },
     'GET /api/ab/metrics': { expect: saysNothingAboutAnybody },
     'GET /api/get_configs': { expect: saysNothingAboutAnybody },
     'GET /api/health': { expect: saysNothingAboutAnybody },
@@ -353,6 +354,10 @@ describe('another user’s ids', () => {
     'GET /v1/health': { expect: saysNothingAboutAnybody },
     'GET /v1/ready': { expect: saysNothingAboutAnybody },
     'GET /v1/tools': { expect: saysNothingAboutAnybody },
+    'GET /v1/agent/chat': {
+      path: ({ conversationId }) => `?chatId=${conversationId}`,
+      expect: saysNothingAboutAnybody,
+    },
     'GET /v1/agent/list': { expect: saysNothingAboutAnybody },
     'GET /v1/providers': { expect: saysNothingAboutAnybody },
     'GET /v1/models': { expect: saysNothingAboutAnybody },

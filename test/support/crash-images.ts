@@ -19,7 +19,10 @@ export type CrashImages = {
 }
 
 /** `commits`: the methods of the store after which an image is taken. No other commit may be under way then. */
-export function crashImages(context: TestContext, commits: readonly (keyof Store)[] = ['append']): CrashImages {
+export function crashImages(
+  context: TestContext,
+  commits: readonly (keyof Store)[] = ['accept', 'append'],
+): CrashImages {
   const folder = mkdtempSync(join(tmpdir(), 'polylog-images-'))
   context.after(() => rmSync(folder, { recursive: true, force: true }))
   const file = join(folder, 'first.db')

@@ -54,3 +54,16 @@ test('when much was shown, further changes are shown only at the end', () => {
   assert.equal(state.takeChanges(false), undefined)
   assert.deepEqual(state.takeChanges(true), { big: 'last' })
 })
+
+test('the value that it starts with is not changed by patches', () => {
+  const given = { draft: true, kept: { deep: [1] } }
+  const state = new RemoteState(given)
+
+  state.patch([
+    { op: 'remove', path: '/draft' },
+    { op: 'add', path: '/kept/deep/-', value: 2 },
+  ])
+
+  assert.deepEqual(state.value, { kept: { deep: [1, 2] } })
+  assert.deepEqual(given, { draft: true, kept: { deep: [1] } })
+})

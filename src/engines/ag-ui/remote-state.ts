@@ -21,7 +21,9 @@ export class RemoteState {
   private shownChars = 0
 
   constructor(state: JsonValue = {}) {
-    this.target = { root: state, chars: JSON.stringify(state).length }
+    // A copy, because patches change it in place, and the given one may belong to an event that others read.
+    const text = JSON.stringify(state)
+    this.target = { root: JSON.parse(text) as JsonValue, chars: text.length }
   }
 
   /** Undefined if the state is not known, because a patch did not fit it or it is too large. */
