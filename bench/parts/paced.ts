@@ -13,7 +13,7 @@ export async function paced(bench: Bench): Promise<Comparison[]> {
   const raw: (LoadResult & { cpu: number })[] = []
   const ours: (LoadResult & { cpu: number })[] = []
   const load = { streams: 500, model: `stamped-200-${1000 / perSecond}`, stamped: true }
-  for (let round = 0; round <= bench.rounds; round++) {
+  for (let round = 0; round <= Math.min(2, bench.rounds); round++) {
     const one = await loadOn(proxy, proxyLoad(proxy, load))
     const two = await loadOn(server, polylogLoad(server, load))
     if (round === 0) continue
