@@ -90,6 +90,8 @@ describe('the inbox', () => {
     await page.getByText('not today').waitFor()
     await picture(page, 'inbox-decided')
     assert.deepEqual(await seriousFindings(page), [])
+    await page.keyboard.press('o')
+    await until('the run', () => new URL(page.url()).pathname.startsWith('/runs/'))
   })
 
   test('answers a question of a job with a key, and what was decided elsewhere leaves the list', async (context) => {

@@ -1,7 +1,8 @@
 // The chosen decision: what is asked, by which run, and the card that decides it.
 
-import { Link } from 'wouter'
+import { Link, useLocation } from 'wouter'
 import type { Interaction } from '@polylog/client'
+import { useShortcuts } from '../../app/shortcuts.ts'
 import { useWords } from '../../i18n/words.ts'
 import { type Decision, DecisionCard } from '../../run/decision-card.tsx'
 import { Icon } from '../../ui/icon.tsx'
@@ -37,6 +38,9 @@ export function DecisionDetail({ item, onDecided }: { item: Interaction; onDecid
 /** The name of what is asked, and links to where it comes from. */
 export function DecisionHead({ item, back = '/inbox' }: { item: Interaction; back?: string }) {
   const words = useWords(inboxWords)
+  const [, navigate] = useLocation()
+  const run = `/runs/${encodeURIComponent(item.runId)}`
+  useShortcuts([{ keys: 'o', label: words.openRun, run: () => navigate(run) }])
   return (
     <header className="decision-head">
       <Link href={back} className="split-back row">
@@ -48,7 +52,7 @@ export function DecisionHead({ item, back = '/inbox' }: { item: Interaction; bac
         <span>
           {words.asked} <TimeAgo at={item.createdAtMs} />
         </span>
-        <Link href={`/runs/${encodeURIComponent(item.runId)}`} className="row">
+        <Link href={run} className="row">
           {words.openRun} <Keys text="O" />
         </Link>
         {item.conversationId === null ? null : (

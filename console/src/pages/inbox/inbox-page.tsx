@@ -63,9 +63,6 @@ function Waiting({ head, named }: { head: ReactNode; named: string }) {
     { keys: 'k', label: words.previous, run: () => move(-1) },
     { keys: 'ArrowDown', label: words.next, run: () => move(1) },
     { keys: 'ArrowUp', label: words.previous, run: () => move(-1) },
-    ...(current === undefined
-      ? []
-      : [{ keys: 'o', label: words.openRun, run: () => navigate(`/runs/${encodeURIComponent(current.runId)}`) }]),
   ])
 
   if (items.length === 0 && named === '') {
