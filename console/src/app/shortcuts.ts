@@ -38,7 +38,12 @@ export function listenForShortcuts(): () => void {
     if (pressed === null) return
     const isChord = pressed.startsWith('mod+')
     // A dialog has keys of its own, and a field takes what is typed.
-    if (!isChord && (isTyping(event.target) || document.querySelector('dialog[open]') !== null)) return
+    if (!isChord && document.querySelector('dialog[open]') !== null) return
+    if (!isChord && isTyping(event.target)) {
+      // Without this, single keys are out of reach of a person without a mouse on pages that begin in a field.
+      if (pressed === 'Escape' && event.target instanceof HTMLTextAreaElement) event.target.blur()
+      return
+    }
     const sequence = first !== null && event.timeStamp - first.at < sequenceMs ? `${first.key} ${pressed}` : null
     const found = (sequence === null ? undefined : shortcutWith(sequence)) ?? shortcutWith(pressed)
     first = found === undefined && !isChord ? { key: pressed, at: event.timeStamp } : null
