@@ -15,7 +15,20 @@ async function work(name: string, size: number): Promise<never> {
     const events = size === 1 ? [delta(last + 1)] : deltas(last + 1, size)
     const durable = last % 17 === 0
     await store.append(write(run, last, { events, durable, ...(durable ? { run: { status: 'running' } } : {}) }))
-    writeSync(1, `${run.id} ${last + size}\n`)
+    report(`${run.id} ${last + size}\n`)
+  }
+}
+
+/** Written at once, because the kill may come at any time. */
+function report(line: string): void {
+  for (;;) {
+    try {
+      writeSync(1, line)
+      return
+    } catch (error) {
+      // The pipe is full: the test reads more slowly than this process writes.
+      if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') throw error
+    }
   }
 }
 

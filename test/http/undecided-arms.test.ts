@@ -72,6 +72,8 @@ async function walk(user: string, comparison: Json, id: string): Promise<Map<str
       const { status, headers } = response
       const text = await response.text()
       if (status === 200) seen.set(path, `${JSON.stringify([...headers])}${text}`)
+      // An arm is exported after the vote only.
+      else if (status === 409) assert.match(text, /"code":"export_refused"/, path)
       // 204: nothing runs in the chat, and the answer is empty.
       else assert.ok(status === 204 || status === 404 || status === 400, `${path} answered ${status}`)
     }
@@ -117,6 +119,7 @@ describe('the arms of a comparison', () => {
         `/v1/agent/runs/${run}/timeline`,
         `/v1/agent/runs/${run}/stream`,
         `/v1/agent/runs/${run}/stream?format=vercel-ai`,
+        `/v1/agent/runs/${run}/export`,
       ]),
       `/api/ab/comparison/${id}`,
       `/v1/conversations/${comparison.conversation_id}/messages`,

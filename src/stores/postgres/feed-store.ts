@@ -113,9 +113,9 @@ async function withRows(db: Db, changes: Change[]): Promise<FeedEntry[]> {
 
 async function expire(db: Db, keep: number, limit: number): Promise<number> {
   const removed = await db.all(
-    `DELETE FROM feed WHERE number IN (
+    `DELETE FROM feed WHERE number = ANY (ARRAY(
        SELECT number FROM feed WHERE number <= (SELECT last_value FROM feed_number) - ?::bigint
-       ORDER BY number LIMIT ? FOR UPDATE SKIP LOCKED) RETURNING txid, number`,
+       ORDER BY number LIMIT ? FOR UPDATE SKIP LOCKED)) RETURNING txid, number`,
     keep,
     limit,
   )

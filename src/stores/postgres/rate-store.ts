@@ -33,8 +33,8 @@ export function rateStore({ read }: PartAccess): RateStore {
     removeOldWindows: (limit) =>
       read((db) =>
         db.run(
-          `DELETE FROM rate_windows WHERE key IN (
-             SELECT key FROM rate_windows WHERE until <= polylog_now() ORDER BY until LIMIT ? FOR UPDATE SKIP LOCKED)`,
+          `DELETE FROM rate_windows WHERE key = ANY (ARRAY(
+             SELECT key FROM rate_windows WHERE until <= polylog_now() ORDER BY until LIMIT ? FOR UPDATE SKIP LOCKED))`,
           limit,
         ),
       ),

@@ -154,9 +154,10 @@ export function runStore(
       write(async (db) => {
         // The events cannot be read without the row of the run, and `tidyJournal` removes them.
         await db.get(`SELECT set_config('polylog.keep_journal', 'on', true)`)
+        // An array, because the rows of `IN (SELECT … LIMIT …)` may be chosen anew for every row, and then exceed the limit.
         return await db.run(
-          `DELETE FROM runs WHERE id IN (
-             SELECT id FROM runs WHERE ended_at < ? ORDER BY ended_at LIMIT ? FOR UPDATE SKIP LOCKED)`,
+          `DELETE FROM runs WHERE id = ANY (ARRAY(
+             SELECT id FROM runs WHERE ended_at < ? ORDER BY ended_at LIMIT ? FOR UPDATE SKIP LOCKED))`,
           endedBefore,
           limit,
         )
@@ -166,9 +167,9 @@ export function runStore(
     removeEndedRuns: ({ owner, families, limit }) =>
       write(async (db) => {
         const rows = await db.all(
-          `DELETE FROM runs WHERE id IN (
+          `DELETE FROM runs WHERE id = ANY (ARRAY(
              SELECT id FROM runs WHERE owner = ? AND family = ANY (?) AND ended_at IS NOT NULL
-             ORDER BY position LIMIT ? FOR UPDATE SKIP LOCKED) RETURNING cache_key`,
+             ORDER BY position LIMIT ? FOR UPDATE SKIP LOCKED)) RETURNING cache_key`,
           owner,
           families,
           limit,

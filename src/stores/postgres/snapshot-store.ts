@@ -75,9 +75,9 @@ export function snapshotStore({ read, write }: PartAccess): SnapshotStore {
     expireSnapshots: (expiredBefore, limit) =>
       write((db) =>
         db.run(
-          `DELETE FROM snapshots WHERE position IN (
+          `DELETE FROM snapshots WHERE position = ANY (ARRAY(
              SELECT position FROM snapshots WHERE expires_at IS NOT NULL AND expires_at < ? ORDER BY expires_at LIMIT ?
-             FOR UPDATE SKIP LOCKED)`,
+             FOR UPDATE SKIP LOCKED))`,
           expiredBefore,
           limit,
         ),
@@ -103,8 +103,8 @@ export async function insertSnapshot(db: Db, { scopeMustExist, ...row }: NewSnap
   if (scopeMustExist && !(await scopeExists(db, row))) return
   await insertRow(db, 'snapshots', { ...columnsOf(columns, row), output: JSON.stringify(row.output) })
   await db.run(
-    `DELETE FROM snapshots WHERE position IN (
-       SELECT position FROM snapshots WHERE ${ofSubject} ORDER BY position DESC OFFSET ?)`,
+    `DELETE FROM snapshots WHERE position = ANY (ARRAY(
+       SELECT position FROM snapshots WHERE ${ofSubject} ORDER BY position DESC OFFSET ?))`,
     ...subjectValues(row),
     snapshotsKept[row.scopeType],
   )
