@@ -14,7 +14,8 @@ export type UsePolylog = ChatSnapshot & Pick<Chat, 'send' | 'stop' | 'confirm' |
 /** Another `client` or `conversationId` is another conversation. Other options may change at any time. */
 export function usePolylog({ client, conversationId, ...options }: UsePolylogOptions): UsePolylog {
   const chat = useMemo(
-    () => createChat(client, conversationId === undefined ? {} : { conversationId }),
+    // With the options of the first render: a page may send before its effects have run.
+    () => createChat(client, conversationId === undefined ? options : { ...options, conversationId }),
     [client, conversationId],
   )
   useEffect(() => chat.configure(options))

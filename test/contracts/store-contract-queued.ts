@@ -71,6 +71,8 @@ export function queuedContract(open: OpenStore): void {
         assert.deepEqual([second?.id, second?.lastSeq], ['second', 3])
         assert.equal(await store.changeQueued(change({ afterSeq: 3, events: [delta(4)] })), undefined)
         assert.equal((await store.readMessage('m2'))?.content, 'changed again')
+        assert.equal((await store.readRun('second'))?.lastSeq, 3)
+        assert.deepEqual(await seqs(store, 'second'), [1, 2, 3])
       }),
     )
 

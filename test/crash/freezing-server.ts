@@ -60,12 +60,16 @@ if (known === '') {
   say({ run, innocent })
 } else rig.scheduler.start()
 
+let told = false
 const watch = setInterval(() => void look(), 20)
 async function look(): Promise<void> {
   const row = await rig.store.readRun(run)
   if (row?.endedAt == null) return
-  clearInterval(watch)
   const other = await rig.store.readRun(innocent)
+  // It may be claimed later than the run that has ended.
+  if (other?.status === 'queued' || told) return
+  told = true
+  clearInterval(watch)
   say({ ended: row.status, code: row.error?.code ?? null, innocent: other?.status })
   await rig.close()
   await watchdog.stop()

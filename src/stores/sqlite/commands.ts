@@ -39,6 +39,10 @@ import type {
 import type { FileVersionRow, TodoItem } from '../workspace-store.ts'
 
 /** The events of one append, encoded on the main thread. `id` is the id of their row in the journal tail; ids only grow. */
+/** The result of a command that was refused and stored none of its events. */
+export type NothingStored = { outcome: 'existing' }
+export const nothingStored: NothingStored = { outcome: 'existing' }
+
 export type EncodedEvents = { id: number; lastSeq: number; body: string }
 
 /** The input (`takes`) and the result (`gives`) of each command. */
@@ -66,7 +70,10 @@ export type RunCommands = {
     takes: Omit<HeldStart, 'events' | 'claim'> & { claim: Lease | null; journal: EncodedEvents | null }
     gives: RunRow
   }
-  changeQueued: { takes: Omit<QueuedChange, 'events'> & { journal: EncodedEvents | null }; gives: RunRow | null }
+  changeQueued: {
+    takes: Omit<QueuedChange, 'events'> & { journal: EncodedEvents | null }
+    gives: RunRow | NothingStored
+  }
   append: { takes: Omit<RunWrite, 'events' | 'durable'> & { journal: EncodedEvents | null }; gives: null }
   claim: { takes: ClaimCommand; gives: ClaimedRun[] }
   unplaceableRuns: { takes: { now: number; leaseNow: number; limit: number }; gives: RunRow[] }

@@ -210,7 +210,7 @@ export class CommitQueue {
         for (let at = 0; at < pending.tailRows.length; at += 1) {
           const row = pending.tailRows[at]
           const result = Array.isArray(value) ? value[at] : value
-          if (row !== undefined && !isExisting(result)) this.#options.onStored(storedRow(row, result))
+          if (row !== undefined && !hasStoredNothing(result)) this.#options.onStored(storedRow(row, result))
         }
         pending.resolve(value)
       } else {
@@ -271,7 +271,7 @@ function storedRow(row: TailRow, result: unknown): TailRow {
   return { ...row, lastSeq: run?.lastSeq ?? row.lastSeq }
 }
 
-/** True for the result of a repeated accept, which found its run and stored no events. */
-function isExisting(value: unknown): boolean {
+/** True for a repeated accept, which found its run, and for a change that was refused: their events are not in the tail. */
+function hasStoredNothing(value: unknown): boolean {
   return typeof value === 'object' && value !== null && 'outcome' in value && value.outcome === 'existing'
 }

@@ -4,7 +4,7 @@
 
 import type { DatabaseSync } from 'node:sqlite'
 import { acceptHandlers } from './accept-command.ts'
-import type { Handlers, RunCommands } from './commands.ts'
+import { type Handlers, nothingStored, type RunCommands } from './commands.ts'
 import type { ComparisonWriter } from './comparison-store.ts'
 import type { ConversationWriter } from './conversation-store.ts'
 import type { FileWriter } from './file-store.ts'
@@ -46,14 +46,14 @@ export function runHandlers(db: DatabaseSync, cache: RunCache, writers: TableWri
     bindIdempotencyKey,
     changeQueued({ runId, afterSeq, journal: part, message, cancel, at }) {
       const found = runs.read(runId)
-      if (found === undefined || found.lastSeq !== afterSeq || !runs.isQueued(runId)) return null
+      if (found === undefined || found.lastSeq !== afterSeq || !runs.isQueued(runId)) return nothingStored
       if (part !== null) journal.insert(runId, runs.checkFence(runId, found.epoch, afterSeq), part, 'fold')
       if (message?.content !== undefined) messages.setContent(message.id, message.content)
       if (message?.state !== undefined) messages.setStates([{ id: message.id, state: message.state }])
       if (found.conversationId !== null) conversations.touch(found.conversationId, at)
       // Runs that are not claimed are not cached.
       cache.remove(runId)
-      return cancel === undefined ? (runs.read(runId) ?? null) : runs.requestCancel({ runId, cancel })
+      return (cancel === undefined ? runs.read(runId) : runs.requestCancel({ runId, cancel })) ?? nothingStored
     },
     append,
     importRun({ input, ending }) {

@@ -92,7 +92,8 @@ export function runStore(
     async changeQueued({ events, ...change }) {
       const tailRow = tailRowFor(change.runId, change.afterSeq, events)
       const command = { ...change, journal: journalPart(tailRow, events) }
-      return (await queue.run('changeQueued', command, true, tailRow)) ?? undefined
+      const result = await queue.run('changeQueued', command, true, tailRow)
+      return 'outcome' in result ? undefined : result
     },
     async append(input) {
       const { events, durable, ...rest } = input
