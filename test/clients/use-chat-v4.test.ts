@@ -157,15 +157,19 @@ describe('useChat of AI SDK 4 in a page', () => {
     const first = await openChat(context, user)
     ask(first, user)
     await first.shows('assistant: One moment')
-    const goesOn = [{ text: ['One moment'] }, { stall: true as const }, { text: [', please.'] }, { finish: 'stop' }]
+    const goesOn = [{ text: ['One moment', ', please'] }, { stall: true as const }, { text: ['.'] }, { finish: 'stop' }]
     await server.provider.script([goesOn], user)
     await server.polylog.kill()
     server = await server.restartProcess()
     await server.askedTimes(user, 2)
 
-    const second = await openChat(context, user, { initialMessages: [{ id: 'q', role: 'user', content: user }] })
+    const second = await openChat(context, user)
+    // The pages of this process share the messages of a chat; a page that is loaded again has only the stored ones.
+    second.hook().setMessages([{ id: 'q', role: 'user', content: user }])
+    await until('the page without the answer', () => (second.text().includes('assistant') ? undefined : true))
     second.hook().experimental_resume()
-    await second.shows('assistant: One moment')
+    // Text of the second request: the provider has come to its stall.
+    await second.shows('assistant: One moment, please')
     await server.provider.release()
     await second.shows('assistant: One moment, please.\n(ready)')
     assert.equal((await runsOf(user)).length, 1)

@@ -205,7 +205,7 @@ describe('addresses', () => {
       ['GET', '/v1/nothing'],
       ['POST', '/v1/agent/nothing'],
       ['DELETE', '/v1/agent/chat'],
-      ['GET', '/v1/agent/chat'],
+      ['PUT', '/v1/agent/chat'],
       ['PUT', '/v1/conversations'],
     ] as const) {
       const answer = await server.call(method, path)
