@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { flaky, gate, quiet, reached, withRig, ended } from '../../test/support/run-helpers.ts'
+import { ended, flaky, gate, quiet, reached, withHistory, withRig } from '../../test/support/run-helpers.ts'
 import { enginesOf, type Answer, calls, type Rig, says, silence, toolOf } from '../../test/support/run-rig.ts'
 import { foldRun } from '../journal/run-state.ts'
 import type { Store } from '../stores/store.ts'
@@ -177,7 +177,7 @@ describe('a drain', () => {
       await reached(async () => foldRun(await rig.events(working)).calls.get('c')?.started === true)
       await reached(() => first.asked.length === 1)
       failing.add('historyBefore')
-      const paused = (await rig.start()).run.id
+      const paused = (await rig.start(withHistory)).run.id
       await reached(() => rig.complaints.length === 1)
 
       const draining = rig.scheduler.drain(5000)

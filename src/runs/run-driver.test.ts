@@ -3,7 +3,17 @@
 
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { flaky, gate, quiet, reached, unavailable, withRig, ended, isWaiting } from '../../test/support/run-helpers.ts'
+import {
+  ended,
+  flaky,
+  gate,
+  isWaiting,
+  quiet,
+  reached,
+  unavailable,
+  withHistory,
+  withRig,
+} from '../../test/support/run-helpers.ts'
 import { type Answer, calls, countingIds, says, silence, toolOf } from '../../test/support/run-rig.ts'
 import { foldRun } from '../journal/run-state.ts'
 import type { Store } from '../stores/store.ts'
@@ -109,7 +119,7 @@ describe('a run whose store fails', () => {
     const { failing, wrapStore } = flaky()
     await withRig({ wrapStore }, async (rig) => {
       failing.add('historyBefore')
-      const { id } = (await rig.start()).run
+      const { id } = (await rig.start(withHistory)).run
       for (let waitMs = 500; waitMs < 16_000; waitMs *= 2) {
         const complaints = rig.complaints.length
         await reached(() => rig.complaints.length > complaints || complaints > 0)

@@ -3,7 +3,16 @@
 
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { flaky, gate, quiet, reached, unavailable, withRig, ended } from '../../test/support/run-helpers.ts'
+import {
+  ended,
+  flaky,
+  gate,
+  quiet,
+  reached,
+  unavailable,
+  withHistory,
+  withRig,
+} from '../../test/support/run-helpers.ts'
 import { type Answer, calls, says, silence, toolOf } from '../../test/support/run-rig.ts'
 import { foldRun } from '../journal/run-state.ts'
 import type { Store } from '../stores/store.ts'
@@ -155,7 +164,7 @@ describe('the scheduler', () => {
     const { failing, wrapStore } = flaky()
     await withRig({ wrapStore }, async (rig) => {
       failing.add('historyBefore')
-      const { id } = (await rig.start()).run
+      const { id } = (await rig.start(withHistory)).run
       await reached(() => rig.complaints.length === 1)
       failing.clear()
 
@@ -180,7 +189,7 @@ describe('the scheduler', () => {
       throw new TypeError(`a fault, at ${String(key)}`)
     }
     await withRig({ wrapStore }, async (rig) => {
-      const { id } = (await rig.start()).run
+      const { id } = (await rig.start(withHistory)).run
       await rig.until(id, ended)
 
       const { ended: end } = foldRun(await rig.events(id))

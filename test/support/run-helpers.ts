@@ -55,6 +55,9 @@ export async function withRig(options: RigOptions, work: (rig: Rig) => Promise<v
   }
 }
 
+/** For `rig.start`: the run has earlier messages, which it reads from the store. A first turn reads none. */
+export const withHistory = { earlier: [{ role: 'user' as const, content: 'Earlier.' }] }
+
 /** For `rig.until`. */
 export const ended = ({ endedAt }: { endedAt: number | null }) => endedAt !== null
 export const isWaiting = ({ status }: { status: string }) => status === 'waiting_user'
