@@ -128,10 +128,18 @@ export function clusterBusContract(name: string, start: () => Promise<BusServer>
       await a.ears.until(() => a.ears.misses > 0)
       await b.ears.until(() => b.ears.misses > 0)
       assert.equal(a.counts.reconnects, a.ears.misses)
-      a.bus.announce('later', 5)
-      b.bus.signal('to-a')
-      await b.ears.until(() => b.ears.announcements.some(([runId]) => runId === 'later'))
-      await a.ears.until(() => a.ears.signals.includes('to-a'))
+      // A hint may still be lost while the subscription of the other node is on its way.
+      let seq = 4
+      const repeated = setInterval(() => {
+        a.bus.announce('later', ++seq)
+        b.bus.signal('to-a')
+      }, 5)
+      try {
+        await b.ears.until(() => b.ears.announcements.some(([runId]) => runId === 'later'))
+        await a.ears.until(() => a.ears.signals.includes('to-a'))
+      } finally {
+        clearInterval(repeated)
+      }
     })
 
     it('closing sends what is waiting, and then hears and sends nothing more', async () => {
