@@ -32,7 +32,7 @@ export type Api = {
   text(path: string, charsMax: number, signal?: AbortSignal): Promise<{ text: string; isCut: boolean }>
   /**
    * Sends a request whose answer is a stream, and returns the headers of the answer. The stream is closed without being
-   * read: whoever shows its run attaches to it. `key` is an idempotency key, so the request is repeated safely.
+   * read: the view of the run attaches to it. `key` is an idempotency key, so the request can be repeated safely.
    */
   begin(path: string, request: JsonRequest & { key: string }): Promise<Headers>
   /** A new idempotency key. */

@@ -5,7 +5,7 @@ export function pathPart(location: string): string | null {
   return pathParts(location)[0] ?? null
 }
 
-/** Somebody may have typed the address, so it may not be encoded well. */
+/** Returns the part as it is if it is not well encoded: a user may have typed the address. */
 export function pathParts(location: string): string[] {
   return location
     .split('/')

@@ -69,7 +69,7 @@ async function load(api: Api): Promise<void> {
       api.json<RunInfo[]>('/v1/agent/runs', { query: { status: 'queued,running,awaiting_input', limit: rowsMax } }),
       api.json<Interaction[]>('/v1/interactions', { query: { status: 'pending', limit: rowsMax } }),
     ])
-    // An answer for somebody who has signed out meanwhile.
+    // Dropped: the user signed out while the request was under way.
     if (api !== currentApi()) return
     liveState.set({
       runs: new Map(runs.map((run) => [run.runId, run])),

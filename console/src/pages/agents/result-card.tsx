@@ -1,4 +1,4 @@
-// One result: where it came from and how old it is, its fields, the raw JSON, and the request that gives it.
+// One result: its source (run or cache) and age, its fields, the raw JSON, and the request that gives it.
 
 import { useState } from 'react'
 import { Link } from 'wouter'

@@ -35,7 +35,7 @@ export function DecisionDetail({ item, onDecided }: { item: Interaction; onDecid
   )
 }
 
-/** The name of what is asked, and links to where it comes from. */
+/** The name of the tool or question, and links to its run and conversation. */
 export function DecisionHead({ item, back = '/inbox' }: { item: Interaction; back?: string }) {
   const words = useWords(inboxWords)
   const [, navigate] = useLocation()

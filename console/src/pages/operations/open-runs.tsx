@@ -129,7 +129,7 @@ function RunTable({ runs, nodes }: { runs: readonly OpenRun[]; nodes: Overview['
 /** The end of an id tells runs apart; its beginning is the time. */
 const shownIdChars = 8
 
-/** An operator sees that a run of somebody else exists, and cannot read it. */
+/** Operators see the runs of all users in this list, but can open only their own. */
 export function RunLink({ runId, userId }: { runId: string; userId?: string }) {
   const { token, user } = session.use()
   const isReadable = token !== null || user === null || userId === undefined || userId === user
