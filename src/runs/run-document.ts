@@ -19,7 +19,7 @@ export const documentFormat = 'polylog-run'
 export const documentVersion = 1
 
 const rowsMax = 20_000
-const eventsMax = 1_000_000
+export const eventsMax = 1_000_000
 const blobsMax = 1_000
 /** How many events are checked before other requests have their turn. */
 const eventsPerTurn = 2_000

@@ -209,6 +209,19 @@ describe('polylog export and import', () => {
     assert.equal((await importAs('bob', { format: 'other' })).body.code, 'import_invalid')
   })
 
+  test('a document may nest as deeply as a journal does, and one that nests deeper is refused before it is parsed', async () => {
+    const [runId = ''] = runIds
+    const text = JSON.stringify(await documentOf(runId)).replaceAll(runId, `${runId.slice(0, -4)}XXXX`)
+    const nested = async (levels: number) => {
+      const value = `${'['.repeat(levels)}${']'.repeat(levels)}`
+      const raw = text.replace('"events":[', `"events":[{"seq":1,"data":{"list":[{"input":${value}}]}},`)
+      return await callServer(target.baseUrl, 'POST', '/v1/import?userId=mallory', { raw })
+    }
+    assert.equal((await nested(100)).body.code, 'import_invalid')
+    const refused = await nested(20_000)
+    assert.deepEqual([refused.status, refused.body.code], [400, 'body_too_complex'], refused.text.slice(0, 300))
+  })
+
   test('a run that has not ended is refused', async () => {
     const client = createClient({ baseUrl: source.baseUrl, userId: 'cy' })
     const parked = await client.chat({ input: 'remember that this waits' })

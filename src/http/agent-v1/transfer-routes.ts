@@ -3,13 +3,27 @@
 
 import { z } from 'zod'
 import { AppError } from '../../errors/app-error.ts'
-import { documentFormat } from '../../runs/run-document.ts'
+import { documentFormat, eventsMax } from '../../runs/run-document.ts'
+import { inlineOutputCharsMax } from '../../runs/stored-output.ts'
+import { checkJsonSize, type JsonLimits } from '../json-limits.ts'
 import { callerOf, errorBody, idParam, ownRun, type Server, type Services, userIdQuery } from '../routes.ts'
 import { readRawFile, UploadBudget, withUploads } from '../uploads.ts'
 
 /** The body of an import: a document, or a file in base64. */
 export function importBytesMax(uploadBytes: number): number {
   return Math.ceil((uploadBytes * 4) / 3) + 64 * 1024
+}
+
+/** What an export can write fits: journals nest values up to 100 levels deep, inside the levels of the document. */
+function importLimits(bytes: number): JsonLimits {
+  return {
+    depth: 128,
+    // A journal of short text deltas has 15 bytes for each value, one of lists of small numbers three.
+    values: Math.ceil(bytes / 4),
+    entries: eventsMax,
+    // A tool chooses the field names of its output.
+    keyChars: inlineOutputCharsMax,
+  }
 }
 
 /** Parsing a document takes several times its size. */
@@ -60,6 +74,7 @@ export async function transferRoutes(server: Server, services: Services): Promis
   )
 
   const fileBytes = importBytesMax(settings.uploadBytes)
+  const limits = importLimits(fileBytes)
   const budget = new UploadBudget(concurrentLargestImports * fileBytes)
   await withUploads(server, (scope) => {
     // A document has more values than other JSON bodies may have, so the handler reads it.
@@ -87,7 +102,7 @@ export async function transferRoutes(server: Server, services: Services): Promis
       async (request, reply) => {
         const { userId } = callerOf(request, services)
         return await readRawFile(request, reply, { fileBytes, budget }, async (bytes) => {
-          const given = parse(bytes)
+          const given = parse(bytes, limits)
           const file = fileDocument.safeParse(given)
           if (file.success) {
             const { id, name, mediaType } = file.data.file
@@ -107,9 +122,11 @@ export async function transferRoutes(server: Server, services: Services): Promis
   })
 }
 
-function parse(bytes: Buffer): unknown {
+function parse(bytes: Buffer, limits: JsonLimits): unknown {
+  const text = bytes.toString('utf8')
+  checkJsonSize(text, limits)
   try {
-    return JSON.parse(bytes.toString('utf8')) as unknown
+    return JSON.parse(text) as unknown
   } catch (cause) {
     throw new AppError('invalid_json', 'The body is not JSON.', { cause })
   }
