@@ -10,6 +10,7 @@ import { EmptyState } from '../../ui/empty-state.tsx'
 import { Icon } from '../../ui/icon.tsx'
 import { Page } from '../../ui/page.tsx'
 import { Problem } from '../../ui/problem.tsx'
+import { SearchField } from '../../ui/search-field.tsx'
 import { Spinner } from '../../ui/spinner.tsx'
 import { type AgentInfo, useCatalogue } from './catalogue.ts'
 import { agentsWords } from './words.ts'
@@ -33,17 +34,9 @@ export function AgentList() {
       title={words.agents}
       about={data === undefined ? words.about : words.count(data.length, broken)}
       actions={
-        <label className="agent-search">
-          <Icon name="search" />
-          <input
-            ref={field}
-            type="search"
-            aria-label={words.search}
-            placeholder={words.search}
-            value={search}
-            onChange={(event) => setSearch(event.target.value)}
-          />
-        </label>
+        <div className="agent-search">
+          <SearchField ref={field} label={words.search} value={search} onChange={setSearch} />
+        </div>
       }
     >
       {error === undefined ? null : <Problem error={error} onRetry={reload} />}

@@ -12,8 +12,8 @@ import { runWords } from '../../run/words.ts'
 import { Button, IconButton } from '../../ui/button.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
 import { TextField } from '../../ui/field.tsx'
-import { Icon } from '../../ui/icon.tsx'
 import { Problem } from '../../ui/problem.tsx'
+import { SearchField } from '../../ui/search-field.tsx'
 import { Spinner } from '../../ui/spinner.tsx'
 import { showProblem } from '../../ui/toast.tsx'
 import { useConversations } from './use-conversations.ts'
@@ -33,16 +33,7 @@ export function ConversationList({ current, onChoose }: ConversationListProps) {
   return (
     <aside className="conversations" aria-label={words.conversations}>
       <div className="conversations-head">
-        <label className="conversations-search">
-          <Icon name="search" />
-          <input
-            type="search"
-            value={search}
-            placeholder={words.searchConversations}
-            aria-label={words.searchConversations}
-            onChange={(event) => setSearch(event.target.value)}
-          />
-        </label>
+        <SearchField label={words.searchConversations} value={search} onChange={setSearch} />
         <IconButton
           icon="plus"
           look="plain"
