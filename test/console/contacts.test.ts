@@ -145,7 +145,12 @@ describe('one contact', () => {
     assert.deepEqual([items[0].email, items[0].tags], ['ann@example.com', ['friend', 'investor']])
 
     await page.getByRole('button', { name: 'Delete' }).click()
-    await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click()
+    const remove = page.getByRole('dialog').getByRole('button', { name: 'Delete' })
+    const refusal = { status: 409, json: { code: 'contact_busy', message: 'Not now.' } }
+    await page.route(/\/v1\/contacts\//, (route) => route.fulfill(refusal), { times: 1 })
+    await remove.click()
+    await page.getByText('The contact was not deleted').waitFor()
+    await remove.click()
     await page.getByRole('heading', { name: 'No contacts yet' }).waitFor()
   })
 

@@ -113,6 +113,12 @@ describe('a job', () => {
     ])
     assert.match(readFileSync(await bundle.path(), 'latin1'), /^PK.*result\.json/s)
     await picture(page, 'jobs-files')
+
+    await page.getByRole('button', { name: 'Remove ended jobs' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Remove ended jobs' }).click()
+    await page.getByText('1 job was removed.').waitFor()
+    await page.getByRole('dialog').waitFor({ state: 'detached' })
+    assert.deepEqual(await jobsOf(user), [])
   })
 
   test('gets its files, and says what the server refuses until the input is right', async (context) => {

@@ -1,10 +1,12 @@
 // A dialog in the middle of the page, on top of everything. The browser keeps the focus inside and gives it back; Escape
 // and a press outside close it.
 
-import { type ReactNode, useEffect, useId, useRef } from 'react'
+import { type ReactNode, useEffect, useId, useRef, useState } from 'react'
+import { problemOf } from '../api/use-loaded.ts'
 import { shellWords } from '../app/words.ts'
 import { useWords } from '../i18n/words.ts'
-import { IconButton } from './button.tsx'
+import { Button, IconButton } from './button.tsx'
+import { showProblem } from './toast.tsx'
 import './dialog.css'
 
 type DialogProps = {
@@ -56,5 +58,48 @@ export function Dialog({ title, onClose, children, actions, width = 'small', bar
       <div className="dialog-body">{children}</div>
       {actions === undefined ? null : <footer className="dialog-actions">{actions}</footer>}
     </dialog>
+  )
+}
+
+type ConfirmDialogProps = {
+  title: string
+  children: ReactNode
+  /** The label of the button that deletes. */
+  action: string
+  /** What is said if it fails. */
+  failed?: string
+  onConfirm(): Promise<unknown>
+  onClose(): void
+}
+
+/** Asks before something is deleted. It closes when that is done; after a failure it stays open, to try again. */
+export function ConfirmDialog({ title, children, action, failed, onConfirm, onClose }: ConfirmDialogProps) {
+  const words = useWords(shellWords)
+  const [isSent, setSent] = useState(false)
+  const confirm = async () => {
+    setSent(true)
+    try {
+      await onConfirm()
+      onClose()
+    } catch (error) {
+      setSent(false)
+      showProblem(failed ?? words.failed, problemOf(error))
+    }
+  }
+  return (
+    <Dialog
+      title={title}
+      onClose={onClose}
+      actions={
+        <>
+          <Button onClick={onClose}>{words.cancel}</Button>
+          <Button look="danger" icon="trash" disabled={isSent} onClick={() => void confirm()}>
+            {action}
+          </Button>
+        </>
+      }
+    >
+      <p>{children}</p>
+    </Dialog>
   )
 }

@@ -10,7 +10,7 @@ import { liveState } from '../../feed/live-state.ts'
 import { useWords } from '../../i18n/words.ts'
 import { runWords } from '../../run/words.ts'
 import { Button, IconButton } from '../../ui/button.tsx'
-import { Dialog } from '../../ui/dialog.tsx'
+import { ConfirmDialog, Dialog } from '../../ui/dialog.tsx'
 import { TextField } from '../../ui/field.tsx'
 import { Problem } from '../../ui/problem.tsx'
 import { SearchField } from '../../ui/search-field.tsx'
@@ -186,34 +186,18 @@ type DeleteDialogProps = { conversation: Conversation; onClose(): void; onDelete
 
 function DeleteDialog({ conversation, onClose, onDeleted }: DeleteDialogProps) {
   const words = useWords(chatWords)
-  const shell = useWords(shellWords)
-  const api = useApi()
-  const [isSent, setSent] = useState(false)
-  const remove = async () => {
-    setSent(true)
-    try {
-      await api.client.conversations.delete(conversation.id)
-      onDeleted()
-      onClose()
-    } catch (error) {
-      setSent(false)
-      showProblem(shell.failed, problemOf(error))
-    }
-  }
+  const { client } = useApi()
   return (
-    <Dialog
+    <ConfirmDialog
       title={words.deleteTitle}
+      action={words.delete}
+      onConfirm={async () => {
+        await client.conversations.delete(conversation.id)
+        onDeleted()
+      }}
       onClose={onClose}
-      actions={
-        <>
-          <Button onClick={onClose}>{shell.cancel}</Button>
-          <Button look="danger" icon="trash" disabled={isSent} onClick={() => void remove()}>
-            {words.delete}
-          </Button>
-        </>
-      }
     >
-      <p>{words.deleteHelp(conversation.title ?? words.untitled)}</p>
-    </Dialog>
+      {words.deleteHelp(conversation.title ?? words.untitled)}
+    </ConfirmDialog>
   )
 }

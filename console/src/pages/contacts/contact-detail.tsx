@@ -4,18 +4,16 @@ import { useState } from 'react'
 import { Link, useLocation } from 'wouter'
 import type { Conversation } from '@polylog/client'
 import { useApi } from '../../api/api.ts'
-import { problemOf, useLoaded } from '../../api/use-loaded.ts'
-import { shellWords } from '../../app/words.ts'
+import { useLoaded } from '../../api/use-loaded.ts'
 import { useLocale, useWords } from '../../i18n/words.ts'
 import { Badge } from '../../ui/badge.tsx'
 import { Button } from '../../ui/button.tsx'
-import { Dialog } from '../../ui/dialog.tsx'
+import { ConfirmDialog } from '../../ui/dialog.tsx'
 import { Icon } from '../../ui/icon.tsx'
 import { Card, Page } from '../../ui/page.tsx'
 import { Problem } from '../../ui/problem.tsx'
 import { Spinner } from '../../ui/spinner.tsx'
 import { TimeAgo } from '../../ui/time-ago.tsx'
-import { showProblem } from '../../ui/toast.tsx'
 import { withVisibleControls } from '../../ui/visible-text.ts'
 import { type Contact, contactPath } from './contact-api.ts'
 import { ContactBrief } from './contact-brief.tsx'
@@ -156,33 +154,19 @@ type DeleteContactProps = { contact: Contact; onClose(): void; onDeleted(): void
 
 function DeleteContact({ contact, onClose, onDeleted }: DeleteContactProps) {
   const words = useWords(contactWords)
-  const shell = useWords(shellWords)
   const api = useApi()
-  const [isSent, setSent] = useState(false)
-  const remove = async () => {
-    setSent(true)
-    try {
-      await api.json(contactPath(contact.id), { method: 'DELETE' })
-      onDeleted()
-    } catch (error) {
-      setSent(false)
-      showProblem(words.deleteFailed, problemOf(error))
-    }
-  }
   return (
-    <Dialog
+    <ConfirmDialog
       title={words.deleteTitle(withVisibleControls(contact.name))}
+      action={words.delete}
+      failed={words.deleteFailed}
+      onConfirm={async () => {
+        await api.json(contactPath(contact.id), { method: 'DELETE' })
+        onDeleted()
+      }}
       onClose={onClose}
-      actions={
-        <>
-          <Button onClick={onClose}>{shell.cancel}</Button>
-          <Button look="danger" icon="trash" disabled={isSent} onClick={() => void remove()}>
-            {words.delete}
-          </Button>
-        </>
-      }
     >
-      <p>{words.deleteHelp}</p>
-    </Dialog>
+      {words.deleteHelp}
+    </ConfirmDialog>
   )
 }

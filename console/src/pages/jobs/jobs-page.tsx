@@ -4,19 +4,17 @@
 import { useState } from 'react'
 import { Link, useLocation } from 'wouter'
 import { useApi } from '../../api/api.ts'
-import { problemOf } from '../../api/use-loaded.ts'
 import { pathParts } from '../../app/path-part.ts'
-import { shellWords } from '../../app/words.ts'
 import { useWords } from '../../i18n/words.ts'
 import { StatusBadge } from '../../run/status-badge.tsx'
 import { Button, IconButton } from '../../ui/button.tsx'
-import { Dialog } from '../../ui/dialog.tsx'
+import { ConfirmDialog } from '../../ui/dialog.tsx'
 import { Icon } from '../../ui/icon.tsx'
 import { Problem } from '../../ui/problem.tsx'
 import { Spinner } from '../../ui/spinner.tsx'
 import { Split } from '../../ui/split.tsx'
 import { TimeAgo } from '../../ui/time-ago.tsx'
-import { showProblem, showToast } from '../../ui/toast.tsx'
+import { showToast } from '../../ui/toast.tsx'
 import { hasEnded, type JobSummary, runStatusOf } from './job-api.ts'
 import { JobDetail } from './job-detail.tsx'
 import { JobForm } from './job-form.tsx'
@@ -108,35 +106,15 @@ function JobRow({ job, isCurrent }: { job: JobSummary; isCurrent: boolean }) {
 
 function CleanUp({ onClose, onDone }: { onClose(): void; onDone(): void }) {
   const words = useWords(jobWords)
-  const shell = useWords(shellWords)
   const api = useApi()
-  const [isSent, setSent] = useState(false)
   const cleanUp = async () => {
-    setSent(true)
-    try {
-      const { runs_deleted: count } = await api.json<{ runs_deleted: number }>('/v1/jobs/cleanup', { method: 'POST' })
-      showToast({ tone: 'good', text: words.cleanedUp(count) })
-      onDone()
-      onClose()
-    } catch (error) {
-      setSent(false)
-      showProblem(shell.failed, problemOf(error))
-    }
+    const { runs_deleted: count } = await api.json<{ runs_deleted: number }>('/v1/jobs/cleanup', { method: 'POST' })
+    showToast({ tone: 'good', text: words.cleanedUp(count) })
+    onDone()
   }
   return (
-    <Dialog
-      title={words.cleanUpTitle}
-      onClose={onClose}
-      actions={
-        <>
-          <Button onClick={onClose}>{shell.cancel}</Button>
-          <Button look="danger" icon="trash" disabled={isSent} onClick={() => void cleanUp()}>
-            {words.cleanUp}
-          </Button>
-        </>
-      }
-    >
-      <p>{words.cleanUpHelp}</p>
-    </Dialog>
+    <ConfirmDialog title={words.cleanUpTitle} action={words.cleanUp} onConfirm={cleanUp} onClose={onClose}>
+      {words.cleanUpHelp}
+    </ConfirmDialog>
   )
 }
