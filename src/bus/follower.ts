@@ -56,12 +56,38 @@ export class Follower implements ChannelFollower {
     const batch = this.batchAtHand()
     if (batch !== undefined) return Promise.resolve(batch)
     if (!this.caughtUp || this.headSeq > this.cursor) return this.readOn()
-    // Every reader of a run waits here for every delta, so there is one promise and no function in between.
     return new Promise((resolve) => {
       this.waiter = () => {
         this.waiter = null
         resolve(this.batchAtHand() ?? this.next())
       }
+    })
+  }
+
+  /**
+   * Hands over every batch as it is published, in the call of `publish`, so that all readers of a run are served in one pass
+   * without a promise for each. Resolves when `next` has to be called: `receive` returned false, the run has ended, the
+   * follower was closed, or the next events are not in memory. Rejects if `receive` throws. Never call it and `next` concurrently.
+   */
+  receiveLive(receive: (batch: EventBatch) => boolean): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const receiveAtHand = () => {
+        try {
+          for (;;) {
+            const batch = this.batchAtHand()
+            const waits = batch === undefined && this.caughtUp && this.headSeq <= this.cursor
+            if (waits) return
+            if (batch === undefined || batch === null || !receive(batch)) break
+          }
+          resolve()
+        } catch (error) {
+          // The caller is the writer of the run, and a reader must not hurt it.
+          reject(error)
+        }
+        this.waiter = null
+      }
+      this.waiter = receiveAtHand
+      receiveAtHand()
     })
   }
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { request as httpRequest, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
 import { type TestContext, test } from 'node:test'
 import Fastify from 'fastify'
 import { type ManualClock, manualClock } from '../../test/support/manual-clock.ts'
@@ -388,5 +388,47 @@ test('readers at one place share the bytes, a resumed one gets only what follows
     assert.equal(new Set(whole).size, 1)
     // Once for all that read everything, once for the one that resumed.
     assert.ok(encoded <= 8, `${encoded} events were encoded`)
+  }
+})
+
+test('readers at the head are written to in the call that publishes, and one that fails hurts neither the others nor the writer', async (context) => {
+  const failing: Dialect = {
+    ...(agentDialect as Dialect),
+    name: 'failing',
+    encodeDelta(state, event) {
+      if (event.seq === 3) throw new Error('cannot be encoded')
+      return (agentDialect as Dialect).encodeDelta(state, event)
+    },
+  }
+  const dialects = [failing, agentDialect, agentDialect]
+  const sockets: Socket[] = []
+  const run = { id: 'r', conversationId: null } as RunRow
+  const { open, bus } = await rig(context, async (streams, reply) => {
+    const dialect = dialects[sockets.length] as Dialect
+    sockets.push(reply.raw.socket as Socket)
+    await streams.reply(reply, { run, dialect, cursor: { seq: 0, index: null } })
+  })
+  const readers: { response: IncomingMessage; text: string }[] = []
+  for (const _ of dialects) {
+    const reader = { response: await open(), text: '' }
+    reader.response.setEncoding('utf8').on('data', (piece: string) => (reader.text += piece))
+    readers.push(reader)
+  }
+  bus.publish('r', [delta(1)])
+  await eventually('the first delta', () => readers.every(({ text }) => text.includes('[1]')))
+
+  const before = sockets.map(({ bytesWritten }) => bytesWritten)
+  bus.publish('r', [delta(2)])
+  assert.ok(sockets.every(({ bytesWritten }, index) => bytesWritten > (before[index] ?? 0)))
+  bus.publish('r', [delta(3)])
+  bus.publish('r', [delta(4)])
+
+  const [failed, ...others] = readers
+  await eventually('the last delta', () => others.every(({ text }) => text.includes('[4]')))
+  await eventually('the end of the stream that failed', () => failed?.response.closed === true)
+  assert.deepEqual(failed?.text.match(/\[\d\]/g), ['[1]', '[2]'])
+  for (const { text, response } of others) {
+    assert.deepEqual(text.match(/\[\d\]/g), ['[1]', '[2]', '[3]', '[4]'])
+    response.destroy()
   }
 })

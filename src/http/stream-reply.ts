@@ -45,10 +45,18 @@ export type StreamRequest = StreamOptions & {
 /** What a stream needs of its dialect besides the bytes. */
 export type StreamShape = Pick<Dialect, 'name' | 'headers' | 'keepAlive' | 'keepAliveTiming'>
 
+/** `over` marks the last text of a stream. */
+export type SourceText = BodyText & { readonly over: boolean }
+
 /** Where the bytes of a stream come from. */
 export interface ByteSource {
-  /** The next text, which may be empty. `over` marks the last one; null means the end. Never call it concurrently. */
-  next(): Promise<(BodyText & { over: boolean }) | null>
+  /** The next text, which may be empty; null means the end. Never call it concurrently. */
+  next(): Promise<SourceText | null>
+  /**
+   * Hands every text to `write` at the moment it exists. Resolves when `next` has to be called: `write` returned false, the source
+   * was closed, or the next text is not at hand. Never call it and `next` concurrently.
+   */
+  writeLive?(write: (text: SourceText) => boolean): Promise<void>
   /** Makes a pending `next` return. */
   close(): void
   /** The seq of the last event that was handed out, if the source is one run. */
@@ -173,6 +181,10 @@ class RunSource implements ByteSource {
     return batch === null ? null : this.encode(batch)
   }
 
+  writeLive(write: (text: SourceText) => boolean): Promise<void> {
+    return this.follower.receiveLive((batch) => write(this.encode(batch)))
+  }
+
   get seq(): number {
     return this.follower.cursor
   }
@@ -253,19 +265,13 @@ class SocketStream {
       this.armKeepAlive(this.keepAliveMs)
     }
     try {
+      const write = (text: SourceText) => this.write(text)
       while (!raw.destroyed) {
-        const part = await this.source.next()
-        if (part === null) break
-        if (part.over) this.over = true
-        let full = false
-        if (part.text !== '' && !raw.destroyed) {
-          this.lastSentAt = this.clock.monotonic()
-          full = !body.write(part)
-        }
-        // Keep-alives start after the first bytes, because in every dialect the stream must open with its first message.
-        if (this.timer === undefined && !this.over) this.armKeepAlive(this.keepAliveMs)
-        if (full) await this.waitUntilTaken((done) => body.onDrained(done))
+        const text = await this.source.next()
+        if (text === null) break
+        if (this.write(text)) await this.source.writeLive?.(write)
         if (this.over) break
+        if (body.isFull) await this.waitUntilTaken((done) => body.onDrained(done))
       }
       this.over ||= !raw.destroyed
     } finally {
@@ -277,6 +283,19 @@ class SocketStream {
       // The last bytes may still be waiting for a slow reader.
       if (!raw.writableFinished) await this.waitUntilTaken((done) => onFinish(raw, done))
     } else if (!this.over) this.options.onGone?.()
+  }
+
+  /** Returns false if the stream is over or the reader is behind. */
+  private write(text: SourceText): boolean {
+    if (text.over) this.over = true
+    let hasRoom = true
+    if (text.text !== '' && !this.raw.destroyed) {
+      this.lastSentAt = this.clock.monotonic()
+      hasRoom = this.body?.write(text) === true
+    }
+    // Keep-alives start after the first bytes, because in every dialect the stream must open with its first message.
+    if (this.timer === undefined && !this.over) this.armKeepAlive(this.keepAliveMs)
+    return hasRoom && !this.over
   }
 
   private armKeepAlive(delayMs: number): void {

@@ -99,6 +99,21 @@ class Reader {
     })
   }
 
+  /** Takes up to `count` batches as they are published. */
+  receive(count: number): void {
+    const { follower } = this
+    let left = count
+    this.asking ??= follower
+      .receiveLive((batch) => {
+        if (follower === this.follower) this.got.push(...batch.events)
+        left -= 1
+        return left > 0
+      })
+      .then(() => {
+        this.asking = undefined
+      })
+  }
+
   async cut(): Promise<void> {
     this.follower.close()
     await this.asking
@@ -122,6 +137,7 @@ type Action =
   | { do: 'turn' }
   | { do: 'follow'; from: number }
   | { do: 'read'; who: number }
+  | { do: 'receive'; who: number; count: number }
   | { do: 'cut'; who: number }
 
 const action: fc.Arbitrary<Action> = fc.oneof(
@@ -147,6 +163,14 @@ const action: fc.Arbitrary<Action> = fc.oneof(
   { weight: 2, arbitrary: fc.constant({ do: 'turn' as const }) },
   { weight: 2, arbitrary: fc.record({ do: fc.constant('follow' as const), from: fc.nat(1_000) }) },
   { weight: 6, arbitrary: fc.record({ do: fc.constant('read' as const), who: fc.nat(7) }) },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      do: fc.constant('receive' as const),
+      who: fc.nat(7),
+      count: fc.oneof(fc.constant(1), fc.constant(3), fc.constant(Number.POSITIVE_INFINITY)),
+    }),
+  },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('cut' as const), who: fc.nat(7) }) },
 )
 
@@ -167,6 +191,7 @@ describe('followers of a run', () => {
           else if (step.do === 'follow')
             readers.push(new Reader(writer.runId, step.from % (writer.state.lastSeq + 1), bus))
           else if (step.do === 'read') reader?.read()
+          else if (step.do === 'receive') reader?.receive(step.count)
           else await reader?.cut()
         }
         writer.push(...ending)
