@@ -60,19 +60,18 @@ if (known === '') {
   say({ run, innocent })
 } else rig.scheduler.start()
 
-let told = false
-const watch = setInterval(() => void look(), 20)
-async function look(): Promise<void> {
-  const row = await rig.store.readRun(run)
-  if (row?.endedAt == null) return
-  const other = await rig.store.readRun(innocent)
-  // It may be claimed later than the run that has ended.
-  if (other?.status === 'queued' || told) return
-  told = true
-  clearInterval(watch)
-  say({ ended: row.status, code: row.error?.code ?? null, innocent: other?.status })
-  await rig.close()
-  await watchdog.stop()
-  process.exit(0)
-}
 systemClock.after(60_000, () => process.exit(9))
+// One look after the other: none may be reading when the store is closed.
+for (;;) {
+  const row = await rig.store.readRun(run)
+  const other = await rig.store.readRun(innocent)
+  // The other run may be claimed later than the one that has ended.
+  if (row?.endedAt != null && other?.status !== 'queued') {
+    say({ ended: row.status, code: row.error?.code ?? null, innocent: other?.status })
+    break
+  }
+  await new Promise((resolve) => setTimeout(resolve, 20))
+}
+await rig.close()
+await watchdog.stop()
+process.exit(0)
