@@ -34,6 +34,11 @@ const settings: Readonly<Record<BudgetScope, string>> = {
   day: 'POLYLOG_BUDGET_DAY',
 }
 
+/** Whether anything is limited. */
+export function hasBudgets({ budgets }: BudgetDependencies['limits']): boolean {
+  return budgets !== undefined && Object.values(budgets).some(isLimited)
+}
+
 /** Throws `budget_exceeded` if the user, or the whole server, has used up the budget of this day. */
 export async function checkDayBudgets(owner: string, dependencies: BudgetDependencies): Promise<void> {
   refuseExceeded(await dayFills(owner, dependencies), dependencies.clock)
@@ -66,7 +71,7 @@ export async function checkStepBudgets(state: RunState, dependencies: BudgetDepe
 
 async function dayFills(owner: string, { store, clock, limits }: BudgetDependencies): Promise<Fill[]> {
   const { budgets } = limits
-  if (budgets === undefined) return []
+  if (budgets === undefined || !(isLimited(budgets.userDay) || isLimited(budgets.day))) return []
   const today = usageDay(clock.now())
   const fills: Fill[] = []
   if (isLimited(budgets.userDay)) {

@@ -4,6 +4,7 @@
 
 import type { NewEvent, RunEvent, RunSpec } from '../journal/event.ts'
 import type { AcceptInput } from '../stores/run-store.ts'
+import { hasBudgets } from './budgets.ts'
 import type { RunDependencies } from './run-dependencies.ts'
 
 /** `isFirstTurn`: there are no earlier messages, so nothing can come between the start of the run and its first step. */
@@ -17,7 +18,7 @@ export function immediateStart(
   const at = last?.at ?? 0
   const first: NewEvent[] = [{ type: 'run.state', data: { from: 'queued', to: 'running', trigger: 'turn.started' } }]
   // A budget is checked, and may end the run or warn, before the step begins.
-  if (isFirstTurn && limits.budgets === undefined && engines.get(spec.engine).kind === 'step')
+  if (isFirstTurn && !hasBudgets(limits) && engines.get(spec.engine).kind === 'step')
     first.push({ type: 'step.started', data: { step: 1, messageId: ids(), model: spec.model } })
   const events = first.map((event, index): RunEvent => ({
     seq: (last?.seq ?? 0) + 1 + index,

@@ -8,6 +8,7 @@ import type { RunSpec } from '../journal/event.ts'
 import type { ModelMessage } from '../models/model.ts'
 import { modelConfigsOf } from '../models/model-configs.ts'
 import type { MessageRow } from '../stores/message-store.ts'
+import type { Store } from '../stores/store.ts'
 import { ended } from '../../test/support/run-helpers.ts'
 
 const short = (rows: MessageRow[]) => rows.map((row) => `${row.role}: ${row.content} (${row.state})`)
@@ -258,4 +259,34 @@ describe('runs that start together', () => {
       for (const { run } of [a!, b!]) await rig.until(run.id, ended)
     })
   })
+})
+
+describe('the first turn of a conversation', () => {
+  const none = { microUsd: null, tokens: null }
+  const cases = [
+    { what: 'needs one commit before its model is asked', day: none, wanted: ['accept'] },
+    {
+      what: 'needs a second commit if a budget is checked before its step begins',
+      day: { microUsd: null, tokens: 1000 },
+      wanted: ['accept', 'append'],
+    },
+  ]
+  for (const { what, day, wanted } of cases) {
+    it(what, async () => {
+      const budgets = { run: none, userDay: none, day }
+      const storeCalls: string[] = []
+      const wrapStore = (store: Store): Store => ({
+        ...store,
+        accept: (input) => (storeCalls.push('accept'), store.accept(input)),
+        append: (write) => (storeCalls.push('append'), store.append(write)),
+      })
+      const before: string[] = []
+      const answer: Answer = () => {
+        before.push(...storeCalls)
+        return says('Hello.')
+      }
+      await withAnswers([answer], async (rig) => void (await ask(rig)), { wrapStore, limits: { budgets } })
+      assert.deepEqual(before, wanted)
+    })
+  }
 })
