@@ -12,11 +12,15 @@ const busyTimeoutMs = 5000
 /** SQLite reads a negative cache_size as KiB. This is enough for the hot pages of either connection. */
 const cacheKib = 32 * 1024
 
+/** Four times SQLite's default: short runs change the same pages again and again, and a checkpoint writes each of them once. */
+const checkpointPages = 4000
+
 export function openWriter(file: string): DatabaseSync {
   const db = new DatabaseSync(file, { timeout: busyTimeoutMs, enableForeignKeyConstraints: true })
   db.exec('PRAGMA journal_mode = WAL')
   db.exec(`PRAGMA cache_size = -${cacheKib}`)
   db.exec('PRAGMA temp_store = MEMORY')
+  db.exec(`PRAGMA wal_autocheckpoint = ${checkpointPages}`)
   // SQLite truncates the WAL file to this many bytes after a burst of writes.
   db.exec('PRAGMA journal_size_limit = 67108864')
   return db
