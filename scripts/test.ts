@@ -35,10 +35,10 @@ const everything = ['src/**/*.test.ts', 'test/**/*.test.ts']
 const timeoutMs = 300_000
 /** How long a process may live after its last test. A test that was given up may have left something open. */
 const exitWithinMs = 60_000
-/** Tests mostly wait for sockets and disks, so even two cores bear a few files at a time. */
-const processesAtOnce = Math.max(2, availableParallelism())
+/** Tests often wait for sockets, disks and other processes, so the cores are busy only with a few more files than there are cores. */
+const processesAtOnce = availableParallelism() + 1
 /** More than one for each place, so that the last process to end is not alone for long. */
-const groups = 3 * processesAtOnce
+const groups = 2 * processesAtOnce
 /** The files of tests go into memory if there is a file system for it with this much room: no test checks what a power cut leaves. */
 const memoryFolder = '/dev/shm'
 const memoryBytesMin = 4 * 1024 ** 3
@@ -53,6 +53,8 @@ const alone = [
 ]
 /** Files that run on PostgreSQL as well: whatever runs, recovers or follows a run. */
 const onBothDatabases = ['src/runs/*', 'test/{crash,properties,specs}/*']
+/** Files among them that have nothing to do with a database. */
+const withoutDatabase = ['test/properties/{fcmp-any-journal,json-schema,two-arms}.test.ts']
 /** Files about SQLite itself. */
 const onSqliteOnly = ['src/stores/sqlite/*']
 
@@ -95,7 +97,9 @@ function testRuns(files: string[]): TestRun[] {
   const database = process.env['POLYLOG_TEST_DATABASE']
   const isOn = (file: string, patterns: string[]) => patterns.some((pattern) => matchesGlob(file, pattern))
   const onPostgres = files.filter((file) =>
-    database === 'postgres' ? !isOn(file, onSqliteOnly) : database === undefined && isOn(file, onBothDatabases),
+    database === 'postgres'
+      ? !isOn(file, onSqliteOnly)
+      : database === undefined && isOn(file, onBothDatabases) && !isOn(file, withoutDatabase),
   )
   return [
     ...(database === 'postgres' ? [] : files.map((file): TestRun => ({ file, database: 'sqlite' }))),
