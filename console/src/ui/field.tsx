@@ -9,22 +9,25 @@ import {
 } from 'react'
 import './field.css'
 
-type FieldProps = { label: string; help?: ReactNode; problem?: string | undefined; hideLabel?: boolean }
+type FieldProps = { label: string; help?: ReactNode; problem?: string | undefined; hideLabel?: boolean | undefined }
 
-function Frame({
-  id,
-  label,
-  help,
-  problem,
-  hideLabel = false,
-  children,
-}: FieldProps & { id: string; children: ReactNode }) {
+function Frame({ id, label, hideLabel = false, children, ...notes }: FieldProps & { id: string; children: ReactNode }) {
   return (
     <div className="field">
       <label htmlFor={id} className={hideLabel ? 'visually-hidden' : 'field-label'}>
         {label}
       </label>
       {children}
+      <Notes id={id} {...notes} />
+    </div>
+  )
+}
+
+type NotesProps = Pick<FieldProps, 'help' | 'problem'>
+
+function Notes({ id, help, problem }: NotesProps & { id: string }) {
+  return (
+    <>
       {problem === undefined ? null : (
         <p id={`${id}-problem`} className="field-problem" role="alert">
           {problem}
@@ -35,13 +38,15 @@ function Frame({
           {help}
         </p>
       )}
-    </div>
+    </>
   )
 }
 
-const described = (id: string, { help, problem }: FieldProps) =>
-  [problem === undefined ? [] : [`${id}-problem`], help === undefined ? [] : [`${id}-help`]].flat().join(' ') ||
-  undefined
+/** What connects a control with its label and its notes. */
+function controlOf(id: string, { help, problem }: NotesProps) {
+  const notes = [problem === undefined ? [] : `${id}-problem`, help === undefined ? [] : `${id}-help`].flat()
+  return { id, 'aria-invalid': problem !== undefined, 'aria-describedby': notes.join(' ') || undefined }
+}
 
 export function TextField({
   label,
@@ -51,21 +56,10 @@ export function TextField({
   ...rest
 }: FieldProps & Omit<InputHTMLAttributes<HTMLInputElement>, 'id' | 'className'>) {
   const id = useId()
-  const frame = {
-    label,
-    help,
-    ...(problem === undefined ? {} : { problem }),
-    ...(hideLabel === undefined ? {} : { hideLabel }),
-  }
+  const frame = { id, label, help, problem, hideLabel }
   return (
-    <Frame id={id} {...frame}>
-      <input
-        {...rest}
-        id={id}
-        className="input"
-        aria-invalid={problem !== undefined}
-        aria-describedby={described(id, frame)}
-      />
+    <Frame {...frame}>
+      <input {...rest} {...controlOf(id, frame)} className="input" />
     </Frame>
   )
 }
@@ -79,20 +73,13 @@ export function TextArea({
   ...rest
 }: FieldProps & { code?: boolean } & Omit<TextareaHTMLAttributes<HTMLTextAreaElement>, 'id' | 'className'>) {
   const id = useId()
-  const frame = {
-    label,
-    help,
-    ...(problem === undefined ? {} : { problem }),
-    ...(hideLabel === undefined ? {} : { hideLabel }),
-  }
+  const frame = { id, label, help, problem, hideLabel }
   return (
-    <Frame id={id} {...frame}>
+    <Frame {...frame}>
       <textarea
         {...rest}
-        id={id}
+        {...controlOf(id, frame)}
         className={code ? 'input input-area input-code' : 'input input-area'}
-        aria-invalid={problem !== undefined}
-        aria-describedby={described(id, frame)}
       />
     </Frame>
   )
@@ -103,27 +90,13 @@ export function Select({
   help,
   problem,
   hideLabel,
-  children,
   ...rest
 }: FieldProps & Omit<SelectHTMLAttributes<HTMLSelectElement>, 'id' | 'className'>) {
   const id = useId()
-  const frame = {
-    label,
-    help,
-    ...(problem === undefined ? {} : { problem }),
-    ...(hideLabel === undefined ? {} : { hideLabel }),
-  }
+  const frame = { id, label, help, problem, hideLabel }
   return (
-    <Frame id={id} {...frame}>
-      <select
-        {...rest}
-        id={id}
-        className="input input-select"
-        aria-invalid={problem !== undefined}
-        aria-describedby={described(id, frame)}
-      >
-        {children}
-      </select>
+    <Frame {...frame}>
+      <select {...rest} {...controlOf(id, frame)} className="input input-select" />
     </Frame>
   )
 }
@@ -139,25 +112,10 @@ export function Checkbox({
   return (
     <div className="field">
       <label className="checkbox">
-        <input
-          {...rest}
-          id={id}
-          type="checkbox"
-          aria-invalid={problem !== undefined}
-          aria-describedby={described(id, { label, help, ...(problem === undefined ? {} : { problem }) })}
-        />
+        <input {...rest} {...controlOf(id, { help, problem })} type="checkbox" />
         <span>{label}</span>
       </label>
-      {problem === undefined ? null : (
-        <p id={`${id}-problem`} className="field-problem" role="alert">
-          {problem}
-        </p>
-      )}
-      {help === undefined ? null : (
-        <p id={`${id}-help`} className="field-help">
-          {help}
-        </p>
-      )}
+      <Notes id={id} help={help} problem={problem} />
     </div>
   )
 }
