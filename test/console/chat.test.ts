@@ -165,6 +165,23 @@ describe('a tool call', () => {
     await card.getByRole('group', { name: 'Output' }).getByText('note_', { exact: false }).waitFor()
   })
 
+  test('is approved in a tab without a place for a stream', async (context) => {
+    const user = someone()
+    await server.provider.script([calls(['remember_note', { text: 'milk' }]), says('Noted.')], user)
+    const page = await openChat(context, user)
+    if (page === null) return
+    // As if other tabs had them all.
+    await page.addInitScript(() => {
+      for (const place of [0, 1, 2]) void navigator.locks.request(`polylog run ${place}`, () => new Promise(() => {}))
+    })
+    const stream = await server.chat(user, `Remember ${user}`)
+    await stream.waitFor(({ json }) => json.data.status === 'awaiting_input')
+    const [conversation] = await conversationsOf(user)
+    await page.goto(`${server.polylog.baseUrl}/chat/${conversation?.['id']}`)
+    await page.getByRole('button', { name: 'Approve', exact: true }).click()
+    await answers(page).getByText('Noted.').waitFor()
+  })
+
   test('is denied with a reason that the model gets', async (context) => {
     const user = someone()
     await server.provider.script([calls(['remember_note', { text: 'milk' }]), says('Then not.')], user)

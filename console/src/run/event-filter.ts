@@ -2,8 +2,8 @@
 // and only its new events are searched when it grows.
 
 import { useEffect, useState } from 'react'
-import { type EventGroup, eventGroups, groupOf } from './event-groups.ts'
-import { type JournalRow, severityOf } from './journal-row.ts'
+import { type EventGroup, eventGroups, groupOf, severityOf } from './event-groups.ts'
+import type { JournalRow } from './journal-row.ts'
 
 export type EventFilter = {
   /** Groups that are shown; all of them if it is empty. */

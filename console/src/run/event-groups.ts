@@ -1,4 +1,4 @@
-// The events of the journal in groups that people filter by, and one line about each.
+// The events of the journal in groups that people filter by, which of them are problems, and one line about each.
 
 import type { EventType } from '@polylog/client'
 import type { JournalRow } from './journal-row.ts'
@@ -91,4 +91,28 @@ function tokensText({ data: { usage } }: JournalRow & { type: 'step.done' }): st
 function json(value: unknown): string {
   const text = JSON.stringify(value)
   return text === undefined ? '' : text.slice(0, summaryCharsMax + 1)
+}
+
+export type Severity = 'error' | 'warning'
+
+/** Whether something went wrong here. */
+export function severityOf(row: JournalRow): Severity | null {
+  switch (row.type) {
+    case 'tool.done':
+      return row.data.outcome === 'failed' || row.data.outcome === 'threw' || row.data.outcome === 'unknown'
+        ? 'error'
+        : null
+    case 'run.ended':
+      return row.data.status === 'failed' ? 'error' : null
+    case 'output.rejected':
+      return 'error'
+    case 'diagnostic':
+      return 'warning'
+    case 'message.done':
+      return row.data.state === 'active' ? null : 'warning'
+    case 'run.state':
+      return row.data.trigger === 'restart.requeued' ? 'warning' : null
+    default:
+      return null
+  }
 }

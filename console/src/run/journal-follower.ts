@@ -5,7 +5,7 @@ import { PolylogError } from '@polylog/client'
 import type { Api } from '../api/api.ts'
 import { createStore, type Store } from '../app/store.ts'
 import type { JournalRow } from './journal-row.ts'
-import { sips, takeStreamPlace } from './run-connection.ts'
+import { journalRows, sips, takeStreamPlace } from './run-connection.ts'
 import type { Connection } from './run-follower.ts'
 
 export type FollowedJournal = {
@@ -19,8 +19,6 @@ export type FollowedJournal = {
 const sliceMs = 6
 /** A hidden page gets no animation frames. */
 const hiddenMs = 250
-
-type Numbered = { id: string; row: JournalRow }
 
 export class JournalFollower {
   readonly journal: Store<FollowedJournal>
@@ -52,23 +50,17 @@ export class JournalFollower {
     const { signal } = controller
     const state = this.journal.get()
     if (this.isRead && this.waiting.length === 0 && state.connection === 'ended') return
-    const after = String(this.waiting.at(-1)?.seq ?? this.lastSeq)
+    const { api, runId, formats } = this
+    const after = this.waiting.at(-1)?.seq ?? this.lastSeq
     const onConnection = ({ state: next }: { state: 'open' | 'waiting' }) => {
       if (!signal.aborted) this.change({ connection: next === 'open' ? 'live' : 'reconnecting' })
     }
     try {
       const rows = (await takeStreamPlace(signal))
-        ? this.rows({ after, signal, onConnection })
-        : sips(this.api, this.runId, {
-            after,
-            signal,
-            open: (options) => this.rows(options),
-            eventsWithoutItem: 0,
-            isLast: ({ row }) => row.type === 'run.ended',
-            onRest: () => this.change({ connection: 'live' }),
-          })
+        ? journalRows(api, runId, { after: String(after), formats, signal, onConnection })
+        : sips(api, runId, { after, formats, signal, onRest: () => this.change({ connection: 'live' }) })
       let rested = performance.now()
-      for await (const { row } of rows) {
+      for await (const row of rows) {
         if (signal.aborted) return
         this.waiting.push(row)
         this.schedule()
@@ -96,18 +88,6 @@ export class JournalFollower {
   }
 
   private lastSeq = 0
-
-  private async *rows(options: {
-    after: string
-    signal: AbortSignal
-    onConnection?: (connection: { state: 'open' | 'waiting' }) => void
-  }): AsyncGenerator<Numbered, void, undefined> {
-    const path = `/v1/agent/runs/${encodeURIComponent(this.runId)}/events/stream`
-    const query = this.formats === '' ? {} : { formats: this.formats }
-    for await (const { id, message } of this.api.stream<JournalRow>(path, { ...options, query })) {
-      yield { id, row: message }
-    }
-  }
 
   private schedule(): void {
     if (this.isScheduled) return

@@ -29,27 +29,3 @@ function nativeFrame(text: string): RunFrame {
   const json = text.slice(text.indexOf('\ndata: ') + 7)
   return { ...(JSON.parse(json) as Omit<RunFrame, 'id'>), id } as RunFrame
 }
-
-export type Severity = 'error' | 'warning'
-
-/** Whether something went wrong here. */
-export function severityOf(row: JournalRow): Severity | null {
-  switch (row.type) {
-    case 'tool.done':
-      return row.data.outcome === 'failed' || row.data.outcome === 'threw' || row.data.outcome === 'unknown'
-        ? 'error'
-        : null
-    case 'run.ended':
-      return row.data.status === 'failed' ? 'error' : null
-    case 'output.rejected':
-      return 'error'
-    case 'diagnostic':
-      return 'warning'
-    case 'message.done':
-      return row.data.state === 'active' ? null : 'warning'
-    case 'run.state':
-      return row.data.trigger === 'restart.requeued' ? 'warning' : null
-    default:
-      return null
-  }
-}

@@ -5,6 +5,7 @@
 import { PolylogError, type RunFrame } from '@polylog/client'
 import type { Api } from '../api/api.ts'
 import { createStore, type Store } from '../app/store.ts'
+import { framesOf, nativeFormat } from './journal-row.ts'
 import { positionOf, sips, takeStreamPlace } from './run-connection.ts'
 import { emptyView, isEnded, reduceView, type RunView } from './run-view.ts'
 
@@ -35,8 +36,6 @@ export type FollowedRun = {
 const caughtUpMs = 4000
 /** A hidden page gets no animation frames; it applies what has come this often. */
 const hiddenMs = 250
-/** The newest events of a run at work may be ones that no frame is made of. */
-const eventsWithoutFrame = 2
 /** How long the frame of the journal's newest event is waited for. */
 const frameWaitMs = 1000
 
@@ -168,18 +167,18 @@ export class RunFollower {
   }
 
   /** The run without a lasting connection. */
-  private sips(signal: AbortSignal): AsyncIterable<RunFrame> {
-    return sips(this.api, this.runId, {
-      after: this.run.get().view.state.cursor,
+  private async *sips(signal: AbortSignal): AsyncGenerator<RunFrame, void, undefined> {
+    const rows = sips(this.api, this.runId, {
+      // The event of the last frame may have more of them; the fold ignores those that it has.
+      after: Math.max(0, positionOf(this.run.get().view.state.cursor) - 1),
+      formats: nativeFormat,
       signal,
-      open: (options) => this.api.client.attach(this.runId, options),
-      eventsWithoutItem: eventsWithoutFrame,
-      isLast: ({ event }) => event === 'agent.end',
       onRest: () => {
         if (this.recovering === null) this.change({ connection: 'live' })
         this.caughtUp()
       },
     })
+    for await (const row of rows) yield* framesOf(row)
   }
 
   /** Asks how far the journal was when the connection came back. */

@@ -1,7 +1,8 @@
 // Everything that is known of one run: its events, and its state after any of them. The fold is that of the live view. It
 // leaves a checkpoint every few hundred events, so a step anywhere costs the same, however long the run is.
 
-import { framesOf, type JournalRow, severityOf } from './journal-row.ts'
+import { severityOf } from './event-groups.ts'
+import { framesOf, type JournalRow } from './journal-row.ts'
 import { emptyView, reduceView, type RunView } from './run-view.ts'
 import { Waterfall } from './waterfall.ts'
 

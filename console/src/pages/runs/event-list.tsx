@@ -2,8 +2,8 @@
 
 import { memo, useEffect, useRef } from 'react'
 import { useLocale, useWords } from '../../i18n/words.ts'
-import { groupOf, summaryOf } from '../../run/event-groups.ts'
-import { type JournalRow, severityOf } from '../../run/journal-row.ts'
+import { groupOf, severityOf, summaryOf } from '../../run/event-groups.ts'
+import type { JournalRow } from '../../run/journal-row.ts'
 import type { RunRecord } from '../../run/run-record.ts'
 import { Button } from '../../ui/button.tsx'
 import { durationText } from '../../ui/countdown.tsx'
