@@ -1,8 +1,9 @@
 // Reads the journal of one run, live, and hands its rows to a sink: a few milliseconds of work in each animation frame, so
 // that a long run never blocks the page.
 
-import { PolylogError } from '@polylog/client'
+import type { PolylogError } from '@polylog/client'
 import type { Api } from '../api/api.ts'
+import { problemOf } from '../api/use-loaded.ts'
 import { createStore, type Store } from '../app/store.ts'
 import type { JournalRow } from './journal-row.ts'
 import { journalRows, sips, takeStreamPlace } from './run-connection.ts'
@@ -76,11 +77,7 @@ export class JournalFollower {
       this.schedule()
     } catch (error) {
       if (signal.aborted) return
-      this.change({
-        connection: 'failed',
-        error:
-          error instanceof PolylogError ? error : new PolylogError({ code: 'console_error', message: String(error) }),
-      })
+      this.change({ connection: 'failed', error: problemOf(error) })
     } finally {
       // Gives the place to another stream.
       controller.abort()

@@ -2,8 +2,9 @@
 // The connection is the client's: it comes back by itself after the last frame that was received. `cut` closes it on
 // purpose, to show what happens then.
 
-import { PolylogError, type RunFrame } from '@polylog/client'
+import type { PolylogError, RunFrame } from '@polylog/client'
 import type { Api } from '../api/api.ts'
+import { problemOf } from '../api/use-loaded.ts'
 import { createStore, type Store } from '../app/store.ts'
 import { framesOf, nativeFormat } from './journal-row.ts'
 import { positionOf, sips, takeStreamPlace } from './run-connection.ts'
@@ -130,11 +131,7 @@ export class RunFollower {
     } catch (error) {
       if (signal.aborted) return
       this.flush()
-      this.change({
-        connection: 'failed',
-        error:
-          error instanceof PolylogError ? error : new PolylogError({ code: 'console_error', message: String(error) }),
-      })
+      this.change({ connection: 'failed', error: problemOf(error) })
     } finally {
       // Gives the place to another stream.
       controller.abort()
