@@ -41,6 +41,8 @@ export type Attempt = RequestOptions & {
   headers?: Record<string, string>
   /** False: the request is not repeated if it is unknown whether the server has received it. */
   repeatable?: boolean
+  /** True: the server runs an agent before it answers, however long that takes. The answer is awaited without a limit. */
+  runsAgent?: boolean | undefined
 }
 
 /** A response whose body is still being received. */
@@ -103,7 +105,8 @@ export function createTransport(options: ClientOptions) {
   }
 
   /** One attempt; resolves when the headers have come. Throws a PolylogError unless the status is 2xx. */
-  async function open({ method, path, query, body, headers: more, signal }: Attempt): Promise<Connection> {
+  async function open(attempt: Attempt): Promise<Connection> {
+    const { method, path, query, body, headers: more, signal, runsAgent } = attempt
     signal?.throwIfAborted()
     const controller = new AbortController()
     const abort = () => controller.abort(signal?.reason)
@@ -114,7 +117,7 @@ export function createTransport(options: ClientOptions) {
     }
     const isBytes = body instanceof Blob || body instanceof Uint8Array
     // A large file may take longer than any answer.
-    const silence = isBytes ? undefined : watch(close)
+    const silence = isBytes || runsAgent === true ? undefined : watch(close)
     try {
       const response = await send(urlOf(path, query), {
         method,

@@ -22,6 +22,8 @@ export type JsonRequest = {
   headers?: Record<string, string>
   /** False: the request is not repeated if it is unknown whether it arrived. Default: true only for GET. */
   repeatable?: boolean
+  /** True: the server runs an agent before it answers, so the answer is awaited without a limit. */
+  runsAgent?: boolean
 }
 
 export type Api = {

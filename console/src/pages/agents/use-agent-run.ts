@@ -56,6 +56,8 @@ export function useAgentRun() {
         body,
         headers: { 'idempotency-key': key },
         repeatable: true,
+        // If the run could not be followed, it may still be at work.
+        runsAgent: true,
         signal,
       })
       setState({ phase: 'done', result, tookMs: Date.now() - startedAt })

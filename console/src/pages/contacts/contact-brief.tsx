@@ -32,7 +32,11 @@ export function ContactBrief({ contactId }: { contactId: string }) {
     setProblem(null)
     try {
       const rest = brief === null ? '/brief' : '/brief/refresh'
-      const written = await api.json<Brief>(contactPath(contactId, rest), { method: 'POST', body: { language } })
+      const written = await api.json<Brief>(contactPath(contactId, rest), {
+        method: 'POST',
+        body: { language },
+        runsAgent: true,
+      })
       change(() => ({ brief: written }))
     } catch (failure) {
       setProblem(problemOf(failure))
