@@ -57,14 +57,16 @@ export function createOpenAiClient(options: OpenAiClientOptions): Model {
       keyVariable: 'keyVariable' in options ? options.keyVariable : 'OPENAI_API_KEY',
       secrets: [...(options.apiKey === undefined ? [] : [options.apiKey]), ...(options.secrets ?? [])],
     },
-    headers: {
+    headers: Object.entries({
+      host: url.host,
       'content-type': 'application/json',
       accept: 'text/event-stream',
       // Compression would delay tokens, because it works on blocks.
       'accept-encoding': 'identity',
+      ...basicAuthorization(url),
       ...(options.apiKey === undefined || options.apiKey === '' ? {} : { authorization: `Bearer ${options.apiKey}` }),
-      ...options.headers,
-    },
+      ...lowerCased(options.headers),
+    }),
     ids: options.ids,
     clock: options.clock,
   }
@@ -83,9 +85,21 @@ type Target = {
   transport: typeof http | typeof https
   agent: http.Agent | https.Agent
   identity: ProviderIdentity
-  headers: Record<string, string>
+  /** As pairs: an object would be copied into each request and kept there as long as its answer takes. */
+  headers: readonly [name: string, value: string][]
   ids: Ids
   clock: Pick<Clock, 'now'>
+}
+
+/** Header names are the same in any case, and a list of pairs would send both. */
+function lowerCased(headers: Record<string, string> = {}): Record<string, string> {
+  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]))
+}
+
+/** The login in the address of a server. */
+function basicAuthorization(url: URL): { authorization?: string } {
+  const { auth } = urlToHttpOptions(url)
+  return auth == null ? {} : { authorization: `Basic ${Buffer.from(auth).toString('base64')}` }
 }
 
 type Step = IteratorResult<ModelPart[], undefined>
@@ -99,7 +113,8 @@ class Answer implements AsyncIterator<ModelPart[], undefined> {
   /** Released when it was sent: it holds the whole prompt, and an answer may take long. */
   #body: string
   readonly #signal: AbortSignal
-  readonly #decoder: OpenAiDecoder
+  /** Made when the answer begins, which may take long. */
+  #decoder: OpenAiDecoder | undefined
   #outgoing: http.ClientRequest | undefined
   #incoming: http.IncomingMessage | undefined
   #ready: ModelPart[] = []
@@ -115,7 +130,6 @@ class Answer implements AsyncIterator<ModelPart[], undefined> {
     this.#request = request
     this.#body = body
     this.#signal = signal
-    this.#decoder = new OpenAiDecoder(target.identity, this.#request, target.ids)
   }
 
   next(): Promise<Step> {
@@ -146,7 +160,7 @@ class Answer implements AsyncIterator<ModelPart[], undefined> {
     this.#ready = []
     this.#close()
     // Consumers usually stop after the last part. The connection can then be reused.
-    if (!this.#decoder.finished) this.#outgoing?.destroy()
+    if (this.#decoder?.finished !== true) this.#outgoing?.destroy()
     return Promise.resolve(over)
   }
 
@@ -157,23 +171,19 @@ class Answer implements AsyncIterator<ModelPart[], undefined> {
     }
     this.#signal.addEventListener('abort', this.#abort, { once: true })
     const { address, transport, agent, headers } = this.#target
-    const outgoing = transport.request({
-      ...address,
-      method: 'POST',
-      agent,
-      headers: {
-        ...headers,
-        ...(this.#request.traceparent === undefined ? {} : { traceparent: this.#request.traceparent }),
-        'content-length': Buffer.byteLength(this.#body),
-      },
-    })
+    const { traceparent } = this.#request
+    const body = Buffer.from(this.#body)
+    const sent = [...headers]
+    if (traceparent !== undefined) sent.push(['traceparent', traceparent])
+    sent.push(['content-length', String(body.length)])
+    const outgoing = transport.request({ ...address, method: 'POST', agent, headers: sent.flat() })
     this.#outgoing = outgoing
     outgoing.on('response', (incoming) => this.#answered(incoming))
     // Only errors before the response begins are handled here. Later ones are reported by the response itself.
     outgoing.on('error', (error) => {
       if (this.#incoming === undefined) this.#fail(unreachableError(this.#target.identity, error))
     })
-    outgoing.end(this.#body)
+    outgoing.end(body)
     this.#body = ''
   }
 
@@ -197,7 +207,7 @@ class Answer implements AsyncIterator<ModelPart[], undefined> {
     if (/^application\/json\b/i.test(incoming.headers['content-type'] ?? '')) {
       this.#readWhole(incoming, wholeBytesMax, (body, complete) => {
         if (!complete) throw incompleteError(this.#target.identity, 'the connection closed in the middle of it')
-        this.#decoder.whole(body)
+        this.#decoding().whole(body)
         this.#deliver()
       })
       return
@@ -209,10 +219,15 @@ class Answer implements AsyncIterator<ModelPart[], undefined> {
     incoming.on('close', () => this.#ended(undefined))
   }
 
+  #decoding(): OpenAiDecoder {
+    this.#decoder ??= new OpenAiDecoder(this.#target.identity, this.#request, this.#target.ids)
+    return this.#decoder
+  }
+
   #read(bytes: Buffer): void {
     if (this.#closed) return
     try {
-      this.#decoder.feed(bytes)
+      this.#decoding().feed(bytes)
     } catch (error) {
       this.#deliver()
       this.#outgoing?.destroy()
@@ -233,7 +248,7 @@ class Answer implements AsyncIterator<ModelPart[], undefined> {
   #ended(error: Error | undefined): void {
     if (this.#closed) return
     try {
-      this.#decoder.end(error)
+      this.#decoding().end(error)
       this.#deliver()
     } catch (failure) {
       this.#deliver()
@@ -243,8 +258,9 @@ class Answer implements AsyncIterator<ModelPart[], undefined> {
 
   /** Gives the decoded parts to the consumer, and finishes when the answer is complete. */
   #deliver(): void {
-    const parts = this.#decoder.take()
-    if (this.#decoder.finished) {
+    const decoder = this.#decoding()
+    const parts = decoder.take()
+    if (decoder.finished) {
       this.#close()
       this.#drain()
     }
