@@ -2,7 +2,6 @@
 // applies to every request is set up here: authentication, limits, headers, errors.
 
 import cors from '@fastify/cors'
-import helmet from '@fastify/helmet'
 import rateLimit from '@fastify/rate-limit'
 import swagger from '@fastify/swagger'
 import Fastify, { type FastifyBaseLogger, LogController, type FastifyRequest } from 'fastify'
@@ -69,6 +68,7 @@ import { operationRoutes } from './operations/operation-routes.ts'
 import { drainBytesMax, drainMs, installIntake } from './request-intake.ts'
 import { RequestTurns } from './request-turns.ts'
 import type { Server, Services } from './routes.ts'
+import { setSecurityHeaders } from './security-headers.ts'
 import { sessionRoutes } from './session-api/session-routes.ts'
 import { type TrustProxy, trustedProxies } from './trust-proxy.ts'
 import { uiChatRoutes } from './ui-chat/ui-chat-routes.ts'
@@ -144,7 +144,7 @@ export async function buildServer(options: ServerOptions): Promise<Server> {
     options.browserGuard.checkHost(request.raw)
     options.browserGuard.checkOrigin(request)
   })
-  await server.register(helmet, { contentSecurityPolicy: false, crossOriginResourcePolicy: { policy: 'same-site' } })
+  server.addHook('onRequest', setSecurityHeaders)
   if (options.corsOrigins.length > 0) {
     await server.register(cors, {
       origin: options.corsOrigins.includes('*') ? true : [...options.corsOrigins],

@@ -57,11 +57,17 @@ describe('a page of another origin', () => {
   it('sees the security headers on every answer', async () => {
     const server = await startPolylog()
     try {
-      for (const path of ['/v1/health', '/docs', '/nowhere']) {
-        const { headers } = await fetch(`${server.baseUrl}${path}`)
+      const stream = await openStream(`${server.baseUrl}/v1/agent/chat`, { body: { input: 'hello' } })
+      const answers: [string, Headers][] = [['a stream', new Headers(stream.headers as Record<string, string>)]]
+      for (const path of ['/v1/health', '/docs', '/nowhere'])
+        answers.push([path, (await fetch(`${server.baseUrl}${path}`)).headers])
+      for (const [path, headers] of answers) {
         assert.equal(headers.get('x-content-type-options'), 'nosniff', path)
         assert.equal(headers.get('x-frame-options'), 'SAMEORIGIN', path)
+        assert.equal(headers.get('cross-origin-resource-policy'), 'same-site', path)
+        assert.equal(headers.get('strict-transport-security'), 'max-age=31536000; includeSubDomains', path)
       }
+      await stream.ended()
       const docs = await fetch(`${server.baseUrl}/docs`)
       assert.match(docs.headers.get('content-security-policy') ?? '', /default-src 'none'/)
     } finally {
