@@ -2,6 +2,7 @@
 
 import type { AppError } from '../errors/app-error.ts'
 import type { Clock, Timer } from '../kit/clock.ts'
+import { sharedTimers } from '../kit/shared-timers.ts'
 
 /** Also fires if nothing arrives before the first token. */
 export class StallWatch {
@@ -25,7 +26,7 @@ export class StallWatch {
     outer.addEventListener('abort', this.onOuterAbort, { once: true })
     if (outer.aborted) this.onOuterAbort()
     this.lastAliveAt = clock.monotonic()
-    this.timer = clock.after(stallMs, () => this.check())
+    this.timer = sharedTimers(clock).after(stallMs, () => this.check())
   }
 
   /** Called for every batch of tokens, so it only records the time; the timer compares it when it fires. */
@@ -45,7 +46,7 @@ export class StallWatch {
   private check(): void {
     const quietMs = this.clock.monotonic() - this.lastAliveAt
     if (quietMs < this.stallMs) {
-      this.timer = this.clock.after(this.stallMs - quietMs, () => this.check())
+      this.timer = sharedTimers(this.clock).after(this.stallMs - quietMs, () => this.check())
       return
     }
     this.controller.abort(this.stalled(Math.round(this.stallMs / 1000)))
