@@ -58,7 +58,7 @@ test('a run that changed something outside itself, or asked a person, is not reu
   const after = (...calls: [name: string, effect: CallState['effect']][]) => {
     const state = newRunState()
     for (const [index, [name, effect]] of calls.entries())
-      state.calls.set(String(index), { name, effect } as unknown as CallState)
+      state.calls = new Map(state.calls).set(String(index), { name, effect } as unknown as CallState)
     return state
   }
   assert.equal(isReusable(after()), true)
@@ -66,6 +66,6 @@ test('a run that changed something outside itself, or asked a person, is not reu
   assert.equal(isReusable(after(['search_notes', 'read'], ['send', 'unsafe'])), false)
   assert.equal(isReusable(after(['remember_note', 'idempotent'])), false)
   const asked = after()
-  asked.interactions.set('i', {} as never)
+  asked.interactions = new Map([['i', {} as never]])
   assert.equal(isReusable(asked), false)
 })

@@ -87,10 +87,10 @@ export type RunState = {
   /** The result of an earlier run that this run ends with. */
   reused: EventData<'run.prepared'>['reused']
   steps: StepState[]
-  calls: Map<string, CallState>
-  interactions: Map<string, InteractionState>
+  calls: ReadonlyMap<string, CallState>
+  interactions: ReadonlyMap<string, InteractionState>
   /** The errors of final answers that did not fit the output schema, by step. */
-  rejectedOutputs: Map<number, readonly string[]>
+  rejectedOutputs: ReadonlyMap<number, readonly string[]>
   /** The resolution of the interaction that was resolved last; it is the reason why a waiting run goes on. */
   lastResolution: EventData<'input.resolved'>['resolution'] | undefined
   /** Time spent running, over all attempts that did not end in a crash. */
@@ -101,13 +101,31 @@ export type RunState = {
   /** What the turn engine asked to have journaled last. */
   handle: JsonValue | undefined
   /** Process crashes while this run was on the main thread: crash id → the place in the run where it happened. */
-  deaths: Map<string, string>
+  deaths: ReadonlyMap<string, string>
   /** Over all finished steps. */
   usage: UsageTotals
   /** The older messages that the model is no longer given, and the summary in their place. */
   context: ContextState
   /** The budgets for which the run has a warning. */
-  budgetWarnings: Set<string>
+  budgetWarnings: ReadonlySet<string>
+}
+
+// Most runs never need these collections, and a run may be open for long, so all states share the empty ones.
+const emptyMap: ReadonlyMap<never, never> = new Map<never, never>()
+const emptySet: ReadonlySet<never> = new Set<never>()
+const noFiles: RunState['files'] = []
+
+/** The map with the entry. It is changed in place, unless it is the empty one that all states share. */
+function withEntry<Key, Value>(map: ReadonlyMap<Key, Value>, key: Key, value: Value): ReadonlyMap<Key, Value> {
+  return (map === (emptyMap as ReadonlyMap<Key, Value>) ? new Map<Key, Value>() : (map as Map<Key, Value>)).set(
+    key,
+    value,
+  )
+}
+
+/** Adds an interaction that is known from its row only. */
+export function addInteraction(state: RunState, interaction: InteractionState): void {
+  state.interactions = withEntry(state.interactions, interaction.interactionId, interaction)
 }
 
 export function newRunState(): RunState {
@@ -121,23 +139,23 @@ export function newRunState(): RunState {
     startedAt: undefined,
     endedAt: undefined,
     ended: undefined,
-    files: [],
+    files: noFiles,
     held: false,
     cacheKey: undefined,
     reused: undefined,
     steps: [],
-    calls: new Map(),
-    interactions: new Map(),
-    rejectedOutputs: new Map(),
+    calls: emptyMap,
+    interactions: emptyMap,
+    rejectedOutputs: emptyMap,
     lastResolution: undefined,
     activeMs: 0,
     runningSince: undefined,
     fallbackEngine: undefined,
     handle: undefined,
-    deaths: new Map(),
+    deaths: emptyMap,
     usage: noUsage,
     context: { keptFrom: undefined, summary: undefined, stepsFrom: undefined },
-    budgetWarnings: new Set(),
+    budgetWarnings: emptySet,
   }
 }
 
@@ -251,7 +269,7 @@ export function applyEvent(state: RunState, event: RunEvent): void {
     }
     case 'tool.called':
       if (!isProviderRun(event.data)) state.steps.at(-1)?.callIds.push(event.data.callId)
-      state.calls.set(event.data.callId, {
+      state.calls = withEntry(state.calls, event.data.callId, {
         callId: event.data.callId,
         name: event.data.name,
         step: event.data.step,
@@ -285,7 +303,7 @@ export function applyEvent(state: RunState, event: RunEvent): void {
       return
     }
     case 'input.required': {
-      state.interactions.set(event.data.interactionId, {
+      addInteraction(state, {
         ...event.data,
         step: state.steps.at(-1)?.step ?? 0,
         resolved: undefined,
@@ -316,7 +334,7 @@ export function applyEvent(state: RunState, event: RunEvent): void {
       return
     }
     case 'output.rejected':
-      state.rejectedOutputs.set(event.data.step, event.data.errors)
+      state.rejectedOutputs = withEntry(state.rejectedOutputs, event.data.step, event.data.errors)
       return
     case 'context.cut':
       if (event.data.strategy === 'run_steps') state.context.stepsFrom = event.data.keptFromMessageId
@@ -335,8 +353,10 @@ export function applyEvent(state: RunState, event: RunEvent): void {
       const { code, details } = event.data
       if (code === engineFallback) state.fallbackEngine = String(details?.['to'])
       if (code === modelFallback) askFrom(state, details?.['to'])
-      if (code === budgetNearlyUsed) state.budgetWarnings.add(String(details?.['scope']))
-      if (code === processDied) state.deaths.set(String(details?.['id']), String(details?.['place']))
+      if (code === budgetNearlyUsed)
+        state.budgetWarnings = new Set([...state.budgetWarnings, String(details?.['scope'])])
+      if (code === processDied)
+        state.deaths = withEntry(state.deaths, String(details?.['id']), String(details?.['place']))
       return
     }
     case 'engine.handle':

@@ -5,7 +5,7 @@
 
 import { AppError, toAppError } from '../errors/app-error.ts'
 import { readRunState } from '../journal/event-pages.ts'
-import { engineOf, newRunState, type RunState } from '../journal/run-state.ts'
+import { addInteraction, engineOf, newRunState, type RunState } from '../journal/run-state.ts'
 import { withActivity } from '../kit/activity.ts'
 import type { CancelRequest, RunRow, RunWrite } from '../stores/run-store.ts'
 import { endingEvents } from './run-ending.ts'
@@ -307,7 +307,7 @@ export class RunDriver {
     state.attempt = this.claimed.attempt
     for (const row of await this.dependencies.store.interactionsOf(this.runId)) {
       if (row.status !== 'pending') continue
-      state.interactions.set(row.id, {
+      addInteraction(state, {
         interactionId: row.id,
         number: row.number,
         kind: row.kind,
