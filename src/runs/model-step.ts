@@ -3,19 +3,12 @@
 // that commit; after a crash before it, the step is asked again. Tools start only after it.
 
 import { AppError } from '../errors/app-error.ts'
-import type { StepEngine } from '../engines/engine.ts'
-import {
-  type EventData,
-  type NewEvent,
-  type ProviderState,
-  providerStateCharsMax,
-  type Usage,
-} from '../journal/event.ts'
+import type { StepEngine, StepRequest } from '../engines/engine.ts'
+import { type EventData, type NewEvent, type ProviderState, providerStateCharsMax } from '../journal/event.ts'
 import { type RunState, specOf } from '../journal/run-state.ts'
 import { type Clock, elapsedMs } from '../kit/clock.ts'
 import { defined } from '../kit/defined.ts'
-import type { Ids } from '../kit/ids.ts'
-import type { Span, Tracer } from '../kit/tracer.ts'
+import type { Span } from '../kit/tracer.ts'
 import {
   type FinishReason,
   type ModelMessage,
@@ -29,31 +22,26 @@ import type { Tool } from '../tools/tool.ts'
 import { interruptedCallEvents, ProviderRun } from './provider-run.ts'
 import { providerOf, providerStateBlob } from './provider-states.ts'
 import { DeltaEmitter } from './delta-emitter.ts'
-import type { RunMeter } from './run-dependencies.ts'
+import type { RunDependencies } from './run-dependencies.ts'
 import type { RunWriter } from './run-writer.ts'
 import { stepEndAttributes, stepSpan } from './span-attributes.ts'
 import { StallWatch } from './stall-watch.ts'
 import { outputText } from './tool-outcome.ts'
 
 export type StepContext = {
+  dependencies: Pick<RunDependencies, 'clock' | 'ids' | 'limits' | 'store' | 'modelTable' | 'meter' | 'tracer'>
   engine: StepEngine
-  clock: Clock
-  ids: Ids
-  stallMs: number
   /** Aborted when the run is cancelled, drained or out of time. */
   signal: AbortSignal
-  toolNamed(name: string): Tool | undefined
+  tools: readonly Tool[]
+  /** What the model is told about them. */
+  offered: ModelTool[]
   /** Undefined if any text is an answer. */
-  answer?: WantedAnswer | undefined
-  putBlob(id: string, body: string): Promise<void>
-  /** In millionths of a dollar; undefined if the price is not known. */
-  costOf(model: string, usage: Usage | undefined): number | undefined
-  meter?: Pick<RunMeter, 'stepDone'> | undefined
-  tracer?: Tracer | undefined
+  answer: WantedAnswer | undefined
   /** The journal already has the start of this step, and it was not asked yet. */
-  begun?: boolean
-  /** Called when the first part of the answer arrives. */
-  onFirstPart?: (() => void) | undefined
+  begun: boolean
+  /** True when the first part of the answer has arrived. */
+  answering: boolean
 }
 
 /** Back-pressure: with more uncommitted events than this, the step stops reading from the provider until they are committed. */
@@ -71,25 +59,26 @@ const ignoredMax = 20
 type ToolCallPart = Extract<ModelPart, { type: 'tool-call' }>
 type FinishPart = Extract<ModelPart, { type: 'finish' }>
 
-export async function runStep(
-  writer: RunWriter,
-  messages: ModelMessage[],
-  tools: ModelTool[],
-  context: StepContext,
-): Promise<FinishReason> {
+export function runStep(writer: RunWriter, messages: ModelMessage[], context: StepContext): Promise<FinishReason> {
   const { state } = writer
+  const { clock, tracer } = context.dependencies
   const open = state.steps.at(-1)
   const step = open !== undefined && !open.finished ? open.step : (open?.step ?? 0) + 1
   const parent = state.accepted?.trace?.traceparent
   const span =
     parent === undefined
       ? undefined
-      : context.tracer?.start({ ...stepSpan(writer.runId, specOf(state), step, context.clock.now()), parent })
+      : tracer?.start({ ...stepSpan(writer.runId, specOf(state), step, clock.now()), parent })
+  const answered = askStep(writer, messages, context, span, span?.traceparent ?? parent)
+  return span === undefined ? answered : withSpan(answered, span, clock)
+}
+
+async function withSpan<T>(work: Promise<T>, span: Span, clock: Clock): Promise<T> {
   try {
-    return await askStep(writer, messages, tools, { ...context, span, traceparent: span?.traceparent ?? parent })
+    return await work
   } catch (error) {
     const type = error instanceof AppError ? error.code : error instanceof Error ? error.name : 'unknown'
-    span?.end({ at: context.clock.now(), error: { type } })
+    span.end({ at: clock.now(), error: { type } })
     throw error
   }
 }
@@ -97,72 +86,22 @@ export async function runStep(
 async function askStep(
   writer: RunWriter,
   messages: ModelMessage[],
-  tools: ModelTool[],
-  context: StepContext & { span: Span | undefined; traceparent: string | undefined },
+  context: StepContext,
+  span: Span | undefined,
+  traceparent: string | undefined,
 ): Promise<FinishReason> {
-  const { state } = writer
-  const open = state.steps.at(-1)
-  const torn = open !== undefined && !open.finished ? open : undefined
-  const number = torn?.step ?? (open?.step ?? 0) + 1
-  const startedAt = context.clock.monotonic()
-  if (context.begun !== true) {
-    writer.push(...interruptedCallEvents(state, context.ids), {
-      type: 'step.started',
-      data: { step: number, messageId: torn?.messageId || context.ids(), model: specOf(state).model },
-    })
-  }
-
-  const emitter = new DeltaEmitter(writer.state, number, torn?.text ?? '', torn?.reasoning ?? '', context.ids)
-  const watch = new StallWatch(context.clock, context.stallMs, context.signal, modelStalled)
-  const providerRun = new ProviderRun(state, writer.runId, number, context)
-  const calls: ToolCallPart[] = []
-  let answerChars = 0
-  let finish: FinishPart | undefined
-  let firstPartMs: number | undefined
+  const answer = new StepAnswer(writer, context)
+  const { clock, limits } = context.dependencies
+  const watch = new StallWatch(clock, limits.stallMs, context.signal, modelStalled)
   try {
-    const { answer } = context
-    const spec = specOf(state)
-    const toolChoice = number === 1 ? spec.toolChoice : undefined
-    const request = {
-      runId: writer.runId,
-      spec,
-      messages,
-      tools,
-      ...defined({ answer, toolChoice, traceparent: context.traceparent }),
-    }
+    const request = stepRequest(writer, messages, context, answer.step, traceparent)
+    // The fewer variables this function has, the less a silent model holds in memory.
     for await (const batch of context.engine.step(request, watch.signal)) {
       watch.alive()
-      if (batch.length > 0 && firstPartMs === undefined) {
-        firstPartMs = elapsedMs(context.clock, startedAt)
-        context.onFirstPart?.()
-      }
-      const events: NewEvent[] = []
-      for (const part of batch) {
-        if (part.type === 'text') {
-          answerChars += part.text.length
-          emitter.text(part.text, events)
-        } else if (part.type === 'reasoning') {
-          answerChars += part.text.length
-          emitter.reasoning(part.text, events)
-        } else if (part.type === 'tool-call') {
-          answerChars += part.rawInput.length
-          calls.push(part)
-        } else if (part.type === 'provider-call') {
-          answerChars += JSON.stringify(part.input).length
-          providerRun.call(part, specOf(state).model, events)
-        } else if (part.type === 'provider-result') {
-          answerChars += outputText(part.output).length
-          await providerRun.result(part, events)
-        } else if (part.type === 'source') providerRun.source(part, emitter.messageId, events)
-        else finish = part
-      }
-      if (events.length > 0) writer.push(...events)
-      if (answerChars > answerCharsMax) {
-        throw new AppError('model_error', 'The model’s answer is longer than 64 MiB and was stopped.')
-      }
-      if (calls.length + providerRun.count > toolCallsMax) throw tooManyToolCalls()
+      const stored = answer.take(batch)
+      if (stored !== undefined) await stored
       if (writer.backlog > backlogMax) await writer.committed()
-      if (finish !== undefined) break
+      if (answer.finish !== undefined) break
     }
   } catch (error) {
     throw watch.reason() ?? error
@@ -170,49 +109,177 @@ async function askStep(
     watch.stop()
   }
   if (context.signal.aborted) throw context.signal.reason
-  if (finish === undefined) {
-    throw new AppError('model_stream_incomplete', 'The model’s answer broke off before its end. Try again.', {
-      retryable: true,
+  return await answer.close(span)
+}
+
+function stepRequest(
+  { runId, state }: RunWriter,
+  messages: ModelMessage[],
+  { offered, answer }: StepContext,
+  step: number,
+  traceparent: string | undefined,
+): StepRequest {
+  const spec = specOf(state)
+  const toolChoice = step === 1 ? spec.toolChoice : undefined
+  return { runId, spec, messages, tools: offered, ...defined({ answer, toolChoice, traceparent }) }
+}
+
+/** The answer to one step, as far as it has arrived. */
+class StepAnswer {
+  readonly step: number
+  /** The last part of the answer. */
+  finish: FinishPart | undefined
+  private readonly writer: RunWriter
+  private readonly context: StepContext
+  private readonly startedAt: number
+  private readonly emitter: DeltaEmitter
+  /** Made for the first part that it is needed for. */
+  private atProvider: ProviderRun | undefined
+  private readonly calls: ToolCallPart[] = []
+  private chars = 0
+  private firstPartMs: number | undefined
+
+  constructor(writer: RunWriter, context: StepContext) {
+    const { state } = writer
+    const { clock, ids } = context.dependencies
+    const open = state.steps.at(-1)
+    const torn = open !== undefined && !open.finished ? open : undefined
+    this.writer = writer
+    this.context = context
+    this.step = torn?.step ?? (open?.step ?? 0) + 1
+    this.startedAt = clock.monotonic()
+    if (!context.begun) {
+      writer.push(...interruptedCallEvents(state, ids), {
+        type: 'step.started',
+        data: { step: this.step, messageId: torn?.messageId || ids(), model: specOf(state).model },
+      })
+    }
+    this.emitter = new DeltaEmitter(state, this.step, torn?.text ?? '', torn?.reasoning ?? '', ids)
+  }
+
+  /** Journals the parts. Returns a promise only if there is something to wait for, because this runs for every token. */
+  take(batch: readonly ModelPart[]): Promise<void> | undefined {
+    if (batch.length > 0 && this.firstPartMs === undefined) {
+      this.firstPartMs = elapsedMs(this.context.dependencies.clock, this.startedAt)
+      this.context.answering = true
+    }
+    const events: NewEvent[] = []
+    for (const part of batch) {
+      if (part.type === 'provider-result') return this.takeResults(batch.slice(batch.indexOf(part)), events)
+      this.add(part, events)
+    }
+    this.push(events)
+    return undefined
+  }
+
+  /** Results are stored before the parts after them are journaled. */
+  private async takeResults(batch: readonly ModelPart[], events: NewEvent[]): Promise<void> {
+    for (const part of batch) {
+      if (part.type === 'provider-result') {
+        this.chars += outputText(part.output).length
+        await this.providerRun().result(part, events)
+      } else this.add(part, events)
+    }
+    this.push(events)
+  }
+
+  private add(part: Exclude<ModelPart, { type: 'provider-result' }>, events: NewEvent[]): void {
+    if (part.type === 'text') {
+      this.chars += part.text.length
+      this.emitter.text(part.text, events)
+    } else if (part.type === 'reasoning') {
+      this.chars += part.text.length
+      this.emitter.reasoning(part.text, events)
+    } else if (part.type === 'tool-call') {
+      this.chars += part.rawInput.length
+      this.calls.push(part)
+    } else if (part.type === 'provider-call') {
+      this.chars += JSON.stringify(part.input).length
+      this.providerRun().call(part, specOf(this.writer.state).model, events)
+    } else if (part.type === 'source') this.providerRun().source(part, this.emitter.messageId, events)
+    else this.finish = part
+  }
+
+  private push(events: NewEvent[]): void {
+    if (events.length > 0) this.writer.push(...events)
+    if (this.chars > answerCharsMax) {
+      throw new AppError('model_error', 'The model’s answer is longer than 64 MiB and was stopped.')
+    }
+    if (this.calls.length + (this.atProvider?.count ?? 0) > toolCallsMax) throw tooManyToolCalls()
+  }
+
+  private providerRun(): ProviderRun {
+    const { writer, context } = this
+    const { clock, ids } = context.dependencies
+    const putBlob = (id: string, body: string) => this.putBlob(id, body)
+    this.atProvider ??= new ProviderRun(writer.state, writer.runId, this.step, { clock, ids, putBlob })
+    return this.atProvider
+  }
+
+  private async putBlob(id: string, body: string): Promise<void> {
+    await this.context.dependencies.store.putBlob(id, this.writer.runId, body)
+  }
+
+  /** Closes the step with its message and its calls. */
+  async close(span: Span | undefined): Promise<FinishReason> {
+    const { writer, context, finish, calls } = this
+    const { state } = writer
+    const { clock, meter } = context.dependencies
+    if (finish === undefined) {
+      throw new AppError('model_stream_incomplete', 'The model’s answer broke off before its end. Try again.', {
+        retryable: true,
+      })
+    }
+    const end: NewEvent[] = []
+    this.emitter.end(end)
+    this.atProvider?.end(end)
+    if (end.length > 0) writer.push(...end)
+    if (finish.reason === 'content-filter') {
+      throw new AppError(
+        'model_content_filtered',
+        'The provider’s content filter stopped the answer. Rephrase the request.',
+      )
+    }
+    const durationMs = elapsedMs(clock, this.startedAt)
+    const provider = await this.storedProviderState(specOf(state).model, finish)
+    const closing = closingEvents(state, this.step, this.emitter.messageId, calls, finish, context, {
+      durationMs,
+      provider,
     })
-  }
-  const end: NewEvent[] = []
-  emitter.end(end)
-  providerRun.end(end)
-  if (end.length > 0) writer.push(...end)
-  if (finish.reason === 'content-filter') {
-    throw new AppError(
-      'model_content_filtered',
-      'The provider’s content filter stopped the answer. Rephrase the request.',
-    )
-  }
-  const durationMs = elapsedMs(context.clock, startedAt)
-  const provider = await storedProviderState(specOf(state).model, finish, context)
-  const closing = closingEvents(writer.state, number, emitter.messageId, calls, finish, context, {
-    durationMs,
-    provider,
-  })
-  // The end of the run usually follows the last answer at once, and joins its commit.
-  if (calls.length === 0) writer.stage(...closing)
-  else await writer.write(...closing)
-  const done = closing.find((event) => event.type === 'step.done')
-  context.meter?.stepDone({
-    model: writer.state.steps.at(-1)?.model ?? specOf(state).model,
-    usage: finish.usage,
-    costMicroUsd: done?.data.costMicroUsd,
-    seconds: durationMs / 1000,
-    firstPartSeconds: firstPartMs === undefined ? undefined : firstPartMs / 1000,
-  })
-  context.span?.end({
-    at: context.clock.now(),
-    attributes: stepEndAttributes({
-      finishReason: finish.reason,
-      toolCalls: calls.length,
+    // The end of the run usually follows the last answer at once, and joins its commit.
+    if (calls.length === 0) writer.stage(...closing)
+    else await writer.write(...closing)
+    const done = closing.find((event) => event.type === 'step.done')
+    const firstPartSeconds = this.firstPartMs === undefined ? undefined : this.firstPartMs / 1000
+    meter?.stepDone({
+      model: state.steps.at(-1)?.model ?? specOf(state).model,
       usage: finish.usage,
       costMicroUsd: done?.data.costMicroUsd,
-      firstPartSeconds: firstPartMs === undefined ? undefined : firstPartMs / 1000,
-    }),
-  })
-  return finish.reason
+      seconds: durationMs / 1000,
+      firstPartSeconds,
+    })
+    span?.end({
+      at: clock.now(),
+      attributes: stepEndAttributes({
+        finishReason: finish.reason,
+        toolCalls: calls.length,
+        usage: finish.usage,
+        costMicroUsd: done?.data.costMicroUsd,
+        firstPartSeconds,
+      }),
+    })
+    return finish.reason
+  }
+
+  private async storedProviderState(resolvedModel: string, { state }: FinishPart): Promise<ProviderState | undefined> {
+    if (state === undefined) return undefined
+    const provider = providerOf(resolvedModel)
+    const body = JSON.stringify(state)
+    if (body.length <= providerStateCharsMax) return { ...provider, state }
+    const stateRef = `${providerStateBlob}${this.context.dependencies.ids()}`
+    await this.putBlob(stateRef, body)
+    return { ...provider, stateRef }
+  }
 }
 
 function closingEvents(
@@ -230,12 +297,14 @@ function closingEvents(
   if (text !== '' || calls.length === 0) {
     events.push({ type: 'message.done', data: { messageId, role: 'assistant', text, step, state: 'active' } })
   }
+  const { ids, modelTable } = context.dependencies
   const taken = new Set(state.calls.keys())
   for (const [index, call] of calls.entries()) {
     // Some providers restart their call ids in every step, but a call id must be unique within the run.
-    const callId = call.callId === '' || taken.has(call.callId) ? `call_${context.ids()}` : call.callId
+    const callId = call.callId === '' || taken.has(call.callId) ? `call_${ids()}` : call.callId
     taken.add(callId)
-    events.push({ type: 'tool.called', data: calledData(call, callId, step, index, context.toolNamed(call.name)) })
+    const tool = context.tools.find(({ name }) => name === call.name)
+    events.push({ type: 'tool.called', data: calledData(call, callId, step, index, tool) })
   }
   // Said once for a run: the later steps ask in the same way.
   for (const setting of step === 1 ? (finish.ignored ?? []).slice(0, ignoredMax) : []) {
@@ -265,25 +334,11 @@ function closingEvents(
       ...defined({
         usage: finish.usage,
         provider,
-        costMicroUsd: context.costOf(state.steps.at(-1)?.model ?? specOf(state).model, finish.usage),
+        costMicroUsd: modelTable.costOf(state.steps.at(-1)?.model ?? specOf(state).model, finish.usage),
       }),
     },
   })
   return events
-}
-
-async function storedProviderState(
-  resolvedModel: string,
-  { state }: FinishPart,
-  context: StepContext,
-): Promise<ProviderState | undefined> {
-  if (state === undefined) return undefined
-  const provider = providerOf(resolvedModel)
-  const body = JSON.stringify(state)
-  if (body.length <= providerStateCharsMax) return { ...provider, state }
-  const stateRef = `${providerStateBlob}${context.ids()}`
-  await context.putBlob(stateRef, body)
-  return { ...provider, stateRef }
 }
 
 function calledData(

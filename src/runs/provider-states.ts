@@ -16,7 +16,7 @@ export function providerOf(resolvedModel: string): Pick<ProviderState, 'name' | 
 
 export class ProviderStates {
   private readonly store: Pick<RunStore, 'readBlob'>
-  private readonly blobs = new Map<string, JsonValue>()
+  private blobs: Map<string, JsonValue> | undefined
 
   constructor(store: Pick<RunStore, 'readBlob'>) {
     this.store = store
@@ -26,9 +26,9 @@ export class ProviderStates {
   async load(state: RunState): Promise<void> {
     for (const { provider } of state.steps) {
       const ref = provider?.stateRef
-      if (ref === undefined || this.blobs.has(ref)) continue
+      if (ref === undefined || this.blobs?.has(ref) === true) continue
       const blob = await this.store.readBlob(ref)
-      if (blob !== undefined) this.blobs.set(ref, JSON.parse(blob.body) as JsonValue)
+      if (blob !== undefined) (this.blobs ??= new Map()).set(ref, JSON.parse(blob.body) as JsonValue)
     }
   }
 
@@ -37,7 +37,7 @@ export class ProviderStates {
     if (provider === undefined) return undefined
     const { name, model } = providerOf(resolvedModel)
     if (provider.name !== name || modelFamily(provider.model) !== modelFamily(model)) return undefined
-    return provider.stateRef === undefined ? provider.state : this.blobs.get(provider.stateRef)
+    return provider.stateRef === undefined ? provider.state : this.blobs?.get(provider.stateRef)
   }
 }
 

@@ -10,6 +10,7 @@
 // writes none in two cases: a drain (the next start resumes the run) and a lost
 // lease (the new owner resumes it).
 
+import type { AgentCard } from '../agents/agent-definition.ts'
 import type { StepEngine, TurnEngine } from '../engines/engine.ts'
 import { AppError, toAppError } from '../errors/app-error.ts'
 import type { JsonValue, NewEvent, RunSpec } from '../journal/event.ts'
@@ -32,11 +33,12 @@ import type { FileKind } from '../journal/media-type.ts'
 import { atPlace } from '../kit/activity.ts'
 import { elapsedMs, type Timer } from '../kit/clock.ts'
 import { defined } from '../kit/defined.ts'
+import { sharedTimers } from '../kit/shared-timers.ts'
 import type { ModelMessage, WantedAnswer } from '../models/model.ts'
 import type { RunRow } from '../stores/run-store.ts'
 import type { Tool } from '../tools/tool.ts'
 import { checkStepBudgets } from './budgets.ts'
-import { runStep } from './model-step.ts'
+import { runStep, type StepContext } from './model-step.ts'
 import { PromptBuilder } from './prompt-builder.ts'
 import { loadPromptFiles, readsKind, withFilesAsText } from './prompt-files.ts'
 import { judgeAnswer } from './output-check.ts'
@@ -45,7 +47,7 @@ import { type Ending, endingEvents } from './run-ending.ts'
 import type { RunKind } from './run-kind.ts'
 import type { RunDependencies } from './run-dependencies.ts'
 import { recordRun } from './run-trace.ts'
-import { toolOfCall, toolsOf } from './run-tools.ts'
+import { offeredTool, toolOfCall, toolsOf } from './run-tools.ts'
 import { RunWriter } from './run-writer.ts'
 import { DrainInterrupt, questionFromText, resolveDecided, ToolPhase } from './tool-phase.ts'
 import { isTurnFinished, runTurn } from './turn-phase.ts'
@@ -68,6 +70,9 @@ const remoteAbortMs = 5_000
 
 export type LoopResult = 'ended' | 'parked' | 'drained' | 'lost'
 
+/** What the model is asked next. */
+type StepQuestion = { engine: StepEngine; tools: Tool[]; messages: ModelMessage[] }
+
 export class RunLoop {
   readonly runId: string
   readonly writer: RunWriter
@@ -75,13 +80,17 @@ export class RunLoop {
   private readonly dependencies: RunDependencies
   /** Aborted by a cancel, the time limit, a drain or a lost lease. */
   private readonly modelAbort = new AbortController()
-  /** Not aborted when a drain begins, because tools get time to finish; see `abortTools`. */
-  private readonly toolAbort = new AbortController()
+  /** Made with the tool phase. Not aborted when a drain begins, because tools get time to finish; see `abortTools`. */
+  private toolAbort: AbortController | undefined
+  /** Why model and tools were stopped, if they were. */
+  private stopped: { reason: unknown } | undefined
   private cancelled: { by: string; reason: string | null } | undefined
   private draining = false
   /** In milliseconds of the monotonic clock. */
   private runningSince = 0
+  /** Made for the first calls. */
   private phase: ToolPhase | undefined
+  private card: AgentCard | undefined
   private readonly confirmLease: () => Promise<void>
   private readonly prompts: PromptBuilder
   /** The run was accepted as running, and perhaps with the start of its first step; see `immediate-start.ts`. */
@@ -120,7 +129,7 @@ export class RunLoop {
 
   /** Aborts running tools when the drain's deadline passes. Their results are discarded, so recovery treats the calls as after a crash. */
   abortTools(): void {
-    this.toolAbort.abort(new DrainInterrupt())
+    this.toolAbort?.abort(new DrainInterrupt())
   }
 
   /** Stops model and tools and writes nothing more, because another node owns the run or may own it. */
@@ -143,8 +152,13 @@ export class RunLoop {
       if (!(await this.resume())) return 'parked'
       this.runningSince = this.dependencies.clock.monotonic()
       const leftMs = this.dependencies.limits.runMaxMs - this.writer.state.activeMs
-      timer = this.dependencies.clock.after(leftMs, () => this.stop(this.timedOut()))
-      return await this.advance()
+      timer = sharedTimers(this.dependencies.clock).after(leftMs, () => this.stop(this.timedOut()))
+      // The model is waited for here, because a function in between would stay in memory as long as the model is silent.
+      for (;;) {
+        const next = await this.advance()
+        if (typeof next === 'string') return next
+        await this.askModel(next)
+      }
     } catch (error) {
       return await this.finishAfterError(error)
     } finally {
@@ -157,8 +171,9 @@ export class RunLoop {
   }
 
   private stop(reason: unknown): void {
+    this.stopped ??= { reason }
     this.modelAbort.abort(reason)
-    this.toolAbort.abort(reason)
+    this.toolAbort?.abort(reason)
   }
 
   private async giveUpUpload(): Promise<LoopResult> {
@@ -230,7 +245,8 @@ export class RunLoop {
     this.dependencies.deaths?.settled(this.runId)
   }
 
-  private async advance(): Promise<LoopResult> {
+  /** Works until the run has ended or parked, or the model has to be asked. */
+  private async advance(): Promise<LoopResult | StepQuestion> {
     const { writer, dependencies } = this
     const { reused } = writer.state
     if (reused !== undefined) return await this.end({ status: 'succeeded', output: reused.output })
@@ -241,13 +257,12 @@ export class RunLoop {
       // Another engine took over.
       return await this.advance()
     }
-    const { card } = dependencies.catalogue.lastWorking(specOf(writer.state).agentId)
-    const toolOf = (call: CallState) => toolOfCall(dependencies, card, writer.state, call)
-    this.phase = new ToolPhase(writer, dependencies, toolOf, this.toolAbort.signal, this.confirmLease)
+    this.card ??= dependencies.catalogue.lastWorking(specOf(writer.state).agentId).card
     for (;;) {
       this.modelAbort.signal.throwIfAborted()
       if (callsToRun(writer.state).length > 0) {
         atPlace(`calls of step ${writer.state.steps.at(-1)?.step ?? 0}`)
+        this.phase ??= this.toolPhase(this.card)
         if (!(await this.phase.settle(() => !this.draining))) return await this.parkForPerson()
         continue
       }
@@ -263,8 +278,18 @@ export class RunLoop {
           `The run reached its limit of ${dependencies.limits.stepsMax} steps without a final answer.`,
         )
       }
-      await this.step(engine, toolsOf(dependencies, card, writer.state, await this.prompts.hasCutOutputs()))
+      const tools = toolsOf(dependencies, this.card, writer.state, await this.prompts.hasCutOutputs())
+      return await this.nextStep(engine, tools)
     }
+  }
+
+  private toolPhase(card: AgentCard): ToolPhase {
+    const { writer, dependencies } = this
+    const toolOf = (call: CallState) => toolOfCall(dependencies, card, writer.state, call)
+    const abort = new AbortController()
+    if (this.stopped !== undefined) abort.abort(this.stopped.reason)
+    this.toolAbort = abort
+    return new ToolPhase(writer, dependencies, toolOf, abort.signal, this.confirmLease)
   }
 
   /** Returns undefined if the engine is not available and another one took over. */
@@ -365,54 +390,50 @@ export class RunLoop {
     return undefined
   }
 
-  private async step(engine: StepEngine, tools: Tool[]): Promise<void> {
+  private async nextStep(engine: StepEngine, tools: Tool[]): Promise<StepQuestion> {
     const last = this.writer.state.steps.at(-1)
     atPlace(`step ${last === undefined ? 1 : last.finished ? last.step + 1 : last.step}`)
     await this.checkBudgets()
-    await this.askModel(engine, tools, (await this.prompt(engine, tools, false)) ?? [])
+    return { engine, tools, messages: (await this.prompt(engine, tools, false)) ?? [] }
   }
 
-  private async askModel(engine: StepEngine, tools: Tool[], messages: ModelMessage[], again = false): Promise<void> {
-    const { writer, dependencies } = this
-    // A name may be offered once, and the provider's own tool was asked for by name.
-    const atProvider = new Set(specOf(writer.state).providerTools?.map(({ name }) => name))
-    const offered = tools
-      .filter(({ name }) => !atProvider.has(name))
-      .map(({ name, description, inputSchema }) => ({ name, description, inputSchema }))
-    let answering = false
-    const begun = this.begun && writer.state.steps.length > 0
-    this.begun = false
+  private async askModel({ engine, tools, messages }: StepQuestion, again = false): Promise<void> {
+    const context = this.stepContext(engine, tools)
     try {
-      await runStep(writer, await this.withFiles(messages), offered, {
-        engine,
-        clock: dependencies.clock,
-        ids: dependencies.ids,
-        stallMs: dependencies.limits.stallMs,
-        signal: this.modelAbort.signal,
-        toolNamed: (name) => tools.find((tool) => tool.name === name),
-        answer: this.wantedAnswer(specOf(writer.state), offered.length + atProvider.size > 0),
-        putBlob: (id, body) => dependencies.store.putBlob(id, this.runId, body),
-        costOf: (model, usage) => dependencies.modelTable.costOf(model, usage),
-        meter: dependencies.meter,
-        tracer: dependencies.tracer,
-        begun,
-        onFirstPart: () => {
-          answering = true
-        },
-      })
+      await runStep(this.writer, await this.withFiles(messages), context)
     } catch (error) {
-      if (!answering && (await this.fellBack(error))) {
+      if (!context.answering && (await this.fellBack(error))) {
         // The prompt depends on the model: its window, and what its provider needs back.
-        await this.askModel(engine, tools, (await this.prompt(engine, tools, false)) ?? [])
+        await this.askModel({ engine, tools, messages: (await this.prompt(engine, tools, false)) ?? [] })
         return
       }
       if (again || !(error instanceof AppError) || error.code !== 'model_context_exceeded') throw error
-      const { text, reasoning } = writer.state.steps.at(-1) ?? { text: '', reasoning: '' }
+      const { text, reasoning } = this.writer.state.steps.at(-1) ?? { text: '', reasoning: '' }
       if (text !== '' || reasoning !== '') throw error
       // The real window is smaller than the one that was computed with: once more, with at most half of the messages.
       const shorter = await this.prompt(engine, tools, true)
       if (shorter === undefined) throw error
-      await this.askModel(engine, tools, shorter, true)
+      await this.askModel({ engine, tools, messages: shorter }, true)
+    }
+  }
+
+  private stepContext(engine: StepEngine, tools: Tool[]): StepContext {
+    const { writer, dependencies } = this
+    const spec = specOf(writer.state)
+    // A name may be offered once, and the provider's own tool was asked for by name.
+    const atProvider = spec.providerTools ?? []
+    const offered = tools.filter((tool) => !atProvider.some(({ name }) => name === tool.name))
+    const begun = this.begun && writer.state.steps.length > 0
+    this.begun = false
+    return {
+      dependencies,
+      engine,
+      signal: this.modelAbort.signal,
+      tools,
+      offered: offered.map(offeredTool),
+      answer: this.wantedAnswer(spec, offered.length + atProvider.length > 0),
+      begun,
+      answering: false,
     }
   }
 

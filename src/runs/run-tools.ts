@@ -4,6 +4,7 @@ import { agentAllowsTool, type AgentCard } from '../agents/agent-definition.ts'
 import { clientToolSource } from '../journal/client-tool.ts'
 import type { RunSpec } from '../journal/event.ts'
 import { type CallState, type RunState, specOf } from '../journal/run-state.ts'
+import type { ModelTool } from '../models/model.ts'
 import type { Tool } from '../tools/tool.ts'
 import { toolOfClient } from './client-tools.ts'
 import type { KindOf } from './run-kind.ts'
@@ -28,6 +29,19 @@ export function toolsOf(
     .filter((tool) => hasCutOutputs || tool.audience !== 'large_outputs')
     .filter((tool) => !names.has(tool.name) && mayUse(tool, tool.name, card, state, dependencies.kindOf))
   return [...own, ...clientTools.map(toolOfClient)]
+}
+
+const offeredTools = new WeakMap<Tool, ModelTool>()
+
+/** What the model is told about a tool; all runs share it. */
+export function offeredTool(tool: Tool): ModelTool {
+  let offered = offeredTools.get(tool)
+  if (offered === undefined) {
+    const { name, description, inputSchema } = tool
+    offered = { name, description, inputSchema }
+    offeredTools.set(tool, offered)
+  }
+  return offered
 }
 
 /** The tool that a call refers to now, from the source in the call. Undefined if it is missing or not allowed. */
