@@ -12,6 +12,7 @@ import { type Dialect, type Encoded, encodeEvents, type KeepAliveInterval } from
 import { undecidedArm } from '../dialects/undecided-arm.ts'
 import type { Clock, Timer } from '../kit/clock.ts'
 import { defined } from '../kit/defined.ts'
+import { sharedTimers } from '../kit/shared-timers.ts'
 import type { RunRow } from '../stores/run-store.ts'
 import { type BodyText, ChunkedBody } from './chunked-body.ts'
 import type { Metrics } from './metrics.ts'
@@ -72,6 +73,8 @@ export type OpenStream = {
   seq: number | null
 }
 
+type SocketDependencies = Pick<StreamDependencies, 'clock' | 'keepAliveIntervals' | 'metrics'>
+
 /** A reader that reads nothing for this long is disconnected; it can resume with its cursor. */
 const stalledReaderMs = 120_000
 
@@ -101,26 +104,13 @@ export class Streams {
   }
 
   /** Like `reply`, for any source; resolves when the response is finished or the client has disconnected, and never rejects. The shape gives the headers and keep-alives. */
-  async send(reply: FastifyReply, source: ByteSource, shape: StreamShape, options: StreamOptions): Promise<void> {
+  send(reply: FastifyReply, source: ByteSource, shape: StreamShape, options: StreamOptions): Promise<void> {
     const headers = { ...reply.getHeaders(), ...shape.headers, ...options.headers }
     reply.hijack()
-    const stream = new SocketStream(reply.raw, source, shape, options, this.dependencies)
-    this.open.add(stream)
+    const stream = new SocketStream(reply, source, shape, options, this.dependencies)
     if (this.stopping.signal.aborted) stream.stop()
-    const closed = this.dependencies.metrics.streamOpened(shape.name)
-    try {
-      reply.raw.writeHead(200, headers as Record<string, string>)
-      await stream.pump()
-    } catch (error) {
-      reply.log.error(
-        { err: error, headers: options.headers },
-        'a stream failed; the client can come back with its cursor',
-      )
-      reply.raw.destroy()
-    } finally {
-      closed()
-      this.open.delete(stream)
-    }
+    stream.begin(headers as Record<string, string>)
+    return stream.pump(this.open)
   }
 
   /** The open streams, those first whose readers have the most bytes to take. */
@@ -210,11 +200,11 @@ class RunSource implements ByteSource {
 
 class SocketStream {
   private readonly raw: ServerResponse
+  private readonly log: FastifyReply['log']
   private readonly source: ByteSource
   private readonly shape: StreamShape
   private readonly options: StreamOptions
-  private readonly clock: Clock
-  private readonly keepAliveMs: number
+  private readonly dependencies: SocketDependencies
   private over = false
   private keepAlives = 0
   private lastSentAt = 0
@@ -223,20 +213,28 @@ class SocketStream {
   private body: ChunkedBody | undefined
 
   constructor(
-    raw: ServerResponse,
+    { raw, log }: Pick<FastifyReply, 'raw' | 'log'>,
     source: ByteSource,
     shape: StreamShape,
     options: StreamOptions,
-    { clock, keepAliveIntervals }: Pick<StreamDependencies, 'clock' | 'keepAliveIntervals'>,
+    dependencies: SocketDependencies,
   ) {
     this.raw = raw
+    this.log = log
     this.source = source
     this.shape = shape
     this.options = options
-    this.clock = clock
-    this.openedAt = clock.monotonic()
-    this.keepAliveMs = keepAliveIntervals[shape.keepAliveTiming.interval]
+    this.dependencies = dependencies
+    this.openedAt = dependencies.clock.monotonic()
     raw.on('close', () => source.close())
+  }
+
+  private get clock(): Clock {
+    return this.dependencies.clock
+  }
+
+  private get keepAliveMs(): number {
+    return this.dependencies.keepAliveIntervals[this.shape.keepAliveTiming.interval]
   }
 
   info(now: number): OpenStream {
@@ -254,35 +252,69 @@ class SocketStream {
     this.source.close()
   }
 
-  /** The head of the response must have been written. */
-  async pump(): Promise<void> {
-    const { raw } = this
-    const body = new ChunkedBody(raw)
-    this.body = body
-    this.lastSentAt = this.clock.monotonic()
-    if (this.options.opening !== undefined) {
-      body.write({ text: this.options.opening })
+  /** Writes the head of the response, and what comes before the bytes of the source. */
+  begin(headers: Record<string, string>): void {
+    try {
+      this.raw.writeHead(200, headers)
+      this.body = new ChunkedBody(this.raw)
+      this.lastSentAt = this.clock.monotonic()
+      const { opening } = this.options
+      if (opening === undefined) return
+      this.body.write({ text: opening })
       this.armKeepAlive(this.keepAliveMs)
+    } catch (error) {
+      this.fail(error)
     }
+  }
+
+  /** Writes the bytes of the source, and is one of the open streams meanwhile. It has few variables, because each is memory of every idle stream. */
+  async pump(open: Set<SocketStream>): Promise<void> {
+    open.add(this)
+    const closed = this.dependencies.metrics.streamOpened(this.shape.name)
     try {
       const write = (text: SourceText) => this.write(text)
-      while (!raw.destroyed) {
+      while (!this.raw.destroyed) {
         const text = await this.source.next()
         if (text === null) break
         if (this.write(text)) await this.source.writeLive?.(write)
         if (this.over) break
-        if (body.isFull) await this.waitUntilTaken((done) => body.onDrained(done))
+        if (this.body?.isFull === true) await this.untilDrained(this.body)
       }
-      this.over ||= !raw.destroyed
+      this.over ||= !this.raw.destroyed
+      this.close()
+      await this.end()
+    } catch (error) {
+      this.fail(error)
     } finally {
-      this.timer?.cancel()
-      this.source.close()
+      this.close()
+      closed()
+      open.delete(this)
     }
+  }
+
+  private async end(): Promise<void> {
+    const { raw } = this
     if (!raw.destroyed) {
       raw.end()
       // The last bytes may still be waiting for a slow reader.
       if (!raw.writableFinished) await this.waitUntilTaken((done) => onFinish(raw, done))
     } else if (!this.over) this.options.onGone?.()
+  }
+
+  private async untilDrained(body: ChunkedBody): Promise<void> {
+    await this.waitUntilTaken((done) => body.onDrained(done))
+  }
+
+  private close(): void {
+    this.timer?.cancel()
+    this.source.close()
+  }
+
+  private fail(error: unknown): void {
+    const { headers } = this.options
+    this.log.error({ err: error, headers }, 'a stream failed; the client can come back with its cursor')
+    this.over = true
+    this.raw.destroy()
   }
 
   /** Returns false if the stream is over or the reader is behind. */
@@ -299,25 +331,26 @@ class SocketStream {
   }
 
   private armKeepAlive(delayMs: number): void {
-    const { keepAliveMs } = this
-    const { whenIdle } = this.shape.keepAliveTiming
-    this.timer = this.clock.after(delayMs, () => {
-      if (this.raw.destroyed) return
-      // The timer is not reset on every write, because writes are frequent; it checks the idle time here instead.
-      const idleMs = this.clock.monotonic() - this.lastSentAt
-      if (whenIdle && idleMs < keepAliveMs) {
-        this.armKeepAlive(keepAliveMs - idleMs)
-        return
-      }
-      // Skip the keep-alive if the socket's buffer is full: the reader already has data waiting.
-      if (this.body?.isFull === false) {
-        this.keepAlives += 1
-        const text = this.shape.keepAlive(this.clock.now(), this.keepAlives)
-        if (text !== null) this.body.write({ text })
-      }
-      this.lastSentAt = this.clock.monotonic()
-      this.armKeepAlive(keepAliveMs)
-    })
+    this.timer = sharedTimers(this.clock).after(delayMs, () => this.keepAlive())
+  }
+
+  private keepAlive(): void {
+    const { keepAliveMs, clock, shape, body } = this
+    if (this.raw.destroyed) return
+    // The timer is not reset on every write, because writes are frequent; it checks the idle time here instead.
+    const idleMs = clock.monotonic() - this.lastSentAt
+    if (shape.keepAliveTiming.whenIdle && idleMs < keepAliveMs) {
+      this.armKeepAlive(keepAliveMs - idleMs)
+      return
+    }
+    // Skip the keep-alive if the socket's buffer is full: the reader already has data waiting.
+    if (body?.isFull === false) {
+      this.keepAlives += 1
+      const text = shape.keepAlive(clock.now(), this.keepAlives)
+      if (text !== null) body.write({ text })
+    }
+    this.lastSentAt = clock.monotonic()
+    this.armKeepAlive(keepAliveMs)
   }
 
   /** Resolves when the reader has taken the written bytes or has disconnected. Disconnects a stalled reader. */
