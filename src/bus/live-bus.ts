@@ -77,7 +77,11 @@ class RunChannel {
     // Searches from the end, because nearly always the last batch is the right one.
     for (let index = this.kept.length - 1; index >= 0; index--) {
       const { batch } = this.kept[index] as KeptBatch
-      if (batch.firstSeq <= cursor + 1) return batch.lastSeq > cursor ? batch : undefined
+      if (batch.firstSeq > cursor + 1) continue
+      if (batch.lastSeq > cursor) return batch
+      // The only follower has read everything. It may wait for long, and the batch holds its events and their encoded bytes.
+      if (this.followers.size === 1 && index === this.kept.length - 1) this.kept.length = 0
+      return undefined
     }
     return undefined
   }
@@ -97,6 +101,31 @@ class RunChannel {
         return
       }
     }
+  }
+}
+
+/** A class and not an object with functions, because every open stream has one. */
+class JoinedChannel implements Channel {
+  private readonly runId: string
+  private readonly channel: RunChannel
+  private readonly follower: ChannelFollower
+  private readonly channels: Map<string, RunChannel>
+
+  constructor(runId: string, channel: RunChannel, follower: ChannelFollower, channels: Map<string, RunChannel>) {
+    this.runId = runId
+    this.channel = channel
+    this.follower = follower
+    this.channels = channels
+  }
+
+  after(cursor: number): EventBatch | undefined {
+    return this.channel.after(cursor)
+  }
+
+  leave(): void {
+    const { runId, channel, channels } = this
+    channel.followers.delete(this.follower)
+    if (channel.followers.size === 0 && channels.get(runId) === channel) channels.delete(runId)
   }
 }
 
@@ -142,16 +171,9 @@ export function createProcessBus(): LiveBus {
         channel = new RunChannel()
         channels.set(runId, channel)
       }
-      const joined = channel
-      joined.followers.add(follower)
-      if (joined.headSeq > 0) follower.wake(joined.headSeq)
-      return {
-        after: (cursor) => joined.after(cursor),
-        leave() {
-          joined.followers.delete(follower)
-          if (joined.followers.size === 0 && channels.get(runId) === joined) channels.delete(runId)
-        },
-      }
+      channel.followers.add(follower)
+      if (channel.headSeq > 0) follower.wake(channel.headSeq)
+      return new JoinedChannel(runId, channel, follower, channels)
     },
   }
 }
