@@ -21,6 +21,9 @@ export type Call = {
 
 export type Calls<One extends Call = Call> = ReadonlyMap<string, One>
 
+/** Shared by all streams, most of which never see a call. */
+export const noCalls: ReadonlyMap<string, never> = new Map<string, never>()
+
 type CallOf<State> = State extends { readonly calls: ReadonlyMap<string, infer One> } ? One : never
 
 /** Copies the map, because a dialect's state is immutable. */

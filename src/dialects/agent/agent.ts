@@ -10,7 +10,7 @@ import { wholeJson } from '../../kit/embedded-json.ts'
 import { clientToolSource } from '../../journal/client-tool.ts'
 import { type EventData, type EventOf, outputCharsMax, type RunEvent, type ToolOutcome } from '../../journal/event.ts'
 import { addUsage, isReported, noUsage, usageOfStep, type UsageTotals } from '../../journal/usage.ts'
-import { withCall } from '../calls.ts'
+import { withCall, noCalls } from '../calls.ts'
 import { type Dialect, emit, type Frame, pingTiming, type Projection, silent } from '../dialect.ts'
 import { sseFrame, sseHeaders } from '../sse-encoding.ts'
 import { shownConversationIdOrNull } from '../../kit/conversation-id.ts'
@@ -56,7 +56,7 @@ export const agentDialect: Dialect<AgentState> = {
 
   open: ({ runId }) => ({
     runId,
-    calls: new Map(),
+    calls: noCalls,
     questions: [],
     longMessage: undefined,
     usage: noUsage,

@@ -10,7 +10,7 @@ import { cancelledStatus, statusOfErrorCode } from '../../errors/status.ts'
 import type { EventData, EventOf, ToolOutcome } from '../../journal/event.ts'
 import { isoTime } from '../../kit/clock.ts'
 import { sortedJson } from '../../kit/sorted-json.ts'
-import { type Call, calledCall, type Calls, latestInput, startedCall, withCall } from '../calls.ts'
+import { type Call, calledCall, type Calls, latestInput, startedCall, withCall, noCalls } from '../calls.ts'
 import { type Dialect, emit, type Frame, pingTiming, type Projection, silent } from '../dialect.ts'
 import { askedCall, valueText } from '../interactions.ts'
 import { addText, type TextState } from '../message-text.ts'
@@ -58,7 +58,7 @@ export function chunksDialect(options: ChunksOptions = {}): Dialect<ChunksState>
     name: nameParts.filter((part) => part !== '').join('.'),
     headers: framing === 'sse' ? sseHeaders : { ...sseHeaders, 'content-type': 'application/x-ndjson; charset=utf-8' },
 
-    open: ({ runId }) => ({ runId, conversationId: null, textMessageId: null, calls: new Map() }),
+    open: ({ runId }) => ({ runId, conversationId: null, textMessageId: null, calls: noCalls }),
 
     step(state, event) {
       switch (event.type) {

@@ -9,7 +9,7 @@
 import type { EventData, EventOf, JsonValue } from '../../journal/event.ts'
 import { shownConversationId } from '../../kit/conversation-id.ts'
 import { defined } from '../../kit/defined.ts'
-import { shownOutput } from '../calls.ts'
+import { shownOutput, noCalls } from '../calls.ts'
 import { type Dialect, emit, endsStream, type Frame, pingTiming, type Projection, silent } from '../dialect.ts'
 import { valueText } from '../interactions.ts'
 import { sseFrame, sseHeaders } from '../sse-encoding.ts'
@@ -251,7 +251,7 @@ export function langGraphDialect(options: LangGraphOptions = {}): Dialect<LangGr
       messages: [],
       messageId: null,
       text: '',
-      calls: new Map(),
+      calls: noCalls,
       stepCalls: [],
       heldResults: [],
       asked: new Map(),

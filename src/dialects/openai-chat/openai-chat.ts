@@ -10,7 +10,7 @@ import { clientToolSource } from '../../journal/client-tool.ts'
 import type { EventData, JsonValue } from '../../journal/event.ts'
 import { addUsage, noUsage, usageOfStep, type UsageTotals } from '../../journal/usage.ts'
 import { askedCall } from '../interactions.ts'
-import { calledCall, type Calls, withCall } from '../calls.ts'
+import { calledCall, type Calls, withCall, noCalls } from '../calls.ts'
 import { type Dialect, emit, endsStream, type Frame, pingTiming, type Projection, silent } from '../dialect.ts'
 import { addText, type TextState } from '../message-text.ts'
 import { sseFrame, sseHeaders } from '../sse-encoding.ts'
@@ -66,7 +66,7 @@ export function openAiChatDialect({ usage }: OpenAiChatOptions = {}): Dialect<Op
       completion: 0,
       started: false,
       includeUsage: usage === true,
-      calls: new Map(),
+      calls: noCalls,
       clientCalls: new Set(),
       toolCalls: 0,
       finishReason: 'stop',

@@ -10,7 +10,7 @@ import { clientToolSource } from '../../journal/client-tool.ts'
 import type { EventData, JsonValue, RunEvent } from '../../journal/event.ts'
 import { addUsage, noUsage, usageOfStep, type UsageTotals } from '../../journal/usage.ts'
 import { defined } from '../../kit/defined.ts'
-import { shownOutput } from '../calls.ts'
+import { shownOutput, noCalls } from '../calls.ts'
 import { type Dialect, endsStream, type Frame, pingTiming } from '../dialect.ts'
 import { valueText } from '../interactions.ts'
 import { sseFrame, sseHeaders } from '../sse-encoding.ts'
@@ -90,7 +90,7 @@ export const openAiResponsesDialect: Dialect<ResponsesState> = {
     itemCount: 0,
     open: null,
     messageItems: new Map(),
-    calls: new Map(),
+    calls: noCalls,
     finishReason: 'stop',
     usage: noUsage,
     hasSchema: false,

@@ -7,7 +7,7 @@
 // `status: failed`.
 
 import type { EventData, EventOf, JsonValue } from '../../journal/event.ts'
-import { type Call, calledCall, type Calls, ranWithOtherInput, startedCall, withCall } from '../calls.ts'
+import { type Call, calledCall, type Calls, ranWithOtherInput, startedCall, withCall, noCalls } from '../calls.ts'
 import { type Dialect, emit, type Frame, type Projection, silent } from '../dialect.ts'
 import { askedCall, valueText } from '../interactions.ts'
 import { addText, type TextState } from '../message-text.ts'
@@ -31,7 +31,7 @@ export const sessionDialect: Dialect<SessionState> = {
   headers: sseHeaders,
 
   // A run without a conversation is its own session, which cannot be continued.
-  open: ({ runId }) => ({ agentId: `agt-${runId}`, textMessageId: null, calls: new Map() }),
+  open: ({ runId }) => ({ agentId: `agt-${runId}`, textMessageId: null, calls: noCalls }),
 
   step(state, event) {
     switch (event.type) {

@@ -7,7 +7,7 @@
 // no new step is open, because the client would then post the conversation again.
 
 import type { EventOf, JsonValue } from '../../journal/event.ts'
-import { type Call, type Calls, latestInput, startedCall, unannouncedCall, withCall } from '../calls.ts'
+import { type Call, type Calls, latestInput, startedCall, unannouncedCall, withCall, noCalls } from '../calls.ts'
 import { type Dialect, emit, endsStream, type Frame, pingTiming, type Projection, silent } from '../dialect.ts'
 import { addText, type TextState } from '../message-text.ts'
 import {
@@ -65,7 +65,7 @@ export const vercelDataDialect: Dialect<VercelDataState> = {
     runId,
     messageId: null,
     step: null,
-    calls: new Map(),
+    calls: noCalls,
     parkedCalls: 0,
     textMessageId: null,
     finishReason: 'unknown',
