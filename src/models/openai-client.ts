@@ -173,10 +173,12 @@ class Answer implements AsyncIterator<ModelPart[], undefined> {
     const { address, transport, agent, headers } = this.#target
     const { traceparent } = this.#request
     const body = Buffer.from(this.#body)
-    const sent = [...headers]
-    if (traceparent !== undefined) sent.push(['traceparent', traceparent])
-    sent.push(['content-length', String(body.length)])
-    const outgoing = transport.request({ ...address, method: 'POST', agent, headers: sent.flat() })
+    const sent = headers.flat()
+    if (traceparent !== undefined) sent.push('traceparent', traceparent)
+    sent.push('content-length', String(body.length))
+    const outgoing = transport.request({ ...address, method: 'POST', agent, headers: sent })
+    // They are in the head now, and the list is kept with the options of the request.
+    sent.length = 0
     this.#outgoing = outgoing
     outgoing.on('response', (incoming) => this.#answered(incoming))
     // Only errors before the response begins are handled here. Later ones are reported by the response itself.
