@@ -83,11 +83,21 @@ export function promptMessages({ system, summary, history, asked, steps }: Promp
   return [...system, ...[...summary, ...history, ...asked, ...steps].flatMap((block) => block.messages)]
 }
 
+const systemPrompts = new WeakMap<AgentDefinition, string>()
+
+/** One text for all runs of an agent: each run keeps its prompt until the answer begins. */
+function systemPromptOf(definition: AgentDefinition): string {
+  let text = systemPrompts.get(definition)
+  if (text === undefined) {
+    text = renderTemplate(definition.systemTemplate, definition.defaults)
+    systemPrompts.set(definition, text)
+  }
+  return text
+}
+
 function systemMessages(input: PromptInput): ModelMessage[] {
   const { definition, systemPrompt, instructions, context, rules = [] } = input
-  const system: ModelMessage[] = [
-    { role: 'system', content: systemPrompt ?? renderTemplate(definition.systemTemplate, definition.defaults) },
-  ]
+  const system: ModelMessage[] = [{ role: 'system', content: systemPrompt ?? systemPromptOf(definition) }]
   for (const content of rules) system.push({ role: 'system', content })
   if (instructions !== undefined)
     system.push({ role: 'system', content: `Instructions given by the application:\n${instructions}` })

@@ -28,7 +28,8 @@ export function toolsOf(
     .available()
     .filter((tool) => hasCutOutputs || tool.audience !== 'large_outputs')
     .filter((tool) => !names.has(tool.name) && mayUse(tool, tool.name, card, state, dependencies.kindOf))
-  return [...own, ...clientTools.map(toolOfClient)]
+  // A run keeps the list as long as its step takes; `concat` makes it no longer than it has to be.
+  return own.concat(clientTools.map(toolOfClient))
 }
 
 const offeredTools = new WeakMap<Tool, ModelTool>()
