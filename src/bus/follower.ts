@@ -7,10 +7,9 @@
 // repeat, because a batch that overlaps the cursor is cut.
 
 import { AppError } from '../errors/app-error.ts'
-import type { RunEvent } from '../journal/event.ts'
 import type { RunStore } from '../stores/run-store.ts'
 import type { Clock, Timer } from '../kit/clock.ts'
-import { type EventBatch, eventBatch, type Channel, type ChannelFollower, type LiveBus } from './live-bus.ts'
+import { type EventBatch, eventBatch, pageBatch, type Channel, type ChannelFollower, type LiveBus } from './live-bus.ts'
 
 /** Events per page while catching up from the store: a few milliseconds of work, and one write to the socket. */
 const pageEvents = 2048
@@ -120,7 +119,7 @@ export class Follower implements ChannelFollower {
       if (batch !== undefined) return batch
       if (!this.caughtUp || this.headSeq > this.cursor) {
         const page = await this.store.readEvents(this.runId, this.cursor, pageEvents)
-        if (page.events.length > 0) return this.take(eventBatch(page.events), page.nextAfter)
+        if ((page.stored ?? page.events).length > 0) return this.take(pageBatch(page), page.nextAfter)
         if (page.nextAfter > this.cursor) {
           this.cursor = page.nextAfter
           continue
@@ -167,8 +166,7 @@ export class Follower implements ChannelFollower {
     const taken = whole ? batch : eventBatch(batch.events.filter((event) => event.seq > this.cursor))
     this.cursor = nextAfter
     this.retryMs = rereadMs
-    const last: RunEvent | undefined = taken.events.at(-1)
-    if (last?.type === 'run.ended') this.ended = true
+    if (taken.stored.at(-1)?.type === 'run.ended') this.ended = true
     return taken
   }
 }

@@ -4,18 +4,37 @@
 // further behind reads from the store.
 
 import type { RunEvent } from '../journal/event.ts'
+import type { EventPage } from '../journal/event-pages.ts'
+import type { StoredEvent } from '../journal/stored-events.ts'
 
 /** Events that were committed together. All followers of the run share the batch and its encoded bytes. */
 export type EventBatch = {
   readonly firstSeq: number
   readonly lastSeq: number
   readonly events: readonly RunEvent[]
+  /** The same events; text deltas from the store are not decoded. */
+  readonly stored: readonly StoredEvent[]
   /** The encoded events by dialect. Filled by the first follower that needs them. */
   readonly encoded: Map<string, unknown>
 }
 
 export function eventBatch(events: readonly RunEvent[]): EventBatch {
-  return { firstSeq: events[0]?.seq ?? 0, lastSeq: events.at(-1)?.seq ?? 0, events, encoded: new Map() }
+  return { firstSeq: events[0]?.seq ?? 0, lastSeq: events.at(-1)?.seq ?? 0, events, stored: events, encoded: new Map() }
+}
+
+/** The events of a page that has some. They are decoded only if they are asked for. */
+export function pageBatch(page: EventPage): EventBatch {
+  const { stored } = page
+  if (stored === undefined) return eventBatch(page.events)
+  return {
+    firstSeq: stored[0]?.seq ?? 0,
+    lastSeq: page.nextAfter,
+    get events() {
+      return page.events
+    },
+    stored,
+    encoded: new Map(),
+  }
 }
 
 export interface LiveBus {

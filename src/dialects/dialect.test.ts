@@ -24,7 +24,7 @@ const parked: Dialect<number> = {
     return silent(count)
   },
   encode: ({ name, data }, address) => `${address} ${name} ${JSON.stringify(data)}\n`,
-  encodeDelta: (_count, event) => `${event.seq} text ${JSON.stringify(event.data.text)}\n`,
+  encodeDelta: (_count, { seq, textJson }) => `${seq} text ${textJson}\n`,
   keepAlive: () => null,
   keepAliveTiming: pingTiming,
   atDecision: 'parks',

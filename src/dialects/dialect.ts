@@ -3,7 +3,14 @@
 // same code. Each frame has an address: the `seq` of its event, or `seq.index` (from 1) if
 // one event produces several frames.
 
-import type { EventOf, RunEvent } from '../journal/event.ts'
+import type { RunEvent } from '../journal/event.ts'
+import {
+  EventDelta,
+  type JsonDelta,
+  StoredDelta,
+  type StoredDeltas,
+  type StoredEvent,
+} from '../journal/stored-events.ts'
 import { addressOf, type Cursor, hasFrame } from './cursor.ts'
 
 export type Frame = {
@@ -34,7 +41,7 @@ export interface Dialect<State = unknown> {
    * give if the delta produces exactly one frame and does not change the state; otherwise null, and the caller uses
    * `step`.
    */
-  encodeDelta(state: State, event: EventOf<'text.delta'>): string | null
+  encodeDelta(state: State, delta: JsonDelta): string | null
   /** The heartbeat of a connection. It belongs to the connection and has no id. Null if the wire has no heartbeat. */
   keepAlive(nowMs: number, count: number): string | null
   readonly keepAliveTiming: KeepAliveTiming
@@ -93,30 +100,56 @@ export type Encoded<State> = { readonly text: string; readonly state: State; rea
 export function encodeEvents<State>(
   dialect: Dialect<State>,
   state: State,
-  events: readonly RunEvent[],
+  events: readonly StoredEvent[],
   cursor: Cursor,
 ): Encoded<State> {
-  let text = ''
-  for (const event of events) {
-    const seen = event.seq < cursor.seq || (event.seq === cursor.seq && cursor.index === null)
-    if (event.type === 'text.delta') {
-      const quick = dialect.encodeDelta(state, event)
-      if (quick !== null) {
-        // Any cursor within this event has its only frame, also one from a variant of the dialect that has more of them.
-        if (event.seq > cursor.seq) text += quick
-        continue
-      }
-    }
-    const projection = dialect.step(state, event)
-    state = projection.state
-    if (seen) continue
+  const encoder = new EventEncoder(dialect, state, cursor)
+  for (const stored of events) {
+    if (stored.type === 'stored.deltas') encoder.addDeltas(stored)
+    else if (stored.type === 'text.delta' && encoder.addQuickly(new EventDelta(stored))) continue
+    else if (encoder.add(stored)) return { text: encoder.text, state: encoder.state, over: true }
+  }
+  return { text: encoder.text, state: encoder.state, over: false }
+}
+
+class EventEncoder<State> {
+  text = ''
+  state: State
+  private readonly dialect: Dialect<State>
+  private readonly cursor: Cursor
+
+  constructor(dialect: Dialect<State>, state: State, cursor: Cursor) {
+    this.dialect = dialect
+    this.state = state
+    this.cursor = cursor
+  }
+
+  addDeltas(deltas: StoredDeltas): void {
+    const delta = new StoredDelta(deltas)
+    for (; delta.index < deltas.length; delta.index++) if (!this.addQuickly(delta)) this.add(deltas.event(delta.index))
+  }
+
+  /** Returns false if the delta needs `add`. */
+  addQuickly(delta: JsonDelta): boolean {
+    const quick = this.dialect.encodeDelta(this.state, delta)
+    if (quick === null) return false
+    // Any cursor within this event has its only frame, also one from a variant of the dialect that has more of them.
+    if (delta.seq > this.cursor.seq) this.text += quick
+    return true
+  }
+
+  /** Returns true if the stream ends with this event. */
+  add(event: RunEvent): boolean {
+    const { dialect, cursor } = this
+    const projection = dialect.step(this.state, event)
+    this.state = projection.state
+    if (event.seq < cursor.seq || (event.seq === cursor.seq && cursor.index === null)) return false
     const count = projection.frames.length
     for (let index = 0; index < count; index++) {
       if (hasFrame(cursor, event.seq, index)) continue
-      text += dialect.encode(projection.frames[index] as Frame, addressOf(event.seq, index, count))
+      this.text += dialect.encode(projection.frames[index] as Frame, addressOf(event.seq, index, count))
     }
     const seenToTheEnd = event.seq === cursor.seq && count > 0 && count <= (cursor.index ?? 0)
-    if (!seenToTheEnd && endsStream(dialect, event)) return { text, state, over: true }
+    return !seenToTheEnd && endsStream(dialect, event)
   }
-  return { text, state, over: false }
 }

@@ -5,8 +5,9 @@
 //
 // Times are not hidden, because the reader sees the pace of a live answer anyway.
 
-import type { EventData, EventOf, RunEvent } from '../journal/event.ts'
+import type { EventData, RunEvent } from '../journal/event.ts'
 import { engineFallback, modelFallback } from '../journal/run-state.ts'
+import type { JsonDelta } from '../journal/stored-events.ts'
 import { type Dialect, silent } from './dialect.ts'
 
 /** Replaces the names of the model and the engine. */
@@ -80,7 +81,7 @@ export function undecidedArm<State>(dialect: Dialect<State>): Dialect<State> {
       const shown = withoutIdentity(event)
       return shown === null ? silent(state) : dialect.step(state, shown)
     },
-    encodeDelta: (state: State, event: EventOf<'text.delta'>) => dialect.encodeDelta(state, event),
+    encodeDelta: (state: State, delta: JsonDelta) => dialect.encodeDelta(state, delta),
   }
   wrapped.set(dialect, hiding)
   return hiding

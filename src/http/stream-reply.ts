@@ -189,7 +189,7 @@ class RunSource implements ByteSource {
     const whole = batch.firstSeq > cursor.seq
     let encoded = whole ? (batch.encoded.get(bytesKey) as SharedText | undefined) : undefined
     if (encoded === undefined) {
-      const { text, state, over } = encodeEvents(dialect, this.state, batch.events, cursor)
+      const { text, state, over } = encodeEvents(dialect, this.state, batch.stored, cursor)
       encoded = { text, state, over, chunk: undefined }
       if (whole) batch.encoded.set(bytesKey, encoded)
     }

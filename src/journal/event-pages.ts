@@ -4,10 +4,13 @@
 // continue. To wait for new events as well, use the follower (bus/follower.ts).
 
 import type { RunEvent } from './event.ts'
+import type { StoredEvent } from './stored-events.ts'
 import { applyEvent, newRunState, type RunState } from './run-state.ts'
 
 export type EventPage = {
-  events: RunEvent[]
+  readonly events: RunEvent[]
+  /** The same events with text deltas that are not decoded, if there are any. Streams read these. */
+  stored?: readonly StoredEvent[]
   /** How many stored events of this page no longer parse or fit their schema; they are left out of `events`. */
   skipped: number
   /** The `afterSeq` for the next page; it also moves past skipped events. */

@@ -10,6 +10,9 @@ import { describe, it, type TestContext } from 'node:test'
 import { addressOf, beginning, compareCursors, type Cursor, parseCursor } from '../../src/dialects/cursor.ts'
 import { type Dialect, encodeEvents, endsStream, type Frame } from '../../src/dialects/dialect.ts'
 import type { RunEvent } from '../../src/journal/event.ts'
+import { encodeEvent } from '../../src/journal/event-codec.ts'
+import { EventPageReader } from '../../src/journal/event-page-reader.ts'
+import { EventDelta } from '../../src/journal/stored-events.ts'
 import type { Scenario } from '../scenarios/journal-builder.ts'
 import { scenarios } from '../scenarios/scenarios.ts'
 
@@ -52,6 +55,7 @@ export function dialectContract<State>(dialect: Dialect<State>): void {
         it('gives the same output at any time', (t) => tellsTheSame(t, dialect, scenario))
         it('never changes a state that it gave out', () => leavesStatesAlone(dialect, scenario))
         it('encodes a text delta to the same bytes on both paths', () => encodesDeltasAlike(dialect, scenario))
+        it('encodes stored events to the bytes of the live ones', () => encodesStoredEventsAlike(dialect, scenario))
         it('gives addresses that grow and can be read back', () => givesGrowingAddresses(dialect, scenario))
         it('resumes after any address with exactly the rest', () => resumesAnywhere(dialect, scenario))
         it('gives every frame once to a reader that always comes back', () => comesBackUntilTheEnd(dialect, scenario))
@@ -110,13 +114,25 @@ function encodesDeltasAlike<State>(dialect: Dialect<State>, { runId, events }: S
   let state = dialect.open({ runId })
   for (const event of events) {
     const { state: next, frames } = dialect.step(state, event)
-    const quick = event.type === 'text.delta' ? dialect.encodeDelta(state, event) : null
+    const quick = event.type === 'text.delta' ? dialect.encodeDelta(state, new EventDelta(event)) : null
     if (quick !== null) {
       assert.equal(frames.length, 1)
       assert.equal(quick, dialect.encode(frames[0] as Frame, addressOf(event.seq, 0, 1)))
       assert.deepEqual(next, state, 'the fast way keeps the state, so the slow one has to keep it too')
     }
     state = next
+  }
+}
+
+function encodesStoredEventsAlike<State>(dialect: Dialect<State>, { runId, events }: Scenario): void {
+  const lastSeq = events.at(-1)?.seq ?? 0
+  const reader = new EventPageReader(0, events.length + 1)
+  reader.add(events.map(encodeEvent).join('\n'), lastSeq)
+  const page = reader.page(lastSeq)
+  for (const cursor of [beginning, { seq: lastSeq >> 1, index: null }]) {
+    const live = encodeEvents(dialect, dialect.open({ runId }), events, cursor)
+    const stored = encodeEvents(dialect, dialect.open({ runId }), page.stored ?? page.events, cursor)
+    assert.deepEqual(stored, live)
   }
 }
 

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { eventBytesMax, type RunEvent } from '../../src/journal/event.ts'
+import { decodedEvents } from '../../src/journal/stored-events.ts'
 import type { ConversationStore } from '../../src/stores/conversation-store.ts'
 import type { InteractionStore } from '../../src/stores/interaction-store.ts'
 import type { MessageStore } from '../../src/stores/message-store.ts'
@@ -39,9 +40,11 @@ export function journalContract(open: OpenStore<RunStore & ConversationStore & M
         await store.append(write(run, 1, { events: deltas(2, 2) }))
         await store.append(write(run, 3, { events: [odd], durable: true }))
 
-        const page = await store.readEvents('r', 0, 100)
+        const { stored, ...page } = await store.readEvents('r', 0, 100)
 
-        assert.deepEqual(page, { events: [delta(1), delta(2), delta(3), odd], skipped: 0, nextAfter: 4, atHead: true })
+        const events = [delta(1), delta(2), delta(3), odd]
+        assert.deepEqual(page, { events, skipped: 0, nextAfter: 4, atHead: true })
+        assert.deepEqual(decodedEvents(stored ?? []), events)
       }),
     )
 

@@ -67,8 +67,8 @@ const terminal: Dialect<TerminalState> = {
     }
   },
   encode: ({ name, data }, address) => `${address} ${name} ${JSON.stringify(data)}\n`,
-  encodeDelta: (state, { seq, data }) =>
-    state.textMessageId === data.messageId ? `${seq} says ${JSON.stringify(data.text)}\n` : null,
+  encodeDelta: (state, { seq, messageId, textJson }) =>
+    state.textMessageId === messageId ? `${seq} says ${textJson}\n` : null,
   keepAlive: () => '\n',
   keepAliveTiming: pingTiming,
   atDecision: 'parks',

@@ -102,15 +102,14 @@ export function a2aDialect({ version = '1.0', requestId = null, origin = '' }: A
 
     encode: (frame, address) => sseFrame(address, null, `${envelope}${resultOf(frame, version)}}`),
 
-    encodeDelta({ runId, contextId, state, open }, { seq, data: { messageId, text } }) {
+    encodeDelta({ runId, contextId, state, open }, { seq, messageId, textJson }) {
       if (state === null || !open.has(messageId)) return null
       const place = `"taskId":${JSON.stringify(runId)},"contextId":${JSON.stringify(contextId)}`
-      const words = JSON.stringify(text)
       const id = JSON.stringify(messageId)
       const result =
         version === '1.0'
-          ? `{"artifactUpdate":{${place},"artifact":{"artifactId":${id},"parts":[{"text":${words}}]},"append":true}}`
-          : `{"kind":"artifact-update",${place},"append":true,"artifact":{"artifactId":${id},"parts":[{"kind":"text","text":${words}}]}}`
+          ? `{"artifactUpdate":{${place},"artifact":{"artifactId":${id},"parts":[{"text":${textJson}}]},"append":true}}`
+          : `{"kind":"artifact-update",${place},"append":true,"artifact":{"artifactId":${id},"parts":[{"kind":"text","text":${textJson}}]}}`
       return `id: ${seq}\ndata: ${envelope}${result}}\n\n`
     },
 

@@ -125,9 +125,9 @@ export function agUiDialect(options: AgUiDialectOptions = {}): Dialect<AgUiState
 
     encode: ({ data }, address) => sseFrame(address, null, JSON.stringify(data)),
 
-    encodeDelta(state, { seq, data: { messageId, text } }) {
-      if (!state.started || state.text !== messageId || state.reasoning !== null || text === '') return null
-      return `id: ${seq}\ndata: {"type":"TEXT_MESSAGE_CONTENT","messageId":${JSON.stringify(messageId)},"delta":${JSON.stringify(text)}}\n\n`
+    encodeDelta(state, { seq, messageId, textJson }) {
+      if (!state.started || state.text !== messageId || state.reasoning !== null || textJson === '""') return null
+      return `id: ${seq}\ndata: {"type":"TEXT_MESSAGE_CONTENT","messageId":${JSON.stringify(messageId)},"delta":${textJson}}\n\n`
     },
 
     keepAlive: () => ': c\n\n',

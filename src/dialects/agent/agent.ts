@@ -141,8 +141,8 @@ export const agentDialect: Dialect<AgentState> = {
     return sseFrame(address, frame.name, JSON.stringify({ event: frame.name, data: frame.data }))
   },
 
-  encodeDelta(_state, event) {
-    return `id: ${event.seq}\nevent: agent.delta\ndata: {"event":"agent.delta","data":{"id":${JSON.stringify(event.data.messageId)},"delta":${JSON.stringify(event.data.text)},"role":"assistant"}}\n\n`
+  encodeDelta(_state, { seq, messageId, textJson }) {
+    return `id: ${seq}\nevent: agent.delta\ndata: {"event":"agent.delta","data":{"id":${JSON.stringify(messageId)},"delta":${textJson},"role":"assistant"}}\n\n`
   },
 
   keepAlive(nowMs) {

@@ -107,10 +107,10 @@ export function chunksDialect(options: ChunksOptions = {}): Dialect<ChunksState>
       return framing === 'sse' ? sseFrame(address, null, json) : `${json}\n`
     },
 
-    encodeDelta(state, event) {
-      if (!agentSteps || state.textMessageId !== event.data.messageId) return null
-      const json = `{"type":"chunk","content":${JSON.stringify(event.data.text)},"conversation_id":${JSON.stringify(state.conversationId)}}`
-      return framing === 'sse' ? `id: ${event.seq}\ndata: ${json}\n\n` : `${json}\n`
+    encodeDelta(state, { seq, messageId, textJson }) {
+      if (!agentSteps || state.textMessageId !== messageId) return null
+      const json = `{"type":"chunk","content":${textJson},"conversation_id":${JSON.stringify(state.conversationId)}}`
+      return framing === 'sse' ? `id: ${seq}\ndata: ${json}\n\n` : `${json}\n`
     },
 
     keepAlive: () => (framing === 'sse' ? ': keep-alive\n\n' : '\n'),

@@ -3,6 +3,7 @@
 
 import { isoTime } from '../../kit/clock.ts'
 import type { RunEvent } from '../../journal/event.ts'
+import { EventDelta } from '../../journal/stored-events.ts'
 import { addressOf } from '../cursor.ts'
 import { type Dialect, emit, endsStream, pingTiming } from '../dialect.ts'
 import { sseFrame, sseHeaders } from '../sse-encoding.ts'
@@ -51,7 +52,7 @@ export function journalWire(wires: Readonly<Record<string, Dialect>>): Dialect<W
 }
 
 function framesOfEvent(dialect: Dialect, state: unknown, event: RunEvent): { state: unknown; frames: string[] } {
-  const quick = event.type === 'text.delta' ? dialect.encodeDelta(state, event) : null
+  const quick = event.type === 'text.delta' ? dialect.encodeDelta(state, new EventDelta(event)) : null
   if (quick !== null) return { state, frames: [quick] }
   const projection = dialect.step(state, event)
   const { length } = projection.frames

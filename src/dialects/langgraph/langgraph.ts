@@ -265,10 +265,10 @@ export function langGraphDialect(options: LangGraphOptions = {}): Dialect<LangGr
       return mode === null || wanted.has(mode) ? sseFrame(address, name, JSON.stringify(data)) : ''
     },
 
-    encodeDelta({ runId, threadId, messageId }, { seq, data }) {
-      if (partials || messageId !== data.messageId) return null
+    encodeDelta({ runId, threadId, messageId }, { seq, messageId: deltaMessageId, textJson }) {
+      if (partials || messageId !== deltaMessageId) return null
       if (!wanted.has('messages-tuple')) return ''
-      const chunk = `{"type":"AIMessageChunk","id":${JSON.stringify(messageId)},"content":${JSON.stringify(data.text)}}`
+      const chunk = `{"type":"AIMessageChunk","id":${JSON.stringify(messageId)},"content":${textJson}}`
       const place = `"run_id":${JSON.stringify(runId)},"thread_id":${JSON.stringify(threadId)}`
       return `id: ${seq}\nevent: messages\ndata: [${chunk},{${place},"langgraph_node":"${agentNode}","tags":[]}]\n\n`
     },

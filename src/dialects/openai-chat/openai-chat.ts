@@ -126,10 +126,10 @@ export function openAiChatDialect({ usage }: OpenAiChatOptions = {}): Dialect<Op
 
     encode: ({ data }, address) => sseFrame(address, null, data === done.data ? '[DONE]' : JSON.stringify(data)),
 
-    encodeDelta(state, { seq, data: { messageId, text } }) {
+    encodeDelta(state, { seq, messageId, textJson }) {
       if (state.holdsText || !state.started || state.textMessageId !== messageId) return null
       const { created, model } = state
-      return `id: ${seq}\ndata: {"id":${JSON.stringify(idOf(state))},"object":"chat.completion.chunk","created":${created},"model":${JSON.stringify(model)},"choices":[{"index":0,"delta":{"content":${JSON.stringify(text)}},"finish_reason":null}]}\n\n`
+      return `id: ${seq}\ndata: {"id":${JSON.stringify(idOf(state))},"object":"chat.completion.chunk","created":${created},"model":${JSON.stringify(model)},"choices":[{"index":0,"delta":{"content":${textJson}},"finish_reason":null}]}\n\n`
     },
 
     keepAlive: () => ': c\n\n',

@@ -87,9 +87,9 @@ export const sessionDialect: Dialect<SessionState> = {
 
   encode: (frame) => sseFrame(null, null, JSON.stringify(frame.data)),
 
-  encodeDelta(state, event) {
-    if (state.textMessageId !== event.data.messageId) return null
-    return `data: {"type":"text","content":${JSON.stringify(event.data.text)},"timestamp":${event.at}}\n\n`
+  encodeDelta(state, { at, messageId, textJson }) {
+    if (state.textMessageId !== messageId) return null
+    return `data: {"type":"text","content":${textJson},"timestamp":${at}}\n\n`
   },
 
   keepAlive: (nowMs, count) =>

@@ -110,9 +110,9 @@ export function uiMessageDialect({
 
     encode: ({ data }, address) => sseFrame(address, null, data === done.data ? '[DONE]' : JSON.stringify(data)),
 
-    encodeDelta({ open }, { seq, data: { messageId, text } }) {
+    encodeDelta({ open }, { seq, messageId, textJson }) {
       if (open === null || open.kind !== 'text' || open.id !== messageId) return null
-      return `id: ${seq}\ndata: {"type":"text-delta","id":${JSON.stringify(messageId)},"delta":${JSON.stringify(text)}}\n\n`
+      return `id: ${seq}\ndata: {"type":"text-delta","id":${JSON.stringify(messageId)},"delta":${textJson}}\n\n`
     },
 
     keepAlive: () => ': c\n\n',

@@ -120,9 +120,9 @@ export const vercelDataDialect: Dialect<VercelDataState> = {
     return `${codes[frame.name as PartName]}:${JSON.stringify(frame.data)}\n`
   },
 
-  encodeDelta(state, event) {
-    if (state.step === null || state.textMessageId !== event.data.messageId) return null
-    return `0:${JSON.stringify(event.data.text)}\n`
+  encodeDelta(state, { messageId, textJson }) {
+    if (state.step === null || state.textMessageId !== messageId) return null
+    return `0:${textJson}\n`
   },
 
   /** A bare newline is the only thing that the client skips; a comment or an unknown code makes it throw. */

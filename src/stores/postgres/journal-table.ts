@@ -1,16 +1,14 @@
-// The journal table. An append is one row with all its events, one JSON text a line. Reading
-// never throws for bad data: lines that do not parse or no longer fit their schema, and missing
-// rows, are counted as skipped.
+// The journal table. An append is one row with all its events, one JSON text a line.
 
 import { AppError } from '../../errors/app-error.ts'
 import type { RunEvent } from '../../journal/event.ts'
-import { decodeEvent, encodeEvent } from '../../journal/event-codec.ts'
+import { encodeEvent } from '../../journal/event-codec.ts'
 import type { EventPage } from '../../journal/event-pages.ts'
+import { EventPageReader } from '../../journal/event-page-reader.ts'
 import type { Db } from './connection.ts'
 
 /** A reader loads whole rows, and a page of events has about this many characters. */
 const rowCharsMax = 1024 * 1024
-const pageCharsMax = 1024 * 1024
 
 /** How many rows one query of a page loads. */
 const rowsPerQuery = 64
@@ -52,12 +50,8 @@ export async function insertJournal(db: Db, runId: string, rows: readonly Journa
 }
 
 export async function readEvents(db: Db, runId: string, afterSeq: number, limit: number): Promise<EventPage> {
-  const events: RunEvent[] = []
-  let skipped = 0
-  let chars = 0
-  let nextAfter = afterSeq
+  const reader = new EventPageReader(afterSeq, limit)
   let reached = afterSeq
-  const full = () => events.length >= limit || (events.length > 0 && chars > pageCharsMax)
 
   // Read before the rows: all rows up to this seq are committed.
   const lastSeq = Number((await db.get('SELECT last_seq FROM runs WHERE id = ?', runId))?.['last_seq'] ?? 0)
@@ -71,26 +65,13 @@ export async function readEvents(db: Db, runId: string, afterSeq: number, limit:
       reached,
     )
     if (rows.length === 0) {
-      skipped += lastSeq - nextAfter
-      nextAfter = lastSeq
+      reader.skipTo(lastSeq)
       break
     }
     for (const row of rows) {
-      const rowLastSeq = row['last_seq'] as number
-      for (const line of (row['body'] as string).split('\n')) {
-        const event = decodeEvent(line)
-        if (event === null || event.seq <= nextAfter || event.seq > rowLastSeq) continue
-        chars += line.length
-        if (full()) break reading
-        skipped += event.seq - nextAfter - 1
-        events.push(event)
-        nextAfter = event.seq
-      }
-      skipped += rowLastSeq - nextAfter
-      nextAfter = rowLastSeq
-      reached = rowLastSeq
-      if (full()) break reading
+      reached = row['last_seq'] as number
+      if (!reader.add(row['body'], reached)) break reading
     }
   }
-  return { events, skipped, nextAfter, atHead: nextAfter >= lastSeq }
+  return reader.page(lastSeq)
 }

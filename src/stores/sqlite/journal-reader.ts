@@ -1,15 +1,10 @@
 // Reads a run's events page by page: first the folded rows of the journal table, then
-// the tail. Bad data never makes it throw: lines that do not parse or no longer fit
-// their schema, and missing rows, are counted as skipped.
+// the tail.
 
 import type { DatabaseSync } from 'node:sqlite'
-import type { RunEvent } from '../../journal/event.ts'
-import { decodeEvent } from '../../journal/event-codec.ts'
 import type { EventPage } from '../../journal/event-pages.ts'
+import { EventPageReader } from '../../journal/event-page-reader.ts'
 import type { JournalTails } from './journal-tails.ts'
-
-/** In UTF-16 units, which is close enough to bytes. */
-const pageCharsMax = 1024 * 1024
 
 export function journalReader(db: DatabaseSync, tails: JournalTails) {
   const rowsAfter = db.prepare('SELECT last_seq, body FROM journal WHERE run_id = ? AND last_seq > ? ORDER BY last_seq')
@@ -42,32 +37,10 @@ export function journalReader(db: DatabaseSync, tails: JournalTails) {
 
   return {
     read(runId: string, afterSeq: number, limit: number): EventPage {
-      const events: RunEvent[] = []
-      let skipped = 0
-      let chars = 0
-      let nextAfter = afterSeq
-      const full = () => events.length >= limit || (events.length > 0 && chars > pageCharsMax)
-      chunks: for (const { lastSeq, body } of chunksAfter(runId, afterSeq)) {
-        for (const line of linesOf(body)) {
-          const event = decodeEvent(line)
-          if (event === null || event.seq <= nextAfter || event.seq > lastSeq) continue
-          chars += line.length
-          if (full()) break chunks
-          skipped += event.seq - nextAfter - 1
-          events.push(event)
-          nextAfter = event.seq
-        }
-        skipped += lastSeq - nextAfter
-        nextAfter = lastSeq
-        // Before the next row is read: rows can be long.
-        if (full()) break
-      }
+      const reader = new EventPageReader(afterSeq, limit)
+      for (const { lastSeq, body } of chunksAfter(runId, afterSeq)) if (!reader.add(body, lastSeq)) break
       const lastSeq = Math.max(tails.lastSeq(runId), Number(lastFolded.get(runId)?.seq ?? 0))
-      return { events, skipped, nextAfter, atHead: nextAfter >= lastSeq }
+      return reader.page(lastSeq)
     },
   }
-}
-
-function linesOf(body: unknown): string[] {
-  return typeof body === 'string' ? body.split('\n') : []
 }
