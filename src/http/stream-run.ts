@@ -2,6 +2,7 @@
 // run, replies 204 if the client has everything, and cancels on disconnect if configured.
 // A family adds its own dialect, headers and cursor format.
 
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Dialect } from '../dialects/dialect.ts'
 import { sseHeaders } from '../dialects/sse-encoding.ts'
@@ -64,6 +65,8 @@ export async function beginAndStreamRun(
   const found = await startOrResume(services, request.headers, start, dialect)
   if (found === null) return reply.code(204).send(null)
   const { run, cursor, started } = found
+  // The new run asks its model first, which then works while the stream is begun.
+  if (started) await nextTurn()
   const cancels = cancelsOnDisconnect(services, start, started)
   return await streamRun(services, request, reply, { run, dialect, cursor, headers: headersOf(run), cancels })
 }

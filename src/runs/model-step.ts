@@ -138,6 +138,8 @@ class StepAnswer {
   private readonly calls: ToolCallPart[] = []
   private chars = 0
   private firstPartMs: number | undefined
+  /** Readers have got something of the answer, or soon will. */
+  private isShown = false
 
   constructor(writer: RunWriter, context: StepContext) {
     const { state } = writer
@@ -169,7 +171,10 @@ class StepAnswer {
       this.add(part, events)
     }
     this.push(events)
-    return undefined
+    if (this.isShown || events.length === 0) return undefined
+    this.isShown = true
+    // The first words are shown before the rest of the answer is worked on.
+    return this.finish === undefined ? this.writer.committed() : undefined
   }
 
   /** Results are stored before the parts after them are journaled. */
