@@ -64,6 +64,9 @@ describe('a decision', () => {
         code: 'tool_confirmation_resolved',
         details: { confirmationId: row.id, status: 'confirmed' },
       })
+      // On PostgreSQL the refused decision locks the run for a moment. A claim at that moment passes over it, and would be
+      // repeated by a timer of the clock, which stands still here.
+      rig.scheduler.poke()
       await rig.until(run.id, ended)
 
       assert.deepEqual(decided.response, { to: 'eve' })

@@ -206,7 +206,11 @@ class StepAnswer {
   }
 
   private push(events: NewEvent[]): void {
-    if (events.length > 0) this.writer.push(...events)
+    if (events.length > 0) {
+      if (this.finish === undefined) this.writer.push(...events)
+      // The last words share the commit of the events that close the step.
+      else this.writer.stage(...events)
+    }
     if (this.chars > answerCharsMax) {
       throw new AppError('model_error', 'The model’s answer is longer than 64 MiB and was stopped.')
     }
