@@ -432,3 +432,34 @@ test('readers at the head are written to in the call that publishes, and one tha
     response.destroy()
   }
 })
+
+test('a reader at the head that stops taking is given nothing more, and the others get everything', async (context) => {
+  const sockets: Socket[] = []
+  const run = { id: 'r', conversationId: null } as RunRow
+  const { open, bus } = await rig(context, async (streams, reply) => {
+    sockets.push(reply.raw.socket as Socket)
+    await streams.reply(reply, { run, dialect: agentDialect, cursor: { seq: 0, index: null } })
+  })
+  const stalled = await open()
+  const reading = await open()
+  let last = 0
+  let received = ''
+  reading.setEncoding('utf8').on('data', (piece: string) => (received = (received + piece).slice(-large.length)))
+  const publish = async () => {
+    last += 1
+    bus.publish('r', [
+      { ...delta(last), data: { messageId: 'm', text: `[${last}]${large.slice(0, 200_000)}` } } as RunEvent,
+    ])
+    await eventually('the delta at the reader that takes it', () => received.includes(`[${last}]`))
+  }
+  const [socket] = sockets
+  const isFull = () => socket?.writableNeedDrain !== false
+  while (!isFull()) await publish()
+
+  const held = socket?.writableLength ?? 0
+  for (let count = 0; count < 10; count++) await publish()
+
+  assert.ok(held > 0 && (socket?.writableLength ?? 0) <= held)
+  stalled.destroy()
+  reading.destroy()
+})
