@@ -5,15 +5,17 @@
 import { AppError } from '../errors/app-error.ts'
 import { type EventType, eventBodies, type NewEvent, type RunEvent } from './event.ts'
 
-/** Throws `event_invalid` if an event does not fit its schema. */
-export function checkEvent(event: NewEvent): void {
+/**
+ * Throws `event_invalid` if an event does not fit its schema. Returns it as it is read from the store: with the fields of the
+ * schema only, in their order. So a dialect that shows a whole event sends the same bytes live and later.
+ */
+export function checkEvent<Checked extends NewEvent>(event: Checked): Checked {
   // Fast path: nearly all events are text deltas, so they are checked without the schema library.
   if (event.type === 'text.delta') {
-    if (typeof event.data.text === 'string' && typeof event.data.messageId === 'string') return
-  } else if (eventBodies[event.type]?.safeParse(event.data).success) {
-    return
+    if (typeof event.data.text === 'string' && typeof event.data.messageId === 'string') return event
   }
   const result = eventBodies[event.type]?.safeParse(event.data)
+  if (result?.success) return { ...event, data: result.data }
   throw new AppError('event_invalid', `The event ${event.type} does not fit its schema.`, {
     details: {
       type: event.type,

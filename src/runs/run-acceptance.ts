@@ -9,6 +9,7 @@ import { defined } from '../kit/defined.ts'
 import { KeyedMutex } from '../kit/keyed-mutex.ts'
 import { sortedJson } from '../kit/sorted-json.ts'
 import type { NewEvent, RunEvent, RunSpec } from '../journal/event.ts'
+import { checkEvent } from '../journal/event-codec.ts'
 import { filesOf } from '../journal/part.ts'
 import type { AcceptExtraRows, AcceptInput, CancelRequest, RunRow } from '../stores/run-store.ts'
 import { checkDayBudgets } from './budgets.ts'
@@ -310,7 +311,7 @@ export class RunAcceptance {
       ...defined({ joinTurnOf: leader }),
       messages,
       ...(question.parts === undefined ? {} : { files: filesOf(question.parts).map(({ fileId }) => fileId) }),
-      events: first.map((event, index): RunEvent => ({ seq: index + 1, at, attempt: 1, ...event })),
+      events: first.map((event, index): RunEvent => ({ seq: index + 1, at, attempt: 1, ...checkEvent(event) })),
       idempotency,
       queueMax: this.dependencies.limits.queueMax,
       claim: null,

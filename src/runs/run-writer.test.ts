@@ -8,6 +8,7 @@ import fc from 'fast-check'
 import { manualClock } from '../../test/support/manual-clock.ts'
 import { AppError } from '../errors/app-error.ts'
 import type { NewEvent, RunEvent } from '../journal/event.ts'
+import { decodeEvent, encodeEvent } from '../journal/event-codec.ts'
 import { foldRun, newRunState } from '../journal/run-state.ts'
 import type { RunWrite } from '../stores/run-store.ts'
 import { RunWriter } from './run-writer.ts'
@@ -72,6 +73,17 @@ describe('the writer of a run', () => {
     await done
 
     assert.deepEqual(told, ['append 2', 'publish 2-2'])
+  })
+
+  it('stores and shows an event with the fields of its schema, in their order', async () => {
+    const { writer, writes, settle } = rig()
+    const stray = { model: 'm/m', messageId: 'm1', unknown: 1, step: 1 }
+    writer.push(running, { type: 'step.started', data: stray })
+    await settle()
+
+    const event = writes[0]?.events.at(-1) ?? assert.fail('no event')
+    assert.deepEqual(event, decodeEvent(encodeEvent(event)))
+    assert.equal(JSON.stringify(event.data), '{"step":1,"messageId":"m1","model":"m/m"}')
   })
 
   it('stores deltas again that a crash of the database lost, before anything else, and none that are on disk', async () => {

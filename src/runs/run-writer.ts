@@ -83,12 +83,14 @@ export class RunWriter {
     setImmediate(() => this.flush())
   }
 
-  private queue(events: readonly NewEvent[]): void {
+  private queue(pushed: readonly NewEvent[]): void {
     if (this.lost !== undefined) throw this.lost
     let { phase } = this.state
     const pairs = new PairCheck(this.state)
-    for (const event of events) {
-      checkEvent(event)
+    const events: NewEvent[] = []
+    for (const one of pushed) {
+      const event = checkEvent(one)
+      events.push(event)
       checkSize(event)
       checkTransition({ phase }, event)
       checkPair(pairs, event)

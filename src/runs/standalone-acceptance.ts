@@ -3,6 +3,7 @@
 // transaction that makes the run claimable.
 
 import type { EventData, RunEvent, RunSpec } from '../journal/event.ts'
+import { checkEvent } from '../journal/event-codec.ts'
 import { filesOf, type Part } from '../journal/part.ts'
 import { defined } from '../kit/defined.ts'
 import type { AcceptInput, RunRow } from '../stores/run-store.ts'
@@ -81,22 +82,24 @@ export class StandaloneAcceptance {
       seq: 1,
       at: createdAt,
       attempt: 1,
-      type: 'run.accepted',
-      data: {
-        owner,
-        family,
-        conversationId: null,
-        userMessageId: null,
-        input,
-        ...defined({
-          parts,
-          continuesHistory: continues,
-          historyRef: stored?.id,
-          echo,
-          trace: newRunTrace(this.dependencies),
-        }),
-        spec,
-      },
+      ...checkEvent({
+        type: 'run.accepted',
+        data: {
+          owner,
+          family,
+          conversationId: null,
+          userMessageId: null,
+          input,
+          ...defined({
+            parts,
+            continuesHistory: continues,
+            historyRef: stored?.id,
+            echo,
+            trace: newRunTrace(this.dependencies),
+          }),
+          spec,
+        },
+      }),
     }
     const { agentId, skill } = spec
     const needs = needsOf(spec, this.dependencies)
@@ -148,7 +151,12 @@ export class StandaloneAcceptance {
     const { store, clock, limits } = this.dependencies
     const known = (await store.readEvents(run.id, 0, 10)).events
     const at = Math.max(clock.now(), run.createdAt)
-    const event: RunEvent = { seq: run.lastSeq + 1, at, attempt: 1, type: 'run.prepared', data: prepared }
+    const event: RunEvent = {
+      seq: run.lastSeq + 1,
+      at,
+      attempt: 1,
+      ...checkEvent({ type: 'run.prepared', data: prepared }),
+    }
     return await this.withSlot(isOffered(run.needs, this.dependencies.placement), async (claim) => {
       const start = {
         runId: run.id,
