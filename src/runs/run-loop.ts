@@ -90,6 +90,8 @@ export class RunLoop {
   private runningSince = 0
   /** Made for the first calls. */
   private phase: ToolPhase | undefined
+  /** Told before there was a phase. */
+  private poked = false
   private card: AgentCard | undefined
   private readonly confirmLease: () => Promise<void>
   private readonly prompts: PromptBuilder
@@ -140,7 +142,8 @@ export class RunLoop {
 
   /** Tells the loop that a decision about this run may have been stored. */
   poke(): void {
-    this.phase?.poke()
+    if (this.phase === undefined) this.poked = true
+    else this.phase.poke()
   }
 
   async drive(): Promise<LoopResult> {
@@ -289,7 +292,9 @@ export class RunLoop {
     const abort = new AbortController()
     if (this.stopped !== undefined) abort.abort(this.stopped.reason)
     this.toolAbort = abort
-    return new ToolPhase(writer, dependencies, toolOf, abort.signal, this.confirmLease)
+    const phase = new ToolPhase(writer, dependencies, toolOf, abort.signal, this.confirmLease)
+    if (this.poked) phase.poke()
+    return phase
   }
 
   /** Returns undefined if the engine is not available and another one took over. */
