@@ -274,13 +274,10 @@ class SocketStream {
     try {
       const write = (text: SourceText) => this.write(text)
       while (!this.raw.destroyed) {
-        const text = await this.source.next()
-        if (text === null) break
-        if (this.write(text)) await this.source.writeLive?.(write)
+        if (await this.writeNext()) await this.source.writeLive?.(write)
         if (this.over) break
         if (this.body?.isFull === true) await this.untilDrained(this.body)
       }
-      this.over ||= !this.raw.destroyed
       this.close()
       await this.end()
     } catch (error) {
@@ -315,6 +312,14 @@ class SocketStream {
     this.log.error({ err: error, headers }, 'a stream failed; the client can come back with its cursor')
     this.over = true
     this.raw.destroy()
+  }
+
+  /** A function of its own, so that the last text is not kept while the stream waits for the next one. */
+  private async writeNext(): Promise<boolean> {
+    const text = await this.source.next()
+    if (text !== null) return this.write(text)
+    this.over ||= !this.raw.destroyed
+    return false
   }
 
   /** Returns false if the stream is over or the reader is behind. */

@@ -28,17 +28,18 @@ export function withRetries(
   signal: AbortSignal,
   options: RetryOptions,
 ): AsyncIterable<ModelPart[]> {
-  return {
-    [Symbol.asyncIterator]: () => new Attempts(start, signal, options),
-  }
+  return new Attempts(start, signal, options)
 }
 
-class Attempts implements AsyncIterator<ModelPart[]> {
+/** Can be iterated once. */
+class Attempts implements AsyncIterableIterator<ModelPart[]> {
   readonly #start: () => AsyncIterable<ModelPart[]>
   readonly #signal: AbortSignal
   readonly #options: RetryOptions
   #current: AsyncIterator<ModelPart[]> | undefined
   #begun = false
+  #attempt = 0
+  #startedAt = 0
 
   constructor(start: () => AsyncIterable<ModelPart[]>, signal: AbortSignal, options: RetryOptions) {
     this.#start = start
@@ -49,7 +50,12 @@ class Attempts implements AsyncIterator<ModelPart[]> {
   next(): Promise<IteratorResult<ModelPart[]>> {
     // After the first part this adds no promise of its own, because it runs for every read.
     if (this.#begun && this.#current !== undefined) return this.#current.next()
-    return this.#first()
+    this.#startedAt = this.#options.clock.monotonic()
+    return this.#ask()
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this
   }
 
   async return(): Promise<IteratorResult<ModelPart[]>> {
@@ -58,24 +64,32 @@ class Attempts implements AsyncIterator<ModelPart[]> {
     return { done: true, value: undefined }
   }
 
-  async #first(): Promise<IteratorResult<ModelPart[]>> {
-    const { clock, random, retries, budgetMs } = this.#options
-    const startedAt = clock.monotonic()
-    for (let attempt = 0; ; attempt += 1) {
-      try {
-        this.#current = this.#start()[Symbol.asyncIterator]()
-        const result = await this.#current.next()
-        this.#begun = true
-        return result
-      } catch (error) {
-        if (this.#signal.aborted || attempt >= retries) throw error
-        if (!(error instanceof AppError) || !error.retryable) throw error
-        const delayMs = delayBefore(attempt, error, random)
-        if (clock.monotonic() - startedAt + delayMs > budgetMs) throw error
-        await sleep(clock, delayMs, this.#signal)
-        this.#options.onRetry?.()
-      }
+  /** Not an async function, because a model may be silent for long, and its frame would be held meanwhile. */
+  #ask(): Promise<IteratorResult<ModelPart[]>> {
+    try {
+      this.#current = this.#start()[Symbol.asyncIterator]()
+      return this.#current.next().then(
+        (result) => {
+          this.#begun = true
+          return result
+        },
+        (error: unknown) => this.#askAgain(error),
+      )
+    } catch (error) {
+      return this.#askAgain(error)
     }
+  }
+
+  async #askAgain(error: unknown): Promise<IteratorResult<ModelPart[]>> {
+    const { clock, random, retries, budgetMs, onRetry } = this.#options
+    if (this.#signal.aborted || this.#attempt >= retries) throw error
+    if (!(error instanceof AppError) || !error.retryable) throw error
+    const delayMs = delayBefore(this.#attempt, error, random)
+    if (clock.monotonic() - this.#startedAt + delayMs > budgetMs) throw error
+    await sleep(clock, delayMs, this.#signal)
+    onRetry?.()
+    this.#attempt += 1
+    return await this.#ask()
   }
 }
 

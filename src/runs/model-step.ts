@@ -132,8 +132,8 @@ class StepAnswer {
   private readonly writer: RunWriter
   private readonly context: StepContext
   private readonly startedAt: number
-  private readonly emitter: DeltaEmitter
-  /** Made for the first part that it is needed for. */
+  // These two are made for the first part that needs them.
+  private deltas: DeltaEmitter | undefined
   private atProvider: ProviderRun | undefined
   private readonly calls: ToolCallPart[] = []
   private chars = 0
@@ -156,7 +156,6 @@ class StepAnswer {
         data: { step: this.step, messageId: torn?.messageId || ids(), model: specOf(state).model },
       })
     }
-    this.emitter = new DeltaEmitter(state, this.step, torn?.text ?? '', torn?.reasoning ?? '', ids)
   }
 
   /** Journals the parts. Returns a promise only if there is something to wait for, because this runs for every token. */
@@ -191,17 +190,17 @@ class StepAnswer {
   private add(part: Exclude<ModelPart, { type: 'provider-result' }>, events: NewEvent[]): void {
     if (part.type === 'text') {
       this.chars += part.text.length
-      this.emitter.text(part.text, events)
+      this.emitter().text(part.text, events)
     } else if (part.type === 'reasoning') {
       this.chars += part.text.length
-      this.emitter.reasoning(part.text, events)
+      this.emitter().reasoning(part.text, events)
     } else if (part.type === 'tool-call') {
       this.chars += part.rawInput.length
       this.calls.push(part)
     } else if (part.type === 'provider-call') {
       this.chars += JSON.stringify(part.input).length
       this.providerRun().call(part, specOf(this.writer.state).model, events)
-    } else if (part.type === 'source') this.providerRun().source(part, this.emitter.messageId, events)
+    } else if (part.type === 'source') this.providerRun().source(part, this.emitter().messageId, events)
     else this.finish = part
   }
 
@@ -215,6 +214,14 @@ class StepAnswer {
       throw new AppError('model_error', 'The model’s answer is longer than 64 MiB and was stopped.')
     }
     if (this.calls.length + (this.atProvider?.count ?? 0) > toolCallsMax) throw tooManyToolCalls()
+  }
+
+  private emitter(): DeltaEmitter {
+    const { state } = this.writer
+    const { text, reasoning } = state.steps.at(-1) ?? { text: '', reasoning: '' }
+    // What an interrupted attempt at this step has shown.
+    this.deltas ??= new DeltaEmitter(state, this.step, text, reasoning, this.context.dependencies.ids)
+    return this.deltas
   }
 
   private providerRun(): ProviderRun {
@@ -240,7 +247,8 @@ class StepAnswer {
       })
     }
     const end: NewEvent[] = []
-    this.emitter.end(end)
+    const emitter = this.emitter()
+    emitter.end(end)
     this.atProvider?.end(end)
     if (end.length > 0) writer.push(...end)
     if (finish.reason === 'content-filter') {
@@ -251,7 +259,7 @@ class StepAnswer {
     }
     const durationMs = elapsedMs(clock, this.startedAt)
     const provider = await this.storedProviderState(specOf(state).model, finish)
-    const closing = closingEvents(state, this.step, this.emitter.messageId, calls, finish, context, {
+    const closing = closingEvents(state, this.step, emitter.messageId, calls, finish, context, {
       durationMs,
       provider,
     })

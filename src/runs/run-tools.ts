@@ -28,8 +28,7 @@ export function toolsOf(
     .available()
     .filter((tool) => hasCutOutputs || tool.audience !== 'large_outputs')
     .filter((tool) => !names.has(tool.name) && mayUse(tool, tool.name, card, state, dependencies.kindOf))
-  // A run keeps the list as long as its step takes; `concat` makes it no longer than it has to be.
-  return own.concat(clientTools.map(toolOfClient))
+  return [...own, ...clientTools.map(toolOfClient)]
 }
 
 const offeredTools = new WeakMap<Tool, ModelTool>()
