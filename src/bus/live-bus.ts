@@ -39,8 +39,8 @@ export function pageBatch(page: EventPage): EventBatch {
 
 export interface LiveBus {
   /**
-   * The first events of a run were committed. A follower that joins in this turn of the event loop gets them from memory, as the
-   * client does whose request started the run.
+   * The first events of a run were committed. A follower that joins in this turn of the event loop or the next one gets them from
+   * memory, as the client does whose request started the run.
    */
   begin(runId: string, events: readonly RunEvent[]): void
   /** Call after the commit, in order of seq. */
@@ -175,9 +175,10 @@ export function createProcessBus(): LiveBus {
       const channel = new RunChannel()
       channel.publish(events)
       channels.set(runId, channel)
-      setImmediate(() => {
+      const forget = () => {
         if (channel.followers.size === 0 && channels.get(runId) === channel) channels.delete(runId)
-      })
+      }
+      setImmediate(() => setImmediate(forget))
     },
     publish(runId, events) {
       // Without followers nothing is kept, because a new follower reads the store first.

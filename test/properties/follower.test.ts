@@ -309,6 +309,23 @@ describe('followers of a run', () => {
     assert.deepEqual(reader.got, await allEvents(store, writer.runId))
   })
 
+  it('that join in the turn after the beginning of a run get it from memory, and later ones do not', async () => {
+    const bus = createProcessBus()
+    const events = await allEvents(store, (await newRun(bus)).runId)
+    for (const { turns, fromMemory } of [
+      { turns: 0, fromMemory: true },
+      { turns: 1, fromMemory: true },
+      { turns: 2, fromMemory: false },
+    ]) {
+      const runId = `begun-${turns}`
+      bus.begin(runId, events)
+      for (let count = 0; count < turns; count += 1) await turn()
+      const channel = bus.join(runId, { cursor: 0, wake: () => {} })
+      assert.equal(channel.after(0) !== undefined, fromMemory, `${turns} turns later`)
+      channel.leave()
+    }
+  })
+
   it('that have left cost nothing: their run keeps no memory', async () => {
     const bus = createProcessBus()
     const writer = await newRun(bus)
