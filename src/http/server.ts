@@ -66,6 +66,7 @@ import { modelsRoute } from './operations/models-route.ts'
 import { overviewRoute } from './operations/overview-route.ts'
 import { operationRoutes } from './operations/operation-routes.ts'
 import { drainBytesMax, drainMs, installIntake } from './request-intake.ts'
+import { RequestLog } from './request-log.ts'
 import { RequestTurns } from './request-turns.ts'
 import type { Server, Services } from './routes.ts'
 import { setSecurityHeaders } from './security-headers.ts'
@@ -110,6 +111,7 @@ export async function buildServer(options: ServerOptions): Promise<Server> {
   const { services, authenticator } = options
   const server: Server = Fastify({
     loggerInstance: options.log,
+    childLoggerFactory: (log, bindings, childOptions) => new RequestLog(log, bindings, childOptions),
     logController: new LogController({ disableRequestLogging: true }),
     bodyLimit: options.jsonBodyBytes,
     trustProxy: trustedProxies(options.trustProxy),
