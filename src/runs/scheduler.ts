@@ -48,6 +48,8 @@ export class Scheduler implements ClusterListener {
   private claimAgain = false
   /** The last claim left runs that were due, because no slot was free for them. */
   private starved = false
+  /** No run was queued when they were last counted, and nothing has happened since that could have queued one. */
+  private isQueueEmpty = false
   private stopped = false
   /** The database file is damaged, so this node claims and renews nothing more. */
   private damaged = false
@@ -124,6 +126,7 @@ export class Scheduler implements ClusterListener {
    * the reason: its driver is told, or the other nodes if this node does not get the run.
    */
   poke(runId?: string): void {
+    this.isQueueEmpty = false
     const driver = runId === undefined ? undefined : this.drivers.get(runId)
     driver?.poke()
     void this.claim().then(() => {
@@ -274,7 +277,7 @@ export class Scheduler implements ClusterListener {
   private async slotFreed({ hasEnded }: RunDriver): Promise<void> {
     const { cluster } = this.dependencies
     if (this.stopped) cluster?.signal(null)
-    if (hasEnded && !this.starved && (await this.queuedRuns()) === 0) return
+    if (hasEnded && !this.starved && (this.isQueueEmpty || (await this.queuedRuns()) === 0)) return
     await this.claim()
     if (cluster === undefined || this.stopped || !this.hasFreeSlot()) return
     if ((await this.queuedRuns()) > 0) cluster.signal(null)
@@ -282,8 +285,13 @@ export class Scheduler implements ClusterListener {
 
   private async queuedRuns(): Promise<number> {
     try {
-      return (await this.dependencies.store.countRuns()).queued ?? 0
+      // A poke meanwhile makes it false again. Other nodes queue runs too, and what they tell may be lost.
+      this.isQueueEmpty = this.dependencies.cluster === undefined
+      const queued = (await this.dependencies.store.countRuns()).queued ?? 0
+      if (queued > 0) this.isQueueEmpty = false
+      return queued
     } catch (error) {
+      this.isQueueEmpty = false
       this.dependencies.log.warn({ err: error }, 'the queued runs could not be counted')
       // The claim finds out, and is tried again if it fails too.
       return 1
