@@ -20,4 +20,6 @@ const server = createServer((request, response) => {
   })
 })
 
+// Longer than any measurement: the bare proxy does not repeat a request that meets a connection which is being closed.
+server.keepAliveTimeout = 600_000
 server.listen(0, '127.0.0.1', () => console.log(JSON.stringify({ port: (server.address() as { port: number }).port })))
