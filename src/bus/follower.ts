@@ -51,16 +51,24 @@ export class Follower implements ChannelFollower {
   }
 
   /** The next events, or null if the run has ended or was removed, or the follower was closed. Do not call it concurrently. */
-  next(): Promise<EventBatch | null> {
+  async next(): Promise<EventBatch | null> {
+    for (;;) {
+      const batch = await this.nextNow()
+      if (batch !== undefined) return batch
+      // Events may have come before this line was reached.
+      if (this.isAtHead()) await this.woken()
+    }
+  }
+
+  /** Like `next`, but undefined at once if everything has been read, so that nothing of the reading is held by a wait. */
+  nextNow(): Promise<EventBatch | null | undefined> {
     const batch = this.batchAtHand()
     if (batch !== undefined) return Promise.resolve(batch)
-    if (!this.caughtUp || this.headSeq > this.cursor) return this.readOn()
-    return new Promise((resolve) => {
-      this.waiter = () => {
-        this.waiter = null
-        resolve(this.batchAtHand() ?? this.next())
-      }
-    })
+    return this.isAtHead() ? Promise.resolve(undefined) : this.readOn()
+  }
+
+  private isAtHead(): boolean {
+    return this.caughtUp && this.headSeq <= this.cursor
   }
 
   /**
@@ -74,8 +82,7 @@ export class Follower implements ChannelFollower {
         try {
           for (;;) {
             const batch = this.batchAtHand()
-            const waits = batch === undefined && this.caughtUp && this.headSeq <= this.cursor
-            if (waits) return
+            if (batch === undefined && this.isAtHead()) return
             if (batch === undefined || batch === null || !receive(batch)) break
           }
           resolve()
@@ -99,10 +106,10 @@ export class Follower implements ChannelFollower {
     return this.take(live)
   }
 
-  private async readOn(): Promise<EventBatch | null> {
+  private async readOn(): Promise<EventBatch | null | undefined> {
     for (;;) {
       try {
-        const batch = await this.nextNow()
+        const batch = await this.readNow()
         this.failures = 0
         return batch
       } catch (error) {
@@ -113,25 +120,22 @@ export class Follower implements ChannelFollower {
     }
   }
 
-  private async nextNow(): Promise<EventBatch | null> {
+  private async readNow(): Promise<EventBatch | null | undefined> {
     for (;;) {
       const batch = this.batchAtHand()
       if (batch !== undefined) return batch
-      if (!this.caughtUp || this.headSeq > this.cursor) {
-        const page = await this.store.readEvents(this.runId, this.cursor, pageEvents)
-        if ((page.stored ?? page.events).length > 0) return this.take(pageBatch(page), page.nextAfter)
-        if (page.nextAfter > this.cursor) {
-          this.cursor = page.nextAfter
-          continue
-        }
-        const announced = this.caughtUp
-        this.caughtUp = true
-        const run = await this.store.readRun(this.runId)
-        if (run === undefined || (run.endedAt !== null && run.lastSeq <= this.cursor)) this.ended = true
-        else if (announced) await this.woken(this.retryMs)
+      if (this.isAtHead()) return undefined
+      const page = await this.store.readEvents(this.runId, this.cursor, pageEvents)
+      if ((page.stored ?? page.events).length > 0) return this.take(pageBatch(page), page.nextAfter)
+      if (page.nextAfter > this.cursor) {
+        this.cursor = page.nextAfter
         continue
       }
-      await this.woken()
+      const announced = this.caughtUp
+      this.caughtUp = true
+      const run = await this.store.readRun(this.runId)
+      if (run === undefined || (run.endedAt !== null && run.lastSeq <= this.cursor)) this.ended = true
+      else if (announced) await this.woken(this.retryMs)
     }
   }
 

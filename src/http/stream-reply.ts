@@ -143,6 +143,8 @@ export class Streams {
 /** What readers at the same position of a run share. */
 type SharedText = Encoded<unknown> & BodyText
 
+const nothing: SourceText = { text: '', over: false }
+
 /** One run, through one dialect. */
 class RunSource implements ByteSource {
   private readonly dialect: Dialect
@@ -166,9 +168,10 @@ class RunSource implements ByteSource {
     this.state = dialect.open({ runId })
   }
 
-  async next(): Promise<SharedText | null> {
-    const batch = await this.follower.next()
-    return batch === null ? null : this.encode(batch)
+  /** At the head the text is empty, and `writeLive` waits for the next one. */
+  async next(): Promise<SourceText | null> {
+    const batch = await this.follower.nextNow()
+    return batch === null ? null : batch === undefined ? nothing : this.encode(batch)
   }
 
   writeLive(write: (text: SourceText) => boolean): Promise<void> {
