@@ -145,7 +145,7 @@ test('`contains` beside `prefixItems` is checked under `if` and `not` too', () =
   const inner = { prefixItems: [false], contains: { type: 'null' } }
   for (const [document, given, fits] of [
     [{ if: inner, else: false }, [], false],
-    [{ if: inner, then: false }, [], true],
+    [{ if: inner, else: true }, [], true],
     [{ not: inner }, [], true],
     [{ not: { ...inner, prefixItems: [true] } }, [null], false],
   ] as const) {
