@@ -54,12 +54,12 @@ const batchAt = (index: number): CommandBatch => {
 }
 const bodies = (index: number) => batchAt(index).values.filter((value) => String(value).startsWith('body'))
 
-/** The first batch is with the writer, and the time of gathering has begun. */
-async function firstBatchSent(): Promise<void> {
-  const first = delta(1)
+/** The first batch, with a delta of each of `runs` runs, is with the writer, and the time of gathering has begun. */
+async function firstBatchSent(runs = 2): Promise<void> {
+  const first = Array.from({ length: runs }, () => delta(1))
   await turn()
   done()
-  await first
+  await Promise.all(first)
 }
 
 describe('a batch', () => {
@@ -131,6 +131,15 @@ describe('deltas', () => {
 
     assert.deepEqual([sent.length, bodies(1)], [2, ['body 2', 'body 3']])
     assert.equal(clock.pending, 0)
+  })
+
+  test('wait a quarter of the interval after a batch of one run, because there is little to share', async () => {
+    await firstBatchSent(1)
+    void delta(2)
+    await turn()
+    assert.equal(sent.length, 1)
+    await clock.advance(gatherMs / 4)
+    assert.equal(sent.length, 2)
   })
 
   test('go at once after a barrier, because the first words of an answer must not wait', async () => {

@@ -5,7 +5,8 @@
 //
 // A batch with a durable command is sent as soon as the writer is free. Deltas alone wait
 // until `gatherMs` after the last batch of deltas alone was sent, so that many runs share one
-// commit when commits are frequent, and the first delta of a quiet server goes at once.
+// commit when commits are frequent, and the first delta of a quiet server goes at once. They
+// wait a quarter of that if the last batch was of one run, because there is little to share.
 
 import { Worker } from 'node:worker_threads'
 import { AppError } from '../../errors/app-error.ts'
@@ -65,6 +66,8 @@ export class CommitQueue {
   #sent: Pending[] | undefined
   /** When the last batch without a durable command was sent. */
   #deltasSentAt = Number.NEGATIVE_INFINITY
+  /** How many commands it had. A run has one at most. */
+  #deltasSent = 0
   #sendScheduled = false
   #timer: Timer | undefined
   /** Set when the queue accepts no more commands: every later command is rejected with this error. */
@@ -138,7 +141,8 @@ export class CommitQueue {
       this.#sendScheduled = false
       if (this.#sent !== undefined || this.#waiting.length === 0) return
       const { clock, gatherMs } = this.#options
-      const wait = this.#durable ? 0 : this.#deltasSentAt + gatherMs - clock.monotonic()
+      const gather = this.#deltasSent > 1 ? gatherMs : gatherMs / 4
+      const wait = this.#durable ? 0 : this.#deltasSentAt + gather - clock.monotonic()
       if (wait <= 0) this.#send()
       else {
         this.#timer ??= clock.after(wait, () => {
@@ -158,7 +162,10 @@ export class CommitQueue {
     }
     const request: WriterRequest = { durable: this.#durable, values: this.#values }
     this.#sent = this.#waiting
-    if (!this.#durable) this.#deltasSentAt = this.#options.clock.monotonic()
+    if (!this.#durable) {
+      this.#deltasSentAt = this.#options.clock.monotonic()
+      this.#deltasSent = this.#sent.length
+    }
     this.#waiting = []
     this.#values = []
     this.#durable = false
