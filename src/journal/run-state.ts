@@ -423,6 +423,12 @@ export function statusOf(state: RunState): RunStatus {
   return state.phase
 }
 
+/** The number of the step that is asked next. An interrupted step is asked again under its number. */
+export function nextStepNumber({ steps }: Pick<RunState, 'steps'>): number {
+  const last = steps.at(-1)
+  return last === undefined ? 1 : last.finished ? last.step + 1 : last.step
+}
+
 export function specOf(state: RunState): RunSpec {
   if (state.accepted === undefined)
     throw new AppError('run_unrecoverable', 'The run has lost its first event, so it cannot go on.')

@@ -5,7 +5,7 @@
 import { AppError } from '../errors/app-error.ts'
 import type { StepEngine, StepRequest } from '../engines/engine.ts'
 import { type EventData, type NewEvent, type ProviderState, providerStateCharsMax } from '../journal/event.ts'
-import { type RunState, specOf } from '../journal/run-state.ts'
+import { nextStepNumber, type RunState, specOf } from '../journal/run-state.ts'
 import { type Clock, elapsedMs } from '../kit/clock.ts'
 import { defined } from '../kit/defined.ts'
 import type { Span } from '../kit/tracer.ts'
@@ -62,8 +62,7 @@ type FinishPart = Extract<ModelPart, { type: 'finish' }>
 export function runStep(writer: RunWriter, messages: ModelMessage[], context: StepContext): Promise<FinishReason> {
   const { state } = writer
   const { clock, tracer } = context.dependencies
-  const open = state.steps.at(-1)
-  const step = open !== undefined && !open.finished ? open.step : (open?.step ?? 0) + 1
+  const step = nextStepNumber(state)
   const parent = state.accepted?.trace?.traceparent
   const span =
     parent === undefined
@@ -148,7 +147,7 @@ class StepAnswer {
     const torn = open !== undefined && !open.finished ? open : undefined
     this.writer = writer
     this.context = context
-    this.step = torn?.step ?? (open?.step ?? 0) + 1
+    this.step = nextStepNumber(state)
     this.startedAt = clock.monotonic()
     if (!context.begun) {
       writer.push(...interruptedCallEvents(state, ids), {
@@ -217,18 +216,21 @@ class StepAnswer {
   }
 
   private emitter(): DeltaEmitter {
+    // Every token takes this path.
+    if (this.deltas !== undefined) return this.deltas
     const { state } = this.writer
-    const { text, reasoning } = state.steps.at(-1) ?? { text: '', reasoning: '' }
     // What an interrupted attempt at this step has shown.
-    this.deltas ??= new DeltaEmitter(state, this.step, text, reasoning, this.context.dependencies.ids)
+    const { text, reasoning } = state.steps.at(-1) ?? { text: '', reasoning: '' }
+    this.deltas = new DeltaEmitter(state, this.step, text, reasoning, this.context.dependencies.ids)
     return this.deltas
   }
 
   private providerRun(): ProviderRun {
+    if (this.atProvider !== undefined) return this.atProvider
     const { writer, context } = this
     const { clock, ids } = context.dependencies
     const putBlob = (id: string, body: string) => this.putBlob(id, body)
-    this.atProvider ??= new ProviderRun(writer.state, writer.runId, this.step, { clock, ids, putBlob })
+    this.atProvider = new ProviderRun(writer.state, writer.runId, this.step, { clock, ids, putBlob })
     return this.atProvider
   }
 

@@ -22,6 +22,7 @@ import {
   engineOf,
   modelFallback,
   nextModel,
+  nextStepNumber,
   openInteractions,
   processDied,
   type RunState,
@@ -396,8 +397,7 @@ export class RunLoop {
   }
 
   private async nextStep(engine: StepEngine, tools: Tool[]): Promise<StepQuestion> {
-    const last = this.writer.state.steps.at(-1)
-    atPlace(`step ${last === undefined ? 1 : last.finished ? last.step + 1 : last.step}`)
+    atPlace(`step ${nextStepNumber(this.writer.state)}`)
     await this.checkBudgets()
     return { engine, tools, messages: (await this.prompt(engine, tools, false)) ?? [] }
   }
