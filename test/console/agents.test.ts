@@ -4,7 +4,13 @@ import assert from 'node:assert/strict'
 import { after, describe, test, type TestContext } from 'node:test'
 import type { Page } from 'playwright-core'
 import { agentFolder } from '../support/agent-folder.ts'
-import { type ConsoleView, picture, seriousFindings, sharedConsoleBrowser } from '../support/console-page.ts'
+import {
+  type ConsoleView,
+  holdsFirst,
+  picture,
+  seriousFindings,
+  sharedConsoleBrowser,
+} from '../support/console-page.ts'
 import { hangsAfter, type Json, says, sharedServerProcess, someone, until } from '../support/test-server.ts'
 
 const folder = agentFolder()
@@ -258,6 +264,22 @@ describe('an agent', () => {
     await page.getByText('The run was stopped.').waitFor()
     await run(page)
     await page.getByRole('alert').getByText('ai_provider_error').waitFor()
+  })
+
+  test('is stopped also if the server has not named the run yet', async (context) => {
+    const user = someone()
+    await server.provider.script([hangsAfter('{')], user)
+    const page = await openAgents(context, '/agents/trip_planner', { user })
+    if (page === null) return
+    const release = await holdsFirst(page, '**/v1/agent/run*')
+    await fill(page, 'Rügen')
+    await page.getByRole('textbox', { name: 'notes' }).fill(`For ${user}`)
+    await run(page)
+    const stop = page.getByRole('button', { name: 'Stop' })
+    await stop.click()
+    await stop.and(page.locator(':disabled')).waitFor()
+    release()
+    await page.getByText('The run was stopped.').waitFor()
   })
 
   test('does nothing to the page, however hostile its result is', async (context) => {

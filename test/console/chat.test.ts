@@ -3,7 +3,13 @@
 import assert from 'node:assert/strict'
 import { describe, test, type TestContext } from 'node:test'
 import type { Page } from 'playwright-core'
-import { type ConsoleView, picture, seriousFindings, sharedConsoleBrowser } from '../support/console-page.ts'
+import {
+  type ConsoleView,
+  holdsFirst,
+  picture,
+  seriousFindings,
+  sharedConsoleBrowser,
+} from '../support/console-page.ts'
 import { calls, hangsAfter, type Json, says, sharedServerProcess, someone } from '../support/test-server.ts'
 
 const server = sharedServerProcess()
@@ -86,6 +92,21 @@ describe('an answer', () => {
     await page.getByRole('button', { name: 'Stop' }).waitFor({ state: 'detached' })
     const [run] = (await server.call('GET', '/v1/agent/runs', { user })).body as unknown as Json[]
     assert.equal(run?.status, 'cancelled')
+  })
+
+  test('stops also if the server has not named the run yet', async (context) => {
+    const user = someone()
+    await server.provider.script([hangsAfter('Once upon a time')], user)
+    const page = await openChat(context, user)
+    if (page === null) return
+    const release = await holdsFirst(page, '**/v1/agent/chat*')
+    await ask(page, `A story ${user}`)
+    const stop = page.getByRole('button', { name: 'Stop' })
+    await stop.click()
+    await stop.and(page.locator(':disabled')).waitFor()
+    release()
+    await page.getByText('Stopped', { exact: true }).waitFor()
+    await stop.waitFor({ state: 'detached' })
   })
 
   test('that fails says why, and the next question works', async (context) => {

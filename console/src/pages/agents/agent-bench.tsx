@@ -112,8 +112,8 @@ export function AgentBench({ agent, operation, schema, snapshotId }: AgentBenchP
           >
             {words.run}
           </Button>
-          {isRunning ? (
-            <Button icon="stop" onClick={() => void stop()}>
+          {state.phase === 'running' ? (
+            <Button icon="stop" disabled={state.isStopping} onClick={() => void stop()}>
               {words.stop}
             </Button>
           ) : null}

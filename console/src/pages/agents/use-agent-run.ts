@@ -6,9 +6,12 @@ import type { JsonValue, PolylogError } from '@polylog/client'
 import { type Api, useApi } from '../../api/api.ts'
 import { userQuery } from '../../api/named-user.ts'
 import { problemOf } from '../../api/use-loaded.ts'
+import { useWords } from '../../i18n/words.ts'
 import { isEnded } from '../../run/run-view.ts'
 import { followerOf } from '../../run/use-run.ts'
+import { showProblem } from '../../ui/toast.tsx'
 import type { AgentResult } from './snapshots.ts'
+import { agentsWords } from './words.ts'
 
 export type AgentRunRequest = {
   agentId: string
@@ -19,16 +22,21 @@ export type AgentRunRequest = {
 
 export type AgentRunState =
   | { phase: 'idle' }
-  | { phase: 'running'; runId: string | null; startedAt: number }
+  | { phase: 'running'; startedAt: number; isStopping: boolean }
   | { phase: 'done'; result: AgentResult; tookMs: number }
   | { phase: 'failed'; error: PolylogError; runId: string | null }
 
 export function useAgentRun() {
+  const words = useWords(agentsWords)
   const api = useApi()
   const [state, setState] = useState<AgentRunState>({ phase: 'idle' })
   const latest = useRef<AbortController | null>(null)
+  /** The id of the running run: a person may want to stop it before the server has named it. */
+  const named = useRef<Promise<string | null>>(Promise.resolve(null))
   useEffect(() => () => latest.current?.abort(), [api])
 
+  const setStopping = (isStopping: boolean) =>
+    setState((old) => (old.phase === 'running' ? { ...old, isStopping } : old))
   const run = async (body: AgentRunRequest): Promise<AgentResult | PolylogError | null> => {
     latest.current?.abort()
     const controller = new AbortController()
@@ -36,18 +44,22 @@ export function useAgentRun() {
     const { signal } = controller
     const startedAt = Date.now()
     let runId: string | null = null
-    setState({ phase: 'running', runId, startedAt })
+    setState({ phase: 'running', startedAt, isStopping: false })
     try {
       const key = api.newKey()
-      const headers = await api.begin('/v1/agent/run', {
+      const begun = api.begin('/v1/agent/run', {
         key,
         query: userQuery(),
         body,
         headers: { accept: 'text/event-stream' },
         signal,
       })
+      named.current = begun.then(
+        (headers) => headers.get('x-run-id'),
+        () => null,
+      )
+      const headers = await begun
       runId = headers.get('x-run-id')
-      setState({ phase: 'running', runId, startedAt })
       // A stored result needs no waiting.
       if (runId !== null && headers.get('x-cached') !== 'true') await ended(api, runId, signal)
       const result = await api.json<AgentResult>('/v1/agent/run', {
@@ -70,7 +82,14 @@ export function useAgentRun() {
     }
   }
   const stop = async () => {
-    if (state.phase === 'running' && state.runId !== null) await api.client.cancel(state.runId)
+    setStopping(true)
+    try {
+      const runId = await named.current
+      if (runId !== null) await api.client.cancel(runId)
+    } catch (failure) {
+      setStopping(false)
+      showProblem(words.stopFailed, problemOf(failure))
+    }
   }
   return { state, run, stop }
 }

@@ -33,7 +33,8 @@ export function ChatView({ conversationId }: { conversationId: string | null }) 
   const { messages, open, hasEarlier, loadEarlier, isLoaded, error, reload } = useConversation(conversationId)
   const pending = pendingMessages.use().filter((message) => message.conversationId === conversationId)
   const [draft, setDraft] = useState(emptyDraft)
-  const [stopping, setStopping] = useState<string | null>(null)
+  /** The id is null until the server has named the run. */
+  const [stopping, setStopping] = useState<{ runId: string | null } | null>(null)
   const { scroller, content, isAtEnd, toEnd } = useStickyScroll()
 
   const waiting = queuedRuns(open)
@@ -48,21 +49,26 @@ export function ChatView({ conversationId }: { conversationId: string | null }) 
   const lastRun = shown.at(-1)?.runId ?? null
 
   const send = async ({ text, files }: Draft) => {
-    const id = addPending({ conversationId, text, files })
+    const { agentId, model } = chatChoice.get()
+    const content = [
+      ...(text === '' ? [] : [{ type: 'text', text }]),
+      ...files.map((file) => ({ type: 'file', fileId: file.id })),
+    ]
+    const starting = startRun(api, {
+      ...(files.length === 0 ? { input: text } : { messages: [{ role: 'user' as const, content }] }),
+      ...(conversationId === null ? {} : { conversationId }),
+      ...(agentId === '' ? {} : { agentId }),
+      ...(model === '' ? {} : { model }),
+    })
+    const named = starting.then(
+      ({ runId }) => runId,
+      () => null,
+    )
+    const id = addPending({ conversationId, text, files, named })
     setDraft(emptyDraft)
     toEnd()
-    const { agentId, model } = chatChoice.get()
     try {
-      const content = [
-        ...(text === '' ? [] : [{ type: 'text', text }]),
-        ...files.map((file) => ({ type: 'file', fileId: file.id })),
-      ]
-      const started = await startRun(api, {
-        ...(files.length === 0 ? { input: text } : { messages: [{ role: 'user' as const, content }] }),
-        ...(conversationId === null ? {} : { conversationId }),
-        ...(agentId === '' ? {} : { agentId }),
-        ...(model === '' ? {} : { model }),
-      })
+      const started = await starting
       changePending(id, started)
       if (conversationId === null) navigate(`/chat/${encodeURIComponent(started.conversationId)}`)
       reload()
@@ -88,10 +94,12 @@ export function ChatView({ conversationId }: { conversationId: string | null }) 
   }
   const regenerate = useCallback(() => void answerAgain(), [api, conversationId, reload])
   const stop = async () => {
-    const runId = active?.runId ?? pending[0]?.runId ?? null
-    if (runId === null) return
-    setStopping(runId)
+    const [first] = pending
+    setStopping({ runId: active?.runId ?? first?.runId ?? null })
     try {
+      const runId = active?.runId ?? (await first?.named) ?? null
+      if (runId === null) return
+      setStopping({ runId })
       await api.client.cancel(runId)
     } catch (failure) {
       showProblem(words.stopFailed, problemOf(failure))
@@ -125,7 +133,7 @@ export function ChatView({ conversationId }: { conversationId: string | null }) 
               key={turn.key}
               turn={turn}
               isLast={turn.runId === lastRun && !isBusy}
-              isStopping={turn.runId !== null && turn.runId === stopping}
+              isStopping={turn.runId !== null && turn.runId === stopping?.runId}
               onEnd={reload}
               onRegenerate={regenerate}
             />

@@ -12,6 +12,8 @@ export type PendingMessage = {
   files: readonly FileInfo[]
   /** Null until the server has stored the run. */
   runId: string | null
+  /** The same, to wait for; null if the message could not be sent. */
+  named: Promise<string | null>
 }
 
 export const pendingMessages = createStore<readonly PendingMessage[]>([])
