@@ -3,6 +3,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { manualClock } from '../../test/support/manual-clock.ts'
 import { APICallError, UnsupportedFunctionalityError } from '@ai-sdk/provider'
 import type { LanguageModelV4, LanguageModelV4CallOptions, LanguageModelV4StreamPart } from '@ai-sdk/provider'
 import type { AppError } from '../errors/app-error.ts'
@@ -41,7 +42,7 @@ async function run(parts: LanguageModelV4StreamPart[] | Error, request: Partial<
     identity: { provider: 'anthropic', keyVariable: 'ANTHROPIC_API_KEY', secrets: ['the-key'] },
     load: async () => fake,
     ids: () => 'new',
-    clock: { now: () => 0 },
+    clock: manualClock(),
   })
   const came: ModelPart[] = []
   let error: AppError | undefined

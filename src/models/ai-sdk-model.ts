@@ -38,8 +38,12 @@ export type AiSdkModelOptions = {
   /** The adapter whose provider-run tools a request may have; absent if it has none. */
   toolAdapter?: ToolAdapter | undefined
   ids: Ids
-  clock: Pick<Clock, 'now'>
+  clock: Pick<Clock, 'now' | 'after'>
 }
+
+/** After the end of an answer the rest of the response is read, within these limits, so that the connection can be reused. */
+const drainMs = 2_000
+const drainPartsMax = 1_000
 
 export function createAiSdkModel(options: AiSdkModelOptions): Model {
   return {
@@ -49,17 +53,41 @@ export function createAiSdkModel(options: AiSdkModelOptions): Model {
       const consumerDone = new AbortController()
       const bothSignals = AbortSignal.any([signal, consumerDone.signal])
       const answer = new AiSdkAnswer(request, options.identity, options.ids)
+      const response: Response = { finished: null }
       try {
         for (let next: ModelRequest | undefined = request; next !== undefined; next = answer.continuation()) {
-          yield* read(await begin(options, next, bothSignals, answer), answer, options)
+          response.finished = null
+          yield* read(await begin(options, next, bothSignals, answer), answer, options, response)
         }
       } catch (error) {
         if (signal.aborted) throw signal.reason
         throw error
       } finally {
-        consumerDone.abort()
+        if (response.finished === null) consumerDone.abort()
+        else void drain(response.finished, options.clock, () => consumerDone.abort())
       }
     },
+  }
+}
+
+type Response = {
+  /** The rest of the response, when the answer is complete. */
+  finished: ReadableStreamDefaultReader<LanguageModelV4StreamPart> | null
+}
+
+async function drain(
+  rest: ReadableStreamDefaultReader<LanguageModelV4StreamPart>,
+  clock: Pick<Clock, 'after'>,
+  close: () => void,
+): Promise<void> {
+  const limit = clock.after(drainMs, close)
+  try {
+    for (let count = 0; count < drainPartsMax; count += 1) if ((await rest.read()).done) break
+  } catch {
+    // The answer is complete, whatever becomes of its connection.
+  } finally {
+    limit.cancel()
+    close()
   }
 }
 
@@ -95,6 +123,7 @@ async function* read(
   stream: ReadableStream<LanguageModelV4StreamPart>,
   answer: AiSdkAnswer,
   options: AiSdkModelOptions,
+  response: Response,
 ): AsyncGenerator<ModelPart[], void> {
   const { identity } = options
   const reader = stream.getReader()
@@ -110,6 +139,8 @@ async function* read(
     if (part.type === 'error') throw toProviderError(part.error, options, (who, error) => reportedError(who, error))
     const parts: ModelPart[] = []
     const last = answer.take(part, parts)
+    // Consumers usually stop after the last part.
+    if (last) response.finished = reader
     if (parts.length > 0) yield parts
     if (last) return
   }

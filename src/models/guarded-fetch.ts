@@ -2,6 +2,7 @@
 // not followed, because the API key in a header would be sent along, and the length of a line
 // and of an error page is bounded.
 
+import type { Fetch } from './kept-connections.ts'
 import { malformedError, type ProviderIdentity } from './provider-error.ts'
 
 /** One line of a stream, as in our own client. */
@@ -13,9 +14,9 @@ const errorBytesMax = 64 * 1024
 
 const lineFeed = 0x0a
 
-export function guardedFetch(identity: ProviderIdentity): typeof globalThis.fetch {
+export function guardedFetch(identity: ProviderIdentity, ask: Fetch): Fetch {
   return async (input, init) => {
-    const response = await fetch(input, { ...init, redirect: 'manual' })
+    const response = await ask(input, { ...init, redirect: 'manual' })
     if (response.body === null) return response
     const limit = response.ok ? lineLimit(identity) : errorLimit()
     return new Response(response.body.pipeThrough(limit), {

@@ -29,6 +29,8 @@ export type OpenAiClientOptions = {
   secrets?: readonly string[]
   /** True if reasoning must not be sent back; see `toChatBody`. */
   dropsReasoning?: boolean
+  /** Its proxies are used if `NODE_USE_ENV_PROXY` is 1. */
+  environment?: Record<string, string | undefined> | undefined
   ids: Ids
   clock: Pick<Clock, 'now'>
 }
@@ -46,12 +48,13 @@ const drainBytesMax = 64 * 1024
 export function createOpenAiClient(options: OpenAiClientOptions): Model {
   const base = (options.baseUrl ?? openAiBaseUrl).replace(/\/+$/, '')
   const url = new URL(`${base}/chat/completions`)
+  const { environment = {} } = options
   const transport = url.protocol === 'https:' ? https : http
   const target: Target = {
     address: urlToHttpOptions(url),
     transport,
     // Idle connections are reused, because a TLS handshake takes longer than a short answer.
-    agent: new transport.Agent({ keepAlive: true, scheduling: 'lifo', maxFreeSockets: 256 }),
+    agent: new transport.Agent({ keepAlive: true, scheduling: 'lifo', maxFreeSockets: 256, ...proxies(environment) }),
     identity: {
       provider: options.provider ?? 'openai',
       keyVariable: 'keyVariable' in options ? options.keyVariable : 'OPENAI_API_KEY',
@@ -89,6 +92,10 @@ type Target = {
   headers: readonly [name: string, value: string][]
   ids: Ids
   clock: Pick<Clock, 'now'>
+}
+
+function proxies(environment: Record<string, string | undefined>): { proxyEnv?: typeof environment } {
+  return environment.NODE_USE_ENV_PROXY === '1' ? { proxyEnv: environment } : {}
 }
 
 /** Header names are the same in any case, and a list of pairs would send both. */

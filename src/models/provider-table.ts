@@ -14,6 +14,7 @@ import { createAiSdkModel } from './ai-sdk-model.ts'
 import type { AiSdkModelOptions } from './ai-sdk-model.ts'
 import { createDemoModel } from './demo-model.ts'
 import { guardedFetch } from './guarded-fetch.ts'
+import { type Fetch, keptFetch } from './kept-connections.ts'
 import type { Model } from './model.ts'
 import type { SlashRule } from './model-name.ts'
 import { credentialsOf, type NamedProvider } from './named-providers.ts'
@@ -45,8 +46,10 @@ export type ModelsOptions = {
   demoPaceMs?: number | undefined
   /** Compatible endpoints of the operator. */
   named?: readonly NamedProvider[] | undefined
-  /** Holds the keys of the named providers. */
+  /** Holds the keys of the named providers, and the proxies. */
   environment?: Record<string, string | undefined> | undefined
+  /** What the adapters of the AI SDK send their requests with. */
+  fetch?: Fetch
   ids: Ids
   clock: Clock
 }
@@ -68,8 +71,9 @@ export type Provider = {
 }
 
 /** The first provider that is configured becomes the default, so the order matters. */
-export function providersOf(options: ModelsOptions): Provider[] {
-  const { ids, clock } = options
+export function providersOf(given: ModelsOptions): Provider[] {
+  const options = { ...given, fetch: given.fetch ?? keptFetch(given.environment) }
+  const { ids, clock, environment } = options
   const openaiApiKey = setText(options.openaiApiKey)
   const openaiBaseUrl = baseUrl('OPENAI_BASE_URL', options.openaiBaseUrl)
   const ownAddress = openaiBaseUrl === undefined || openaiBaseUrl === openAiBaseUrl
@@ -102,7 +106,7 @@ export function providersOf(options: ModelsOptions): Provider[] {
       tools: openaiApi === 'responses' ? providerToolsOf('openai') : [],
       open() {
         if (openaiApi === 'responses') {
-          const load = async (model: string, fetch: typeof globalThis.fetch) => {
+          const load = async (model: string, fetch: Fetch) => {
             const { createOpenAI } = await import('@ai-sdk/openai')
             return createOpenAI({ apiKey: openaiApiKey ?? '', fetch, ...withBaseUrl(openaiBaseUrl) }).responses(model)
           }
@@ -113,7 +117,7 @@ export function providersOf(options: ModelsOptions): Provider[] {
           })
         }
         if (options.openaiClient !== 'ai-sdk') {
-          return createOpenAiClient({ baseUrl: openaiBaseUrl, apiKey: openaiApiKey, ids, clock })
+          return createOpenAiClient({ baseUrl: openaiBaseUrl, apiKey: openaiApiKey, environment, ids, clock })
         }
         return aiSdk('openai', 'OPENAI_API_KEY', openaiApiKey, async (model, fetch) => {
           // Compatible servers differ from OpenAI in reasoning and limits, so they have their own adapter.
@@ -203,26 +207,21 @@ function withBaseUrl(url: string | undefined): { baseURL?: string } {
   return url === undefined ? {} : { baseURL: url }
 }
 
-type LoadModel = (model: string, fetch: typeof globalThis.fetch) => ReturnType<AiSdkModelOptions['load']>
+type WithFetch = ModelsOptions & { fetch: Fetch }
+type LoadModel = (model: string, fetch: Fetch) => ReturnType<AiSdkModelOptions['load']>
 type AiSdkMore = Pick<AiSdkModelOptions, 'providerOptions' | 'marksCache' | 'toolAdapter' | 'optionsName'>
 
 function aiSdkModel(
   identity: ProviderIdentity,
   load: LoadModel,
-  { ids, clock }: Pick<ModelsOptions, 'ids' | 'clock'>,
+  { fetch: ask, ids, clock }: WithFetch,
   more: AiSdkMore,
 ): Model {
-  const fetch = guardedFetch(identity)
+  const fetch = guardedFetch(identity, ask)
   return createAiSdkModel({ identity, load: (model) => load(model, fetch), ids, clock, ...more })
 }
 
-async function compatible(
-  name: string,
-  url: string,
-  apiKey: string | undefined,
-  model: string,
-  fetch: typeof globalThis.fetch,
-) {
+async function compatible(name: string, url: string, apiKey: string | undefined, model: string, fetch: Fetch) {
   const { createOpenAICompatible } = await import('@ai-sdk/openai-compatible')
   return createOpenAICompatible({
     name,
@@ -233,7 +232,7 @@ async function compatible(
   }).chatModel(model)
 }
 
-function namedProviderOf(provider: NamedProvider, options: ModelsOptions): Provider {
+function namedProviderOf(provider: NamedProvider, options: WithFetch): Provider {
   const { name, api, apiKeyEnv } = provider
   const { apiKey, headers, secrets, missing } = credentialsOf(provider, options.environment ?? {})
   const url = provider.baseURL.replace(/\/+$/, '')
@@ -254,6 +253,7 @@ function namedProviderOf(provider: NamedProvider, options: ModelsOptions): Provi
           headers,
           secrets,
           dropsReasoning: provider.reasoning === 'drop',
+          environment: options.environment,
           ids: options.ids,
           clock: options.clock,
         })

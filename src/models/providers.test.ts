@@ -243,14 +243,15 @@ for (const [settings, url] of [
   [{ openaiApi: 'chat', openaiClient: 'ai-sdk' }, 'https://api.openai.com/v1/chat/completions'],
   [{ openaiBaseUrl: 'http://host/v1', openaiClient: 'ai-sdk' }, 'http://host/v1/chat/completions'],
 ] as const) {
-  test(`openai is asked at ${url} with ${JSON.stringify(settings)}`, async (t) => {
-    const asked: string[] = []
-    t.mock.method(globalThis, 'fetch', (given: string, { body }: { body: string }) => {
+  test(`openai is asked at ${url} with ${JSON.stringify(settings)}`, async () => {
+    const asked: unknown[] = []
+    const fetch: ModelsOptions['fetch'] = (given, init) => {
       asked.push(given)
-      if (given.endsWith('/responses')) assert.equal((JSON.parse(body) as { store?: boolean }).store, false)
+      if (url.endsWith('/responses'))
+        assert.equal((JSON.parse(init?.body as string) as { store?: boolean }).store, false)
       return Promise.resolve(new Response('{}', { status: 500 }))
-    })
-    const model = models({ openaiApiKey: 'k', ...settings }).open('openai/gpt-5')
+    }
+    const model = models({ openaiApiKey: 'k', fetch, ...settings }).open('openai/gpt-5')
     const request = { model: 'gpt-5', messages: [{ role: 'user' as const, content: 'Hi' }], tools: [] }
 
     await assert.rejects(model.stream(request, new AbortController().signal)[Symbol.asyncIterator]().next(), {
