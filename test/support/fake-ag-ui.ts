@@ -1,13 +1,15 @@
 // Starts the fake AG-UI agent, talks to its control routes, and writes its events.
 
+import assert from 'node:assert/strict'
+import { after, before } from 'node:test'
 import type { AgUiAction, AgUiSeen, SeenRun } from '../fakes/ag-ui-agent.ts'
-import { spawnFake } from './spawn-fake.ts'
+import { type FakeProcess, spawnFake } from './spawn-fake.ts'
 
 export type { AgUiAction } from '../fakes/ag-ui-agent.ts'
 
 export type FakeAgUi = {
   /** For `engine.url` of a definition. */
-  url: string
+  readonly url: string
   /** Queues answers for the next runs whose last user message contains `match`. */
   script(match: string, ...answers: AgUiAction[][]): Promise<void>
   seen(): Promise<AgUiSeen>
@@ -20,14 +22,36 @@ export type FakeAgUi = {
 }
 
 export async function startFakeAgUi(): Promise<FakeAgUi> {
-  const fake = await spawnFake('ag-ui-agent.ts')
+  const agent = await spawnFake('ag-ui-agent.ts')
+  return fakeAgUiOf(() => agent)
+}
+
+/** One agent for all tests of a file: started before the first test, stopped after the last. */
+export function sharedFakeAgUi(): FakeAgUi {
+  let agent: FakeProcess | undefined
+  before(async () => {
+    agent = await spawnFake('ag-ui-agent.ts')
+  })
+  after(() => agent?.stop())
+  return fakeAgUiOf(() => {
+    assert.ok(agent !== undefined, 'the agent is there only while tests run')
+    return agent
+  })
+}
+
+function fakeAgUiOf(running: () => FakeProcess): FakeAgUi {
   const control = async (name: string, body: unknown = {}): Promise<unknown> => {
-    const response = await fetch(`${fake.baseUrl}/_control/${name}`, { method: 'POST', body: JSON.stringify(body) })
+    const response = await fetch(`${running().baseUrl}/_control/${name}`, {
+      method: 'POST',
+      body: JSON.stringify(body),
+    })
     return await response.json()
   }
   const seen = async () => (await control('seen')) as AgUiSeen
   return {
-    url: `${fake.baseUrl}/agent`,
+    get url() {
+      return `${running().baseUrl}/agent`
+    },
     async script(match, ...answers) {
       await control('script', { match, answers })
     },
@@ -43,7 +67,7 @@ export async function startFakeAgUi(): Promise<FakeAgUi> {
     async reset() {
       await control('reset')
     },
-    stop: fake.stop,
+    stop: () => running().stop(),
   }
 }
 
