@@ -23,23 +23,20 @@ import {
   agentIdOf,
   assertWholeStream,
   attach,
+  confirmationIdOf,
   resultOf,
   say,
   sayToEnd,
+  sharedSessionServer,
   textOf,
   typesOf,
 } from '../support/session-api.ts'
-import { sharedMcpServer } from '../support/shared-mcp-server.ts'
 
 const toolsOffered = (request: { body: Json } | undefined) =>
   ((request?.body.tools ?? []) as { function: { name: string } }[]).map((tool) => tool.function.name)
 
 describe('a session', () => {
-  const { server, folder } = sharedMcpServer((own) => ({ POLYLOG_WORKSPACE: join(own, 'workspace') }))
-  const workspace = join(folder, 'workspace')
-
-  const script = (marker: string, ...answers: Parameters<TestServer['provider']['script']>[0]) =>
-    server.provider.script(answers, marker)
+  const { server, workspace, script } = sharedSessionServer({})
 
   /** Says `marker` in a session of `user`, and gives what the model was asked for it. */
   async function asked(user: string, marker: string, body: Json = {}) {
@@ -227,7 +224,7 @@ describe('a session', () => {
     const two = await say(server, user, { message: later, agentId })
     await two.waitFor('start')
     assert.equal((await server.asked(later)).length, 0)
-    const id = /\/v1\/tool-confirmations\/(\S+)/.exec(use.message)?.[1]
+    const id = confirmationIdOf(use)
     const decided = await server.call('POST', `/v1/tool-confirmations/${id}/confirm`, { user })
 
     assert.equal(decided.status, 200)

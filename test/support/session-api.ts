@@ -1,8 +1,38 @@
-// A client of the session API, over a real socket.
+// A client of the session API, over a real socket, and a server to use it with.
 
 import assert from 'node:assert/strict'
-import type { TestServer, Json } from './test-server.ts'
+import { join } from 'node:path'
+import { type SharedMcpServer, sharedMcpServer } from './shared-mcp-server.ts'
+import type { Answer, TestServer, Json } from './test-server.ts'
 import { openStream, type SseStream } from './sse.ts'
+
+export type SharedSessionServer = SharedMcpServer & {
+  /** The folder that has the working directories of all sessions. */
+  workspace: string
+  /** Scripts the answers of the model to messages that contain `marker`. */
+  script(marker: string, ...answers: Parameters<TestServer['provider']['script']>[0]): Promise<void>
+  /** POST /api/chat/stream, for answers that are not a stream. */
+  post(body: unknown): Promise<Answer>
+}
+
+/** Heartbeats come often, so that short streams have some. Tools that hang fail soon. Commands need no consent. */
+const hastySettings = {
+  POLYLOG_SESSION_HEARTBEAT_MS: '20',
+  POLYLOG_TOOL_TIMEOUT_MS: '400',
+  POLYLOG_BASH: 'allow',
+}
+
+/** One server with a workspace and the tools of the fake MCP server, for all tests of a file or suite. */
+export function sharedSessionServer(settings: Record<string, string> = hastySettings): SharedSessionServer {
+  const shared = sharedMcpServer((folder) => ({ POLYLOG_WORKSPACE: join(folder, 'workspace'), ...settings }))
+  const { server, folder } = shared
+  return {
+    ...shared,
+    workspace: join(folder, 'workspace'),
+    script: (marker, ...answers) => server.provider.script(answers, marker),
+    post: (body) => server.call('POST', '/api/chat/stream', { body }),
+  }
+}
 
 export type Message = Json & { type: string }
 
@@ -83,6 +113,13 @@ export function agentIdOf(messages: readonly Message[]): string {
   const [first] = messages
   assert.equal(first?.type, 'start')
   return String(first.agentId)
+}
+
+/** The id of the confirmation that a `tool_use` says to decide. */
+export function confirmationIdOf(use: Message): string {
+  const id = /\/v1\/tool-confirmations\/(\S+)/.exec(use.message)?.[1]
+  assert.ok(id !== undefined, `no confirmation in ${JSON.stringify(use)}`)
+  return id
 }
 
 /** The result of the first call, or of the one with this id. */
