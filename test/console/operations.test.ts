@@ -17,10 +17,16 @@ import {
 } from '../support/test-server.ts'
 
 const key = 'a-key-of-somebody'
-const [server, narrow, locked] = sharedTestServers(
+/** A name that is also markup and changes the direction of text. `number` tells which one did something. */
+const hostileName = (number: number) =>
+  `<img src=x onerror="window.hacked=${number}"><script>window.hacked=${number}</script>\u202Egnp.${number}`
+/** How the page shows it. */
+const harmless = (name: string) => name.replaceAll('\u202E', '⟦U+202E⟧')
+const [server, narrow, locked, nasty] = sharedTestServers(
   {},
   { POLYLOG_CONCURRENCY: '1' },
   { POLYLOG_AUTH: 'required', POLYLOG_API_KEYS: `ada=${createHash('sha256').update(key).digest('hex')}` },
+  { POLYLOG_NODE: hostileName(1) },
 )
 const consoleBrowser = sharedConsoleBrowser()
 
@@ -107,6 +113,49 @@ describe('the operations', () => {
     assert.equal(await page.evaluate('document.documentElement.scrollWidth'), 390)
     await picture(page, 'operations-phone')
     assert.deepEqual(await seriousFindings(page), [])
+  })
+
+  test('do nothing to the page, however hostile the names of users, agents and nodes are', async (context) => {
+    const user = someone(hostileName(2))
+    await nasty.provider.script([hangsAfter('so')], user)
+    const chat = await nasty.chat(user, user)
+    await chat.waitFor(({ json }) => json.event === 'agent.delta')
+    // No definition may have such an id, and no release such a version; rows of other programs may.
+    const { dataDir } = nasty.polylog
+    await queryDatabase(dataDir, 'UPDATE runs SET agent_id = ? WHERE id = ?', hostileName(3), runIdOf(chat))
+    await queryDatabase(
+      dataDir,
+      `INSERT INTO nodes (id, name, version, started_at, seen_at, lease_ms, offers, draining, capacity, running)
+       SELECT 'other', ?, ?, started_at, seen_at, 0, offers, draining, capacity, running FROM nodes`,
+      hostileName(4),
+      hostileName(5),
+    )
+
+    const page = await openOperations(context, { user }, nasty)
+    if (page === null) return
+    const row = rows(page, 'Runs').filter({ hasText: harmless(user) })
+    await row
+      .filter({ hasText: harmless(hostileName(3)) })
+      .filter({ hasText: harmless(hostileName(1)) })
+      .waitFor()
+    await rows(page, 'Nodes')
+      .filter({ hasText: harmless(hostileName(1)) })
+      .filter({ hasText: 'Live' })
+      .waitFor()
+    await rows(page, 'Nodes')
+      .filter({ hasText: harmless(hostileName(4)) })
+      .filter({ hasText: harmless(hostileName(5)) })
+      .waitFor()
+    await page.getByRole('heading', { name: `of ${harmless(hostileName(1))}` }).waitFor()
+    await rows(page, 'Readers')
+      .filter({ hasText: runIdOf(chat).slice(-8) })
+      .waitFor()
+    assert.equal(await page.evaluate('window.hacked'), undefined)
+    const content = page.locator('#content')
+    assert.equal(await content.locator('img, script, iframe, form, [onerror], [onclick]').count(), 0)
+    assert.doesNotMatch((await content.innerHTML()) + (await page.title()), /\u202E/)
+    await picture(page, 'operations-hostile')
+    await nasty.call('POST', `/v1/agent/runs/${runIdOf(chat)}/cancel`, { user, body: {} })
   })
 
   test('are refused to users who are no operators, with the setting that names them', async (context) => {

@@ -3,6 +3,7 @@
 import { useLocale, useWords } from '../../i18n/words.ts'
 import { Card } from '../../ui/page.tsx'
 import { Plot } from '../../ui/plot.tsx'
+import { withVisibleControls } from '../../ui/visible-text.ts'
 import { millisecondsText } from './milliseconds-text.ts'
 import type { LoadSample, Overview } from './overview.ts'
 import { operationWords } from './words.ts'
@@ -19,7 +20,7 @@ export function Load({ overview }: { overview: Overview }) {
       <h2>
         {words.quarter}
         {overview.nodes.length > 1 && node !== undefined ? (
-          <span className="faint load-node"> {words.ofNode(node.name)}</span>
+          <span className="faint load-node"> {words.ofNode(withVisibleControls(node.name))}</span>
         ) : null}
       </h2>
       {samples.length === 0 ? (

@@ -3,6 +3,7 @@
 import { useLocale, useWords } from '../../i18n/words.ts'
 import { Badge } from '../../ui/badge.tsx'
 import { TimeAgo } from '../../ui/time-ago.tsx'
+import { withVisibleControls } from '../../ui/visible-text.ts'
 import type { ListedNode, Overview } from './overview.ts'
 import { operationWords } from './words.ts'
 
@@ -33,7 +34,8 @@ export function Nodes({ overview: { nodes, node: answering } }: { overview: Over
             {nodes.map((node) => (
               <tr key={node.id}>
                 <td className="cut">
-                  {node.name} {node.id === answering ? <span className="faint">{words.thisNode}</span> : null}
+                  {withVisibleControls(node.name)}{' '}
+                  {node.id === answering ? <span className="faint">{words.thisNode}</span> : null}
                 </td>
                 <td>
                   <NodeState node={node} />
@@ -41,7 +43,7 @@ export function Nodes({ overview: { nodes, node: answering } }: { overview: Over
                 <td>
                   <Slots node={node} />
                 </td>
-                <td className="table-wide faint">{node.version}</td>
+                <td className="table-wide faint">{withVisibleControls(node.version)}</td>
                 <td className="table-number table-wide faint">
                   <TimeAgo at={node.startedAtMs} />
                 </td>

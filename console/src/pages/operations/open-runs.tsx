@@ -62,7 +62,7 @@ export function OpenRuns({ overview }: { overview: Overview }) {
 
 function RunTable({ runs, nodes }: { runs: readonly OpenRun[]; nodes: Overview['nodes'] }) {
   const words = useWords(operationWords)
-  const nodeNames = new Map(nodes.map(({ id, name }) => [id, name]))
+  const nodeNames = new Map(nodes.map(({ id, name }) => [id, withVisibleControls(name)]))
   return (
     <div className="table-box operations-runs" tabIndex={0} role="region" aria-label={words.runs}>
       <table className="table">
