@@ -2,7 +2,7 @@
 
 import { useEffect } from 'react'
 import { useWords } from '../i18n/words.ts'
-import { announce } from '../ui/announcer.tsx'
+import { announce } from '../ui/announcements.ts'
 import { Badge, type Tone } from '../ui/badge.tsx'
 import type { Connection } from './run-follower.ts'
 import { runWords } from './words.ts'

@@ -3,7 +3,7 @@
 import { useEffect, useState } from 'react'
 import { shellWords } from '../app/words.ts'
 import { useWords } from '../i18n/words.ts'
-import { announce } from './announcer.tsx'
+import { announce } from './announcements.ts'
 import { IconButton } from './button.tsx'
 import type { IconName } from './icon.tsx'
 import { showToast } from './toast.tsx'
