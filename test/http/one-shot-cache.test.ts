@@ -2,40 +2,29 @@
 // request and when the model is asked. The provider counts how often it is asked.
 
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
-import { type OneShotServer, startOneShotServer } from '../support/one-shot.ts'
+import { describe, test } from 'node:test'
+import { resultOf, sharedOneShotServer } from '../support/one-shot.ts'
 import { openStream } from '../support/sse.ts'
 import { type Answer, type Json, says, someone } from '../support/test-server.ts'
 
-let server: OneShotServer
-
 const hour = 3_600_000
 
-before(async () => {
-  server = await startOneShotServer({
-    word: { system: 'Version one. {{{outputSchema}}}' },
-    lasting: { card: { cache: { ttl: 0 } } },
-    uncached: { card: { cache: undefined } },
-    fields: { card: { cache: { ttl: 3600, sourceHashFields: ['text'] } } },
-    global: { card: { scope: 'global' } },
-  })
+const server = sharedOneShotServer({
+  word: { system: 'Version one. {{{outputSchema}}}' },
+  lasting: { card: { cache: { ttl: 0 } } },
+  uncached: { card: { cache: undefined } },
+  fields: { card: { cache: { ttl: 3600, sourceHashFields: ['text'] } } },
+  global: { card: { scope: 'global' } },
 })
 
-after(() => server.close())
-
 async function callsFor(user: string): Promise<number> {
-  return (await server.provider.requests()).filter(({ body }) => JSON.stringify(body.messages).includes(user)).length
+  return (await server.asked(user)).length
 }
 
 /** Asks about a text that holds the user's name, so that the provider's requests can be distinguished. */
 function ask(user: string, changes: Json = {}): Promise<Answer> {
   const { text = 'sea', input, ...rest } = changes
   return server.run({ agentId: 'word', userId: user, input: { text: `${text} ${user}`, ...input }, ...rest })
-}
-
-function resultOf({ status, body, text }: Answer): Json {
-  assert.equal(status, 200, text)
-  return body
 }
 
 type Case = {

@@ -2,22 +2,16 @@
 // they are.
 
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
-import { type OneShotServer, startOneShotServer } from '../support/one-shot.ts'
+import { describe, test } from 'node:test'
+import { resultOf, sharedOneShotServer } from '../support/one-shot.ts'
 import { type Answer, type Json, says, someone } from '../support/test-server.ts'
 
-let server: OneShotServer
-
-before(async () => {
-  const output = { type: 'object', properties: { risks: { type: 'array' } } }
-  server = await startOneShotServer({
-    risks: { output },
-    talk: { output, card: { scope: 'conversation' } },
-    ways: { output, card: { operations: [{ id: 'one' }, { id: 'two' }] } },
-  })
+const output = { type: 'object', properties: { risks: { type: 'array' } } }
+const server = sharedOneShotServer({
+  risks: { output },
+  talk: { output, card: { scope: 'conversation' } },
+  ways: { output, card: { operations: [{ id: 'one' }, { id: 'two' }] } },
 })
-
-after(() => server.close())
 
 const list = (answer: Answer) => answer.body as unknown as Json[]
 
@@ -26,9 +20,7 @@ async function result(user: string, risks: unknown, changes: Json = {}): Promise
   const { input, ...rest } = changes
   await server.provider.script([says(JSON.stringify({ risks }))], user)
   const body = { agentId: 'risks', userId: user, input: { about: user, ...input }, options: { forceRefresh: true } }
-  const answer = await server.run({ ...body, ...rest })
-  assert.equal(answer.status, 200, answer.text)
-  return answer.body
+  return resultOf(await server.run({ ...body, ...rest }))
 }
 
 describe('a snapshot', () => {
