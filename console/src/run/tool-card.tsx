@@ -1,7 +1,7 @@
 // A tool call: its name and sentence, its state and duration, and on demand its input and output. A long output is cut
 // with its full length, and the rest is loaded when somebody wants it.
 
-import { useState } from 'react'
+import { useRef, useState } from 'react'
 import type { JsonValue, ToolBlock, TruncatedOutput } from '@polylog/client'
 import { useLocale, useWords } from '../i18n/words.ts'
 import { useApi } from '../api/api.ts'
@@ -14,6 +14,7 @@ import { Icon, type IconName } from '../ui/icon.tsx'
 import { JsonTree } from '../ui/json-tree.tsx'
 import { Spinner } from '../ui/spinner.tsx'
 import { showProblem } from '../ui/toast.tsx'
+import { useKeptFocus } from '../ui/use-kept-focus.ts'
 import { withVisibleControls } from '../ui/visible-text.ts'
 import { ApprovalCard } from './approval-card.tsx'
 import { DecisionCard } from './decision-card.tsx'
@@ -46,10 +47,18 @@ export function ToolCard({ runId, block, times, canDecide = true }: ToolCardProp
   const began = times?.startedAt ?? times?.seenAt
   const durationMs = began === undefined ? undefined : (times?.endedAt ?? (isWorking ? now : began)) - began
   const needsPerson =
-    block.status === 'awaiting_input' && block.confirmationId !== undefined && block.source !== 'client'
+    block.status === 'awaiting_input' && block.confirmationId !== undefined && block.source !== 'client' && canDecide
+  const head = useRef<HTMLButtonElement>(null)
+  const keptFocus = useKeptFocus(needsPerson, head)
   return (
     <section className="tool-card" data-status={block.status} aria-label={`${words.tool} ${block.name}`}>
-      <button type="button" className="tool-card-head" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+      <button
+        ref={head}
+        type="button"
+        className="tool-card-head"
+        aria-expanded={isOpen}
+        onClick={() => setOpen(!isOpen)}
+      >
         {isWorking ? <Spinner label={words.running} /> : <Icon name={icons[block.status]} />}
         <code className="tool-card-name">{block.name}</code>
         <span className="grow cut soft">{block.message === undefined ? '' : withVisibleControls(block.message)}</span>
@@ -59,7 +68,11 @@ export function ToolCard({ runId, block, times, canDecide = true }: ToolCardProp
         )}
         <Icon name={isOpen ? 'down' : 'right'} size={12} />
       </button>
-      {needsPerson && canDecide ? <CallDecision id={block.confirmationId ?? ''} block={block} /> : null}
+      {needsPerson ? (
+        <div {...keptFocus}>
+          <CallDecision id={block.confirmationId ?? ''} block={block} />
+        </div>
+      ) : null}
       {block.status === 'awaiting_input' && block.source === 'client' ? (
         <p className="tool-card-note soft">{words.clientTool}</p>
       ) : null}

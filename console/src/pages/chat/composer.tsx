@@ -1,7 +1,7 @@
 // The field to write in: files, agent and model, send or queue, and stop while an answer is on its way. Enter sends,
 // Shift+Enter starts a new line.
 
-import { type ClipboardEvent, type DragEvent, type KeyboardEvent, useRef, useState } from 'react'
+import { type ClipboardEvent, type DragEvent, type KeyboardEvent, type MouseEvent, useRef, useState } from 'react'
 import type { FileInfo } from '@polylog/client'
 import { useApi } from '../../api/api.ts'
 import { problemOf } from '../../api/use-loaded.ts'
@@ -66,6 +66,11 @@ export function Composer({ draft, onDraft, isBusy, isStopping, onSend, onStop }:
     event.preventDefault()
     send()
   }
+  /** The button that was pressed goes away or is disabled. Not after a touch, which would open the keyboard of a phone. */
+  const toField = (event: MouseEvent) => {
+    const isByKeyboard = event.detail === 0
+    if (isByKeyboard) field.current?.focus()
+  }
   return (
     <div
       className="composer"
@@ -128,7 +133,15 @@ export function Composer({ draft, onDraft, isBusy, isStopping, onSend, onStop }:
         <AgentAndModel />
         <span className="grow" />
         {isBusy ? (
-          <Button small icon="stop" disabled={isStopping} onClick={onStop}>
+          <Button
+            small
+            icon="stop"
+            disabled={isStopping}
+            onClick={(event) => {
+              onStop()
+              toField(event)
+            }}
+          >
             {words.stop}
           </Button>
         ) : null}
@@ -138,7 +151,10 @@ export function Composer({ draft, onDraft, isBusy, isStopping, onSend, onStop }:
           small
           label={isBusy ? words.queueIt : words.send}
           disabled={!canSend}
-          onClick={send}
+          onClick={(event) => {
+            send()
+            toField(event)
+          }}
         />
       </div>
     </div>

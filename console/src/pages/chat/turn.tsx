@@ -96,6 +96,7 @@ function RunAnswer({ turn, runId, isLast, isStopping, onEnd, onRegenerate }: Tur
   const { state } = view
   const ended = isEnded(view)
   const wasEnded = useRef(ended)
+  const answer = useRef<HTMLDivElement>(null)
   useEffect(() => {
     if (ended && !wasEnded.current) {
       announce(words.answerDone)
@@ -114,7 +115,7 @@ function RunAnswer({ turn, runId, isLast, isStopping, onEnd, onRegenerate }: Tur
   }
   const isEmpty = state.blocks.every((block) => block.type === 'text' && block.text === '')
   return (
-    <div className="answer" role="group" aria-label={words.assistant} aria-busy={!ended}>
+    <div ref={answer} className="answer" role="group" tabIndex={-1} aria-label={words.assistant} aria-busy={!ended}>
       {isEmpty && !ended && connection !== 'failed' ? (
         <div className="answer-waiting soft">
           <Spinner label={words.working} />
@@ -141,7 +142,11 @@ function RunAnswer({ turn, runId, isLast, isStopping, onEnd, onRegenerate }: Tur
         runId={runId}
         followed={followed}
         isLast={isLast}
-        onRegenerate={onRegenerate}
+        onRegenerate={() => {
+          // The button goes away, and the next answer will be here.
+          answer.current?.focus({ preventScroll: true })
+          onRegenerate()
+        }}
         onCut={() => follower.cut()}
       />
     </div>
