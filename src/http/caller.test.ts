@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
-import { createHash } from 'node:crypto'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { after, before, test } from 'node:test'
 import { exportJWK, generateKeyPair, SignJWT, type CryptoKey, type JWK } from 'jose'
+import { hashOfKey } from '../../test/support/api-keys.ts'
 import { AppError } from '../errors/app-error.ts'
 import { manualClock } from '../../test/support/manual-clock.ts'
 import { type AuthSettings, claimsOf, createAuthenticator, resolveCaller } from './caller.ts'
@@ -20,7 +20,6 @@ const nothing: AuthSettings = {
 }
 const clock = manualClock()
 const nowSeconds = Math.floor(clock.now() / 1000)
-const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
 
 function authenticate(settings: Partial<AuthSettings>, headers: Record<string, string>) {
   return createAuthenticator({ ...nothing, ...settings }, { clock }).authenticate(headers)
@@ -110,7 +109,7 @@ test('a token signed with the shared secret is its sub', async () => {
 
 test('a wrong credential is refused in both modes, never treated as anonymous', async () => {
   for (const mode of ['open', 'required'] as const) {
-    const settings = { mode, jwtSecret: secret, apiKeys: new Map([[sha256('k'), 'ann']]) }
+    const settings = { mode, jwtSecret: secret, apiKeys: new Map([[hashOfKey('k'), 'ann']]) }
     const foreign = await signed({ sub: 'ann' }, 'another secret')
     for (const headers of [
       bearer(foreign),
@@ -283,9 +282,9 @@ test('keys that cannot be fetched are a server error and not an invalid token', 
 
 test('an API key works in either header, whatever else is configured', async () => {
   const apiKeys = new Map([
-    [sha256('key of ann'), 'wrong one'],
-    [sha256('ann-key'), 'ann'],
-    [sha256('bob-key'), 'bob'],
+    [hashOfKey('key of ann'), 'wrong one'],
+    [hashOfKey('ann-key'), 'ann'],
+    [hashOfKey('bob-key'), 'bob'],
   ])
 
   assert.deepEqual(await authenticate({ apiKeys }, { 'x-api-key': 'ann-key' }), { userId: 'ann', by: 'api_key' })
@@ -294,11 +293,11 @@ test('an API key works in either header, whatever else is configured', async () 
     userId: 'ann',
     by: 'api_key',
   })
-  await refused(authenticate({ apiKeys }, { 'x-api-key': sha256('ann-key') }), 'unauthorized')
+  await refused(authenticate({ apiKeys }, { 'x-api-key': hashOfKey('ann-key') }), 'unauthorized')
 })
 
 test('two credentials must name the same user', async () => {
-  const settings = { jwtSecret: secret, apiKeys: new Map([[sha256('k'), 'ann']]) }
+  const settings = { jwtSecret: secret, apiKeys: new Map([[hashOfKey('k'), 'ann']]) }
 
   assert.equal(
     (await authenticate(settings, { ...bearer(await signed({ sub: 'ann' })), 'x-api-key': 'k' }))?.userId,

@@ -1,10 +1,10 @@
 // Real nodes on one database: limits that hold over all of them, and runs that only some can execute.
 
 import assert from 'node:assert/strict'
-import { createHash } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
+import { apiKeysSetting } from '../support/api-keys.ts'
 import { agentFolder } from '../support/agent-folder.ts'
 import { type Cluster, type ClusterNode, startCluster } from '../support/cluster.ts'
 import { stdioFake } from '../support/fake-mcp.ts'
@@ -80,7 +80,7 @@ describe('the limit of requests', () => {
   it('is one limit for all nodes, also for logins that fail', async () => {
     const limited = {
       POLYLOG_RATE_LIMIT: '4',
-      POLYLOG_API_KEYS: `ann=${createHash('sha256').update('ann-key').digest('hex')}`,
+      POLYLOG_API_KEYS: apiKeysSetting({ ann: 'ann-key' }),
     }
     const one = await cluster.add(limited)
     const two = await cluster.add(limited)

@@ -1,9 +1,9 @@
 // The operations of the console in a real Chromium: open and stuck runs of all users, readers, the load, and nodes.
 
 import assert from 'node:assert/strict'
-import { createHash } from 'node:crypto'
 import { describe, test, type TestContext } from 'node:test'
 import type { Page } from 'playwright-core'
+import { apiKeysSetting } from '../support/api-keys.ts'
 import { type ConsoleView, picture, seriousFindings, sharedConsoleBrowser } from '../support/console-page.ts'
 import { queryDatabase } from '../support/test-database.ts'
 import {
@@ -25,7 +25,7 @@ const harmless = (name: string) => name.replaceAll('\u202E', '⟦U+202E⟧')
 const [server, narrow, locked, nasty] = sharedTestServers(
   {},
   { POLYLOG_CONCURRENCY: '1' },
-  { POLYLOG_AUTH: 'required', POLYLOG_API_KEYS: `ada=${createHash('sha256').update(key).digest('hex')}` },
+  { POLYLOG_AUTH: 'required', POLYLOG_API_KEYS: apiKeysSetting({ ada: key }) },
   { POLYLOG_NODE: hostileName(1) },
 )
 const consoleBrowser = sharedConsoleBrowser()

@@ -2,7 +2,6 @@
 // language, the command palette and shortcuts.
 
 import assert from 'node:assert/strict'
-import { createHash } from 'node:crypto'
 import { globSync, readFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -10,6 +9,7 @@ import { before, describe, test } from 'node:test'
 import { gzipSync } from 'node:zlib'
 import Fastify from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
+import { apiKeysSetting } from '../support/api-keys.ts'
 import { ensureConsole } from '../../scripts/ensure-console.ts'
 import { consoleRoutes } from '../../src/http/console/console-routes.ts'
 import type { Server } from '../../src/http/routes.ts'
@@ -19,7 +19,7 @@ import { sharedTestServers } from '../support/test-server.ts'
 const key = 'a-key-for-the-console'
 const [server, locked, without] = sharedTestServers(
   {},
-  { POLYLOG_AUTH: 'required', POLYLOG_API_KEYS: `ada=${createHash('sha256').update(key).digest('hex')}` },
+  { POLYLOG_AUTH: 'required', POLYLOG_API_KEYS: apiKeysSetting({ ada: key }) },
   { POLYLOG_CONSOLE: 'off' },
 )
 const consoleBrowser = sharedConsoleBrowser()

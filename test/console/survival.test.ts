@@ -1,9 +1,9 @@
 // What the console survives: a server that is killed in the middle of an answer, a login that it needs, many tabs.
 
 import assert from 'node:assert/strict'
-import { createHash } from 'node:crypto'
 import { describe, test, type TestContext } from 'node:test'
 import type { Page } from 'playwright-core'
+import { apiKeysSetting } from '../support/api-keys.ts'
 import { sharedConsoleBrowser } from '../support/console-page.ts'
 import {
   calls,
@@ -76,7 +76,7 @@ describe('a server that needs a login', () => {
   test('gives the page, asks for a key, and the key is in no address, no log and no lasting storage', async (context) => {
     const held = await startServer(context, {
       POLYLOG_AUTH: 'required',
-      POLYLOG_API_KEYS: `ada=${createHash('sha256').update(key).digest('hex')}`,
+      POLYLOG_API_KEYS: apiKeysSetting({ ada: key }),
       POLYLOG_LOG: 'debug',
     })
     const user = someone()

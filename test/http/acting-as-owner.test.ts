@@ -2,8 +2,8 @@
 // of that thing. Lists, requests that name another user, and required mode are not affected.
 
 import assert from 'node:assert/strict'
-import { createHash } from 'node:crypto'
 import { describe, test } from 'node:test'
+import { apiKeysSetting } from '../support/api-keys.ts'
 import { ask, post } from '../support/chat-api.ts'
 import {
   calls,
@@ -17,7 +17,7 @@ import {
 } from '../support/test-server.ts'
 import { openStream } from '../support/sse.ts'
 
-const apiKeys = `ann=${createHash('sha256').update('ann-key').digest('hex')},bob=${createHash('sha256').update('bob-key').digest('hex')}`
+const apiKeys = apiKeysSetting({ ann: 'ann-key', bob: 'bob-key' })
 
 const [server, required] = sharedTestServers({}, { POLYLOG_AUTH: 'required', POLYLOG_API_KEYS: apiKeys })
 

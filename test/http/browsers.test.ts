@@ -2,13 +2,13 @@
 // byte by byte, because HTTP clients choose `Host` and `Origin` themselves.
 
 import assert from 'node:assert/strict'
-import { createHash } from 'node:crypto'
 import { connect } from 'node:net'
 import { describe, test } from 'node:test'
+import { apiKeysSetting } from '../support/api-keys.ts'
 import { calls, type Json, runIdOf, says, someone, toolState, sharedTestServers } from '../support/test-server.ts'
 import type { Polylog } from '../support/polylog.ts'
 
-const apiKeys = `ann=${createHash('sha256').update('ann-key').digest('hex')}`
+const apiKeys = apiKeysSetting({ ann: 'ann-key' })
 
 const [open, required] = sharedTestServers(
   { POLYLOG_ALLOWED_HOSTS: 'agent.example.com', POLYLOG_CORS_ORIGINS: 'https://app.example.com' },

@@ -2,9 +2,9 @@
 // body says, and things of other users do not exist for the caller.
 
 import assert from 'node:assert/strict'
-import { createHash } from 'node:crypto'
 import { describe, test } from 'node:test'
 import { SignJWT, UnsecuredJWT } from 'jose'
+import { apiKeysSetting, hashOfKey } from '../support/api-keys.ts'
 import {
   calls,
   endOf,
@@ -17,7 +17,6 @@ import {
 } from '../support/test-server.ts'
 
 const secret = 'a secret that is long enough for a test'
-const sha256 = (key: string) => createHash('sha256').update(key).digest('hex')
 
 /** `expires` is in seconds from the epoch; far in the future by default. */
 async function token(claims: Json, key = secret, expires = 4_000_000_000): Promise<string> {
@@ -29,7 +28,7 @@ async function token(claims: Json, key = secret, expires = 4_000_000_000): Promi
 
 const bearer = (value: string) => ({ authorization: `Bearer ${value}` })
 
-const logins = { POLYLOG_JWT_SECRET: secret, POLYLOG_API_KEYS: `robot=${sha256('robot-key')}` }
+const logins = { POLYLOG_JWT_SECRET: secret, POLYLOG_API_KEYS: apiKeysSetting({ robot: 'robot-key' }) }
 const [open, required] = sharedTestServers(logins, { ...logins, POLYLOG_AUTH: 'required' })
 
 describe('in required mode', () => {
@@ -104,7 +103,7 @@ describe('in required mode', () => {
       assert.equal(made.status, 200)
       assert.equal(seen.status, 200)
     }
-    for (const key of ['wrong', sha256('robot-key'), '']) {
+    for (const key of ['wrong', hashOfKey('robot-key'), '']) {
       assert.equal((await required.call('GET', '/v1/conversations', { headers: { 'x-api-key': key } })).status, 401)
     }
   })

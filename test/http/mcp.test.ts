@@ -1,9 +1,9 @@
 // The MCP server at /mcp, tried with the official client in both eras of the protocol, against a real server process.
 
 import assert from 'node:assert/strict'
-import { createHash } from 'node:crypto'
 import { after, describe, test } from 'node:test'
 import { Client, type Progress, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
+import { apiKeysSetting } from '../support/api-keys.ts'
 import { agentFolder, objectSchema } from '../support/agent-folder.ts'
 import { startPolylog } from '../support/polylog.ts'
 import {
@@ -27,10 +27,9 @@ own.agent('shorten', {
 own.agent('nocache', { operations: [{ id: 'count', name: 'Count' }] })
 own.agent('by_user', {}, { 'input.json': objectSchema({ userId: { type: 'string' }, text: {} }, ['userId']) })
 own.write('broken/agent.json', '{')
-const key = createHash('sha256').update('robot-key').digest('hex')
 const [server, required] = sharedTestServers(
   { POLYLOG_AGENTS_DIR: own.path },
-  { POLYLOG_AGENTS_DIR: own.path, POLYLOG_AUTH: 'required', POLYLOG_API_KEYS: `robot=${key}` },
+  { POLYLOG_AGENTS_DIR: own.path, POLYLOG_AUTH: 'required', POLYLOG_API_KEYS: apiKeysSetting({ robot: 'robot-key' }) },
 )
 after(() => own.dispose())
 

@@ -1,12 +1,12 @@
 // POST /v1/chat/completions with the real clients of OpenAI, versions 6 and 7, over real sockets.
 
 import assert from 'node:assert/strict'
-import { createHash } from 'node:crypto'
 import { describe, test } from 'node:test'
 import OpenAi7 from 'openai'
 import OpenAi6 from 'openai-6'
 import { zodResponseFormat } from 'openai/helpers/zod'
 import { z } from 'zod'
+import { apiKeysSetting } from '../support/api-keys.ts'
 import { sharedMcpServerProcess } from '../support/shared-mcp-server.ts'
 import { calls, hangsAfter, type Json, says, someone, startTestServer, until } from '../support/test-server.ts'
 
@@ -528,8 +528,10 @@ for (const [name, version] of [
 }
 
 test('the apiKey of the client is the login, and a wrong one is an AuthenticationError', async () => {
-  const hash = createHash('sha256').update('key-of-ada').digest('hex')
-  const closed = await startTestServer({ POLYLOG_AUTH: 'required', POLYLOG_API_KEYS: `ada=${hash}` })
+  const closed = await startTestServer({
+    POLYLOG_AUTH: 'required',
+    POLYLOG_API_KEYS: apiKeysSetting({ ada: 'key-of-ada' }),
+  })
   try {
     const clientWith = (apiKey: string) => new OpenAi7({ baseURL: `${closed.polylog.baseUrl}/v1`, apiKey })
     await closed.provider.script([says('Hello Ada.')], 'who am I')

@@ -1,13 +1,12 @@
 // GET /v1/operations: what an operator sees of all users, and who is an operator.
 
 import assert from 'node:assert/strict'
-import { createHash } from 'node:crypto'
 import { describe, test } from 'node:test'
+import { apiKeysSetting } from '../support/api-keys.ts'
 import { onPostgres } from '../support/test-database.ts'
 import { hangsAfter, type Json, runIdOf, sharedTestServers, someone } from '../support/test-server.ts'
 
-const sha256 = (key: string) => createHash('sha256').update(key).digest('hex')
-const keys = { POLYLOG_AUTH: 'required', POLYLOG_API_KEYS: `ann=${sha256('ann-key')},bob=${sha256('bob-key')}` }
+const keys = { POLYLOG_AUTH: 'required', POLYLOG_API_KEYS: apiKeysSetting({ ann: 'ann-key', bob: 'bob-key' }) }
 const [open, guarded, unset] = sharedTestServers({}, { ...keys, POLYLOG_ADMINS: 'root, ann' }, keys)
 
 describe('the overview for operators', () => {

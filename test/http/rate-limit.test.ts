@@ -2,12 +2,12 @@
 // they came from, and an address only as far as the proxies before the server are ours.
 
 import assert from 'node:assert/strict'
-import { createHash } from 'node:crypto'
 import { describe, test } from 'node:test'
+import { apiKeysSetting } from '../support/api-keys.ts'
 import { callServer } from '../support/test-server.ts'
 import { type Polylog, startPolylog } from '../support/polylog.ts'
 
-const apiKeys = `ann=${createHash('sha256').update('ann-key').digest('hex')}`
+const apiKeys = apiKeysSetting({ ann: 'ann-key' })
 
 async function withServer(
   environment: Record<string, string>,

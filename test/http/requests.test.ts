@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { createHash } from 'node:crypto'
+import { apiKeysSetting } from '../support/api-keys.ts'
 import { callServer, endOf, type Json, someone, sharedTestServer } from '../support/test-server.ts'
 import { startPolylog } from '../support/polylog.ts'
 
@@ -250,12 +250,9 @@ describe('addresses', () => {
 describe('rate limit', () => {
   test('too many requests are 429 with Retry-After; each caller has an own count, and health does not count', async () => {
     const keys = { ann: 'key-of-ann', bob: 'key-of-bob' }
-    const hashes = Object.entries(keys).map(
-      ([user, key]) => `${user}=${createHash('sha256').update(key).digest('hex')}`,
-    )
     const polylog = await startPolylog({
       POLYLOG_RATE_LIMIT: '4',
-      POLYLOG_API_KEYS: hashes.join(','),
+      POLYLOG_API_KEYS: apiKeysSetting(keys),
       POLYLOG_AUTH: 'required',
     })
     try {

@@ -2,8 +2,8 @@
 // again, feedback, and who may see what.
 
 import assert from 'node:assert/strict'
-import { createHash } from 'node:crypto'
 import { describe, test } from 'node:test'
+import { apiKeysSetting } from '../support/api-keys.ts'
 import { ask, get, post, textOf } from '../support/chat-api.ts'
 import {
   calls,
@@ -365,11 +365,8 @@ describe('Ownership', () => {
 
   test('if a login is required, only the login identifies the owner; a client_id does not count', async () => {
     const keys = { ann: 'key-of-ann', bob: 'key-of-bob' }
-    const apiKeys = Object.entries(keys).map(
-      ([user, key]) => `${user}=${createHash('sha256').update(key).digest('hex')}`,
-    )
     const closed = await startTestServer(
-      { POLYLOG_AUTH: 'required', POLYLOG_API_KEYS: apiKeys.join(',') },
+      { POLYLOG_AUTH: 'required', POLYLOG_API_KEYS: apiKeysSetting(keys) },
       server.provider,
     )
     try {

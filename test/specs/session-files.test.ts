@@ -2,10 +2,10 @@
 // directories a request may name.
 
 import assert from 'node:assert/strict'
-import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
+import { apiKeysSetting } from '../support/api-keys.ts'
 import { agentIdOf, resultOf, sayToEnd, sharedSessionServer, typesOf } from '../support/session-api.ts'
 import { calls, messagesOf, says, someone, startTestServer } from '../support/test-server.ts'
 
@@ -88,12 +88,11 @@ describe('the working directory', () => {
   })
 
   test('with logins a named directory is each user’s own, unless the operator shares it', async () => {
-    const hash = (key: string) => createHash('sha256').update(key).digest('hex')
     const root = join(folder, 'owners')
     const strict = await startTestServer(
       {
         POLYLOG_AUTH: 'required',
-        POLYLOG_API_KEYS: `ann=${hash('key-a')},bob=${hash('key-b')}`,
+        POLYLOG_API_KEYS: apiKeysSetting({ ann: 'key-a', bob: 'key-b' }),
         POLYLOG_WORKSPACE: root,
         POLYLOG_SHARED_DIRS: 'common',
       },

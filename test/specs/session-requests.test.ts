@@ -2,10 +2,10 @@
 // idempotency keys. Also the health route, which counts sessions.
 
 import assert from 'node:assert/strict'
-import { createHash } from 'node:crypto'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
+import { apiKeysSetting } from '../support/api-keys.ts'
 import { agentIdOf, say, sayToEnd, sharedSessionServer } from '../support/session-api.ts'
 import { hangsAfter, type Json, messagesOf, someone, startTestServer, until } from '../support/test-server.ts'
 
@@ -49,7 +49,7 @@ describe('the request', () => {
     const strict = await startTestServer(
       {
         POLYLOG_AUTH: 'required',
-        POLYLOG_API_KEYS: `ann=${createHash('sha256').update(key).digest('hex')}`,
+        POLYLOG_API_KEYS: apiKeysSetting({ ann: key }),
         POLYLOG_RATE_LIMIT: '3',
       },
       server.provider,
