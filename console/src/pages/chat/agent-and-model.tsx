@@ -1,15 +1,13 @@
-// Which agent answers, and with which model. The choice holds for this tab.
+// The fields that choose which agent answers, and with which model.
 
+import { useEffect } from 'react'
 import { useLoaded } from '../../api/use-loaded.ts'
-import { createStore } from '../../app/store.ts'
 import { useWords } from '../../i18n/words.ts'
+import { chatChoice, keepOffered } from './chat-choice.ts'
 import { chatWords } from './words.ts'
 
 type ModelListing = { id: string; kind: 'model' | 'agent'; isDefault: boolean }
 type AgentListing = { id: string; name: string; status: 'available' | 'unavailable'; endpoint: string }
-
-/** Empty: the server's default. */
-export const chatChoice = createStore({ agentId: '', model: '' })
 
 export function AgentAndModel() {
   const words = useWords(chatWords)
@@ -24,6 +22,13 @@ export function AgentAndModel() {
       agents: agents.agents.filter(({ endpoint, status }) => endpoint === '/v1/agent/chat' && status === 'available'),
     }
   })
+  useEffect(() => {
+    if (data === undefined) return
+    keepOffered(
+      data.agents.map(({ id }) => id),
+      data.models.map(({ id }) => id),
+    )
+  }, [data])
   if (data === undefined) return null
   const usual = data.models.find(({ isDefault }) => isDefault)
   return (
