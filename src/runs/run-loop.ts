@@ -91,8 +91,6 @@ export class RunLoop {
   private runningSince = 0
   /** Made for the first calls. */
   private phase: ToolPhase | undefined
-  /** Told before there was a phase. */
-  private poked = false
   private card: AgentCard | undefined
   private readonly confirmLease: () => Promise<void>
   private readonly prompts: PromptBuilder
@@ -141,10 +139,9 @@ export class RunLoop {
     this.stop(reason)
   }
 
-  /** Tells the loop that a decision about this run may have been stored. */
+  /** Tells the loop that a decision about this run may have been stored. A tool phase that begins later reads it by itself. */
   poke(): void {
-    if (this.phase === undefined) this.poked = true
-    else this.phase.poke()
+    this.phase?.poke()
   }
 
   async drive(): Promise<LoopResult> {
@@ -293,9 +290,7 @@ export class RunLoop {
     const abort = new AbortController()
     if (this.stopped !== undefined) abort.abort(this.stopped.reason)
     this.toolAbort = abort
-    const phase = new ToolPhase(writer, dependencies, toolOf, abort.signal, this.confirmLease)
-    if (this.poked) phase.poke()
-    return phase
+    return new ToolPhase(writer, dependencies, toolOf, abort.signal, this.confirmLease)
   }
 
   /** Returns undefined if the engine is not available and another one took over. */

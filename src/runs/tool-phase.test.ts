@@ -6,6 +6,7 @@ import { describe, it } from 'node:test'
 import { quiet, reached, withRig, ended, isWaiting } from '../../test/support/run-helpers.ts'
 import { type Answer, calls, type Rig, says, toolOf } from '../../test/support/run-rig.ts'
 import { foldRun } from '../journal/run-state.ts'
+import type { Store } from '../stores/store.ts'
 import type { Tool, ToolRegistry } from '../tools/tool.ts'
 import { Scheduler } from './scheduler.ts'
 
@@ -87,6 +88,72 @@ describe('a call that was cut off', () => {
       await second.drain()
 
       assert.deepEqual([runs, foldRun(await rig.events(id)).calls.get('c')?.done?.outcome], [2, 'succeeded'])
+    })
+  })
+})
+
+describe('a call that waits for a person, beside one that is cut off and runs again', () => {
+  /** Ends the first life of the server in such a step. The second run of the slow call goes on until the test ends it. */
+  async function withWaiting(
+    work: (rig: Rig, id: string, question: string, slow: { runs: number; finish(): void }) => Promise<void>,
+  ): Promise<void> {
+    const slow = { runs: 0, finish: () => {} }
+    const look = toolOf({
+      name: 'look',
+      run: () => {
+        slow.runs += 1
+        return new Promise((resolve) => (slow.finish = () => resolve(fine)))
+      },
+    })
+    const send = toolOf({ name: 'send', effect: 'unsafe', confirm: 'always', run: async () => fine })
+    const answer = asksFor({ callId: 'c', name: 'look' }, { callId: 'send', name: 'send' })
+    await withRig({ answer, tools: [look, send] }, async (rig) => {
+      const { id } = (await rig.start()).run
+      await cutOff(rig, id)
+      const [question] = await rig.store.interactionsOf(id)
+      await work(rig, id, question?.id ?? '', slow)
+    })
+  }
+
+  /** No time passes meanwhile: neither the end of the slow call nor a heartbeat helps. */
+  async function isSentBesideSlow(rig: Rig, id: string, slow: { runs: number; finish(): void }): Promise<void> {
+    await reached(async () => foldRun(await rig.events(id)).calls.get('send')?.done !== undefined)
+    assert.deepEqual([slow.runs, foldRun(await rig.events(id)).calls.get('c')?.done], [2, undefined])
+    slow.finish()
+    await rig.until(id, ended)
+  }
+
+  it('runs at once if it was decided on while no server was there', async () => {
+    await withWaiting(async (rig, id, question, slow) => {
+      await rig.store.decide(question, { status: 'confirmed', by: 'ada', at: rig.clock.now() })
+      const second = nextLife(rig, {})
+      second.start()
+      await isSentBesideSlow(rig, id, slow)
+      await second.drain()
+    })
+  })
+
+  it('runs at once if it is decided on while its run is taken up again', async () => {
+    await withWaiting(async (rig, id, question, slow) => {
+      const { promise: released, resolve: release } = Promise.withResolvers<void>()
+      let isResuming = false
+      const store: Store = {
+        ...rig.store,
+        // The loop is there and has not come to the calls.
+        async append(input) {
+          isResuming = true
+          await released
+          await rig.store.append(input)
+        },
+      }
+      const second = new Scheduler({ ...rig.dependencies, store }, 'node-2')
+      second.start()
+      await reached(() => isResuming)
+      await rig.store.decide(question, { status: 'confirmed', by: 'ada', at: rig.clock.now() })
+      second.poke(id)
+      release()
+      await isSentBesideSlow(rig, id, slow)
+      await second.drain()
     })
   })
 })

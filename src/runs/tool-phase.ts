@@ -126,8 +126,11 @@ export class ToolPhase {
     for (const call of this.toPlan) {
       const tool = this.toolOf(call)
       const plan = answerWithoutConsent(planCall(call, tool, this.dependencies.tools), specOf(state), tool)
-      if (plan.do === 'wait') this.waiting.add(call)
-      else if (plan.do === 'close') events.push(closedCallEvent(call.callId, plan, this.dependencies.ids))
+      if (plan.do === 'wait') {
+        this.waiting.add(call)
+        // It was asked before this phase, so the decision may be stored already, and no poke for it will come.
+        this.poked = true
+      } else if (plan.do === 'close') events.push(closedCallEvent(call.callId, plan, this.dependencies.ids))
       else if (plan.do === 'answer') events.push(answeredCallEvent(call, plan.output, this.dependencies.ids))
       else if (plan.do === 'run') this.ready.push({ call, tool: plan.tool, input: plan.input })
       else {
