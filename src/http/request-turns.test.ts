@@ -16,25 +16,23 @@ test('requests that come alone begin at once', async () => {
 })
 
 test('a burst of requests begins in order, a few in each turn of the event loop', async () => {
-  const turns = new RequestTurns()
-  const begun: number[] = []
-  for (let index = 0; index < 100; index += 1) turns.enter(() => begun.push(index))
-  const perTurn = begun.length
-  assert.ok(perTurn > 0 && perTurn < 50, `${perTurn} at once`)
+  const count = 500
+  // Others come while the burst is worked off: in the middle, and when only a few of it are left.
+  for (let late = 0; late < 40; late += 1) {
+    const turns = new RequestTurns()
+    const begun: number[] = []
+    for (let index = 0; index < count; index += 1) turns.enter(() => begun.push(index))
+    const perTurn = begun.length
+    assert.ok(perTurn > 0 && perTurn < 50, `${perTurn} at once`)
 
-  let rounds = 0
-  while (turns.size > 0 || begun.length < 100) {
-    const before = begun.length
-    await turn()
-    assert.ok(begun.length - before <= perTurn, 'no turn begins more')
-    if (rounds === 2) turns.enter(() => begun.push(100))
-    rounds += 1
-    assert.ok(rounds < 200)
+    for (let round = 0; begun.length <= count; round += 1) {
+      const before = begun.length
+      if (round === late) turns.enter(() => begun.push(count))
+      await turn()
+      assert.ok(begun.length - before <= perTurn, 'no turn begins more')
+      assert.ok(round < 200)
+    }
+    assert.equal(turns.size, 0)
+    assert.deepEqual(begun, [...Array(count + 1).keys()])
   }
-  while (begun.length < 101) await turn()
-
-  assert.deepEqual(
-    begun,
-    Array.from({ length: 101 }, (_, index) => index),
-  )
 })

@@ -13,10 +13,12 @@ export class RequestTurns {
   private begun = 0
   private resetScheduled = false
   private waiting: (() => void)[] = []
+  /** Those whose turn has come and that have not begun. */
+  private due = 0
 
   /** Calls `begin` now, or in a later turn if this one has begun enough. */
   enter(begin: () => void): void {
-    if (this.waiting.length === 0 && this.begun < perTurn) {
+    if (this.size === 0 && this.begun < perTurn) {
       this.begun += 1
       if (!this.resetScheduled) {
         this.resetScheduled = true
@@ -28,7 +30,7 @@ export class RequestTurns {
 
   /** How many requests have not begun. */
   get size(): number {
-    return this.waiting.length
+    return this.waiting.length + this.due
   }
 
   private nextTurn(): void {
@@ -38,7 +40,13 @@ export class RequestTurns {
     if (due.length === 0) return
     this.resetScheduled = true
     // Each gets an immediate of its own, so that its promises are settled before the next one begins.
-    for (const begin of due) setImmediate(begin)
+    this.due = due.length
+    for (const begin of due) {
+      setImmediate(() => {
+        this.due -= 1
+        begin()
+      })
+    }
     setImmediate(() => this.nextTurn())
   }
 }
