@@ -1,6 +1,7 @@
 // Appends that change nothing but the journal, which are nearly all: they wait a few
-// milliseconds, and those of many runs are written by one statement. A run whose epoch or last
-// seq does not match is left out by the statement, and its append fails alone.
+// milliseconds, and those of many runs are written by one statement. A durable one does not wait,
+// and takes those that do with it. A run whose epoch or last seq does not match is left out by the
+// statement, and its append fails alone.
 
 import type { Pool } from 'pg'
 import { AppError } from '../../errors/app-error.ts'
@@ -44,7 +45,8 @@ export class DeltaQueue {
   #waiting: Waiting[] = []
   #writing: Promise<void> | undefined
   #timer: Timer | undefined
-  #startedAt = -Infinity
+  /** When the last batch without a durable append was sent. */
+  #deltasSentAt = -Infinity
 
   constructor(pool: Pool, clock: Pick<Clock, 'after' | 'monotonic'>, gatherMs: number) {
     this.#pool = pool
@@ -60,12 +62,12 @@ export class DeltaQueue {
   }
 
   #schedule(): void {
-    if (this.#writing !== undefined || this.#timer !== undefined) return
-    const wait = this.#startedAt + this.#gatherMs - this.#clock.monotonic()
+    if (this.#writing !== undefined) return
+    const wait = this.#deltasSentAt + this.#gatherMs - this.#clock.monotonic()
     const urgent = this.#waiting.some(({ durable }) => durable)
     if (wait <= 0 || urgent) this.#flush()
     else {
-      this.#timer = this.#clock.after(wait, () => {
+      this.#timer ??= this.#clock.after(wait, () => {
         this.#timer = undefined
         this.#flush()
       })
@@ -76,8 +78,10 @@ export class DeltaQueue {
     this.#timer?.cancel()
     this.#timer = undefined
     if (this.#writing !== undefined || this.#waiting.length === 0) return
-    this.#startedAt = this.#clock.monotonic()
-    this.#writing = this.#write(this.#takeBatch()).finally(() => {
+    const batch = this.#takeBatch()
+    const durable = batch.some((each) => each.durable)
+    if (!durable) this.#deltasSentAt = this.#clock.monotonic()
+    this.#writing = this.#write(batch, durable).finally(() => {
       this.#writing = undefined
       if (this.#waiting.length > 0) this.#schedule()
     })
@@ -95,8 +99,7 @@ export class DeltaQueue {
     return [...batch.values()]
   }
 
-  async #write(batch: Waiting[]): Promise<void> {
-    const durable = batch.some((each) => each.durable)
+  async #write(batch: Waiting[], durable: boolean): Promise<void> {
     try {
       const written = await transaction(this.#pool, durable, async (db) => {
         const rows = await db.all(
