@@ -5,6 +5,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import pg from 'pg'
 import { newStoreDatabase } from '../../../test/support/postgres.ts'
+import { until } from '../../../test/support/until.ts'
 import { systemClock } from '../../kit/clock.ts'
 import type { FeedPosition } from '../feed-store.ts'
 import type { Store } from '../store.ts'
@@ -54,7 +55,11 @@ describe('the feed, if transactions commit out of order', () => {
       assert.deepEqual((await read(store, early.next, sent)).entries, [])
 
       await slow.query('COMMIT')
-      const late = await read(store, early.next, sent)
+      // The transactions of other databases of the server count, too, and those of other tests may be open.
+      const late = await until('the earlier transactions to end', async () => {
+        const page = await read(store, early.next, sent)
+        return page.entries.every(({ settled }) => settled) && page
+      })
       assert.deepEqual(
         late.entries.map(({ id, settled }) => [id, settled]),
         [['slow', true]],
