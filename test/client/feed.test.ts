@@ -6,6 +6,7 @@ import fc from 'fast-check'
 import { type Conversation, createClient, type FeedFrame, PolylogError } from '../../client/src/index.ts'
 import { clientTimers } from '../support/client-timers.ts'
 import { type Fault, type NastyProxy, startNastyProxy } from '../support/nasty-proxy.ts'
+import { onPostgres } from '../support/test-database.ts'
 import { sharedTestServer, someone } from '../support/test-server.ts'
 
 const server = sharedTestServer()
@@ -29,6 +30,12 @@ async function readUntil(feed: AsyncIterable<FeedFrame>, fits: (frame: FeedFrame
     if (fits(frame)) return frames
   }
   throw new Error('the feed ended')
+}
+
+/** Without repetitions: a cursor on PostgreSQL may be behind changes that came while an older transaction was open. */
+function newOf(seen: readonly Conversation[], made: readonly Conversation[]): Conversation[] {
+  const ids = new Set(made.map(({ id }) => id))
+  return [...new Map(seen.map((one) => [one.id, one])).values()].filter(({ id }) => ids.has(id))
 }
 
 describe('the feed of the client', () => {
@@ -70,7 +77,7 @@ describe('the feed of the client', () => {
         proxy.faults = []
         cursor = frames.at(-1)?.cursor ?? cursor
         const seen = frames.flatMap((frame) => (frame.type === 'conversation.changed' ? [frame.conversation] : []))
-        assert.deepEqual(seen, made)
+        assert.deepEqual(onPostgres ? newOf(seen, made) : seen, made)
       }),
       { numRuns: 40 },
     )
