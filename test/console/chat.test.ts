@@ -219,6 +219,31 @@ describe('a tool call', () => {
 })
 
 describe('while an answer is on its way', () => {
+  test('it is never shown under the question before it', async (context) => {
+    const user = someone()
+    await server.provider.script([says('It is blue.'), hangsAfter('It is wet')], user)
+    const page = await openChat(context, user)
+    if (page === null) return
+    await ask(page, `The sky ${user}`)
+    await complete(page)
+    // The feed and the stream of the run are faster than the messages of the conversation.
+    const { promise: released, resolve: release } = Promise.withResolvers<void>()
+    const shown = page.waitForRequest('**/messages*')
+    await page.route('**/messages*', async (route) => {
+      await released
+      await route.continue()
+    })
+    await ask(page, `The sea ${user}`)
+    await server.askedTimes(user, 2)
+    await shown
+    assert.match(await answers(page).innerText(), /It is blue/)
+    release()
+    await answers(page).last().getByText('It is wet').waitFor()
+    assert.equal(await answers(page).count(), 2)
+    await page.getByRole('button', { name: 'Stop' }).click()
+    await page.getByText('Stopped', { exact: true }).waitFor()
+  })
+
   test('messages queue; a queued one can be removed or edited before it starts', async (context) => {
     const user = someone()
     await server.provider.script([hangsAfter('Working on it'), says('To the edited one.')], user)

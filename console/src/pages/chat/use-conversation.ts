@@ -36,13 +36,12 @@ export function useConversation(id: string | null) {
     isAll: false,
   })
   const loaded = useLoaded<LoadedConversation>(id, async ({ client, json }, signal) => {
-    const [messages, open] = await Promise.all([
-      client.conversations.messages(id ?? '', { limit: pageMessages, signal }),
-      json<RunInfo[]>('/v1/agent/runs', {
-        query: { conversationId: id ?? '', status: 'queued,running,awaiting_input', limit: 50 },
-        signal,
-      }),
-    ])
+    const open = await json<RunInfo[]>('/v1/agent/runs', {
+      query: { conversationId: id ?? '', status: 'queued,running,awaiting_input', limit: 50 },
+      signal,
+    })
+    // Read after the runs, so that the questions of all of them are in it: a run without one answers the last question again.
+    const messages = await client.conversations.messages(id ?? '', { limit: pageMessages, signal })
     return { messages, open: open.toReversed(), hasEarlier: messages.length === pageMessages }
   })
   const { data } = loaded
@@ -52,8 +51,8 @@ export function useConversation(id: string | null) {
     else if (frame.type === 'run.changed' && frame.run.conversationId === id) {
       const { run } = frame
       const isKnown = data?.open.some(({ runId }) => runId === run.runId) === true
-      loaded.change((old) => ({ ...old, open: withRun(old.open, run) }))
-      // A new run brings a question, an ended one an answer.
+      if (isKnown) loaded.change((old) => ({ ...old, open: withRun(old.open, run) }))
+      // A new run comes with its question, an ended one with its answer.
       if (!isKnown || !isOpen(run)) loaded.reload()
     }
   })
