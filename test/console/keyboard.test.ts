@@ -136,6 +136,36 @@ test('a call is denied with a reason, a message is sent with its button, and the
   await answers(page).last().getByText('So').waitFor()
   await goTo(page, button(page, 'Stop'), 'Tab')
   await page.keyboard.press('Enter')
-  await page.getByText('Stopped', { exact: true }).waitFor()
+  await answers(page).last().getByText('Stopped', { exact: true }).waitFor()
+  await focused(page, field(page)).waitFor()
+})
+
+test('a queued message is edited and removed, and an idea of the first page is tried', async (context) => {
+  const user = someone()
+  await server.provider.script([hangsAfter('So')], user)
+  const opened = await consoleBrowser.open(context, `${server.polylog.baseUrl}/chat`, { user })
+  if (opened === null) return
+  const { page } = opened
+  await goTo(page, field(page), 'Tab')
+  await ask(page, `Go on ${user}`)
+  await answers(page).getByText('So').waitFor()
+  await ask(page, 'And then?')
+
+  await goTo(page, button(page, 'Edit: And then?'), 'Shift+Tab')
+  await page.keyboard.press('Enter')
+  await page.keyboard.press('Escape')
+  await focused(page, button(page, 'Edit: And then?')).waitFor()
+  await page.keyboard.press('Enter')
+  await ask(page, ' And after that?')
+  await focused(page, button(page, 'Edit: And then? And after that?')).waitFor()
+  await goTo(page, button(page, 'Remove: And then? And after that?'), 'Tab')
+  await page.keyboard.press('Enter')
+  await page.getByRole('list', { name: 'Queued messages' }).waitFor({ state: 'detached' })
+  await focused(page, field(page)).waitFor()
+
+  await page.goto(`${server.polylog.baseUrl}/chat`)
+  await goTo(page, page.locator('.welcome-idea').first(), 'Tab')
+  await page.keyboard.press('Enter')
+  await answers(page).last().waitFor()
   await focused(page, field(page)).waitFor()
 })

@@ -1,7 +1,7 @@
 // For a part of the page that goes away while it has the focus, a form that was sent for example. The browser would give
 // the focus to the page as a whole, and a screen reader would lose its place.
 
-import { type FocusEvent, type RefObject, useEffect, useRef } from 'react'
+import { type FocusEvent, type MouseEvent, type RefObject, useEffect, useRef } from 'react'
 
 /** Returns handlers for the part. When it has gone, `to` gets the focus, unless the person has moved on meanwhile. */
 export function useKeptFocus(isThere: boolean, to: RefObject<HTMLElement | null>) {
@@ -20,4 +20,9 @@ export function useKeptFocus(isThere: boolean, to: RefObject<HTMLElement | null>
       if (relatedTarget !== null) hadFocus.current = false
     },
   }
+}
+
+/** Whether a click came from a key. After a touch, a field with the focus would open the keyboard of a phone. */
+export function isByKeyboard({ detail }: MouseEvent): boolean {
+  return detail === 0
 }

@@ -1,6 +1,6 @@
 // One conversation, or a new one: its turns, what waits in the queue, and the field to write in.
 
-import { useCallback, useEffect, useMemo, useState } from 'react'
+import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import { useLocation } from 'wouter'
 import { useApi } from '../../api/api.ts'
 import { problemOf } from '../../api/use-loaded.ts'
@@ -36,6 +36,7 @@ export function ChatView({ conversationId }: { conversationId: string | null }) 
   /** The id is null until the server has named the run. */
   const [stopping, setStopping] = useState<{ runId: string | null } | null>(null)
   const { scroller, content, isAtEnd, toEnd } = useStickyScroll()
+  const field = useRef<HTMLTextAreaElement>(null)
 
   const waiting = queuedRuns(open)
   const turns = useMemo(() => turnsOf(messages, open), [messages, open])
@@ -118,7 +119,7 @@ export function ChatView({ conversationId }: { conversationId: string | null }) 
       {/* A region that scrolls must be reachable by keyboard. */}
       <div ref={scroller} className="chat-scroll" tabIndex={0} role="region" aria-label={words.messages}>
         <div ref={content} className="chat-content">
-          {isNew ? <Welcome onAsk={(text) => void send({ text, files: [] })} /> : null}
+          {isNew ? <Welcome field={field} onAsk={(text) => void send({ text, files: [] })} /> : null}
           {conversationId !== null && !isLoaded && error === undefined && pending.length === 0 ? (
             <Spinner center />
           ) : null}
@@ -166,8 +167,9 @@ export function ChatView({ conversationId }: { conversationId: string | null }) 
           </div>
         )}
         <div className="chat-foot-inside">
-          <QueuedMessages queued={queued} onChange={reload} />
+          <QueuedMessages queued={queued} field={field} onChange={reload} />
           <Composer
+            field={field}
             draft={draft}
             onDraft={setDraft}
             isBusy={isBusy}

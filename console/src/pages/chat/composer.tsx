@@ -1,7 +1,15 @@
 // The field to write in: files, agent and model, send or queue, and stop while an answer is on its way. Enter sends,
 // Shift+Enter starts a new line.
 
-import { type ClipboardEvent, type DragEvent, type KeyboardEvent, type MouseEvent, useRef, useState } from 'react'
+import {
+  type ClipboardEvent,
+  type DragEvent,
+  type KeyboardEvent,
+  type MouseEvent,
+  type RefObject,
+  useRef,
+  useState,
+} from 'react'
 import type { FileInfo } from '@polylog/client'
 import { useApi } from '../../api/api.ts'
 import { problemOf } from '../../api/use-loaded.ts'
@@ -12,12 +20,14 @@ import { Icon } from '../../ui/icon.tsx'
 import { Spinner } from '../../ui/spinner.tsx'
 import { showProblem } from '../../ui/toast.tsx'
 import { AgentAndModel } from './agent-and-model.tsx'
+import { isByKeyboard } from '../../ui/use-kept-focus.ts'
 import { chatWords } from './words.ts'
 import './composer.css'
 
 export type Draft = { text: string; files: readonly FileInfo[] }
 
 type ComposerProps = {
+  field: RefObject<HTMLTextAreaElement | null>
   draft: Draft
   onDraft(change: (draft: Draft) => Draft): void
   isBusy: boolean
@@ -28,10 +38,9 @@ type ComposerProps = {
 
 let uploads = 0
 
-export function Composer({ draft, onDraft, isBusy, isStopping, onSend, onStop }: ComposerProps) {
+export function Composer({ field, draft, onDraft, isBusy, isStopping, onSend, onStop }: ComposerProps) {
   const words = useWords(chatWords)
   const api = useApi()
-  const field = useRef<HTMLTextAreaElement>(null)
   const chooser = useRef<HTMLInputElement>(null)
   const [uploading, setUploading] = useState<readonly { id: number; name: string }[]>([])
   const canSend = (draft.text.trim() !== '' || draft.files.length > 0) && uploading.length === 0
@@ -66,10 +75,9 @@ export function Composer({ draft, onDraft, isBusy, isStopping, onSend, onStop }:
     event.preventDefault()
     send()
   }
-  /** The button that was pressed goes away or is disabled. Not after a touch, which would open the keyboard of a phone. */
+  /** The button that was pressed goes away or is disabled. */
   const toField = (event: MouseEvent) => {
-    const isByKeyboard = event.detail === 0
-    if (isByKeyboard) field.current?.focus()
+    if (isByKeyboard(event)) field.current?.focus()
   }
   return (
     <div
