@@ -27,6 +27,7 @@ test('the tests that are skipped on PostgreSQL are these', () => {
     'test/copy/moving.test.ts': ['it moves between both databases'],
     'test/crash/full-disk.test.ts': ['it fills the disk of the file'],
     'test/crash/killed-while-applying.test.ts': ['it cuts the write-ahead log of the file'],
+    'test/process/first-contact.test.ts': ['servers on PostgreSQL may share it'],
   })
 })
 
