@@ -53,7 +53,7 @@ export function createAiSdkModel(options: AiSdkModelOptions): Model {
       const consumerDone = new AbortController()
       const bothSignals = AbortSignal.any([signal, consumerDone.signal])
       const answer = new AiSdkAnswer(request, options.identity, options.ids)
-      const response: Response = { finished: null }
+      const response: OpenResponse = { finished: null }
       try {
         for (let next: ModelRequest | undefined = request; next !== undefined; next = answer.continuation()) {
           response.finished = null
@@ -70,7 +70,7 @@ export function createAiSdkModel(options: AiSdkModelOptions): Model {
   }
 }
 
-type Response = {
+type OpenResponse = {
   /** The rest of the response, when the answer is complete. */
   finished: ReadableStreamDefaultReader<LanguageModelV4StreamPart> | null
 }
@@ -123,7 +123,7 @@ async function* read(
   stream: ReadableStream<LanguageModelV4StreamPart>,
   answer: AiSdkAnswer,
   options: AiSdkModelOptions,
-  response: Response,
+  response: OpenResponse,
 ): AsyncGenerator<ModelPart[], void> {
   const { identity } = options
   const reader = stream.getReader()

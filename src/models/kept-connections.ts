@@ -16,7 +16,11 @@ export type Fetch = typeof globalThis.fetch
 
 type Environment = Record<string, string | undefined>
 
-/** Uses the proxies of the environment if `NODE_USE_ENV_PROXY` is 1, as Node's own `fetch` does. */
+/** Whether the proxies of the environment are to be used; Node's own `fetch` asks the same. */
+export function usesProxies(environment: Environment): boolean {
+  return environment.NODE_USE_ENV_PROXY === '1'
+}
+
 export function keptFetch(environment: Environment = {}): Fetch {
   let opened: Promise<Fetch> | undefined
   return async (input, init) => {
@@ -28,10 +32,9 @@ export function keptFetch(environment: Environment = {}): Fetch {
 
 async function openFetch(environment: Environment): Promise<Fetch> {
   const { Agent, EnvHttpProxyAgent, fetch } = await import('undici')
-  const dispatcher =
-    environment.NODE_USE_ENV_PROXY === '1'
-      ? new EnvHttpProxyAgent({ ...options, ...proxiesOf(environment) })
-      : new Agent(options)
+  const dispatcher = usesProxies(environment)
+    ? new EnvHttpProxyAgent({ ...options, ...proxiesOf(environment) })
+    : new Agent(options)
   // The package and Node declare the same interfaces, each for itself.
   const ask = fetch as unknown as (input: unknown, init: object) => Promise<Response>
   return (input, init) => ask(input, { ...init, dispatcher })

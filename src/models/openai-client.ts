@@ -10,6 +10,7 @@ import * as https from 'node:https'
 import { urlToHttpOptions } from 'node:url'
 import type { Clock } from '../kit/clock.ts'
 import type { Ids } from '../kit/ids.ts'
+import { usesProxies } from './kept-connections.ts'
 import type { Model, ModelPart, ModelRequest } from './model.ts'
 import { OpenAiDecoder } from './openai-decoder.ts'
 import { openAiBaseUrl, toChatBody } from './openai-request.ts'
@@ -29,7 +30,7 @@ export type OpenAiClientOptions = {
   secrets?: readonly string[]
   /** True if reasoning must not be sent back; see `toChatBody`. */
   dropsReasoning?: boolean
-  /** Its proxies are used if `NODE_USE_ENV_PROXY` is 1. */
+  /** For its proxies; see `usesProxies`. */
   environment?: Record<string, string | undefined> | undefined
   ids: Ids
   clock: Pick<Clock, 'now'>
@@ -54,7 +55,12 @@ export function createOpenAiClient(options: OpenAiClientOptions): Model {
     address: urlToHttpOptions(url),
     transport,
     // Idle connections are reused, because a TLS handshake takes longer than a short answer.
-    agent: new transport.Agent({ keepAlive: true, scheduling: 'lifo', maxFreeSockets: 256, ...proxies(environment) }),
+    agent: new transport.Agent({
+      keepAlive: true,
+      scheduling: 'lifo',
+      maxFreeSockets: 256,
+      ...(usesProxies(environment) ? { proxyEnv: environment } : {}),
+    }),
     identity: {
       provider: options.provider ?? 'openai',
       keyVariable: 'keyVariable' in options ? options.keyVariable : 'OPENAI_API_KEY',
@@ -92,10 +98,6 @@ type Target = {
   headers: readonly [name: string, value: string][]
   ids: Ids
   clock: Pick<Clock, 'now'>
-}
-
-function proxies(environment: Record<string, string | undefined>): { proxyEnv?: typeof environment } {
-  return environment.NODE_USE_ENV_PROXY === '1' ? { proxyEnv: environment } : {}
 }
 
 /** Header names are the same in any case, and a list of pairs would send both. */

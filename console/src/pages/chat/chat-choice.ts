@@ -17,7 +17,7 @@ chatChoice.subscribe(() => {
   }
 })
 
-/** Goes back to the default if the server does not offer the choice any more; nobody would see what is sent. */
+/** Goes back to the default if the server no longer offers the choice: its field shows the default then, and would not show what is sent. */
 export function keepOffered(agentIds: readonly string[], models: readonly string[]): void {
   const { agentId, model } = chatChoice.get()
   const offered = { agentId: agentIds.includes(agentId) ? agentId : '', model: models.includes(model) ? model : '' }
