@@ -8,7 +8,7 @@ import { AppError } from '../errors/app-error.ts'
 import type { EventType, JsonValue, RunEvent } from '../journal/event.ts'
 import { openRig, type Rig, type RigOptions, says } from '../../test/support/run-rig.ts'
 import { crashImages } from '../../test/support/crash-images.ts'
-import { ended, eventsOf, isWaiting } from '../../test/support/run-helpers.ts'
+import { ended, endedWithConsent, eventsOf, isWaiting } from '../../test/support/run-helpers.ts'
 
 type Turn = (
   handle: JsonValue | undefined,
@@ -240,10 +240,7 @@ test('killed after any commit, the turn is re-attached, nothing is shown twice, 
     const engine = replayingEngine()
     const rig = await images.reopen(image, { turnEngine: engine, clock: first.clock })
     rig.scheduler.start()
-    await rig.until(run.id, (found) => ended(found) || isWaiting(found))
-    const [asked] = await rig.store.interactionsOf(run.id)
-    if (asked?.status === 'pending') await rig.confirm('ada', asked.id, undefined)
-    await rig.until(run.id, ended)
+    await endedWithConsent(rig, run.id)
     const events = await rig.events(run.id)
     const shown = eventsOf(events, 'text.delta').map(({ data }) => data.text)
     assert.equal(shown.join(''), 'I will refund. It is done.', `image ${index}`)

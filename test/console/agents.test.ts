@@ -6,7 +6,7 @@ import type { Page } from 'playwright-core'
 import { agentFolder } from '../support/agent-folder.ts'
 import {
   type ConsoleView,
-  holdsFirst,
+  holdRequests,
   picture,
   seriousFindings,
   sharedConsoleBrowser,
@@ -271,7 +271,7 @@ describe('an agent', () => {
     await server.provider.script([hangsAfter('{')], user)
     const page = await openAgents(context, '/agents/trip_planner', { user })
     if (page === null) return
-    const release = await holdsFirst(page, '**/v1/agent/run*')
+    const release = await holdRequests(page, '**/v1/agent/run*')
     await fill(page, 'Rügen')
     await page.getByRole('textbox', { name: 'notes' }).fill(`For ${user}`)
     await run(page)

@@ -5,7 +5,7 @@ import { describe, test, type TestContext } from 'node:test'
 import type { Page } from 'playwright-core'
 import {
   type ConsoleView,
-  holdsFirst,
+  holdRequests,
   picture,
   seriousFindings,
   sharedConsoleBrowser,
@@ -99,7 +99,7 @@ describe('an answer', () => {
     await server.provider.script([hangsAfter('Once upon a time')], user)
     const page = await openChat(context, user)
     if (page === null) return
-    const release = await holdsFirst(page, '**/v1/agent/chat*')
+    const release = await holdRequests(page, '**/v1/agent/chat*')
     await ask(page, `A story ${user}`)
     const stop = page.getByRole('button', { name: 'Stop' })
     await stop.click()
@@ -227,12 +227,8 @@ describe('while an answer is on its way', () => {
     await ask(page, `The sky ${user}`)
     await complete(page)
     // The feed and the stream of the run are faster than the messages of the conversation.
-    const { promise: released, resolve: release } = Promise.withResolvers<void>()
     const shown = page.waitForRequest('**/messages*')
-    await page.route('**/messages*', async (route) => {
-      await released
-      await route.continue()
-    })
+    const release = await holdRequests(page, '**/messages*')
     await ask(page, `The sea ${user}`)
     await server.askedTimes(user, 2)
     await shown

@@ -7,6 +7,7 @@ import { createOpenclawEngine } from '../../src/engines/openclaw/openclaw-engine
 import type { RunEvent } from '../../src/journal/event.ts'
 import { systemClock } from '../../src/kit/clock.ts'
 import type { GatewayAction } from '../fakes/openclaw-script.ts'
+import { endedWithConsent } from '../support/run-helpers.ts'
 import { crashImages } from '../support/crash-images.ts'
 import { type FakeOpenclaw, startFakeOpenclaw } from '../support/fake-openclaw.ts'
 import { startPolylogProcess } from '../support/polylog-process.ts'
@@ -249,10 +250,7 @@ test('a journal that ends after any commit leads to one remote run, one applied 
   for (const [index, image] of images.paths.entries()) {
     const rig = await images.reopen(image, { turnEngine: engine(), clock: first.clock })
     rig.scheduler.start()
-    await rig.until(run.id, ({ status, endedAt }) => endedAt !== null || status === 'waiting_user')
-    const [open] = await rig.store.interactionsOf(run.id)
-    if (open?.status === 'pending') await rig.confirm('ada', open.id, undefined)
-    await rig.until(run.id, ({ endedAt }) => endedAt !== null)
+    await endedWithConsent(rig, run.id)
     const events = await rig.events(run.id)
     const count = (type: RunEvent['type']) => events.filter((event) => event.type === type).length
     const text = events.map((event) => (event.type === 'text.delta' ? event.data.text : '')).join('')

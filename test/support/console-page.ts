@@ -106,16 +106,12 @@ export async function picture(page: Page, name: string): Promise<void> {
   await page.screenshot({ path: join(picturesFolder, `${name}.png`) })
 }
 
-/** Holds the first request to the address until the returned function is called. */
-export async function holdsFirst(page: Page, address: string): Promise<() => void> {
+/** Holds the requests to the address until the returned function is called. */
+export async function holdRequests(page: Page, address: string): Promise<() => void> {
   const { promise: released, resolve: release } = Promise.withResolvers<void>()
-  await page.route(
-    address,
-    async (route) => {
-      await released
-      await route.continue()
-    },
-    { times: 1 },
-  )
+  await page.route(address, async (route) => {
+    await released
+    await route.continue()
+  })
   return release
 }

@@ -62,6 +62,14 @@ export const withHistory = { earlier: [{ role: 'user' as const, content: 'Earlie
 export const ended = ({ endedAt }: { endedAt: number | null }) => endedAt !== null
 export const isWaiting = ({ status }: { status: string }) => status === 'waiting_user'
 
+/** Waits for the end of the run, and confirms the call that it may ask about on the way. */
+export async function endedWithConsent(rig: Rig, runId: string): Promise<void> {
+  await rig.until(runId, (found) => ended(found) || isWaiting(found))
+  const [asked] = await rig.store.interactionsOf(runId)
+  if (asked?.status === 'pending') await rig.confirm('ada', asked.id, undefined)
+  await rig.until(runId, ended)
+}
+
 /** The events of one type. */
 export function eventsOf<T extends EventType>(events: readonly RunEvent[], type: T): EventOf<T>[] {
   return events.filter((event): event is EventOf<T> => event.type === type)

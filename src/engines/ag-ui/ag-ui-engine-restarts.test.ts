@@ -7,7 +7,7 @@ import type { JsonValue } from '../../journal/event.ts'
 import { approval, endOf, refund, sharedAgUiRig } from '../../../test/support/ag-ui-rig.ts'
 import { crashImages } from '../../../test/support/crash-images.ts'
 import { interrupt, message, result } from '../../../test/support/fake-ag-ui.ts'
-import { ended, eventsOf, isWaiting } from '../../../test/support/run-helpers.ts'
+import { ended, endedWithConsent, eventsOf, isWaiting } from '../../../test/support/run-helpers.ts'
 import { openRig } from '../../../test/support/run-rig.ts'
 import { until } from '../../../test/support/until.ts'
 
@@ -59,10 +59,7 @@ test('killed after any commit: no run is started twice, no decision applied twic
     await fake.script(question, ...(isInterrupted ? answers.slice(1) : answers))
     const remoteBefore = (await fake.runs(question)).length
     rig.scheduler.start()
-    await rig.until(run.id, (found) => ended(found) || isWaiting(found))
-    const [pending] = await rig.store.interactionsOf(run.id)
-    if (pending?.status === 'pending') await rig.confirm('ada', pending.id, undefined)
-    await rig.until(run.id, ended)
+    await endedWithConsent(rig, run.id)
 
     const events = await rig.events(run.id)
     const remote = (await fake.runs(question)).length - remoteBefore
