@@ -87,6 +87,13 @@ describe('the working directory', () => {
     }
   })
 
+  test('a request cannot name the workspace itself, which holds the directories of all sessions', async () => {
+    for (const workingDir of ['.', './', 'a/..', workspace, `${workspace}/`]) {
+      const answer = await post({ message: 'hi', context: { userId: someone(), workingDir } })
+      assert.deepEqual([answer.status, answer.body.error], [400, 'BAD_REQUEST'], workingDir)
+    }
+  })
+
   test('with logins a named directory is each user’s own, unless the operator shares it', async () => {
     const root = join(folder, 'owners')
     const strict = await startTestServer(

@@ -95,20 +95,27 @@ async function openDirectory(
   const asked = body.context?.workingDir?.trim() ?? ''
   if (asked === '') return await workspaces.open(`${sessionDirectories}/${conversationId}`)
   const inside = relative(settings.workspaceDir, resolve(settings.workspaceDir, asked)).split(sep).join('/')
-  const name = inside === '' ? '.' : inside
+  const name = inside === '' ? workspaceItself : inside
   refuseReserved(name)
   // In open mode the user id is not verified, so a directory cannot belong to a user.
   const own = settings.authMode === 'required' && !isShared(name, settings.sharedDirs) && !name.startsWith('..')
   const dir = await workspaces.open(own ? `${ownerDirectories}/${folderOf(caller.userId)}/${name}` : asked)
+  if (!own && dir === workspaceItself) throw notItsOwn()
   if (!own) refuseReserved(dir)
   return dir
 }
 
+/** It contains the directories of all sessions and users, so no session may work in it. */
+const workspaceItself = '.'
+
 /** Throws if the path is in one of the two folders that hold the directories of sessions and of users. */
 function refuseReserved(name: string): void {
   const top = name.split('/', 1)[0] ?? ''
-  if (top !== sessionDirectories && top !== ownerDirectories) return
-  throw new AppError(
+  if (top === sessionDirectories || top === ownerDirectories) throw notItsOwn()
+}
+
+function notItsOwn(): AppError {
+  return new AppError(
     'workspace_outside',
     'context.workingDir must be a directory of its own inside the workspace of the server; name another, or none.',
   )
