@@ -8,7 +8,7 @@ import type { Clock } from '../../kit/clock.ts'
 import { excerpt, textField } from '../excerpt.ts'
 import type { Tool, ToolContext, ToolResult } from '../tool.ts'
 import { booleanField, integerField } from './arguments.ts'
-import { withRefusalsAsResults } from './refusal.ts'
+import { refused, withRefusalsAsResults } from './refusal.ts'
 import { scopeOf } from './session-files.ts'
 import { LineProgress } from './shell-output.ts'
 import type { Shells } from './shells.ts'
@@ -51,6 +51,7 @@ export function createBashRunTool({ folders, shells, clock, confirm }: BashRunOp
     run: withRefusalsAsResults(async (input, context) => {
       const workspace = await folders.of(context)
       const cmd = textField(input, 'cmd')
+      if (cmd.includes('\0')) throw refused('A command must not hold a NUL character.')
       if (booleanField(input, 'background')) {
         const limitMs = integerField(input, 'timeout_ms', backgroundLimitMs)
         const id = await shells.startInBackground(scopeOf(context), cmd, workspace, limitMs)

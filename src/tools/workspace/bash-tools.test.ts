@@ -305,6 +305,27 @@ test('a session has at most eight commands in the background', async () => {
   }
 })
 
+test('a session has at most eight commands in the background, also if one step starts more', async () => {
+  const bench = openBench({ bash: 'allow' })
+  try {
+    const start = () => bench.use('bash_run', { cmd: `sleep ${nap()}`, background: true })
+    const started = await Promise.all(Array.from({ length: 12 }, start))
+    assert.equal(started.filter(({ ok }) => ok).length, 8)
+  } finally {
+    await bench.close()
+  }
+})
+
+test('a command with a NUL character is refused with the reason', async () => {
+  const bench = openBench({ bash: 'allow' })
+  try {
+    const { ok, summary } = await bench.use('bash_run', { cmd: 'echo a\0b' })
+    assert.deepEqual([ok, summary], [false, 'A command must not hold a NUL character.'])
+  } finally {
+    await bench.close()
+  }
+})
+
 test('commands are off unless configured, and asked about unless allowed', async () => {
   for (const [bash, confirm] of [
     ['off', undefined],

@@ -28,6 +28,8 @@ export class Shells {
   private readonly options: ShellsOptions
   private readonly background = new Map<string, BackgroundShell>()
   private readonly foreground = new Set<ShellProcess>()
+  /** Background commands that were admitted and have no process yet. They count as running: calls of one step are parallel. */
+  private readonly starting = new Set<{ scope: string }>()
 
   constructor(options: ShellsOptions) {
     this.options = options
@@ -54,15 +56,17 @@ export class Shells {
   }
 
   async startInBackground(scope: string, cmd: string, workspace: Workspace, limitMs: number): Promise<string> {
-    const mine = [...this.background.values()].filter((shell) => shell.scope === scope)
-    if (mine.filter(({ process }) => process.code === null).length >= runningMax) {
+    const running = [...this.background.values()].filter(({ process }) => process.code === null)
+    const taken = [...running, ...this.starting]
+    if (taken.filter((one) => one.scope === scope).length >= runningMax) {
       throw refused(`This session has ${runningMax} commands in the background already. End one first.`)
     }
-    const running = [...this.background.values()].filter(({ process }) => process.code === null)
-    if (running.length >= (this.options.serverLimits ?? serverLimits).running) {
+    if (taken.length >= (this.options.serverLimits ?? serverLimits).running) {
       throw refused('Too many commands are in the background on this server. Try again later.')
     }
-    const process = await this.start(cmd, workspace)
+    const slot = { scope }
+    this.starting.add(slot)
+    const process = await this.start(cmd, workspace).finally(() => this.starting.delete(slot))
     const shell: BackgroundShell = { id: `sh-${this.options.ids()}`, scope, cmd, process, timedOut: false }
     this.background.set(shell.id, shell)
     const timer = this.options.clock.after(limitMs, () => {
