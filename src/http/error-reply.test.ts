@@ -9,6 +9,7 @@ import { z } from 'zod'
 import { AppError } from '../errors/app-error.ts'
 import { errorCodes, type ErrorCode } from '../errors/codes.ts'
 import { toErrorBody, frameworkErrors, installErrorReplies, httpStatusOf } from './error-reply.ts'
+import { jsonValue } from './json-value.ts'
 
 let logged = ''
 const log = pino(
@@ -30,6 +31,7 @@ const chat = z
     prompt: z.string().optional(),
     limit: z.number().int().max(10).optional(),
     link: z.url().optional(),
+    answers: z.array(z.object({ value: jsonValue })).optional(),
   })
   .refine((body) => body.messages !== undefined || body.prompt !== undefined, 'Send messages or a prompt.')
 
@@ -213,6 +215,7 @@ test('a refused field is named, with what it must be', async () => {
     [{ prompt: 'a', limit: 1.5 }, 'limit', '"limit" must be a whole number.'],
     [{ prompt: 'a', limit: 11 }, 'limit', '"limit" must be at most 10.'],
     [{ prompt: 'a', link: 'x' }, 'link', '"link" must be a valid url.'],
+    [{ prompt: 'a', answers: [{}] }, 'answers[0].value', '"answers[0].value" is missing.'],
     [{ prompt: 'a', colour: 1 }, '', 'The body must be without the unknown field "colour".'],
     [{}, '', 'Send messages or a prompt.'],
     [[], '', 'The body must be an object.'],

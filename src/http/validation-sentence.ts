@@ -47,8 +47,13 @@ export function summarise(issues: readonly ValidationIssue[], total = issues.len
   return `${first} (${total - 1} more: see details.issues)`
 }
 
+/** What the schema library says of a check that has no message of its own. */
+const wordless = 'Invalid input'
+
 function sentence(subject: string, issue: RawIssue, value: unknown): string {
   const demand = demandOf(issue)
+  if (demand === null && issue.message === wordless)
+    return `${subject} is ${value === undefined ? 'missing' : 'not valid'}.`
   // Unknown kind of issue, such as a refinement: use the schema's own message.
   if (demand === null)
     return endOf(issue.message === undefined ? `${subject} is not valid` : asSentence(subject, issue))
