@@ -3,6 +3,7 @@
 
 import { isIP } from 'node:net'
 import { linearPattern } from './linear-pattern.ts'
+import type { Steps } from './steps.ts'
 
 /** Longer texts count as not having the format. */
 const formatCharsMax = 2_048
@@ -13,7 +14,7 @@ const label = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/i
 const durationForm = /^P(?!$)(?:\d+W|(?:\d+Y)?(?:\d+M)?(?:\d+D)?(?:T(?=\d)(?:\d+H)?(?:\d+M)?(?:\d+S)?)?)$/
 const daysOfMonth = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
 
-const formats: Readonly<Record<string, (text: string) => boolean>> = {
+const formats: Readonly<Record<string, (text: string, steps: Steps) => boolean>> = {
   date: isDay,
   time: isTime,
   'date-time': isDateTime,
@@ -27,13 +28,19 @@ const formats: Readonly<Record<string, (text: string) => boolean>> = {
   'uri-reference': (text) => hasUriCharacters(text) && URL.canParse(text, 'http://host/'),
   uuid: (text) => /^(?:urn:uuid:)?[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/i.test(text),
   'json-pointer': (text) => /^(?:\/(?:[^~/]|~[01])*)*$/.test(text),
-  regex: (text) => linearPattern(text).ok,
+  regex: isPattern,
 }
 
 /** True if the text has the format, or if the format is unknown. */
-export function hasFormat(format: string, text: string): boolean {
+export function hasFormat(format: string, text: string, steps: Steps): boolean {
   if (!Object.hasOwn(formats, format)) return true
-  return text.length <= formatCharsMax && (formats[format]?.(text) ?? true)
+  return text.length <= formatCharsMax && (formats[format]?.(text, steps) ?? true)
+}
+
+function isPattern(text: string, steps: Steps): boolean {
+  const { ok, cost } = linearPattern(text)
+  steps.spend(cost)
+  return ok
 }
 
 function isDay(text: string): boolean {

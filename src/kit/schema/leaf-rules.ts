@@ -3,10 +3,8 @@
 
 import { hasFormat } from './formats.ts'
 import { isObject, type SchemaObject } from './keywords.ts'
-import type { LinearPattern } from './linear-pattern.ts'
+import type { SchemaPatterns } from './schema-patterns.ts'
 import { charsPerStep, type Steps } from './steps.ts'
-
-type Patterns = ReadonlyMap<string, LinearPattern>
 
 /** How much pattern work (characters times pattern instructions) costs one step. */
 const patternWorkPerStep = 4
@@ -28,7 +26,7 @@ const none: readonly LazyMessage[] = []
 export function leafProblems(
   schema: SchemaObject,
   value: unknown,
-  patterns: Patterns,
+  patterns: SchemaPatterns,
   steps: Steps,
 ): readonly LazyMessage[] {
   const wrong: LazyMessage[] = []
@@ -42,9 +40,9 @@ export function leafProblems(
   return wrong.length === 0 ? none : wrong
 }
 
-/** Also true for a pattern that was ignored when the schema was prepared. */
-export function matches(source: string, text: string, patterns: Patterns, steps: Steps): boolean {
-  const pattern = patterns.get(source)
+/** Also true for a pattern that cannot be used. */
+export function matches(source: string, text: string, patterns: SchemaPatterns, steps: Steps): boolean {
+  const pattern = patterns.find(source, steps)
   if (pattern === undefined) return true
   steps.spend(1 + (text.length * pattern.size) / patternWorkPerStep)
   return pattern.test(text)
@@ -78,7 +76,7 @@ function numberProblems(schema: SchemaObject, value: number): LazyMessage[] {
   return wrong
 }
 
-function textProblems(schema: SchemaObject, value: string, patterns: Patterns, steps: Steps): LazyMessage[] {
+function textProblems(schema: SchemaObject, value: string, patterns: SchemaPatterns, steps: Steps): LazyMessage[] {
   const { minLength, maxLength } = schema as Record<string, number | undefined>
   const { pattern, format } = schema
   const wrong: LazyMessage[] = []
@@ -94,7 +92,7 @@ function textProblems(schema: SchemaObject, value: string, patterns: Patterns, s
     wrong.push(() => `must match pattern "${pattern}"`)
   if (typeof format === 'string') {
     steps.spend(Math.min(value.length, formatCharsMax) / charsPerStep)
-    if (!hasFormat(format, value)) wrong.push(() => `must match format "${format}"`)
+    if (!hasFormat(format, value, steps)) wrong.push(() => `must match format "${format}"`)
   }
   return wrong
 }

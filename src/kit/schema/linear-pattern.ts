@@ -4,10 +4,13 @@
 // back-references) are refused with a reason.
 
 import { RE2JS } from 're2js'
+import { patternCost } from './pattern-cost.ts'
 
 const patternCharsMax = 2_000
 /** Instructions of the compiled program. `(a{100}){100}` is a short pattern with a large program. */
 const programMax = 1_000
+/** What compiling one pattern may cost, so that a pattern which is refused afterwards was cheap, too. */
+const costMax = 10_000
 
 export type LinearPattern = {
   /** The number of instructions. A search takes at most this many steps per character of the text. */
@@ -17,24 +20,29 @@ export type LinearPattern = {
   search(text: string): number
 }
 
-export type PatternResult = { ok: true; pattern: LinearPattern } | { ok: false; reason: string }
+/** `cost` is about what it took to compile the pattern, in the units of `patternCost`. */
+export type PatternResult =
+  | { ok: true; pattern: LinearPattern; cost: number }
+  | { ok: false; reason: string; cost: number }
 
 export function linearPattern(source: string, options: { ignoreCase?: boolean } = {}): PatternResult {
-  if (source.length > patternCharsMax) return refused(`is longer than ${patternCharsMax} characters`)
+  if (source.length > patternCharsMax) return refused(`is longer than ${patternCharsMax} characters`, 0)
+  let cost = 0
   let program: RE2JS
   try {
-    program = RE2JS.compile(
-      RE2JS.translateRegExp(escapeHyphens(source)),
-      options.ignoreCase ? RE2JS.CASE_INSENSITIVE : 0,
-    )
+    const translated = RE2JS.translateRegExp(escapeHyphens(source))
+    cost = patternCost(translated, options)
+    if (cost > costMax) return refused('takes too much work to compile', 0)
+    program = RE2JS.compile(translated, options.ignoreCase ? RE2JS.CASE_INSENSITIVE : 0)
   } catch (error) {
     const why = error instanceof Error ? error.message.replace(/^error parsing regexp: /, '') : String(error)
-    return refused(`cannot be used (${why.slice(0, 200)})`)
+    return refused(`cannot be used (${why.slice(0, 200)})`, cost)
   }
   const size = program.programSize()
-  if (size > programMax) return refused('repeats too much')
+  if (size > programMax) return refused('repeats too much', cost)
   return {
     ok: true,
+    cost,
     pattern: {
       size,
       test: (text) => program.test(text),
@@ -47,8 +55,8 @@ export function linearPattern(source: string, options: { ignoreCase?: boolean } 
   }
 }
 
-function refused(why: string): PatternResult {
-  return { ok: false, reason: `the regular expression ${why}` }
+function refused(why: string, cost: number): PatternResult {
+  return { ok: false, reason: `the regular expression ${why}`, cost }
 }
 
 /** Escapes the hyphen in `[\w-.]`, which is common but strictly invalid: a class cannot begin a range, so the hyphen is literal. */

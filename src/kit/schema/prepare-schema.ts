@@ -1,6 +1,6 @@
 // Prepares an untrusted JSON Schema for checks. Its size is limited first, before any
 // other code looks at it. Then its keywords are checked, its references are resolved inside
-// the document (nothing is ever fetched), and its patterns are compiled.
+// the document (nothing is ever fetched), and its patterns are counted or compiled.
 
 import {
   isObject,
@@ -11,7 +11,7 @@ import {
   type SchemaObject,
   schemaWords,
 } from './keywords.ts'
-import { type LinearPattern, linearPattern } from './linear-pattern.ts'
+import { SchemaPatterns } from './schema-patterns.ts'
 
 export const schemaBytesMax = 128 * 1024
 const depthMax = 64
@@ -21,18 +21,20 @@ const referencesMax = 2_000
 const patternsMax = 200
 /** Instructions of all patterns together. Compiling patterns is the most expensive part of preparing a schema. */
 const programsMax = 20_000
+/** What compiling all patterns may cost, in the units of `patternCost`. */
+const costsMax = 50_000
 
 export type PreparedSchema = {
   readonly root: Schema
   /** The target of each `$ref`, by the schema that contains the reference. */
   readonly targets: ReadonlyMap<SchemaObject, Schema>
-  readonly patterns: ReadonlyMap<string, LinearPattern>
+  readonly patterns: SchemaPatterns
   /** True if the schema uses `unevaluatedProperties` or `unevaluatedItems`, so checks must track what was evaluated. */
   readonly tracksEvaluated: boolean
 }
 
 export type PrepareOptions = {
-  /** If a pattern cannot run in linear time: `refuse` the schema, or `ignore` the pattern. */
+  /** If a pattern cannot run in linear time: `refuse` the schema, or `ignore` the pattern, which is then compiled at its first use. */
   unusablePatterns: 'refuse' | 'ignore'
 }
 
@@ -81,7 +83,7 @@ const noAddress = 'json-schema://polylog/root'
 
 class SchemaReader {
   readonly targets = new Map<SchemaObject, Schema>()
-  readonly patterns = new Map<string, LinearPattern>()
+  readonly patterns = new SchemaPatterns()
   tracksEvaluated = false
   readonly #options: PrepareOptions
   readonly #open: SchemaLocation[] = []
@@ -91,8 +93,9 @@ class SchemaReader {
   /** Address with `#anchor` → the schema. */
   readonly #anchors = new Map<string, SchemaObject>()
   readonly #references: (SchemaLocation & { reference: string })[] = []
-  readonly #unusable = new Set<string>()
+  readonly #sources = new Set<string>()
   #programs = 0
+  #costs = 0
 
   constructor(options: PrepareOptions) {
     this.#options = options
@@ -132,7 +135,7 @@ class SchemaReader {
     const patterns = Object.keys((schema['patternProperties'] as SchemaObject | undefined) ?? {})
     if (typeof schema['pattern'] === 'string') patterns.push(schema['pattern'])
     for (const pattern of patterns) {
-      const patternProblem = this.#compile(pattern)
+      const patternProblem = this.#addPattern(pattern)
       if (patternProblem !== null) return patternProblem
     }
     for (const inner of innerSchemas(schema)) this.#open.push({ schema: inner, base })
@@ -173,17 +176,16 @@ class SchemaReader {
     return null
   }
 
-  #compile(source: string): string | null {
-    if (this.patterns.has(source) || this.#unusable.has(source)) return null
-    if (this.patterns.size + this.#unusable.size >= patternsMax) return `it has more than ${patternsMax} patterns`
-    const result = linearPattern(source)
-    if (result.ok) {
-      this.#programs += result.pattern.size
-      if (this.#programs > programsMax) return 'its patterns are too large together'
-      this.patterns.set(source, result.pattern)
-    } else if (this.#options.unusablePatterns === 'ignore') this.#unusable.add(source)
-    else return result.reason
-    return null
+  #addPattern(source: string): string | null {
+    if (this.#sources.has(source)) return null
+    if (this.#sources.size >= patternsMax) return `it has more than ${patternsMax} patterns`
+    this.#sources.add(source)
+    if (this.#options.unusablePatterns === 'ignore') return null
+    const result = this.patterns.compile(source)
+    if (!result.ok) return result.reason
+    this.#programs += result.pattern.size
+    this.#costs += result.cost
+    return this.#programs > programsMax || this.#costs > costsMax ? 'its patterns are too large together' : null
   }
 }
 

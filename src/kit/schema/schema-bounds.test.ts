@@ -33,6 +33,30 @@ const tooLarge: [what: string, schema: () => unknown, reason: RegExp][] = [
   ['of too much text', () => ({ description: 'x'.repeat(200_000) }), /longer than 128 KiB/],
   ['with a pattern that is too long', () => ({ pattern: 'a'.repeat(5_000) }), /longer than 2000 characters/],
   ['with a pattern that repeats too much', () => ({ pattern: '(a{30}){30}(b{30}){30}' }), /repeats too much/],
+  [
+    'with a pattern of many repeats',
+    () => ({ pattern: 'a{1000}'.repeat(280) }),
+    /the regular expression takes too much work to compile/,
+  ],
+  [
+    'with a pattern that repeats what stands before its flags',
+    () => ({ pattern: `(${'a'.repeat(100)})(?i){900}` }),
+    /the regular expression takes too much work to compile/,
+  ],
+  [
+    'with a pattern that ignores the case of many large ranges',
+    () => ({ pattern: `(?i)${String.raw`[\u0001-\uffff]`.repeat(100)}` }),
+    /the regular expression takes too much work to compile/,
+  ],
+  [
+    'with patterns that take too much work together',
+    () => ({
+      patternProperties: Object.fromEntries(
+        Array.from({ length: 20 }, (_, n) => [String.raw`\p{L}`.repeat(300) + String(n), true]),
+      ),
+    }),
+    /too large together/,
+  ],
   ['with a repeat of repeats', () => ({ pattern: '((a{99}){99}){99}' }), /cannot be used/],
   [
     'with too many patterns',
@@ -109,6 +133,11 @@ const blowUps: [what: string, schema: unknown, value: unknown][] = [
     { patternProperties: Object.fromEntries(Array.from({ length: 200 }, (_, n) => [`^(a|b)*a(a|b){20}${n}$`, true])) },
     Object.fromEntries(Array.from({ length: 10_000 }, (_, n) => [`abababababab${n}`, 1])),
   ],
+  [
+    'many texts that must be regular expressions',
+    { items: { format: 'regex' } },
+    Array.from({ length: 4_000 }, (_, n) => `a{900}${n}`),
+  ],
 ]
 for (const [what, schema, value] of blowUps) {
   test(`a check takes a bounded number of steps: ${what}`, () => {
@@ -117,6 +146,26 @@ for (const [what, schema, value] of blowUps) {
     assert.ok(steps <= stepsMax, `${steps} steps`)
   })
 }
+
+test('a text that must be a regular expression costs what it takes to compile it', () => {
+  const { fits, steps } = checkValue(prepared({ format: 'regex' }), 'a{900}')
+
+  assert.equal(fits, true)
+  assert.ok(steps > 900, `${steps} steps`)
+})
+
+test('a pattern that may be ignored is compiled at its first use, and once', () => {
+  const names = Array.from({ length: 100 }, (_, n) => `p${n}`)
+  const schema = { properties: Object.fromEntries(names.map((name) => [name, { pattern: `a{900}${name}` }])) }
+  const result = prepareSchema(schema, { unusablePatterns: 'ignore' })
+  assert.ok(result.ok)
+  const steps = (value: unknown) => checkValue(result.schema, value).steps
+
+  assert.ok(steps({}) < 10)
+  const first = steps({ p1: '' })
+  assert.ok(first > 900 && first < 3_000, `${first} steps`)
+  assert.ok(steps({ p1: '' }) < 100)
+})
 
 test('a check that runs out of steps says so, and lets nothing pass', () => {
   const { fits, errors } = checkValue(prepared({ $ref: '#' }), 1)

@@ -209,8 +209,8 @@ export class Check {
         fits = this.#below(key, properties[key] as Schema, value[key]) && fits
       }
       for (const [pattern, inner] of patterns) {
-        // It is unknown which keys an ignored pattern matches, so no key may be refused as additional.
-        if (!this.#schema.patterns.has(pattern)) known = true
+        // It is unknown which keys an unusable pattern matches, so no key may be refused as additional.
+        if (this.#schema.patterns.find(pattern, this.#steps) === undefined) known = true
         else if (matches(pattern, key, this.#schema.patterns, this.#steps)) {
           known = true
           fits = this.#below(key, inner as Schema, value[key]) && fits
