@@ -110,10 +110,18 @@ const agentEngine = z.union([
   }),
 ])
 
+const operationTexts = z.strictObject({ name: line.optional(), description: paragraph.optional() })
+const agentTexts = operationTexts.extend({ usage: paragraph.optional() })
+/** A language tag as in `en` or `zh-Hant`. */
+export const languageTag = z.string().regex(/^[a-z]{2,3}(-[A-Za-z0-9]{1,8}){0,3}$/)
+
+export type AgentTexts = z.infer<typeof agentTexts>
+
 const operationCard = z.strictObject({
   id,
-  name: line.optional(),
-  description: paragraph.optional(),
+  ...operationTexts.shape,
+  /** The same texts in other languages, for pages that show them. */
+  translations: z.record(languageTag, operationTexts).optional(),
   prompt: promptFiles.partial().optional(),
   ...runFields,
 })
@@ -125,9 +133,9 @@ export const agentCard = z.strictObject({
   $schema: z.string().optional(),
   id,
   version: z.string().min(1).max(64),
-  name: line.optional(),
-  description: paragraph.optional(),
-  usage: paragraph.optional(),
+  ...agentTexts.shape,
+  /** The same texts in other languages, for pages that show them. */
+  translations: z.record(languageTag, agentTexts).optional(),
   endpoint: line.optional(),
   /** `provider/model`, or a list of which the next is asked if the one before cannot answer; absent means the server's default. */
   model: modelChoice.optional(),
@@ -177,6 +185,8 @@ export type AgentOperation = {
   id: string | null
   name: string
   description: string
+  /** By language. */
+  translations?: Record<string, AgentTexts>
   systemTemplate: string
   userTemplate: string
   defaults: Record<string, unknown>

@@ -203,6 +203,13 @@ describe('the error of a broken definition names the field, the file and what to
       {},
       { 'output.json': `${'['.repeat(100)}${']'.repeat(100)}` },
     ],
+    [
+      'a translation into something that is not a language',
+      /translations/,
+      { translations: { English: { name: 'Tidy' } } },
+      {},
+    ],
+    ['a translation of another field', /translations\.en/, { translations: { en: { title: 'Tidy' } } }, {}],
     ['a file that is too large', /"user\.mustache" has 262145 bytes; at most 262144/, {}, { 'user.mustache': long }],
     [
       'files that are too large together',

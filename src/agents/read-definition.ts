@@ -93,7 +93,7 @@ async function readPrompt(files: DefinitionFiles, field: string, names: AgentCar
 
 type OperationFields = Pick<
   AgentCard,
-  'name' | 'description' | 'reads' | 'scope' | 'citations' | 'validation' | 'cache'
+  'name' | 'description' | 'translations' | 'reads' | 'scope' | 'citations' | 'validation' | 'cache'
 > & { id: string | null }
 
 async function readOperation(
@@ -118,6 +118,7 @@ async function readOperation(
     id: own.id,
     name: own.name ?? own.id ?? card.id,
     description: own.description ?? '',
+    ...defined({ translations: own.translations }),
     ...prompt,
     inputSchema,
     outputSchema,

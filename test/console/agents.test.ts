@@ -110,6 +110,18 @@ describe('the catalogue', () => {
     await page.getByText('There is no such agent').waitFor()
   })
 
+  test('names the built-in agents and their operations in the language of the person', async (context) => {
+    const page = await openAgents(context, '/agents', { user: someone() })
+    if (page === null) return
+    await page.getByRole('link', { name: /Title and summary/ }).waitFor()
+    await page.getByRole('link', { name: /Archive and meeting brief/ }).click()
+    await page.getByRole('link', { name: 'Meeting brief' }).waitFor()
+    await page.evaluate(() => localStorage.setItem('polylog.preferences', JSON.stringify({ language: 'zh' })))
+    await page.reload()
+    await page.getByRole('heading', { level: 1, name: /归档提取与会前简报/ }).waitFor()
+    await page.getByRole('link', { name: '会前简报' }).waitFor()
+  })
+
   test('of a server with one configuration, the arena says how to add another', async (context) => {
     const page = await openAgents(context, '/arena', { user: someone() })
     if (page === null) return

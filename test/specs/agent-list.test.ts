@@ -7,7 +7,12 @@ import { agentFolder } from '../support/agent-folder.ts'
 import { type Json, until, sharedTestServer } from '../support/test-server.ts'
 
 const own = agentFolder()
-own.agent('zoo', { name: 'Zoo', cache: { ttl: 0 } })
+own.agent('zoo', {
+  name: '动物园 → Zoo',
+  description: '动物',
+  translations: { en: { description: 'Beasts' } },
+  cache: { ttl: 0 },
+})
 own.agent('broken', { prompt: { systemTemplate: 'gone.mustache' }, name: 'Broken one' })
 own.write('unreadable/agent.json', '{"id":')
 own.agent('elsewhere', { model: 'anthropic/claude' })
@@ -108,6 +113,31 @@ describe('the list of agents', () => {
       'source_hash',
     ])
     assert.deepEqual([inputSchema, cache, memory], [{}, { ttl: 86400 }, { strategy: 'conversation', maxTokens: 3000 }])
+  })
+
+  test('has its texts in the language that the request asks for, where they were translated', async () => {
+    const inLanguage = async (language: string) => {
+      const { status, body } = await server.call('GET', `/v1/agent/list?language=${language}`)
+      assert.equal(status, 200)
+      for (const entry of body.agents as Json[]) assert.deepEqual(Object.keys(entry), fields, String(entry.id))
+      return new Map((body.agents as Json[]).map((entry) => [String(entry.id), entry]))
+    }
+    const english = await inLanguage('en')
+    for (const id of ['chat_conversation', 'archive_brief', 'title_summary', 'network_action', 'contact_insight']) {
+      const { name, description, usage, operations } = english.get(id) ?? {}
+      assert.doesNotMatch(JSON.stringify([name, description, usage]), /\p{Script=Han}/u, id)
+      for (const operation of operations as Json[]) {
+        assert.doesNotMatch(JSON.stringify([operation.name, operation.description]), /\p{Script=Han}/u, id)
+      }
+    }
+    assert.equal(english.get('title_summary')?.name, 'Title and summary')
+    assert.deepEqual(
+      [english.get('zoo')?.name, english.get('zoo')?.description, english.get('zoo')?.usage],
+      ['动物园 → Zoo', 'Beasts', ''],
+    )
+    assert.equal((await inLanguage('de')).get('title_summary')?.name, '对话标题与摘要')
+    const { status, body } = await server.call('GET', '/v1/agent/list?language=__proto__')
+    assert.deepEqual([status, body.code], [400, 'invalid_request'])
   })
 
   test('shows the cache and the memory of the others; an agent that stores nothing has no ttl', async () => {

@@ -2,7 +2,7 @@
 // An agent that cannot be used is listed with the reason.
 
 import { z } from 'zod'
-import type { AgentOperation } from '../../agents/agent-definition.ts'
+import { type AgentOperation, type AgentTexts, languageTag } from '../../agents/agent-definition.ts'
 import { modelProblem } from '../../agents/agent-model.ts'
 import type { AgentListing } from '../../agents/read-agents.ts'
 import type { Models } from '../../models/model.ts'
@@ -47,6 +47,12 @@ const agentView = z
   })
   .meta({ id: 'AgentInfo' })
 
+const listQuery = z.object({
+  language: languageTag
+    .optional()
+    .describe('Names, descriptions and usages in this language, such as `en`, where the definition has them.'),
+})
+
 export function agentListRoute(server: Server, services: Pick<Services, 'catalogue' | 'models'>): void {
   const { catalogue, models } = services
   server.get(
@@ -56,40 +62,52 @@ export function agentListRoute(server: Server, services: Pick<Services, 'catalog
         tags: ['Agent'],
         summary: 'All agents, with their schemas and whether they can be used',
         description: 'The built-in agents come first, in a fixed order, then those of the operator by id.',
+        querystring: listQuery,
         response: { 200: z.object({ agents: z.array(agentView), total: z.number() }) },
       },
     },
-    async () => {
-      const agents = catalogue.list().map((listing) => agentInfo(listing, models))
+    async ({ query: { language } }) => {
+      const agents = catalogue.list().map((listing) => agentInfo(listing, models, language))
       return { agents, total: agents.length }
     },
   )
 }
 
-function agentInfo(listing: AgentListing, models: Models): z.infer<typeof agentView> {
+function agentInfo(listing: AgentListing, models: Models, language: string | undefined): z.infer<typeof agentView> {
   const { id, card, definition } = listing
   const statusError = listing.error ?? modelProblem(card?.model, models)
   const operations = definition?.operations ?? []
   const only = operations.find((operation) => operation.id === null)
+  const texts = { ...card, ...translated(card, language) }
   return {
     id,
-    name: card?.name ?? id,
-    description: card?.description ?? '',
+    name: texts.name ?? id,
+    description: texts.description ?? '',
     version: definition === null ? 'unknown' : definition.card.version,
     status: statusError === null ? 'available' : 'unavailable',
     statusError,
-    operations: operations.flatMap(operationInfo),
+    operations: operations.flatMap((operation) => operationInfo(operation, language)),
     tools: card?.tools ?? { mode: 'none', allowedTools: [] },
     cache: { ttl: card?.cache?.ttl ?? null },
     memory: { strategy: card?.memory.strategy ?? null, maxTokens: card?.memory.maxTokens ?? null },
     inputSchema: only?.inputSchema ?? {},
     outputSchema: only?.dataSchema ?? {},
-    usage: card?.usage ?? '',
+    usage: texts.usage ?? '',
     endpoint: card?.endpoint ?? '/v1/agent/run',
   }
 }
 
-function operationInfo(operation: AgentOperation): z.infer<typeof operationView>[] {
-  const { id, name, description, inputSchema, dataSchema } = operation
-  return id === null ? [] : [{ id, name, description, inputSchema: inputSchema ?? {}, outputSchema: dataSchema ?? {} }]
+function operationInfo(operation: AgentOperation, language: string | undefined): z.infer<typeof operationView>[] {
+  const { id, inputSchema, dataSchema } = operation
+  if (id === null) return []
+  const { name = operation.name, description = operation.description } = translated(operation, language)
+  return [{ id, name, description, inputSchema: inputSchema ?? {}, outputSchema: dataSchema ?? {} }]
+}
+
+/** The texts that were translated into this language. */
+function translated(
+  texts: { translations?: Partial<Record<string, AgentTexts>> | undefined } | null,
+  language: string | undefined,
+): AgentTexts {
+  return (language === undefined ? undefined : texts?.translations?.[language]) ?? {}
 }

@@ -1,6 +1,7 @@
 // The agents of the server, as GET /v1/agent/list shows them.
 
 import { useLoaded } from '../../api/use-loaded.ts'
+import { preferences } from '../../app/preferences.ts'
 import type { JsonSchema } from '../../ui/schema-fields.ts'
 
 export type AgentOperation = {
@@ -29,8 +30,10 @@ export type AgentInfo = {
   endpoint: string
 }
 
+/** With names and descriptions in the language of the person, where the definitions have them. */
 export function useCatalogue() {
-  return useLoaded('agents', async ({ json }, signal) => {
-    return (await json<{ agents: AgentInfo[] }>('/v1/agent/list', { signal })).agents
+  const { language } = preferences.use()
+  return useLoaded(`agents ${language}`, async ({ json }, signal) => {
+    return (await json<{ agents: AgentInfo[] }>('/v1/agent/list', { query: { language }, signal })).agents
   })
 }

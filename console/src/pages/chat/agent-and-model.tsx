@@ -2,6 +2,7 @@
 
 import { useEffect } from 'react'
 import { useLoaded } from '../../api/use-loaded.ts'
+import { preferences } from '../../app/preferences.ts'
 import { useWords } from '../../i18n/words.ts'
 import { chatChoice, keepOffered } from './chat-choice.ts'
 import { chatWords } from './words.ts'
@@ -12,10 +13,11 @@ type AgentListing = { id: string; name: string; status: 'available' | 'unavailab
 export function AgentAndModel() {
   const words = useWords(chatWords)
   const { agentId, model } = chatChoice.use()
-  const { data } = useLoaded('agents and models', async ({ json }, signal) => {
+  const { language } = preferences.use()
+  const { data } = useLoaded(`agents and models ${language}`, async ({ json }, signal) => {
     const [models, agents] = await Promise.all([
       json<{ data: ModelListing[] }>('/v1/models', { signal }),
-      json<{ agents: AgentListing[] }>('/v1/agent/list', { signal }),
+      json<{ agents: AgentListing[] }>('/v1/agent/list', { query: { language }, signal }),
     ])
     return {
       models: models.data.filter(({ kind }) => kind === 'model'),
