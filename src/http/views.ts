@@ -225,8 +225,16 @@ export const confirmationView = z
       .nullable()
       .describe('unknown: the call may already have run before a restart; confirming it runs it again.'),
     status: z.enum(['pending', 'confirmed', 'rejected', 'failed', 'expired', 'cancelled']),
-    result: z.unknown().nullable(),
-    error: z.unknown().nullable(),
+    result: z
+      .unknown()
+      .nullable()
+      .describe(
+        'What the tool returned. A long output is {"truncated": true, "fullLength", "preview", "ref"}; GET /v1/agent/runs/{runId}/outputs/{ref} has all of it.',
+      ),
+    error: z
+      .unknown()
+      .nullable()
+      .describe('Why the call failed or did not run: {"code", "message"}. Of a rejected one, the reason as text.'),
     userId: z.string(),
     createdAt: time,
     createdAtMs: ms,

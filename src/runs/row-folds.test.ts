@@ -210,4 +210,22 @@ describe('the questions', () => {
       { id: 'i1', closePending: true, at: closed.events.at(-1)?.at },
     ])
   })
+
+  it('get the reason if their run ended before a confirmed call ran, and no time of execution', () => {
+    const error = { code: 'tool_cancelled', message: 'The run ended.' }
+    const read = asking().parks().resolved('i1', 'confirmed').done('a', 'cancelled', 'Cancelled.', { error })
+    const at = read.events.at(-1)?.at
+    assert.deepEqual(lastOf(read).interactionUpdates, [{ id: 'i1', result: null, error, at }])
+
+    const notRead = asking().parks().resolved('i1', 'closed').done('a', 'cancelled', 'Cancelled.', { error })
+    assert.deepEqual(lastOf(notRead).interactionUpdates, [{ id: 'i1', errorIfConfirmed: error, at }])
+  })
+
+  it('get a long output as its beginning, marked as cut', () => {
+    const confirmed = asking().parks().resolved('i1', 'confirmed').unparks().starts('a', {})
+    const cut = confirmed.returns('a', 'sen', { truncated: true, fullLength: 4, outputRef: 'o1' })
+
+    const result = { truncated: true, fullLength: 4, preview: 'sen', ref: 'o1' }
+    assert.deepEqual(lastOf(cut).interactionUpdates?.[0]?.result, result)
+  })
 })

@@ -2,8 +2,9 @@
 // interactions) are folds of it, written in the same transaction as the events. Only
 // this file knows how events change rows.
 
-import type { RunEvent } from '../journal/event.ts'
+import type { EventData, JsonValue, RunEvent } from '../journal/event.ts'
 import {
+  type CallState,
   engineFallback,
   engineOf,
   isProviderRun,
@@ -116,16 +117,7 @@ export function foldRows(runId: string, state: RunState, event: RunEvent, change
           ...defined({ outputRef: event.data.outputRef }),
         },
       })
-      if (call.interactionId !== undefined && call.decision === 'confirmed') {
-        changes.interactionUpdates ??= []
-        changes.interactionUpdates.push({
-          id: call.interactionId,
-          result: event.data.output ?? null,
-          error: event.data.error ?? null,
-          executedAt: event.at,
-          at: event.at,
-        })
-      }
+      addOutcome(changes, call, event)
       return
     }
     case 'input.required': {
@@ -202,6 +194,37 @@ export function foldRows(runId: string, state: RunState, event: RunEvent, change
       if (event.data.code === engineFallback) changes.run = { ...changes.run, engine: engineOf(state) }
       return
   }
+}
+
+/** Adds the outcome of a call to the row of its confirmation. */
+function addOutcome(
+  changes: RowChanges,
+  call: CallState,
+  { data, at }: Extract<RunEvent, { type: 'tool.done' }>,
+): void {
+  const { interactionId: id, decision } = call
+  if (id === undefined || (decision !== 'confirmed' && decision !== 'closed')) return
+  const error = data.error ?? null
+  changes.interactionUpdates ??= []
+  if (decision === 'closed') {
+    // A person may have confirmed the call just before its run ended; then only the row has that decision.
+    changes.interactionUpdates.push({ id, errorIfConfirmed: error, at })
+    return
+  }
+  const neverRan = data.outcome === 'cancelled' && !call.started
+  changes.interactionUpdates.push({
+    id,
+    result: resultOf(data),
+    error,
+    ...(neverRan ? {} : { executedAt: at }),
+    at,
+  })
+}
+
+/** What a call returned, as its confirmation shows it; a long output only with its beginning, as in `tool.state`. */
+function resultOf({ output, truncated, fullLength, outputRef }: EventData<'tool.done'>): JsonValue {
+  if (output === undefined) return null
+  return truncated ? { truncated, fullLength, preview: output, ...defined({ ref: outputRef }) } : output
 }
 
 /** The sources of a message as its row has them; undefined if there are none. */

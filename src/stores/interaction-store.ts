@@ -57,6 +57,8 @@ export type InteractionUpdate = {
   closePending?: boolean
   result?: JsonValue | null
   error?: ErrorValue | null
+  /** As `error`, and applies only if the row is confirmed: the run ended before it ran the call. */
+  errorIfConfirmed?: ErrorValue | null
   executedAt?: number
   at: number
 }

@@ -410,6 +410,36 @@ export function journalContract(open: OpenStore<RunStore & ConversationStore & M
     )
 
     test(
+      'tells a confirmation why its call did not run only if it was confirmed',
+      opened(async ({ store }) => {
+        const run = await claimedRun(store, 'r')
+        const asked = ['confirmed', 'rejected', 'open'].map((id, index) => interaction(id, 'r', { number: index + 1 }))
+        await store.append(write(run, 1, { newInteractions: asked }))
+        await store.decide('confirmed', { status: 'confirmed', by: 'ada', at: start + 5 })
+        await store.decide('rejected', { status: 'rejected', by: 'ada', at: start + 5 })
+        const ended = { code: 'tool_cancelled', message: 'The run ended before this call finished.' }
+
+        await store.append(
+          write(run, 1, {
+            interactionUpdates: asked.flatMap(({ id }) => [
+              { id, closePending: true, at: start + 6 },
+              { id, errorIfConfirmed: ended, at: start + 6 },
+            ]),
+          }),
+        )
+
+        assert.deepEqual(
+          (await store.interactionsOf('r')).map((row) => [row.status, row.error, row.executedAt, row.updatedAt]),
+          [
+            ['confirmed', ended, null, start + 6],
+            ['rejected', null, null, start + 5],
+            ['closed', null, null, start + 6],
+          ],
+        )
+      }),
+    )
+
+    test(
       'without events still checks the fence and changes the row',
       opened(async ({ store }) => {
         const run = await claimedRun(store, 'r')

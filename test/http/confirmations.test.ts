@@ -188,6 +188,26 @@ describe('two people at once', () => {
   })
 })
 
+describe('a confirmation and a cancel at once', () => {
+  test('the row tells what became of the call: it ran, or the run ended before', async () => {
+    const asked = await askToCharge()
+    const runId = runIdOf(asked.stream)
+
+    const [decided, cancelled] = await Promise.all([
+      decide(asked, asked.user, 'confirm'),
+      server.call('POST', `/v1/agent/runs/${runId}/cancel`, { user: asked.user, body: {} }),
+    ])
+    await asked.stream.ended()
+
+    assert.equal(cancelled.status, 200)
+    const { status, error, executedAt } = await rowOf(asked)
+    const ran = charges(asked.amount) === 1
+    assert.equal(executedAt !== null, ran)
+    if (decided.status !== 200) assert.equal(status, 'cancelled')
+    else if (!ran) assert.deepEqual([status, error?.code], ['failed', 'tool_cancelled'])
+  })
+})
+
 describe('whose it is', () => {
   test('another user can neither see nor decide it: 404, and it stays pending', async () => {
     const asked = await askToCharge()

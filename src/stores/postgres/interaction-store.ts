@@ -121,6 +121,14 @@ export async function updateInteraction(db: Db, change: InteractionUpdate): Prom
       change.id,
     )
   }
+  if (change.errorIfConfirmed !== undefined) {
+    await db.run(
+      "UPDATE interactions SET error = ?, updated_at = ? WHERE id = ? AND status = 'confirmed'",
+      toJson(change.errorIfConfirmed),
+      change.at,
+      change.id,
+    )
+  }
   if (change.result === undefined && change.error === undefined && change.executedAt === undefined) return
   await db.run(
     `UPDATE interactions SET

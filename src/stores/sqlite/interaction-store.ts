@@ -154,6 +154,7 @@ export function interactionWriter(db: DatabaseSync, runs: Pick<RunTable, 'wake'>
   const close = db.prepare(
     "UPDATE interactions SET status = 'closed', updated_at = ? WHERE id = ? AND status = 'pending'",
   )
+  const stop = db.prepare("UPDATE interactions SET error = ?, updated_at = ? WHERE id = ? AND status = 'confirmed'")
   const finish = db.prepare(`
     UPDATE interactions SET
       result = CASE WHEN :setResult THEN :result ELSE result END,
@@ -221,6 +222,7 @@ export function interactionWriter(db: DatabaseSync, runs: Pick<RunTable, 'wake'>
     },
     update(change: InteractionUpdate): void {
       if (change.closePending === true) close.run(change.at, change.id)
+      if (change.errorIfConfirmed !== undefined) stop.run(toJson(change.errorIfConfirmed), change.at, change.id)
       if (change.result === undefined && change.error === undefined && change.executedAt === undefined) return
       finish.run({
         id: change.id,
