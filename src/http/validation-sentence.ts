@@ -109,10 +109,23 @@ function demandOf({ keyword, params = {} }: RawIssue): string | null {
       return `without the unknown ${keys.length === 1 ? 'field' : 'fields'} ${keys.join(', ')}`
     }
     case 'invalid_union':
-      return 'of one of the forms that the documentation lists'
+      return alternatives(params['errors']) ?? 'of one of the forms that the documentation lists'
     default:
       return null
   }
+}
+
+/** "a string or a number". Null if a form is not so simple; `forms` has the issues of the value with each of them. */
+function alternatives(forms: unknown): string | null {
+  if (!Array.isArray(forms) || forms.length === 0) return null
+  const demands = new Set<string>()
+  for (const [issue, ...more] of forms as { code: string; path: unknown[] }[][]) {
+    if (issue === undefined || more.length > 0 || issue.path.length > 0) return null
+    const demand = demandOf({ keyword: issue.code, params: issue })
+    if (demand === null) return null
+    demands.add(demand)
+  }
+  return [...demands].join(' or ')
 }
 
 function bound(origin: unknown, limit: unknown, relation: string): string {

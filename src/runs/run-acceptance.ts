@@ -161,7 +161,9 @@ export class RunAcceptance {
     if (behind !== undefined && answered === undefined && (first.whenBusy === 'reject' || replacesAnswers(first))) {
       throw new AppError(
         'conversation_busy',
-        'Another run is under way in this conversation. Wait for it, cancel it, or send whenBusy: "queue".',
+        replacesAnswers(first)
+          ? 'Another run is under way in this conversation, so there is no last answer to replace. Wait for it or cancel it first.'
+          : 'Another run is under way in this conversation. Wait for it, cancel it, or let this request wait in the queue.',
         {
           details: { runId: behind.id, status: behind.status },
         },

@@ -135,7 +135,7 @@ describe('Requirement: A/B Comparison Management', () => {
         'config_a_id',
         'config_b_id',
       ]) {
-        assert.match(body.error, new RegExp(field))
+        assert.match(body.error, new RegExp(`"${field}" is missing; it must be a string or a number\\.`))
       }
     })
   })
