@@ -114,7 +114,7 @@ describe('the catalogue', () => {
     const page = await openAgents(context, '/agents', { user: someone() })
     if (page === null) return
     await page.getByRole('link', { name: /Title and summary/ }).waitFor()
-    await page.getByRole('link', { name: /Archive and meeting brief/ }).click()
+    await page.getByRole('link', { name: /Archive and brief/ }).click()
     await page.getByRole('link', { name: 'Meeting brief' }).waitFor()
     await page.evaluate(() => localStorage.setItem('polylog.preferences', JSON.stringify({ language: 'zh' })))
     await page.reload()
