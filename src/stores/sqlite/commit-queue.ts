@@ -64,6 +64,8 @@ export class CommitQueue {
   #waiting: Pending[] = []
   #durable = false
   #sent: Pending[] | undefined
+  /** Set while somebody waits for the reply to the batch in `#sent`. */
+  #answered: PromiseWithResolvers<void> | undefined
   /** When the last batch without a durable command was sent. */
   #deltasSentAt = Number.NEGATIVE_INFINITY
   /** How many commands it had. A run has one at most. */
@@ -110,6 +112,16 @@ export class CommitQueue {
     const { json, texts } = packCommand(input)
     this.#values.push(name, json, texts.length, ...texts)
     return this.#enqueue(durable, tailRows) as Promise<Commands[Name]['gives']>
+  }
+
+  /**
+   * Resolves when the reply to the batch that the writer has now, if any, has been handled. Until then other connections may
+   * see its rows, but its tail rows are not known here.
+   */
+  answered(): Promise<void> {
+    if (this.#sent === undefined) return Promise.resolve()
+    this.#answered ??= Promise.withResolvers()
+    return this.#answered.promise
   }
 
   /** Writes all queued commands, then closes. */
@@ -227,6 +239,7 @@ export class CommitQueue {
       }
     }
     for (const [runId, lastSeq] of folded) this.#options.onFolded(runId, lastSeq)
+    this.#tellAnswered()
   }
 
   #fail(failure: Failure): void {
@@ -235,7 +248,13 @@ export class CommitQueue {
     const error = fromFailure(failure)
     this.#options.onError(error)
     for (const pending of sent) pending.reject(error)
+    this.#tellAnswered()
     if (error.code === 'store_damaged') this.#giveUp(error)
+  }
+
+  #tellAnswered(): void {
+    this.#answered?.resolve()
+    this.#answered = undefined
   }
 
   /** Rejects all queued and later commands, because more writes would make the damage worse. */
@@ -266,6 +285,7 @@ export class CommitQueue {
     this.#waiting = []
     this.#values = []
     for (const pending of lost) pending.reject(error)
+    this.#tellAnswered()
     this.#opened.reject(error)
     this.#closed?.resolve()
   }

@@ -111,7 +111,13 @@ export function runStore(
     renewLeases: (lease, runIds) => write('renewLeases', { ...leaseOf(lease), runIds: [...runIds] }),
     requestCancel: async (runId, cancel) => (await write('requestCancel', { runId, cancel })) ?? undefined,
 
-    readEvents: (runId, afterSeq, limit) => read(() => journal.read(runId, afterSeq, limit)),
+    async readEvents(runId, afterSeq, limit) {
+      const page = await read(() => journal.read(runId, afterSeq, limit))
+      if (page.nextAfter > 0) return page
+      // No run is without events. Its row can be read a moment before this thread hears of the commit that stored both.
+      await queue.answered()
+      return await read(() => journal.read(runId, afterSeq, limit))
+    },
     readRun: (runId) =>
       read(() => {
         const run = runs.read(runId)

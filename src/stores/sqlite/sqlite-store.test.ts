@@ -99,6 +99,24 @@ describe('the SQLite file', () => {
     remove()
   })
 
+  test('gives the first events of a run to whoever can read its row, also before the commit is reported', async () => {
+    const { file, remove } = newFolder()
+    const store = await openSqliteStore({ clock: systemClock, file })
+    const accepting = claimedRun(store, 'r1')
+    await new Promise((resolve) => setImmediate(resolve))
+    // The writer commits meanwhile, and this thread cannot hear of it.
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 500)
+
+    const run = await store.readRun('r1')
+    const stored = await seqs(store, 'r1')
+
+    assert.equal(run?.id, 'r1')
+    assert.deepEqual(stored, [1])
+    await accepting
+    await store.close()
+    remove()
+  })
+
   test('keeps its rows in place when its tables are migrated twice', () => {
     const db = new DatabaseSync(':memory:')
     migrate(db)
