@@ -42,7 +42,8 @@ export function hasFrame(cursor: Cursor, seq: number, index: number): boolean {
 /** Parses `12` or `12.2`; throws `unknown_cursor` for anything else. */
 export function parseCursor(text: string): Cursor {
   const match = /^(\d{1,15})(?:\.([1-9]\d{0,5}))?$/.exec(text.trim())
-  if (match === null) {
+  // No event has the number 0, so it has no frames: 0 alone is the beginning.
+  if (match === null || (match[2] !== undefined && Number(match[1]) === 0)) {
     throw new AppError(
       'unknown_cursor',
       `The cursor ${JSON.stringify(text.slice(0, 60))} cannot be read: send the id of the last frame you got, or 0.`,

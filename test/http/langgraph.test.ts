@@ -249,6 +249,26 @@ describe('the client of the LangGraph SDK', () => {
     assert.equal(contents(named(await join(), 'values').at(-1) ?? {}).at(-1), 'ai: Charged.')
   })
 
+  test('gets the rest of an interrupt when its connection broke between the frames of it', async () => {
+    const user = someone()
+    const client = await clientOf(user)
+    amount += 1
+    await server.provider.script([calls(['charge', { amount }]), says('Charged.')], user)
+    const { thread_id } = await client.threads.create()
+    const streamMode: ('updates' | 'values')[] = ['updates', 'values']
+    const asked = await eventsOf(client.runs.stream(thread_id, agent, { input: human(user), streamMode }))
+    const runId = String(named(asked, 'metadata')[0]?.['run_id'])
+    const [told, state] = asked.slice(-2)
+
+    const rest = await eventsOf(client.runs.joinStream(thread_id, runId, { lastEventId: told?.id ?? '', streamMode }))
+
+    assert.deepEqual([told?.event, state?.event], ['updates', 'values'])
+    assert.deepEqual(
+      rest.filter(({ id }) => id !== undefined),
+      [state],
+    )
+  })
+
   test('brings the result of a tool of the client, in the shape of the headless tools of the SDK', async () => {
     const user = someone()
     const client = await clientOf(user)
@@ -309,6 +329,46 @@ describe('the client of the LangGraph SDK', () => {
       eventsOf(client.runs.joinStream(thread_id, run.run_id, { lastEventId: '9999' })),
       /400.*unknown_cursor/s,
     )
+  })
+
+  test('starts one run for the requests with one Idempotency-Key', async () => {
+    const user = someone()
+    const client = await clientOf(user)
+    await server.provider.script([says('Once.')], user)
+    const { thread_id } = await client.threads.create()
+    const path = `/langgraph/threads/${thread_id}/runs`
+    const key = { ...(await bearer(user)), 'idempotency-key': `key-${user}` }
+    const body = { assistant_id: agent, input: human(user) }
+    const send = (to: string, sent: object, headers: Record<string, string>) =>
+      server.call('POST', to, { body: { ...sent }, headers })
+
+    const starts = await Promise.all(Array.from({ length: 8 }, () => send(path, body, key)))
+    const runId = starts[0]?.body.run_id as string
+    await client.runs.join(thread_id, runId)
+    const late = await send(path, body, key)
+    const waited = await send(`${path}/wait`, body, key)
+    const other = await send(path, { ...body, input: human(`${user} too`) }, key)
+
+    assert.deepEqual(new Set([...starts, late].map((answer) => answer.body.run_id)), new Set([runId]))
+    assert.equal(contents(waited.body).at(-1), 'ai: Once.')
+    assert.deepEqual([other.status, other.body.code], [409, 'idempotency_key_reused'])
+    assert.equal((await client.runs.list(thread_id)).length, 1)
+
+    const whole = await openStream(`${server.polylog.baseUrl}${path}/stream`, { body, headers: key })
+    await whole.ended()
+    const cut = whole.frames[1]
+    const resumed = await openStream(`${server.polylog.baseUrl}${path}/stream`, {
+      body,
+      headers: { ...key, 'last-event-id': cut?.id ?? '' },
+    })
+    await resumed.ended()
+    assert.deepEqual(
+      resumed.frames.filter(({ id }) => id !== undefined && id !== null).map(({ id }) => id),
+      whole.frames.slice(2).map(({ id }) => id),
+    )
+    const unclear = await send(`${path}/stream`, body, { ...(await bearer(user)), 'last-event-id': '3' })
+    assert.deepEqual([unclear.status, unclear.body.code], [400, 'resume_by_post'])
+    assert.equal((await client.runs.list(thread_id)).length, 1)
   })
 
   test('reconnects by itself to the address in Location, with the modes that it asked for', async () => {

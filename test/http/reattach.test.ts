@@ -167,7 +167,7 @@ describe('invalid cursors', () => {
   test('beyond the end, unreadable, or never given out: 400 with a sentence', async () => {
     const { user, runId, stream } = await eventfulRun()
     const last = String(stream.frames.at(-1)?.id?.split('.')[0])
-    const beyond = [String(Number(last) + 1), '999999999', `${last}.3`, '1.2', '1.1']
+    const beyond = [String(Number(last) + 1), '999999999', `${last}.3`, '1.2', '1.1', '0.1']
     const unreadable = ['abc', '-1', '1.0', '1.2.3', '1e3', '0x1', '1,2', '٣', '99999999999999999999']
 
     for (const text of [...beyond, ...unreadable]) {

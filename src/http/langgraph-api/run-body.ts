@@ -130,7 +130,12 @@ const roles: Readonly<Record<string, 'user' | 'assistant' | 'system' | 'tool'>> 
 /** The run that the body asks for. The last message is the question; those before it count only in an empty thread. */
 export async function startRequestOf(
   body: RunBody,
-  { owner, threadId, files }: { owner: string; threadId: string | undefined; files: Services['files'] },
+  {
+    owner,
+    threadId,
+    files,
+    idempotency,
+  }: { owner: string; threadId: string | undefined; files: Services['files'] } & Pick<StartRequest, 'idempotency'>,
 ): Promise<StartRequest> {
   const messages = inputMessages(body.input)
   const question = messages.at(-1)
@@ -158,7 +163,7 @@ export async function startRequestOf(
     input: text,
     earlier,
     whenBusy: busyOf[body.multitask_strategy ?? 'enqueue'] ?? 'queue',
-    idempotency: null,
+    idempotency,
     agentId: body.assistant_id,
     ...defined({
       parts,

@@ -3,7 +3,7 @@
 
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
-import { addressSpelling, beginning, type Cursor } from '../../dialects/cursor.ts'
+import { addressSpelling, beginning, compareCursors, type Cursor } from '../../dialects/cursor.ts'
 import { langGraphDialect, openInterrupts, type StreamMode } from '../../dialects/langgraph/langgraph.ts'
 import { sseFrame } from '../../dialects/sse-encoding.ts'
 import { AppError } from '../../errors/app-error.ts'
@@ -11,11 +11,15 @@ import type { JsonValue, RunStatus } from '../../journal/event.ts'
 import type { Caller } from '../../kit/caller.ts'
 import { shownConversationId } from '../../kit/conversation-id.ts'
 import { defined } from '../../kit/defined.ts'
+import { fingerprint } from '../../runs/run-acceptance.ts'
+import type { StartRequest } from '../../runs/start-request.ts'
 import type { RunRow } from '../../stores/run-store.ts'
 import { requestedCursor } from '../cursor.ts'
 import { cancelsOnDisconnect } from '../disconnect.ts'
 import { callerOf, idParam, type Server, type Services } from '../routes.ts'
 import { sendEmptyStream, streamRun } from '../stream-run.ts'
+import { type BegunRun, startHeaders, startOrResume } from '../start-or-resume.ts'
+import { foldStoredFrames, type StoredFrame } from '../stored-frames.ts'
 import { whileAwaited } from '../while-awaited.ts'
 import { lastTakenUpAt } from '../parked-runs.ts'
 import { resumeRun } from './resume.ts'
@@ -41,8 +45,16 @@ const joinQuery = z
 type Begun = {
   run: RunRow
   started: boolean
-  /** The last event before the answer; 0 for a new run. */
-  afterSeq: number
+  /** The last event before the answer; the beginning for a new run. */
+  cursor: Cursor
+}
+
+type LangGraphStream = {
+  modes: readonly StreamMode[]
+  cursor: Cursor
+  cancels: boolean
+  /** The stream does not end at interrupts up to this event. */
+  decidedUpTo: number
 }
 
 export function langGraphRunRoutes(server: Server, services: Services): void {
@@ -55,7 +67,9 @@ export function langGraphRunRoutes(server: Server, services: Services): void {
   ]
 
   for (const { path, thread } of starts) {
-    const withBody = { schema: { ...schema, body: runBody, ...(thread ? { params: threadParams } : {}) } }
+    const withBody = {
+      schema: { ...schema, headers: startHeaders, body: runBody, ...(thread ? { params: threadParams } : {}) },
+    }
     const threadIdOf = (request: FastifyRequest) =>
       thread ? (request.params as { threadId: string }).threadId : undefined
 
@@ -65,25 +79,27 @@ export function langGraphRunRoutes(server: Server, services: Services): void {
     })
 
     server.post(`${path}/wait`, withBody, async (request, reply) => {
-      const { run, started, afterSeq } = await begin(request, request.body, threadIdOf(request))
+      const { run, started, cursor } = await begin(request, request.body, threadIdOf(request))
       const cancels = cancelsOnDisconnect(
         services,
         defined({ onDisconnect: request.body.on_disconnect ?? undefined }),
         started,
       )
       reply.headers(locationOf(run))
-      return await reply.send(await resultOf(reply, run, { afterSeq, cancels }))
+      return await reply.send(await resultOf(reply, run, { afterSeq: cursor.seq, cancels }))
     })
 
     server.post(`${path}/stream`, withBody, async (request, reply) => {
       const modes = modesOf(request.body.stream_mode)
-      const { run, started, afterSeq } = await begin(request, request.body, threadIdOf(request))
+      const begun = await beginOrResume(request, request.body, threadIdOf(request))
+      if (begun === null) return await sendEmptyStream(reply, {})
+      const { run, started, cursor } = begun
       const cancels = cancelsOnDisconnect(
         services,
         defined({ onDisconnect: request.body.on_disconnect ?? undefined }),
         started,
       )
-      return await stream(request, reply, run, { modes, cursor: { seq: afterSeq, index: null }, cancels })
+      return await stream(request, reply, run, { modes, cursor, cancels, decidedUpTo: cursor.seq })
     })
   }
 
@@ -126,10 +142,14 @@ export function langGraphRunRoutes(server: Server, services: Services): void {
       const modes = modesOf(request.query.stream_mode)
       const run = await ownRunOf(request, request.params)
       const cursor = cursorOf(request.headers['last-event-id'], run)
+      const cancels = request.query.cancel_on_disconnect === '1'
+      const isAtInterrupt = cursor.seq === run.lastSeq && (await isInterrupted(run))
       // An interrupted run is over for the client, also if its connection broke right before the end of the stream.
-      if (cursor.seq === run.lastSeq && (await isInterrupted(run)))
+      if (isAtInterrupt && (await hasAllFrames(cursor, run)))
         return await sendEmptyStream(reply, locationOf(run, modes))
-      return await stream(request, reply, run, { modes, cursor, cancels: request.query.cancel_on_disconnect === '1' })
+      // It broke between the frames of the interrupt: the client gets the others, and the stream ends.
+      const decidedUpTo = isAtInterrupt ? cursor.seq - 1 : cursor.seq
+      return await stream(request, reply, run, { modes, cursor, cancels, decidedUpTo })
     },
   )
 
@@ -156,6 +176,15 @@ export function langGraphRunRoutes(server: Server, services: Services): void {
     throw notInSubset('A run cannot be deleted alone; delete its thread.')
   })
 
+  /** Whether a reader at this cursor has every frame of its event. */
+  async function hasAllFrames(cursor: Cursor, run: RunRow): Promise<boolean> {
+    if (cursor.index === null) return true
+    let last = beginning
+    const frame = (stored: StoredFrame) => void (last = stored.cursor)
+    await foldStoredFrames(journal, run.id, langGraphDialect(), { frame }, cursor.seq)
+    return compareCursors(cursor, last) >= 0
+  }
+
   async function isInterrupted(run: RunRow): Promise<boolean> {
     return run.status === 'waiting_user' && (await runs.openInteractions(run)).length > 0
   }
@@ -176,15 +205,53 @@ export function langGraphRunRoutes(server: Server, services: Services): void {
   }
 
   async function begin(request: FastifyRequest, body: RunBody, threadId: string | undefined): Promise<Begun> {
+    const caller = callerOf(request, services)
+    const resume = resumeIn(body)
+    if (resume !== undefined) return await answer(caller, threadId, resume)
+    return { ...(await start(caller, body, threadId, keyOf(request, body, threadId))), cursor: beginning }
+  }
+
+  /** Like `begin`, for a stream. Null if the client has all of the run that it resumes. */
+  async function beginOrResume(
+    request: FastifyRequest,
+    body: RunBody,
+    threadId: string | undefined,
+  ): Promise<Begun | null> {
+    const caller = callerOf(request, services)
+    const resume = resumeIn(body)
+    if (resume !== undefined) return await answer(caller, threadId, resume)
+    const idempotency = keyOf(request, body, threadId)
+    const resumable = {
+      owner: caller.userId,
+      idempotency,
+      begin: () => start(caller, body, threadId, idempotency),
+    }
+    return await startOrResume(services, request.headers, resumable, langGraphDialect())
+  }
+
+  function resumeIn(body: RunBody): JsonValue | undefined {
     checkRunBody(body)
     modesOf(body.stream_mode)
-    const caller = callerOf(request, services)
-    const resume = resumeOf(body)
-    if (resume !== undefined) return await answer(caller, threadId, resume)
-    const start = await startRequestOf(body, { owner: caller.userId, threadId, files: services.files })
+    return resumeOf(body)
+  }
+
+  async function start(
+    caller: Caller,
+    body: RunBody,
+    threadId: string | undefined,
+    idempotency: StartRequest['idempotency'],
+  ): Promise<BegunRun> {
+    const owner = caller.userId
+    if (idempotency !== null) {
+      // Looked up first: the run of the first request has changed the thread.
+      const { key, route, body: sent } = idempotency
+      const run = await runs.findStarted(owner, { key, route, fingerprint: fingerprint(sent) })
+      if (run !== undefined) return { run, started: false }
+    }
+    const request = await startRequestOf(body, { owner, threadId, files: services.files, idempotency })
     if (threadId !== undefined) await checkThread(caller, threadId, body)
-    const { run, outcome } = await runs.start(start)
-    return { run, started: outcome === 'accepted', afterSeq: 0 }
+    const { run, outcome } = await runs.start(request)
+    return { run, started: outcome === 'accepted' }
   }
 
   /** The thread must exist unless the request may create it, and a checkpoint must be the newest one. */
@@ -211,7 +278,7 @@ export function langGraphRunRoutes(server: Server, services: Services): void {
       throw new AppError('thread_not_interrupted', 'No run of the thread waits for an answer; send a message instead.')
     }
     await resumeRun(services, caller, waiting.state, resume)
-    return { run: waiting.run, started: false, afterSeq: waiting.seq }
+    return { run: waiting.run, started: false, cursor: { seq: waiting.seq, index: null } }
   }
 
   /** The state of the thread after the run, as LangGraph answers `wait` and `join`. */
@@ -237,9 +304,9 @@ export function langGraphRunRoutes(server: Server, services: Services): void {
     request: FastifyRequest,
     reply: FastifyReply,
     run: RunRow,
-    { modes, cursor, cancels }: { modes: readonly StreamMode[]; cursor: Cursor; cancels: boolean },
+    { modes, cursor, cancels, ...known }: LangGraphStream,
   ): Promise<FastifyReply> {
-    const decidedUpTo = Math.max(cursor.seq, await lastTakenUpAt(journal, run.id))
+    const decidedUpTo = Math.max(known.decidedUpTo, await lastTakenUpAt(journal, run.id))
     const dialect = langGraphDialect({ modes, earlier: await earlierOf(run), decidedUpTo })
     // A stream that does not begin with the run still has to say which run it is.
     const metadata = { run_id: run.id, thread_id: threadIdOfRun(run), attempt: run.attempt }
@@ -263,6 +330,12 @@ export function langGraphRunRoutes(server: Server, services: Services): void {
     const question = first?.type === 'run.accepted' ? first.data.userMessageId : null
     return question === null ? [] : await threadMessages(services, { id: run.conversationId }, question)
   }
+}
+
+/** The thread is not part of the body, and the same body in another thread is another request. */
+function keyOf({ headers }: FastifyRequest, body: RunBody, threadId: string | undefined): StartRequest['idempotency'] {
+  const key = headers['idempotency-key']
+  return typeof key === 'string' ? { key, route: 'POST /langgraph/runs', body: { threadId, body } } : null
 }
 
 function threadIdOfRun({ id, conversationId }: RunRow): string {
