@@ -122,6 +122,33 @@ for (const [name, version] of [
       )
     })
 
+    test('the stream of a stored response goes on after Last-Event-ID, and an unknown one is refused', async () => {
+      const user = someone()
+      await server.provider.script([says('One, ', 'two, ', 'three.')], user)
+      const { id } = await clientOf(version, user).responses.create({ model, input: user })
+      const path = `/v1/responses/${id}?stream=true`
+      const read = async (lastEventId?: string, query = '') => {
+        const headers = lastEventId === undefined ? {} : { 'last-event-id': lastEventId }
+        return await server.call('GET', `${path}${query}`, { user, headers })
+      }
+      const whole = (await read()).text
+      const frames = whole.split('\n\n').filter((frame) => frame !== '')
+      const ids = frames.map((frame) => /^id: (\S+)$/m.exec(frame)?.[1] ?? '')
+
+      for (const [at, lastEventId] of ids.slice(0, -1).entries()) {
+        assert.equal((await read(lastEventId)).text, `${frames.slice(at + 1).join('\n\n')}\n\n`, lastEventId)
+      }
+      assert.equal((await read(ids[2], '&starting_after=4')).text, (await read(ids[4])).text)
+      assert.equal((await read(ids[4], '&starting_after=2')).text, (await read(ids[4])).text)
+      assert.equal((await read('0')).text, whole)
+      assert.equal((await read(ids.at(-1))).status, 204)
+      for (const unknown of ['9999', '1.7', '0.1', 'abc']) {
+        const refused = await read(unknown)
+        assert.equal(refused.status, 400, unknown)
+        assert.match(refused.text, /"code":"unknown_cursor"/)
+      }
+    })
+
     test('the stream helper of the client puts the response together, with the calls of the server', async () => {
       const user = someone()
       const client = clientOf(version, user)

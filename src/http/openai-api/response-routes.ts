@@ -3,13 +3,15 @@
 
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
-import type { Cursor } from '../../dialects/cursor.ts'
+import { addressSpelling, type Cursor } from '../../dialects/cursor.ts'
 import { openAiResponsesDialect } from '../../dialects/openai-responses/openai-responses.ts'
 import { parseResponseId } from '../../dialects/openai-responses/response-object.ts'
 import { AppError } from '../../errors/app-error.ts'
 import type { Caller } from '../../kit/caller.ts'
+import { defined } from '../../kit/defined.ts'
 import type { EarlierMessage, StartRequest } from '../../runs/start-request.ts'
 import type { RunRow } from '../../stores/run-store.ts'
+import { requestedCursor } from '../cursor.ts'
 import { cancelsOnDisconnect } from '../disconnect.ts'
 import { callerOf, idParam, type Server, type Services, userIdQuery } from '../routes.ts'
 import { type BegunRun, startHeaders } from '../start-or-resume.ts'
@@ -117,13 +119,17 @@ export function responseRoutes(server: Server, services: Services): void {
         tags: ['OpenAI'],
         summary: 'Read a response (OpenAI)',
         description:
-          'With stream=true: the events of the response from the beginning, or after the sequence_number starting_after, then live. A run of any API can be read as the response `resp_{runId}`.',
+          'With stream=true: the events of the response from the beginning, or after the sequence_number starting_after or the frame Last-Event-ID, then live; if both are sent, the later one is used. A run of any API can be read as the response `resp_{runId}`.',
         params,
         querystring: userIdQuery.extend({
           stream: flag,
           starting_after: z.coerce.number().int().min(0).optional(),
         }),
-        response: { 200: responseView, ...failures },
+        response: {
+          200: responseView,
+          204: z.null().describe('Last-Event-ID is the last frame of the response.'),
+          ...failures,
+        },
       },
     },
     async (request, reply) => {
@@ -131,8 +137,12 @@ export function responseRoutes(server: Server, services: Services): void {
       if (request.query.stream !== 'true') return await replyNow(reply, place)
       // Refuses a response that the run has not come to.
       await readResponse(services, place)
-      const { cursor, isAtEnd } = await cursorInResponse(services, place, request.query.starting_after)
+      const lastEventId = requestedCursor(addressSpelling, request.headers['last-event-id'])
+      const after = { ...defined({ number: request.query.starting_after }), frame: lastEventId }
+      const { cursor, isAtEnd } = await cursorInResponse(services, place, after)
       const { run } = place
+      // An EventSource reconnects on its own and stops only when it gets 204.
+      if (isAtEnd && lastEventId.seq > 0) return reply.code(204).send(null)
       if (isAtEnd) return await sendEmptyStream(reply, headersFor(run))
       return await streamRun(services, request, reply, { run, dialect, cursor, headers: headersFor(run) })
     },

@@ -2,7 +2,7 @@
 // begins. Every run can be read as a response, whatever API started it. A run that waited for its
 // client has several responses.
 
-import { beginning, type Cursor } from '../../dialects/cursor.ts'
+import { beginning, compareCursors, type Cursor, cursorText } from '../../dialects/cursor.ts'
 import {
   currentResponse,
   nextResponse,
@@ -95,34 +95,51 @@ export type ResponseCursor = {
 
 const lastEvents: ReadonlySet<string> = new Set(['response.completed', 'response.incomplete', 'response.failed'])
 
+/** What a reader has of a response. `frame` is the beginning if it did not say. */
+export type ReadUpTo = { number?: number; frame: Cursor }
+
 /**
- * The cursor of a reader that has the events of the response up to `after`; without it, of one that has none of them.
- * Throws `unknown_cursor` if the response has no such event.
+ * The cursor of a reader that has the events of the response up to the later of two positions; without them, of one that has
+ * none of the events. Throws `unknown_cursor` if the response has no such event.
  */
 export async function cursorInResponse(
   services: ResponseServices,
   { run, index }: ResponsePlace,
-  after: number | undefined,
+  { number: after, frame: lastFrame }: ReadUpTo,
 ): Promise<ResponseCursor> {
-  if (index === 0 && after === undefined) return { cursor: beginning, isAtEnd: false }
+  const wantsFrame = lastFrame.seq > 0
+  if (index === 0 && after === undefined && !wantsFrame) return { cursor: beginning, isAtEnd: false }
   let response = -1
   let before: Cursor = beginning
-  let found: ResponseCursor | undefined
+  let byNumber: ResponseCursor | undefined
+  let byFrame: ResponseCursor | undefined
   await foldStoredFrames(services.journal, run.id, await dialectOf(services, run), {
     frame: ({ frame, cursor }) => {
       const { type, sequence_number: number } = frame.data as Lifecycle
       if (number === 0) response += 1
       if (response < index) before = cursor
-      if (response === index && number === after) found = { cursor, isAtEnd: lastEvents.has(type) }
+      if (response !== index) return
+      const here = { cursor, isAtEnd: lastEvents.has(type) }
+      if (number === after) byNumber = here
+      // The address of an event without an index is that of its last frame.
+      if (cursor.seq === lastFrame.seq && (lastFrame.index ?? cursor.index) === cursor.index) byFrame = here
     },
   })
-  if (after === undefined) return { cursor: before, isAtEnd: false }
-  if (found !== undefined) return found
-  throw new AppError(
-    'unknown_cursor',
-    `The response has no event ${after} yet; send the last sequence_number you got.`,
-    {
-      details: { param: 'starting_after' },
-    },
-  )
+  if (after !== undefined && byNumber === undefined) {
+    throw new AppError(
+      'unknown_cursor',
+      `The response has no event ${after} yet; send the last sequence_number you got.`,
+      { details: { param: 'starting_after' } },
+    )
+  }
+  if (wantsFrame && byFrame === undefined) {
+    throw new AppError(
+      'unknown_cursor',
+      `The response has no frame ${cursorText(lastFrame)}; send the id of the last one you got.`,
+    )
+  }
+  if (byNumber === undefined || byFrame === undefined) {
+    return byNumber ?? byFrame ?? { cursor: before, isAtEnd: false }
+  }
+  return compareCursors(byNumber.cursor, byFrame.cursor) >= 0 ? byNumber : byFrame
 }
