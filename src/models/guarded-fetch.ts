@@ -1,7 +1,8 @@
 // The `fetch` for the AI SDK's adapters. It adds limits that they do not have: redirects are
 // not followed, because the API key in a header would be sent along, and the length of a line
-// and of an error page is bounded.
+// and of an error page is bounded. Requests are well-formed JSON, whatever texts they hold.
 
+import { wellFormedJson } from '../kit/well-formed-json.ts'
 import type { Fetch } from './kept-connections.ts'
 import { malformedError, type ProviderIdentity } from './provider-error.ts'
 
@@ -16,7 +17,8 @@ const lineFeed = 0x0a
 
 export function guardedFetch(identity: ProviderIdentity, ask: Fetch): Fetch {
   return async (input, init) => {
-    const response = await ask(input, { ...init, redirect: 'manual' })
+    const body = typeof init?.body === 'string' ? { body: wellFormedJson(init.body) } : {}
+    const response = await ask(input, { ...init, ...body, redirect: 'manual' })
     if (response.body === null) return response
     const limit = response.ok ? lineLimit(identity) : errorLimit()
     return new Response(response.body.pipeThrough(limit), {

@@ -2,6 +2,7 @@
 // field names of that body.
 
 import type { JsonValue } from '../journal/event.ts'
+import { wellFormedJson } from '../kit/well-formed-json.ts'
 import { shortCallId } from './call-ids.ts'
 import { chatFiles, type LoadedFile, resultFilesMessage, sentParts } from './file-support.ts'
 import type { ModelMessage, ModelRequest } from './model.ts'
@@ -27,7 +28,7 @@ export function toChatBody(
 ): string {
   // OpenAI's reasoning models refuse `max_tokens`, and most compatible servers support only that.
   const maxTokensField = baseUrl === openAiBaseUrl ? 'max_completion_tokens' : 'max_tokens'
-  return JSON.stringify({
+  const body = {
     model: request.model,
     messages: resultFilesMessage(request.messages, chatFiles).map((message) => toChatMessage(message, dropsReasoning)),
     ...(request.tools.length === 0
@@ -47,7 +48,8 @@ export function toChatBody(
     ...passedOptions(request.providerOptions?.[provider]),
     stream: true,
     stream_options: { include_usage: true },
-  })
+  }
+  return wellFormedJson(JSON.stringify(body))
 }
 
 function responseFormat({ answer }: ModelRequest): Record<string, unknown> | undefined {

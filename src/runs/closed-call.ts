@@ -3,6 +3,7 @@
 // a call ends so, because the model and the wires show them.
 
 import type { NewEvent } from '../journal/event.ts'
+import { beginningOf } from '../kit/cut-text.ts'
 
 export type ClosedCall = {
   outcome: 'failed' | 'denied' | 'cancelled' | 'unknown'
@@ -44,7 +45,7 @@ export function closedCallEvent(
       callId,
       messageId: ids(),
       outcome,
-      summary: summary.slice(0, summaryCharsMax),
+      summary: beginningOf(summary, summaryCharsMax),
       error: { code, message },
       durationMs: 0,
       fullLength: 0,

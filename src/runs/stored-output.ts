@@ -2,6 +2,7 @@
 // cut there and stored in full as a blob.
 
 import type { EventData, JsonValue } from '../journal/event.ts'
+import { beginningOf } from '../kit/cut-text.ts'
 import { defined } from '../kit/defined.ts'
 import type { Ids } from '../kit/ids.ts'
 import { outputText } from './tool-outcome.ts'
@@ -18,7 +19,7 @@ export async function storeOutput(
 ): Promise<StoredOutput> {
   const text = outputText(output)
   if (text.length <= charsMax) return { ...defined({ output }), fullLength: text.length, truncated: false }
-  const cut = { output: text.slice(0, charsMax), fullLength: text.length, truncated: true }
+  const cut = { output: beginningOf(text, charsMax), fullLength: text.length, truncated: true }
   const outputRef = ids()
   try {
     await putBlob(outputRef, text)

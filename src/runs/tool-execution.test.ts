@@ -147,6 +147,16 @@ describe('running a tool', () => {
     assert.ok(odd.summary.length <= 500)
   })
 
+  it('cuts what is too long between two characters', async () => {
+    const long = `a${'\u{1f600}'.repeat(5000)}`
+    const threw = await execute({ run: () => Promise.reject(new Error(`x${long}`)) })
+    const failed = await execute({ run: says({ ok: false, output: long, summary: long }) })
+
+    for (const text of [threw.summary, threw.error?.message, failed.summary, failed.output]) {
+      assert.ok(typeof text === 'string' && text.length < long.length && text.isWellFormed(), String(text))
+    }
+  })
+
   it('that runs out of time is stopped; an unsafe one may have happened', async () => {
     for (const [effect, outcome, code] of [
       ['read', 'threw', 'tool_timed_out'],

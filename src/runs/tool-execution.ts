@@ -8,6 +8,7 @@ import type { EventData, JsonValue } from '../journal/event.ts'
 import { fileLabel, type FileReference } from '../journal/part.ts'
 import type { CallState } from '../journal/run-state.ts'
 import { type Clock, elapsedMs } from '../kit/clock.ts'
+import { beginningOf } from '../kit/cut-text.ts'
 import { defined } from '../kit/defined.ts'
 import type { Ids } from '../kit/ids.ts'
 import type { Tool, ToolContext, ToolFile, ToolResult } from '../tools/tool.ts'
@@ -32,6 +33,7 @@ export type CallContext = {
 type Done = EventData<'tool.done'>
 
 const summaryCharsMax = 500
+const errorCharsMax = 2000
 /** Each progress message is an event for every reader. Longer output is available in the result of the call. */
 const progressMax = 2000
 
@@ -42,7 +44,7 @@ export async function executeCall(tool: Tool, call: CallState, input: JsonValue,
     messageId: context.ids(),
     durationMs: elapsedMs(context.clock, startedAt),
     ...rest,
-    summary: rest.summary.slice(0, summaryCharsMax),
+    summary: beginningOf(rest.summary, summaryCharsMax),
   })
   try {
     const result = await withinLimits(tool, input, call, context)
@@ -149,5 +151,5 @@ function errorOf(tool: Tool, thrown: unknown): ErrorValue {
     return unknown ? { ...value, code: 'tool_outcome_unknown' } : value
   }
   const message = thrown instanceof Error ? thrown.message : String(thrown)
-  return { code: 'tool_failed', message: `${tool.name} failed: ${message}`.slice(0, 2000) }
+  return { code: 'tool_failed', message: beginningOf(`${tool.name} failed: ${message}`, errorCharsMax) }
 }

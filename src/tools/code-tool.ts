@@ -6,6 +6,7 @@
 import { AppError } from '../errors/app-error.ts'
 import type { JsonValue } from '../journal/event.ts'
 import { shownConversationIdOrNull } from '../kit/conversation-id.ts'
+import { beginningOf } from '../kit/cut-text.ts'
 import { isStandardSchema, issuesSentence, type SchemaResult } from '../kit/standard-schema.ts'
 import { messageOf } from '../kit/thrown-message.ts'
 import { callUserCode, isPromiseLike, runUserCode } from '../kit/user-code.ts'
@@ -77,7 +78,7 @@ export function toCodeTool(
       const parsed = argumentsOf(input)
       if (definition.describe === undefined || parsed === undefined) return fallback
       const sentence: unknown = callUserCode(codeName, () => definition.describe?.(parsed.value))
-      return typeof sentence === 'string' && sentence.trim() !== '' ? sentence.slice(0, sentenceCharsMax) : fallback
+      return typeof sentence === 'string' && sentence.trim() !== '' ? beginningOf(sentence, sentenceCharsMax) : fallback
     },
     run,
   }

@@ -28,6 +28,20 @@ const clients: { name: string; create: (baseUrl: string) => Model; skips: (one: 
   { name: 'the AI SDK for OpenAI', create: aiSdkOpenAiModel, skips: (one) => one.leanOnly ?? one.notOpenAi },
 ]
 
+describe('a text that was cut inside a character', () => {
+  for (const { name, create } of clients.slice(0, 2)) {
+    test(`is sent as JSON that every parser accepts, by ${name}`, async () => {
+      const messages = [{ role: 'user' as const, content: 'Hi \ud83d\ud83d\ude00 \\ud83d' }]
+
+      await readAll(create(provider.baseUrl), { ...hello, messages })
+
+      const [seen] = await provider.requests()
+      assert.equal(JSON.stringify(seen?.body.messages).match(/\ufffd/g)?.length, 1)
+      assert.match(JSON.stringify(seen?.body.messages), /Hi \ufffd\u{1f600} \\\\ud83d"/u)
+    })
+  }
+})
+
 for (const client of clients) {
   describe(client.name, () => {
     for (const one of cases) {
