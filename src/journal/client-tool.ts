@@ -3,6 +3,7 @@
 
 import { z } from 'zod'
 import { argumentCheck } from '../kit/argument-check.ts'
+import { json } from './json-value.ts'
 
 /** The `source` of a call of such a tool. */
 export const clientToolSource = 'client'
@@ -19,7 +20,7 @@ export const clientTool = z.object({
   name: z.string().regex(clientToolName, 'must be 1 to 64 letters, digits, "_" or "-"'),
   description: z.string().optional(),
   /** JSON Schema of the arguments (an object). */
-  inputSchema: z.record(z.string(), z.json()),
+  inputSchema: z.record(z.string(), json),
 })
 
 export type ClientTool = z.infer<typeof clientTool>

@@ -6,6 +6,7 @@
 
 import { z } from 'zod'
 import { clientTool } from './client-tool.ts'
+import { json } from './json-value.ts'
 import { fileReference, part } from './part.ts'
 import { providerOptions } from './provider-options.ts'
 import { sampling, toolChoice } from './sampling.ts'
@@ -15,7 +16,6 @@ export type RunStatus = 'queued' | 'running' | 'waiting_user' | 'succeeded' | 'f
 
 export const runStatuses = ['queued', 'running', 'waiting_user', 'succeeded', 'failed', 'canceled'] as const
 
-const json = z.json()
 const text = z.string()
 const id = z.string().min(1)
 
@@ -431,7 +431,7 @@ export type SkillSpec = z.infer<typeof skillSpec>
 export type OneShotSpec = z.infer<typeof oneShotSpec>
 export type ToolOutcome = (typeof toolOutcomes)[number]
 export type ToolEffect = (typeof toolEffects)[number]
-export type JsonValue = z.infer<typeof json>
+export type { JsonValue } from './json-value.ts'
 export type Usage = z.infer<typeof usage>
 export type ProviderState = z.infer<typeof providerState>
 

@@ -7,7 +7,7 @@
 
 import type { LanguageModelV4Message, SharedV4ProviderMetadata } from '@ai-sdk/provider'
 import { z } from 'zod'
-import type { JsonValue } from '../journal/event.ts'
+import { json, type JsonValue } from '../journal/json-value.ts'
 import type { ModelMessage } from './model.ts'
 import { malformedError, type ProviderIdentity } from './provider-error.ts'
 
@@ -15,7 +15,7 @@ type AssistantContent = Extract<LanguageModelV4Message, { role: 'assistant' }>['
 type AssistantMessage = Extract<ModelMessage, { role: 'assistant' }>
 
 /** By the provider's name, as the AI SDK's adapters expect it. */
-const options = z.record(z.string(), z.record(z.string(), z.json()))
+const options = z.record(z.string(), z.record(z.string(), json))
 
 const stateParts = z.array(
   z.union([
@@ -27,14 +27,14 @@ const stateParts = z.array(
       type: z.literal('provider-call'),
       callId: z.string(),
       name: z.string(),
-      input: z.json(),
+      input: json,
       options: options.optional(),
     }),
     z.object({
       type: z.literal('provider-result'),
       callId: z.string(),
       name: z.string(),
-      output: z.json(),
+      output: json,
       isError: z.boolean(),
       options: options.optional(),
     }),

@@ -9,6 +9,7 @@ import { z } from 'zod'
 import { AppError } from '../errors/app-error.ts'
 import type { RunEvent } from '../journal/event.ts'
 import { eventFromJson } from '../journal/event-codec.ts'
+import { json } from '../journal/json-value.ts'
 import { part } from '../journal/part.ts'
 import { type Phase, phaseAfter, refusal } from '../journal/transitions.ts'
 import { namedForm } from '../kit/conversation-id.ts'
@@ -23,6 +24,8 @@ export const eventsMax = 1_000_000
 const blobsMax = 1_000
 /** How many events are checked before other requests have their turn. */
 const eventsPerTurn = 2_000
+/** The same for messages, interactions and blobs, whose schemas are larger. */
+const rowsPerTurn = 200
 
 const ulid = z.string().regex(/^[0-7][0-9A-HJKMNP-TV-Z]{25}$/)
 const id = z.string().min(1).max(200)
@@ -48,7 +51,7 @@ const message = z.object({
   parts: z.array(part).optional(),
   state: z.enum(['active', 'superseded', 'abandoned']),
   toolCallId: z.string().nullable(),
-  metadata: z.record(z.string(), z.json()),
+  metadata: z.record(z.string(), json),
   createdAt: time,
 })
 
@@ -59,15 +62,15 @@ const interaction = z.object({
   callId: z.string().nullable(),
   toolName: z.string().nullable(),
   prompt: z.string(),
-  input: z.json(),
+  input: json,
   outcome: z.literal('unknown').nullable(),
   // A pending one would be a question to a person about a run that has ended.
   status: z.enum(['confirmed', 'rejected', 'replied', 'auto_decided', 'expired', 'closed']),
-  response: z.json().nullable(),
+  response: json.nullable(),
   reason: z.string().nullable(),
   decidedBy: z.string().nullable(),
   decidedAt: time.nullable(),
-  result: z.json().nullable(),
+  result: json.nullable(),
   error: error.nullable(),
   executedAt: time.nullable(),
   deadlineAt: time.nullable(),
@@ -76,6 +79,9 @@ const interaction = z.object({
   updatedAt: time,
 })
 
+const blob = z.object({ id, body: z.string() })
+
+/** The document without its rows, which are checked one by one. */
 const documentSchema = z.object({
   format: z.literal(documentFormat),
   version: z.literal(documentVersion),
@@ -104,14 +110,19 @@ const documentSchema = z.object({
       })
       .nullable(),
   }),
-  messages: z.array(message).max(rowsMax),
-  interactions: z.array(interaction).max(rowsMax),
+  messages: z.array(z.unknown()).max(rowsMax),
+  interactions: z.array(z.unknown()).max(rowsMax),
   /** Texts that were too long for the journal, which refers to them. */
-  blobs: z.array(z.object({ id, body: z.string() })).max(blobsMax),
+  blobs: z.array(z.unknown()).max(blobsMax),
   events: z.array(z.unknown()).min(1).max(eventsMax),
 })
 
-export type RunDocument = Omit<z.infer<typeof documentSchema>, 'events'> & { events: RunEvent[] }
+export type RunDocument = Omit<z.infer<typeof documentSchema>, 'messages' | 'interactions' | 'blobs' | 'events'> & {
+  messages: z.infer<typeof message>[]
+  interactions: z.infer<typeof interaction>[]
+  blobs: z.infer<typeof blob>[]
+  events: RunEvent[]
+}
 
 export type DocumentMessage = RunDocument['messages'][number]
 export type DocumentInteraction = RunDocument['interactions'][number]
@@ -126,13 +137,39 @@ export async function readRunDocument(given: unknown, owner: string): Promise<Ru
     throw invalid(`The document has version ${String(about.version)}; this server reads version ${documentVersion}.`)
   }
   const parsed = documentSchema.safeParse(given)
-  if (!parsed.success) {
-    const [issue] = parsed.error.issues
-    throw invalid(`${issue?.path.join('.') ?? ''}: ${issue?.message ?? 'it does not fit'}.`)
+  if (!parsed.success) throw misfit([], parsed.error)
+  const { messages, interactions, blobs, events, ...rest } = parsed.data
+  const document: RunDocument = {
+    ...rest,
+    messages: await readRows('messages', message, messages),
+    interactions: await readRows('interactions', interaction, interactions),
+    blobs: await readRows('blobs', blob, blobs),
+    events: await readEvents(events, owner),
   }
-  const document = { ...parsed.data, events: await readEvents(parsed.data.events, owner) }
   checkWhole(document)
   return document
+}
+
+/** Stops at the first row that does not fit: a schema of the whole list would report each of 20,000 wrong rows first. */
+async function readRows<Row>(list: string, schema: z.ZodType<Row>, given: readonly unknown[]): Promise<Row[]> {
+  const rows: Row[] = []
+  for (const [index, value] of given.entries()) {
+    const parsed = schema.safeParse(value)
+    if (!parsed.success) throw misfit([list, index], parsed.error)
+    rows.push(parsed.data)
+    if (index % rowsPerTurn === rowsPerTurn - 1) await nextTurn()
+  }
+  return rows
+}
+
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve))
+}
+
+function misfit(at: readonly (string | number)[], { issues }: z.ZodError): AppError {
+  const [issue] = issues
+  const path = [...at, ...(issue?.path ?? [])].join('.')
+  return invalid(`${path}: ${issue?.message ?? 'it does not fit'}.`)
 }
 
 async function readEvents(given: readonly unknown[], owner: string): Promise<RunEvent[]> {
@@ -148,7 +185,7 @@ async function readEvents(given: readonly unknown[], owner: string): Promise<Run
     const { seq, at, attempt, type, data } = event
     // Nothing but the fields of an event.
     events.push(portableEvent({ seq, at, attempt, type, data } as RunEvent, owner))
-    if (index % eventsPerTurn === eventsPerTurn - 1) await new Promise((resolve) => setImmediate(resolve))
+    if (index % eventsPerTurn === eventsPerTurn - 1) await nextTurn()
   }
   if (phase !== 'ended') throw invalid('events: The journal does not end with the end of the run.')
   return events

@@ -209,6 +209,17 @@ describe('polylog export and import', () => {
     assert.equal((await importAs('bob', { format: 'other' })).body.code, 'import_invalid')
   })
 
+  test('a document is refused at its first row that does not fit', async () => {
+    const [runId = ''] = runIds
+    const document = await documentOf(runId)
+    for (const list of ['messages', 'interactions', 'blobs']) {
+      const rows = [...(document[list] as Json[]), {}, {}]
+      const { body } = await importAs('mallory', { ...document, [list]: rows })
+      assert.equal(body.code, 'import_invalid')
+      assert.match(body.message, new RegExp(`imported\\. ${list}\\.${rows.length - 2}\\.id: `))
+    }
+  })
+
   test('a document may nest as deeply as a journal does, and one that nests deeper is refused before it is parsed', async () => {
     const [runId = ''] = runIds
     const text = JSON.stringify(await documentOf(runId)).replaceAll(runId, `${runId.slice(0, -4)}XXXX`)

@@ -3,7 +3,7 @@
 
 import { z } from 'zod'
 import { AppError } from '../../errors/app-error.ts'
-import type { JsonValue } from '../../journal/event.ts'
+import { json, type JsonValue } from '../../journal/json-value.ts'
 import { defined } from '../../kit/defined.ts'
 
 const interrupt = z.object({
@@ -14,8 +14,8 @@ const interrupt = z.object({
   toolCallId: z.string().optional(),
   /** Name and arguments of the call. */
   name: z.string().optional(),
-  input: z.json().optional(),
-  responseSchema: z.record(z.string(), z.json()).optional(),
+  input: json.optional(),
+  responseSchema: z.record(z.string(), json).optional(),
   expiresAt: z.number().optional(),
 })
 
@@ -25,7 +25,7 @@ const remoteRun = { threadId: z.string(), runId: z.string(), round: z.number().i
 
 const memory = {
   /** The state of the remote agent; absent if it is not known or too large. */
-  remoteState: z.json().optional(),
+  remoteState: json.optional(),
   /** Ids of the remote agent's messages; see message-ids.ts. */
   messageIds: z.record(z.string(), z.string()),
 }
