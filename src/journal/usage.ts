@@ -22,6 +22,14 @@ export type UsageTotals = {
   unpricedSteps: number
 }
 
+/** More tokens than any step can have. Sums over millions of steps are still exact. */
+const tokensMax = 1_000_000_000
+
+/** Whether a provider or a remote agent reported a usable count. A wrong one, kept, would break every sum over it. */
+export function isTokenCount(value: unknown): value is number {
+  return Number.isInteger(value) && (value as number) >= 0 && (value as number) <= tokensMax
+}
+
 /** What a report may add up. */
 export const usageGroupings = ['user', 'agent', 'model', 'day'] as const
 

@@ -3,6 +3,7 @@
 
 import { defined } from '../kit/defined.ts'
 import type { JsonValue, Usage } from '../journal/event.ts'
+import { isTokenCount } from '../journal/usage.ts'
 import { cutText, pieceCharsMax } from '../kit/cut-text.ts'
 import type { Ids } from '../kit/ids.ts'
 import { isDeeperThan } from '../kit/json-depth.ts'
@@ -85,15 +86,11 @@ type ReportedTokens = {
 
 export function usageOf({ input, cached, cacheWrite, output, reasoning }: ReportedTokens): Usage | undefined {
   const usage: Usage = {}
-  if (isCount(input)) usage.inputTokens = input
-  if (isCount(output)) usage.outputTokens = output
+  if (isTokenCount(input)) usage.inputTokens = input
+  if (isTokenCount(output)) usage.outputTokens = output
   // Some adapters report zero if the provider reported nothing.
-  if (isCount(cached) && cached > 0) usage.cachedTokens = cached
-  if (isCount(cacheWrite) && cacheWrite > 0) usage.cacheWriteTokens = cacheWrite
-  if (isCount(reasoning) && reasoning > 0) usage.reasoningTokens = reasoning
+  if (isTokenCount(cached) && cached > 0) usage.cachedTokens = cached
+  if (isTokenCount(cacheWrite) && cacheWrite > 0) usage.cacheWriteTokens = cacheWrite
+  if (isTokenCount(reasoning) && reasoning > 0) usage.reasoningTokens = reasoning
   return Object.keys(usage).length === 0 ? undefined : usage
-}
-
-function isCount(value: unknown): value is number {
-  return typeof value === 'number' && Number.isInteger(value) && value >= 0
 }

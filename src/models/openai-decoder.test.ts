@@ -140,6 +140,18 @@ test('usage that never arrives costs only the usage', () => {
   ])
 })
 
+test('a count of tokens that cannot be true is left out, because it would break every sum over it', () => {
+  const usageOf = (usage: object) => {
+    const last = decode([stream(delta({ content: 'a' }), finished('stop'), { choices: [], usage }, '[DONE]')]).at(-1)
+    return last?.type === 'finish' ? last.usage : assert.fail()
+  }
+
+  for (const wrong of [1e308, Number.MAX_SAFE_INTEGER, 1_000_000_001, -1, 1.5, '7', null]) {
+    assert.deepEqual(usageOf({ prompt_tokens: wrong, completion_tokens: 4 }), { outputTokens: 4 })
+  }
+  assert.deepEqual(usageOf({ prompt_tokens: 1_000_000_000 }), { inputTokens: 1_000_000_000 })
+})
+
 test('nothing after the end is read', () => {
   const late = stream(delta({ content: 'ghost' }), { error: { message: 'late' } }, '[DONE]')
 

@@ -2,6 +2,7 @@
 // chooses them all, so each may have any type and any depth.
 
 import type { JsonValue, Usage } from '../../journal/event.ts'
+import { isTokenCount } from '../../journal/usage.ts'
 import { defined } from '../../kit/defined.ts'
 import { isDeeperThan } from '../../kit/json-depth.ts'
 
@@ -48,9 +49,9 @@ export function remoteUsage(list: unknown): Usage | undefined {
   if (!Array.isArray(list) || list.length === 0) return undefined
   const entries = list.filter(isRecord)
   const sum = (name: string) => {
-    const counts = entries.map((entry) => entry[name]).filter(isCount)
+    const counts = entries.map((entry) => entry[name]).filter(isTokenCount)
     const total = counts.reduce((left, right) => left + right, 0)
-    return counts.length > 0 && isCount(total) ? total : undefined
+    return counts.length > 0 && isTokenCount(total) ? total : undefined
   }
   return defined({
     inputTokens: sum('inputTokens'),
@@ -59,10 +60,6 @@ export function remoteUsage(list: unknown): Usage | undefined {
     outputTokens: sum('outputTokens'),
     reasoningTokens: sum('reasoningTokens'),
   })
-}
-
-function isCount(value: unknown): value is number {
-  return Number.isSafeInteger(value) && (value as number) >= 0
 }
 
 export function textIn(value: unknown): string | undefined {

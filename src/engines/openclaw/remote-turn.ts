@@ -6,6 +6,7 @@
 // white space at their ends is dropped here, and the history gives the same text as the events.
 
 import type { JsonValue } from '../../journal/event.ts'
+import { isTokenCount } from '../../journal/usage.ts'
 import { defined } from '../../kit/defined.ts'
 import type { FinishReason } from '../../models/model.ts'
 import type { TurnPart } from '../engine.ts'
@@ -146,8 +147,8 @@ export class RemoteTurn {
       case 'tool':
         return this.tool(data)
       case 'usage':
-        this.inputTokens = wholeOf(data['inputTokens']) ?? this.inputTokens
-        this.outputTokens = wholeOf(data['outputTokens']) ?? this.outputTokens
+        if (isTokenCount(data['inputTokens'])) this.inputTokens = data['inputTokens']
+        if (isTokenCount(data['outputTokens'])) this.outputTokens = data['outputTokens']
         return []
       case 'lifecycle':
         if (data['phase'] === 'end' || data['phase'] === 'error') this.isEnding = true
