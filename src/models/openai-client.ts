@@ -194,6 +194,10 @@ class Answer implements AsyncIterator<ModelPart[], undefined> {
     outgoing.on('error', (error) => {
       if (this.#incoming === undefined) this.#fail(unreachableError(this.#target.identity, error))
     })
+    // A response 101 that nobody asked for closes the connection without a response or an error.
+    outgoing.on('close', () => {
+      if (this.#incoming === undefined) this.#fail(unreachableError(this.#target.identity, undefined))
+    })
     outgoing.end(body)
     this.#body = ''
   }

@@ -95,6 +95,16 @@ for (const client of clients) {
       assert.ok(sent < 64 * 1024 * 1024, `${sent} bytes were taken`)
     })
 
+    test('a switch to another protocol, which was not asked for, is an error', async (t) => {
+      const address = await serve(t, ({ socket }) => {
+        socket.end('HTTP/1.1 101 Switching Protocols\r\nupgrade: other\r\nconnection: upgrade\r\n\r\n')
+      })
+
+      const outcome = await readAll(client.open(address))
+
+      assert.match(codeOf(outcome) ?? '', /^model_/)
+    })
+
     test('an error page without an end is read for its beginning only', async (t) => {
       let sent = 0
       const address = await serve(t, (_, response) => {
