@@ -29,12 +29,21 @@ const lineCharsMax = 64 * 1024
 /** The part before the colon: name and parameters. A line without a colon in it is skipped. */
 const headCharsMax = 4 * 1024
 
-/** After this number of lines of the file the reader offers its caller a pause. */
-const linesBetweenPauses = 1_000
+/** After this much of the file the reader offers its caller a pause. */
+const charsBetweenPauses = 64 * 1024
+/** A line takes as much work as this many characters, also if it is empty. */
+const charsPerLine = 64
 
 /** Yields the lines whose property is in `wanted`, and null where the caller may pause. `bytes` has one character per byte. */
 export function* rawLines(bytes: string, wanted: ReadonlySet<string>): Generator<RawLine | null> {
   const lines = physicalLines(bytes)
+  let unpaused = 0
+  const isPause = (text: string): boolean => {
+    unpaused += text.length + charsPerLine
+    if (unpaused < charsBetweenPauses) return false
+    unpaused = 0
+    return true
+  }
   let current = lines.next()
   while (!current.done) {
     const { text: first, line } = current.value
@@ -51,10 +60,10 @@ export function* rawLines(bytes: string, wanted: ReadonlySet<string>): Generator
       joins = printable && next.endsWith('=')
       size += next.length
       if (!skip && size <= lineCharsMax) parts.push(joins ? next.slice(0, -1) : next)
-      if (current.value.line % linesBetweenPauses === 0) yield null
+      if (isPause(next)) yield null
       current = lines.next()
     }
-    if (line % linesBetweenPauses === 0) yield null
+    if (isPause(first)) yield null
     if (skip) continue
     const whole = parts.join('')
     const head = splitHead(whole)

@@ -5,6 +5,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { draftArbitrary, draftOf } from '../../test/support/contact-drafts.ts'
 import type { ContactDraft, FileEntry } from './contact-draft.ts'
+import { rawLines } from './vcard-lines.ts'
 import { readVCards, vcardLimits, writeVCard } from './vcard.ts'
 
 const bytes = (text: string) => Buffer.from(text)
@@ -273,4 +274,12 @@ test('a large file leaves time for other work while it is read', async () => {
   reading = false
 
   assert.ok(turns >= (3 * lines) / 1000 - 1, `${turns} turns`)
+})
+
+test('the reader pauses after so many bytes, also if the lines are long, and after so many lines, also if they are empty', () => {
+  const pauses = (text: string) => [...rawLines(text, new Set(['NOTE']))].filter((line) => line === null).length
+
+  assert.equal(pauses(`NOTE:${'x'.repeat(50_000)}\n`.repeat(40)), 20)
+  assert.equal(pauses('\n'.repeat(20_480)), 20)
+  assert.equal(pauses(`NOTE:a\n${` ${'x'.repeat(50_000)}\n`.repeat(40)}`), 20)
 })
