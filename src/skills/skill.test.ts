@@ -97,7 +97,7 @@ test('an uploaded package has to have a card, all three schemas, and one name ev
   }
 })
 
-test('instructions and schemas have a maximum length', async () => {
+test('instructions, the card and schemas have a maximum length', async () => {
   const read = (files: Record<string, string>) => readSkill(packageOf(files), { folder: 'errand', strict: false })
   const ofLength = (length: number) => skillMd + 'x'.repeat(length - skillMd.length)
   const withSchema = (text: string) => ({
@@ -110,6 +110,9 @@ test('instructions and schemas have a maximum length', async () => {
   await assert.rejects(read({ 'SKILL.md': ofLength(256 * 1024 + 1) }), { message: /longer than 256 KiB/ })
   await read(withSchema(`{}${' '.repeat(128 * 1024 - 2)}`))
   await assert.rejects(read(withSchema(`{}${' '.repeat(128 * 1024 - 1)}`)), { message: /longer than 128 KiB/ })
+  const withCard = (length: number) => ({ 'SKILL.md': skillMd, 'assets/runner.json': card({}).padEnd(length) })
+  await read(withCard(64 * 1024))
+  await assert.rejects(read(withCard(64 * 1024 + 1)), { message: /runner\.json is longer than 64 KiB/ })
   for (const properties of ['null', '[1]', '3'])
     await read(withSchema(`{"properties":${properties}}`)).then(
       ({ fileInputs }) => assert.deepEqual(fileInputs, []),

@@ -50,6 +50,8 @@ export const runnerCard = z.object({
 })
 
 const textBytesMax = 256 * 1024
+/** A card has a few lines. Parsing and checking a card of megabytes would block the server. */
+const cardBytesMax = 64 * 1024
 
 /** Throws an Error whose message says what is wrong with the package. `strict` applies the rules for uploaded packages. */
 export async function readSkill(
@@ -113,6 +115,7 @@ export function supportsEngine(skill: Skill, engine: string): boolean {
 type Card = z.infer<typeof runnerCard>
 
 function parseCard(text: string): Card {
+  if (text.length > cardBytesMax) throw new Error('assets/runner.json is longer than 64 KiB')
   let value: unknown
   try {
     value = JSON.parse(text)
