@@ -215,6 +215,17 @@ describe('messages and prompt', () => {
     const unknown = await send({ type: 'hologram', data: 'x' })
     assert.deepEqual([unknown.status, unknown.body.code], [400, 'unsupported_content'])
     assert.match(unknown.body.message, /hologram/)
+    const long = await server.call('POST', '/v1/agent/chat', {
+      user: someone(),
+      body: {
+        messages: [
+          { role: 'system', content: [{ type: 'h'.repeat(100_000) }] },
+          { role: 'user', content: 'Hello' },
+        ],
+      },
+    })
+    assert.equal(long.body.code, 'unsupported_content')
+    assert.ok(long.text.length < 1_000, `${long.text.length} characters`)
     const url = await send({ type: 'image_url', image_url: { url: 'https://example.com/a.png' } })
     assert.deepEqual([url.status, url.body.code], [400, 'file_url_refused'])
     assert.match(url.body.message, /POST \/v1\/files/)

@@ -179,7 +179,7 @@ function contentText(content: ChatMessage['content']): string {
       if (part.text === undefined) {
         throw new AppError(
           'unsupported_content',
-          `Content of type ${JSON.stringify(part.type)} is not supported here; send text.`,
+          `Content of type ${JSON.stringify(part.type.slice(0, 100))} is not supported here; send text.`,
         )
       }
       return part.text
