@@ -94,6 +94,18 @@ describe('asking', () => {
     assert.deepEqual(statusAndCode(await job.reply(1, 'x')), [400, 'job_not_interactive'])
   })
 
+  test('counts as decided automatically at its deadline, also if it asks for consent', async () => {
+    const user = someone()
+    const step = calls(['ask_user', { question: 'Which?' }], ['remember_note', { text: user }])
+    await server.provider.script([step, says(errandResult)], user)
+    const job = await startJob(server, 'jobs', user, { interactive_require_user_reply: false, session_timeout_sec: 1 })
+    const status = await job.reaches('succeeded')
+
+    const events = (await job.get('/events/history')).body.events as Json[]
+    const timeouts = events.filter(({ type }) => type === 'interaction.auto_decide.timeout')
+    assert.deepEqual([status.auto_decision_count, timeouts.length], [2, 2])
+  })
+
   test('for consent parks the job too: a plain yes runs the call, anything else does not', async () => {
     for (const [reply, ran] of [
       [true, true],

@@ -83,7 +83,8 @@ export function toStatus(
   ended: RunState | undefined,
 ): z.infer<typeof statusView> {
   const status = jobStatus(run, rows)
-  const autoDecided = rows.filter((row) => row.status === 'auto_decided')
+  // Those that the event stream tells as `interaction.auto_decide.timeout`; consent that nobody gave in time is denied.
+  const autoDecided = rows.filter((row) => row.status === 'auto_decided' || row.status === 'expired')
   const lastAutoDecidedAt = autoDecided.at(-1)?.decidedAt ?? null
   const lost = run.error?.code === 'run_unrecoverable'
   return {
