@@ -442,6 +442,26 @@ describe('the client of the LangGraph SDK', () => {
     assert.equal((await client.runs.get(thread_id, first.run_id)).status, 'interrupted')
   })
 
+  test('does not wait for an interrupted run: a new message leaves it, with every strategy', async () => {
+    for (const multitaskStrategy of [undefined, 'enqueue', 'reject', 'interrupt'] as const) {
+      const user = someone()
+      const client = await clientOf(user)
+      await server.provider.script([calls(['remember_note', { text: user }]), says('Something else.')], user)
+      const { thread_id } = await client.threads.create()
+      await client.runs.wait(thread_id, agent, { input: human(user) })
+      assert.equal((await client.threads.get(thread_id)).status, 'interrupted')
+
+      const second = (await client.runs.wait(thread_id, agent, {
+        input: human(user),
+        signal: AbortSignal.timeout(5000),
+        ...(multitaskStrategy === undefined ? {} : { multitaskStrategy }),
+      })) as Json
+
+      assert.equal(contents(second).at(-1), 'ai: Something else.')
+      assert.equal((await client.threads.get(thread_id)).status, 'idle')
+    }
+  })
+
   test('tells the error of a run that failed, on each way', async () => {
     const user = someone()
     const client = await clientOf(user)

@@ -13,6 +13,7 @@ import { shownConversationId } from '../../kit/conversation-id.ts'
 import { defined } from '../../kit/defined.ts'
 import { fingerprint } from '../../runs/run-acceptance.ts'
 import type { StartRequest } from '../../runs/start-request.ts'
+import type { ConversationRow } from '../../stores/conversation-store.ts'
 import type { RunRow } from '../../stores/run-store.ts'
 import { requestedCursor } from '../cursor.ts'
 import { cancelsOnDisconnect } from '../disconnect.ts'
@@ -249,24 +250,39 @@ export function langGraphRunRoutes(server: Server, services: Services): void {
       if (run !== undefined) return { run, started: false }
     }
     const request = await startRequestOf(body, { owner, threadId, files: services.files, idempotency })
-    if (threadId !== undefined) await checkThread(caller, threadId, body)
-    const { run, outcome } = await runs.start(request)
+    const conversation = threadId === undefined ? undefined : await checkThread(caller, threadId, body)
+    const isLeft = conversation !== undefined && (await isInterruptedThread(conversation))
+    const { run, outcome } = await runs.start(isLeft ? { ...request, whenBusy: 'cancel' } : request)
     return { run, started: outcome === 'accepted' }
   }
 
+  /**
+   * An interrupted run has ended for LangGraph, so no strategy waits for it. A new message cancels it: without this, the
+   * message would wait until the interrupts expire.
+   */
+  async function isInterruptedThread({ id }: ConversationRow): Promise<boolean> {
+    const open = await conversations.openRuns({ id })
+    return open.length > 0 && open.every(({ status }) => status === 'waiting_user')
+  }
+
   /** The thread must exist unless the request may create it, and a checkpoint must be the newest one. */
-  async function checkThread({ userId }: Caller, threadId: string, body: RunBody): Promise<void> {
+  async function checkThread(
+    { userId }: Caller,
+    threadId: string,
+    body: RunBody,
+  ): Promise<ConversationRow | undefined> {
     const conversation =
       body.if_not_exists === 'create'
         ? await conversations.find(userId, threadId)
         : await conversations.get(userId, threadId)
     const checkpoint = body.checkpoint?.checkpoint_id ?? body.checkpoint_id
-    if (checkpoint == null || conversation === undefined) return
+    if (checkpoint == null || conversation === undefined) return conversation
     if (checkpoint !== checkpointIdOf(conversation, await threadMessages(services, conversation))) {
       throw notInSubset(
         'A run can only continue the newest state of a thread; leave checkpoint out, or read the state again.',
       )
     }
+    return conversation
   }
 
   async function answer(caller: Caller, threadId: string | undefined, resume: JsonValue): Promise<Begun> {
