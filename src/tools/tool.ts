@@ -104,6 +104,8 @@ export interface Workspaces {
    * directory if it is missing. Throws `workspace_outside` if it is not inside, or if its path contains a link.
    */
   open(asked: string): Promise<string>
+  /** The value that `open` would return, equal for all spellings of one directory. Creates nothing and throws the same. */
+  nameOf(asked: string): Promise<string>
   /** Removes the directory of one session with everything in it. Does nothing if it does not exist. */
   remove(dir: string): Promise<void>
   /** The names of the directories directly below this one; empty if it does not exist. */

@@ -95,7 +95,10 @@ describe('the working directory', () => {
   })
 
   test('with logins a named directory is each user’s own, unless the operator shares it', async () => {
+    const realRoot = join(folder, 'owners-volume')
+    mkdirSync(realRoot)
     const root = join(folder, 'owners')
+    symlinkSync(realRoot, root)
     const strict = await startTestServer(
       {
         POLYLOG_AUTH: 'required',
@@ -118,12 +121,17 @@ describe('the working directory', () => {
       }
       await write('key-a', 'project', 'a.txt')
       await write('key-b', 'project', 'b.txt')
+      // Neither a name that only begins like the way out nor another path to the workspace makes a directory common.
+      for (const workingDir of ['..notes', '...', join(realRoot, 'letters')]) {
+        await write('key-a', workingDir, 'a.txt')
+        assert.doesNotMatch(await write('key-b', workingDir, 'b.txt'), /a\.txt/, workingDir)
+      }
       await write('key-a', '.', 'root.txt')
       await write('key-a', 'common/tea', 'a.txt')
       await write('key-b', 'common/tea', 'b.txt')
 
       assert.deepEqual(readdirSync(join(root, 'common/tea')).toSorted(), ['a.txt', 'b.txt'])
-      assert.equal(existsSync(join(root, 'project')), false)
+      assert.deepEqual(readdirSync(root).toSorted(), ['common', 'owners'])
       const [ann, bob] = readdirSync(join(root, 'owners')).toSorted()
       assert.match(`${ann} ${bob}`, /^ann-[0-9a-f]{16} bob-[0-9a-f]{16}$/)
       assert.deepEqual(readdirSync(join(root, 'owners', ann ?? '', 'project')), ['a.txt'])

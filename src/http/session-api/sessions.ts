@@ -4,7 +4,7 @@
 // the newest run.
 
 import { createHash } from 'node:crypto'
-import { join, relative, resolve, sep } from 'node:path'
+import { join } from 'node:path'
 import { AppError } from '../../errors/app-error.ts'
 import { defined } from '../../kit/defined.ts'
 import type { Ids } from '../../kit/ids.ts'
@@ -94,15 +94,12 @@ async function openDirectory(
 ): Promise<string> {
   const asked = body.context?.workingDir?.trim() ?? ''
   if (asked === '') return await workspaces.open(`${sessionDirectories}/${conversationId}`)
-  const inside = relative(settings.workspaceDir, resolve(settings.workspaceDir, asked)).split(sep).join('/')
-  const name = inside === '' ? workspaceItself : inside
+  const name = await workspaces.nameOf(asked)
   refuseReserved(name)
   // In open mode the user id is not verified, so a directory cannot belong to a user.
-  const own = settings.authMode === 'required' && !isShared(name, settings.sharedDirs) && !name.startsWith('..')
-  const dir = await workspaces.open(own ? `${ownerDirectories}/${folderOf(caller.userId)}/${name}` : asked)
-  if (!own && dir === workspaceItself) throw notItsOwn()
-  if (!own) refuseReserved(dir)
-  return dir
+  const own = settings.authMode === 'required' && !isShared(name, settings.sharedDirs)
+  if (!own && name === workspaceItself) throw notItsOwn()
+  return await workspaces.open(own ? `${ownerDirectories}/${folderOf(caller.userId)}/${name}` : name)
 }
 
 /** It contains the directories of all sessions and users, so no session may work in it. */

@@ -37,19 +37,20 @@ export function createWorkspaces(configuredRoot: string): WorkspaceFolders {
     return workspace
   }
 
+  async function nameOf(asked: string): Promise<string> {
+    const whole = new Workspace(await root(), '.', configured)
+    return whole.keyOf(whole.locate(asked))
+  }
+
   return {
-    async open(asked) {
-      try {
-        const whole = new Workspace(await root(), '.', configured)
-        const dir = whole.keyOf(whole.locate(asked))
+    nameOf: (asked) => refusedAsOutside(() => nameOf(asked)),
+    open: (asked) =>
+      refusedAsOutside(async () => {
+        const dir = await nameOf(asked)
         if (descriptorsWork()) await folder(dir)
         else await makeWithoutDescriptors(await root(), dir)
         return dir
-      } catch (error) {
-        if (!(error instanceof AppError) || error.code !== 'file_refused') throw error
-        throw new AppError('workspace_outside', `The working directory cannot be used: ${error.message}`)
-      }
-    },
+      }),
     async remove(dir) {
       // `rm` unlinks links and never follows them.
       await rm(join(await root(), dir), { recursive: true, force: true })
@@ -64,6 +65,15 @@ export function createWorkspaces(configuredRoot: string): WorkspaceFolders {
       }
       return folder(workspace.dir)
     },
+  }
+}
+
+async function refusedAsOutside(name: () => Promise<string>): Promise<string> {
+  try {
+    return await name()
+  } catch (error) {
+    if (!(error instanceof AppError) || error.code !== 'file_refused') throw error
+    throw new AppError('workspace_outside', `The working directory cannot be used: ${error.message}`)
   }
 }
 
