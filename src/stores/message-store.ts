@@ -32,14 +32,15 @@ export interface MessageStore {
   messageBeginnings(ids: readonly string[], chars: number): Promise<ReadonlyMap<string, string>>
   /**
    * The newest `limit` messages before the cursor, ascending: in the order of their turns and, within a turn, of writing (not of
-   * `createdAt`, because the clock may be set). Only `active` ones, and neither hidden rows nor assistant rows without text (those are for the model only).
+   * `createdAt`, because the clock may be set). Only `active` ones, and neither hidden rows nor
+   * steps that only called tools (those are for the model only). An answer without text is shown.
    */
   listMessages(
     conversationId: string,
     page: { limit: number; before?: { id: string } | { createdAt: number } },
   ): Promise<RowPage<MessageRow>>
   /**
-   * Messages in any state, also assistant rows without text, in the order of their turns; the newest `limit` of them,
+   * Messages in any state, also steps that only called tools, in the order of their turns; the newest `limit` of them,
    * ascending. Hidden rows only if `runId` is given.
    */
   allMessages(conversationId: string, filter: { limit: number; runId?: string }): Promise<MessageRow[]>

@@ -98,21 +98,23 @@ export function messageContract(open: OpenStore<MessageStore & RunStore & Conver
     )
 
     test(
-      'hold only active messages, and no assistant rows without text',
+      'hold only active messages, and no steps that only called tools; an answer without text is one',
       opened(async ({ store }) => {
         await store.accept(
           inConversation('r', 'c', 'absent', {
             messages: [
               message('superseded', 'c', { state: 'superseded' }),
               message('abandoned', 'c', { state: 'abandoned' }),
-              message('silent', 'c', { role: 'assistant', content: '' }),
+              message('silent', 'c', { role: 'assistant', content: '', metadata: { toolCalls: [{ name: 'a' }] } }),
+              message('saying', 'c', { role: 'assistant', content: 'hm', metadata: { toolCalls: [{ name: 'a' }] } }),
+              message('empty', 'c', { role: 'assistant', content: '', metadata: { reasoning: '"toolCalls":' } }),
               message('shown', 'c', { role: 'assistant' }),
               message('user', 'c', { content: '' }),
             ],
           }),
         )
 
-        assert.deepEqual(ids((await store.listMessages('c', { limit: 10 })).rows), ['shown', 'user'])
+        assert.deepEqual(ids((await store.listMessages('c', { limit: 10 })).rows), ['saying', 'empty', 'shown', 'user'])
       }),
     )
   })

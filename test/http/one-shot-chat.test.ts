@@ -38,6 +38,22 @@ describe('chat_conversation', () => {
     )
   })
 
+  test('has the id of its message also if the answer has no text', async () => {
+    const user = someone()
+    await server.provider.script([says()], user)
+    const body = {
+      agentId: 'chat_conversation',
+      userId: user,
+      conversationId: 'quiet',
+      input: { prompt: `hi ${user}` },
+    }
+    const { data } = resultOf(await server.run(body))
+
+    const { body: stored } = await server.call('GET', '/v1/agent/messages?conversationId=quiet', { user })
+    assert.deepEqual([data.content, data.message.content], ['', ''])
+    assert.equal(data.message.id, (stored as unknown as Json[])[1]?.id)
+  })
+
   test('refuses calls that need consent, and goes on', async () => {
     const user = someone()
     await server.provider.script([calls(['remember_note', { text: user }]), says('I may not.')], user)

@@ -233,6 +233,23 @@ function scenarios(client: string): void {
       assert.equal(stored[0]?.id, delta?.id)
     })
 
+    test('CHAT-040 an answer without text is in the history too; a step that only called a tool is not', async () => {
+      const user = someone()
+      const conversationId = `conv-${user}`
+      await server.provider.script([calls(['current_time', {}, 'call_clock']), says()], user)
+      const frames = await server.chatToEnd(user, { input: `nothing ${user}`, conversationId })
+
+      const { body } = await server.call('GET', `/v1/conversations/${conversationId}/messages`, { user })
+
+      const answer = frames.find(named('agent.message'))?.json.data
+      assert.deepEqual(
+        (body as unknown as Json[]).map(({ role }) => role),
+        ['user', 'tool', 'assistant'],
+      )
+      const stored = (body as unknown as Json[])[2]
+      assert.deepEqual([stored?.id, stored?.content], [answer?.id, ''])
+    })
+
     test('CHAT-040 a failed run keeps the input, and no half answer is taken for one', async () => {
       const user = someone()
       const conversationId = `conv-${user}`

@@ -287,6 +287,25 @@ describe('feedback', () => {
     )
   })
 
+  test('is shown with an answer without text too', async () => {
+    const client = someone()
+    await server.provider.script([calls(['lookup', { word: 'a' }]), says()], client)
+    const stream = await ask(server, client, client)
+    const message_id = (await stream.toEnd()).at(-1)?.message_id
+    await post(server, 'dislike', client, { message_id })
+
+    const { body } = await post(server, 'load_conversation', client, { conversation_id: stream.conversationId })
+
+    assert.deepEqual(
+      body.messages.map((message: Json) => [message.sender, message.content, message.feedback]),
+      [
+        ['User', client, null],
+        ['Assistant', '', 'dislike'],
+      ],
+    )
+    assert.equal(body.messages[1].message_id, message_id)
+  })
+
   test('names the field that is missing, with a message for each field', async () => {
     const client = someone()
     const stream = await ask(server, client, client)

@@ -69,7 +69,8 @@ async function startOf(
 
 async function responseOf(services: Services, run: RunRow, output: StartRequest['output']) {
   const rows = await services.conversations.messagesOfRun(run, messagesMax)
-  const last = rows.findLast((row) => row.role === 'assistant' && row.state === 'active' && row.content !== '')
+  const answers = rows.filter((row) => row.role === 'assistant' && row.state === 'active')
+  const last = answers.findLast((row) => row.content !== '') ?? answers.at(-1)
   const createdAt = last?.createdAt ?? run.endedAt ?? run.createdAt
   const content = answerText(rows)
   const message = {

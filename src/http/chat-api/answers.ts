@@ -23,6 +23,7 @@ export function answerText(rows: readonly MessageRow[]): string {
 
 export function entriesOf(rows: readonly MessageRow[]): ChatEntry[] {
   const entries: ChatEntry[] = []
+  const lastRows = new Map<ChatEntry, MessageRow>()
   for (const row of rows) {
     if (row.state !== 'active' || (row.role !== 'user' && row.role !== 'assistant')) continue
     const before = entries.at(-1)
@@ -31,16 +32,18 @@ export function entriesOf(rows: readonly MessageRow[]): ChatEntry[] {
       before.ids.push(row.id)
       before.content = joinMessages([before.content, row.content])
       before.createdAt = row.createdAt
-    } else
-      entries.push({
-        id: row.id,
-        ids: [row.id],
-        runId: row.runId,
-        role: row.role,
-        content: row.content,
-        createdAt: row.createdAt,
-      })
+      lastRows.set(before, row)
+    } else {
+      const { id, runId, role, content, createdAt } = row
+      const entry = { id, ids: [id], runId, role, content, createdAt }
+      entries.push(entry)
+      lastRows.set(entry, row)
+    }
   }
-  // Drop answers without text: their run has only called tools so far.
-  return entries.filter((entry) => entry.role === 'user' || entry.content !== '')
+  // An answer without text is one only if it is complete; otherwise its run has only called tools so far.
+  return entries.filter((entry) => entry.content !== '' || !hasCalls(lastRows.get(entry)))
+}
+
+function hasCalls(row: MessageRow | undefined): boolean {
+  return row?.metadata['toolCalls'] !== undefined
 }

@@ -155,7 +155,7 @@ async function conversationRecord(
 ): Promise<ReadRecord> {
   const at = lastMessageAt ?? createdAt
   const { rows } = messagesMax === 0 ? { rows: [] } : await store.listMessages(id, { limit: messagesMax })
-  const spoken = rows.filter(({ role }) => role === 'user' || role === 'assistant')
+  const spoken = rows.filter(({ role, content }) => (role === 'user' || role === 'assistant') && content !== '')
   const messages = spoken.map(({ role, content }) => ({ role, content: shorten(content, messageCharsMax) }))
   const label = title ?? summary ?? spoken.at(-1)?.content ?? ''
   const json = { id, title, summary: summary === null ? null : bounded(summary), date: isoTime(at), messages }

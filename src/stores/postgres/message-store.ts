@@ -34,7 +34,9 @@ function toMessage(row: Row): MessageRow {
 
 /** Rows with role `system` are for prompts only. */
 const notHidden = "role <> 'system'"
-const shown = `state = 'active' AND ${notHidden} AND NOT (role = 'assistant' AND content = '')`
+/** Steps that only called tools are for prompts only too. */
+const onlyCalls = `role = 'assistant' AND content = '' AND metadata LIKE '%"toolCalls":%'`
+const shown = `state = 'active' AND ${notHidden} AND NOT (${onlyCalls})`
 const beforeMessage = '(turn, position) < (SELECT turn, position FROM messages WHERE id = ?)'
 const newestFirst = 'ORDER BY turn DESC, position DESC'
 

@@ -49,9 +49,9 @@ export function messageStore({ db, read, write }: PartAccess): MessageStore {
 }
 
 function messageReader(db: DatabaseSync) {
-  // Rows with role `system` are for prompts only.
-  const shown =
-    "conversation_id = ? AND state = 'active' AND role <> 'system' AND NOT (role = 'assistant' AND content = '')"
+  // Rows with role `system` are for prompts only, and so are steps that only called tools.
+  const onlyCalls = `role = 'assistant' AND content = '' AND metadata LIKE '%"toolCalls":%'`
+  const shown = `conversation_id = ? AND state = 'active' AND role <> 'system' AND NOT (${onlyCalls})`
   const inTurns = 'ORDER BY turn DESC, position DESC LIMIT ?'
   const newest = db.prepare(`SELECT * FROM messages WHERE ${shown} ${inTurns}`)
   const beforeTime = db.prepare(`SELECT * FROM messages WHERE ${shown} AND created_at < ? ${inTurns}`)
