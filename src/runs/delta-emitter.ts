@@ -5,6 +5,7 @@ import type { NewEvent } from '../journal/event.ts'
 import type { RunState } from '../journal/run-state.ts'
 import { cutText, pieceCharsMax } from '../kit/cut-text.ts'
 import type { Ids } from '../kit/ids.ts'
+import { WholeText } from '../kit/whole-text.ts'
 import { TornText } from './torn-text.ts'
 
 export class DeltaEmitter {
@@ -15,6 +16,8 @@ export class DeltaEmitter {
   private readonly shownText: string
   private readonly tornText: TornText
   private readonly tornReasoning: TornText
+  private readonly wholeText = new WholeText()
+  private readonly wholeReasoning = new WholeText()
   private reasoningId: string | undefined
 
   constructor(state: RunState, step: number, shownText: string, shownReasoning: string, ids: Ids) {
@@ -29,13 +32,13 @@ export class DeltaEmitter {
   }
 
   text(text: string, events: NewEvent[]): void {
-    const { diverged, fresh } = this.tornText.feed(text)
+    const { diverged, fresh } = this.tornText.feed(this.wholeText.feed(text))
     if (diverged) this.supersede(events)
     this.emitText(fresh, events)
   }
 
   reasoning(text: string, events: NewEvent[]): void {
-    const { diverged, fresh } = this.tornReasoning.feed(text)
+    const { diverged, fresh } = this.tornReasoning.feed(this.wholeReasoning.feed(text))
     if (diverged || this.reasoningId === undefined) this.reasoningId = this.ids()
     for (const piece of cutText(fresh)) {
       events.push({ type: 'reasoning.delta', data: { reasoningId: this.reasoningId, text: piece } })
@@ -43,6 +46,8 @@ export class DeltaEmitter {
   }
 
   end(events: NewEvent[]): void {
+    const rest = this.wholeText.end()
+    if (rest !== '') this.text(rest, events)
     const { diverged, fresh } = this.tornText.end()
     if (!diverged) return
     this.supersede(events)

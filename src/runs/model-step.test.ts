@@ -69,3 +69,24 @@ test('a step that asks for too many tool calls fails, and none of them is made',
   assert.equal(code, 'tool_calls_too_many')
   assert.equal(events.filter((event) => event.type === 'tool.called').length, 0)
 })
+
+test('a character that the model sends in two halves is shown whole', async (t) => {
+  const { status, events } = await endOf(t, async function* () {
+    yield [{ type: 'reasoning', text: 'Hm \ud83d' }]
+    yield [{ type: 'reasoning', text: '\ude00' }]
+    yield [{ type: 'text', text: 'A smile: \ud83d' }]
+    yield [{ type: 'text', text: '\ude00!' }]
+    yield [
+      { type: 'text', text: ' \ud83d' },
+      { type: 'finish', reason: 'stop' },
+    ]
+  })
+
+  assert.equal(status, 'succeeded')
+  const pieces = (type: 'text.delta' | 'reasoning.delta') =>
+    events.flatMap((event) => (event.type === type ? [event.data.text] : []))
+  assert.deepEqual(pieces('text.delta'), ['A smile: ', '😀!', ' ', '\ufffd'])
+  assert.deepEqual(pieces('reasoning.delta'), ['Hm ', '😀'])
+  const message = events.find((event) => event.type === 'message.done')
+  assert.equal(message?.type === 'message.done' && message.data.text, 'A smile: 😀! \ufffd')
+})
