@@ -23,6 +23,11 @@ export const argumentsCharsMax = 8 * 1024 * 1024
 /** Far deeper than any tool needs, and far below the depth that overflows the stack. */
 const argumentsDepthMax = 100
 
+/** An id is repeated in every event of its call. Those of providers have some dozen characters. */
+const callIdCharsMax = 256
+/** No tool has such a long name, so nothing is lost. */
+const callNameCharsMax = 256
+
 /** One tool call as the provider described it, all fragments joined. */
 export type RawCall = { id: string; name: string; rawInput: string }
 
@@ -43,13 +48,14 @@ export function toToolCallParts(
     if (message.role === 'assistant') for (const call of message.toolCalls ?? []) taken.add(call.callId)
   }
   return calls.map((call) => {
-    const callId = call.id !== '' && !taken.has(call.id) ? call.id : `call_${ids()}`
+    const usable = call.id !== '' && call.id.length <= callIdCharsMax && !taken.has(call.id)
+    const callId = usable ? call.id : `call_${ids()}`
     taken.add(callId)
     const input = parseCallArguments(call.rawInput, reason)
     return {
       type: 'tool-call',
       callId,
-      name: call.name,
+      name: call.name.slice(0, callNameCharsMax).toWellFormed(),
       rawInput: call.rawInput,
       ...defined({ input }),
     }

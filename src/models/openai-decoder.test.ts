@@ -227,3 +227,30 @@ test('what came before a broken frame is still handed over', () => {
 test('a finish reason that means an error is an error', () => {
   assert.throws(() => decode([stream(delta({ content: 'a' }), finished('error'))]), { code: 'model_error' })
 })
+
+test('of several answers, only the first one is read', () => {
+  const choice = (index: number, content: string, finish_reason: string | null = null) => ({
+    index,
+    delta: { content },
+    finish_reason,
+  })
+  const bytes = stream(
+    { choices: [choice(0, 'One ')] },
+    { choices: [choice(1, 'Two ')] },
+    { choices: [choice(1, 'two', 'length'), choice(0, 'one')] },
+    { choices: [choice(0, '.', 'stop')] },
+    '[DONE]',
+  )
+  assert.deepEqual(decode([bytes]), [
+    { type: 'text', text: 'One ' },
+    { type: 'text', text: 'one' },
+    { type: 'text', text: '.' },
+    { type: 'finish', reason: 'stop' },
+  ])
+})
+
+test('an id of a call that is far too long is replaced, and such a name is cut', () => {
+  const bytes = stream(fragment(0, 'i'.repeat(1000), 'n'.repeat(1000), '{}'), finished('tool_calls'), '[DONE]')
+  const [call] = decode([bytes])
+  assert.deepEqual(call, { type: 'tool-call', callId: 'call_id1', name: 'n'.repeat(256), rawInput: '{}', input: {} })
+})

@@ -42,9 +42,16 @@ type Delta = {
   tool_calls?: ToolCallDelta[] | null
 }
 
+type Choice = {
+  index?: number | null
+  delta?: Delta | null
+  message?: Delta | null
+  finish_reason?: string | null
+}
+
 type Chunk = {
   error?: unknown
-  choices?: { delta?: Delta | null; message?: Delta | null; finish_reason?: string | null }[] | null
+  choices?: Choice[] | null
   usage?: Record<string, unknown> | null
 }
 
@@ -107,7 +114,7 @@ export class OpenAiDecoder {
   /** Decodes the answer of a server that does not stream: one JSON body. */
   whole(body: string): void {
     const chunk = this.#parse(body)
-    const choice = Array.isArray(chunk.choices) ? chunk.choices[0] : undefined
+    const choice = Array.isArray(chunk.choices) ? firstChoice(chunk.choices) : undefined
     if (chunk.error === undefined && choice?.message === undefined && choice?.delta === undefined) {
       throw malformedError(this.#identity, 'it is JSON without choices')
     }
@@ -162,7 +169,7 @@ export class OpenAiDecoder {
     if (chunk.usage) this.#usage = readUsage(chunk.usage) ?? this.#usage
     if (chunk.choices === undefined || chunk.choices === null) return
     if (!Array.isArray(chunk.choices)) throw new TypeError('choices is not a list')
-    const choice = chunk.choices[0]
+    const choice = firstChoice(chunk.choices)
     if (choice === undefined) return
     const delta = choice.delta ?? choice.message
     if (delta) this.#delta(delta)
@@ -260,6 +267,11 @@ export class OpenAiDecoder {
       ...defined({ usage: this.#usage, state: this.#state() }),
     })
   }
+}
+
+/** With an option such as `n` a server sends several answers, mixed. The first one is the answer. Some servers do not number them. */
+function firstChoice(choices: readonly Choice[]): Choice | undefined {
+  return choices.find(({ index }) => index === undefined || index === null || index === 0)
 }
 
 function toFinishReason(raw: string): FinishReason {
