@@ -17,11 +17,11 @@ import {
   sentFiles,
   sentParts,
 } from './file-support.ts'
-import { withPlainCallIds } from './call-ids.ts'
 import type { ModelMessage, ModelRequest } from './model.ts'
 import { nativeSchema } from './native-schema.ts'
 import { assistantContent } from './provider-state.ts'
 import { splitSampling } from './sampling-options.ts'
+import { withPlainCalls } from './sent-calls.ts'
 import { type ToolAdapter, toProviderTools } from './provider-tools.ts'
 
 export type CallSettings = {
@@ -109,7 +109,7 @@ function responseFormat({ answer }: ModelRequest) {
 
 function toPrompt(given: readonly ModelMessage[], files: FileSupport): LanguageModelV4Message[] {
   const prompt: LanguageModelV4Message[] = []
-  const plain = withPlainCallIds(given)
+  const plain = withPlainCalls(given)
   const messages = files.inResults ? plain : resultFilesMessage(plain, files)
   for (const message of messages) {
     switch (message.role) {

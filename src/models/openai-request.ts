@@ -3,10 +3,10 @@
 
 import type { JsonValue } from '../journal/event.ts'
 import { wellFormedJson } from '../kit/well-formed-json.ts'
-import { shortCallId } from './call-ids.ts'
 import { chatFiles, type LoadedFile, resultFilesMessage, sentParts } from './file-support.ts'
 import type { ModelMessage, ModelRequest } from './model.ts'
 import { nativeSchema } from './native-schema.ts'
+import { objectInput, plainName, shortCallId } from './sent-calls.ts'
 
 export const openAiBaseUrl = 'https://api.openai.com/v1'
 
@@ -79,7 +79,7 @@ function toChatMessage(message: ModelMessage, dropsReasoning: boolean): Record<s
           ...extraOf(message.providerState, index),
           id: shortCallId(call.callId),
           type: 'function',
-          function: { name: call.name, arguments: JSON.stringify(call.input) },
+          function: { name: plainName(call.name), arguments: JSON.stringify(objectInput(call.input)) },
         })),
       }
     }

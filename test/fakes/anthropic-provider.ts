@@ -10,6 +10,7 @@ import {
   serveStrict,
   signatureOf,
   tokensOf,
+  checkCall,
   checkFile,
 } from './strict-server.ts'
 
@@ -212,6 +213,7 @@ const ofType = (message: Message | undefined, type: string) =>
 function checkCalls(messages: Message[]): void {
   const ids = new Set<unknown>()
   for (const [at, message] of messages.entries()) {
+    for (const { name, input } of ofType(message, 'tool_use')) checkCall(`messages.${at}.tool_use`, name, input)
     const calls = ofType(message, 'tool_use').map((block) => block['id'])
     for (const id of calls) {
       if (!/^[a-zA-Z0-9_-]+$/.test(String(id)))

@@ -2,7 +2,7 @@
 // does: within a tool loop it wants the reasoning of each message with calls back, word for word.
 // See strict-server.ts.
 
-import { type JsonObject, PrefixCache, Refusal, refuseUnknown, serveStrict } from './strict-server.ts'
+import { checkCall, type JsonObject, PrefixCache, Refusal, refuseUnknown, serveStrict } from './strict-server.ts'
 
 const bodyFields = (
   'model messages stream stream_options tools tool_choice temperature top_p max_tokens response_format stop thinking ' +
@@ -119,11 +119,13 @@ function checkMessages(messages: Message[]): void {
       throw new Refusal("An assistant message with 'tool_calls' must be followed by tool messages for each of them")
     if (message.role !== 'assistant') continue
     const called = message.tool_calls ?? []
-    for (const { id } of called)
+    for (const { id, function: made } of called) {
+      checkCall(`messages[${at}].tool_calls`, made.name, JSON.parse(made.arguments))
       if (id.length > 40)
         throw new Refusal(
           `Invalid 'messages[${at}].tool_calls[0].id': string too long. Expected at most 40 characters.`,
         )
+    }
     open = called.map(({ id }) => id)
     const wanted = called.map(({ id }) => reasoningOfCall.get(id)).find((one) => one !== undefined)
     if (at > turn && wanted !== undefined && message['reasoning_content'] !== wanted)

@@ -10,6 +10,7 @@ import {
   refuseUnknown,
   serveStrict,
   signatureOf,
+  checkCall,
   checkFile,
 } from './strict-server.ts'
 
@@ -35,6 +36,9 @@ type Call = { name: string; args: unknown }
 const placeholder = 'skip_thought_signature_validator'
 /** The calls of this stand-in, with the path of the model that made them. */
 let made = new Map<string, string>()
+/** A name that no function can have comes back as one that it could have. */
+const plain = (name: string) => name.replaceAll(/[^a-zA-Z0-9_-]/g, '_')
+
 const keyOf = ({ name, args }: Call) => JSON.stringify([name, args])
 
 let asked = ''
@@ -100,7 +104,7 @@ serveStrict({
           calls += 1
           made.set(keyOf(functionCall), asked)
           // Only the first of parallel calls is signed.
-          const signed = calls === 1 ? { thoughtSignature: signatureOf(block.call) } : {}
+          const signed = calls === 1 ? { thoughtSignature: signatureOf(plain(block.call)) } : {}
           writer.frame(frame([{ functionCall, ...signed }]))
         }
       },
@@ -150,6 +154,10 @@ function checkContents(contents: Content[], path: string): void {
     for (const part of content.parts) refuseUnknown(part, partFields, unknownName)
     const before = contents[at - 1]
     const calls = callsOf(content)
+    for (const { functionCall } of calls) {
+      const { name, args } = functionCall as Call
+      checkCall(`contents[${at}].parts.function_call`, name, args)
+    }
     if (calls.length > 0 && before?.role !== 'user')
       throw new Refusal(
         'Please ensure that function call turn comes immediately after a user turn or after a function response turn.',

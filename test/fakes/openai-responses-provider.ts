@@ -8,6 +8,7 @@ import {
   refuseUnknown,
   serveStrict,
   signatureOf,
+  checkCall,
   checkDataUrl,
 } from './strict-server.ts'
 
@@ -201,6 +202,7 @@ function checkInput(given: unknown, model: unknown): void {
     if (typeOf(item) === 'reasoning') seen.push(item['id'])
     if (typeOf(item) === 'message' && item['role'] === 'user') seen = []
     if (typeOf(item) === 'function_call') {
+      checkCall('input.function_call', item['name'], JSON.parse(String(item['arguments'])))
       called.add(item['call_id'])
       if (!outputs.includes(item['call_id']))
         throw new Refusal(`No tool output found for function call ${String(item['call_id'])}.`)

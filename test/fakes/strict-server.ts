@@ -230,6 +230,14 @@ export function refuseUnknown(object: JsonObject, known: readonly string[], refu
   for (const name of Object.keys(object)) if (!known.includes(name)) throw refuse(name)
 }
 
+/** Refuses an earlier call whose name no tool can have, or whose arguments are no object. `input` is parsed. */
+export function checkCall(where: string, name: unknown, input: unknown): void {
+  if (!/^[a-zA-Z0-9_-]{1,64}$/.test(String(name)))
+    throw new Refusal(`${where}.name: String should match pattern '^[a-zA-Z0-9_-]{1,64}$'`)
+  if (input === null || typeof input !== 'object' || Array.isArray(input))
+    throw new Refusal(`${where}.input: Input should be a valid dictionary`)
+}
+
 const marks: Record<string, string> = {
   'image/png': '89504e47',
   'image/jpeg': 'ffd8ff',

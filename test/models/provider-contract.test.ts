@@ -338,6 +338,24 @@ for (const name of providers) {
       assertAccepted(next.requests, 2)
     })
 
+    it('goes on after calls of tools that do not exist, and with arguments that are no object', async () => {
+      const user = someone()
+      const conversation = { userId: user, conversationId: user }
+      const odd: Block[] = [
+        { call: 'functions.search “notes”', input: { query: 'walk' } },
+        { call: 'x'.repeat(100), input: {} },
+        { call: 'search_notes', input: ['walk'] },
+      ]
+      const { end, frames, requests } = await ask([odd, [{ text: ['I was wrong.'] }]], conversation)
+      assertAccepted(requests, 2)
+      assert.equal(end.status, 'succeeded')
+      assert.deepEqual(toolStatuses(frames, 'search_notes'), ['queued', 'failed'])
+      assert.deepEqual(toolStatuses(frames, 'functions.search “notes”'), ['queued', 'failed'])
+
+      const next = await ask([[{ text: ['Fine.'] }]], { ...conversation, input: 'And now?' })
+      assertAccepted(next.requests, 3)
+    })
+
     const families = {
       anthropic: 'anthropic/claude-haiku-4-5',
       'openai-responses': 'openai/gpt-5.4',
