@@ -38,7 +38,7 @@ export function toPostgresError(error: unknown): AppError {
   }
   const sentence =
     code === diskFull
-      ? 'The disk of the database server is full. Free some space; the server goes on by itself.'
+      ? 'The disk of the database server is full. Free some space; a running server goes on by itself.'
       : code?.startsWith(constraintClass) === true
         ? 'The database refused a row that contradicts what is stored. Read again before you retry.'
         : 'The database could not be reached or did not answer in time. Check that PostgreSQL runs, then retry.'

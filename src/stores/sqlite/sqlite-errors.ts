@@ -46,7 +46,7 @@ export function toStoreError(error: unknown, file: string): AppError {
   }
   const sentence =
     code === full
-      ? 'The disk that holds the database is full. Free some space; the server goes on by itself.'
+      ? 'The disk that holds the database is full. Free some space; a running server goes on by itself.'
       : code === constraint
         ? 'The database refused a row that contradicts what is stored. Read again before you retry.'
         : 'The database could not be written. Check the disk of the data folder, then retry.'

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { copyFileSync, mkdtempSync, renameSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -113,6 +113,27 @@ describe('the SQLite file', () => {
     assert.equal(run?.id, 'r1')
     assert.deepEqual(stored, [1])
     await accepting
+    await store.close()
+    remove()
+  })
+
+  test('takes no more writes when it was deleted or replaced, and goes on when it is back', async () => {
+    const { file, remove } = newFolder()
+    const store = await openSqliteStore({ clock: systemClock, file })
+    const run = await claimedRun(store, 'r1')
+    const gone = { code: 'store_unavailable', message: /^The database file is gone\./ }
+
+    renameSync(file, `${file}.away`)
+    await assert.rejects(store.accept(acceptInput('r2')), gone)
+    await assert.rejects(store.append(write(run, 1, { events: deltas(2, 1) })), gone)
+    await assert.rejects(store.check(), gone)
+    copyFileSync(`${file}.away`, file)
+    await assert.rejects(store.accept(acceptInput('r2')), gone)
+    renameSync(`${file}.away`, file)
+    await store.accept(acceptInput('r2'))
+    await store.check()
+
+    assert.deepEqual([await seqs(store, 'r1'), await seqs(store, 'r2')], [[1], [1]])
     await store.close()
     remove()
   })

@@ -2,7 +2,7 @@
 // Reads use a connection of the main thread and see every acknowledged write. The process
 // lock makes sure that only one process uses the file.
 
-import { existsSync, mkdirSync } from 'node:fs'
+import { mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { AppError } from '../../errors/app-error.ts'
 import type { Clock } from '../../kit/clock.ts'
@@ -122,10 +122,6 @@ function storeOf(
     ...upkeepStore(access, time),
 
     async check() {
-      // SQLite keeps writing to a deleted file without an error, and those writes would be lost.
-      if (!existsSync(file)) {
-        throw new AppError('store_unavailable', 'The database file is gone. Put it back, then start the server again.')
-      }
       await queue.run('check', null)
     },
 

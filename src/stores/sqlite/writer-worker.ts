@@ -1,7 +1,9 @@
 // The writer thread. It owns the only connection that writes, so that a slow disk never
 // blocks the main thread. It must answer every batch with exactly one message.
 
+import { statSync } from 'node:fs'
 import { parentPort, workerData } from 'node:worker_threads'
+import { AppError } from '../../errors/app-error.ts'
 import { batchWriter } from './batch-writer.ts'
 import { toFailure, type WriterMessage, type WriterRequest } from './commands.ts'
 import { openWriter } from './connection.ts'
@@ -21,6 +23,7 @@ try {
   migrate(db)
   refuseUnfinished(db)
   const writer = batchWriter(db)
+  const opened = identityOf(file)
   port.on('message', (request: WriterRequest) => {
     if (request === 'close') {
       try {
@@ -34,6 +37,8 @@ try {
       return
     }
     try {
+      // SQLite keeps writing to a file that was deleted or replaced, without an error, and those writes would be lost.
+      if (identityOf(file) !== opened) throw fileGone()
       send(writer.execute(request))
     } catch (error) {
       send({ type: 'failed', failure: failure(error) })
@@ -43,4 +48,14 @@ try {
 } catch (error) {
   send({ type: 'refused', failure: failure(error) })
   port.close()
+}
+
+/** Undefined if there is no such file. */
+function identityOf(path: string): string | undefined {
+  const found = statSync(path, { bigint: true, throwIfNoEntry: false })
+  return found === undefined ? undefined : `${found.dev}:${found.ino}`
+}
+
+function fileGone(): AppError {
+  return new AppError('store_unavailable', 'The database file is gone. Put it back, then start the server again.')
 }
