@@ -429,6 +429,10 @@ describe('the endpoint /a2a', () => {
     assert.equal(second.tasks[0].artifacts[0].parts[0].text, 'One.')
     assert.deepEqual(idsOf(await list({ status: 'TASK_STATE_FAILED' })), [])
     assert.deepEqual(idsOf(await list({ status: 'TASK_STATE_REJECTED' })), [])
+    assert.deepEqual(idsOf(await list({ status: 'UNRECOGNIZED' })), ids)
+    const unknown = await rpc({ jsonrpc: '2.0', id: 1, method: 'ListTasks', params: { status: 'done' } }, headers)
+    assert.equal(unknown.body.error.code, -32602)
+    assert.match(unknown.body.error.message as string, /"status" must be one of TASK_STATE_SUBMITTED/)
     assert.deepEqual(idsOf(await list({ contextId: 'unknown' })), [])
     const other = await rpc(
       { jsonrpc: '2.0', id: 1, method: 'ListTasks', params: {} },

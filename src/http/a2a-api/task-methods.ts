@@ -117,6 +117,19 @@ const statesOfRuns: Readonly<Record<string, RunStatus[]>> = {
   TASK_STATE_COMPLETED: ['succeeded'],
   TASK_STATE_FAILED: ['failed'],
   TASK_STATE_CANCELED: ['canceled'],
+  TASK_STATE_REJECTED: [],
+  TASK_STATE_AUTH_REQUIRED: [],
+}
+
+/** The client of 1.x sends the second if its caller gave no status. */
+const unsetStates = ['TASK_STATE_UNSPECIFIED', 'UNRECOGNIZED']
+
+/** Undefined: tasks in any state. Empty for states that no run has. */
+function runStatusesOf(state: string | undefined): RunStatus[] | undefined {
+  if (state === undefined || unsetStates.includes(state)) return undefined
+  const known = Object.hasOwn(statesOfRuns, state) ? statesOfRuns[state] : undefined
+  if (known !== undefined) return known
+  throw new AppError('invalid_request', `"status" must be one of ${Object.keys(statesOfRuns).join(', ')}.`)
 }
 
 /** Newest first. Only 1.0 has lists. */
@@ -131,10 +144,8 @@ export async function listTasks(context: A2aContext, given: unknown): Promise<un
   }
   const limit = params.pageSize ?? pageSizeDefault
   const empty = { tasks: [], nextPageToken: '', pageSize: limit, totalSize: 0 }
-  const unset = params.status === undefined || params.status === 'TASK_STATE_UNSPECIFIED'
-  const status = unset ? undefined : statesOfRuns[params.status ?? '']
-  // States that no run has, like TASK_STATE_REJECTED.
-  if (!unset && status === undefined) return empty
+  const status = runStatusesOf(params.status)
+  if (status?.length === 0) return empty
   const conversationId = await services.conversations.idFilter(caller.userId, params.contextId)
   if (conversationId === null) return empty
   if (params.pageToken !== undefined) await services.runs.get(caller, params.pageToken)
