@@ -361,7 +361,7 @@ describe('POST /v1/ag-ui', () => {
     assert.match(JSON.stringify(messagesOf(second)), /A cat\./)
   })
 
-  test('refuses answers that cover only a part, or that say neither yes nor no, and decides nothing', async () => {
+  test('refuses answers that cover nothing or only a part, or that say neither yes nor no, and decides nothing', async () => {
     const user = someone()
     amount += 2
     await server.provider.script(
@@ -380,6 +380,9 @@ describe('POST /v1/ag-ui', () => {
       payload,
     })
 
+    const none = await server.call('POST', '/v1/ag-ui', { body: question(user, { runId: 'none' }) })
+    assert.deepEqual([none.status, none.body.code], [409, 'interrupts_unanswered'])
+    assert.deepEqual(none.body.details, { interruptIds: [one, two], toolCallIds: [] })
     const part = await answer(yes(one))
     assert.deepEqual([part.status, part.body.code], [409, 'interrupts_unanswered'])
     assert.deepEqual(part.body.details, { interruptIds: [two], toolCallIds: [] })

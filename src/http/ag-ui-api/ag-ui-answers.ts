@@ -129,10 +129,14 @@ async function refuseUnanswered(
     ),
   )
   const pending = rows.filter(({ status }) => status === 'pending')
-  if (pending.length === 0) return
+  if (pending.length > 0) throw unanswered(pending)
+}
+
+/** The refusal of a request that does not answer all that the run waits for. */
+export function unanswered(pending: readonly InteractionRow[]): AppError {
   const interruptIds = pending.filter(({ kind }) => kind !== 'client_tool').map(({ id }) => id)
   const toolCallIds = pending.flatMap(({ kind, callId }) => (kind === 'client_tool' && callId !== null ? [callId] : []))
-  throw new AppError(
+  return new AppError(
     'interrupts_unanswered',
     `The run waits for more. Send all of it in one request: a resume entry for each interrupt (${interruptIds.join(', ') || 'none'}) and a tool message for each call (${toolCallIds.join(', ') || 'none'}).`,
     { details: { interruptIds, toolCallIds } },

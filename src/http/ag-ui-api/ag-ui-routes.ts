@@ -19,7 +19,7 @@ import { startHeaders } from '../start-or-resume.ts'
 import { startAndStreamRun, streamRun } from '../stream-run.ts'
 import { conversationHeader, stoppedView } from '../views.ts'
 import { lastTakenUpAt } from '../parked-runs.ts'
-import { type ContinuedRun, continueRun } from './ag-ui-answers.ts'
+import { type ContinuedRun, continueRun, unanswered } from './ag-ui-answers.ts'
 import { type AgUiBody, agUiBody, toAgUiStart } from './ag-ui-body.ts'
 import { snapshotMessagesMax, toAgUiHistory, toolResultsOf } from './ag-ui-messages.ts'
 
@@ -127,15 +127,23 @@ export function agUiRoutes(server: Server, services: Services): void {
 
   /**
    * A user who asks something new without the results that the last run waits for will not bring them: the page was
-   * loaded again, for example. Without this, the new question would wait for them until they expire.
+   * loaded again, for example. Without this, the new question would wait for them until they expire. Interrupts have to be
+   * answered, as AG-UI says: a question without the answers is refused, unless the request chooses to wait for them.
    */
   async function leaveWaitingRun(start: StartRequest, body: AgUiBody, { id, owner }: ConversationRow): Promise<void> {
-    const waiting = start.whenBusy === 'queue' ? await clientTools.waitingRun(id) : undefined
-    if (waiting === undefined || (await services.confirmations.openOf(waiting)).length > 0) return
+    if (start.whenBusy !== 'queue') return
+    const waiting =
+      (await clientTools.waitingRun(id)) ??
+      (await conversations.openRuns({ id })).findLast(({ status }) => status === 'waiting_user')
+    if (waiting === undefined) return
     // The same request, sent again, attaches to its run.
     if (start.idempotency !== null && (await runs.findStarted(owner, keyOfRequest(start.idempotency))) !== undefined)
       return
-    const open = await clientTools.openOf(waiting)
+    const asked = await runs.openInteractions(waiting)
+    const open = asked.filter(({ kind }) => kind === 'client_tool')
+    const isInterrupted = open.length < asked.length
+    if (isInterrupted && body.forwardedProps?.whenBusy == null) throw unanswered(asked)
+    if (isInterrupted || open.length === 0) return
     const results = toolResultsOf(body.messages).filter(({ toolCallId }) =>
       open.some(({ callId }) => callId === toolCallId),
     )
