@@ -37,6 +37,8 @@ export class Follower implements ChannelFollower {
   /** The seq of the newest announced event. The channel may have dropped it from memory before this follower reads it. */
   private headSeq = 0
   private closed = false
+  /** True after a page was read: other requests have a turn of the event loop before the next one. */
+  private owesTurn = false
   private waiter: (() => void) | null = null
   private retryMs = rereadMs
   /** How many reads in a row failed. */
@@ -125,8 +127,17 @@ export class Follower implements ChannelFollower {
       const batch = this.batchAtHand()
       if (batch !== undefined) return batch
       if (this.isAtHead()) return undefined
+      // An embedded store answers at once, and a fast reader takes the bytes at once, so nothing else makes a long replay pause.
+      if (this.owesTurn) {
+        this.owesTurn = false
+        await new Promise((resolve) => setImmediate(resolve))
+        continue
+      }
       const page = await this.store.readEvents(this.runId, this.cursor, pageEvents)
-      if ((page.stored ?? page.events).length > 0) return this.take(pageBatch(page), page.nextAfter)
+      if ((page.stored ?? page.events).length > 0) {
+        this.owesTurn = true
+        return this.take(pageBatch(page), page.nextAfter)
+      }
       if (page.nextAfter > this.cursor) {
         this.cursor = page.nextAfter
         continue
