@@ -69,6 +69,18 @@ describe('the files', () => {
     assert.deepEqual([api.status, api.body.error], [404, 'NOT_FOUND'])
   })
 
+  test('an address that the file server refuses is no failure of the server', async () => {
+    const plain = { 'accept-encoding': 'identity' }
+    for (const path of ['%2e%2e%5cpackage.json', '%5c', '%00', 'a%00.js', '', '/x.js', 'a'.repeat(400)]) {
+      for (const headers of [{}, plain]) {
+        const answer = await server.call('GET', `/assets/${path}`, { headers })
+        assert.deepEqual([answer.status, answer.body.code], [404, 'route_not_found'], path)
+      }
+    }
+    assert.equal((await server.call('GET', '/chat', { headers: { range: 'bytes=99999999-' } })).status, 200)
+    assert.equal((await server.call('GET', '/chat', { headers: { 'if-match': '"none"' } })).status, 404)
+  })
+
   test('with the console off there is nothing at /', async () => {
     for (const path of ['/', '/chat']) assert.equal((await without.call('GET', path)).status, 404, path)
   })

@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import fastifyStatic from '@fastify/static'
 import type { FastifyReply } from 'fastify'
+import { replyNotFound, replyWithError } from '../error-reply.ts'
 import type { Server } from '../routes.ts'
 import { consolePaths } from './console-paths.ts'
 
@@ -30,23 +31,40 @@ const notBuilt =
   'The console is not built. In a clone, npm start builds it; npm run build -- console says why it cannot. The API works without it: see /docs.\n'
 
 export async function consoleRoutes(server: Server, { folder = builtFiles }: { folder?: string } = {}): Promise<void> {
-  await server.register(fastifyStatic, {
-    root: join(folder, 'assets'),
-    prefix: '/assets/',
-    schemaHide: true,
-    index: false,
-    // The name of a file changes with its content.
-    immutable: true,
-    maxAge: '365d',
-    preCompressed: true,
+  await server.register(async (scope: Server) => {
+    scope.setErrorHandler((error, request, reply) =>
+      isRefusal(error) ? replyNotFound(request, reply) : replyWithError(error, request, reply),
+    )
+    await scope.register(fastifyStatic, {
+      root: join(folder, 'assets'),
+      prefix: '/assets/',
+      schemaHide: true,
+      index: false,
+      // The name of a file changes with its content.
+      immutable: true,
+      maxAge: '365d',
+      preCompressed: true,
+      // The files are small.
+      acceptRanges: false,
+    })
+    pageRoutes(scope, folder)
   })
+}
+
+/** An address that is no file, or a condition that no file meets. Without this it would be answered as our own failure. */
+function isRefusal(error: unknown): boolean {
+  const { statusCode } = error as { statusCode?: unknown }
+  return typeof statusCode === 'number' && statusCode >= 400 && statusCode < 500
+}
+
+function pageRoutes(server: Server, folder: string): void {
   const page = async (_request: unknown, reply: FastifyReply): Promise<FastifyReply> => {
     reply.header('content-security-policy', policy).header('cache-control', 'no-cache')
     // Looked up at each request, because a build may end after the server has started.
     if (!existsSync(join(folder, 'index.html'))) {
       return reply.code(503).header('content-type', 'text/plain; charset=utf-8').send(notBuilt)
     }
-    return reply.sendFile('index.html', folder, { cacheControl: false })
+    return reply.sendFile('index.html', folder, { cacheControl: false, acceptRanges: false })
   }
   for (const path of consolePaths) server.get(path, { schema: { hide: true } }, page)
 }
