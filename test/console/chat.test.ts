@@ -333,6 +333,97 @@ describe('conversations', () => {
   })
 })
 
+describe('a draft', () => {
+  const field = (page: Page) => page.getByRole('textbox', { name: 'Message', exact: true })
+
+  test('that is written while a new conversation begins stays, and goes into this conversation', async (context) => {
+    const user = someone()
+    await server.provider.script([says('One.'), says('Two.')], user)
+    const page = await openChat(context, user)
+    if (page === null) return
+    const release = await holdRequests(page, '**/v1/agent/chat*')
+    await ask(page, `First ${user}`)
+    await ask(page, `Second ${user}`)
+    await field(page).fill('Third')
+    release()
+    await answers(page).getByText('Two.').waitFor()
+    assert.equal(await field(page).inputValue(), 'Third')
+    assert.equal(await answers(page).count(), 2)
+    assert.equal((await conversationsOf(user)).length, 1)
+  })
+
+  test('is not lost if the message before it cannot be sent, nor is that message', async (context) => {
+    const page = await openChat(context, someone())
+    if (page === null) return
+    const { promise: released, resolve: release } = Promise.withResolvers<void>()
+    await page.route('**/v1/agent/chat*', async (route) => {
+      await released
+      await route.fulfill({ status: 400, json: { code: 'invalid_request', message: 'No.', retryable: false } })
+    })
+    await ask(page, 'Precious')
+    await field(page).fill('Next')
+    release()
+    await page.getByText('No.', { exact: true }).waitFor()
+    assert.equal(await field(page).inputValue(), 'Precious\n\nNext')
+  })
+
+  test('belongs to its conversation, with the files that are still on their way', async (context) => {
+    const user = someone()
+    for (const title of ['Apples', 'Pears']) await server.call('POST', '/v1/conversations', { user, body: { title } })
+    const page = await openChat(context, user)
+    if (page === null) return
+    const list = page.getByRole('navigation', { name: 'Conversations' })
+    await list.getByRole('link', { name: 'Apples' }).click()
+    const release = await holdRequests(page, '**/v1/files*')
+    await field(page).fill('About apples')
+    await page
+      .locator('input[type=file]')
+      .setInputFiles({ name: 'apples.txt', mimeType: 'text/plain', buffer: Buffer.from('red') })
+    await page.getByText('apples.txt').waitFor()
+    await list.getByRole('link', { name: 'Pears' }).click()
+    await page.getByText('apples.txt').waitFor({ state: 'detached' })
+    const uploaded = page.waitForResponse('**/v1/files*')
+    release()
+    await uploaded
+    assert.equal(await field(page).inputValue(), '')
+    assert.equal(await page.getByText('apples.txt').count(), 0)
+    await list.getByRole('link', { name: 'Apples' }).click()
+    await page.getByRole('button', { name: 'Remove apples.txt' }).waitFor()
+    assert.equal(await field(page).inputValue(), 'About apples')
+  })
+
+  test('of one user is not shown to the next, nor are the conversations', async (context) => {
+    const user = someone()
+    await server.call('POST', '/v1/conversations', { user, body: { title: `Secrets of ${user}` } })
+    const page = await openChat(context, user)
+    if (page === null) return
+    await page.getByText(`Secrets of ${user}`).waitFor()
+    await field(page).fill('My thoughts')
+    const release = await holdRequests(page, '**/v1/conversations*')
+    await page.getByRole('button', { name: user, exact: true }).click()
+    await page.getByRole('dialog').getByRole('textbox').fill(someone())
+    await page.getByRole('dialog').getByRole('button', { name: 'Save' }).click()
+    await page.getByText(`Secrets of ${user}`).waitFor({ state: 'detached' })
+    assert.equal(await field(page).inputValue(), '')
+    release()
+  })
+})
+
+test('a person who has gone to another page stays there when the new conversation begins', async (context) => {
+  const user = someone()
+  await server.provider.script([says('One.')], user)
+  const page = await openChat(context, user)
+  if (page === null) return
+  const release = await holdRequests(page, '**/v1/agent/chat*')
+  await ask(page, `Hello ${user}`)
+  await page.getByRole('link', { name: 'Runs', exact: true }).click()
+  const begun = page.waitForResponse('**/v1/agent/chat*')
+  release()
+  await begun
+  await page.getByRole('link', { name: `Hello ${user}` }).waitFor()
+  assert.equal(new URL(page.url()).pathname, '/runs')
+})
+
 describe('every size and theme', () => {
   for (const [name, view] of Object.entries({
     'dark on a desktop': { theme: 'dark' },

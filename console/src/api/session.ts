@@ -8,6 +8,8 @@ export type Session = {
   token: string | null
   /** The user that requests name; null: anonymous. Only for open servers. */
   user: string | null
+  /** Another one after each sign-in, sign-out and change of the user. */
+  number: number
 }
 
 const tokenKey = 'polylog.token'
@@ -16,6 +18,7 @@ const userKey = 'polylog.user'
 export const session = createStore<Session>({
   token: read(() => sessionStorage.getItem(tokenKey)),
   user: read(() => localStorage.getItem(userKey)),
+  number: 0,
 })
 
 /** Why the sign-in dialog is open; null if it is not. */
@@ -24,17 +27,18 @@ export const signInRequest = createStore<'needed' | 'refused' | null>(null)
 export function signIn(token: string): void {
   write(() => sessionStorage.setItem(tokenKey, token))
   signInRequest.set(null)
-  session.set((old) => ({ ...old, token }))
+  session.set((old) => ({ ...old, token, number: old.number + 1 }))
 }
 
 export function signOut(): void {
   write(() => sessionStorage.removeItem(tokenKey))
-  session.set((old) => ({ ...old, token: null }))
+  session.set((old) => ({ ...old, token: null, number: old.number + 1 }))
 }
 
 export function actAs(user: string | null): void {
   write(() => (user === null ? localStorage.removeItem(userKey) : localStorage.setItem(userKey, user)))
-  session.set((old) => ({ ...old, user }))
+  if (user === session.get().user) return
+  session.set((old) => ({ ...old, user, number: old.number + 1 }))
 }
 
 function read(get: () => string | null): string | null {

@@ -27,7 +27,7 @@ import './shell.css'
 export function Shell() {
   const words = useWords(shellWords)
   const { language, theme } = preferences.use()
-  const { token, user } = session.use()
+  const { token, user, number } = session.use()
   const { decisions } = useLiveState()
   const [location, navigate] = useLocation()
   const [isMenuOpen, setMenuOpen] = useState(false)
@@ -128,7 +128,8 @@ export function Shell() {
         </div>
       </nav>
       <main id="content" className="shell-page" tabIndex={-1}>
-        <PageBoundary key={current?.path}>
+        {/* Nothing of one user stays on the page of the next. */}
+        <PageBoundary key={`${number} ${current?.path}`}>
           <Suspense fallback={<Spinner center />}>
             <Switch>
               {pages.map(({ path, View }) => (

@@ -1,8 +1,8 @@
 // One conversation, or a new one: its turns, what waits in the queue, and the field to write in.
 
-import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
+import { useCallback, useMemo, useRef, useState } from 'react'
 import { useLocation } from 'wouter'
-import { useApi } from '../../api/api.ts'
+import { currentApi, useApi } from '../../api/api.ts'
 import { problemOf } from '../../api/use-loaded.ts'
 import { useCommands } from '../../app/palette.tsx'
 import { useShortcuts } from '../../app/shortcuts.ts'
@@ -13,7 +13,8 @@ import { Problem } from '../../ui/problem.tsx'
 import { Spinner } from '../../ui/spinner.tsx'
 import { showProblem } from '../../ui/toast.tsx'
 import { chatChoice } from './chat-choice.ts'
-import { Composer, type Draft } from './composer.tsx'
+import { Composer } from './composer.tsx'
+import { changeDraft, clearDraft, type Draft, nameDraft, useDraft } from './drafts.ts'
 import { addPending, changePending, pendingMessages, removePending } from './pending.ts'
 import { type QueuedMessage, QueuedMessages } from './queued-messages.tsx'
 import { ChatTurn, Question } from './turn.tsx'
@@ -24,7 +25,8 @@ import { Welcome } from './welcome.tsx'
 import { chatWords } from './words.ts'
 import './chat-view.css'
 
-const emptyDraft: Draft = { text: '', files: [] }
+/** The addresses of a conversation that has not begun. */
+const newChatPaths = ['/', '/chat']
 
 export function ChatView({ conversationId }: { conversationId: string | null }) {
   const words = useWords(chatWords)
@@ -32,7 +34,7 @@ export function ChatView({ conversationId }: { conversationId: string | null }) 
   const [, navigate] = useLocation()
   const { messages, open, hasEarlier, loadEarlier, isLoaded, error, reload } = useConversation(conversationId)
   const pending = pendingMessages.use().filter((message) => message.conversationId === conversationId)
-  const [draft, setDraft] = useState(emptyDraft)
+  const draft = useDraft(conversationId)
   /** The id is null until the server has named the run. */
   const [stopping, setStopping] = useState<{ runId: string | null } | null>(null)
   const { scroller, content, isAtEnd, toEnd } = useStickyScroll()
@@ -49,33 +51,38 @@ export function ChatView({ conversationId }: { conversationId: string | null }) 
   const isBusy = active !== null || pending.length > 0
   const lastRun = shown.at(-1)?.runId ?? null
 
-  const send = async ({ text, files }: Draft) => {
+  const send = async ({ text, files }: Pick<Draft, 'text' | 'files'>) => {
     const { agentId, model } = chatChoice.get()
     const content = [
       ...(text === '' ? [] : [{ type: 'text', text }]),
       ...files.map((file) => ({ type: 'file', fileId: file.id })),
     ]
-    const starting = startRun(api, {
-      ...(files.length === 0 ? { input: text } : { messages: [{ role: 'user' as const, content }] }),
-      ...(conversationId === null ? {} : { conversationId }),
-      ...(agentId === '' ? {} : { agentId }),
-      ...(model === '' ? {} : { model }),
-    })
-    const named = starting.then(
-      ({ runId }) => runId,
-      () => null,
-    )
-    const id = addPending({ conversationId, text, files, named })
-    setDraft(emptyDraft)
+    // A conversation begins with its first message; the next one waits until the server has named it.
+    const [first] = pending
+    const start = async () => {
+      const known = conversationId ?? (await first?.started)?.conversationId
+      return startRun(api, {
+        ...(files.length === 0 ? { input: text } : { messages: [{ role: 'user' as const, content }] }),
+        ...(known === undefined ? {} : { conversationId: known }),
+        ...(agentId === '' ? {} : { agentId }),
+        ...(model === '' ? {} : { model }),
+      })
+    }
+    const starting = start()
+    const id = addPending({ conversationId, text, files, started: starting.catch(() => null) })
     toEnd()
     try {
       const started = await starting
       changePending(id, started)
-      if (conversationId === null) navigate(`/chat/${encodeURIComponent(started.conversationId)}`)
+      // The person may look at another page by now, or be another user.
+      if (conversationId === null && api === currentApi() && newChatPaths.includes(location.pathname)) {
+        nameDraft(started.conversationId)
+        navigate(`/chat/${encodeURIComponent(started.conversationId)}`)
+      }
       reload()
     } catch (failure) {
       removePending((message) => message.id === id)
-      setDraft((old) => (old.text === '' && old.files.length === 0 ? { text, files } : old))
+      if (api === currentApi()) changeDraft(conversationId, (old) => withUnsent(old, text, files))
       showProblem(words.sendFailed, problemOf(failure))
     }
   }
@@ -98,7 +105,7 @@ export function ChatView({ conversationId }: { conversationId: string | null }) 
     const [first] = pending
     setStopping({ runId: active?.runId ?? first?.runId ?? null })
     try {
-      const runId = active?.runId ?? (await first?.named) ?? null
+      const runId = active?.runId ?? (await first?.started)?.runId ?? null
       if (runId === null) return
       setStopping({ runId })
       await api.client.cancel(runId)
@@ -109,7 +116,6 @@ export function ChatView({ conversationId }: { conversationId: string | null }) 
       reload()
     }
   }
-  useEffect(() => setDraft(emptyDraft), [conversationId])
   useShortcuts([{ keys: 'n', label: words.newChat, run: () => navigate('/chat') }])
   useCommands([{ id: 'new chat', label: words.newChat, icon: 'plus', keys: 'n', run: () => navigate('/chat') }])
 
@@ -171,14 +177,28 @@ export function ChatView({ conversationId }: { conversationId: string | null }) 
           <Composer
             field={field}
             draft={draft}
-            onDraft={setDraft}
+            onDraft={(change) => changeDraft(conversationId, change)}
+            conversationId={conversationId}
             isBusy={isBusy}
             isStopping={stopping !== null}
-            onSend={(message) => void send(message)}
+            onSend={(message) => {
+              clearDraft(conversationId)
+              void send(message)
+            }}
             onStop={() => void stop()}
           />
         </div>
       </div>
     </div>
   )
+}
+
+/** Puts a message that could not be sent before what was written meanwhile. */
+function withUnsent(draft: Draft, text: string, files: Draft['files']): Draft {
+  const sent = new Set(files.map(({ id }) => id))
+  return {
+    ...draft,
+    text: [text, draft.text].filter((part) => part !== '').join('\n\n'),
+    files: [...files, ...draft.files.filter(({ id }) => !sent.has(id))],
+  }
 }

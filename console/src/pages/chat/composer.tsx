@@ -1,16 +1,7 @@
 // The field to write in: files, agent and model, send or queue, and stop while an answer is on its way. Enter sends,
 // Shift+Enter starts a new line.
 
-import {
-  type ClipboardEvent,
-  type DragEvent,
-  type KeyboardEvent,
-  type MouseEvent,
-  type RefObject,
-  useRef,
-  useState,
-} from 'react'
-import type { FileInfo } from '@polylog/client'
+import { type ClipboardEvent, type DragEvent, type KeyboardEvent, type MouseEvent, type RefObject, useRef } from 'react'
 import { useApi } from '../../api/api.ts'
 import { problemOf } from '../../api/use-loaded.ts'
 import { useShortcuts } from '../../app/shortcuts.ts'
@@ -21,13 +12,14 @@ import { Spinner } from '../../ui/spinner.tsx'
 import { showProblem } from '../../ui/toast.tsx'
 import { AgentAndModel } from './agent-and-model.tsx'
 import { isByKeyboard } from '../../ui/use-kept-focus.ts'
+import { beginUpload, type Draft, endUpload } from './drafts.ts'
 import { chatWords } from './words.ts'
 import './composer.css'
 
-export type Draft = { text: string; files: readonly FileInfo[] }
-
 type ComposerProps = {
   field: RefObject<HTMLTextAreaElement | null>
+  /** Null: the conversation has not begun. */
+  conversationId: string | null
   draft: Draft
   onDraft(change: (draft: Draft) => Draft): void
   isBusy: boolean
@@ -36,28 +28,21 @@ type ComposerProps = {
   onStop(): void
 }
 
-let uploads = 0
-
-export function Composer({ field, draft, onDraft, isBusy, isStopping, onSend, onStop }: ComposerProps) {
+export function Composer({ field, conversationId, draft, onDraft, isBusy, isStopping, onSend, onStop }: ComposerProps) {
   const words = useWords(chatWords)
   const api = useApi()
   const chooser = useRef<HTMLInputElement>(null)
-  const [uploading, setUploading] = useState<readonly { id: number; name: string }[]>([])
-  const canSend = (draft.text.trim() !== '' || draft.files.length > 0) && uploading.length === 0
+  const canSend = (draft.text.trim() !== '' || draft.files.length > 0) && draft.uploads.length === 0
 
   useShortcuts([{ keys: '/', label: words.message, run: () => field.current?.focus() }])
 
   const upload = async (file: File) => {
-    uploads += 1
-    const id = uploads
-    setUploading((old) => [...old, { id, name: file.name }])
+    const id = beginUpload(conversationId, file.name)
     try {
-      const info = await api.client.files.upload(file, { name: file.name })
-      onDraft((old) => ({ ...old, files: [...old.files.filter((known) => known.id !== info.id), info] }))
+      endUpload(id, await api.client.files.upload(file, { name: file.name }))
     } catch (error) {
+      endUpload(id)
       showProblem(words.uploadFailed(file.name), problemOf(error))
-    } finally {
-      setUploading((old) => old.filter((item) => item.id !== id))
     }
   }
   const uploadAll = (files: FileList | null) => {
@@ -88,7 +73,7 @@ export function Composer({ field, draft, onDraft, isBusy, isStopping, onSend, on
         uploadAll(event.dataTransfer.files)
       }}
     >
-      {draft.files.length + uploading.length === 0 ? null : (
+      {draft.files.length + draft.uploads.length === 0 ? null : (
         <ul className="composer-files">
           {draft.files.map((file) => (
             <li key={file.id} className="composer-file">
@@ -102,7 +87,7 @@ export function Composer({ field, draft, onDraft, isBusy, isStopping, onSend, on
               />
             </li>
           ))}
-          {uploading.map(({ id, name }) => (
+          {draft.uploads.map(({ id, name }) => (
             <li key={id} className="composer-file">
               <Spinner label={words.uploading} />
               <bdi className="cut">{name}</bdi>

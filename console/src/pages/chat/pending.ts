@@ -2,6 +2,7 @@
 // conversation has them.
 
 import type { FileInfo } from '@polylog/client'
+import { session } from '../../api/session.ts'
 import { createStore } from '../../app/store.ts'
 
 export type PendingMessage = {
@@ -12,12 +13,15 @@ export type PendingMessage = {
   files: readonly FileInfo[]
   /** Null until the server has stored the run. */
   runId: string | null
-  /** The same, to wait for; null if the message could not be sent. */
-  named: Promise<string | null>
+  /** The run and its conversation, to wait for; null if the message could not be sent. */
+  started: Promise<{ runId: string; conversationId: string } | null>
 }
 
 export const pendingMessages = createStore<readonly PendingMessage[]>([])
 let count = 0
+
+// Another user must not see them.
+session.subscribe(() => pendingMessages.set([]))
 
 export function addPending(message: Omit<PendingMessage, 'id' | 'runId'>): number {
   count += 1
