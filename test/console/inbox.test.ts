@@ -6,7 +6,7 @@ import { after, describe, test, type TestContext } from 'node:test'
 import type { Page } from 'playwright-core'
 import { type ConsoleView, picture, seriousFindings, sharedConsoleBrowser } from '../support/console-page.ts'
 import { asks, errandResult, skillsFolder, startJob } from '../support/jobs.ts'
-import { calls, messagesOf, says, sharedServerProcess, someone } from '../support/test-server.ts'
+import { calls, type Json, messagesOf, says, sharedServerProcess, someone } from '../support/test-server.ts'
 import { until } from '../support/until.ts'
 
 const folder = skillsFolder()
@@ -118,6 +118,26 @@ describe('the inbox', () => {
     await server.call('POST', `/v1/tool-confirmations/${waiting?.id}/confirm`, { user, body: {} })
     await page.getByText('This is no longer waiting').waitFor()
     assert.equal(await rows(page).count(), 0)
+  })
+
+  test('a key that is meant for one decision never decides the next, if the first was decided elsewhere', async (context) => {
+    const user = someone()
+    for (const text of ['first', 'second']) await wantsConsent(user, text)
+    const page = await openInbox(context, user)
+    if (page === null) return
+    await rows(page).nth(1).waitFor()
+    await page.getByRole('group', { name: 'Allow remember_note?' }).getByText('first', { exact: true }).waitFor()
+    await page.keyboard.press('d')
+    await page.keyboard.type('no, bec')
+    const pending = async () =>
+      (await server.call('GET', '/v1/tool-confirmations?status=pending', { user })).body as unknown as Json[]
+    const asked = (await pending()).find(({ payload }) => JSON.stringify(payload).includes('first'))
+    await server.call('POST', `/v1/tool-confirmations/${String(asked?.['id'])}/reject`, { user })
+    await page.getByText('This is no longer waiting').waitFor()
+    await page.keyboard.type('ause a')
+    await page.keyboard.press('j')
+    await page.getByRole('group', { name: 'Allow remember_note?' }).getByText('second', { exact: true }).waitFor()
+    assert.equal((await pending()).length, 1)
   })
 
   test('opens the run that asks, and leads back to it by its address', async (context) => {

@@ -1,7 +1,7 @@
 // Everything that waits for a decision, over all runs, and what was decided. `/inbox` is what waits, `/inbox/<id>` one of
 // it, `/inbox/history` what was decided.
 
-import { type ReactNode, useEffect, useMemo, useRef } from 'react'
+import { type ReactNode, useEffect, useMemo, useRef, useState } from 'react'
 import { useLocation } from 'wouter'
 import type { Interaction } from '@polylog/client'
 import { pathParts } from '../../app/path-part.ts'
@@ -49,8 +49,16 @@ function Waiting({ head, named }: { head: ReactNode; named: string }) {
   const call = useCurl('/v1/agent/chat', { options: '-N', body: { input: words.emptyAsk } })
   useArrivals(items)
 
-  // A wide page shows the first one until another is chosen.
-  const current = named === '' ? items[0] : items.find(({ id }) => id === named)
+  // A wide page shows the first one until another is chosen. It stays the same one when the list changes: a key that was
+  // meant for it must not decide another one that has just taken its place.
+  const [shown, setShown] = useState<string>()
+  const first = items[0]?.id
+  useEffect(() => {
+    if (named !== '' || first === undefined) setShown(undefined)
+    else setShown((old) => old ?? first)
+  }, [named, first])
+  const currentId = named === '' ? (shown ?? first) : named
+  const current = items.find(({ id }) => id === currentId)
   const at = current === undefined ? -1 : items.indexOf(current)
   const choose = (next: Interaction | undefined) => {
     navigate(next === undefined ? '/inbox' : addressOf(next), { replace: true })
