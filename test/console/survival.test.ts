@@ -87,9 +87,12 @@ describe('a server that needs a login', () => {
     const addresses: string[] = []
     page.on('request', (request) => addresses.push(request.url()))
     const dialog = page.getByRole('dialog', { name: 'Sign in' })
-    await dialog.getByLabel('Token or API key').fill('wrong')
-    await page.keyboard.press('Enter')
-    await dialog.getByText('The server does not accept this token or key.').waitFor()
+    // No header can have the second one; it is refused like any other.
+    for (const wrong of ['wrong', '密钥']) {
+      await dialog.getByLabel('Token or API key').fill(wrong)
+      await page.keyboard.press('Enter')
+      await dialog.getByText('The server does not accept this token or key.').waitFor()
+    }
     await dialog.getByLabel('Token or API key').fill(key)
     await page.keyboard.press('Enter')
     await dialog.waitFor({ state: 'detached' })
@@ -97,6 +100,11 @@ describe('a server that needs a login', () => {
     await answer(page).getByText('Welcome.').waitFor()
     await page.reload()
     await answer(page).getByText('Welcome.').waitFor()
+    await page.getByRole('button', { name: 'Signed in' }).click()
+    await page.getByRole('button', { name: 'Sign out' }).click()
+    await dialog.waitFor()
+    assert.equal(await page.getByRole('dialog').count(), 1)
+    assert.equal(await page.getByText('Welcome.').count(), 0)
 
     assert.deepEqual(
       addresses.filter((address) => address.includes(key)),

@@ -70,7 +70,13 @@ export function Settings() {
           </form>
         ) : (
           <div>
-            <Button icon="key" onClick={signOut}>
+            <Button
+              icon="key"
+              onClick={() => {
+                close()
+                signOut()
+              }}
+            >
               {words.signOut}
             </Button>
           </div>

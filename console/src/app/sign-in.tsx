@@ -15,7 +15,9 @@ export function SignIn() {
   const form = useId()
   const submit = (event: FormEvent) => {
     event.preventDefault()
-    if (token.trim() !== '') signIn(token.trim())
+    // The browser cannot send other characters in a header, so the request would fail as if there were no server.
+    if (/[^\x20-\x7e]/.test(token.trim())) signInRequest.set('refused')
+    else if (token.trim() !== '') signIn(token.trim())
   }
   return (
     <Dialog
