@@ -265,6 +265,34 @@ describe('while an answer is on its way', () => {
     assert.equal(asked.length, 2)
   })
 
+  test('a queued message keeps its lines when it is edited; one with files can only be removed', async (context) => {
+    const user = someone()
+    await server.provider.script([hangsAfter('Working on it'), says('Done.'), says('Read.')], user)
+    const page = await openChat(context, user)
+    if (page === null) return
+    await ask(page, `First ${user}`)
+    await answers(page).getByText('Working on it').waitFor()
+    const chips = page.getByRole('list', { name: 'Queued messages' }).getByRole('listitem')
+    await ask(page, `One ${user}\nTwo`)
+    await chips.getByRole('button', { name: 'Edit' }).click()
+    assert.equal(await chips.getByRole('textbox').inputValue(), `One ${user}\nTwo`)
+    await chips.getByRole('textbox').press('Control+End')
+    await page.keyboard.type('!')
+    await page.keyboard.press('Enter')
+    await chips.getByRole('button', { name: 'Edit' }).waitFor()
+    await page
+      .locator('input[type=file]')
+      .setInputFiles({ name: 'notes.txt', mimeType: 'text/plain', buffer: Buffer.from('plum') })
+    await page.getByRole('button', { name: 'Remove notes.txt' }).waitFor()
+    await ask(page, `Read ${user}`)
+    await chips.filter({ hasText: 'Read' }).getByRole('button', { name: 'Remove' }).waitFor()
+    assert.equal(await chips.filter({ hasText: 'Read' }).getByRole('button', { name: 'Edit' }).count(), 0)
+    await page.getByRole('button', { name: 'Stop' }).click()
+    await answers(page).last().getByText('Read.').waitFor()
+    await page.getByText('Two!').waitFor()
+    assert.match(JSON.stringify((await server.asked(user))[1]?.body), /\\nTwo!/)
+  })
+
   test('the connection can be cut: the journal goes on, and everything comes back once', async (context) => {
     const user = someone()
     const part = (name: string) => ({ text: Array.from({ length: 20 }, (_, index) => `${name}-${index} `) })
@@ -317,6 +345,20 @@ describe('conversations', () => {
     assert.equal(new URL(page.url()).pathname, '/chat')
   })
 
+  test('one that is deleted in another tab is left', async (context) => {
+    const user = someone()
+    await server.provider.script([says('One.')], user)
+    const page = await openChat(context, user)
+    if (page === null) return
+    await ask(page, `Hello ${user}`)
+    await answers(page).getByText('One.').waitFor()
+    const [conversation] = await conversationsOf(user)
+    await server.call('DELETE', `/v1/conversations/${String(conversation?.['id'])}`, { user })
+    await page.getByText('The conversation was deleted.').waitFor()
+    assert.equal(new URL(page.url()).pathname, '/chat')
+    assert.equal(await answers(page).count(), 0)
+  })
+
   test('a file goes with the question', async (context) => {
     const user = someone()
     await server.provider.script([says('A small file.')], user)
@@ -364,6 +406,8 @@ describe('a draft', () => {
     await field(page).fill('Next')
     release()
     await page.getByText('No.', { exact: true }).waitFor()
+    // The notice stays until it is dismissed, and must not cover the button.
+    await page.getByRole('button', { name: 'Send' }).click({ trial: true })
     assert.equal(await field(page).inputValue(), 'Precious\n\nNext')
   })
 

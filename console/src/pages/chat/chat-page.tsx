@@ -3,8 +3,10 @@
 import { useState } from 'react'
 import { useLocation } from 'wouter'
 import { pathPart } from '../../app/path-part.ts'
+import { useFeed } from '../../feed/feed.ts'
 import { useWords } from '../../i18n/words.ts'
 import { Button } from '../../ui/button.tsx'
+import { showToast } from '../../ui/toast.tsx'
 import { ChatView } from './chat-view.tsx'
 import { ConversationList } from './conversation-list.tsx'
 import { chatWords } from './words.ts'
@@ -15,6 +17,12 @@ export default function ChatPage() {
   const [location, navigate] = useLocation()
   const [isListOpen, setListOpen] = useState(false)
   const conversationId = pathPart(location)
+  // Perhaps in another tab. A message would begin a new conversation with the same id, without what is still shown here.
+  useFeed((frame) => {
+    if (frame.type !== 'conversation.deleted' || frame.conversationId !== conversationId) return
+    navigate('/chat', { replace: true })
+    showToast({ text: words.wasDeleted })
+  })
   return (
     <div className="chat-page" data-list={isListOpen}>
       <h1 className="visually-hidden">{words.conversations}</h1>

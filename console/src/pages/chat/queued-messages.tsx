@@ -1,19 +1,22 @@
 // Messages that wait for their turn, as chips above the field. A chip can be edited in its place, or removed, until its
 // run starts.
 
-import { type FormEvent, type RefObject, useRef, useState } from 'react'
+import { type FormEvent, type KeyboardEvent, type RefObject, useRef, useState } from 'react'
 import type { StoredMessage } from '@polylog/client'
 import { useApi } from '../../api/api.ts'
 import { problemOf } from '../../api/use-loaded.ts'
 import { shellWords } from '../../app/words.ts'
 import { useWords } from '../../i18n/words.ts'
 import { Button, IconButton } from '../../ui/button.tsx'
-import { TextField } from '../../ui/field.tsx'
+import { TextArea } from '../../ui/field.tsx'
 import { Icon } from '../../ui/icon.tsx'
 import { showProblem } from '../../ui/toast.tsx'
 import { isByKeyboard, useKeptFocus } from '../../ui/use-kept-focus.ts'
 import { chatWords } from './words.ts'
 import './queued-messages.css'
+
+/** More lines scroll. */
+const editLinesMax = 6
 
 export type QueuedMessage = { runId: string; question: StoredMessage }
 
@@ -53,32 +56,39 @@ function QueuedChip({ message: { runId, question }, field, onChange }: QueuedChi
     setSent(true)
     try {
       await api.json(`/v1/agent/runs/${encodeURIComponent(runId)}`, request)
+      setText(null)
     } catch (error) {
-      showProblem(words.queuedGone, problemOf(error))
+      // The editor stays, with what was written, unless the message has left the queue.
+      const problem = problemOf(error)
+      showProblem(problem.status === 409 ? words.queuedGone : words.queuedNotChanged, problem)
     }
     setSent(false)
-    setText(null)
     onChange()
   }
   const remove = async (toField: boolean) => {
     await change({ method: 'DELETE' })
     if (toField && document.activeElement === document.body) field.current?.focus()
   }
-  const save = (event: FormEvent) => {
+  const save = (event: FormEvent | KeyboardEvent) => {
     event.preventDefault()
-    if (text !== null && text.trim() !== '') void change({ method: 'PATCH', body: { input: text.trim() } })
+    if (!isSent && text !== null && text.trim() !== '') void change({ method: 'PATCH', body: { input: text.trim() } })
   }
   if (text !== null) {
     return (
       <form className="queued-edit" onSubmit={save} {...keptFocus}>
         <div className="grow">
-          <TextField
+          {/* As in the field below: Enter saves, Shift+Enter starts a new line. */}
+          <TextArea
             label={words.message}
             hideLabel
             autoFocus
+            rows={Math.min(text.split('\n').length, editLinesMax)}
             value={text}
             onChange={(event) => setText(event.target.value)}
-            onKeyDown={(event) => event.key === 'Escape' && setText(null)}
+            onKeyDown={(event) => {
+              if (event.key === 'Escape') setText(null)
+              if (event.key === 'Enter' && !event.shiftKey && !event.nativeEvent.isComposing) save(event)
+            }}
           />
         </div>
         <Button small look="primary" type="submit" disabled={isSent || text.trim() === ''}>
@@ -94,15 +104,17 @@ function QueuedChip({ message: { runId, question }, field, onChange }: QueuedChi
     <>
       <Icon name="clock" size={14} />
       <bdi className="grow cut">{question.content}</bdi>
-      {/* The files of a message stay as they are; its text alone can be changed. */}
-      <IconButton
-        ref={edit}
-        icon="edit"
-        small
-        disabled={isSent}
-        label={`${words.editQueued}: ${question.content}`}
-        onClick={() => setText(question.content)}
-      />
+      {/* The server does not change a message with files. */}
+      {question.parts === undefined ? (
+        <IconButton
+          ref={edit}
+          icon="edit"
+          small
+          disabled={isSent}
+          label={`${words.editQueued}: ${question.content}`}
+          onClick={() => setText(question.content)}
+        />
+      ) : null}
       <IconButton
         icon="close"
         small

@@ -30,7 +30,7 @@ export function OpenRuns({ overview }: { overview: Overview }) {
   const words = useWords(operationWords)
   const chosen = new URLSearchParams(useSearch()).get('runs') ?? ''
   const kind: Kind = Object.hasOwn(kinds, chosen) ? (chosen as Kind) : 'all'
-  const call = useCurl('/v1/agent/chat', { options: '-N', body: { input: 'Remember that the console works' } })
+  const call = useCurl('/v1/agent/chat', { options: '-N', body: { input: words.noRunsAsk } })
   const shown = overview.runs.filter(kinds[kind])
   return (
     <section className="stack" aria-label={words.runs}>
