@@ -6,6 +6,7 @@ import { judgeAnswer, type OutputRule, repairRequest } from './output-check.ts'
 const schema = { type: 'object', properties: { a: { type: 'number' } }, required: ['a'], additionalProperties: false }
 const alone: OutputRule = { schema, mayAsk: false, invalid: () => new AppError('internal_error', '') }
 const asking: OutputRule = { ...alone, mayAsk: true }
+const first = { repaired: false, cutOff: false }
 
 test('an answer is the JSON that fits, without what stands around it', () => {
   const answers: [text: string, output: string][] = [
@@ -17,7 +18,7 @@ test('an answer is the JSON that fits, without what stands around it', () => {
     ['Of {curly} things, {"a":1} fits and {"b":2} does not.', '{"a":1}'],
   ]
   for (const [text, output] of answers)
-    assert.deepEqual(judgeAnswer(alone, text, false), { is: 'answer', output }, text.slice(0, 80))
+    assert.deepEqual(judgeAnswer(alone, text, first), { is: 'answer', output }, text.slice(0, 80))
 })
 
 test('what is wrong with an answer is named; nothing is guessed', () => {
@@ -31,7 +32,7 @@ test('what is wrong with an answer is named; nothing is guessed', () => {
     [`{"a":1}${' '.repeat(4 * 1024 * 1024 - 6)}`, /longer than/],
   ]
   for (const [text, error] of wrong) {
-    const verdict = judgeAnswer(alone, text, false)
+    const verdict = judgeAnswer(alone, text, first)
     assert.ok(verdict.is === 'wrong', text.slice(0, 40))
     assert.match(verdict.errors.join(), error)
     assert.match(repairRequest(verdict.errors), error)
@@ -39,23 +40,39 @@ test('what is wrong with an answer is named; nothing is guessed', () => {
 })
 
 test('where a person can be asked, plain words are a question, and JSON among words is first put to the model', () => {
-  assert.deepEqual(judgeAnswer(asking, 'Which one, {a} or {b}?', false), { is: 'question' })
-  assert.deepEqual(judgeAnswer(asking, 'Is {"b":1} right?', false), { is: 'question' })
-  assert.equal(judgeAnswer(asking, 'Done: {"a":1}', false).is, 'wrong')
-  assert.deepEqual(judgeAnswer(asking, 'Done: {"a":1}', true), { is: 'question' })
-  assert.deepEqual(judgeAnswer(asking, '{"a":1}', false), { is: 'answer', output: '{"a":1}' })
-  assert.equal(judgeAnswer(asking, '{"a":"one"}', false).is, 'wrong')
+  assert.deepEqual(judgeAnswer(asking, 'Which one, {a} or {b}?', first), { is: 'question' })
+  assert.deepEqual(judgeAnswer(asking, 'Is {"b":1} right?', first), { is: 'question' })
+  assert.equal(judgeAnswer(asking, 'Done: {"a":1}', first).is, 'wrong')
+  assert.deepEqual(judgeAnswer(asking, 'Done: {"a":1}', { repaired: true, cutOff: false }), { is: 'question' })
+  assert.deepEqual(judgeAnswer(asking, '{"a":1}', first), { is: 'answer', output: '{"a":1}' })
+  assert.equal(judgeAnswer(asking, '{"a":"one"}', first).is, 'wrong')
+})
+
+test('an answer that the model could not finish is called cut off, and is no question', () => {
+  const cutOff = { repaired: false, cutOff: true }
+  for (const [rule, text] of [
+    [alone, '{"a":'],
+    [alone, ''],
+    [asking, '{"a":'],
+    [asking, '```json\n{"a":'],
+  ] as const) {
+    const verdict = judgeAnswer(rule, text, cutOff)
+    assert.ok(verdict.is === 'wrong', text)
+    assert.match(verdict.errors.join(), /cut off.*limit of tokens/)
+  }
+  assert.deepEqual(judgeAnswer(asking, 'Which one, the first', cutOff), { is: 'question' })
+  assert.deepEqual(judgeAnswer(alone, '{"a":1}', cutOff), { is: 'answer', output: '{"a":1}' })
 })
 
 test('the errors that are shown to a model are few and short', () => {
-  const verdict = judgeAnswer(alone, JSON.stringify({ ['x'.repeat(100_000)]: 1 }), false)
+  const verdict = judgeAnswer(alone, JSON.stringify({ ['x'.repeat(100_000)]: 1 }), first)
 
   assert.ok(verdict.is === 'wrong' && verdict.errors.length <= 5)
   assert.ok(verdict.errors.every((error) => error.length <= 300))
 })
 
 test('without a rule any text is the answer', () => {
-  assert.deepEqual(judgeAnswer(undefined, 'anything', false), { is: 'answer', output: 'anything' })
+  assert.deepEqual(judgeAnswer(undefined, 'anything', first), { is: 'answer', output: 'anything' })
 })
 
 test('a value that fits the schema is still wrong if the check of the rule finds something', () => {
@@ -65,12 +82,12 @@ test('a value that fits the schema is still wrong if the check of the rule finds
     check: (value) => ((value as { source: string }).source === 'known' ? [] : ['the source does not exist']),
     invalid: () => new AppError('output_validation_failed', 'No.'),
   }
-  assert.equal(judgeAnswer(checked, '{"source":"known"}', false).is, 'answer')
-  assert.deepEqual(judgeAnswer(checked, '{"source":"made up"}', false), {
+  assert.equal(judgeAnswer(checked, '{"source":"known"}', first).is, 'answer')
+  assert.deepEqual(judgeAnswer(checked, '{"source":"made up"}', first), {
     is: 'wrong',
     errors: ['the source does not exist'],
   })
-  assert.equal(judgeAnswer(checked, 'Here: {"source":"made up"} and {"source":"known"}', false).is, 'answer')
+  assert.equal(judgeAnswer(checked, 'Here: {"source":"made up"} and {"source":"known"}', first).is, 'answer')
   // The check may rely on the schema.
-  assert.equal(judgeAnswer({ ...checked, check: () => assert.fail('not asked') }, '{}', false).is, 'wrong')
+  assert.equal(judgeAnswer({ ...checked, check: () => assert.fail('not asked') }, '{}', first).is, 'wrong')
 })

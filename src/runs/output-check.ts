@@ -30,13 +30,21 @@ const outputCharsMax = 4 * 1024 * 1024
 const errorCharsMax = 300
 const errorsMax = 5
 
-/** `repaired`: the repair round was used. */
+/** `repaired`: the repair round was used. `cutOff`: the model stopped at its limit of tokens. */
 export function judgeAnswer(
   rule: Omit<OutputRule, 'invalid'> | undefined,
   text: string,
-  repaired: boolean,
+  { repaired, cutOff }: { repaired: boolean; cutOff: boolean },
 ): AnswerVerdict {
   if (rule === undefined) return { is: 'answer', output: text }
+  const verdict = judgeWhole(rule, text, repaired)
+  if (!cutOff || verdict.is === 'answer') return verdict
+  // The first half of a question is still one; the first half of an answer is not.
+  if (verdict.is === 'question' && !/^\s*(?:```|[{[])/.test(text)) return verdict
+  return wrong('it is cut off, because the limit of tokens was reached')
+}
+
+function judgeWhole(rule: Omit<OutputRule, 'invalid'>, text: string, repaired: boolean): AnswerVerdict {
   if (text.trim() === '') return wrong('it is empty')
   if (text.length > outputCharsMax) return wrong('it is longer than 4 MiB')
   const whole = wholeJson(text)

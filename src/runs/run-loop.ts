@@ -370,13 +370,13 @@ export class RunLoop {
   }
 
   /** Checks the final answer of a step, and ends or parks the run. Returns undefined if the model has to be asked again. */
-  private async settleAnswer({ step, text, messageId }: StepState): Promise<LoopResult | undefined> {
+  private async settleAnswer({ step, text, messageId, finishReason }: StepState): Promise<LoopResult | undefined> {
     const { writer, dependencies } = this
     const { state } = writer
     if (state.rejectedOutputs.has(step)) return undefined
     const rule = this.kind().outputRule(specOf(state))
     const repaired = state.rejectedOutputs.size > 0
-    const verdict = judgeAnswer(rule, text, repaired)
+    const verdict = judgeAnswer(rule, text, { repaired, cutOff: finishReason === 'length' })
     if (verdict.is === 'answer') return await this.end({ status: 'succeeded', output: verdict.output })
     if (verdict.is === 'question') {
       const asked = questionOf(state, step)

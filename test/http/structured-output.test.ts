@@ -109,6 +109,17 @@ test('an answer that is wrong twice fails the run and says what is wrong', async
   assert.match(end.error.details.errors[0], /name/)
 })
 
+test('an answer that is cut off twice fails the run and says that the limit of tokens was reached', async () => {
+  const user = someone()
+  const half = [{ text: '{"name":"An' }, { finish: 'length' }]
+  await server.provider.script([half], user)
+  await server.provider.script([half], repairMarker)
+  const end = endOf(await server.chatToEnd(user, { input: user, output }))
+
+  assert.deepEqual([end.status, end.error.code], ['failed', 'output_validation_failed'])
+  assert.match(end.error.message, /cut off.*limit of tokens/)
+})
+
 test('tools may be called before the answer', async () => {
   const user = someone()
   await server.provider.script([calls(['current_time', {}]), says(annText)], user)

@@ -94,6 +94,6 @@ async function responseOf(services: Services, run: RunRow, output: StartRequest[
 /** The answer as a value, if the request has a schema for it. The run has checked it. */
 function valueOf(content: string, output: StartRequest['output']): { output?: JsonValue } {
   if (output === undefined) return {}
-  const verdict = judgeAnswer({ schema: output.schema, mayAsk: false }, content, true)
+  const verdict = judgeAnswer({ schema: output.schema, mayAsk: false }, content, { repaired: true, cutOff: false })
   return verdict.is === 'answer' ? { output: JSON.parse(verdict.output) as JsonValue } : {}
 }
