@@ -6,6 +6,7 @@ import type { AddressInfo } from 'node:net'
 import { test, type TestContext } from 'node:test'
 import { toolContext } from '../../test/support/tool-context.ts'
 import { closedAddress } from '../../test/support/closed-port.ts'
+import type { AppError } from '../errors/app-error.ts'
 import { systemClock } from '../kit/clock.ts'
 import { connectMcpServers } from './mcp.ts'
 import { toToolResult } from './mcp-tools.ts'
@@ -72,6 +73,30 @@ async function connect(t: TestContext, url: URL | string) {
   t.after(() => registry.close())
   return { registry, logged }
 }
+
+test('an answer that cannot be read is named as such, and the connection is kept', async (t) => {
+  let connections = 0
+  const url = await serve(t, {
+    tools: () => ({ tools: [tool(`any${(connections += 1)}`)] }),
+    result: () => ({ content: [{ type: 'image', mimeType: 'image/png', data: 'no base64!' }] }),
+  })
+  const { registry } = await connect(t, url)
+  for (let call = 1; call <= 2; call += 1) {
+    await assert.rejects(
+      async () => registry.get('any1')?.run({}, toolContext()),
+      ({ code, message, details }: AppError) => {
+        assert.equal(code, 'tool_failed')
+        assert.match(
+          message,
+          /^The answer of the MCP server shop cannot be read\. The call may have been carried out\./,
+        )
+        assert.equal(details?.['outcome'], 'unknown')
+        return true
+      },
+    )
+  }
+  assert.equal(connections, 1)
+})
 
 const long = 'x'.repeat(11 * 1024 * 1024)
 

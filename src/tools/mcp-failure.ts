@@ -43,6 +43,11 @@ export function toCallFailure(error: unknown, server: string): CallFailure {
     const message = `The MCP server ${server} asked for input in the middle of the call, which is not supported.`
     return { ...kept, error: new AppError('tool_failed', message, { cause: error }) }
   }
+  if (error instanceof SdkError && error.code === SdkErrorCode.InvalidResult) {
+    // The connection works: the server has answered, and nobody knows what.
+    const message = `The answer of the MCP server ${server} cannot be read. The call may have been carried out. ${toReason(error)}`
+    return { ...kept, error: new AppError('tool_failed', message, { cause: error, details: { outcome: 'unknown' } }) }
+  }
   if (
     (error instanceof SdkError && error.code === SdkErrorCode.NotConnected) ||
     neverConnected.has(systemCodeOf(error))
