@@ -114,6 +114,9 @@ const table: [what: string, schema: unknown, fitting: unknown[], wrong: unknown[
   ['uri', { format: 'uri' }, ['https://a.b/c?d#e', 'urn:x:y'], ['a', '/a', 'https://a b']],
   ['uuid', { format: 'uuid' }, ['123e4567-e89b-12d3-a456-426614174000'], ['123']],
   ['json-pointer', { format: 'json-pointer' }, ['', '/a~1b/0'], ['a', '/~2']],
+  ['a multiple of a fraction', { multipleOf: 0.01 }, [19.99, 0.07, 1.1, 4, -0.3, 0], [19.995, 0.001, 1e-9]],
+  ['a multiple of an integer', { multipleOf: 2 }, [4, 9007199254740990], [4000000000000001, 0.5, 2.0000001]],
+  ['a number that JSON can hold', { type: 'number' }, [1.5, -1e308], [JSON.parse('1e999'), JSON.parse('-1e999')]],
   ['an unknown format', { format: 'toString' }, ['anything'], []],
 ]
 for (const [what, schema, fitting, wrong] of table) {

@@ -71,9 +71,16 @@ function numberProblems(schema: SchemaObject, value: number): LazyMessage[] {
   if (maximum !== undefined && !(value <= maximum)) wrong.push(() => `must be <= ${maximum}`)
   if (exclusiveMinimum !== undefined && !(value > exclusiveMinimum)) wrong.push(() => `must be > ${exclusiveMinimum}`)
   if (exclusiveMaximum !== undefined && !(value < exclusiveMaximum)) wrong.push(() => `must be < ${exclusiveMaximum}`)
-  if (multipleOf !== undefined && !Number.isInteger(value / multipleOf))
-    wrong.push(() => `must be multiple of ${multipleOf}`)
+  if (multipleOf !== undefined && !isMultiple(value, multipleOf)) wrong.push(() => `must be multiple of ${multipleOf}`)
   return wrong
+}
+
+/** Decimal fractions are not exact: 19.99 / 0.01 is 1998.9999999999998. The error of such a division is at most two units of its last place. */
+function isMultiple(value: number, unit: number): boolean {
+  const quotient = value / unit
+  if (Number.isInteger(quotient)) return true
+  if (Number.isInteger(value) && Number.isInteger(unit)) return false
+  return Math.abs(quotient - Math.round(quotient)) <= Math.abs(quotient) * 2 * Number.EPSILON
 }
 
 function textProblems(schema: SchemaObject, value: string, patterns: SchemaPatterns, steps: Steps): LazyMessage[] {
@@ -103,6 +110,9 @@ function isOfType(type: string, value: unknown): boolean {
       return Array.isArray(value)
     case 'integer':
       return Number.isInteger(value)
+    case 'number':
+      // JSON such as 1e999 is read as infinity, which would be written as null.
+      return Number.isFinite(value)
     case 'null':
       return value === null
     case 'object':
