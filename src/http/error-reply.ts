@@ -134,6 +134,10 @@ export function toRequestError(
       return new AppError('unsupported_media_type', 'The Content-Type is not accepted here; send application/json.', {
         cause: thrown,
       })
+    case 'FST_ERR_ROUTE_MISSING_CONTENT_TYPE':
+      return new AppError('unsupported_media_type', 'The request has no Content-Type; send application/json.', {
+        cause: thrown,
+      })
     case 'FST_ERR_CTP_INVALID_CONTENT_LENGTH':
       return new AppError('invalid_request', 'The body does not have the length that Content-Length announced.', {
         cause: thrown,
@@ -145,7 +149,8 @@ export function toRequestError(
         { cause: thrown },
       )
     case 'FST_ERR_MAX_PARAM_LENGTH':
-      // No id of this server is that long, so the address cannot exist.
+    case 'FST_STATIC_FORBIDDEN_PATH':
+      // No id of this server is that long, and no file has such a name, so the address cannot exist.
       return new AppError('route_not_found', 'There is nothing at this address.', { cause: thrown })
     default:
       return toAppError(thrown)

@@ -4,6 +4,7 @@
 
 import { createServer, type RequestListener, type Server as HttpServer, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
 import { AppError } from '../errors/app-error.ts'
 import { statusOfErrorCode } from '../errors/status.ts'
 import { plainBody } from './error-body.ts'
@@ -45,13 +46,17 @@ export function createHttpServer(listener: RequestListener, limits: SocketLimits
   server.maxConnections = connectionsMax
   waitForContinue(server)
   server.on('clientError', answerClientError)
+  // Without a listener Node closes the socket without a reply.
+  server.on('connect', (_request, socket) => answerClientError(new Error('CONNECT'), socket))
+  // Node would reply 417 without a body. An expectation that a server does not know may be ignored.
+  server.on('checkExpectation', (request, response) => server.emit('request', request, response))
   return server
 }
 
 /** Replies to a request that cannot be parsed or timed out. There is no request object then, only a socket. */
 export function answerClientError(
   cause: Error & { code?: string },
-  socket: Pick<Socket, 'destroyed' | 'writable' | 'end' | 'destroy'>,
+  socket: Pick<Socket, 'destroyed' | 'writable' | 'end' | 'destroy'> | Duplex,
 ): void {
   if (cause.code === 'ECONNRESET' || socket.destroyed) return
   if (!socket.writable) {
@@ -77,7 +82,7 @@ function clientError(code: string | undefined): AppError {
   if (code === 'HPE_HEADER_OVERFLOW') {
     return new AppError(
       'headers_too_large',
-      `The address and the headers have more than ${headerBytesMax} bytes together; send less.`,
+      `The address and the headers have more than ${headerBytesMax} bytes together, or there are more than ${headersMax} headers; send less.`,
     )
   }
   return new AppError('invalid_request', 'The request is not valid HTTP.')

@@ -55,6 +55,7 @@ export function installIntake(server: Server, clock: Clock, limits: IntakeLimits
   // Runs when the caller and the route are known, before the first byte of the body is read.
   server.addHook('preParsing', async (request, reply) => {
     if (!hasBody(request.raw)) return
+    checkEncoding(request.raw)
     const { bodyLimit, config } = request.routeOptions
     if (config.admitsBodyItself !== true) admitBody(request, reply, bodyLimit)
     watch(request.raw)
@@ -100,6 +101,16 @@ export function bodyTooLarge(cause?: unknown): AppError {
 
 function bodyStopped(idleMs: number): AppError {
   return new AppError('request_timeout', `No byte of the body came for ${idleMs} ms; send the request again.`)
+}
+
+/** Compressed bodies are refused: unpacked they may have any size, and without a sentence their bytes would be "not JSON". */
+function checkEncoding({ headers }: IncomingMessage): void {
+  const encoding = headers['content-encoding']?.trim().toLowerCase() ?? ''
+  if (!/\b(?:gzip|deflate|br|zstd|compress)\b/.test(encoding)) return
+  throw new AppError(
+    'unsupported_media_type',
+    `A body with Content-Encoding ${encoding.slice(0, 40)} is not accepted; send it uncompressed.`,
+  )
 }
 
 function hasBody({ headers }: IncomingMessage): boolean {

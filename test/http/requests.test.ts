@@ -6,6 +6,7 @@ import { describe, test } from 'node:test'
 import { apiKeysSetting } from '../support/api-keys.ts'
 import { callServer, endOf, type Json, someone, sharedTestServer } from '../support/test-server.ts'
 import { startPolylog } from '../support/polylog.ts'
+import { collect, dialServer, write } from '../support/raw-socket.ts'
 
 const server = sharedTestServer({ POLYLOG_BODY_MAX: '4096' })
 
@@ -26,6 +27,18 @@ describe('the body', () => {
       })
 
       assert.deepEqual([answer.status, answer.body.code], [415, 'unsupported_media_type'], type)
+    }
+  })
+
+  test('one that is compressed is 415, with a sentence about the encoding', async () => {
+    for (const encoding of ['gzip', 'br', 'identity, deflate']) {
+      const answer = await server.call('POST', '/v1/agent/chat', {
+        raw: '{"input":"hi"}',
+        headers: { 'content-encoding': encoding },
+      })
+
+      assert.deepEqual([answer.status, answer.body.code], [415, 'unsupported_media_type'], encoding)
+      assert.match(answer.body.message, /Content-Encoding .*uncompressed/)
     }
   })
 
@@ -214,6 +227,26 @@ describe('addresses', () => {
       assert.equal(answer.body.code, 'route_not_found')
       assert.ok(answer.body.message.includes(`${method} ${path}`))
       assert.match(answer.headers.get('content-type') ?? '', /^application\/json/)
+    }
+  })
+
+  test('what no HTTP library would send is answered with a code, too', async () => {
+    const host = `host: ${new URL(server.polylog.baseUrl).host}\r\nconnection: close\r\n`
+    for (const [lines, status, code] of [
+      [`QUERY /v1/health HTTP/1.1\r\n${host}\r\n`, 415, 'unsupported_media_type'],
+      [`GET /assets/%00 HTTP/1.1\r\n${host}\r\n`, 404, 'route_not_found'],
+      [`CONNECT elsewhere:443 HTTP/1.1\r\n${host}\r\n`, 400, 'invalid_request'],
+      [`GET /v1/nothing HTTP/1.1\r\n${host}expect: something\r\n\r\n`, 404, 'route_not_found'],
+      [`GET /v1/health HTTP/1.1\r\n${host}${'a: b\r\n'.repeat(300)}\r\n`, 431, 'headers_too_large'],
+    ] as const) {
+      const socket = dialServer(server.polylog.baseUrl)
+      const received = collect(socket)
+      await write(socket, lines)
+      await received.closed()
+
+      assert.match(received.text(), new RegExp(`^HTTP/1\\.1 ${status} `), lines.slice(0, 40))
+      assert.match(received.text(), new RegExp(`"code":"${code}"`))
+      socket.destroy()
     }
   })
 
