@@ -30,6 +30,14 @@ test('the models of configured providers and the agents are listed, in the shape
   assert.equal(new Set(models.map(({ id }) => id)).size, models.length)
 })
 
+test('an agent is found by each name that a request may give it', async () => {
+  for (const name of ['agent/chat_conversation', 'chat_conversation']) {
+    const { status, body } = await server.call('GET', `/v1/models/${encodeURIComponent(name)}`)
+    assert.deepEqual([status, body.id], [200, 'agent/chat_conversation'], name)
+  }
+  assert.equal((await server.call('GET', '/v1/models/nobody')).status, 404)
+})
+
 test('a default model that is not in the table is listed, with nothing known', async () => {
   const other = await startTestServer({ POLYLOG_MODEL: 'openai/unheard-of' })
   try {

@@ -73,7 +73,11 @@ export function modelsRoute(server: Server, { models, modelTable, configs, catal
       },
     },
     async ({ params }) => {
-      const found = listed().find(({ id }) => id === params.model)
+      const all = listed()
+      // Requests may name an agent without the prefix, too.
+      const found = [params.model, `agent/${params.model}`]
+        .map((name) => all.find(({ id }) => id === name))
+        .find((one) => one !== undefined)
       if (found === undefined) {
         const name = JSON.stringify(params.model)
         throw new AppError('model_not_found', `There is no model ${name}. GET /v1/models lists those that there are.`)
