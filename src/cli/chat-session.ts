@@ -16,7 +16,13 @@ import { RunPrinter } from './run-printer.ts'
 import { type Styles, stylesOf } from './styles.ts'
 import { connectionNotes } from './tail.ts'
 
-export type ChatSettings = { asJson: boolean; agentId?: string; model?: string }
+export type ChatSettings = {
+  asJson: boolean
+  agentId?: string
+  model?: string
+  /** The command that goes on with a run or a conversation. */
+  resumeCommand(id: string): string
+}
 
 export type ChatSessionDependencies = {
   client: PolylogClient
@@ -131,7 +137,7 @@ export class ChatSession {
   private cannotDecide(runId: string): 'left' {
     this.failure = new CliError(
       'failed',
-      `A tool call of run ${runId} waits for a decision, which needs a terminal: polylog chat --resume ${runId}`,
+      `A tool call of run ${runId} waits for a decision, which needs a terminal: ${this.dependencies.settings.resumeCommand(runId)}`,
       'decision_needed',
     )
     return 'left'

@@ -44,6 +44,7 @@ async function chat(message: string | undefined, flags: ChatFlags, context: CliC
   const keyboard = new Keyboard(process.stdin, context.output.stdout)
   const settings: ChatSettings = {
     asJson: flags.json === true,
+    resumeCommand: (id) => resumeCommand(id, flags),
     ...(flags.agent === undefined ? {} : { agentId: flags.agent }),
     ...(flags.model === undefined ? {} : { model: flags.model }),
   }
@@ -103,12 +104,22 @@ async function showMessages({ conversationId, runId }: Resumed, { client }: Serv
 
 function sayHowToResume(session: ChatSession, result: 'done' | 'left', flags: ChatFlags, { output }: CliContext): void {
   if (session.conversationId === undefined || (flags.json === true && result === 'done')) return
-  const options = [
-    ...(flags.url === undefined ? [] : [`--url ${flags.url}`]),
-    ...(flags.user === undefined ? [] : [`--user ${flags.user}`]),
-  ]
-  const command = ['polylog chat --resume', session.conversationId, ...options].join(' ')
+  const command = resumeCommand(session.conversationId, flags)
   output.note(
     result === 'left' ? `The answer goes on at the server. To come back: ${command}` : `To come back: ${command}`,
   )
+}
+
+/** With the server and the user, so that it can be pasted into a shell. The token is not repeated: it would be shown. */
+function resumeCommand(id: string, { url, user }: ChatFlags): string {
+  return [
+    'polylog chat --resume',
+    shellWord(id),
+    ...(url === undefined ? [] : [`--url ${shellWord(url)}`]),
+    ...(user === undefined ? [] : [`--user ${shellWord(user)}`]),
+  ].join(' ')
+}
+
+function shellWord(text: string): string {
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
 }

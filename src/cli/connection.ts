@@ -40,6 +40,10 @@ export function connectTo(
     throw new CliError('usage', `${url} is not the address of a server: it has to begin with http:// or https://.`)
   }
   const token = flags.token ?? nonEmpty(environment['POLYLOG_TOKEN'])
+  // Such a header cannot be sent, so the request would fail as if there were no server.
+  if (token !== undefined && /[^\x20-\x7e]/.test(token.trim())) {
+    throw new CliError('usage', 'The token has characters that no API key or token has. Was it copied whole?')
+  }
   const options: ClientOptions = {
     baseUrl: url,
     requestRetries,

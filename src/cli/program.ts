@@ -77,7 +77,7 @@ Every command has examples: polylog help <command>.`,
 
 /** Without this check the name would be an argument of the default command. */
 function refuseUnknownCommand(program: Command, args: readonly string[]): void {
-  const [first] = args
+  const [first] = args[0] === 'help' ? args.slice(1) : args
   if (first === undefined || first.startsWith('-')) return
   const known = ['help', ...program.commands.flatMap((command) => [command.name(), ...command.aliases()])]
   if (known.includes(first)) return

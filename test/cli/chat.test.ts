@@ -202,9 +202,17 @@ describe('polylog chat in a pipe', () => {
   })
 
   test('a tool call that waits is exit code 1, with the command that decides it', async () => {
-    const { code, stderr } = await ask('remember that it snows\n')
+    const { code, stderr } = await ask('remember that it snows\n', '--user', "Ann O'Hara")
     assert.equal(code, 1)
     assert.match(stderr, /polylog: A tool call of run \w+ waits for a decision.*polylog chat --resume \w+/)
+    const commands = stderr.split('\n').filter((line) => line.includes('--resume'))
+    assert.equal(commands.length, 2)
+    for (const line of commands) {
+      assert.ok(
+        line.endsWith(` --url ${server.baseUrl} --user 'Ann O'\\''Hara'`),
+        `can be pasted into a shell: ${line}`,
+      )
+    }
   })
 
   test('nothing to resume is exit code 3, a model that is not there is exit code 1 or 2', async () => {

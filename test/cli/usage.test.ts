@@ -31,6 +31,8 @@ describe('the command line', () => {
   test('suggests the command that was meant, with exit code 2', async () => {
     const { code, stderr, stdout } = await polylog(['rusn'])
     assert.deepEqual([code, stdout, stderr], [2, '', 'polylog: There is no command rusn. Did you mean runs?\n'])
+    const help = await polylog(['help', 'rusn'])
+    assert.deepEqual([help.code, help.stderr], [2, stderr])
   })
 
   test('an unknown option and a wrong value are exit code 2, and with --json the error is JSON', async () => {
@@ -45,5 +47,9 @@ describe('the command line', () => {
     assert.equal(gone.code, 4)
     assert.match(gone.stderr, /^polylog: The server cannot be reached\. Is it running\?/)
     assert.equal((await polylog(['runs', '--url', 'localhost:3000'])).code, 2)
+    // It cannot be sent, which is not the fault of the server.
+    const token = await polylog(['runs', '--url', await closedAddress(), '--token', '密钥'])
+    assert.equal(token.code, 2)
+    assert.match(token.stderr, /^polylog: The token has characters that no API key or token has\./)
   })
 })
