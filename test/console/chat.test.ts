@@ -109,6 +109,21 @@ describe('an answer', () => {
     await stop.waitFor({ state: 'detached' })
   })
 
+  test('is asked for again once, also with a double click', async (context) => {
+    const user = someone()
+    await server.provider.script([says('One.'), says('Two.')], user)
+    const page = await openChat(context, user)
+    if (page === null) return
+    await ask(page, `Hello ${user}`)
+    await complete(page)
+    const release = await holdRequests(page, '**/v1/agent/chat*')
+    await page.getByRole('button', { name: 'Answer again' }).dblclick()
+    release()
+    await answers(page).getByText('Two.').waitFor()
+    await complete(page)
+    assert.equal(await page.getByRole('button', { name: 'Dismiss' }).count(), 0, 'no error')
+  })
+
   test('that fails says why, and the next question works', async (context) => {
     const user = someone()
     await server.provider.script([[{ text: ['Half'] }, { cut: true }], says('Fine now.')], user)

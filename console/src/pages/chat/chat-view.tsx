@@ -86,7 +86,11 @@ export function ChatView({ conversationId }: { conversationId: string | null }) 
       showProblem(words.sendFailed, problemOf(failure))
     }
   }
+  const isAnsweringAgain = useRef(false)
   const answerAgain = async () => {
+    // A double click asks once.
+    if (isAnsweringAgain.current) return
+    isAnsweringAgain.current = true
     const { agentId, model } = chatChoice.get()
     try {
       await startRun(api, {
@@ -98,6 +102,8 @@ export function ChatView({ conversationId }: { conversationId: string | null }) 
       reload()
     } catch (failure) {
       showProblem(words.regenerate, problemOf(failure))
+    } finally {
+      isAnsweringAgain.current = false
     }
   }
   const regenerate = useCallback(() => void answerAgain(), [api, conversationId, reload])
