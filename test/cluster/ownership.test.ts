@@ -6,6 +6,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
+import pg from 'pg'
 import { type Cluster, type ClusterNode, startCluster } from '../support/cluster.ts'
 import { type FakeProcess, spawnFake } from '../support/spawn-fake.ts'
 import { openStream, type SseStream } from '../support/sse.ts'
@@ -257,6 +258,40 @@ describe('with short leases', () => {
     const other = someone()
     await cluster.provider.script([says('Still here.')], other)
     assert.equal(endOf(await frozen.server.chatToEnd(other, `Hello ${other}`)).status, 'succeeded')
+  })
+
+  it('a node that freezes while several of its transactions want one lock delays the others only once', async () => {
+    const user = someone()
+    const [first] = cluster.nodes as [ClusterNode]
+    const frozen = await cluster.add()
+    const add = (node: ClusterNode) => node.server.call('POST', '/v1/contacts', { user, body: { name: 'Ann' } })
+    const holder = new pg.Client({ connectionString: cluster.databaseUrl })
+    await holder.connect()
+    try {
+      await holder.query('BEGIN')
+      await holder.query("SELECT pg_advisory_xact_lock(hashtextextended('contacts ' || $1, 0))", [user])
+      const waiting = Array.from({ length: 4 }, () => add(frozen))
+      await until('four that wait for the lock', async () => {
+        const { rows } = await holder.query(
+          `SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted
+           AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`,
+        )
+        return rows.length === 4 ? true : undefined
+      })
+      frozen.freeze()
+      await holder.query('COMMIT')
+      const since = performance.now()
+      const added = await add(first)
+      const ms = performance.now() - since
+      frozen.wake()
+      assert.equal(added.status, 201, added.text)
+      // The database ends the one that has the lock after ten seconds.
+      assert.ok(ms < 18_000, `${ms} ms`)
+      for (const { status } of await Promise.all(waiting)) assert.ok(status === 201 || status === 503, String(status))
+    } finally {
+      frozen.wake()
+      await holder.end()
+    }
   })
 
   it('every run of a killed node is finished by the others', async () => {

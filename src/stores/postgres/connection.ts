@@ -81,6 +81,15 @@ const statementTimeoutMs = 30_000
 /** A node that freezes inside a transaction must not keep its locks: the database ends its connection after this time. */
 const idleTransactionMs = 10_000
 
+/**
+ * Less than the time above. Otherwise the transactions of a frozen node that wait for one lock would get it one after the
+ * other, and each would keep it for that time. A node that is not frozen tries again.
+ */
+const lockTimeoutMs = 8_000
+
+const begin = `BEGIN; SET LOCAL lock_timeout = ${lockTimeoutMs}`
+const beginVolatile = `${begin}; SET LOCAL synchronous_commit = off`
+
 export function openPool({ url, connectionsMax = connectionsMaxDefault, onError }: PostgresOptions): PoolType {
   const pool = new Pool({
     connectionString: url,
@@ -109,7 +118,7 @@ export async function transaction<T>(pool: PoolType, durable: boolean, work: (db
     const client = await pool.connect()
     let broken: Error | undefined
     try {
-      await client.query(durable ? 'BEGIN' : 'BEGIN; SET LOCAL synchronous_commit = off')
+      await client.query(durable ? begin : beginVolatile)
       const result = await work(dbOf(client))
       await client.query('COMMIT')
       return result

@@ -53,8 +53,8 @@ function statements(context: TestContext): string[] {
 }
 
 function wordOf(sql: string): string {
-  if (sql === 'BEGIN') return 'begin'
-  if (/^BEGIN; SET LOCAL synchronous_commit = off$/.test(sql)) return 'begin unsynced'
+  if (/^BEGIN; SET LOCAL lock_timeout = \d+$/.test(sql)) return 'begin'
+  if (/^BEGIN; SET LOCAL lock_timeout = \d+; SET LOCAL synchronous_commit = off$/.test(sql)) return 'begin unsynced'
   if (sql === 'COMMIT') return 'commit'
   return /INSERT INTO journal/.test(sql) ? 'insert' : sql
 }

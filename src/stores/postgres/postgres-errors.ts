@@ -5,6 +5,8 @@ import { AppError } from '../../errors/app-error.ts'
 
 const deadlock = '40P01'
 const serializationFailure = '40001'
+/** The wait for a lock took longer than `lock_timeout`. */
+const lockNotAvailable = '55P03'
 const uniqueViolation = '23505'
 const constraintClass = '23'
 const diskFull = '53100'
@@ -22,7 +24,7 @@ function codeOf(error: unknown): string | undefined {
  */
 export function isRetryable(error: unknown): boolean {
   const code = codeOf(error)
-  return code === deadlock || code === serializationFailure || code === uniqueViolation
+  return code === deadlock || code === serializationFailure || code === lockNotAvailable || code === uniqueViolation
 }
 
 /** Turns any database error into `store_unavailable` or `store_damaged`, with a message that says what to do. */
