@@ -138,6 +138,24 @@ describe('the SQLite file', () => {
     remove()
   })
 
+  test('takes no more writes without its write-ahead log, and loses nothing when it is closed', async () => {
+    const { file, remove } = newFolder()
+    const store = await openSqliteStore({ clock: systemClock, file })
+    await claimedRun(store, 'r1')
+
+    rmSync(`${file}-wal`)
+    const gone = { code: 'store_unavailable', message: /^The write-ahead log .* is gone\. Stop the server/ }
+    await assert.rejects(store.accept(acceptInput('r2')), gone)
+    await assert.rejects(store.check(), gone)
+    await store.close()
+
+    const again = await openSqliteStore({ clock: systemClock, file })
+    assert.deepEqual(await seqs(again, 'r1'), [1])
+    await again.accept(acceptInput('r2'))
+    await again.close()
+    remove()
+  })
+
   test('keeps its rows in place when its tables are migrated twice', () => {
     const db = new DatabaseSync(':memory:')
     migrate(db)

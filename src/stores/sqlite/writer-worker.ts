@@ -23,7 +23,8 @@ try {
   migrate(db)
   refuseUnfinished(db)
   const writer = batchWriter(db)
-  const opened = identityOf(file)
+  const log = `${file}-wal`
+  const opened = { file: identityOf(file), log: identityOf(log) }
   port.on('message', (request: WriterRequest) => {
     if (request === 'close') {
       try {
@@ -38,7 +39,8 @@ try {
     }
     try {
       // SQLite keeps writing to a file that was deleted or replaced, without an error, and those writes would be lost.
-      if (identityOf(file) !== opened) throw fileGone()
+      if (identityOf(file) !== opened.file) throw fileGone()
+      if (identityOf(log) !== opened.log) throw logGone()
       send(writer.execute(request))
     } catch (error) {
       send({ type: 'failed', failure: failure(error) })
@@ -58,4 +60,12 @@ function identityOf(path: string): string | undefined {
 
 function fileGone(): AppError {
   return new AppError('store_unavailable', 'The database file is gone. Put it back, then start the server again.')
+}
+
+/** The thread still has the deleted log open, and closing the database writes it into the file. */
+function logGone(): AppError {
+  return new AppError(
+    'store_unavailable',
+    'The write-ahead log beside the database file is gone. Stop the server with SIGTERM, which saves what was in it, then start it again.',
+  )
 }
