@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { isDeeperThan, isValueDeeperThan } from './json-depth.ts'
+import { isDeeperThan, isValueDeeperThan, valuesIn } from './json-depth.ts'
 
 test('levels of objects and lists are counted, and brackets in strings are not', () => {
   assert.equal(isDeeperThan('{"a":[1]}', 2), false)
@@ -17,4 +17,11 @@ test('a value of any depth is measured without recursion', () => {
   assert.equal(isValueDeeperThan(deep, 100), true)
   assert.equal(isValueDeeperThan({ a: [1] }, 2), false)
   assert.equal(isValueDeeperThan({ a: [{}] }, 2), true)
+})
+
+test('values are counted up to a limit, and commas and brackets in strings are not', () => {
+  assert.equal(valuesIn('1', 10), 1)
+  assert.equal(valuesIn('{"a":[1,2],"b":{}}', 10), 6)
+  assert.equal(valuesIn('["a,b,c","[[{\\",,,"]', 10), 3)
+  assert.equal(valuesIn('[],'.repeat(1_000_000), 100), 101)
 })

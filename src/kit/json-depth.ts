@@ -1,5 +1,6 @@
-// Checks how deep JSON is nested, both for a text (without parsing it) and for a value. A value that is
-// thousands of levels deep can be parsed, but overflows the stack of recursive code that walks it.
+// Checks how deep JSON is nested, both for a text (without parsing it) and for a value, and how many values a text
+// has. A value that is thousands of levels deep can be parsed, but overflows the stack of recursive code that walks it, and a
+// short text may have more values than can be walked in an instant.
 
 /** Takes one pass and ignores brackets inside strings. The text need not be valid JSON. */
 export function isDeeperThan(text: string, levels: number): boolean {
@@ -17,6 +18,22 @@ export function isDeeperThan(text: string, levels: number): boolean {
     } else if (unit === 0x7d || unit === 0x5d) depth -= 1
   }
   return false
+}
+
+/** About how many values the text has, or `max + 1` if they are more. Takes one pass. The text need not be valid JSON. */
+export function valuesIn(text: string, max: number): number {
+  let values = 1
+  let inString = false
+  for (let at = 0; at < text.length && values <= max; at += 1) {
+    const unit = text.charCodeAt(at)
+    if (inString) {
+      if (unit === 0x5c) at += 1
+      else if (unit === 0x22) inString = false
+    } else if (unit === 0x22) inString = true
+    // Each value but the outermost comes after a comma or an opening bracket.
+    else if (unit === 0x2c || unit === 0x7b || unit === 0x5b) values += 1
+  }
+  return values
 }
 
 /** Does not recurse, so that a deep value cannot overflow the stack. */

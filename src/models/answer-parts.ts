@@ -6,7 +6,7 @@ import type { JsonValue, Usage } from '../journal/event.ts'
 import { isTokenCount } from '../journal/usage.ts'
 import { cutText, pieceCharsMax } from '../kit/cut-text.ts'
 import type { Ids } from '../kit/ids.ts'
-import { isDeeperThan } from '../kit/json-depth.ts'
+import { isDeeperThan, valuesIn } from '../kit/json-depth.ts'
 import type { FinishReason, ModelPart, ModelRequest } from './model.ts'
 
 /** Splits very long chunks, because each part becomes one journal event. */
@@ -22,6 +22,12 @@ export function pushText(parts: ModelPart[], type: 'text' | 'reasoning', text: s
 export const argumentsCharsMax = 8 * 1024 * 1024
 /** Far deeper than any tool needs, and far below the depth that overflows the stack. */
 const argumentsDepthMax = 100
+
+/**
+ * The limit for the arguments of all calls of one answer. They are copied and checked several times, and 100,000 values take about a
+ * tenth of a second. Text of 8 MiB could have millions of them.
+ */
+const argumentsValuesMax = 100_000
 
 /** An id is repeated in every event of its call. Those of providers have some dozen characters. */
 const callIdCharsMax = 256
@@ -47,11 +53,13 @@ export function toToolCallParts(
   for (const message of request.messages) {
     if (message.role === 'assistant') for (const call of message.toolCalls ?? []) taken.add(call.callId)
   }
+  let valuesLeft = argumentsValuesMax
   return calls.map((call) => {
     const usable = call.id !== '' && call.id.length <= callIdCharsMax && !taken.has(call.id)
     const callId = usable ? call.id : `call_${ids()}`
     taken.add(callId)
-    const input = parseCallArguments(call.rawInput, reason)
+    valuesLeft -= valuesIn(call.rawInput, valuesLeft)
+    const input = valuesLeft < 0 ? undefined : parseCallArguments(call.rawInput, reason)
     return {
       type: 'tool-call',
       callId,

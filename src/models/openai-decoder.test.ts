@@ -152,6 +152,18 @@ test('a count of tokens that cannot be true is left out, because it would break 
   assert.deepEqual(usageOf({ prompt_tokens: 1_000_000_000 }), { inputTokens: 1_000_000_000 })
 })
 
+test('arguments with more values than can be handled at once are not parsed, whichever call has them', () => {
+  const values = (count: number) => `{"list":[${'0,'.repeat(count)}0]}`
+  const inputs = (...texts: string[]) =>
+    decode([stream(...texts.map((text, index) => fragment(index, `c${index}`, 'add', text)), finished('tool_calls'))])
+      .filter((part) => part.type === 'tool-call')
+      .map(({ input }) => input !== undefined)
+
+  assert.deepEqual(inputs(values(40_000), values(40_000), values(40_000), '{}'), [true, true, false, false])
+  assert.deepEqual(inputs('{}', values(2_000_000)), [true, false])
+  assert.deepEqual(inputs(`{"file":${JSON.stringify('a,b\n'.repeat(50_000))}}`), [true])
+})
+
 test('nothing after the end is read', () => {
   const late = stream(delta({ content: 'ghost' }), { error: { message: 'late' } }, '[DONE]')
 

@@ -26,7 +26,7 @@ export function refusedCall(decision: string | undefined, reason: string | undef
 export const unreadableInput: ClosedCall = {
   outcome: 'failed',
   code: 'tool_input_invalid',
-  message: 'The arguments are not valid JSON, or longer than 256 KiB.',
+  message: 'The arguments are not valid JSON, longer than 256 KiB, or have too many values.',
 }
 
 /** The result of a call whose arguments do not fit the schema of its tool. */

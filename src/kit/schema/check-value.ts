@@ -61,10 +61,12 @@ function sizeProblem(value: unknown, steps: Steps): string | null {
     if (typeof inner === 'string') chars += inner.length
     else if (typeof inner === 'object' && inner !== null) {
       if (depth > valueDepthMax) return `is nested more than ${valueDepthMax} deep`
-      for (const [key, child] of Object.entries(inner)) {
-        chars += key.length
-        rest.push([child, depth + 1])
-      }
+      if (Array.isArray(inner)) for (const child of inner) rest.push([child, depth + 1])
+      else
+        for (const [key, child] of Object.entries(inner)) {
+          chars += key.length
+          rest.push([child, depth + 1])
+        }
     }
     if (nodes + rest.length > valueNodesMax || chars > valueCharsMax) return 'is too large to be checked'
   }
