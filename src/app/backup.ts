@@ -36,7 +36,8 @@ export async function backUpDatabase({ dataDir, target, force, onProgress }: Bac
     // Created first, so that no other user can read it while it is written.
     closeSync(openSync(partial, 'wx', privateMode))
   } catch (cause) {
-    throw new AppError('config_invalid', `${target} cannot be written: ${fileErrorReason(cause)}.`, { cause })
+    const reason = fileErrorReason(cause, 'name another file')
+    throw new AppError('config_invalid', `${target} cannot be written: ${reason}.`, { cause })
   }
   try {
     const damage = await runWorker(file, partial, () => onProgress?.(statSync(partial).size, bytes))
@@ -80,7 +81,7 @@ export type RestoreOptions = {
 /** `replaced` is where the old database is now; null if there was none. */
 export async function restoreDatabase(options: RestoreOptions): Promise<DatabaseFacts & { replaced: string | null }> {
   const { source, dataDir, force, stamp, onProgress } = options
-  const facts = inspectFile(source)
+  const facts = inspectBackup(source)
   if (facts.migration > facts.knownMigration) {
     throw new AppError(
       'config_invalid',
@@ -114,6 +115,17 @@ export async function restoreDatabase(options: RestoreOptions): Promise<Database
   } finally {
     rmSync(partial, { force: true })
     lock.release()
+  }
+}
+
+/** The error of a database in use would tell to restore it from a backup. */
+function inspectBackup(source: string): DatabaseFacts {
+  try {
+    return inspectFile(source)
+  } catch (cause) {
+    if (!(cause instanceof AppError) || cause.code !== 'store_damaged') throw cause
+    const message = `${source} is damaged, or it is not a SQLite file. Nothing was changed; restore another backup.`
+    throw new AppError('store_damaged', message, { cause })
   }
 }
 

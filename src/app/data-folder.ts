@@ -96,18 +96,22 @@ function usable<T>(path: string, work: () => T): T {
 }
 
 const another = 'set POLYLOG_DATA to a folder that this user can write'
-const reasons: Readonly<Record<string, string>> = {
-  EACCES: `this user may not write there; ${another}`,
-  EPERM: `this user may not write there; ${another}`,
-  EROFS: `the file system is read-only; ${another}`,
-  ENOTDIR: `a part of the path is a file; ${another}`,
-  EEXIST: `a part of the path is a file; ${another}`,
-  EISDIR: `it is a folder and should be a file; remove it, or set POLYLOG_DATA to another folder`,
-  ENOSPC: 'the disk is full; free some space, or set POLYLOG_DATA to a folder on another disk',
-  ENAMETOOLONG: 'the path is too long; set POLYLOG_DATA to a shorter one',
+/** What is wrong, and what helps if it is the data folder. */
+const reasons: Readonly<Record<string, readonly [reason: string, advice: string]>> = {
+  EACCES: ['this user may not write there', another],
+  EPERM: ['this user may not write there', another],
+  EROFS: ['the file system is read-only', another],
+  ENOENT: ['there is no such folder', another],
+  ENOTDIR: ['a part of the path is a file', another],
+  EEXIST: ['a part of the path is a file', another],
+  EISDIR: ['it is a folder and should be a file', 'remove it, or set POLYLOG_DATA to another folder'],
+  ENOSPC: ['the disk is full', 'free some space, or set POLYLOG_DATA to a folder on another disk'],
+  ENAMETOOLONG: ['the path is too long', 'set POLYLOG_DATA to a shorter one'],
 }
 
-export function fileErrorReason(cause: unknown): string {
+/** `advice` is for files that are not in the data folder. */
+export function fileErrorReason(cause: unknown, advice?: string): string {
   const code = String((cause as { code?: unknown } | null)?.code)
-  return reasons[code] ?? `the system says ${code}; ${another}`
+  const [reason, ownAdvice] = reasons[code] ?? [`the system says ${code}`, another]
+  return `${reason}; ${advice ?? ownAdvice}`
 }

@@ -97,7 +97,10 @@ function failureOf(error: unknown): Pick<CliError, 'exit' | 'code' | 'message'> 
     return { exit: 'usage', code: 'usage', message: error.message.replace(/^error: /, '').replace(/([^.?)])$/, '$1.') }
   }
   if (error instanceof PolylogError) return failureOfRequest(error)
-  if (error instanceof AppError) return { exit: 'failed', code: error.code, message: error.message }
+  if (error instanceof AppError) {
+    const exit = error.code === 'store_damaged' ? 'checkFailed' : 'failed'
+    return { exit, code: error.code, message: error.message }
+  }
   return {
     exit: 'failed',
     code: 'failed',

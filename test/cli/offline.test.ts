@@ -61,6 +61,9 @@ describe('polylog backup and restore', { skip: fileOnly }, () => {
     assert.match(refused.stderr, /taken\.db exists; name another file, or use --force/)
     assert.equal((await on(at('busy'), 'backup', at('taken.db'), '--force')).code, 0)
     assert.equal((await on(at('nowhere'), 'backup')).code, 1)
+    const astray = await on(at('busy'), 'backup', at('no-folder/copy.db'))
+    assert.equal(astray.code, 1)
+    assert.match(astray.stderr, /copy\.db cannot be written: there is no such folder; name another file\.\n$/)
   })
 
   test('restore refuses a folder in use, an existing database without --force, and keeps what it replaces', async () => {
@@ -80,12 +83,18 @@ describe('polylog backup and restore', { skip: fileOnly }, () => {
 
   test('restore refuses a damaged file, a foreign one, and one of a newer version, and changes nothing', async () => {
     writeFileSync(at('text.db'), 'this is not a database, but long enough to be read as one '.repeat(100))
-    assert.match((await on(at('fresh'), 'restore', at('text.db'))).stderr, /damaged/)
+    const text = await on(at('fresh'), 'restore', at('text.db'))
+    assert.equal(text.code, 5)
+    assert.ok(
+      text.stderr.startsWith(`polylog: ${at('text.db')} is damaged, or it is not a SQLite file. Nothing was changed`),
+    )
 
     const damaged = at('damaged.db')
     assert.equal((await on(at('busy'), 'backup', damaged)).code, 0)
     truncateSync(damaged, Math.floor(statSync(damaged).size / 2 / 4096) * 4096)
-    assert.match((await on(at('fresh'), 'restore', damaged)).stderr, /damaged/)
+    const cut = await on(at('fresh'), 'restore', damaged)
+    assert.equal(cut.code, 5)
+    assert.match(cut.stderr, /damaged/)
 
     const foreign = new DatabaseSync(at('foreign.db'))
     foreign.exec('CREATE TABLE things (id TEXT)')
