@@ -130,6 +130,10 @@ describe('a question that may be left unanswered', () => {
 
     assert.equal(before?.status, 'waiting_user')
     assert.deepEqual(await resolutions(rig, run.id), ['auto_decided', 'interaction.auto_decide.timeout'])
+    await assert.rejects(jobs.reply(run, 'ada', { interactionId: 1, response: 'late', key: undefined }), {
+      code: 'interaction_stale',
+      message: /^Interaction 1 is no longer open, and was not answered\./,
+    })
     const [row] = await rig.store.interactionsOf(run.id)
     assert.equal(row?.reply?.key, 'auto-timeout:1')
     const told = (await rig.events(run.id)).find((event) => event.type === 'tool.done')
@@ -152,6 +156,10 @@ describe('a question that may be left unanswered', () => {
     await rig.clock.advance(timeoutMs)
 
     assert.deepEqual(await resolutions(rig, run.id), ['replied', 'interaction.reply.accepted'])
+    await assert.rejects(jobs.reply(run, 'ada', { interactionId: 1, response: 'again', key: undefined }), {
+      code: 'interaction_stale',
+      message: /^Interaction 1 was answered before\./,
+    })
     assert.equal((await rig.events(run.id)).find((event) => event.type === 'run.ended')?.data.output, 'me first')
   })
 

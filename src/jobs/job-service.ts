@@ -222,7 +222,9 @@ export class JobService {
       }
       const named = rows.find((row) => row.number === reply.interactionId)
       if (named !== undefined && named.status !== 'pending') {
-        throw stale(`Interaction ${reply.interactionId} was answered before.`, current)
+        const isAnswered = named.status !== 'closed' && named.status !== 'expired' && named.status !== 'auto_decided'
+        const why = isAnswered ? 'was answered before' : 'is no longer open, and was not answered'
+        throw stale(`Interaction ${reply.interactionId} ${why}.`, current)
       }
       if (current.status !== 'waiting_user') {
         throw new AppError('job_not_waiting', `The job is not waiting for a reply: it is ${current.status}.`, {
