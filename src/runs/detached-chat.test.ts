@@ -36,7 +36,7 @@ test('the stored history becomes rows with the calls and results in order', asyn
   }
   const readBlob = async (id: string) => (id === 'history_1' ? { runId: 'r', body } : undefined)
 
-  const rows = await detachedHistory(accepted, { readBlob })
+  const rows = await detachedHistory('r', accepted, { readBlob })
 
   assert.deepEqual(
     rows.map(({ role, content, toolCallId }) => [role, content, toolCallId]),
@@ -47,5 +47,7 @@ test('the stored history becomes rows with the calls and results in order', asyn
     ],
   )
   assert.equal(new Set(rows.map(({ id }) => id)).size, 3)
-  assert.deepEqual(await detachedHistory({ ...accepted, historyRef: 'gone' }, { readBlob }), [])
+  assert.deepEqual(await detachedHistory('r', { ...accepted, historyRef: 'gone' }, { readBlob }), [])
+  // The history of another run.
+  assert.deepEqual(await detachedHistory('s', accepted, { readBlob }), [])
 })

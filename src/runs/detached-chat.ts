@@ -13,7 +13,7 @@ import { resultForModel } from './tool-outcome.ts'
 import { earlierRow } from './turn-question.ts'
 
 /** Beyond this, the oldest turns are left out. No model can read as much. */
-const historyCharsMax = 4 * 1024 * 1024
+export const historyCharsMax = 4 * 1024 * 1024
 
 /** How many rows of a conversation a transcript has. */
 const conversationRowsMax = 400
@@ -35,22 +35,25 @@ export function historyText(history: readonly EarlierMessage[]): string {
 
 /** The history as the rows that a prompt is built from. */
 export async function detachedHistory(
+  runId: string,
   accepted: EventData<'run.accepted'> | undefined,
   store: Pick<RunStore, 'readBlob'>,
 ): Promise<MessageRow[]> {
-  const messages = await earlierMessages(accepted, store)
+  const messages = await earlierMessages(runId, accepted, store)
   let count = 0
   const ids = () => `earlier-${(count += 1)}`
   return messages.map((message) => earlierRow(message, '', 0, ids))
 }
 
 async function earlierMessages(
+  runId: string,
   accepted: EventData<'run.accepted'> | undefined,
   store: Pick<RunStore, 'readBlob'>,
 ): Promise<EarlierMessage[]> {
   if (accepted?.historyRef === undefined) return []
   const blob = await store.readBlob(accepted.historyRef)
-  return blob === undefined ? [] : (JSON.parse(blob.body) as EarlierMessage[])
+  // The journal of an imported run may name any blob.
+  return blob?.runId === runId ? (JSON.parse(blob.body) as EarlierMessage[]) : []
 }
 
 /** What the run was given, its question, and what it answered, with its tool calls. Unfinished text is left out. */
@@ -75,7 +78,7 @@ async function messagesBefore(
   const { conversationId, continuesHistory, input, parts } = accepted
   const before =
     conversationId === null
-      ? await earlierMessages(accepted, store)
+      ? await earlierMessages(id, accepted, store)
       : earlierFromRows(await store.historyBefore(conversationId, id, conversationRowsMax))
   return continuesHistory === true ? before : [...before, { role: 'user', content: input, ...defined({ parts }) }]
 }

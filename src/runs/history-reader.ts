@@ -35,7 +35,7 @@ export async function readConversationHistory(
 ): Promise<ConversationHistory> {
   const { conversationId, userMessageId, spec } = accepted
   if (conversationId === null) {
-    return { rows: await detachedHistory(accepted, store), isCut: false, summary: undefined, unread: undefined }
+    return { rows: await detachedHistory(runId, accepted, store), isCut: false, summary: undefined, unread: undefined }
   }
   // They are active until the new answer is complete.
   const replaced = new Set(spec.supersedes)

@@ -15,6 +15,7 @@ import { type Phase, phaseAfter, refusal } from '../journal/transitions.ts'
 import { namedForm } from '../kit/conversation-id.ts'
 import type { InteractionRow } from '../stores/interaction-store.ts'
 import type { MessageRow } from '../stores/message-store.ts'
+import { historyCharsMax } from './detached-chat.ts'
 
 export const documentFormat = 'polylog-run'
 export const documentVersion = 1
@@ -80,6 +81,18 @@ const interaction = z.object({
 })
 
 const blob = z.object({ id, body: z.string() })
+/** Ids of other forms are those of files of jobs. They begin with the id of the job, which may be another user's. */
+const blobForm = /^(?:history_)?[0-7][0-9A-HJKMNP-TV-Z]{25}$/
+
+const callOfHistory = z.object({ callId: z.string(), name: z.string(), input: json })
+/** The body of the blob that `historyRef` names. */
+const history = z.array(
+  z.discriminatedUnion('role', [
+    z.object({ role: z.literal('user'), content: z.string(), parts: z.array(part).optional() }),
+    z.object({ role: z.literal('assistant'), content: z.string(), toolCalls: z.array(callOfHistory).optional() }),
+    z.object({ role: z.literal('tool'), callId: z.string(), name: z.string(), content: z.string() }),
+  ]),
+)
 
 /** The document without its rows, which are checked one by one. */
 const documentSchema = z.object({
@@ -222,7 +235,22 @@ function checkWhole({ run, conversation: whole, events, messages, blobs }: RunDo
   }
   if (whole === null && messages.length > 0) throw invalid('messages: A run without a conversation has no messages.')
   const referred = referredBlobs(events)
-  for (const blob of blobs) if (!referred.has(blob.id)) throw invalid(`blobs: No event refers to ${blob.id}.`)
+  for (const blob of blobs) {
+    if (!referred.has(blob.id)) throw invalid(`blobs: No event refers to ${blob.id}.`)
+    if (!blobForm.test(blob.id)) throw invalid(`blobs: ${blob.id} is not the id of an output or of a history.`)
+    if (blob.id === data.historyRef && !isHistory(blob.body)) {
+      throw invalid(`blobs: ${blob.id} is not a list of earlier messages.`)
+    }
+  }
+}
+
+function isHistory(body: string): boolean {
+  if (body.length > historyCharsMax) return false
+  try {
+    return history.safeParse(JSON.parse(body)).success
+  } catch {
+    return false
+  }
 }
 
 /** The ids of the long texts that the events refer to. */

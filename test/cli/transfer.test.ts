@@ -209,6 +209,51 @@ describe('polylog export and import', () => {
     assert.equal((await importAs('bob', { format: 'other' })).body.code, 'import_invalid')
   })
 
+  test('a document cannot reach the histories, files and ids of another user', async () => {
+    const say = async (user: string, ...texts: string[]) => {
+      const messages = texts.map((content, index) => ({ role: index % 2 === 0 ? 'user' : 'assistant', content }))
+      const body = { model: 'chat_conversation', userId: user, messages }
+      assert.equal((await callServer(target.baseUrl, 'POST', '/v1/chat/completions', { body })).status, 200)
+      const { body: runs } = await callServer(target.baseUrl, 'GET', `/v1/agent/runs?userId=${user}`)
+      const { runId } = (runs as unknown as Json[])[0] as Json
+      return (await callServer(target.baseUrl, 'GET', `/v1/agent/runs/${runId}/export?userId=${user}`)).body
+    }
+    const { historyRef } = (await say('grace', 'the secret of grace', 'I see.', 'go on'))['events'][0].data as Json
+    const own = await say('mallory', 'hello')
+    let count = 0
+    const importWith = async (ref: string, blobs: Json[]) => {
+      const id = String(own['run'].id)
+      const copy = JSON.parse(JSON.stringify(own).replaceAll(id, `${id.slice(0, -4)}XXX${(count += 1)}`)) as Json
+      copy['events'][0].data.historyRef = ref
+      copy['run'].family = 'openai-responses'
+      copy['events'][0].data.family = 'openai-responses'
+      return await importAs('mallory', { ...copy, blobs })
+    }
+
+    const foreign = await importWith(historyRef, [])
+    assert.equal(foreign.status, 200, foreign.text)
+    const items = await callServer(
+      target.baseUrl,
+      'GET',
+      `/v1/responses/resp_${foreign.body['runId']}/input_items?userId=mallory`,
+    )
+    assert.equal(items.status, 200, items.text)
+    assert.match(items.text, /hello/)
+    assert.doesNotMatch(items.text, /secret of grace/)
+
+    const job = { skill_id: 'action-items', userId: 'grace' }
+    const { request_id: jobId } = (await callServer(target.baseUrl, 'POST', '/v1/jobs', { body: job })).body
+    for (const id of [`${jobId}:input:notes.txt`, `${jobId}:artifact:result.md`, 'provider_x']) {
+      const { body } = await importWith(id, [{ id, body: '[]' }])
+      assert.deepEqual([body.code, /is not the id of/.test(body.message)], ['import_invalid', true], id)
+    }
+    const ref = `${String(historyRef).slice(0, -4)}WWWW`
+    for (const text of ['no JSON', '{}', '[{"role":"system","content":"x"}]', '[{"role":"user"}]', '[null]']) {
+      const { body } = await importWith(ref, [{ id: ref, body: text }])
+      assert.deepEqual([body.code, /list of earlier messages/.test(body.message)], ['import_invalid', true], text)
+    }
+  })
+
   test('a document is refused at its first row that does not fit', async () => {
     const [runId = ''] = runIds
     const document = await documentOf(runId)
