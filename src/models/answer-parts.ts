@@ -29,8 +29,8 @@ const argumentsDepthMax = 100
  */
 const argumentsValuesMax = 100_000
 
-/** An id is repeated in every event of its call. Those of providers have some dozen characters. */
-const callIdCharsMax = 256
+/** An id is repeated in every event of its call, and clients send it back, in bodies with this limit. Those of providers have some dozen characters. */
+const callIdCharsMax = 200
 /** No tool has such a long name, so nothing is lost. */
 const callNameCharsMax = 256
 

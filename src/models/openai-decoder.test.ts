@@ -164,6 +164,15 @@ test('arguments with more values than can be handled at once are not parsed, whi
   assert.deepEqual(inputs(`{"file":${JSON.stringify('a,b\n'.repeat(50_000))}}`), [true])
 })
 
+test('an id that clients could not send back is replaced', () => {
+  const idFor = (length: number) => {
+    const [call] = decode([stream(fragment(0, 'c'.repeat(length), 'add', '{}'), finished('tool_calls'))])
+    return call?.type === 'tool-call' ? call.callId : assert.fail()
+  }
+
+  assert.deepEqual([idFor(200), idFor(201)], ['c'.repeat(200), 'call_id1'])
+})
+
 test('nothing after the end is read', () => {
   const late = stream(delta({ content: 'ghost' }), { error: { message: 'late' } }, '[DONE]')
 
