@@ -35,6 +35,8 @@ export class AiSdkAnswer {
   private readonly calls: RawCall[] = []
   private readonly state: ProviderStateCollector
   private argumentChars = 0
+  /** The calls whose arguments have begun to arrive. */
+  private readonly begunArguments = new Set<string>()
   private text = ''
   private pauses = 0
   private usage: Usage | undefined
@@ -85,6 +87,7 @@ export class AiSdkAnswer {
       case 'tool-input-delta':
         // The adapter buffers the arguments until the call is complete, so we limit them here.
         this.argumentChars += part.delta.length
+        if (part.delta !== '') this.begunArguments.add(part.id)
         if (this.argumentChars > argumentsCharsMax) {
           throw malformedError(this.identity, 'the arguments of its tool calls are longer than 8 MiB')
         }
@@ -144,11 +147,17 @@ export class AiSdkAnswer {
       this.pausedMessage = { role: 'assistant', content: this.text, ...defined({ providerState: state }) }
       return
     }
-    parts.push(...toToolCallParts(this.calls, reason, this.request, this.ids), {
+    const calls = reason === 'length' ? this.calls.map((call) => this.withoutDefault(call)) : this.calls
+    parts.push(...toToolCallParts(calls, reason, this.request, this.ids), {
       type: 'finish',
       reason: finishReasonWith(this.calls.length, reason),
       ...defined({ usage: this.usage, state, ignored: this.ignored.size === 0 ? undefined : [...this.ignored] }),
     })
+  }
+
+  /** Adapters write `{}` for arguments that never came. At the token limit they may have been cut off before their first character. */
+  private withoutDefault(call: RawCall): RawCall {
+    return call.rawInput === '{}' && !this.begunArguments.has(call.id) ? { ...call, rawInput: '' } : call
   }
 
   /** Each stream of a paused answer begins its ids again. */

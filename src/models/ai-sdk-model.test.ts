@@ -14,7 +14,10 @@ const tokens = {
   inputTokens: { total: 3, noCache: 3, cacheRead: 0, cacheWrite: 0 },
   outputTokens: { total: 5, text: 1, reasoning: 4 },
 }
-const finish = (unified: 'stop' | 'interrupted' | 'other' | 'error', raw?: string): LanguageModelV4StreamPart => ({
+const finish = (
+  unified: 'stop' | 'length' | 'interrupted' | 'other' | 'error',
+  raw?: string,
+): LanguageModelV4StreamPart => ({
   type: 'finish',
   usage: tokens,
   finishReason: { unified, raw },
@@ -70,6 +73,23 @@ test('parts are translated, tool calls wait for the finish', async () => {
     { type: 'text', text: 'so' },
     { type: 'tool-call', callId: 'c1', name: 'add', rawInput: '{"a":1}', input: { a: 1 } },
     { type: 'finish', reason: 'tool-calls', usage: { inputTokens: 3, outputTokens: 5, reasoningTokens: 4 } },
+  ])
+})
+
+test('a call that the token limit cut off before its arguments has none, whatever the adapter writes for them', async () => {
+  const { came } = await run([
+    { type: 'tool-input-start', id: 'c1', toolName: 'list' },
+    { type: 'tool-input-delta', id: 'c1', delta: '{}' },
+    { type: 'tool-call', toolCallId: 'c1', toolName: 'list', input: '{}' },
+    { type: 'tool-input-start', id: 'c2', toolName: 'remove' },
+    { type: 'tool-input-delta', id: 'c2', delta: '' },
+    { type: 'tool-call', toolCallId: 'c2', toolName: 'remove', input: '{}' },
+    finish('length', 'max_tokens'),
+  ])
+
+  assert.deepEqual(came.slice(0, 2), [
+    { type: 'tool-call', callId: 'c1', name: 'list', rawInput: '{}', input: {} },
+    { type: 'tool-call', callId: 'c2', name: 'remove', rawInput: '' },
   ])
 })
 

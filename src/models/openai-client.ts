@@ -227,6 +227,12 @@ class Answer implements AsyncIterator<ModelPart[], undefined> {
       })
       return
     }
+    if (/^text\/html\b/i.test(incoming.headers['content-type'] ?? '')) {
+      incoming.on('error', () => {}) // what is left of the page does not matter
+      incoming.destroy()
+      this.#fail(malformedError(this.#target.identity, 'it is a web page; check the address of the server'))
+      return
+    }
     incoming.on('data', (bytes: Buffer) => this.#read(bytes))
     incoming.on('end', () => this.#ended(undefined))
     incoming.on('error', (error) => this.#ended(error))

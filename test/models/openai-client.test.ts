@@ -98,6 +98,21 @@ test('everything that waits is handed over in one array', async () => {
   assert.equal(third.done, true)
 })
 
+test('a web page instead of an answer is named as such, and not asked for again', async (t) => {
+  const server = await serve((_request, response) => {
+    response.writeHead(200, { 'content-type': 'text/html; charset=utf-8' })
+    response.end('<html>Please log in</html>')
+  })
+  t.after(() => server.stop())
+  const model = createOpenAiClient({ baseUrl: server.url, ids: countingIds(), clock: systemClock })
+  await assert.rejects(
+    async () => {
+      for await (const parts of model.stream(hello, never)) assert.deepEqual(parts, [])
+    },
+    { code: 'model_error', retryable: false, message: /it is a web page; check the address/ },
+  )
+})
+
 test('a connection is used again, also when the consumer leaves at the finish and the last bytes come later', async () => {
   const sockets = new Set<unknown>()
   let endFirst = (): void => {}
