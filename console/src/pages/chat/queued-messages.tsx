@@ -1,7 +1,7 @@
 // Messages that wait for their turn, as chips above the field. A chip can be edited in its place, or removed, until its
 // run starts.
 
-import { type FormEvent, type KeyboardEvent, type RefObject, useRef, useState } from 'react'
+import { type FormEvent, type KeyboardEvent, type RefObject, useEffect, useRef, useState } from 'react'
 import type { StoredMessage } from '@polylog/client'
 import { useApi } from '../../api/api.ts'
 import { problemOf } from '../../api/use-loaded.ts'
@@ -51,7 +51,13 @@ function QueuedChip({ message: { runId, question }, field, onChange }: QueuedChi
   const [text, setText] = useState<string | null>(null)
   const [isSent, setSent] = useState(false)
   const edit = useRef<HTMLButtonElement>(null)
-  const keptFocus = useKeptFocus(text !== null, edit)
+  const isEditing = text !== null
+  const keptFocus = useKeptFocus(isEditing, edit)
+  // The cursor of a text area begins before its text.
+  useEffect(() => {
+    const area = document.activeElement
+    if (isEditing && area instanceof HTMLTextAreaElement) area.setSelectionRange(area.value.length, area.value.length)
+  }, [isEditing])
   const change = async (request: { method: 'DELETE' } | { method: 'PATCH'; body: { input: string } }) => {
     setSent(true)
     try {
