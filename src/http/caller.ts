@@ -166,7 +166,8 @@ function jwtVerifier(auth: AuthSettings, clock: Clock): (token: string) => Promi
       if (error instanceof AppError) throw error
       throw unauthorized(refusalMessage(error), error)
     }
-    if (typeof subject !== 'string' || subject.trim() === '') {
+    // Stores replace half a character, so that different users would be one.
+    if (typeof subject !== 'string' || subject.trim() === '' || !subject.isWellFormed()) {
       throw unauthorized('The token has no usable sub claim, which must be the user as a non-empty string.')
     }
     return subject
@@ -237,6 +238,12 @@ export function resolveCaller(request: { login: Login | null; mode: AuthMode; cl
   // An invalid claim must not count as no claim, because a request without a claim acts as the owner of what it addresses.
   if (typeof claim !== 'string' || claim.trim().length > userCharsMax) {
     throw new AppError('invalid_request', `${name}: must be a text of at most ${userCharsMax} characters.`)
+  }
+  if (!claim.isWellFormed()) {
+    throw new AppError(
+      'invalid_request',
+      `${name}: holds half of a character (an unpaired surrogate); send whole ones.`,
+    )
   }
   return { userId: claim.trim(), loggedIn: false, named: true }
 }

@@ -80,6 +80,7 @@ describe('in required mode', () => {
       await token({ sub: 'ann' }, secret, 1_000_000_000),
       await token({}),
       await token({ sub: '' }),
+      await token({ sub: 'ann\ud800' }),
       new UnsecuredJWT({ sub: 'ann' }).encode(),
       `${head}.${forged}.${signature}`,
       `${head}.${payload}.`,
@@ -150,6 +151,13 @@ describe('in open mode', () => {
     await open.call('POST', '/v1/agent/chat', { body: { input: 'again', conversationId: `conv-${user}` } })
     const mine = await open.call('GET', `/v1/agent/messages?conversationId=conv-${user}`, { user })
     assert.equal((mine.body as unknown as Json[]).length, 6)
+  })
+
+  test('a name with half a character is refused, because stores would take it for another name', async () => {
+    const raw = '{"input":"hi","userId":"ann\\ud800"}'
+    const answer = await open.call('POST', '/v1/agent/chat', { raw, headers: { 'content-type': 'application/json' } })
+
+    assert.deepEqual([answer.status, answer.body.code], [400, 'invalid_request'])
   })
 
   test('a credential that is wrong is refused here too, and not quietly ignored', async () => {
