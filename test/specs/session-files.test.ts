@@ -71,6 +71,7 @@ describe('the working directory', () => {
     for (const workingDir of ['/etc', '..', '../elsewhere', 'a/../../elsewhere', 'way-out', 'way-out/inner', 'a\0b']) {
       const answer = await post({ message: 'hi', context: { userId: someone(), workingDir } })
       assert.deepEqual([answer.status, answer.body.error], [400, 'BAD_REQUEST'], workingDir)
+      assert.ok(!String(answer.body.message).includes(folder), `tells where the workspace is: ${answer.body.message}`)
     }
     assert.equal(existsSync(join(folder, 'elsewhere', 'inner')), false)
   })

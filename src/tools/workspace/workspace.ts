@@ -90,7 +90,7 @@ export class Workspace {
   /** Creates the working directory if it is missing. */
   async make(): Promise<void> {
     try {
-      const handle = await this.enter([], this.directory, true)
+      const handle = await this.enter([], 'its path', true)
       await handle.close()
     } catch (error) {
       throw toFileError(error, 'The working directory')
