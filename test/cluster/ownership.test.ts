@@ -217,23 +217,40 @@ describe('with short leases', () => {
   })
   after(() => cluster.close())
 
+  async function ownerOf(runId: string): Promise<ClusterNode> {
+    const client = new pg.Client({ connectionString: cluster.databaseUrl })
+    await client.connect()
+    try {
+      const { rows } = await client.query<{ name: string }>(
+        'SELECT nodes.name FROM runs JOIN nodes ON nodes.id = runs.lease_owner WHERE runs.id = $1',
+        [runId],
+      )
+      return cluster.nodes.find(({ name }) => name === rows[0]?.name) ?? assert.fail('no node owns the run')
+    } finally {
+      await client.end()
+    }
+  }
+
   it('an unsafe call of a killed node is not repeated: a person is asked, at any node', async () => {
     const user = someone()
-    const [first] = cluster.nodes as [ClusterNode]
-    const doomed = await cluster.add()
+    const added = await cluster.add()
     await cluster.provider.script([calls(['pay', { payment: user, ms: 600_000 }]), says('Then not.')], user)
-    const live = await doomed.server.chat(user, `Pay ${user}`)
+    const live = await added.server.chat(user, `Pay ${user}`)
     const runId = runIdOf(live)
-    const asked = await confirmationOf(doomed, user, runId)
-    await decide(doomed, user, asked.id, 'confirm')
+    const asked = await confirmationOf(added, user, runId)
+    await decide(added, user, asked.id, 'confirm')
     await isPaid(user)
+    // Usually the node where it was confirmed; on a busy machine another may have been faster.
+    const doomed = await ownerOf(runId)
+    const other = cluster.nodes.find((node) => node !== doomed) as ClusterNode
     await doomed.kill()
-    const again = await confirmationOf(first, user, runId)
+    const again = await confirmationOf(other, user, runId)
     assert.deepEqual([again.outcome, again.toolName], ['unknown', asked.toolName])
-    await decide(first, user, again.id, 'reject')
-    await first.server.reaches(user, runId, 'succeeded')
+    await decide(other, user, again.id, 'reject')
+    await other.server.reaches(user, runId, 'succeeded')
     assert.equal(await paid(user), 1)
-    await assertWhole(first, user, runId)
+    await assertWhole(other, user, runId)
+    if (doomed !== added) await doomed.restart()
   })
 
   it('a node that was frozen past its lease leaves the run to its new owner, and works on', async () => {
@@ -280,13 +297,10 @@ describe('with short leases', () => {
       })
       frozen.freeze()
       await holder.query('COMMIT')
-      const since = performance.now()
+      // The database ends the one that has the lock after ten seconds. If each of the four kept it as long, this would be a 503.
       const added = await add(first)
-      const ms = performance.now() - since
       frozen.wake()
       assert.equal(added.status, 201, added.text)
-      // The database ends the one that has the lock after ten seconds.
-      assert.ok(ms < 18_000, `${ms} ms`)
       for (const { status } of await Promise.all(waiting)) assert.ok(status === 201 || status === 503, String(status))
     } finally {
       frozen.wake()
