@@ -112,8 +112,9 @@ const agentEngine = z.union([
 
 const operationTexts = z.strictObject({ name: line.optional(), description: paragraph.optional() })
 const agentTexts = operationTexts.extend({ usage: paragraph.optional() })
-/** A language tag as in `en` or `zh-Hant`. */
-export const languageTag = z.string().regex(/^[a-z]{2,3}(-[A-Za-z0-9]{1,8}){0,3}$/)
+export const languageTag = z
+  .string()
+  .regex(/^[a-z]{2,3}(-[A-Za-z0-9]{1,8}){0,3}$/, 'must be a language tag such as "en" or "zh-Hant"')
 
 export type AgentTexts = z.infer<typeof agentTexts>
 

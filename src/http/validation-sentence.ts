@@ -47,6 +47,9 @@ export function summarise(issues: readonly ValidationIssue[], total = issues.len
   return `${first} (${total - 1} more: see details.issues)`
 }
 
+/** How the message of a schema begins if it can be used as a demand. */
+const demandBegins = 'must be '
+
 /** What the schema library says of a check that has no message of its own. */
 const wordless = 'Invalid input'
 
@@ -84,7 +87,7 @@ const typeNames: Record<string, string> = {
 }
 
 /** The text after "must be", or null if only the schema's own message describes the issue. */
-function demandOf({ keyword, params = {} }: RawIssue): string | null {
+function demandOf({ keyword, message, params = {} }: RawIssue): string | null {
   switch (keyword) {
     case 'invalid_type': {
       const expected = String(params['expected'])
@@ -99,9 +102,11 @@ function demandOf({ keyword, params = {} }: RawIssue): string | null {
     case 'too_big':
       return bound(params['origin'], params['maximum'], params['inclusive'] === false ? 'less than' : 'at most')
     case 'invalid_format':
-      return params['format'] === 'regex'
-        ? `text that fits ${String(params['pattern'])}`
-        : `a valid ${String(params['format'])}`
+      if (params['format'] !== 'regex') return `a valid ${String(params['format'])}`
+      // A schema may describe its pattern in words.
+      return message?.startsWith(demandBegins) === true
+        ? message.slice(demandBegins.length)
+        : `text that fits ${String(params['pattern'])}`
     case 'not_multiple_of':
       return `a multiple of ${String(params['divisor'])}`
     case 'unrecognized_keys': {
@@ -119,9 +124,9 @@ function demandOf({ keyword, params = {} }: RawIssue): string | null {
 function alternatives(forms: unknown): string | null {
   if (!Array.isArray(forms) || forms.length === 0) return null
   const demands = new Set<string>()
-  for (const [issue, ...more] of forms as { code: string; path: unknown[] }[][]) {
+  for (const [issue, ...more] of forms as { code: string; message: string; path: unknown[] }[][]) {
     if (issue === undefined || more.length > 0 || issue.path.length > 0) return null
-    const demand = demandOf({ keyword: issue.code, params: issue })
+    const demand = demandOf({ keyword: issue.code, message: issue.message, params: issue })
     if (demand === null) return null
     demands.add(demand)
   }

@@ -194,7 +194,7 @@ class Answer implements AsyncIterator<ModelPart[], undefined> {
     outgoing.on('error', (error) => {
       if (this.#incoming === undefined) this.#fail(unreachableError(this.#target.identity, error))
     })
-    // A response 101 that nobody asked for closes the connection without a response or an error.
+    // If the provider answers 101 although the request asked for no upgrade, Node closes the connection and emits neither a response nor an error.
     outgoing.on('close', () => {
       if (this.#incoming === undefined) this.#fail(unreachableError(this.#target.identity, undefined))
     })

@@ -2,11 +2,12 @@
 // field names of that body.
 
 import type { JsonValue } from '../journal/event.ts'
+import { toToolName } from '../kit/tool-name.ts'
 import { wellFormedJson } from '../kit/well-formed-json.ts'
 import { chatFiles, type LoadedFile, resultFilesMessage, sentParts } from './file-support.ts'
 import type { ModelMessage, ModelRequest } from './model.ts'
 import { nativeSchema } from './native-schema.ts'
-import { objectInput, plainName, shortCallId } from './sent-calls.ts'
+import { objectInput, shortCallId } from './sent-calls.ts'
 
 export const openAiBaseUrl = 'https://api.openai.com/v1'
 
@@ -79,7 +80,7 @@ function toChatMessage(message: ModelMessage, dropsReasoning: boolean): Record<s
           ...extraOf(message.providerState, index),
           id: shortCallId(call.callId),
           type: 'function',
-          function: { name: plainName(call.name), arguments: JSON.stringify(objectInput(call.input)) },
+          function: { name: toToolName(call.name), arguments: JSON.stringify(objectInput(call.input)) },
         })),
       }
     }

@@ -6,21 +6,15 @@
 
 import { createHash } from 'node:crypto'
 import type { JsonValue } from '../journal/event.ts'
+import { toToolName } from '../kit/tool-name.ts'
 import type { ModelMessage } from './model.ts'
 
 /** The limit of OpenAI's chat completions. Its Responses API allows 64. */
 const charsMax = 40
-/** What all providers accept. */
-const nameCharsMax = 64
 
 /** For providers that accept any characters. */
 export function shortCallId(callId: string): string {
   return callId.length <= charsMax ? callId : hashed(callId, 0)
-}
-
-/** A name that no tool has, such as `functions.search`, is sent as one that it could have. */
-export function plainName(name: string): string {
-  return name.replaceAll(/[^a-zA-Z0-9_-]/g, '_').slice(0, nameCharsMax) || 'unnamed'
 }
 
 /** Arguments that are no object are left out, as those that are no JSON; the result of the call says what is wrong. */
@@ -34,14 +28,14 @@ export function withPlainCalls(messages: readonly ModelMessage[]): ModelMessage[
   const sentIds = new Map<string, string>()
   return messages.map((message) => {
     if (message.role === 'tool')
-      return { ...message, callId: sentIds.get(message.callId) ?? message.callId, name: plainName(message.name) }
+      return { ...message, callId: sentIds.get(message.callId) ?? message.callId, name: toToolName(message.name) }
     if (message.role !== 'assistant' || message.toolCalls === undefined) return message
     const toolCalls = message.toolCalls.map((call) => {
       const callId = freeId(call.callId, taken)
       taken.add(callId)
       // A result belongs to the nearest call before it.
       sentIds.set(call.callId, callId)
-      return { callId, name: plainName(call.name), input: objectInput(call.input) }
+      return { callId, name: toToolName(call.name), input: objectInput(call.input) }
     })
     return { ...message, toolCalls }
   })

@@ -13,6 +13,7 @@ import { json } from '../journal/json-value.ts'
 import { part } from '../journal/part.ts'
 import { type Phase, phaseAfter, refusal } from '../journal/transitions.ts'
 import { namedForm } from '../kit/conversation-id.ts'
+import { valuesIn } from '../kit/json-depth.ts'
 import type { InteractionRow } from '../stores/interaction-store.ts'
 import type { MessageRow } from '../stores/message-store.ts'
 import { historyCharsMax } from './detached-chat.ts'
@@ -85,14 +86,14 @@ const blob = z.object({ id, body: z.string() })
 const blobForm = /^(?:history_)?[0-7][0-9A-HJKMNP-TV-Z]{25}$/
 
 const callOfHistory = z.object({ callId: z.string(), name: z.string(), input: json })
-/** The body of the blob that `historyRef` names. */
-const history = z.array(
-  z.discriminatedUnion('role', [
-    z.object({ role: z.literal('user'), content: z.string(), parts: z.array(part).optional() }),
-    z.object({ role: z.literal('assistant'), content: z.string(), toolCalls: z.array(callOfHistory).optional() }),
-    z.object({ role: z.literal('tool'), callId: z.string(), name: z.string(), content: z.string() }),
-  ]),
-)
+/** An entry of the list in the blob that `historyRef` names. */
+const earlierMessage = z.discriminatedUnion('role', [
+  z.object({ role: z.literal('user'), content: z.string(), parts: z.array(part).optional() }),
+  z.object({ role: z.literal('assistant'), content: z.string(), toolCalls: z.array(callOfHistory).optional() }),
+  z.object({ role: z.literal('tool'), callId: z.string(), name: z.string(), content: z.string() }),
+])
+/** A history of 4 MiB that a client sent has far fewer. A text of 4 MiB may have millions, which take long to parse. */
+const historyValuesMax = 200_000
 
 /** The document without its rows, which are checked one by one. */
 const documentSchema = z.object({
@@ -154,21 +155,25 @@ export async function readRunDocument(given: unknown, owner: string): Promise<Ru
   const { messages, interactions, blobs, events, ...rest } = parsed.data
   const document: RunDocument = {
     ...rest,
-    messages: await readRows('messages', message, messages),
-    interactions: await readRows('interactions', interaction, interactions),
-    blobs: await readRows('blobs', blob, blobs),
+    messages: await readRows(message, messages, misfitIn('messages')),
+    interactions: await readRows(interaction, interactions, misfitIn('interactions')),
+    blobs: await readRows(blob, blobs, misfitIn('blobs')),
     events: await readEvents(events, owner),
   }
-  checkWhole(document)
+  await checkWhole(document)
   return document
 }
 
 /** Stops at the first row that does not fit: a schema of the whole list would report each of 20,000 wrong rows first. */
-async function readRows<Row>(list: string, schema: z.ZodType<Row>, given: readonly unknown[]): Promise<Row[]> {
+async function readRows<Row>(
+  schema: z.ZodType<Row>,
+  given: readonly unknown[],
+  problem: (index: number, error: z.ZodError) => AppError,
+): Promise<Row[]> {
   const rows: Row[] = []
   for (const [index, value] of given.entries()) {
     const parsed = schema.safeParse(value)
-    if (!parsed.success) throw misfit([list, index], parsed.error)
+    if (!parsed.success) throw problem(index, parsed.error)
     rows.push(parsed.data)
     if (index % rowsPerTurn === rowsPerTurn - 1) await nextTurn()
   }
@@ -178,6 +183,8 @@ async function readRows<Row>(list: string, schema: z.ZodType<Row>, given: readon
 function nextTurn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
 }
+
+const misfitIn = (list: string) => (index: number, error: z.ZodError) => misfit([list, index], error)
 
 function misfit(at: readonly (string | number)[], { issues }: z.ZodError): AppError {
   const [issue] = issues
@@ -223,7 +230,7 @@ export function portableEvent(event: RunEvent, owner: string): RunEvent {
 }
 
 /** What the parts of a document have to agree on. */
-function checkWhole({ run, conversation: whole, events, messages, blobs }: RunDocument): void {
+async function checkWhole({ run, conversation: whole, events, messages, blobs }: RunDocument): Promise<void> {
   const [accepted] = events
   if (accepted?.type !== 'run.accepted') throw invalid('events.0: A journal begins with run.accepted.')
   const { data } = accepted
@@ -238,18 +245,25 @@ function checkWhole({ run, conversation: whole, events, messages, blobs }: RunDo
   for (const blob of blobs) {
     if (!referred.has(blob.id)) throw invalid(`blobs: No event refers to ${blob.id}.`)
     if (!blobForm.test(blob.id)) throw invalid(`blobs: ${blob.id} is not the id of an output or of a history.`)
-    if (blob.id === data.historyRef && !isHistory(blob.body)) {
-      throw invalid(`blobs: ${blob.id} is not a list of earlier messages.`)
-    }
+    if (blob.id === data.historyRef) await checkHistory(blob)
   }
 }
 
-function isHistory(body: string): boolean {
-  if (body.length > historyCharsMax) return false
+/** Throws if the text is not a list of earlier messages. */
+async function checkHistory({ id, body }: RunDocument['blobs'][number]): Promise<void> {
+  const problem = () => invalid(`blobs: ${id} is not a list of earlier messages, or it is too long.`)
+  if (body.length > historyCharsMax || valuesIn(body, historyValuesMax) > historyValuesMax) throw problem()
+  const list = jsonOf(body)
+  if (!Array.isArray(list)) throw problem()
+  await readRows(earlierMessage, list, problem)
+}
+
+/** Undefined if the text is not JSON. */
+function jsonOf(text: string): unknown {
   try {
-    return history.safeParse(JSON.parse(body)).success
+    return JSON.parse(text)
   } catch {
-    return false
+    return undefined
   }
 }
 

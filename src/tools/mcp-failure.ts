@@ -44,7 +44,7 @@ export function toCallFailure(error: unknown, server: string): CallFailure {
     return { ...kept, error: new AppError('tool_failed', message, { cause: error }) }
   }
   if (error instanceof SdkError && error.code === SdkErrorCode.InvalidResult) {
-    // The connection works: the server has answered, and nobody knows what.
+    // The connection works, because an answer came. Only the outcome of the call is unknown.
     const message = `The answer of the MCP server ${server} cannot be read. The call may have been carried out. ${toReason(error)}`
     return { ...kept, error: new AppError('tool_failed', message, { cause: error, details: { outcome: 'unknown' } }) }
   }

@@ -4,7 +4,7 @@
 //
 // Every assigned name matches ^[a-zA-Z0-9_-]{1,64}$, which all providers accept, and is unique.
 
-import { createHash } from 'node:crypto'
+import { toToolName } from '../kit/tool-name.ts'
 
 export type NameRequest = { source: string; name: string; isTool: boolean }
 
@@ -17,8 +17,6 @@ export type AssignedName = {
   /** Why this tool cannot get a unique name; null if it has one. */
   refusal: string | null
 }
-
-const lengthMax = 64
 
 export function nameTools(requests: NameRequest[]): AssignedName[] {
   const plain = requests.map((request) => toToolName(request.name))
@@ -75,13 +73,4 @@ function takesName(request: NameRequest): boolean {
 
 function serverOf(source: string): string | null {
   return source.startsWith('mcp:') ? source.slice('mcp:'.length) : null
-}
-
-function toToolName(wanted: string): string {
-  const clean = wanted.replaceAll(/[^a-zA-Z0-9_-]/g, '_')
-  if (clean === '') return 'tool'
-  if (clean.length <= lengthMax) return clean
-  // Long names often differ only at the end, so a digest of the whole name replaces the part that is cut off.
-  const digest = createHash('sha256').update(wanted).digest('hex').slice(0, 8)
-  return `${clean.slice(0, lengthMax - digest.length - 1)}_${digest}`
 }

@@ -223,7 +223,9 @@ describe('polylog export and import', () => {
     let count = 0
     const importWith = async (ref: string, blobs: Json[]) => {
       const id = String(own['run'].id)
-      const copy = JSON.parse(JSON.stringify(own).replaceAll(id, `${id.slice(0, -4)}XXX${(count += 1)}`)) as Json
+      count += 1
+      const copyId = `${id.slice(0, -3)}${String(count).padStart(3, '0')}`
+      const copy = JSON.parse(JSON.stringify(own).replaceAll(id, copyId)) as Json
       copy['events'][0].data.historyRef = ref
       copy['run'].family = 'openai-responses'
       copy['events'][0].data.family = 'openai-responses'
@@ -248,9 +250,12 @@ describe('polylog export and import', () => {
       assert.deepEqual([body.code, /is not the id of/.test(body.message)], ['import_invalid', true], id)
     }
     const ref = `${String(historyRef).slice(0, -4)}WWWW`
-    for (const text of ['no JSON', '{}', '[{"role":"system","content":"x"}]', '[{"role":"user"}]', '[null]']) {
+    const entry = '{"role":"user","content":"x","parts":[]},'
+    const wrong = ['no JSON', '{}', '[{"role":"system","content":"x"}]', '[{"role":"user"}]', '[null]']
+    for (const text of [...wrong, `[${entry.repeat(100_000)}null]`, `[${entry.repeat(1_000)}null]`]) {
       const { body } = await importWith(ref, [{ id: ref, body: text }])
-      assert.deepEqual([body.code, /list of earlier messages/.test(body.message)], ['import_invalid', true], text)
+      const about = text.slice(0, 50)
+      assert.deepEqual([body.code, /list of earlier messages/.test(body.message)], ['import_invalid', true], about)
     }
   })
 

@@ -240,7 +240,7 @@ describe('with short leases', () => {
     const asked = await confirmationOf(added, user, runId)
     await decide(added, user, asked.id, 'confirm')
     await isPaid(user)
-    // Usually the node where it was confirmed; on a busy machine another may have been faster.
+    // Usually this is the node where the call was confirmed, but on a busy machine another node may claim the run first.
     const doomed = await ownerOf(runId)
     const other = cluster.nodes.find((node) => node !== doomed) as ClusterNode
     await doomed.kill()

@@ -138,6 +138,7 @@ describe('the list of agents', () => {
     assert.equal((await inLanguage('de')).get('title_summary')?.name, '对话标题与摘要')
     const { status, body } = await server.call('GET', '/v1/agent/list?language=__proto__')
     assert.deepEqual([status, body.code], [400, 'invalid_request'])
+    assert.equal(body.message, 'The query parameter "language" must be a language tag such as "en" or "zh-Hant".')
   })
 
   test('shows the cache and the memory of the others; an agent that stores nothing has no ttl', async () => {

@@ -83,7 +83,7 @@ export function toStatus(
   ended: RunState | undefined,
 ): z.infer<typeof statusView> {
   const status = jobStatus(run, rows)
-  // Those that the event stream tells as `interaction.auto_decide.timeout`; consent that nobody gave in time is denied.
+  // For each of these the event stream has an `interaction.auto_decide.timeout`. If nobody answers a confirmation in time, it expires and the call is denied.
   const autoDecided = rows.filter((row) => row.status === 'auto_decided' || row.status === 'expired')
   const lastAutoDecidedAt = autoDecided.at(-1)?.decidedAt ?? null
   const lost = run.error?.code === 'run_unrecoverable'

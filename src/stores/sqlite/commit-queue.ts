@@ -64,7 +64,7 @@ export class CommitQueue {
   #waiting: Pending[] = []
   #durable = false
   #sent: Pending[] | undefined
-  /** Set while somebody waits for the reply to the batch in `#sent`. */
+  /** Set while a caller of `answered` waits for the reply to the batch in `#sent`. */
   #answered: PromiseWithResolvers<void> | undefined
   /** When the last batch without a durable command was sent. */
   #deltasSentAt = Number.NEGATIVE_INFINITY

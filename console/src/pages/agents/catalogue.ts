@@ -30,7 +30,7 @@ export type AgentInfo = {
   endpoint: string
 }
 
-/** With names and descriptions in the language of the person, where the definitions have them. */
+/** Names and descriptions are in the language of the person if the definition of the agent has them in it. */
 export function useCatalogue() {
   const { language } = preferences.use()
   return useLoaded(`agents ${language}`, async ({ json }, signal) => {
