@@ -72,10 +72,10 @@ export function AgentOutcome({ agent, operation, state, snapshotId, call, isErro
       )}
       {snapshotId === null ? null : <SnapshotChanges snapshotId={snapshotId} />}
       <History
-        key={`${snapshotId ?? ''} ${state.phase}`}
         agent={agent}
         operation={operation}
         current={snapshotId}
+        phase={state.phase}
         call={fresh === null && stored.data === undefined ? call : null}
       />
     </div>
@@ -94,18 +94,29 @@ function Running({ startedAt }: { startedAt: number }) {
   )
 }
 
-type HistoryProps = { agent: AgentInfo; operation: string | null; current: string | null; call: string | null }
+type HistoryProps = {
+  agent: AgentInfo
+  operation: string | null
+  current: string | null
+  phase: AgentOutcomeProps['state']['phase']
+  call: string | null
+}
 
-/** Earlier results, newest first. */
-function History({ agent, operation, current, call }: HistoryProps) {
+/** Earlier results, newest first. The list stays visible while it is read again after a run. */
+function History({ agent, operation, current, phase, call }: HistoryProps) {
   const words = useWords(agentsWords)
   const locale = useLocale()
-  const { data } = useLoaded(`snapshots ${agent.id} ${operation ?? ''}`, ({ json }, signal) =>
+  const { data, reload } = useLoaded(`snapshots ${agent.id} ${operation ?? ''}`, ({ json }, signal) =>
     json<SnapshotInfo[]>('/v1/agent/snapshots', {
       query: { agentId: agent.id, limit: shownSnapshots, ...(operation === null ? {} : { operation }) },
       signal,
     }),
   )
+  const lastPhase = useRef(phase)
+  useEffect(() => {
+    if (phase !== lastPhase.current && phase === 'done') reload()
+    lastPhase.current = phase
+  }, [phase, reload])
   if (data === undefined) return null
   if (data.length === 0) {
     return call === null ? null : (
