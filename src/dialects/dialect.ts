@@ -7,7 +7,7 @@ import type { RunEvent } from '../journal/event.ts'
 import {
   EventDelta,
   type JsonDelta,
-  StoredDelta,
+  StoredDeltaView,
   type StoredDeltas,
   type StoredEvent,
 } from '../journal/stored-events.ts'
@@ -125,7 +125,7 @@ class EventEncoder<State> {
   }
 
   addDeltas(deltas: StoredDeltas): void {
-    const delta = new StoredDelta(deltas)
+    const delta = new StoredDeltaView(deltas)
     for (; delta.index < deltas.length; delta.index++) if (!this.addQuickly(delta)) this.add(deltas.event(delta.index))
   }
 

@@ -5,8 +5,8 @@
 //
 // Times are not hidden, because the reader sees the pace of a live answer anyway.
 
+import { diagnosticCodes } from '../journal/diagnostic-codes.ts'
 import type { EventData, RunEvent } from '../journal/event.ts'
-import { engineFallback, modelFallback } from '../journal/run-state.ts'
 import type { JsonDelta } from '../journal/stored-events.ts'
 import { type Dialect, silent } from './dialect.ts'
 
@@ -24,6 +24,9 @@ const settingsOfConfig = [
   'tools',
   'blind',
 ] as const
+
+/** Diagnostics that name an engine or a model. */
+const identifyingCodes: ReadonlySet<string> = new Set([diagnosticCodes.engineFallback, diagnosticCodes.modelFallback])
 
 /** The event without identifying fields; null if the whole event must be hidden. */
 function withoutIdentity(event: RunEvent): RunEvent | null {
@@ -43,7 +46,7 @@ function withoutIdentity(event: RunEvent): RunEvent | null {
     case 'engine.handle':
       return null
     case 'diagnostic':
-      return event.data.code === engineFallback || event.data.code === modelFallback ? null : event
+      return identifyingCodes.has(event.data.code) ? null : event
     case 'step.started':
       return { ...event, data: { ...event.data, model: hiddenModel } }
     case 'step.done': {

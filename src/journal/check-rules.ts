@@ -8,24 +8,24 @@ import type { RunEvent } from './event.ts'
 import { type Phase, phaseAfter, refusal } from './transitions.ts'
 
 /** An event of the journal, or one that a wire sent. */
-export type JudgedEvent = {
+export type CheckedEvent = {
   readonly seq: number
   readonly type: string
   readonly data: Readonly<Record<string, unknown>>
 }
 
-type Offence = { readonly seq: number; readonly message: string }
+type Violation = { readonly seq: number; readonly message: string }
 
 export type RuleVerdict<On extends string = string> = {
   readonly id: string
   readonly kind: 'transition' | 'mapping' | 'pairing' | 'ordering'
-  /** Which `seq` the offences refer to: the journal's, or that of the wire with this name. */
+  /** Which `seq` the violations refer to: the journal's, or that of the wire with this name. */
   readonly on: On
   readonly rule: string
   /** How often the rule applied in this run. */
   readonly seen: number
   readonly kept: boolean
-  readonly broken: readonly Offence[]
+  readonly broken: readonly Violation[]
 }
 
 type Pattern = { type: string; data?: Record<string, unknown> }
@@ -42,11 +42,11 @@ export type Rule = {
   key?: string
   check?: string
 }
-export type Findings = { seen: number; broken: Offence[] }
+export type Findings = { seen: number; broken: Violation[] }
 type Edge = { id: string; from: string; to: string; trigger: string }
 
 /** The checks that a rule can name instead of a pattern. */
-export type Checks = Readonly<Record<string, (list: readonly JudgedEvent[]) => Findings>>
+export type Checks = Readonly<Record<string, (list: readonly CheckedEvent[]) => Findings>>
 
 /**
  * One verdict per edge of the state machine. A transition that is in no table belongs to no single rule, so every edge that
@@ -56,9 +56,9 @@ export function edgeVerdicts<On extends string>(
   kind: 'transition' | 'mapping',
   on: On,
   edges: readonly Edge[],
-  changes: readonly JudgedEvent[],
+  changes: readonly CheckedEvent[],
 ): RuleVerdict<On>[] {
-  const matches = (edge: Edge, { data }: JudgedEvent) =>
+  const matches = (edge: Edge, { data }: CheckedEvent) =>
     edge.from === data.from && edge.to === data.to && edge.trigger === data.trigger
   const strays = changes.filter((change) => !edges.some((edge) => matches(edge, change)))
   return edges.map((edge) => {
@@ -79,14 +79,14 @@ export function ruleVerdict<On extends string>(
   kind: 'pairing' | 'ordering',
   on: On,
   rule: Rule,
-  list: readonly JudgedEvent[],
+  list: readonly CheckedEvent[],
   { checks, ended }: { checks: Checks; ended: boolean },
 ): RuleVerdict<On> {
   const { seen, broken } = findingsOf(rule, list, checks, ended)
   return { id: rule.id, kind, on, rule: rule.text, seen, kept: broken.length === 0, broken }
 }
 
-function findingsOf(rule: Rule, list: readonly JudgedEvent[], checks: Checks, ended: boolean): Findings {
+function findingsOf(rule: Rule, list: readonly CheckedEvent[], checks: Checks, ended: boolean): Findings {
   if (rule.check !== undefined) {
     const check = Object.hasOwn(checks, rule.check) ? checks[rule.check] : undefined
     if (check === undefined) throw new Error(`invariants.json names a check that does not exist: ${rule.check}`)
@@ -97,12 +97,12 @@ function findingsOf(rule: Rule, list: readonly JudgedEvent[], checks: Checks, en
 }
 
 /** For each event that matches `when`, the next (or previous) event of the listed types must match `is`. */
-function checkNeighbours(rule: Rule, list: readonly JudgedEvent[], ended: boolean): Findings {
+function checkNeighbours(rule: Rule, list: readonly CheckedEvent[], ended: boolean): Findings {
   const findings: Findings = { seen: 0, broken: [] }
   const { when, is } = rule
   if (when === undefined || is === undefined) throw new Error(`invariants.json: ${rule.id} says nothing`)
   const types = rule.next ?? rule.previous ?? []
-  const counts = ({ type }: JudgedEvent) => types.includes('*') || types.includes(type)
+  const counts = ({ type }: CheckedEvent) => types.includes('*') || types.includes(type)
   for (const [index, event] of list.entries()) {
     if (!fits(when, event)) continue
     findings.seen += 1
@@ -121,7 +121,7 @@ function checkNeighbours(rule: Rule, list: readonly JudgedEvent[], ended: boolea
 }
 
 /** Everything that is opened must be closed once, with the same key, before the run ends. */
-function checkPairs(rule: Rule, list: readonly JudgedEvent[], ended: boolean): Findings {
+function checkPairs(rule: Rule, list: readonly CheckedEvent[], ended: boolean): Findings {
   const findings: Findings = { seen: 0, broken: [] }
   const open = new Map<unknown, number>()
   for (const { seq, type, data } of list) {
@@ -139,7 +139,7 @@ function checkPairs(rule: Rule, list: readonly JudgedEvent[], ended: boolean): F
 }
 
 const seqWithoutHole: Checks[string] = (list) =>
-  offences(
+  violations(
     list.length,
     list.filter(({ seq }, index) => seq !== (list[index - 1]?.seq ?? 0) + 1),
     ({ seq }) => `What stands before ${seq} is missing.`,
@@ -154,14 +154,18 @@ export const journalChecks: Checks = {
     const first = list[0]
     const again = list.slice(1).filter(({ type }) => type === 'run.accepted')
     const late = first === undefined || first.type === 'run.accepted' ? [] : [first]
-    return offences(list.length === 0 ? 0 : 1, [...late, ...again], ({ type }) => `${type} stands in the wrong place.`)
+    return violations(
+      list.length === 0 ? 0 : 1,
+      [...late, ...again],
+      ({ type }) => `${type} stands in the wrong place.`,
+    )
   },
   nothing_after_end: (list) => {
     const end = list.findIndex(({ type }) => type === 'run.ended')
-    return offences(end === -1 ? 0 : 1, end === -1 ? [] : list.slice(end + 1), () => 'The run had ended before.')
+    return violations(end === -1 ? 0 : 1, end === -1 ? [] : list.slice(end + 1), () => 'The run had ended before.')
   },
   allowed_in_state: (list) => {
-    const broken: Offence[] = []
+    const broken: Violation[] = []
     let phase: Phase = 'new'
     for (const event of list as unknown as readonly RunEvent[]) {
       const reason = refusal(phase, event)
@@ -171,7 +175,7 @@ export const journalChecks: Checks = {
     return { seen: list.length, broken }
   },
   attempts_grow: (list) => {
-    const broken: Offence[] = []
+    const broken: Violation[] = []
     let taken = 0
     for (const event of list as unknown as readonly RunEvent[]) {
       if (event.type === 'run.state' && event.data.to === 'running') taken += 1
@@ -183,11 +187,15 @@ export const journalChecks: Checks = {
   },
 }
 
-export function offences(seen: number, list: readonly JudgedEvent[], say: (event: JudgedEvent) => string): Findings {
+export function violations(
+  seen: number,
+  list: readonly CheckedEvent[],
+  say: (event: CheckedEvent) => string,
+): Findings {
   return { seen, broken: list.map((event) => ({ seq: event.seq, message: say(event) })) }
 }
 
-function fits(pattern: Pattern, event: JudgedEvent): boolean {
+function fits(pattern: Pattern, event: CheckedEvent): boolean {
   return pattern.type === event.type && (pattern.data === undefined || includes(event.data, pattern.data))
 }
 

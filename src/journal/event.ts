@@ -439,7 +439,7 @@ export type ProviderState = z.infer<typeof providerState>
  * Events that are not barriers. They survive a process crash, but perhaps not a power cut. A barrier survives both, because
  * its commit is synced to disk.
  */
-const deltas: ReadonlySet<EventType> = new Set<EventType>([
+const typesWithoutBarrier: ReadonlySet<EventType> = new Set<EventType>([
   'text.delta',
   'reasoning.delta',
   'source.found',
@@ -449,7 +449,7 @@ const deltas: ReadonlySet<EventType> = new Set<EventType>([
 ])
 
 export function isBarrier(type: EventType): boolean {
-  return !deltas.has(type)
+  return !typesWithoutBarrier.has(type)
 }
 
 export function isTerminal(status: RunStatus): boolean {

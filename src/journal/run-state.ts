@@ -3,7 +3,8 @@
 // use this same fold, so that a restart has exactly the state of the process that died.
 
 import { AppError } from '../errors/app-error.ts'
-import type { EventData, JsonValue, ProviderState, RunEvent, RunSpec, RunStatus, ToolEffect } from './event.ts'
+import { diagnosticCodes } from './diagnostic-codes.ts'
+import type { EventData, EventOf, JsonValue, ProviderState, RunEvent, RunSpec, RunStatus, ToolEffect } from './event.ts'
 import { type Phase, phaseAfter, refusal } from './transitions.ts'
 import { addUsage, noUsage, usageOfStep, type UsageTotals } from './usage.ts'
 
@@ -123,7 +124,6 @@ function withEntry<Key, Value>(map: ReadonlyMap<Key, Value>, key: Key, value: Va
   )
 }
 
-/** Adds an interaction that is known from its row only. */
 export function addInteraction(state: RunState, interaction: InteractionState): void {
   state.interactions = withEntry(state.interactions, interaction.interactionId, interaction)
 }
@@ -201,54 +201,15 @@ export function applyEvent(state: RunState, event: RunEvent): void {
       state.held = event.data.spec.job?.uploadUntil !== undefined
       state.cacheKey = event.data.spec.job?.cacheKey
       return
-    case 'run.prepared': {
-      const { accepted } = state
-      state.held = false
-      state.cacheKey = event.data.cacheKey
-      state.reused = event.data.reused
-      if (accepted === undefined) return
-      const { input, skill } = event.data
-      state.accepted = { ...accepted, input, spec: skill === undefined ? accepted.spec : { ...accepted.spec, skill } }
-      state.files = event.data.files
+    case 'run.prepared':
+      applyPrepared(state, event.data)
       return
-    }
     case 'run.state':
-      state.attempt = event.attempt
-      if (event.data.to === 'running') {
-        state.startedAt ??= event.at
-        state.runningSince = event.at
-      } else if (state.runningSince !== undefined) {
-        // After a crash it is unknown how long the run really worked, so that time is not counted.
-        if (event.data.trigger !== 'restart.requeued') {
-          state.activeMs += event.data.activeMs ?? Math.max(0, event.at - state.runningSince)
-        }
-        state.runningSince = undefined
-      }
+      applyStateChange(state, event)
       return
-    case 'step.started': {
-      const open = state.steps.at(-1)
-      if (open !== undefined && open.step === event.data.step) {
-        // The model is asked again after a crash. The text shown so far stays valid, unless it was superseded.
-        if (open.messageId === '') open.messageId = event.data.messageId
-        open.model = event.data.model
-        return
-      }
-      state.steps.push({
-        step: event.data.step,
-        messageId: event.data.messageId,
-        model: event.data.model,
-        startedAt: event.at,
-        text: '',
-        reasoningId: undefined,
-        reasoning: '',
-        finished: false,
-        finishReason: undefined,
-        provider: undefined,
-        callIds: [],
-        sources: [],
-      })
+    case 'step.started':
+      startStep(state, event)
       return
-    }
     case 'message.done': {
       const step = state.steps.at(-1)
       if (step === undefined) return
@@ -268,26 +229,7 @@ export function applyEvent(state: RunState, event: RunEvent): void {
       return
     }
     case 'tool.called':
-      if (!isProviderRun(event.data)) state.steps.at(-1)?.callIds.push(event.data.callId)
-      state.calls = withEntry(state.calls, event.data.callId, {
-        callId: event.data.callId,
-        name: event.data.name,
-        step: event.data.step,
-        index: event.data.index,
-        effect: event.data.effect,
-        source: event.data.source,
-        note: event.data.note,
-        invalidInput: event.data.invalidInput,
-        input: event.data.input,
-        starts: 0,
-        started: false,
-        interactionId: undefined,
-        decision: undefined,
-        decisionReason: undefined,
-        reply: undefined,
-        askedUnknown: false,
-        done: undefined,
-      })
+      addCall(state, event.data)
       return
     case 'tool.started': {
       const call = state.calls.get(event.data.callId)
@@ -302,37 +244,12 @@ export function applyEvent(state: RunState, event: RunEvent): void {
       if (call !== undefined) call.done = event.data
       return
     }
-    case 'input.required': {
-      addInteraction(state, {
-        ...event.data,
-        step: state.steps.at(-1)?.step ?? 0,
-        resolved: undefined,
-      })
-      const call = event.data.callId === undefined ? undefined : state.calls.get(event.data.callId)
-      if (call !== undefined) {
-        call.interactionId = event.data.interactionId
-        call.decision = undefined
-        call.askedUnknown = event.data.outcome === 'unknown'
-      }
+    case 'input.required':
+      askInteraction(state, event.data)
       return
-    }
-    case 'input.resolved': {
-      const interaction = state.interactions.get(event.data.interactionId)
-      if (interaction === undefined) return
-      interaction.resolved = event.data
-      state.lastResolution = event.data.resolution
-      const call = interaction.callId === undefined ? undefined : state.calls.get(interaction.callId)
-      if (call === undefined) return
-      const { resolution } = event.data
-      call.decision = resolution === 'replied' || resolution === 'auto_decided' ? 'confirmed' : resolution
-      call.decisionReason = event.data.reason
-      call.reply = event.data.response
-      if (resolution === 'confirmed') {
-        if (event.data.input !== undefined) call.input = event.data.input
-        call.started = false
-      }
+    case 'input.resolved':
+      resolveInteraction(state, event.data)
       return
-    }
     case 'output.rejected':
       state.rejectedOutputs = withEntry(state.rejectedOutputs, event.data.step, event.data.errors)
       return
@@ -349,16 +266,9 @@ export function applyEvent(state: RunState, event: RunEvent): void {
       state.ended = withOutput(state, event.data)
       state.endedAt = event.at
       return
-    case 'diagnostic': {
-      const { code, details } = event.data
-      if (code === engineFallback) state.fallbackEngine = String(details?.['to'])
-      if (code === modelFallback) askFrom(state, details?.['to'])
-      if (code === budgetNearlyUsed)
-        state.budgetWarnings = new Set([...state.budgetWarnings, String(details?.['scope'])])
-      if (code === processDied)
-        state.deaths = withEntry(state.deaths, String(details?.['id']), String(details?.['place']))
+    case 'diagnostic':
+      applyDiagnostic(state, event.data)
       return
-    }
     case 'engine.handle':
       state.handle = event.data.handle ?? undefined
       return
@@ -368,6 +278,103 @@ export function applyEvent(state: RunState, event: RunEvent): void {
   }
 }
 
+function applyPrepared(state: RunState, { input, skill, files, cacheKey, reused }: EventData<'run.prepared'>): void {
+  const { accepted } = state
+  state.held = false
+  state.cacheKey = cacheKey
+  state.reused = reused
+  if (accepted === undefined) return
+  state.accepted = { ...accepted, input, spec: skill === undefined ? accepted.spec : { ...accepted.spec, skill } }
+  state.files = files
+}
+
+function applyStateChange(state: RunState, { at, attempt, data }: EventOf<'run.state'>): void {
+  state.attempt = attempt
+  if (data.to === 'running') {
+    state.startedAt ??= at
+    state.runningSince = at
+    return
+  }
+  if (state.runningSince === undefined) return
+  // After a crash it is unknown how long the run really worked, so that time is not counted.
+  if (data.trigger !== 'restart.requeued') state.activeMs += data.activeMs ?? Math.max(0, at - state.runningSince)
+  state.runningSince = undefined
+}
+
+function startStep(state: RunState, { at, data: { step, messageId, model } }: EventOf<'step.started'>): void {
+  const open = state.steps.at(-1)
+  if (open !== undefined && open.step === step) {
+    // The model is asked again after a crash. The text shown so far stays valid, unless it was superseded.
+    if (open.messageId === '') open.messageId = messageId
+    open.model = model
+    return
+  }
+  state.steps.push({
+    step,
+    messageId,
+    model,
+    startedAt: at,
+    text: '',
+    reasoningId: undefined,
+    reasoning: '',
+    finished: false,
+    finishReason: undefined,
+    provider: undefined,
+    callIds: [],
+    sources: [],
+  })
+}
+
+function addCall(state: RunState, called: EventData<'tool.called'>): void {
+  const { callId, name, step, index, effect, source, note, invalidInput, input } = called
+  if (!isProviderCall(called)) state.steps.at(-1)?.callIds.push(callId)
+  state.calls = withEntry(state.calls, callId, {
+    callId,
+    name,
+    step,
+    index,
+    effect,
+    source,
+    note,
+    invalidInput,
+    input,
+    starts: 0,
+    started: false,
+    interactionId: undefined,
+    decision: undefined,
+    decisionReason: undefined,
+    reply: undefined,
+    askedUnknown: false,
+    done: undefined,
+  })
+}
+
+function askInteraction(state: RunState, required: EventData<'input.required'>): void {
+  const { interactionId, callId, outcome } = required
+  addInteraction(state, { ...required, step: state.steps.at(-1)?.step ?? 0, resolved: undefined })
+  const call = callId === undefined ? undefined : state.calls.get(callId)
+  if (call === undefined) return
+  call.interactionId = interactionId
+  call.decision = undefined
+  call.askedUnknown = outcome === 'unknown'
+}
+
+function resolveInteraction(state: RunState, resolved: EventData<'input.resolved'>): void {
+  const { interactionId, resolution, reason, response, input } = resolved
+  const interaction = state.interactions.get(interactionId)
+  if (interaction === undefined) return
+  interaction.resolved = resolved
+  state.lastResolution = resolution
+  const call = interaction.callId === undefined ? undefined : state.calls.get(interaction.callId)
+  if (call === undefined) return
+  call.decision = resolution === 'replied' || resolution === 'auto_decided' ? 'confirmed' : resolution
+  call.decisionReason = reason
+  call.reply = response
+  if (resolution !== 'confirmed') return
+  if (input !== undefined) call.input = input
+  call.started = false
+}
+
 /** Fills in the output of a long answer, which `run.ended` does not repeat, from its message. */
 function withOutput(state: RunState, ended: EventData<'run.ended'>): EventData<'run.ended'> {
   if (ended.status !== 'succeeded' || ended.output !== undefined || ended.messageId === undefined) return ended
@@ -375,14 +382,23 @@ function withOutput(state: RunState, ended: EventData<'run.ended'>): EventData<'
   return answer === undefined ? ended : { ...ended, output: answer.text }
 }
 
-/** The code of the `diagnostic` event which records that another engine took over. */
-export const engineFallback = 'engine_fallback'
+function applyDiagnostic(state: RunState, { code, details = {} }: EventData<'diagnostic'>): void {
+  switch (code) {
+    case diagnosticCodes.engineFallback:
+      state.fallbackEngine = String(details['to'])
+      return
+    case diagnosticCodes.modelFallback:
+      switchModel(state, details['to'])
+      return
+    case diagnosticCodes.budgetNearlyUsed:
+      state.budgetWarnings = new Set([...state.budgetWarnings, String(details['scope'])])
+      return
+    case diagnosticCodes.processDied:
+      state.deaths = withEntry(state.deaths, String(details['id']), String(details['place']))
+  }
+}
 
-/** The code of the `diagnostic` event which records that another model of the run is asked from now on. */
-export const modelFallback = 'model_fallback'
-
-/** From now on the run is one of the other model. */
-function askFrom(state: RunState, model: JsonValue | undefined): void {
+function switchModel(state: RunState, model: JsonValue | undefined): void {
   const { accepted } = state
   if (accepted === undefined || typeof model !== 'string') return
   state.accepted = { ...accepted, spec: { ...accepted.spec, model } }
@@ -393,16 +409,10 @@ export function nextModel({ model, fallbackModels = [] }: RunSpec): string | und
   return fallbackModels[fallbackModels.indexOf(model) + 1]
 }
 
-/** The code of the `diagnostic` event which records that a budget is nearly used. */
-export const budgetNearlyUsed = 'budget_nearly_used'
-
 /** The name of the engine that executes the run. */
 export function engineOf(state: RunState): string {
   return state.fallbackEngine ?? specOf(state).engine
 }
-
-/** The code of the `diagnostic` event which records that the process died while this run was on the main thread. */
-export const processDied = 'process_died'
 
 /** The highest number of process crashes at any one place in this run. */
 export function deathsAtOnePlace(state: RunState): number {
@@ -447,13 +457,13 @@ export function providerSourceOf(provider: string): string {
 }
 
 /** True if the provider runs the call itself while it answers: it is never executed here and needs no consent. */
-export function isProviderRun({ source }: { source?: string | undefined }): boolean {
+export function isProviderCall({ source }: { source?: string | undefined }): boolean {
   return source?.startsWith(providerSource) === true
 }
 
 /** The open calls that have to be executed here, or that wait for a person. */
 export function callsToRun(state: RunState): CallState[] {
-  return openCalls(state).filter((call) => !isProviderRun(call))
+  return openCalls(state).filter((call) => !isProviderCall(call))
 }
 
 /** The question that a step asked in its text, without a tool call. */

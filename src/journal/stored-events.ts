@@ -72,8 +72,8 @@ export function decodedEvents(stored: readonly StoredEvent[]): RunEvent[] {
   return stored.flatMap((item): RunEvent | RunEvent[] => (item.type === 'stored.deltas' ? item.events() : item))
 }
 
-/** Walks over stored deltas without an object for each. */
-export class StoredDelta implements JsonDelta {
+/** Shows one stored delta at a time, at `index`, so that a walk over them needs no object for each. */
+export class StoredDeltaView implements JsonDelta {
   index = 0
   readonly messageId: string
   private readonly deltas: StoredDeltas

@@ -4,7 +4,8 @@
 
 import { AppError } from '../errors/app-error.ts'
 import type { NewEvent } from '../journal/event.ts'
-import { budgetNearlyUsed, type RunState } from '../journal/run-state.ts'
+import { diagnosticCodes } from '../journal/diagnostic-codes.ts'
+import type { RunState } from '../journal/run-state.ts'
 import { usageDay, type UsageTotals } from '../journal/usage.ts'
 import { type Clock, isoTime } from '../kit/clock.ts'
 import type { UsageStore } from '../stores/usage-store.ts'
@@ -62,7 +63,7 @@ export async function checkStepBudgets(state: RunState, dependencies: BudgetDepe
     .map(({ scope, unit }) => ({
       type: 'diagnostic',
       data: {
-        code: budgetNearlyUsed,
+        code: diagnosticCodes.budgetNearlyUsed,
         message: `More than ${warningShare * 100} % of ${nameOf(scope)} is used.`,
         details: { scope, unit },
       },

@@ -19,7 +19,7 @@ import {
   tooManyToolCalls,
 } from '../models/model.ts'
 import type { Tool } from '../tools/tool.ts'
-import { interruptedCallEvents, ProviderRun } from './provider-run.ts'
+import { interruptedCallEvents, ProviderCalls } from './provider-calls.ts'
 import { providerOf, providerStateBlob } from './provider-states.ts'
 import { DeltaEmitter } from './delta-emitter.ts'
 import type { RunDependencies } from './run-dependencies.ts'
@@ -133,7 +133,7 @@ class StepAnswer {
   private readonly startedAt: number
   // These two are made for the first part that needs them.
   private deltas: DeltaEmitter | undefined
-  private atProvider: ProviderRun | undefined
+  private atProvider: ProviderCalls | undefined
   private readonly calls: ToolCallPart[] = []
   private chars = 0
   private firstPartMs: number | undefined
@@ -180,7 +180,7 @@ class StepAnswer {
     for (const part of batch) {
       if (part.type === 'provider-result') {
         this.chars += outputText(part.output).length
-        await this.providerRun().result(part, events)
+        await this.providerCalls().result(part, events)
       } else this.add(part, events)
     }
     this.push(events)
@@ -198,8 +198,8 @@ class StepAnswer {
       this.calls.push(part)
     } else if (part.type === 'provider-call') {
       this.chars += JSON.stringify(part.input).length
-      this.providerRun().call(part, specOf(this.writer.state).model, events)
-    } else if (part.type === 'source') this.providerRun().source(part, this.emitter().messageId, events)
+      this.providerCalls().call(part, specOf(this.writer.state).model, events)
+    } else if (part.type === 'source') this.providerCalls().source(part, this.emitter().messageId, events)
     else this.finish = part
   }
 
@@ -225,12 +225,12 @@ class StepAnswer {
     return this.deltas
   }
 
-  private providerRun(): ProviderRun {
+  private providerCalls(): ProviderCalls {
     if (this.atProvider !== undefined) return this.atProvider
     const { writer, context } = this
     const { clock, ids } = context.dependencies
     const putBlob = (id: string, body: string) => this.putBlob(id, body)
-    this.atProvider = new ProviderRun(writer.state, writer.runId, this.step, { clock, ids, putBlob })
+    this.atProvider = new ProviderCalls(writer.state, writer.runId, this.step, { clock, ids, putBlob })
     return this.atProvider
   }
 

@@ -2,12 +2,12 @@
 // interactions) are folds of it, written in the same transaction as the events. Only
 // this file knows how events change rows.
 
+import { diagnosticCodes } from '../journal/diagnostic-codes.ts'
 import type { EventData, JsonValue, RunEvent } from '../journal/event.ts'
 import {
   type CallState,
-  engineFallback,
   engineOf,
-  isProviderRun,
+  isProviderCall,
   openInteractions,
   type RunState,
   type StepState,
@@ -97,7 +97,7 @@ export function foldRows(runId: string, state: RunState, event: RunEvent, change
     case 'tool.done': {
       const call = state.calls.get(event.data.callId)
       // What a provider did itself is part of its answer, and only the answer is sent to a model again.
-      if (call === undefined || isProviderRun(call)) return
+      if (call === undefined || isProviderCall(call)) return
       const { files = [] } = event.data
       if (files.length > 0) changes.files = [...(changes.files ?? []), ...files.map(({ fileId }) => fileId)]
       const content = resultForModel(event.data)
@@ -191,7 +191,7 @@ export function foldRows(runId: string, state: RunState, event: RunEvent, change
     case 'engine.handle':
       return
     case 'diagnostic':
-      if (event.data.code === engineFallback) changes.run = { ...changes.run, engine: engineOf(state) }
+      if (event.data.code === diagnosticCodes.engineFallback) changes.run = { ...changes.run, engine: engineOf(state) }
       return
   }
 }

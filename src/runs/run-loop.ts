@@ -13,18 +13,16 @@
 import type { AgentCard } from '../agents/agent-definition.ts'
 import type { StepEngine, TurnEngine } from '../engines/engine.ts'
 import { AppError, toAppError } from '../errors/app-error.ts'
+import { diagnosticCodes } from '../journal/diagnostic-codes.ts'
 import type { JsonValue, NewEvent, RunSpec } from '../journal/event.ts'
 import {
   type CallState,
   callsToRun,
   deathsAtOnePlace,
-  engineFallback,
   engineOf,
-  modelFallback,
   nextModel,
   nextStepNumber,
   openInteractions,
-  processDied,
   type RunState,
   type StepState,
   specOf,
@@ -237,7 +235,7 @@ export class RunLoop {
       ...deaths.map(({ id, at, place, how }): NewEvent => ({
         type: 'diagnostic',
         data: {
-          code: processDied,
+          code: diagnosticCodes.processDied,
           message: `The server ${verbs[how]} while it worked on this run (${place}).`,
           details: { id, at, place, how },
         },
@@ -329,7 +327,7 @@ export class RunLoop {
       await writer.write({
         type: 'diagnostic',
         data: {
-          code: engineFallback,
+          code: diagnosticCodes.engineFallback,
           message: `The engine ${engine.name} is not available, so ${to} answers. ${error.message}`,
           details: { from: engine.name, to },
         },
@@ -447,7 +445,7 @@ export class RunLoop {
     await writer.write({
       type: 'diagnostic',
       data: {
-        code: modelFallback,
+        code: diagnosticCodes.modelFallback,
         message: `The model ${spec.model} cannot answer, so ${to} is asked. ${message}`,
         details: { from: spec.model, to, reason: code },
       },

@@ -11,7 +11,7 @@ import { addressOf, beginning, compareCursors, type Cursor, parseCursor } from '
 import { type Dialect, encodeEvents, endsStream, type Frame } from '../../src/dialects/dialect.ts'
 import type { RunEvent } from '../../src/journal/event.ts'
 import { checkEvent, encodeEvent } from '../../src/journal/event-codec.ts'
-import { EventPageReader } from '../../src/journal/event-page-reader.ts'
+import { EventPageBuilder } from '../../src/journal/event-page-builder.ts'
 import { EventDelta } from '../../src/journal/stored-events.ts'
 import type { Scenario } from '../scenarios/journal-builder.ts'
 import { scenarios } from '../scenarios/scenarios.ts'
@@ -127,9 +127,9 @@ function encodesDeltasAlike<State>(dialect: Dialect<State>, { runId, events }: S
 function encodesStoredEventsAlike<State>(dialect: Dialect<State>, { runId, events }: Scenario): void {
   const lastSeq = events.at(-1)?.seq ?? 0
   const written = events.map(checkEvent)
-  const reader = new EventPageReader(0, events.length + 1)
-  reader.add(written.map(encodeEvent).join('\n'), lastSeq)
-  const page = reader.page(lastSeq)
+  const builder = new EventPageBuilder(0, events.length + 1)
+  builder.add(written.map(encodeEvent).join('\n'), lastSeq)
+  const page = builder.page(lastSeq)
   for (const cursor of [beginning, { seq: lastSeq >> 1, index: null }]) {
     const live = encodeEvents(dialect, dialect.open({ runId }), written, cursor)
     const decoded = encodeEvents(dialect, dialect.open({ runId }), page.events, cursor)

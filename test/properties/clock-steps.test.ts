@@ -10,7 +10,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { checkInvariants } from '../../src/dialects/fcmp/check-invariants.ts'
 import { fcmpDialect } from '../../src/dialects/fcmp/fcmp.ts'
-import type { JudgedEvent } from '../../src/journal/check-rules.ts'
+import type { CheckedEvent } from '../../src/journal/check-rules.ts'
 import type { RunEvent } from '../../src/journal/event.ts'
 import type { ModelPart } from '../../src/models/model.ts'
 import { type ManualClock, manualClock } from '../support/manual-clock.ts'
@@ -116,11 +116,11 @@ function shapeOf(events: readonly RunEvent[]): string[] {
 function brokenRules(events: readonly RunEvent[]): string[] {
   const dialect = fcmpDialect()
   let state = dialect.open({ runId: 'r' })
-  const wire: JudgedEvent[] = []
+  const wire: CheckedEvent[] = []
   for (const event of events) {
     const projection = dialect.step(state, event)
     state = projection.state
-    wire.push(...projection.frames.map((frame) => frame.data as JudgedEvent))
+    wire.push(...projection.frames.map((frame) => frame.data as CheckedEvent))
   }
   return checkInvariants(events, wire).flatMap(({ id, kept }) => (kept ? [] : [id]))
 }

@@ -4,19 +4,19 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { scenarioNamed } from '../../../test/scenarios/scenarios.ts'
-import type { JudgedEvent, RuleVerdict } from '../../journal/check-rules.ts'
+import type { CheckedEvent, RuleVerdict } from '../../journal/check-rules.ts'
 import type { RunEvent } from '../../journal/event.ts'
 import invariants from '../../journal/invariants.json' with { type: 'json' }
 import { checkInvariants } from './check-invariants.ts'
 
 const { events } = scenarioNamed('tool confirmed')
 
-const change = (from: string, to: string, trigger: string): Omit<JudgedEvent, 'seq'> => ({
+const change = (from: string, to: string, trigger: string): Omit<CheckedEvent, 'seq'> => ({
   type: 'conversation.state.changed',
   data: { from, to, trigger },
 })
-const said = (type: string, data: Record<string, unknown> = {}): Omit<JudgedEvent, 'seq'> => ({ type, data })
-const numbered = (...list: Omit<JudgedEvent, 'seq'>[]): JudgedEvent[] =>
+const said = (type: string, data: Record<string, unknown> = {}): Omit<CheckedEvent, 'seq'> => ({ type, data })
+const numbered = (...list: Omit<CheckedEvent, 'seq'>[]): CheckedEvent[] =>
   list.map((event, index) => ({ ...event, seq: index + 1 }))
 
 /** The frames of the scenario, written by hand. */
@@ -38,7 +38,7 @@ const broken = (verdicts: readonly RuleVerdict[]) =>
 
 const without = (seq: number) =>
   numbered(...wire.filter((event) => event.seq !== seq).map(({ type, data }) => ({ type, data })))
-const instead = (seq: number, event: Omit<JudgedEvent, 'seq'>) =>
+const instead = (seq: number, event: Omit<CheckedEvent, 'seq'>) =>
   wire.map((old) => (old.seq === seq ? { ...event, seq } : old))
 const journalWithout = (type: string) => events.filter((event) => event.type !== type)
 const renumbered = (list: readonly RunEvent[]) => list.map((event, index) => ({ ...event, seq: index + 1 }))
@@ -75,7 +75,7 @@ describe('the rules of a run', () => {
     assert.deepEqual([seen['TR-01'], seen['FM-01'], seen['FM-07'], seen['PE-01'], seen['PE-10']], [2, 2, 0, 1, 1])
   })
 
-  const cases: [what: string, list: JudgedEvent[], expected: string[]][] = [
+  const cases: [what: string, list: CheckedEvent[], expected: string[]][] = [
     [
       'a reply after which the run does not go on',
       instead(6, change('waiting_user', 'canceled', 'run.canceled')),

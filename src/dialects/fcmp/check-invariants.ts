@@ -6,9 +6,9 @@ import {
   type Checks,
   commonChecks,
   edgeVerdicts,
-  type JudgedEvent,
+  type CheckedEvent,
   journalChecks,
-  offences,
+  violations,
   type Rule,
   ruleVerdict,
   type RuleVerdict,
@@ -22,7 +22,7 @@ const stateChanged: FcmpType = 'conversation.state.changed'
 /** The result of checking one rule on a run. */
 export type RunVerdict = RuleVerdict<'journal' | 'fcmp'>
 
-export function checkInvariants(events: readonly RunEvent[], envelopes: readonly JudgedEvent[]): RunVerdict[] {
+export function checkInvariants(events: readonly RunEvent[], envelopes: readonly CheckedEvent[]): RunVerdict[] {
   const ended = events.some(({ type }) => type === 'run.ended')
   const judge = (kind: 'pairing' | 'ordering', rule: Rule) =>
     rule.on === 'fcmp'
@@ -50,11 +50,11 @@ const fcmpChecks: Checks = {
   ...commonChecks,
   one_terminal_state: (list) => {
     const terminal = list.filter(({ type, data }) => type === stateChanged && isTerminal(data.to))
-    return offences(terminal.length, terminal.slice(1), () => 'The run had ended before.')
+    return violations(terminal.length, terminal.slice(1), () => 'The run had ended before.')
   },
   states_connect: (list) => {
     const changes = list.filter(({ type }) => type === stateChanged)
-    return offences(
+    return violations(
       changes.length,
       changes.filter(({ data }, index) => data.from !== (changes[index - 1]?.data.to ?? invariants.initial)),
       ({ data }) => `The run was not ${String(data.from)}.`,

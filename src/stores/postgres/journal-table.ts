@@ -4,7 +4,7 @@ import { AppError } from '../../errors/app-error.ts'
 import type { RunEvent } from '../../journal/event.ts'
 import { encodeEvent } from '../../journal/event-codec.ts'
 import type { EventPage } from '../../journal/event-pages.ts'
-import { EventPageReader } from '../../journal/event-page-reader.ts'
+import { EventPageBuilder } from '../../journal/event-page-builder.ts'
 import type { Db } from './connection.ts'
 
 /** A reader loads whole rows, and a page of events has about this many characters. */
@@ -50,7 +50,7 @@ export async function insertJournal(db: Db, runId: string, rows: readonly Journa
 }
 
 export async function readEvents(db: Db, runId: string, afterSeq: number, limit: number): Promise<EventPage> {
-  const reader = new EventPageReader(afterSeq, limit)
+  const builder = new EventPageBuilder(afterSeq, limit)
   let reached = afterSeq
 
   // Read before the rows: all rows up to this seq are committed.
@@ -65,13 +65,13 @@ export async function readEvents(db: Db, runId: string, afterSeq: number, limit:
       reached,
     )
     if (rows.length === 0) {
-      reader.skipTo(lastSeq)
+      builder.skipTo(lastSeq)
       break
     }
     for (const row of rows) {
       reached = row['last_seq'] as number
-      if (!reader.add(row['body'], reached)) break reading
+      if (!builder.add(row['body'], reached)) break reading
     }
   }
-  return reader.page(lastSeq)
+  return builder.page(lastSeq)
 }

@@ -3,7 +3,7 @@
 
 import type { DatabaseSync } from 'node:sqlite'
 import type { EventPage } from '../../journal/event-pages.ts'
-import { EventPageReader } from '../../journal/event-page-reader.ts'
+import { EventPageBuilder } from '../../journal/event-page-builder.ts'
 import type { JournalTails } from './journal-tails.ts'
 
 export function journalReader(db: DatabaseSync, tails: JournalTails) {
@@ -37,10 +37,10 @@ export function journalReader(db: DatabaseSync, tails: JournalTails) {
 
   return {
     read(runId: string, afterSeq: number, limit: number): EventPage {
-      const reader = new EventPageReader(afterSeq, limit)
-      for (const { lastSeq, body } of chunksAfter(runId, afterSeq)) if (!reader.add(body, lastSeq)) break
+      const builder = new EventPageBuilder(afterSeq, limit)
+      for (const { lastSeq, body } of chunksAfter(runId, afterSeq)) if (!builder.add(body, lastSeq)) break
       const lastSeq = Math.max(tails.lastSeq(runId), Number(lastFolded.get(runId)?.seq ?? 0))
-      return reader.page(lastSeq)
+      return builder.page(lastSeq)
     },
   }
 }

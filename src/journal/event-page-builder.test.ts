@@ -3,8 +3,8 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import type { RunEvent } from './event.ts'
 import { decodeEvent, encodeEvent } from './event-codec.ts'
-import { EventPageReader } from './event-page-reader.ts'
-import { EventDelta, type JsonDelta, StoredDelta, type StoredEvent } from './stored-events.ts'
+import { EventPageBuilder } from './event-page-builder.ts'
+import { EventDelta, type JsonDelta, StoredDeltaView, type StoredEvent } from './stored-events.ts'
 
 const delta = (seq: number, text: string, messageId = 'm'): RunEvent => ({
   seq,
@@ -17,9 +17,9 @@ const delta = (seq: number, text: string, messageId = 'm'): RunEvent => ({
 type Row = { lastSeq: number; body: string }
 
 function pageOf(rows: readonly Row[], after = 0, limit = 1000) {
-  const reader = new EventPageReader(after, limit)
-  for (const { body, lastSeq } of rows) if (!reader.add(body, lastSeq)) break
-  return reader.page(rows.at(-1)?.lastSeq ?? 0)
+  const builder = new EventPageBuilder(after, limit)
+  for (const { body, lastSeq } of rows) if (!builder.add(body, lastSeq)) break
+  return builder.page(rows.at(-1)?.lastSeq ?? 0)
 }
 
 /** The events of all rows, each line decoded by itself. */
@@ -41,7 +41,7 @@ function deltasAsSent(events: readonly StoredEvent[]) {
   for (const event of events) {
     if (event.type === 'text.delta') add(new EventDelta(event))
     else if (event.type === 'stored.deltas')
-      for (const delta = new StoredDelta(event); delta.index < event.length; delta.index++) add(delta)
+      for (const delta = new StoredDeltaView(event); delta.index < event.length; delta.index++) add(delta)
   }
   return sent
 }

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { scenarioNamed, scenarios } from '../../test/scenarios/scenarios.ts'
 import type { RunEvent } from './event.ts'
-import { PairCheck } from './pairs.ts'
+import { PairCheck } from './pair-check.ts'
 import { applyEvent, newRunState } from './run-state.ts'
 
 /** The first refusal of a journal that is written in batches of `size`. */

@@ -2,7 +2,7 @@
 // their results, and the sources that the answer is based on, as events. These calls are never
 // executed here and need no consent. The provider chooses all sizes, so each is bounded.
 
-import { isProviderRun, openCalls, providerSourceOf, type RunState } from '../journal/run-state.ts'
+import { isProviderCall, openCalls, providerSourceOf, type RunState } from '../journal/run-state.ts'
 import type { EventData, NewEvent } from '../journal/event.ts'
 import { type Clock, elapsedMs } from '../kit/clock.ts'
 import { defined } from '../kit/defined.ts'
@@ -13,7 +13,7 @@ import { providerOf } from './provider-states.ts'
 import { inlineOutputCharsMax, storeOutput } from './stored-output.ts'
 import { outputText } from './tool-outcome.ts'
 
-export type ProviderRunContext = {
+export type ProviderCallsContext = {
   clock: Clock
   ids: Ids
   putBlob(id: string, body: string): Promise<void>
@@ -45,22 +45,22 @@ const withoutResult: ClosedCall = {
 /** Closes the calls of a step that a crash interrupted. To be written before the step is asked again. */
 export function interruptedCallEvents(state: RunState, ids: Ids): NewEvent[] {
   return openCalls(state)
-    .filter(isProviderRun)
+    .filter(isProviderCall)
     .map(({ callId }) => closedCallEvent(callId, interrupted, ids))
 }
 
-/** The provider-run part of one step. */
-export class ProviderRun {
+/** The calls and sources of one step that its provider ran or named itself. */
+export class ProviderCalls {
   private readonly runId: string
   private readonly step: number
-  private readonly context: ProviderRunContext
+  private readonly context: ProviderCallsContext
   /** The provider's id of an open call → its id in the journal, and when it was made. */
   private readonly open = new Map<string, { callId: string; startedAt: number }>()
   private readonly known: Set<string>
   private readonly takenIds: Set<string>
   private calls = 0
 
-  constructor(state: RunState, runId: string, step: number, context: ProviderRunContext) {
+  constructor(state: RunState, runId: string, step: number, context: ProviderCallsContext) {
     this.runId = runId
     this.step = step
     this.context = context

@@ -1,4 +1,4 @@
-// Reads stored rows into a page of events, for every store. A row holds one event a line, as
+// Builds a page of events from stored rows, for every store. A row holds one event a line, as
 // `encodeEvent` writes it. Text deltas are recognised by their text and not decoded.
 
 import type { RunEvent } from './event.ts'
@@ -26,7 +26,7 @@ const pageCharsMax = 1024 * 1024
  * Collects the events of one page from rows in the order of their seq. Bad data never makes it throw: lines that do not parse or
  * no longer fit their schema, and missing rows, are counted as skipped.
  */
-export class EventPageReader {
+export class EventPageBuilder {
   private readonly limit: number
   private readonly stored: StoredEvent[] = []
   private nextAfter: number
