@@ -235,6 +235,20 @@ test('through the nginx of compose.yaml streams come as they are sent, and an an
   assert.equal(text, 'So far so good.')
 })
 
+test('nginx lets the largest upload through: a skill package and its input files', () => {
+  const largest = 2 * readConfig({}).limits.uploadBytes
+  for (const file of ['deploy/nginx.conf', 'docs/deploy.md', 'docs/proxies.md']) {
+    const mebibytes = Number(/client_max_body_size (\d+)m;/.exec(read(file))?.[1])
+    assert.ok(mebibytes * 1024 * 1024 > largest, file)
+  }
+})
+
+test('the unit of systemd allows what the server asks of the network', () => {
+  const families = /^RestrictAddressFamilies=(.*)$/m.exec(read('deploy/polylog.service'))?.[1]?.split(' ')
+  // Without AF_NETLINK, os.networkInterfaces() throws, and a server with HOST=0.0.0.0 does not start.
+  assert.deepEqual(families, ['AF_INET', 'AF_INET6', 'AF_UNIX', 'AF_NETLINK'])
+})
+
 test('the unit of systemd is one that systemd accepts', (context) => {
   const verified = spawnSync('systemd-analyze', ['verify', '--man=no', join(root, 'deploy/polylog.service')], {
     encoding: 'utf8',
