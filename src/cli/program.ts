@@ -10,7 +10,7 @@ import { registerChat } from './chat.ts'
 import { failureOfRequest } from './connection.ts'
 import { registerDoctor } from './doctor.ts'
 import { registerCopy } from './copy.ts'
-import { CliError, exitCodes } from './exit-codes.ts'
+import { CliError, type ExitName, exitCodes } from './exit-codes.ts'
 import type { CliContext, RegisterCommand } from './context.ts'
 import { registerKeys } from './keys.ts'
 import { registerMigrate } from './migrate.ts'
@@ -98,12 +98,16 @@ function failureOf(error: unknown): Pick<CliError, 'exit' | 'code' | 'message'> 
   }
   if (error instanceof PolylogError) return failureOfRequest(error)
   if (error instanceof AppError) {
-    const exit = error.code === 'store_damaged' ? 'checkFailed' : 'failed'
-    return { exit, code: error.code, message: error.message }
+    return { exit: exitOf(error), code: error.code, message: error.message }
   }
   return {
     exit: 'failed',
     code: 'failed',
     message: error instanceof Error ? (error.stack ?? error.message) : String(error),
   }
+}
+
+function exitOf({ code }: AppError): ExitName {
+  if (code === 'invalid_request') return 'usage'
+  return code === 'store_damaged' ? 'checkFailed' : 'failed'
 }

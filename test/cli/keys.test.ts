@@ -136,7 +136,9 @@ describe('polylog keys', () => {
   test('bad arguments are refused with exit codes of their own', async () => {
     const environment = { POLYLOG_DATA: at('bad') }
     const codeOf = async (...args: string[]) => (await polylog(['keys', ...args], { environment })).code
-    assert.equal(await codeOf('create', ' '), 1)
+    assert.equal(await codeOf('create', ''), 2)
+    assert.equal(await codeOf('create', ' '), 2)
+    assert.equal(await codeOf('create', 'ada', '--name', 'x'.repeat(201)), 2)
     assert.equal(await codeOf('create', 'ada', '--expires', 'soon'), 2)
     assert.equal(await codeOf('create'), 2)
     assert.equal(await codeOf('revoke', 'key_none'), 3)
