@@ -1,5 +1,8 @@
-// A server with two tools in code. Start it in this folder and ask it, for example with
-// examples/chat.ts: 'use the tool refund_order with {"orderId": "A-17"}'.
+// A server with two tools in code. In this folder:
+//
+//   npx polylog
+//
+// Then, in another terminal: npx node ../chat.ts 'use the tool refund_order with {"orderId": "A-17"}'
 
 import { defineConfig, defineTool, ToolError, z } from 'polylog'
 
