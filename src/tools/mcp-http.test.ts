@@ -10,6 +10,7 @@ import { effectsFile } from '../../test/support/fake-mcp.ts'
 import { manualClock } from '../../test/support/manual-clock.ts'
 import { type FakeProcess, spawnFake } from '../../test/support/spawn-fake.ts'
 import { toolContext } from '../../test/support/tool-context.ts'
+import { until } from '../../test/support/until.ts'
 import { AppError } from '../errors/app-error.ts'
 import { withActivity } from '../kit/activity.ts'
 import { systemClock } from '../kit/clock.ts'
@@ -34,6 +35,7 @@ async function connect(
     { clock: systemClock, log: { info() {}, warn() {} }, environment: { SHOP_TOKEN: 'abc' }, ...options },
   )
   const registry = createToolRegistry(servers.entries, { close: servers.close })
+  servers.onChange((entries) => registry.replace(entries))
   t.after(() => registry.close())
   return { registry, get: (name: string) => registry.get(name)! }
 }
@@ -51,6 +53,21 @@ for (const mode of ['modern', 'sessions']) {
       structuredContent: { meaning: 'about tea' },
     })
     assert.equal((await get('broken').run({}, toolContext())).ok, false)
+  })
+
+  test(`${mode}: a tool that the server adds later is offered as soon as the server says so`, async (t) => {
+    const fake = await start(mode)
+    t.after(fake.stop)
+    const { registry, get } = await connect(t, fake)
+    assert.equal(registry.get('added'), undefined)
+
+    // The server may not know yet that we listen, so it is told to announce the tool until we know it.
+    const added = await until('the added tool', async () => {
+      await get('add_item').run({ text: 'a tool' }, toolContext())
+      return registry.get('added')
+    })
+
+    assert.equal((await added.run({}, toolContext())).output, 'called the added tool')
   })
 
   test(`${mode}: an abort cancels the call on the other side`, async (t) => {

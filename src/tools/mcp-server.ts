@@ -2,11 +2,15 @@
 //
 //   closed ── connect ──▶ open ── the process or the session dies ──▶ closed
 //
-// A call on a closed server makes one attempt to connect before anything is sent.
+// A call on a closed server makes one attempt to connect before anything is sent. If the
+// list of tools has changed, because the server says so or because a new connection finds
+// another one, `onToolsChanged` gets the new list.
+//
 // A call that may have arrived is never sent again: it fails with an unknown outcome
 // (`tool_failed` with `details.outcome`). `tool_unavailable` always means that the server
 // has done nothing.
 
+import { isDeepStrictEqual } from 'node:util'
 import { type CallToolResult, Client, ProtocolError, type Tool as McpTool } from '@modelcontextprotocol/client'
 import { AppError } from '../errors/app-error.ts'
 import type { JsonValue } from '../journal/event.ts'
@@ -27,9 +31,9 @@ export type McpServerOptions = {
   clock: Clock
   log: McpLog
   environment: Environment
-  /** The time limit for connecting and listing the tools together. */
-  connectTimeoutMs: number
   callTimeoutMs: number
+  /** Gets the whole list each time it differs from the one that was known. */
+  onToolsChanged(tools: McpTool[]): void
 }
 
 export type McpServer = {
@@ -40,7 +44,28 @@ export type McpServer = {
   close(): Promise<void>
 }
 
-type Connection = { client: Client; link: McpTransport; isOpen: boolean; calls: number; tools: McpTool[] }
+type Connection = {
+  client: Client
+  link: McpTransport
+  isOpen: boolean
+  calls: number
+  tools: McpTool[]
+  /** The server has said that its list changed, and we have not read it since. */
+  isListStale: boolean
+  isRereading: boolean
+}
+
+/**
+ * The time limit for connecting and listing the tools together. Programs that are downloaded when they are started
+ * (`npx`, `uvx`, a container) can take this long.
+ */
+const connectTimeoutMs = 60_000
+/** How long the start-up, or a call, waits for a connection. The attempt goes on after that. */
+export const connectWaitMs = 10_000
+/** A server that changes several tools sends a notification for each of them; they are answered by one read. */
+const rereadDelayMs = 500
+const listenAgainMs = 1_000
+const listenRetryMs = 60_000
 
 /** Disables the library's own timeout (this is the longest delay of a timer); our clock enforces the time limits. */
 const never = 0x7fffffff
@@ -55,32 +80,30 @@ const listMaxPages = 10
 const endSessionTimeoutMs = 1_000
 
 export function createMcpServer(name: string, config: McpServerConfig, options: McpServerOptions): McpServer {
-  const { clock, log, environment, connectTimeoutMs, callTimeoutMs } = options
+  const { clock, log, environment, callTimeoutMs } = options
+  let known: McpTool[] | null = null
   let current: Connection | null = null
   let opening: Promise<Connection> | null = null
   let closed = false
+  const shutdown = new AbortController()
   const retired = new Set<Connection>()
   const closing = new Set<Promise<unknown>>()
 
   async function open(): Promise<Connection> {
-    const overdue = new AbortController()
-    const timer = clock.after(connectTimeoutMs, () => {
-      overdue.abort(new AppError('tool_unavailable', `It did not answer within ${connectTimeoutMs / 1000} s.`))
-    })
+    const limit = timeLimit(clock, connectTimeoutMs)
+    const signal = AbortSignal.any([limit.signal, shutdown.signal])
     try {
       // Over HTTP we negotiate the newest protocol version at once. A child process would have to be started twice for the
       // negotiation, so we try the legacy handshake first and negotiate only if the server refuses it.
-      if ('url' in config) return await handshake('auto', overdue.signal)
-      return await handshake('legacy', overdue.signal).catch((error: unknown) => {
-        if (error instanceof ProtocolError) return handshake('auto', overdue.signal)
+      if ('url' in config) return await handshake('auto', signal)
+      return await handshake('legacy', signal).catch((error: unknown) => {
+        if (error instanceof ProtocolError) return handshake('auto', signal)
         throw error
       })
     } catch (error) {
-      throw new AppError('tool_unavailable', toReason(overdue.signal.aborted ? overdue.signal.reason : error), {
-        cause: error,
-      })
+      throw new AppError('tool_unavailable', toReason(signal.aborted ? signal.reason : error), { cause: error })
     } finally {
-      timer.cancel()
+      limit.cancel()
     }
   }
 
@@ -91,7 +114,15 @@ export function createMcpServer(name: string, config: McpServerConfig, options: 
       { name: 'polylog', version: '1' },
       { versionNegotiation: { mode }, inputRequired: { autoFulfill: false }, listMaxPages },
     )
-    const connection: Connection = { client, link, isOpen: true, calls: 0, tools: [] }
+    const connection: Connection = {
+      client,
+      link,
+      isOpen: true,
+      calls: 0,
+      tools: [],
+      isListStale: false,
+      isRereading: false,
+    }
     client.onclose = () => {
       connection.isOpen = false
       if (current === connection && !closed)
@@ -99,17 +130,81 @@ export function createMcpServer(name: string, config: McpServerConfig, options: 
     }
     try {
       await abortable(client.connect(link.transport, { signal, timeout: never }), signal)
-      const { tools } = await abortable(client.listTools(undefined, { signal, timeout: never }), signal)
-      if (tools.length > toolsMax) {
-        log.warn({ server: name, listed: tools.length, used: toolsMax }, 'An MCP server lists too many tools.')
+      client.setNotificationHandler('notifications/tools/list_changed', () => {
+        void reread(connection)
+      })
+      connection.tools = await readTools(client, signal)
+      if (client.getProtocolEra() === 'modern' && client.getServerCapabilities()?.tools?.listChanged === true) {
+        void listen(connection)
       }
-      connection.tools = tools.slice(0, toolsMax)
       return connection
     } catch (error) {
-      log.warn({ server: name, stderr: link.stderrTail(), err: error }, 'An MCP server could not be connected.')
+      if (!closed)
+        log.warn({ server: name, stderr: link.stderrTail(), err: error }, 'An MCP server could not be connected.')
       discard(connection)
       throw error
     }
+  }
+
+  async function readTools(client: Client, signal: AbortSignal): Promise<McpTool[]> {
+    const options = { signal, timeout: never, cacheMode: 'refresh' } as const
+    const { tools } = await abortable(client.listTools(undefined, options), signal)
+    if (tools.length > toolsMax) {
+      log.warn({ server: name, listed: tools.length, used: toolsMax }, 'An MCP server lists too many tools.')
+    }
+    return tools.slice(0, toolsMax)
+  }
+
+  /** If the list cannot be read, the one that is known stays in use. */
+  async function reread(connection: Connection): Promise<void> {
+    connection.isListStale = true
+    if (connection.isRereading) return
+    connection.isRereading = true
+    while (connection.isListStale) {
+      await pause(rereadDelayMs)
+      // A client that is closed would return an empty list.
+      if (!connection.isOpen) return
+      connection.isListStale = false
+      const limit = timeLimit(clock, connectTimeoutMs)
+      try {
+        connection.tools = await readTools(connection.client, limit.signal)
+        if (current === connection && connection.isOpen) setTools(connection.tools)
+      } catch (error) {
+        if (connection.isOpen)
+          log.warn({ server: name, err: error }, 'An MCP server changed its tools and does not list them.')
+      } finally {
+        limit.cancel()
+      }
+    }
+    connection.isRereading = false
+  }
+
+  /** In the newest protocol a server notifies only clients that subscribe, and proxies end quiet streams. */
+  async function listen(connection: Connection): Promise<void> {
+    while (connection.isOpen) {
+      try {
+        const subscription = await connection.client.listen({ toolsListChanged: true }, { timeout: connectTimeoutMs })
+        await subscription.closed
+        await pause(listenAgainMs)
+        // A change in the meantime was not announced to us.
+        void reread(connection)
+      } catch {
+        await pause(listenRetryMs) // the list stays as it is until the server can be reached
+      }
+    }
+  }
+
+  function pause(delayMs: number): Promise<void> {
+    return new Promise((resolve) => void clock.after(delayMs, resolve))
+  }
+
+  function setTools(tools: McpTool[]): void {
+    if (isDeepStrictEqual(tools, known)) return
+    const isFirst = known === null
+    known = tools
+    if (isFirst) return
+    log.info({ server: name, tools: tools.length }, 'The tools of an MCP server have changed.')
+    options.onToolsChanged(tools)
   }
 
   /** Closes in the background, because a child process that ignores the end of its input takes seconds to stop. */
@@ -138,13 +233,17 @@ export function createMcpServer(name: string, config: McpServerConfig, options: 
     opening ??= open().finally(() => (opening = null))
     const connection = await opening
     if (closed) discard(connection)
-    else current = connection
+    else if (current !== connection) {
+      current = connection
+      setTools(connection.tools)
+    }
     return connection
   }
 
   async function connectedForCall(signal: AbortSignal): Promise<Connection> {
+    const limit = timeLimit(clock, connectWaitMs)
     try {
-      return await abortable(connected(), signal)
+      return await abortable(connected(), AbortSignal.any([signal, limit.signal]))
     } catch (error) {
       if (signal.aborted) throw error
       throw new AppError(
@@ -152,6 +251,8 @@ export function createMcpServer(name: string, config: McpServerConfig, options: 
         `The MCP server ${name} is not there. Nothing was sent. ${toReason(error)}`,
         { cause: error },
       )
+    } finally {
+      limit.cancel()
     }
   }
 
@@ -195,6 +296,7 @@ export function createMcpServer(name: string, config: McpServerConfig, options: 
     call,
     async close() {
       closed = true
+      shutdown.abort(new AppError('tool_unavailable', `The MCP server ${name} is being shut down.`))
       await opening?.catch(() => {})
       if (current !== null) {
         const { isOpen, link } = current
@@ -256,7 +358,17 @@ function abortable<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   })
 }
 
-function atMost(clock: Clock, limitMs: number, work: Promise<unknown>): Promise<void> {
+/** A signal that is aborted after this time. */
+function timeLimit(clock: Clock, limitMs: number): { signal: AbortSignal; cancel(): void } {
+  const overdue = new AbortController()
+  const timer = clock.after(limitMs, () => {
+    overdue.abort(new AppError('tool_unavailable', `It did not answer within ${limitMs / 1000} s.`))
+  })
+  return { signal: overdue.signal, cancel: () => timer.cancel() }
+}
+
+/** Resolves when `work` has ended, or after this time. */
+export function atMost(clock: Clock, limitMs: number, work: Promise<unknown>): Promise<void> {
   return new Promise((resolve) => {
     const timer = clock.after(limitMs, resolve)
     work

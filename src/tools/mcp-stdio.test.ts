@@ -1,14 +1,16 @@
 // Tools of MCP servers that are child processes.
 
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { effectsFile, stdioFake } from '../../test/support/fake-mcp.ts'
 import { manualClock } from '../../test/support/manual-clock.ts'
 import { toolContext } from '../../test/support/tool-context.ts'
+import { until } from '../../test/support/until.ts'
 import { AppError } from '../errors/app-error.ts'
+import type { JsonValue } from '../journal/event.ts'
 import { systemClock } from '../kit/clock.ts'
 import { connectMcpServers, type McpOptions, type McpServers } from './mcp.ts'
 import type { McpServerConfig } from './mcp-config.ts'
@@ -318,6 +320,71 @@ test('a server that is not there at the start is tried again: its tools appear, 
     await registry.close()
     rmSync(folder, { recursive: true, force: true })
   }
+})
+
+test('a server that is slower than the start-up is not started again, and its tools appear', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'polylog-slow-'))
+  const file = join(folder, 'slow.ts')
+  const fake = new URL('../../test/fakes/mcp-stdio-server.ts', import.meta.url)
+  // Answers when `go` exists, and leaves a line in `starts`.
+  writeFileSync(
+    file,
+    `import { appendFileSync, existsSync } from 'node:fs'
+    appendFileSync(${JSON.stringify(join(folder, 'starts'))}, 'started\\n')
+    while (!existsSync(${JSON.stringify(join(folder, 'go'))})) await new Promise((resolve) => setTimeout(resolve, 10))
+    await import(${JSON.stringify(fake.href)})\n`,
+  )
+  const clock = manualClock()
+  const connecting = connect({ slow: { ...stdioFake(), args: [file] } }, { clock })
+  await until('the start of the server', () => existsSync(join(folder, 'starts')))
+  await clock.advance(10_000)
+  const slow = await connecting
+  const registry = createToolRegistry(slow.entries, { close: slow.close, awaitSource: slow.awaitSource })
+  slow.onChange((entries) => registry.replace(entries))
+  try {
+    assert.equal(registry.list()[0]?.reason, 'It did not answer within 10 s.')
+    writeFileSync(join(folder, 'go'), '')
+
+    await registry.awaitSource('mcp:slow', new AbortController().signal)
+
+    assert.equal((await registry.get('lookup')!.run({ word: 'tea' }, toolContext())).ok, true)
+    assert.equal(readFileSync(join(folder, 'starts'), 'utf8'), 'started\n')
+  } finally {
+    await registry.close()
+    rmSync(folder, { recursive: true, force: true })
+  }
+})
+
+test('the tools of a server are those that it lists now, after a notification and after a restart', async () => {
+  const changing = await connect({ changing: stdioFake() })
+  const registry = createToolRegistry(changing.entries, { close: changing.close })
+  changing.onChange((entries) => registry.replace(entries))
+  const run = async (name: string, input: JsonValue) => registry.get(name)!.run(input, toolContext())
+  try {
+    assert.equal(registry.get('added'), undefined)
+
+    await run('add_item', { text: 'a tool' })
+    await until('the added tool', () => registry.get('added') !== undefined)
+    assert.equal((await run('added', {})).output, 'called the added tool')
+
+    // The next process has the list that it began with.
+    await assert.rejects(run('charge', { amount: 1, die: true }))
+    assert.equal((await run('lookup', { word: 'tea' })).ok, true)
+    assert.equal(registry.get('added'), undefined)
+  } finally {
+    await registry.close()
+  }
+})
+
+test('closing does not wait for a server that is still being connected', async () => {
+  const clock = manualClock()
+  const connecting = connect({ hangs: stdioFake({ FAKE_MCP_MODE: 'hang' }) }, { clock })
+  await clock.advance(10_000)
+  const hanging = await connecting
+
+  await hanging.close()
+
+  assert.equal(hanging.entries.length, 1)
 })
 
 test('waiting for a server has a time limit, and ends when the run is stopped', async () => {

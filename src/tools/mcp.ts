@@ -1,12 +1,14 @@
-// Connects all configured MCP servers in parallel, each within a time limit, so that a server
-// that hangs delays the start-up by that limit at most. A server that cannot be connected is
-// listed with the reason and does not affect the others. It is retried in the background,
-// and its tools appear when it is connected.
+// Connects all configured MCP servers in parallel. The start-up waits for each only for a
+// limited time; a server that is slow is connected in the background. A server that cannot
+// be connected is listed with the reason and does not affect the others. It is retried, and
+// its tools appear when it is connected. When a server changes its list, its tools change.
 
+import { isDeepStrictEqual } from 'node:util'
+import type { Tool as McpTool } from '@modelcontextprotocol/client'
 import type { Clock, Timer } from '../kit/clock.ts'
 import type { McpConfig } from './mcp-config.ts'
 import { toReason } from './mcp-failure.ts'
-import { createMcpServer, type McpLog, type McpServer } from './mcp-server.ts'
+import { atMost, connectWaitMs, createMcpServer, type McpLog, type McpServer } from './mcp-server.ts'
 import { toTool } from './mcp-tools.ts'
 import type { Environment } from './mcp-transport.ts'
 import type { ToolEntry } from './tool-registry.ts'
@@ -16,14 +18,13 @@ export type McpOptions = {
   log: McpLog
   /** The variables for `${NAME}` in the configuration. */
   environment: Environment
-  connectTimeoutMs?: number
   callTimeoutMs?: number
 }
 
 export type McpServers = {
   /** The entries that are known now. */
   readonly entries: ToolEntry[]
-  /** The listener gets all entries each time a server is connected after the start-up. */
+  /** The listener gets all entries each time those of a server have changed after the start-up. */
   onChange(listener: (entries: ToolEntry[]) => void): void
   /** Resolves when the server of `source` (if absent, every server) is connected or disabled, or after half a minute. */
   awaitSource(source: string | undefined, signal: AbortSignal): Promise<void>
@@ -42,7 +43,6 @@ const awaitMs = 30_000
 export async function connectMcpServers(config: McpConfig, options: McpOptions): Promise<McpServers> {
   const { clock, log } = options
   const callTimeoutMs = options.callTimeoutMs ?? 60_000
-  const serverOptions = { ...options, callTimeoutMs, connectTimeoutMs: options.connectTimeoutMs ?? 10_000 }
   const servers: McpServer[] = []
   const slots: Slot[] = []
   const waiters = new Set<() => void>()
@@ -51,35 +51,34 @@ export async function connectMcpServers(config: McpConfig, options: McpOptions):
 
   const allEntries = () => slots.flatMap((slot) => slot.entries)
 
-  async function connect(slot: Slot, server: McpServer): Promise<boolean> {
+  function show(slot: Slot, entries: ToolEntry[]): void {
+    if (isDeepStrictEqual(slot.entries, entries)) return
+    slot.entries = entries
+    listener?.(allEntries())
+  }
+
+  function toEntries(slot: Slot, server: McpServer, tools: McpTool[]): ToolEntry[] {
+    if (tools.length === 0) return [missing(slot.name, 'It offers no tools.')]
     const trust = config.mcpServers[slot.name]?.polylog
+    return tools.map((tool) => ({
+      source: `mcp:${slot.name}` as const,
+      tool: toTool(tool, server, callTimeoutMs, trust),
+    }))
+  }
+
+  async function connect(slot: Slot, server: McpServer, retryDelayMs: number): Promise<void> {
     try {
       const tools = await server.listTools()
       log.info({ server: slot.name, tools: tools.length }, 'An MCP server is connected.')
       slot.pending = false
-      slot.entries =
-        tools.length === 0
-          ? [missing(slot.name, 'It offers no tools.')]
-          : tools.map((tool) => ({
-              source: `mcp:${slot.name}` as const,
-              tool: toTool(tool, server, callTimeoutMs, trust),
-            }))
-      return true
+      show(slot, toEntries(slot, server, tools))
+      for (const wake of waiters) wake()
     } catch (error) {
-      slot.entries = [missing(slot.name, toReason(error))]
-      return false
+      show(slot, [missing(slot.name, toReason(error))])
+      if (closed) return
+      const nextDelayMs = Math.min(retryDelayMs * 2, retryMaxMs)
+      slot.timer = clock.after(retryDelayMs, () => void connect(slot, server, nextDelayMs))
     }
-  }
-
-  function retry(slot: Slot, server: McpServer, delayMs: number): void {
-    if (closed) return
-    slot.timer = clock.after(delayMs, () => {
-      void connect(slot, server).then((connected) => {
-        if (!connected) return retry(slot, server, Math.min(delayMs * 2, retryMaxMs))
-        listener?.(allEntries())
-        for (const wake of waiters) wake()
-      })
-    })
   }
 
   await Promise.all(
@@ -91,9 +90,17 @@ export async function connectMcpServers(config: McpConfig, options: McpOptions):
         slot.entries = [missing(name, 'It is disabled in the configuration.')]
         return
       }
-      const server = createMcpServer(name, serverConfig, serverOptions)
+      const server: McpServer = createMcpServer(name, serverConfig, {
+        ...options,
+        callTimeoutMs,
+        onToolsChanged: (tools) => show(slot, toEntries(slot, server, tools)),
+      })
       servers.push(server)
-      if (!(await connect(slot, server))) retry(slot, server, retryMs)
+      await atMost(clock, connectWaitMs, connect(slot, server, retryMs))
+      if (slot.entries.length > 0) return
+      const reason = `It did not answer within ${connectWaitMs / 1000} s.`
+      log.warn({ server: name }, 'An MCP server is slow. Its tools appear when it is connected.')
+      slot.entries = [missing(name, reason)]
     }),
   )
 

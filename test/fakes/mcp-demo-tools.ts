@@ -1,6 +1,6 @@
 // The tools of both fake MCP servers. Their effects are lines in the file named by
 // FAKE_MCP_FILE, so that a test can count them from outside. The list comes in pages
-// of three.
+// of three. `add_item` with the text `a tool` adds the tool `added` to the list.
 
 import { appendFileSync } from 'node:fs'
 import { type CallToolResult, ProtocolError, ProtocolErrorCode, Server, type Tool } from '@modelcontextprotocol/server'
@@ -70,8 +70,11 @@ export const demoTools: Tool[] = [
   },
 ]
 
+/** Called when the list has changed, for servers that do not have one connection for each client. */
+export const listChangeListeners = new Set<() => void>()
+
 export function createDemoServer(): Server {
-  const server = new Server({ name: 'demo', version: '1.0.0' }, { capabilities: { tools: {} } })
+  const server = new Server({ name: 'demo', version: '1.0.0' }, { capabilities: { tools: { listChanged: true } } })
 
   server.setRequestHandler('tools/list', ({ params }) => {
     const start = Number(params?.cursor ?? 0)
@@ -89,6 +92,12 @@ export function createDemoServer(): Server {
         }
       case 'add_item':
         record(`add_item ${String(params._meta?.idempotencyKey)}`)
+        if (input.text === 'a tool') {
+          if (!demoTools.some(({ name }) => name === 'added'))
+            demoTools.push({ name: 'added', description: 'Was added later.', inputSchema: text })
+          if (listChangeListeners.size === 0) await server.sendToolListChanged()
+          for (const listener of listChangeListeners) listener()
+        }
         return { content: [{ type: 'text', text: 'added' }] }
       case 'charge':
         record(`charge ${String(input.amount)}`)
@@ -120,6 +129,8 @@ export function createDemoServer(): Server {
           ],
           structuredContent: { count: 4 },
         }
+      case 'added':
+        return { content: [{ type: 'text', text: 'called the added tool' }] }
       case 'process_id':
         return { content: [{ type: 'text', text: String(process.pid) }] }
       case 'odd name/ü':

@@ -7,7 +7,7 @@ import { randomUUID } from 'node:crypto'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { createMcpHandler, WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/server'
-import { createDemoServer } from './mcp-demo-tools.ts'
+import { createDemoServer, listChangeListeners } from './mcp-demo-tools.ts'
 import { toRequest, writeResponse } from './web-request.ts'
 
 const token = process.env.FAKE_MCP_TOKEN
@@ -16,6 +16,7 @@ let refuseNext = false
 const traceparents: (string | null)[] = []
 const sessions = new Map<string, WebStandardStreamableHTTPServerTransport>()
 const modern = createMcpHandler(createDemoServer, { responseMode: 'sse' })
+if (process.env.FAKE_MCP_MODE !== 'sessions') listChangeListeners.add(() => modern.notify.toolsChanged())
 
 const server = createServer((request, response) => {
   void handle(request, response)
