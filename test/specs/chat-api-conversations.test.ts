@@ -362,8 +362,12 @@ describe('Ownership', () => {
           : server.call('POST', `/api/${path}`, { body: { ...body, ...who } })
       const stranger = await asStranger({ client_id: someone('stranger') })
 
-      assert.equal(stranger.status, 404, `${route} answered ${stranger.text}`)
-      assert.match(stranger.body.code, /_not_found$/)
+      if (path === 'get_chat_response_stream') {
+        assert.match(stranger.text, /^data: \{"type":"error","status":403,.*,"code":"conversation_not_found"\}\n\n$/)
+      } else {
+        assert.equal(stranger.status, 404, `${route} answered ${stranger.text}`)
+        assert.match(stranger.body.code, /_not_found$/)
+      }
       // Without a name, a request acts as the owner of a trace or message that it names by its id.
       if (body?.conversation_id === undefined) continue
       const nobody = await asStranger({})

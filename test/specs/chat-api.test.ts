@@ -261,12 +261,6 @@ describe('Requirement: Streaming Message Response', () => {
         'client_timed_out',
       ],
       ['a refresh of nothing', { is_refresh: true }, 400, 'nothing_to_regenerate'],
-      [
-        'a refresh of a conversation that is not there',
-        { is_refresh: true, conversation_id: 'none' },
-        404,
-        'conversation_not_found',
-      ],
     ]
     for (const [what, body, status, code] of refusals) {
       for (const route of ['get_chat_response_stream', 'get_chat_response']) {
@@ -278,6 +272,39 @@ describe('Requirement: Streaming Message Response', () => {
           assert.equal(typeof answer.body.error, 'string')
         })
       }
+    }
+  })
+})
+
+describe('a conversation that is not there, or somebody else’s', () => {
+  test('is an error with status 403 in the stream, and starts nothing', async () => {
+    const owner = someone()
+    const theirs = await ask(server, owner, owner)
+    await theirs.toEnd()
+    const bodies: Json[] = [
+      { is_refresh: true, conversation_id: 'none' },
+      { message: 'hi', conversation_id: theirs.conversationId },
+      { is_refresh: true, conversation_id: theirs.conversationId },
+    ]
+    for (const body of bodies) {
+      const client = someone('stranger')
+      const asEvents = await post(server, 'get_chat_response_stream', client, body)
+      assert.equal(asEvents.status, 200)
+      const [, frame = ''] = /^data: (.+)\n\n$/.exec(asEvents.text) ?? []
+      const { message, ...fields } = JSON.parse(frame) as Json
+      assert.deepEqual(fields, { type: 'error', status: 403, code: 'conversation_not_found' })
+      assert.equal(typeof message, 'string')
+      assert.match(asEvents.headers.get('content-type') ?? '', /^text\/event-stream/)
+      assert.equal(asEvents.headers.get('x-trace-id'), null)
+      const asLines = await server.call('POST', '/api/get_chat_response_stream', {
+        body: { client_id: client, ...body },
+        headers: { accept: 'application/x-ndjson' },
+      })
+      assert.deepEqual([asLines.status, asLines.text], [200, `${frame}\n`])
+      assert.match(asLines.headers.get('content-type') ?? '', /^application\/x-ndjson/)
+      const whole = await post(server, 'get_chat_response', client, body)
+      assert.deepEqual([whole.status, whole.body.code], [404, 'conversation_not_found'])
+      assert.deepEqual((await get(server, 'list_conversations', client)).body, { conversations: [] })
     }
   })
 })

@@ -24,8 +24,10 @@ export type ChunksOptions = {
   toolSteps?: boolean
   /** Outputs longer than this are cut; null: never. */
   outputChars?: number | null
-  framing?: 'sse' | 'ndjson'
+  framing?: Framing
 }
+
+export type Framing = 'sse' | 'ndjson'
 
 /** A call is announced with its `tool_start`. */
 export type ChunksState = TextState & {
@@ -103,8 +105,7 @@ export function chunksDialect(options: ChunksOptions = {}): Dialect<ChunksState>
     },
 
     encode(frame, address) {
-      const json = JSON.stringify(frame.data)
-      return framing === 'sse' ? sseFrame(address, null, json) : `${json}\n`
+      return encodeJson(framing, address, JSON.stringify(frame.data))
     },
 
     encodeDelta(state, { seq, messageId, textJson }) {
@@ -118,6 +119,11 @@ export function chunksDialect(options: ChunksOptions = {}): Dialect<ChunksState>
 
     atDecision: 'holds',
   }
+}
+
+/** `id` is null for the frame of a stream without a run. */
+export function encodeJson(framing: Framing, id: string | null, json: string): string {
+  return framing === 'sse' ? sseFrame(id, null, json) : `${json}\n`
 }
 
 type ToolFrameOptions = { toolSteps: boolean; outputChars: number | null }

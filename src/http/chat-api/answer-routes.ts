@@ -4,6 +4,8 @@
 
 import type { FastifyReply } from 'fastify'
 import { z } from 'zod'
+import { encodeJson, type Framing } from '../../dialects/chunks/chunks.ts'
+import type { Dialect } from '../../dialects/dialect.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { cancelledStatus, statusOfErrorCode } from '../../errors/status.ts'
 import { shownConversationIdOrNull } from '../../kit/conversation-id.ts'
@@ -15,7 +17,7 @@ import { startHeaders } from '../start-or-resume.ts'
 import { startAndStreamRun } from '../stream-run.ts'
 import { conversationHeader } from '../views.ts'
 import { messagesMax, answerText } from './answers.ts'
-import { type QuestionBody, questionBody, dialectFor, toStart } from './chat-body.ts'
+import { type QuestionBody, questionBody, dialectFor, framingFor, toStart } from './chat-body.ts'
 import { clientOf, clientQuery, sentenceBody } from './client.ts'
 import { readTrace } from './read-trace.ts'
 
@@ -63,7 +65,7 @@ export function answerRoutes(server: Server, services: Services): void {
         tags: ['Chat API'],
         summary: 'Ask, and get the answer as a stream',
         description:
-          'Frames: tool_start, tool_output, tool_end, chunk, error, done. They come as SSE, or as one JSON object per line for Accept: application/x-ndjson. By default, closing the connection does not stop the answer: attach again with GET /v1/agent/runs/{trace_id}/stream?format=chunks.',
+          'Frames: tool_start, tool_output, tool_end, chunk, error, done. They come as SSE, or as one JSON object per line for Accept: application/x-ndjson. By default, closing the connection does not stop the answer: attach again with GET /v1/agent/runs/{trace_id}/stream?format=chunks. If the conversation does not exist or belongs to somebody else, no run is started, and the only frame is an error with status 403.',
         querystring: clientQuery,
         headers: startHeaders,
         body: questionBody,
@@ -79,7 +81,12 @@ export function answerRoutes(server: Server, services: Services): void {
         request.body,
         'POST /api/get_chat_response_stream',
       )
-      return await startAndStreamRun(services, request, reply, { start, dialect, headersOf: idHeaders })
+      try {
+        return await startAndStreamRun(services, request, reply, { start, dialect, headersOf: idHeaders })
+      } catch (error) {
+        if (!(error instanceof AppError) || error.code !== 'conversation_not_found') throw error
+        return await sendRefusal(reply, error, dialect, framingFor(request.headers.accept))
+      }
     },
   )
 
@@ -162,6 +169,17 @@ export function answerRoutes(server: Server, services: Services): void {
         throw new AppError('shutting_down', 'The answer is not complete yet and goes on; ask for its trace later.')
     }
   }
+}
+
+/** The clients of this family show an error of the stream, and no error page, if the conversation is not theirs. */
+async function sendRefusal(
+  reply: FastifyReply,
+  { message, code }: AppError,
+  { headers }: Dialect,
+  framing: Framing,
+): Promise<FastifyReply> {
+  const json = JSON.stringify({ type: 'error', status: 403, message, code })
+  return await reply.headers(headers).send(encodeJson(framing, null, json))
 }
 
 function withKey(

@@ -2,7 +2,7 @@
 // is in `message`, or in `last_message` as a list of [sender, text] pairs.
 
 import { z } from 'zod'
-import { chunksDialect, type ChunksState } from '../../dialects/chunks/chunks.ts'
+import { chunksDialect, type ChunksState, type Framing } from '../../dialects/chunks/chunks.ts'
 import type { Dialect } from '../../dialects/dialect.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { defined } from '../../kit/defined.ts'
@@ -167,6 +167,10 @@ export function dialectFor(
   return chunksDialect({
     agentSteps: body.include_agent_steps ?? true,
     toolSteps: body.include_tool_steps ?? true,
-    framing: (accept ?? '').toLowerCase().includes('application/x-ndjson') ? 'ndjson' : 'sse',
+    framing: framingFor(accept),
   })
+}
+
+export function framingFor(accept: string | undefined): Framing {
+  return (accept ?? '').toLowerCase().includes('application/x-ndjson') ? 'ndjson' : 'sse'
 }
