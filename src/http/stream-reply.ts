@@ -108,7 +108,8 @@ export class Streams {
     const headers = { ...reply.getHeaders(), ...shape.headers, ...options.headers }
     reply.hijack()
     const stream = new SocketStream(reply, source, shape, options, this.dependencies)
-    if (this.stopping.signal.aborted) stream.stop()
+    // The answer to HEAD is over with its headers; left open, it would hold up the next request of its connection.
+    if (this.stopping.signal.aborted || reply.request.method === 'HEAD') stream.stop()
     stream.begin(headers as Record<string, string>)
     return stream.pump(this.open)
   }

@@ -114,6 +114,26 @@ describe('reading', () => {
     assert.equal(cut, false)
     assert.equal(endOf(stream.frames).output, 'one two')
   })
+
+  test('HEAD of a stream is over with its headers: the next request of the connection is answered', async () => {
+    const user = someone()
+    await server.provider.script([[{ text: ['one '] }, { stall: true }, { finish: 'stop' }]], user)
+    const stream = await server.chat(user, user)
+    await stream.waitFor(named('agent.delta'))
+    const runId = String(stream.headers['x-run-id'])
+    for (const path of [`/v1/agent/runs/${runId}/stream`, '/v1/feed', '/v1/doctor/stream']) {
+      const socket = dialServer(server.polylog.baseUrl)
+      const received = collect(socket)
+      socket.write(`HEAD ${path}?userId=${user} HTTP/1.1\r\nhost: localhost\r\n\r\n`)
+      socket.write('GET /v1/ready HTTP/1.1\r\nhost: localhost\r\n\r\n')
+      await received.until(/"status":"ready"/)
+      socket.destroy()
+
+      assert.equal(received.text().match(/^HTTP\/1\.1 /gm)?.length, 2, path)
+    }
+    await server.provider.release()
+    await stream.ended()
+  })
 })
 
 test('connections beyond the limit are closed, and new ones are accepted when others leave', async () => {

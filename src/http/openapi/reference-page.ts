@@ -3,7 +3,7 @@
 // several megabytes, so it is loaded on the first visit and not at start-up.
 
 import { createHash } from 'node:crypto'
-import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
+import Fastify, { type FastifyInstance } from 'fastify'
 import type { Server } from '../routes.ts'
 
 const prefix = '/docs'
@@ -20,20 +20,30 @@ const configuration = {
   showDeveloperTools: 'never' as const,
 }
 
+type Page = { status: number; headers: Record<string, string>; body: Buffer }
+
 export function referencePage(server: Server): void {
-  let loaded: Promise<FastifyInstance> | undefined
-  const serve = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
-    loaded ??= loadReference()
-    const { statusCode, headers, body } = await (await loaded).inject({ method: 'GET', url: request.url })
-    const type = headers['content-type'] ?? 'text/plain'
-    if (headers.location !== undefined) return reply.redirect(headers.location, statusCode)
-    if (type.startsWith('text/html')) reply.header('content-security-policy', policyFor(body))
-    else reply.header('cache-control', 'public, max-age=3600')
-    return reply.code(statusCode).header('content-type', type).send(body)
-  }
+  let reference: Promise<FastifyInstance> | undefined
   for (const path of [prefix, `${prefix}/`, `${prefix}/js/scalar.js`]) {
-    server.get(path, { schema: { hide: true } }, serve)
+    // Kept, because anybody may ask for the script as often as they like: a copy for each request would fill the memory.
+    let page: Promise<Page> | undefined
+    server.get(path, { schema: { hide: true } }, async (_request, reply) => {
+      reference ??= loadReference()
+      page ??= reference.then((pages) => pageAt(path, pages))
+      const { status, headers, body } = await page
+      return await reply.code(status).headers(headers).send(body)
+    })
   }
+}
+
+async function pageAt(path: string, pages: FastifyInstance): Promise<Page> {
+  const { statusCode: status, headers, rawPayload: body } = await pages.inject({ method: 'GET', url: path })
+  const { location, 'content-type': type = 'text/plain' } = headers
+  if (location !== undefined) return { status, headers: { location }, body }
+  const more = type.startsWith('text/html')
+    ? { 'content-security-policy': policyFor(body.toString()) }
+    : { 'cache-control': 'public, max-age=3600' }
+  return { status, headers: { 'content-type': type, ...more }, body }
 }
 
 async function loadReference(): Promise<FastifyInstance> {

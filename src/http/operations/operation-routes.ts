@@ -109,5 +109,9 @@ export function operationRoutes(server: Server, services: Services, version: str
     async (_request, reply) => reply.header('content-type', metrics.contentType).send(await metrics.text()),
   )
 
-  server.get('/openapi.json', { schema: { hide: true } }, async () => server.swagger())
+  let openApi: Buffer | undefined
+  server.get('/openapi.json', { schema: { hide: true } }, async (_request, reply) => {
+    openApi ??= Buffer.from(JSON.stringify(server.swagger()))
+    return await reply.header('content-type', 'application/json; charset=utf-8').send(openApi)
+  })
 }
