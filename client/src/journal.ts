@@ -249,6 +249,14 @@ export type EventBodies = {
     /** What the provider needs back with this step, for example signed reasoning. No wire, timeline or trace shows it. */
     provider?: { name: string; model: string; state?: JsonValue; stateRef?: string }
   }
+  /** The provider reported tokens for an answer that is not used: filtered, failed, or stopped with the run. */
+  'answer.discarded': {
+    step: number
+    /** `provider/model`. */
+    model: string
+    usage: Usage
+    costMicroUsd?: number
+  }
   'tool.called': {
     callId: string
     name: string

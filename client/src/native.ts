@@ -118,6 +118,7 @@ type TimelineEvent =
   | 'run.state'
   | 'step.started'
   | 'step.done'
+  | 'answer.discarded'
   | 'message.done'
   | 'output.rejected'
   | 'context.cut'

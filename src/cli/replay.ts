@@ -61,6 +61,7 @@ const withoutFrame = new Set<TimelineEntry['event']>([
   'run.state',
   'step.started',
   'step.done',
+  'answer.discarded',
   'message.done',
   'output.rejected',
   'context.cut',

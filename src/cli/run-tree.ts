@@ -63,6 +63,11 @@ export class RunTreeBuilder {
           this.step.notes.push(`$${(costMicroUsd / 1_000_000).toFixed(6)}`)
         return
       }
+      case 'answer.discarded': {
+        const { usage } = entry.payload
+        this.step?.notes.push(`discarded: ${usage.inputTokens ?? '?'} + ${usage.outputTokens ?? '?'} tokens`)
+        return
+      }
       case 'agent.delta':
         this.firstToken(at)
         return this.message(entry.payload.id, entry.payload.delta, at)

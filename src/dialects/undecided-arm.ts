@@ -53,6 +53,8 @@ function withoutIdentity(event: RunEvent): RunEvent | null {
       const { usage: _usage, costMicroUsd: _cost, durationMs: _duration, provider: _provider, ...data } = event.data
       return { ...event, data: data as EventData<'step.done'> }
     }
+    case 'answer.discarded':
+      return null
     // The size of the context window would identify the model.
     case 'context.cut':
     case 'context.summarised':

@@ -3,7 +3,7 @@
 // series of their own.
 
 import { Counter, Histogram, type Registry } from 'prom-client'
-import type { RunMeter } from '../runs/run-dependencies.ts'
+import type { MeteredUsage, RunMeter } from '../runs/run-dependencies.ts'
 
 const labelsMax = 100
 const otherLabel = 'other'
@@ -85,23 +85,28 @@ export function createWorkMetrics(registry: Registry): RunMeter {
       : { provider: known.slice(0, slash), model: known.slice(slash + 1) }
   }
 
+  const countUsage = ({ model, usage, costMicroUsd }: MeteredUsage) => {
+    const labels = labelsOf(model)
+    const counts = {
+      input: usage?.inputTokens,
+      cached: usage?.cachedTokens,
+      cache_write: usage?.cacheWriteTokens,
+      output: usage?.outputTokens,
+      reasoning: usage?.reasoningTokens,
+    }
+    for (const [kind, count] of Object.entries(counts)) if (count !== undefined) tokens.inc({ ...labels, kind }, count)
+    if (costMicroUsd === undefined) unpriced.inc(labels)
+    else cost.inc(labels, costMicroUsd / 1_000_000)
+  }
+
   return {
-    stepDone({ model, usage, costMicroUsd, seconds, firstPartSeconds }) {
-      const labels = labelsOf(model)
-      const counts = {
-        input: usage?.inputTokens,
-        cached: usage?.cachedTokens,
-        cache_write: usage?.cacheWriteTokens,
-        output: usage?.outputTokens,
-        reasoning: usage?.reasoningTokens,
-      }
-      for (const [kind, count] of Object.entries(counts))
-        if (count !== undefined) tokens.inc({ ...labels, kind }, count)
-      if (costMicroUsd === undefined) unpriced.inc(labels)
-      else cost.inc(labels, costMicroUsd / 1_000_000)
+    stepDone({ seconds, firstPartSeconds, ...step }) {
+      const labels = labelsOf(step.model)
+      countUsage(step)
       steps.observe(labels, seconds)
       if (firstPartSeconds !== undefined) firstPart.observe(labels, firstPartSeconds)
     },
+    answerDiscarded: countUsage,
     modelRetried: (model) => retries.inc(labelsOf(model)),
     runTakenUp: (waitedSeconds) => queue.observe(waitedSeconds),
     modelFellBack: (model, reason) => fallbacks.inc({ ...labelsOf(model), reason }),

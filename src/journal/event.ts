@@ -268,6 +268,17 @@ const bodies = {
     durationMs: z.number().nonnegative(),
     provider: providerState.optional(),
   }),
+  /**
+   * The provider reported tokens for an answer that is not used: its content filter stopped it, it failed, or the run was
+   * stopped. Also for a summary. The step is still open; another attempt at it may follow.
+   */
+  'answer.discarded': z.object({
+    step: z.number().int().positive(),
+    /** `provider/model` that was asked. */
+    model: id,
+    usage,
+    costMicroUsd: z.number().int().nonnegative().optional(),
+  }),
   'tool.called': z.object({
     callId: id,
     name: id,

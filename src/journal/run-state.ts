@@ -103,7 +103,7 @@ export type RunState = {
   handle: JsonValue | undefined
   /** Process crashes while this run was on the main thread: crash id → the place in the run where it happened. */
   deaths: ReadonlyMap<string, string>
-  /** Over all finished steps. */
+  /** Over all finished steps, summaries and discarded answers. */
   usage: UsageTotals
   /** The older messages that the model is no longer given, and the summary in their place. */
   context: ContextState
@@ -228,6 +228,9 @@ export function applyEvent(state: RunState, event: RunEvent): void {
       state.usage = addUsage(state.usage, usageOfStep(event.data))
       return
     }
+    case 'answer.discarded':
+      state.usage = addUsage(state.usage, usageOfStep(event.data))
+      return
     case 'tool.called':
       addCall(state, event.data)
       return

@@ -21,6 +21,7 @@ export const allowedIn: Readonly<Record<EventType, ReadonlyArray<RunStatus | 'ne
   // An unfinished message is closed in the current state, also while the run is requeued or cancelled.
   'message.done': ['queued', 'running', 'waiting_user'],
   'step.done': ['running'],
+  'answer.discarded': ['running'],
   'tool.called': ['running'],
   'tool.started': ['running'],
   'tool.progress': ['running'],

@@ -39,7 +39,10 @@ export class AiSdkAnswer {
   private readonly begunArguments = new Set<string>()
   private text = ''
   private pauses = 0
+  /** The tokens of the streams that have ended. */
   private usage: Usage | undefined
+  /** The tokens that the open stream has reported. */
+  private usageSoFar: Usage | undefined
   private readonly ignored = new Set<string>()
   /** The message with which the provider is asked to go on; undefined if the answer is complete. */
   private pausedMessage: ModelMessage | undefined
@@ -54,6 +57,19 @@ export class AiSdkAnswer {
   /** Names of settings or options that the adapter does not send. */
   ignores(names: readonly string[]): void {
     for (const name of names) this.ignored.add(name)
+  }
+
+  /** The tokens that the provider reported so far. */
+  get reported(): Usage | undefined {
+    return sumOf(this.usage, this.usageSoFar)
+  }
+
+  /** Notes the tokens that a part of the stream reports. */
+  report(part: LanguageModelV4StreamPart): void {
+    if (part.type === 'finish') this.usageSoFar = usageIn(part.usage) ?? this.usageSoFar
+    // Of the adapters, only this one tells what the provider reports at the start.
+    else if (part.type === 'custom' && part.kind === 'anthropic.message_start')
+      this.usageSoFar = usageAtStart(part.providerMetadata?.['anthropic']?.['usage'])
   }
 
   /** The request for the next stream of a paused answer. */
@@ -108,6 +124,9 @@ export class AiSdkAnswer {
       case 'stream-start':
         for (const warning of part.warnings) if (warning.type === 'unsupported') this.ignored.add(warning.feature)
         return false
+      case 'custom':
+        this.report(part)
+        return false
       case 'finish':
         this.finish(part, parts)
         return true
@@ -139,8 +158,10 @@ export class AiSdkAnswer {
   }
 
   private finish(part: FinishPart, parts: ModelPart[]): void {
+    this.report(part)
+    this.usage = this.reported
+    this.usageSoFar = undefined
     const reason = finishOf(part.finishReason, this.identity)
-    this.usage = sumOf(this.usage, usageIn(part.usage))
     const state = this.state.toJson()
     if (part.finishReason.raw === 'pause_turn' && this.calls.length === 0 && this.pauses < pausesMax) {
       this.pauses += 1
@@ -174,6 +195,17 @@ function usageIn({ inputTokens, outputTokens }: LanguageModelV4Usage): Usage | u
     output: outputTokens.total,
     reasoning: outputTokens.reasoning,
   })
+}
+
+/** What Anthropic reports with the start of an answer. Its `input_tokens` are without those of the cache. */
+function usageAtStart(reported: unknown): Usage | undefined {
+  const { input_tokens, cache_read_input_tokens, cache_creation_input_tokens, output_tokens } = Object(reported) as {
+    [name: string]: unknown
+  }
+  const cached = Number(cache_read_input_tokens ?? 0)
+  const cacheWrite = Number(cache_creation_input_tokens ?? 0)
+  const input = Number(input_tokens) + cached + cacheWrite
+  return usageOf({ input, cached, cacheWrite, output: output_tokens, reasoning: undefined })
 }
 
 function sumOf(before: Usage | undefined, now: Usage | undefined): Usage | undefined {

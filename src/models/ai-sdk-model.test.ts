@@ -97,7 +97,8 @@ test('a finish that the provider never gave is not a finish', async () => {
   for (const end of [[], [finish('interrupted')], [finish('interrupted', 'x')], [finish('other')], [finish('error')]]) {
     const { came, error } = await run([text('half'), ...end])
 
-    assert.deepEqual(came, [{ type: 'text', text: 'half' }])
+    const spent = end.map(() => ({ type: 'spent', usage: { inputTokens: 3, outputTokens: 5, reasoningTokens: 4 } }))
+    assert.deepEqual(came, [{ type: 'text', text: 'half' }, ...spent])
     assert.equal(error?.code, 'model_stream_incomplete')
     assert.equal(error?.retryable, true)
   }

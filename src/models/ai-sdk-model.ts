@@ -53,18 +53,23 @@ export function createAiSdkModel(options: AiSdkModelOptions): Model {
       const consumerDone = new AbortController()
       const bothSignals = AbortSignal.any([signal, consumerDone.signal])
       const answer = new AiSdkAnswer(request, options.identity, options.ids)
-      const response: OpenResponse = { finished: null }
+      const response: OpenResponse = { finished: null, failed: null }
+      const close = () => consumerDone.abort()
       try {
         for (let next: ModelRequest | undefined = request; next !== undefined; next = answer.continuation()) {
           response.finished = null
           yield* read(await begin(options, next, bothSignals, answer), answer, options, response)
         }
       } catch (error) {
+        // Some adapters tell the tokens of a failed answer after its error.
+        if (response.failed !== null) await drain(response.failed, options.clock, close, (part) => answer.report(part))
+        const { reported } = answer
+        if (reported !== undefined) yield [{ type: 'spent', usage: reported }]
         if (signal.aborted) throw signal.reason
         throw error
       } finally {
-        if (response.finished === null) consumerDone.abort()
-        else void drain(response.finished, options.clock, () => consumerDone.abort())
+        if (response.finished === null) close()
+        else void drain(response.finished, options.clock, close)
       }
     },
   }
@@ -73,16 +78,23 @@ export function createAiSdkModel(options: AiSdkModelOptions): Model {
 type OpenResponse = {
   /** The rest of the response, when the answer is complete. */
   finished: ReadableStreamDefaultReader<LanguageModelV4StreamPart> | null
+  /** The rest of the response, if the provider reported an error in it. */
+  failed: ReadableStreamDefaultReader<LanguageModelV4StreamPart> | null
 }
 
 async function drain(
   rest: ReadableStreamDefaultReader<LanguageModelV4StreamPart>,
   clock: Pick<Clock, 'after'>,
   close: () => void,
+  see?: (part: LanguageModelV4StreamPart) => void,
 ): Promise<void> {
   const limit = clock.after(drainMs, close)
   try {
-    for (let count = 0; count < drainPartsMax; count += 1) if ((await rest.read()).done) break
+    for (let count = 0; count < drainPartsMax; count += 1) {
+      const { done, value } = await rest.read()
+      if (done) break
+      see?.(value)
+    }
   } catch {
     // The answer is complete, whatever becomes of its connection.
   } finally {
@@ -136,7 +148,10 @@ async function* read(
     }
     const part = result.value
     if (result.done || part === undefined) throw incompleteError(identity, 'the stream ended before the answer did')
-    if (part.type === 'error') throw toProviderError(part.error, options, (who, error) => reportedError(who, error))
+    if (part.type === 'error') {
+      response.failed = reader
+      throw toProviderError(part.error, options, (who, error) => reportedError(who, error))
+    }
     const parts: ModelPart[] = []
     const last = answer.take(part, parts)
     // Consumers usually stop after the last part.

@@ -100,6 +100,8 @@ export type ModelPart =
   | { type: 'provider-result'; callId: string; output: JsonValue; isError: boolean }
   /** A page or a document that the answer is based on. */
   | { type: 'source'; url?: string; title?: string; mediaType?: string }
+  /** The tokens that the provider reported for an attempt that failed. The error follows, or the parts of the next attempt. */
+  | { type: 'spent'; usage: Usage }
   /** Exactly one, as the last part. A stream that ends without it was truncated. */
   | {
       type: 'finish'
@@ -115,7 +117,8 @@ export interface Model {
   /**
    * Streams one step. Throws AppErrors of kind `upstream`, before or in the middle of the stream; `retryable` says
    * whether a retry may help. Throws `model_stream_incomplete` if the provider's stream was truncated. Aborting `signal`
-   * closes the provider's connection at once and makes the iterator throw.
+   * closes the provider's connection at once and makes the iterator throw. A `spent` part comes before the error, if the
+   * provider had reported tokens.
    */
   stream(request: ModelRequest, signal: AbortSignal): AsyncIterable<ModelPart[]>
 }

@@ -285,7 +285,10 @@ class Answer implements AsyncIterator<ModelPart[], undefined> {
       this.#close()
       this.#drain()
     }
-    if (parts.length === 0) return
+    if (parts.length > 0) this.#give(parts)
+  }
+
+  #give(parts: ModelPart[]): void {
     const waiting = this.#waiting
     if (waiting !== undefined) {
       this.#waiting = undefined
@@ -300,6 +303,8 @@ class Answer implements AsyncIterator<ModelPart[], undefined> {
   #fail(error: unknown): void {
     if (this.#closed) return
     this.#close()
+    const usage = this.#decoder?.usage
+    if (usage !== undefined) this.#give([{ type: 'spent', usage }])
     const waiting = this.#waiting
     if (waiting !== undefined) {
       this.#waiting = undefined

@@ -122,6 +122,11 @@ export class OpenAiDecoder {
     if (!this.finished) this.#finish(this.#reason ?? 'stop')
   }
 
+  /** The tokens that the provider reported so far. */
+  get usage(): Usage | undefined {
+    return this.#usage
+  }
+
   /** The parts since the last call. */
   take(): ModelPart[] {
     const parts = this.#parts
@@ -165,8 +170,8 @@ export class OpenAiDecoder {
   }
 
   #accept(chunk: Chunk): void {
-    if (chunk.error !== undefined && chunk.error !== null) throw reportedError(this.#identity, chunk.error)
     if (chunk.usage) this.#usage = readUsage(chunk.usage) ?? this.#usage
+    if (chunk.error !== undefined && chunk.error !== null) throw reportedError(this.#identity, chunk.error)
     if (chunk.choices === undefined || chunk.choices === null) return
     if (!Array.isArray(chunk.choices)) throw new TypeError('choices is not a list')
     const choice = firstChoice(chunk.choices)

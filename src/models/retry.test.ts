@@ -57,6 +57,14 @@ test('a provider that fails twice before it says anything is asked a third time'
   assert.deepEqual(startedAt, [0, 250, 750])
 })
 
+test('what an attempt has spent is told, and does not prevent the next attempt', async () => {
+  const spent: ModelPart = { type: 'spent', usage: { inputTokens: 5 } }
+  const { clock, startedAt, stream } = setUp([{ parts: [spent], error: busy() }, { parts: [hello, end] }])
+
+  assert.deepEqual(await read(stream, clock), { parts: [spent, hello, end] })
+  assert.equal(startedAt.length, 2)
+})
+
 test('there are two retries and no third', async () => {
   const { clock, startedAt, stream } = setUp([{ error: busy() }, { error: busy() }, { error: busy() }])
 

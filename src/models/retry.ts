@@ -50,6 +50,8 @@ class Attempts implements AsyncIterableIterator<ModelPart[]> {
   next(): Promise<IteratorResult<ModelPart[]>> {
     // After the first part this adds no promise of its own, because it runs for every read.
     if (this.#begun && this.#current !== undefined) return this.#current.next()
+    // The attempt has only told what it has spent, and fails now.
+    if (this.#current !== undefined) return this.#firstOf(this.#current)
     this.#startedAt = this.#options.clock.monotonic()
     return this.#ask()
   }
@@ -68,16 +70,20 @@ class Attempts implements AsyncIterableIterator<ModelPart[]> {
   #ask(): Promise<IteratorResult<ModelPart[]>> {
     try {
       this.#current = this.#start()[Symbol.asyncIterator]()
-      return this.#current.next().then(
-        (result) => {
-          this.#begun = true
-          return result
-        },
-        (error: unknown) => this.#askAgain(error),
-      )
+      return this.#firstOf(this.#current)
     } catch (error) {
       return this.#askAgain(error)
     }
+  }
+
+  #firstOf(attempt: AsyncIterator<ModelPart[]>): Promise<IteratorResult<ModelPart[]>> {
+    return attempt.next().then(
+      (result) => {
+        this.#begun = result.done === true || result.value.some(({ type }) => type !== 'spent')
+        return result
+      },
+      (error: unknown) => this.#askAgain(error),
+    )
   }
 
   async #askAgain(error: unknown): Promise<IteratorResult<ModelPart[]>> {

@@ -6,7 +6,7 @@ import { AppError } from '../errors/app-error.ts'
 import type { RunSpec, Usage } from '../journal/event.ts'
 import { type Clock, elapsedMs } from '../kit/clock.ts'
 import { estimateTokens } from '../kit/token-estimate.ts'
-import { type ModelMessage, summaryTask } from '../models/model.ts'
+import { type ModelMessage, type ModelPart, summaryTask } from '../models/model.ts'
 import { cutToTokens } from './cut-to-tokens.ts'
 import type { PromptBlock } from './prompt-blocks.ts'
 import { StallWatch } from './stall-watch.ts'
@@ -21,6 +21,8 @@ export type SummaryContext = {
   spec: RunSpec
   /** `provider/model` that writes the summary. */
   model: string
+  /** Called with the tokens that the provider reported for an answer that is no summary. */
+  discarded: (usage: Usage) => void
 }
 
 export type WrittenSummary = { text: string; usage: Usage | undefined; durationMs: number }
@@ -106,30 +108,29 @@ export async function writeSummary(
   delete own.temperature
   delete own.providerTools
   let text = ''
-  let usage: Usage | undefined
-  let finished = false
+  let finish: Extract<ModelPart, { type: 'finish' }> | undefined
   try {
     for await (const batch of engine.step({ runId: context.runId, spec: own, messages, tools: [] }, watch.signal)) {
       watch.alive()
       for (const part of batch) {
         if (part.type === 'text') text += part.text
-        if (part.type === 'finish') {
-          finished = true
-          usage = part.usage
-        }
+        if (part.type === 'spent') context.discarded(part.usage)
+        if (part.type === 'finish') finish = part
       }
       if (text.length > answerCharsMax) throw noSummary('is too long')
-      if (finished) break
+      if (finish !== undefined) break
     }
+    context.signal.throwIfAborted()
+    if (finish === undefined) throw noSummary('broke off')
+    if (finish.reason === 'content-filter') throw noSummary('was stopped by the content filter of the provider')
+    if (text.trim() === '') throw noSummary('is empty')
   } catch (error) {
+    if (finish?.usage !== undefined) context.discarded(finish.usage)
     throw watch.reason() ?? error
   } finally {
     watch.stop()
   }
-  context.signal.throwIfAborted()
-  if (!finished) throw noSummary('broke off')
-  if (text.trim() === '') throw noSummary('is empty')
-  return { text: cutToTokens(text.trim(), tokensMax), usage, durationMs: elapsedMs(clock, startedAt) }
+  return { text: cutToTokens(text.trim(), tokensMax), usage: finish.usage, durationMs: elapsedMs(clock, startedAt) }
 }
 
 function noSummary(what: string): AppError {

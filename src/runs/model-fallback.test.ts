@@ -68,6 +68,7 @@ test('a model that cannot answer is followed by the next, and the journal says w
   const rig = await opened(t, { answer })
   rig.dependencies.meter = {
     stepDone() {},
+    answerDiscarded() {},
     toolDone() {},
     runTakenUp() {},
     modelFellBack: (model, reason) => void fallbacks.push([model, reason]),

@@ -4,7 +4,13 @@
 
 import { AppError } from '../errors/app-error.ts'
 import type { StepEngine, StepRequest } from '../engines/engine.ts'
-import { type EventData, type NewEvent, type ProviderState, providerStateCharsMax } from '../journal/event.ts'
+import {
+  type EventData,
+  type NewEvent,
+  type ProviderState,
+  providerStateCharsMax,
+  type Usage,
+} from '../journal/event.ts'
 import { nextStepNumber, type RunState, specOf } from '../journal/run-state.ts'
 import { type Clock, elapsedMs } from '../kit/clock.ts'
 import { defined } from '../kit/defined.ts'
@@ -102,12 +108,13 @@ async function askStep(
       if (writer.backlog > backlogMax) await writer.committed()
       if (answer.finish !== undefined) break
     }
+    if (context.signal.aborted) throw context.signal.reason
   } catch (error) {
+    answer.discard()
     throw watch.reason() ?? error
   } finally {
     watch.stop()
   }
-  if (context.signal.aborted) throw context.signal.reason
   return await answer.close(span)
 }
 
@@ -159,7 +166,7 @@ class StepAnswer {
 
   /** Journals the parts. Returns a promise only if there is something to wait for, because this runs for every token. */
   take(batch: readonly ModelPart[]): Promise<void> | undefined {
-    if (batch.length > 0 && this.firstPartMs === undefined) {
+    if (this.firstPartMs === undefined && batch.some(({ type }) => type !== 'spent')) {
       this.firstPartMs = elapsedMs(this.context.dependencies.clock, this.startedAt)
       this.context.answering = true
     }
@@ -169,7 +176,7 @@ class StepAnswer {
       this.add(part, events)
     }
     this.push(events)
-    if (this.isShown || events.length === 0) return undefined
+    if (this.isShown || this.firstPartMs === undefined || events.length === 0) return undefined
     this.isShown = true
     // The first words are shown before the rest of the answer is worked on.
     return this.finish === undefined ? this.writer.committed() : undefined
@@ -199,7 +206,8 @@ class StepAnswer {
     } else if (part.type === 'provider-call') {
       this.chars += JSON.stringify(part.input).length
       this.providerCalls().call(part, specOf(this.writer.state).model, events)
-    } else if (part.type === 'source') this.providerCalls().source(part, this.emitter().messageId, events)
+    } else if (part.type === 'spent') events.push(this.discarded(part.usage))
+    else if (part.type === 'source') this.providerCalls().source(part, this.emitter().messageId, events)
     else this.finish = part
   }
 
@@ -254,6 +262,7 @@ class StepAnswer {
     this.atProvider?.end(end)
     if (end.length > 0) writer.push(...end)
     if (finish.reason === 'content-filter') {
+      this.discard()
       throw new AppError(
         'model_content_filtered',
         'The provider’s content filter stopped the answer. Rephrase the request.',
@@ -290,6 +299,16 @@ class StepAnswer {
     return finish.reason
   }
 
+  /** Counts the tokens of an answer that came to its end and is not used. */
+  discard(): void {
+    const usage = this.finish?.usage
+    if (usage !== undefined && this.writer.lost === undefined) this.writer.push(this.discarded(usage))
+  }
+
+  private discarded(usage: Usage): NewEvent {
+    return discardedAnswer(this.step, specOf(this.writer.state).model, usage, this.context.dependencies)
+  }
+
   private async storedProviderState(resolvedModel: string, { state }: FinishPart): Promise<ProviderState | undefined> {
     if (state === undefined) return undefined
     const provider = providerOf(resolvedModel)
@@ -299,6 +318,18 @@ class StepAnswer {
     await this.putBlob(stateRef, body)
     return { ...provider, stateRef }
   }
+}
+
+/** Counts the tokens that a provider reported for an answer that is not used. */
+export function discardedAnswer(
+  step: number,
+  model: string,
+  usage: Usage,
+  { modelTable, meter }: Pick<RunDependencies, 'modelTable' | 'meter'>,
+): NewEvent {
+  const costMicroUsd = modelTable.costOf(model, usage)
+  meter?.answerDiscarded({ model, usage, costMicroUsd })
+  return { type: 'answer.discarded', data: { step, model, usage, ...defined({ costMicroUsd }) } }
 }
 
 function closingEvents(

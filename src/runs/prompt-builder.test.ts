@@ -395,6 +395,25 @@ describe('the strategy summary', () => {
     assert.equal(sum.inputTokens, 100)
   })
 
+  it('counts what a summary used that cannot be taken, and cuts', async (t) => {
+    async function* filtered(): AsyncGenerator<ModelPart[]> {
+      yield [{ type: 'text', text: 'Half a memory' }]
+      yield [{ type: 'finish', reason: 'content-filter', usage: { inputTokens: 80, outputTokens: 2 } }]
+    }
+    summaries = 0
+    const { say, rig } = await talk(t, {
+      memory,
+      answer: (request, signal) => (isSummary(request) ? filtered() : answering(request, signal)),
+    })
+    const { events } = await sayUntil(say, hasCut)
+
+    assert.equal(dataOf(events, 'run.ended')[0]?.status, 'succeeded')
+    assert.deepEqual(dataOf(events, 'answer.discarded'), [
+      { step: 1, model: 'scripted/one', usage: { inputTokens: 80, outputTokens: 2 } },
+    ])
+    assert.equal((await rig.store.readRun(await lastRun(rig)))?.usage?.inputTokens, 80)
+  })
+
   it('falls back to a cut if the summary fails, keeps the summary before, and says so', async (t) => {
     summaries = 0
     let broken = false

@@ -5,8 +5,8 @@
 import type { AgentDefinition } from '../agents/agent-definition.ts'
 import type { StepEngine } from '../engines/engine.ts'
 import { AppError } from '../errors/app-error.ts'
-import type { NewEvent } from '../journal/event.ts'
-import { specOf } from '../journal/run-state.ts'
+import type { NewEvent, Usage } from '../journal/event.ts'
+import { nextStepNumber, specOf } from '../journal/run-state.ts'
 import { atPlace } from '../kit/activity.ts'
 import { defined } from '../kit/defined.ts'
 import type { ModelMessage } from '../models/model.ts'
@@ -22,6 +22,7 @@ import {
   readConversationHistory,
   type UnreadMessages,
 } from './history-reader.ts'
+import { discardedAnswer } from './model-step.ts'
 import { answerRule } from './output-check.ts'
 import { type PromptParts, promptMessages, promptParts } from './prompt.ts'
 import { blockTokens, type PromptBlock, stepBlocks } from './prompt-blocks.ts'
@@ -232,6 +233,9 @@ export class PromptBuilder {
       runId,
       spec,
       model,
+      discarded: (spent: Usage) => {
+        if (writer.lost === undefined) writer.push(discardedAnswer(nextStepNumber(state), model, spent, dependencies))
+      },
     }
     const { text, usage, durationMs } = await writeSummary(
       summaryRequest(earlier, blocks, tokensMax),

@@ -94,6 +94,10 @@ export function foldRows(runId: string, state: RunState, event: RunEvent, change
       addUsageRow(changes, state, event, step.model)
       return
     }
+    case 'answer.discarded':
+      changes.run = { ...changes.run, usage: state.usage }
+      addUsageRow(changes, state, event, event.data.model)
+      return
     case 'tool.done': {
       const call = state.calls.get(event.data.callId)
       // What a provider did itself is part of its answer, and only the answer is sent to a model again.
@@ -266,7 +270,7 @@ function addMessage(changes: RowChanges, state: RunState, message: MessageRow): 
 function addUsageRow(
   changes: RowChanges,
   state: RunState,
-  { at, data }: Extract<RunEvent, { type: 'step.done' | 'context.summarised' }>,
+  { at, data }: Extract<RunEvent, { type: 'step.done' | 'answer.discarded' | 'context.summarised' }>,
   model: string,
 ): void {
   changes.usage ??= []

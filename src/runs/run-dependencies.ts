@@ -63,16 +63,15 @@ export interface ProcessDeaths {
 
 export type EndedRun = { runId: string; family: string; engine: string; status: RunStatus }
 
+/** `model` is `provider/model`. */
+export type MeteredUsage = { model: string; usage: Usage | undefined; costMicroUsd: number | undefined }
+
 /** Measures the work in runs. */
 export interface RunMeter {
-  /** `model` is `provider/model`. `firstPartSeconds` is undefined if the answer had no part before its end. */
-  stepDone(step: {
-    model: string
-    usage: Usage | undefined
-    costMicroUsd: number | undefined
-    seconds: number
-    firstPartSeconds: number | undefined
-  }): void
+  /** `firstPartSeconds` is undefined if the answer had no part before its end. */
+  stepDone(step: MeteredUsage & { seconds: number; firstPartSeconds: number | undefined }): void
+  /** The provider reported tokens for an answer that is not used. */
+  answerDiscarded(answer: MeteredUsage): void
   /** A run was taken up for the first time, this long after its acceptance. */
   runTakenUp(waitedSeconds: number): void
   modelRetried(model: string): void
@@ -113,7 +112,7 @@ export type RunDependencies = {
   countEvents?: (count: number) => void
   /** The database may crash while this process lives on, and lose deltas that readers have seen. */
   databaseMayCrash?: boolean
-  meter?: Pick<RunMeter, 'stepDone' | 'toolDone' | 'modelFellBack' | 'runTakenUp'>
+  meter?: Pick<RunMeter, 'stepDone' | 'answerDiscarded' | 'toolDone' | 'modelFellBack' | 'runTakenUp'>
   leaseMeter?: LeaseMeter
   deaths?: ProcessDeaths
   /** Absent if no traces are recorded. */

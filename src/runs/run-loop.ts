@@ -402,7 +402,7 @@ export class RunLoop {
     } catch (error) {
       if (!context.answering && (await this.fellBack(error))) {
         // The prompt depends on the model: its window, and what its provider needs back.
-        await this.askModel({ engine, tools, messages: (await this.prompt(engine, tools, false)) ?? [] })
+        await this.askModel(await this.nextStep(engine, tools))
         return
       }
       if (again || !(error instanceof AppError) || error.code !== 'model_context_exceeded') throw error
@@ -457,10 +457,10 @@ export class RunLoop {
   /** With `harder`, undefined if nothing can be left out. */
   private async prompt(engine: StepEngine, tools: Tool[], harder: boolean): Promise<ModelMessage[] | undefined> {
     const { state } = this.writer
-    const { summary } = state.context
+    const { usage } = state
     const messages = await this.prompts.build({ tools, engine, harder, signal: this.modelAbort.signal })
     // The summary may have used up the budget.
-    if (state.context.summary !== summary) await this.checkBudgets()
+    if (state.usage !== usage) await this.checkBudgets()
     return messages
   }
 

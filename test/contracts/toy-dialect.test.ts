@@ -59,6 +59,7 @@ const terminal: Dialect<TerminalState> = {
       case 'input.resolved':
       case 'context.patch':
       case 'output.rejected':
+      case 'answer.discarded':
       case 'context.cut':
       case 'context.summarised':
       case 'engine.handle':

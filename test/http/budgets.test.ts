@@ -71,6 +71,17 @@ test('a user who has used the budget of the day is refused until it resets; othe
   assert.equal(endOf(await server.chatToEnd(others, others)).status, 'succeeded')
 })
 
+test('answers that a content filter stops use up the budget', async () => {
+  const user = someone()
+  const filtered: Action[] = [{ text: 'I must not' }, { finish: 'content_filter', usage }]
+  await server.provider.script([filtered, filtered, filtered, filtered, filtered], user)
+  for (const _ of [1, 2, 3, 4, 5])
+    assert.equal(endOf(await server.chatToEnd(user, user)).error.code, 'model_content_filtered')
+
+  const refused = await server.call('POST', '/v1/agent/chat', { user, body: { input: user } })
+  assert.deepEqual([refused.status, refused.body.code], [429, 'budget_exceeded'])
+})
+
 test('the budget of the whole server stops everybody, and does not tell how much others used', async () => {
   const one = someone()
   const other = someone()

@@ -67,6 +67,35 @@ test('the second model answers if the first is overloaded, with an answer that f
   )
 })
 
+test('the tokens of every failed attempt are counted, for the model that was asked', async () => {
+  const user = someone()
+  const spent = { usage: { prompt_tokens: 100, completion_tokens: 1 } }
+  const failing = [spent, { error: { message: 'busy', type: 'overloaded_error' } }, { end: true as const }]
+  await provider.script([failing, failing], undefined, 'busy')
+  const answer = [{ text: 'Here.' }, { finish: 'stop', usage: { prompt_tokens: 50, completion_tokens: 5 } }]
+  await provider.script([answer], undefined, 'calm')
+
+  const stream = await openStream(`${polylog.baseUrl}/v1/agent/chat`, {
+    method: 'POST',
+    body: { userId: user, input: 'Hello?', model: ['first/busy', 'second/calm'] },
+  })
+  await stream.ended()
+
+  const end = endOf(stream.frames)
+  assert.equal(end.status, 'succeeded', JSON.stringify(end))
+  assert.deepEqual([end.usage.steps, end.usage.inputTokens, end.usage.outputTokens], [3, 250, 7])
+  const report = await callServer(polylog.baseUrl, 'GET', '/v1/usage?groupBy=model', { user })
+  assert.deepEqual(
+    (report.body.groups as Json[]).map(({ key, usage }) => [key, usage.steps, usage.inputTokens]),
+    [
+      ['first/busy', 2, 200],
+      ['second/calm', 1, 50],
+    ],
+  )
+  const metrics = await callServer(polylog.baseUrl, 'GET', '/metrics')
+  assert.match(metrics.text, /polylog_model_tokens_total\{provider="first",model="busy",kind="input"\} 200/)
+})
+
 test('a chain with a model that cannot be used is refused, and names the variable', async () => {
   const { status, body } = await callServer(polylog.baseUrl, 'POST', '/v1/agent/chat', {
     body: { input: 'Hi', model: ['second/calm', 'third/x'] },

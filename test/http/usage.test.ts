@@ -79,6 +79,45 @@ test('a model that is not in the price table has no cost: null and not 0, in eve
   assert.equal(trace.total_cost_micro_usd, null)
 })
 
+test('tokens that are reported for an answer of which nothing is used are counted in every place', async () => {
+  const answersThatFail: Action[][] = [
+    [{ text: 'I must not' }, { finish: 'content_filter', usage }],
+    [{ text: 'Half' }, { usage }, { cut: true }],
+    [{ text: 'Half' }, { usage }, { error: { message: 'The engine is on fire' } }, { end: true }],
+  ]
+  for (const answer of answersThatFail) {
+    const user = someone()
+    await server.provider.script([answer], user)
+    const frames = await server.chatToEnd(user, { input: user, conversationId: `c-${user}` })
+    const runId = String(frames[0]?.json.data.runId)
+
+    assert.equal(endOf(frames).status, 'failed')
+    assert.deepEqual(endOf(frames).usage, oneStep)
+    assert.deepEqual((await server.call('GET', `/v1/agent/runs/${runId}`, { user })).body.usage, oneStep)
+    assert.deepEqual((await server.call('GET', `/v1/conversations/c-${user}`, { user })).body.usage, oneStep)
+    assert.deepEqual((await reportOf(user)).total, oneStep)
+    const { trace } = (await server.call('GET', `/api/trace/${runId}`, { user })).body
+    assert.deepEqual([trace.total_tokens_used, trace.total_cost_micro_usd], [1030, 490])
+    const timeline = (await server.call('GET', `/v1/agent/runs/${runId}/timeline`, { user })).body.events as Json[]
+    assert.deepEqual(
+      timeline.flatMap(({ event, payload }) => (event === 'answer.discarded' ? [[payload.step, payload.model]] : [])),
+      [[1, 'openai/fake']],
+    )
+  }
+})
+
+test('the tokens that were reported before a run was cancelled are counted', async () => {
+  const user = someone()
+  await server.provider.script([[{ text: 'Half' }, { usage }, { stall: true }]], user)
+  const stream = await server.chat(user, user)
+  await stream.waitFor(({ json }) => json.event === 'agent.delta')
+  await server.call('POST', `/v1/agent/runs/${stream.frames[0]?.json.data.runId}/cancel`, { user })
+  await stream.ended()
+
+  assert.equal(endOf(stream.frames).status, 'cancelled')
+  assert.deepEqual(endOf(stream.frames).usage, oneStep)
+})
+
 test('a provider that reports no tokens gives no usage', async () => {
   const user = someone()
   await server.provider.script([[{ text: 'Hm.' }, { finish: 'stop', usage: false }]], user)

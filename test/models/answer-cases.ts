@@ -191,7 +191,7 @@ export const cases: Case[] = [
   },
   {
     title: 'half a frame is a failure even when a finish follows',
-    answer: [{ text: 'a' }, { halfJson: true }, { finish: 'stop' }],
+    answer: [{ text: 'a' }, { halfJson: true }, { finish: 'stop', usage: false }],
     parts: text('a'),
     code: 'model_stream_incomplete',
   },
@@ -204,6 +204,30 @@ export const cases: Case[] = [
   },
 
   // Statuses.
+  {
+    title: 'the tokens that were reported before the connection broke are told',
+    answer: [{ text: 'a' }, { usage: { prompt_tokens: 11, completion_tokens: 7 } }, { cut: true }],
+    parts: [...text('a'), { type: 'spent', usage }],
+    code: 'model_stream_incomplete',
+    leanOnly: 'the adapters of the AI SDK do not tell the usage of a broken connection',
+  },
+  {
+    title: 'the tokens that were reported before an error are told',
+    answer: [
+      { text: 'a' },
+      { usage: { prompt_tokens: 11, completion_tokens: 7 } },
+      { error: { message: 'The engine is on fire', type: 'server_error' } },
+      { end: true },
+    ],
+    parts: [...text('a'), { type: 'spent', usage }],
+    code: 'model_error',
+  },
+  {
+    title: 'the tokens of an answer without an end are told',
+    answer: [{ text: 'a' }, { usage: { prompt_tokens: 11, completion_tokens: 7 } }, { end: true }],
+    parts: [...text('a'), { type: 'spent', usage }],
+    code: 'model_stream_incomplete',
+  },
   {
     title: 'a rate limit may be retried and says when',
     answer: [{ status: 429, body: { error: { message: 'Slow down' } }, headers: { 'retry-after': '3' } }],

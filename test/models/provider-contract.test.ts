@@ -457,6 +457,40 @@ for (const name of providers) {
       assert.equal(end.error.code, 'model_content_filtered')
     })
 
+    it('reports the tokens of an answer that it refused: they are counted like those of any other', async () => {
+      const answered = await ask([[{ text: ['I '] }, { finish: 'stop' }]])
+      const refused = await ask([[{ text: ['I '] }, { finish: 'refusal' }]])
+
+      assert.equal(refused.end.status, 'failed')
+      assert.equal(refused.end.usage.steps, 1)
+      assert.ok(refused.end.usage.inputTokens > 0)
+      assert.equal(refused.end.usage.outputTokens, answered.end.usage.outputTokens)
+    })
+
+    it(
+      'reports the tokens of the prompt at the start: they are counted if the answer fails or is cancelled',
+      { skip: name !== 'anthropic' && 'it reports tokens only at the end' },
+      async () => {
+        const whole = (await ask([[{ text: ['Whole.'] }]])).end.usage.inputTokens
+        for (const failure of [{ overloaded: true }, { cut: true }] as const) {
+          const { end } = await ask([[{ text: ['Half'] }, failure]])
+          assert.equal(end.status, 'failed')
+          assert.equal(end.usage.inputTokens, whole, JSON.stringify(failure))
+        }
+        await provider.script([{ text: ['Half'] }, { stall: true }])
+        const stream = await openStream(`${polylog.baseUrl}/v1/agent/chat`, {
+          method: 'POST',
+          body: { userId: someone(), input: 'What now?', providerOptions: thinkingOptions[name] },
+        })
+        await stream.waitFor(({ json }) => json.event === 'agent.delta')
+        const runId = String(stream.frames[0]?.json.data.runId)
+        await callServer(polylog.baseUrl, 'POST', `/v1/agent/runs/${runId}/cancel`, {})
+        await stream.ended()
+        assert.equal(endOf(stream.frames).status, 'cancelled')
+        assert.equal(endOf(stream.frames).usage.inputTokens, whole)
+      },
+    )
+
     const unknown = {
       anthropic: { fields: { anthropic: { nonsense: 1, seed: 3, topK: 4 } }, ignored: ['seed', 'nonsense'] },
       'openai-responses': {

@@ -54,6 +54,7 @@ export const endings = [
       .running()
       .asks(1, 'message-1')
       .says('message-1', 'One, ', 'two, ')
+      .add('answer.discarded', { step: 1, model: 'demo/demo', usage: { inputTokens: 12, outputTokens: 3 } })
       .message('message-1', 'One, two, ', 1, 'abandoned')
       .fails('run_timed_out', 'The run took longer than 600 s and was stopped.'),
   ),

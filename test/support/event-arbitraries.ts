@@ -11,6 +11,7 @@ import {
   runStatuses,
   toolEffects,
   toolOutcomes,
+  type Usage,
 } from '../../src/journal/event.ts'
 import type { Part } from '../../src/journal/part.ts'
 
@@ -49,7 +50,7 @@ const errorValue = object<{ code: string; message: string }>(
   { code: id, message: text },
   { retryable: fc.boolean(), details: record },
 )
-const usage = object(
+const usage = object<Usage>(
   {},
   { inputTokens: count, cachedTokens: count, cacheWriteTokens: count, outputTokens: count, reasoningTokens: count },
 )
@@ -114,6 +115,10 @@ const bodies: { [T in EventType]: fc.Arbitrary<EventData<T>> } = {
   'step.done': object<EventData<'step.done'>>(
     { step: positive, messageId: id, finishReason: id, toolCalls: count, durationMs: count },
     { usage, costMicroUsd: count, provider: object({ name: id, model: id, state: anyJson }) },
+  ),
+  'answer.discarded': object<EventData<'answer.discarded'>>(
+    { step: positive, model: id, usage },
+    { costMicroUsd: count },
   ),
   'tool.called': object<EventData<'tool.called'>>(
     {

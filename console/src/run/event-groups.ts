@@ -13,6 +13,7 @@ const groups: Record<EventType, EventGroup> = {
   'run.ended': 'state',
   'step.started': 'model',
   'step.done': 'model',
+  'answer.discarded': 'model',
   'output.rejected': 'model',
   'context.cut': 'model',
   'context.summarised': 'model',

@@ -93,6 +93,7 @@ export function a2aDialect({ version = '1.0', requestId = null, origin = '' }: A
         case 'output.rejected':
         case 'engine.handle':
         case 'context.patch':
+        case 'answer.discarded':
         case 'context.cut':
         case 'context.summarised':
         case 'diagnostic':

@@ -82,6 +82,8 @@ export function agUiDialect(options: AgUiDialectOptions = {}): Dialect<AgUiState
           return calledFrames(state, event.data)
         case 'step.done':
           return inTurn(addTokens(state, state.model, event.data), stepClosed)
+        case 'answer.discarded':
+          return silent(addTokens(state, event.data.model, event.data))
         case 'input.required':
           return askedFrames(state, event.data)
         case 'input.resolved':

@@ -119,6 +119,7 @@ export const agentDialect: Dialect<AgentState> = {
         return emit({ ...state, questions }, { name: 'input.resolved', data: event.data })
       }
       case 'step.done':
+      case 'answer.discarded':
       case 'context.summarised':
         return silent({ ...state, usage: addUsage(state.usage, usageOfStep(event.data)) })
       case 'run.ended':

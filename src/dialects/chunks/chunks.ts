@@ -96,6 +96,7 @@ export function chunksDialect(options: ChunksOptions = {}): Dialect<ChunksState>
         case 'tool.progress':
         case 'context.patch':
         case 'output.rejected':
+        case 'answer.discarded':
         case 'context.cut':
         case 'context.summarised':
         case 'engine.handle':

@@ -104,6 +104,7 @@ export function addToTrace(fold: TraceFold, event: RunEvent): void {
       if (frames.some(({ name }) => name === 'tool_output')) showArgumentsUsed(trace, event.data)
       return
     case 'step.done':
+    case 'answer.discarded':
       addUsage(trace, event.data, timestamp)
       return
     case 'context.cut': {

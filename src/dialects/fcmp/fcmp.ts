@@ -121,6 +121,7 @@ export function fcmpDialect(options: FcmpOptions = {}): Dialect<FcmpState> {
         case 'source.found':
         case 'step.started':
         case 'step.done':
+        case 'answer.discarded':
         case 'tool.called':
         case 'tool.started':
         case 'tool.progress':

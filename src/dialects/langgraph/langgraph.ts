@@ -138,6 +138,7 @@ export function langGraphDialect(options: LangGraphOptions = {}): Dialect<LangGr
       case 'run.prepared':
       case 'engine.handle':
       case 'context.patch':
+      case 'answer.discarded':
       case 'context.cut':
       case 'context.summarised':
         return silent(state)

@@ -92,6 +92,8 @@ export function openAiChatDialect({ usage }: OpenAiChatOptions = {}): Dialect<Op
             finishReason: event.data.finishReason,
             usage: addUsage(state.usage, usageOfStep(event.data)),
           })
+        case 'answer.discarded':
+          return silent({ ...state, usage: addUsage(state.usage, usageOfStep(event.data)) })
         case 'tool.called':
           return calledChunk(state, event.data)
         case 'tool.done':

@@ -152,6 +152,9 @@ function tell(teller: Teller, event: RunEvent): void {
         usage: addUsage(teller.state.usage, usageOfStep(event.data)),
       })
       return
+    case 'answer.discarded':
+      teller.change({ usage: addUsage(teller.state.usage, usageOfStep(event.data)) })
+      return
     case 'tool.called': {
       const { callId, name, input, source } = event.data
       teller.setCall(callId, { name, input, source, item: null })

@@ -77,6 +77,7 @@ export const sessionDialect: Dialect<SessionState> = {
       case 'context.patch':
       case 'run.prepared':
       case 'output.rejected':
+      case 'answer.discarded':
       case 'context.cut':
       case 'context.summarised':
       case 'engine.handle':

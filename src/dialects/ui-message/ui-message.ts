@@ -80,6 +80,7 @@ export function uiMessageDialect({
             finishReason: finishReasons.has(event.data.finishReason) ? event.data.finishReason : 'other',
             usage: addUsage(state.usage, usageOfStep(event.data)),
           })
+        case 'answer.discarded':
         case 'context.summarised':
           return silent({ ...state, usage: addUsage(state.usage, usageOfStep(event.data)) })
         case 'input.required':

@@ -209,7 +209,7 @@ describe('the lines of format=vercel-ai', () => {
   it('ends a failure with its sentence and then the finish', () => {
     assert.deepEqual(linesOf('timed out').slice(-2), [
       { code: '3', value: 'The run took longer than 600 s and was stopped.' },
-      { code: 'd', value: { finishReason: 'error' } },
+      { code: 'd', value: { finishReason: 'error', usage: { promptTokens: 12, completionTokens: 3 } } },
     ])
   })
 

@@ -88,6 +88,8 @@ export const vercelDataDialect: Dialect<VercelDataState> = {
         return callFrames(state, event.data.callId, event.data.name, event.data.input)
       case 'step.done':
         return stepDoneFrames(state, event)
+      case 'answer.discarded':
+        return silent({ ...state, tokens: sumOf(state.tokens, tokensOf(event.data.usage)) })
       case 'input.required':
         return awaitingFrames(state, event)
       case 'tool.started':
