@@ -174,6 +174,8 @@ export async function buildServer(options: ServerOptions): Promise<Server> {
         'cf-ray',
       ],
       maxAge: 600,
+      // An OPTIONS request of something else than a browser gets the same answer, and not an error that is no JSON.
+      strictPreflight: false,
     })
   }
   const loginRequired = services.settings.authMode === 'required'
@@ -222,7 +224,7 @@ export async function buildServer(options: ServerOptions): Promise<Server> {
       max: options.rateLimitPerMinute,
       store: rateLimitStore(rates ?? new RateWindows(services.clock)),
       timeWindow: rateWindowMs,
-      hook: 'preValidation',
+      global: false,
       allowList: (request) => publicPaths.has(request.routeOptions.url ?? ''),
       keyGenerator: (request) =>
         request.login === null ? `ip:${addressKey(request.ip)}` : `user:${request.login.userId}`,
@@ -235,6 +237,8 @@ export async function buildServer(options: ServerOptions): Promise<Server> {
           },
         ),
     })
+    // Not for each route: a request counts even if there is nothing at its address, or its body is refused.
+    server.addHook('onRequest', server.rateLimit())
   }
   server.addHook('onResponse', async (request, reply) => {
     services.metrics.requestDone({

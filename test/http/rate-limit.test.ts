@@ -33,6 +33,28 @@ async function statuses(
   return all
 }
 
+describe('every request counts', () => {
+  for (const [what, path, init] of [
+    ['whose body is not JSON', '/v1/agent/chat', { method: 'POST', body: '{', type: 'application/json' }],
+    ['whose body is of another type', '/v1/agent/chat', { method: 'POST', body: 'hi', type: 'text/plain' }],
+    ['that is not valid', '/v1/agent/chat', { method: 'POST', body: '{}', type: 'application/json' }],
+    ['to an address where there is nothing', '/nowhere', { method: 'GET' }],
+  ] as const)
+    test(`one ${what}, too`, async () => {
+      await withServer({}, async (polylog) => {
+        const seen = []
+        for (let index = 0; index < 5; index++) {
+          const { method } = init
+          const sent = 'body' in init ? { body: init.body, headers: { 'content-type': init.type } } : {}
+          seen.push((await fetch(`${polylog.baseUrl}${path}`, { method, ...sent })).status)
+        }
+
+        assert.deepEqual(seen.slice(3), [429, 429])
+        assert.ok(seen.slice(0, 3).every((status) => status >= 400 && status < 429))
+      })
+    })
+})
+
 describe('failed logins', () => {
   test('count for their address: after too many the credentials are not looked at any more', async () => {
     for (const mode of ['open', 'required'])
