@@ -1,6 +1,7 @@
 // Parses application/json for all routes. A body that is too deep or has too many values is
 // refused before it is parsed. The error for invalid JSON has the line and column.
 
+import { isUtf8 } from 'node:buffer'
 import { AppError } from '../errors/app-error.ts'
 import { findJsonError } from './json-error.ts'
 import { checkJsonSize } from './json-limits.ts'
@@ -10,8 +11,13 @@ export function acceptJson(server: Server): void {
   const parse = server.getDefaultJsonParser('error', 'error')
   // Fastify accepts text/plain by default. No route here does, so the reply must be 415.
   server.removeContentTypeParser(['application/json', 'text/plain'])
-  server.addContentTypeParser('application/json', { parseAs: 'string' }, (request, body, done) => {
-    const text = body as string
+  server.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, body, done) => {
+    // Decoding would replace what it cannot read, and the message of a user would be stored with these gaps.
+    if (!isUtf8(body as Buffer)) {
+      done(new AppError('invalid_json', 'The body is not UTF-8, the encoding of JSON; send it in UTF-8.'))
+      return
+    }
+    const text = (body as Buffer).toString()
     // Some clients send the content type even without a body, so an empty body counts as no body.
     if (text === '') {
       done(null, undefined)

@@ -36,6 +36,8 @@ describe('a page of another origin', () => {
       assert.equal(asked.status, 204)
       assert.equal(asked.headers.get('access-control-allow-origin'), origin)
       assert.match(asked.headers.get('access-control-allow-headers') ?? '', /authorization/i)
+      const plain = await fetch(`${server.baseUrl}/v1/agent/chat`, { method: 'OPTIONS' })
+      assert.equal(plain.status, 204, 'an OPTIONS request that is no preflight')
 
       const stream = await openStream(`${server.baseUrl}/v1/agent/chat`, {
         body: { input: 'hello' },

@@ -51,6 +51,24 @@ describe('the body', () => {
     assert.equal(answer.status, 200)
   })
 
+  test('one that is not UTF-8 is 400: no character of a message is lost without a word', async () => {
+    for (const [type, raw] of [
+      ['application/json', Buffer.from('{"input":"caf\u00e9"}', 'latin1')],
+      ['application/json; charset=utf-16', Buffer.from('\ufeff{"input":"caf\u00e9"}', 'utf16le')],
+    ] as const) {
+      const answer = await fetch(`${server.polylog.baseUrl}/v1/agent/chat`, {
+        method: 'POST',
+        headers: { 'content-type': type },
+        body: raw,
+      })
+
+      assert.equal(answer.status, 400, type)
+      const body = (await answer.json()) as Json
+      assert.equal(body.code, 'invalid_json')
+      assert.match(String(body.message), /UTF-8/)
+    }
+  })
+
   test('one that is not JSON, or not an object, is 400', async () => {
     for (const raw of ['{', '{"input":}', 'hello', '{"input":"hi"} trailing']) {
       const answer = await server.call('POST', '/v1/agent/chat', { raw })

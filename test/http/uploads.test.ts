@@ -70,6 +70,16 @@ describe('an upload that is not expected', () => {
   })
 })
 
+test('an upload that is no form is 415, with a sentence that says what to send', async () => {
+  const { path, user } = await waitingJob()
+  for (const type of ['application/zip', 'application/x-www-form-urlencoded', 'application/json']) {
+    const answer = await server.call('POST', `${path}/upload`, { user, raw: '{}', headers: { 'content-type': type } })
+
+    assert.deepEqual([answer.status, answer.body.code], [415, 'unsupported_media_type'], type)
+    assert.match(answer.body.message, /multipart\/form-data/, type)
+  }
+})
+
 describe('an upload that is too large', () => {
   test('is 413 at once if its length says so', async () => {
     const { path, user } = await waitingJob()

@@ -101,6 +101,9 @@ async function uploadRoute(
   const limits = { ...uploadLimits(services, family), budget, clock: services.clock }
   const needed = family === 'jobs' ? 'file' : 'skill_package'
   await withUploads(server, (scope) => {
+    // The handler refuses a body that is no form, with a sentence that says what to send.
+    scope.addContentTypeParser('*', (_request, _payload, done) => done(null, undefined))
+
     scope.post(
       `/v1/${family}/:request_id/upload`,
       {
