@@ -62,7 +62,7 @@ for (const [name, version] of [
       await server.provider.script([calls(['weather', { city: 'Oslo' }]), says('Cold.')], user)
       const asked = await clientOf(server, user).responses.create({ model, input: user, tools: [weather] })
       const call = asked.output.find((item) => item.type === 'function_call')
-      assert.ok(call !== undefined)
+      assert.ok(call !== undefined, JSON.stringify(asked))
       await server.polylog.kill()
       server = await server.restartProcess()
 

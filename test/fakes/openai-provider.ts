@@ -32,6 +32,8 @@ const server = http.createServer((request, response) => {
     response.destroy()
   })
 })
+// As real providers do; with the 5 seconds of Node, a busy machine sends a request on a connection that is just being closed.
+server.keepAliveTimeout = 60_000
 server.on('connection', (socket) => {
   connectionCount += 1
   connections.set(socket, connectionCount)

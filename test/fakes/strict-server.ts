@@ -104,6 +104,8 @@ export function serveStrict(provider: StrictProvider): void {
       response.destroy()
     })
   })
+  // As real providers do; with the 5 seconds of Node, a busy machine sends a request on a connection that is just being closed.
+  server.keepAliveTimeout = 60_000
   server.listen(0, '127.0.0.1', () => {
     process.stdout.write(`${JSON.stringify({ port: (server.address() as AddressInfo).port })}\n`)
   })
