@@ -9,6 +9,7 @@
 import { AppError } from '../errors/app-error.ts'
 import type { RunStore } from '../stores/run-store.ts'
 import type { Clock, Timer } from '../kit/clock.ts'
+import { nextTurn } from '../kit/turns.ts'
 import { type EventBatch, eventBatch, pageBatch, type Channel, type ChannelFollower, type LiveBus } from './live-bus.ts'
 
 /** Events per page while catching up from the store: a few milliseconds of work, and one write to the socket. */
@@ -130,7 +131,7 @@ export class Follower implements ChannelFollower {
       // An embedded store answers at once, and a fast reader takes the bytes at once, so nothing else makes a long replay pause.
       if (this.owesTurn) {
         this.owesTurn = false
-        await new Promise((resolve) => setImmediate(resolve))
+        await nextTurn()
         continue
       }
       const page = await this.store.readEvents(this.runId, this.cursor, pageEvents)

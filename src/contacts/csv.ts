@@ -3,9 +3,9 @@
 // piece of the file, so that a large file does not block the event loop.
 
 import { Readable } from 'node:stream'
-import { setImmediate } from 'node:timers/promises'
 import { parse } from 'csv-parse'
 import { AppError } from '../errors/app-error.ts'
+import { nextTurn } from '../kit/turns.ts'
 import type { ContactDraft, FileEntry } from './contact-draft.ts'
 import { type ColumnPlan, contactOfRow, exportColumns, planColumns, plansName } from './csv-columns.ts'
 import { decodeFile } from './file-text.ts'
@@ -111,7 +111,7 @@ function lineBreaks(cells: readonly string[]): number {
 async function* pieces(text: string): AsyncGenerator<string> {
   for (let at = 0; at < text.length; at += pieceChars) {
     yield text.slice(at, at + pieceChars)
-    await setImmediate()
+    await nextTurn()
   }
 }
 

@@ -3,8 +3,8 @@
 // used is reported with its index and the reason; the other cards are still read. No npm
 // package reads all three versions and reports each broken card, so it is done here.
 
-import { setImmediate } from 'node:timers/promises'
 import { AppError } from '../errors/app-error.ts'
+import { nextTurn } from '../kit/turns.ts'
 import {
   type ContactDraft,
   distinctTrimmed,
@@ -43,7 +43,7 @@ export async function* readVCards(file: Uint8Array, limits: VCardLimits = vcardL
   let count = 0
   for (const card of openCards(file, limits)) {
     if (card === null) {
-      await setImmediate()
+      await nextTurn()
       continue
     }
     if (card.index >= limits.cards) {

@@ -4,6 +4,7 @@
 // runs with other arguments.
 
 import type { EventData, EventOf, JsonValue } from '../journal/event.ts'
+import { withEntry } from '../kit/shared-map.ts'
 import { sortedJson } from '../kit/sorted-json.ts'
 
 export type Call = {
@@ -26,13 +27,13 @@ export const noCalls: ReadonlyMap<string, never> = new Map<string, never>()
 
 type CallOf<State> = State extends { readonly calls: ReadonlyMap<string, infer One> } ? One : never
 
-/** Copies the map, because a dialect's state is immutable. */
+/** The map of the given state stays as it is, because a dialect's state is immutable. */
 export function withCall<State extends { readonly calls: ReadonlyMap<string, unknown> }>(
   state: State,
   callId: string,
   call: CallOf<State>,
 ): State {
-  return { ...state, calls: new Map(state.calls).set(callId, call) }
+  return { ...state, calls: withEntry(state.calls, callId, call) }
 }
 
 export function calledCall({ name, note, input }: EventData<'tool.called'>): Call {

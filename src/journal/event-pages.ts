@@ -1,8 +1,9 @@
 // Reads the stored events of a run from first to last, page by page. All code that reads
 // a whole journal must use it: a long run has hundreds of pages and each takes milliseconds
-// to read, so the loop yields to the event loop between pages and other clients' streams
+// to read, so the loop waits for its next turn between pages and other clients' streams
 // continue. To wait for new events as well, use the follower (bus/follower.ts).
 
+import { nextTurn } from '../kit/turns.ts'
 import type { RunEvent } from './event.ts'
 import type { StoredEvent } from './stored-events.ts'
 import { applyEvent, newRunState, type RunState } from './run-state.ts'
@@ -34,7 +35,7 @@ export async function* eventPages(reader: EventReader, runId: string): AsyncGene
     yield page
     if (page.atHead) return
     after = page.nextAfter
-    await new Promise((resolve) => setImmediate(resolve))
+    await nextTurn()
   }
 }
 

@@ -14,6 +14,7 @@ import { part } from '../journal/part.ts'
 import { type Phase, phaseAfter, refusal } from '../journal/transitions.ts'
 import { namedForm } from '../kit/conversation-id.ts'
 import { valuesIn } from '../kit/json-depth.ts'
+import { nextTurn } from '../kit/turns.ts'
 import type { InteractionRow } from '../stores/interaction-store.ts'
 import type { MessageRow } from '../stores/message-store.ts'
 import { historyCharsMax } from './detached-chat.ts'
@@ -178,10 +179,6 @@ async function readRows<Row>(
     if (index % rowsPerTurn === rowsPerTurn - 1) await nextTurn()
   }
   return rows
-}
-
-function nextTurn(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve))
 }
 
 const misfitIn = (list: string) => (index: number, error: z.ZodError) => misfit([list, index], error)

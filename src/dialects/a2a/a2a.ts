@@ -10,6 +10,7 @@ import type { FileReference } from '../../journal/part.ts'
 import { isoTime } from '../../kit/clock.ts'
 import { shownConversationId } from '../../kit/conversation-id.ts'
 import { defined } from '../../kit/defined.ts'
+import { withEntry } from '../../kit/shared-map.ts'
 import { type Dialect, emit, type Frame, pingTiming, type Projection, silent } from '../dialect.ts'
 import { sseFrame, sseHeaders } from '../sse-encoding.ts'
 import { legacyResult } from './legacy.ts'
@@ -267,7 +268,7 @@ function doneFrames(state: A2aState, event: EventOf<'message.done'>): Told {
 function calledFrames(state: A2aState, event: EventOf<'tool.called'>): Told {
   const { callId, name, note, input } = event.data
   const parts: A2aPart[] = [{ text: note }, { data: { toolCallId: callId, toolName: name, arguments: input } }]
-  const known = { ...state, calls: new Map(state.calls).set(callId, name) }
+  const known = { ...state, calls: withEntry(state.calls, callId, name) }
   return tell(known, event, statusFrame(known, event.at, 'TASK_STATE_WORKING', messageOf(known, callId, parts)))
 }
 

@@ -9,6 +9,7 @@
 import type { EventData, EventOf, JsonValue } from '../../journal/event.ts'
 import { shownConversationId } from '../../kit/conversation-id.ts'
 import { defined } from '../../kit/defined.ts'
+import { withEntry } from '../../kit/shared-map.ts'
 import { shownOutput, noCalls } from '../calls.ts'
 import { type Dialect, emit, endsStream, type Frame, pingTiming, type Projection, silent } from '../dialect.ts'
 import { valueText } from '../interactions.ts'
@@ -92,7 +93,7 @@ export function langGraphDialect(options: LangGraphOptions = {}): Dialect<LangGr
       }
       case 'tool.called': {
         const { callId, name, input } = event.data
-        const calls = new Map(state.calls).set(callId, { name, input })
+        const calls = withEntry(state.calls, callId, { name, input })
         return silent({ ...state, calls, stepCalls: [...state.stepCalls, toolCallOf(callId, name, input)] })
       }
       case 'step.done':

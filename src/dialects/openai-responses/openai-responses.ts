@@ -10,6 +10,7 @@ import { clientToolSource } from '../../journal/client-tool.ts'
 import type { EventData, JsonValue, RunEvent } from '../../journal/event.ts'
 import { addUsage, noUsage, usageOfStep, type UsageTotals } from '../../journal/usage.ts'
 import { defined } from '../../kit/defined.ts'
+import { withEntry } from '../../kit/shared-map.ts'
 import { shownOutput, noCalls } from '../calls.ts'
 import { type Dialect, endsStream, type Frame, pingTiming } from '../dialect.ts'
 import { valueText } from '../interactions.ts'
@@ -55,7 +56,8 @@ export type ResponsesState = {
   readonly inProgress: boolean
   /** The next sequence number. */
   readonly next: number
-  readonly items: readonly ResponseItem[]
+  /** By their place in the output. */
+  readonly items: ReadonlyMap<number, ResponseItem>
   /** Items of messages that are not part of the answer: superseded, or not fitting the schema. */
   readonly dropped: ReadonlySet<string>
   /** Over all responses of the run, so that the ids of items are unique. */
@@ -71,6 +73,8 @@ export type ResponsesState = {
   readonly ended: ResponseObject | null
 }
 
+const noItems: ReadonlyMap<number, never> = new Map<number, never>()
+
 const ending = { atDecision: 'parks' } as const
 
 export const openAiResponsesDialect: Dialect<ResponsesState> = {
@@ -85,7 +89,7 @@ export const openAiResponsesDialect: Dialect<ResponsesState> = {
     isOpen: false,
     inProgress: false,
     next: 0,
-    items: [],
+    items: noItems,
     dropped: new Set(),
     itemCount: 0,
     open: null,
@@ -195,7 +199,7 @@ export function currentResponse(state: ResponsesState): ResponseObject {
 
 /** The response that follows the last one, before it has begun. */
 export function nextResponse(state: ResponsesState): ResponseObject {
-  return responseObject({ ...state, items: [], dropped: new Set(), usage: noUsage }, 'queued')
+  return responseObject({ ...state, items: noItems, dropped: new Set(), usage: noUsage }, 'queued')
 }
 
 function statusAtBegin({ fields }: ResponsesState): ResponseStatus {
@@ -225,7 +229,7 @@ function responseObject(
 
 /** The items that belong to the answer. If it has to fit a schema, only its last text does. */
 function outputOf({ items, open, dropped, hasSchema }: ResponsesState, isOver: boolean): ResponseItem[] {
-  const shown = items.map((item, index) => (open?.index === index ? textItem(open, 'in_progress') : item))
+  const shown = [...items].map(([index, item]) => (open?.index === index ? textItem(open, 'in_progress') : item))
   if (!isOver) return shown
   const answer = shown.findLast(({ id, type }) => type === 'message' && !dropped.has(id))
   return shown.filter((item) => !dropped.has(item.id) && (!hasSchema || item.type !== 'message' || item === answer))
@@ -261,7 +265,7 @@ class Teller {
 
   begin(): void {
     if (this.state.isOpen) return
-    this.change({ isOpen: true, inProgress: false, next: 0, items: [], dropped: new Set(), usage: noUsage })
+    this.change({ isOpen: true, inProgress: false, next: 0, items: noItems, dropped: new Set(), usage: noUsage })
     const status = statusAtBegin(this.state)
     this.frame('response.created', { response: responseObject(this.state, status) })
     if (status === 'queued') this.frame('response.queued', { response: responseObject(this.state, status) })
@@ -280,13 +284,14 @@ class Teller {
     const { items, itemCount, runId } = this.state
     const itemId = id ?? `${prefix}_${runId}_${itemCount}`
     const added = { ...item, id: itemId } as unknown as ResponseItem
-    this.change({ items: [...items, added], itemCount: itemCount + 1 })
-    this.frame('response.output_item.added', { output_index: items.length, item: added })
-    return { id: itemId, index: items.length }
+    const index = items.size
+    this.change({ items: withEntry(items, index, added), itemCount: itemCount + 1 })
+    this.frame('response.output_item.added', { output_index: index, item: added })
+    return { id: itemId, index }
   }
 
   private done(index: number, item: ResponseItem): void {
-    this.change({ items: this.state.items.with(index, item) })
+    this.change({ items: withEntry(this.state.items, index, item) })
     this.frame('response.output_item.done', { output_index: index, item })
   }
 
@@ -307,7 +312,7 @@ class Teller {
       const place = this.add('msg', { type: 'message', status: 'in_progress', role: 'assistant', content: [] })
       this.change({
         open: { kind, id, itemId: place.id, index: place.index, text: '', annotations: [] },
-        messageItems: new Map(this.state.messageItems).set(id, place.id),
+        messageItems: withEntry(this.state.messageItems, id, place.id),
       })
       const at = { item_id: place.id, output_index: place.index, content_index: 0 }
       this.frame('response.content_part.added', { ...at, part: textPart('') })
@@ -358,7 +363,7 @@ class Teller {
   }
 
   setCall(callId: string, call: ResponseCall): void {
-    this.change({ calls: new Map(this.state.calls).set(callId, call) })
+    this.change({ calls: withEntry(this.state.calls, callId, call) })
   }
 
   private callOf(callId: string): ResponseCall {

@@ -3,11 +3,11 @@
 // highest priority and the best introductions: as many whole entries as fit the budget.
 
 import { createHash } from 'node:crypto'
-import { setImmediate } from 'node:timers/promises'
 import { type Introduction, introductions } from '../../contacts/introductions.ts'
 import { type ContactSignals, contactSignals, priorityLevel } from '../../contacts/signals.ts'
 import { dateOf } from '../../contacts/utc-days.ts'
 import { sortedJson } from '../../kit/sorted-json.ts'
+import { nextTurn } from '../../kit/turns.ts'
 import type { ContactActivity, ContactActivityStore } from '../../stores/contact-activity-store.ts'
 import type { ContactCursor, ContactRow, ContactStore } from '../../stores/contact-store.ts'
 import { takeThatFit } from './fit-tokens.ts'
@@ -41,9 +41,9 @@ export function networkSource(store: NetworkStore): DataSource {
       const { totals, scored, digest } = await readAll(store, caller.userId, at)
       const urgent = scored.filter(needsAttention).sort(byPriority).slice(0, limit)
       const { taken: candidates, omitted } = takeThatFit(urgent, candidateTokens, candidateJson)
-      await setImmediate()
+      await nextTurn()
       const best = introductions(scored, introductionsMax)
-      await setImmediate()
+      await nextTurn()
       const { taken: pairs } = takeThatFit(named(best, scored), introductionTokens, pairJson)
       const read: ReadNetwork = { totals, candidates, introductions: pairs }
       const shown = new Set([...candidates.map(({ id }) => id), ...pairs.flatMap((pair) => pair.contacts)])
@@ -87,7 +87,7 @@ async function readAll(
       scored.push(scoredContact(contact, activity, now))
     }
     after = page.next
-    await setImmediate()
+    await nextTurn()
   } while (after !== null)
   return { totals: totalsOf(scored), scored, digest: hash.digest('hex') }
 }
