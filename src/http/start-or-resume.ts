@@ -46,6 +46,11 @@ export function chatStart(services: Pick<Services, 'runs'>, start: StartRequest)
   }
 }
 
+/** The request whose run `findStarted` finds. */
+export function startedBy({ key, route, body }: NonNullable<StartRequest['idempotency']>) {
+  return { key, route, fingerprint: fingerprint(body) }
+}
+
 /** The result is null if the client already has the whole run. */
 export async function startOrResume(
   services: Pick<Services, 'runs' | 'journal'>,
@@ -61,8 +66,7 @@ export async function startOrResume(
       'A POST cannot resume a stream by itself. Use GET /v1/agent/runs/{runId}/stream with Last-Event-ID, or send the Idempotency-Key of the first request.',
     )
   }
-  const { key, route, body } = start.idempotency
-  const run = await services.runs.findStarted(start.owner, { key, route, fingerprint: fingerprint(body) })
+  const run = await services.runs.findStarted(start.owner, startedBy(start.idempotency))
   if (run === undefined)
     throw new AppError(
       'run_not_found',

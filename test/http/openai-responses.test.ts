@@ -248,7 +248,7 @@ for (const [name, version] of [
       })
     })
 
-    test('results must be complete, and come with the settings of the response that asked', async () => {
+    test('results must be complete', async () => {
       const user = someone()
       const client = clientOf(version, user)
       await server.provider.script([calls(['weather', { city: 'Oslo' }], ['weather', { city: 'Rome' }])], user)
@@ -264,10 +264,65 @@ for (const [name, version] of [
         code: 'messages_invalid',
       })
       await assert.rejects(client.responses.create({ ...next, input: 'And?' }), { code: 'messages_invalid' })
-      await assert.rejects(client.responses.create({ ...next, input: outputs, temperature: 0.3 }), {
-        code: 'unsupported_parameter',
-        param: 'temperature',
+      await assert.rejects(client.responses.create({ ...next, input: outputs.slice(0, 1), instructions: 'Other.' }), {
+        code: 'messages_invalid',
       })
+      assert.equal((await client.responses.retrieve(asked.id)).status, 'completed')
+      assert.equal((await runsOf(user))[0]?.status, 'awaiting_input')
+      await client.responses.cancel(asked.id)
+    })
+
+    for (const history of ['the whole input', 'previous_response_id', 'conversation'] as const) {
+      test(`results with other settings go on in a new run, and the one that waited ends: ${history}`, async () => {
+        const user = someone()
+        const client = clientOf(version, user)
+        await server.provider.script([[{ text: 'Let me see.' }, ...calls(['weather', { city: 'Oslo' }])]], user)
+        await server.provider.script([says('Cold.')], user)
+        const conversation = history === 'conversation' ? { conversation: `conv-${user}` } : {}
+        const question = { role: 'user' as const, content: user }
+        const first = { model, tools: [weather], instructions: 'Be the first agent.', ...conversation }
+        const asked = await client.responses.create({ ...first, input: [question] })
+        const [call] = functionCalls(asked)
+        assert.ok(call !== undefined)
+        const result = { type: 'function_call_output' as const, call_id: call.call_id, output: '4 degrees' }
+
+        const inputs = {
+          'the whole input': { input: [question, ...(asked.output as OpenAi7.Responses.ResponseInputItem[]), result] },
+          previous_response_id: { previous_response_id: asked.id, input: [result] },
+          conversation: { ...conversation, input: [result] },
+        }
+        const handedOver = { model, instructions: 'Be the second agent.', ...inputs[history] }
+        const key = { headers: { 'idempotency-key': user } }
+        const answer = await client.responses.create(handedOver, key)
+
+        assert.equal(answer.output_text, 'Cold.')
+        const prompt = JSON.stringify((await server.asked(user)).at(-1)?.body.messages)
+        for (const told of ['Let me see.', '4 degrees', 'weather', 'Be the second agent.'])
+          assert.ok(prompt.includes(told))
+        assert.ok(!prompt.includes('Be the first agent.'))
+        assert.deepEqual(
+          (await runsOf(user)).map(({ status }) => status),
+          ['succeeded', 'cancelled'],
+        )
+        // A client that repeats the request gets the same answer.
+        assert.equal((await client.responses.create(handedOver, key)).id, answer.id)
+      })
+    }
+
+    test('a decision about a call of the server comes with the settings of the response that asked', async () => {
+      const user = someone()
+      const client = clientOf(version, user)
+      amount += 1
+      await server.provider.script([calls(['charge', { amount }])], user)
+      const asked = await client.responses.create({ model, input: user })
+      const request = asked.output.find((item) => item.type === 'mcp_approval_request')
+      assert.ok(request !== undefined)
+
+      const decision = { type: 'mcp_approval_response' as const, approval_request_id: request.id, approve: true }
+      const next = { model, previous_response_id: asked.id, input: [decision], temperature: 0.3 }
+      await assert.rejects(client.responses.create(next), { code: 'unsupported_parameter', param: 'temperature' })
+
+      assert.equal((await runsOf(user))[0]?.status, 'awaiting_input')
       await client.responses.cancel(asked.id)
     })
 

@@ -8,14 +8,13 @@ import { addressSpelling, beginning } from '../../dialects/cursor.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { asUser } from '../../kit/caller.ts'
 import { defined } from '../../kit/defined.ts'
-import { fingerprint } from '../../runs/run-acceptance.ts'
 import type { StartRequest } from '../../runs/start-request.ts'
 import type { ConversationRow } from '../../stores/conversation-store.ts'
 import type { RunRow } from '../../stores/run-store.ts'
 import { checkCursor, requestedCursor } from '../cursor.ts'
 import { cancelsOnDisconnect } from '../disconnect.ts'
 import { callerOf, errorBody, idParam, optionalFilter, type Server, type Services, userIdQuery } from '../routes.ts'
-import { startHeaders } from '../start-or-resume.ts'
+import { startedBy, startHeaders } from '../start-or-resume.ts'
 import { startAndStreamRun, streamRun } from '../stream-run.ts'
 import { conversationHeader, stoppedView } from '../views.ts'
 import { lastTakenUpAt } from '../parked-runs.ts'
@@ -137,7 +136,7 @@ export function agUiRoutes(server: Server, services: Services): void {
       (await conversations.openRuns({ id })).findLast(({ status }) => status === 'waiting_user')
     if (waiting === undefined) return
     // The same request, sent again, attaches to its run.
-    if (start.idempotency !== null && (await runs.findStarted(owner, keyOfRequest(start.idempotency))) !== undefined)
+    if (start.idempotency !== null && (await runs.findStarted(owner, startedBy(start.idempotency))) !== undefined)
       return
     const asked = await runs.openInteractions(waiting)
     const open = asked.filter(({ kind }) => kind === 'client_tool')
@@ -248,7 +247,3 @@ export function agUiRoutes(server: Server, services: Services): void {
 
 /** How far back a run is looked for by the id of its client. */
 const recentRunsMax = 50
-
-function keyOfRequest({ key, route, body }: NonNullable<StartRequest['idempotency']>) {
-  return { key, route, fingerprint: fingerprint(body) }
-}

@@ -96,6 +96,10 @@ export function conversationName({ conversation }: ResponseBody): string | undef
   return typeof conversation === 'string' ? conversation : conversation?.id
 }
 
+export function idempotencyOf(body: ResponseBody, key: string | undefined): StartRequest['idempotency'] {
+  return key === undefined ? null : { key, route: idempotencyRoute, body }
+}
+
 export async function toResponseStart(
   body: ResponseBody,
   owner: string,
@@ -109,7 +113,6 @@ export async function toResponseStart(
     conversationId !== undefined && (await conversations.find(owner, conversationId)) !== undefined
   const instructions: InputMessage[] = body.instructions == null ? [] : [{ role: 'system', content: body.instructions }]
   const read = await readMessageList([...instructions, ...given.messages], { files, owner, isStored })
-  const { idempotencyKey: key } = given
   return {
     owner,
     family: 'openai-responses',
@@ -118,7 +121,7 @@ export async function toResponseStart(
     ...asked,
     ...toolSettings(functionTools(body), body.tool_choice),
     whenBusy: 'queue',
-    idempotency: key === undefined ? null : { key, route: idempotencyRoute, body },
+    idempotency: idempotencyOf(body, given.idempotencyKey),
     echo: echoOf(body),
     ...defined({
       conversationId,
@@ -227,14 +230,8 @@ function settingsOf(body: ResponseBody): [string, string][] {
   )
 }
 
-/** Throws if the request brings results for a run, together with other settings than that run has. */
-export function checkSameSettings(body: ResponseBody, echo: Record<string, JsonValue>): void {
+/** The first setting of a request with results that is not the one of the run that asked for them. */
+export function changedSetting(body: ResponseBody, echo: Record<string, JsonValue>): string | undefined {
   const settings = (echo['settings'] ?? {}) as Record<string, JsonValue>
-  const changed = settingsOf(body).find(([name, hash]) => settings[name] !== hash)
-  if (changed === undefined) return
-  throw new AppError(
-    'unsupported_parameter',
-    `${changed[0]}: a request with results continues with the settings of the response that asked for them; send the same, or leave it out.`,
-    { details: { param: changed[0] } },
-  )
+  return settingsOf(body).find(([name, hash]) => settings[name] !== hash)?.[0]
 }

@@ -5,7 +5,6 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { addressSpelling, type Cursor } from '../../dialects/cursor.ts'
 import { openAiResponsesDialect } from '../../dialects/openai-responses/openai-responses.ts'
-import { parseResponseId } from '../../dialects/openai-responses/response-object.ts'
 import { AppError } from '../../errors/app-error.ts'
 import type { Caller } from '../../kit/caller.ts'
 import { defined } from '../../kit/defined.ts'
@@ -14,10 +13,11 @@ import type { RunRow } from '../../stores/run-store.ts'
 import { requestedCursor } from '../cursor.ts'
 import { cancelsOnDisconnect } from '../disconnect.ts'
 import { callerOf, idParam, type Server, type Services, userIdQuery } from '../routes.ts'
-import { type BegunRun, startHeaders } from '../start-or-resume.ts'
+import { type BegunRun, type ResumableStart, startedBy, startHeaders } from '../start-or-resume.ts'
 import { beginAndStreamRun, sendEmptyStream, streamRun } from '../stream-run.ts'
 import { conversationHeader } from '../views.ts'
-import { answerRun, findAnsweredRun } from './answered-calls.ts'
+import { answerRun } from './answered-calls.ts'
+import { type AnsweredResponse, findAnsweredResponse, historyAfter } from './answered-response.ts'
 import { openAiErrorView, runError } from './chat-completion-routes.ts'
 import { followAnswer } from './follow-answer.ts'
 import { inputItems } from './input-items.ts'
@@ -25,21 +25,13 @@ import { withReferencedItems } from './item-references.ts'
 import { openAiHooks, requestId } from './openai-reply.ts'
 import {
   checkResponseFields,
-  checkSameSettings,
+  idempotencyOf,
   type ResponseBody,
   responseBody,
   toResponseStart,
 } from './response-body.ts'
 import { readInput, type ReadInput } from './response-input.ts'
-import {
-  acceptedOf,
-  cursorInResponse,
-  findResponse,
-  readResponse,
-  responseFamily,
-  responseNotFound,
-  type ResponsePlace,
-} from './stored-response.ts'
+import { cursorInResponse, findResponse, readResponse, responseFamily, type ResponsePlace } from './stored-response.ts'
 
 const dialect = openAiResponsesDialect
 
@@ -94,17 +86,14 @@ export function responseRoutes(server: Server, services: Services): void {
       checkResponseFields(body)
       const caller = callerOf(request, services)
       const input = readInput(await withReferencedItems(services, caller, body.input))
-      const continued = await continuedResponse(caller, body, input)
-      if (continued !== undefined) return await replyContinued(request, reply, body, continued)
-      const before = await historyFor(caller, body)
-      const idempotencyKey = request.headers['idempotency-key']
-      const given = { messages: input.messages, before, idempotencyKey }
-      const start = await toResponseStart(body, caller.userId, given, services)
-      if (body.stream === true) {
-        const resumable = { ...start, begin: () => begin(start) }
-        return await beginAndStreamRun(services, request, reply, { start: resumable, dialect, headersOf: headersFor })
+      const answered = await findAnsweredResponse(services, caller, body, input)
+      if (answered !== undefined && answered.changed === undefined) {
+        return await replyContinued(request, reply, body, await continuedResponse(caller, answered))
       }
-      const { run, started } = await begin(start)
+      const start = await toStart(caller, body, input, request.headers['idempotency-key'], answered)
+      if (body.stream === true)
+        return await beginAndStreamRun(services, request, reply, { start, dialect, headersOf: headersFor })
+      const { run, started } = await start.begin()
       if (body.background === true) return await replyNow(reply, { run, index: 0 })
       const cancels = cancelsOnDisconnect(services, start, started)
       return await replyWhole(request, reply, run, { seq: 0, index: null }, cancels)
@@ -252,6 +241,30 @@ export function responseRoutes(server: Server, services: Services): void {
     return await findResponse(services, callerOf(request, services), request.params.responseId)
   }
 
+  /** The new run. `left` is the one that it goes on from, because the request has other settings. */
+  async function toStart(
+    caller: Caller,
+    body: ResponseBody,
+    input: ReadInput,
+    idempotencyKey: string | undefined,
+    left: AnsweredResponse | undefined,
+  ): Promise<ResumableStart> {
+    const owner = caller.userId
+    if (left !== undefined) {
+      const idempotency = idempotencyOf(body, idempotencyKey)
+      // Looked up first: the run that was left does not wait any more.
+      const run = idempotency === null ? undefined : await runs.findStarted(owner, startedBy(idempotency))
+      if (run !== undefined) return { owner, idempotency, begin: async () => ({ run, started: false }) }
+    }
+    const history =
+      left === undefined
+        ? { messages: input.messages, before: await historyFor(caller, body) }
+        : await historyAfter(services, body, input, left)
+    const start = await toResponseStart(body, owner, { ...history, idempotencyKey }, services)
+    if (left?.waits === true) await runs.cancel(left.run.owner, left.run.id, 'continued by another request')
+    return { ...start, begin: () => begin(start) }
+  }
+
   async function begin(start: StartRequest): Promise<BegunRun> {
     const { run, outcome } = await (start.conversationId === undefined ? runs.startDetached(start) : runs.start(start))
     return { run, started: outcome === 'accepted' }
@@ -275,28 +288,13 @@ export function responseRoutes(server: Server, services: Services): void {
     throw new AppError('conversation_busy', 'The previous response has not ended. Wait for it, or cancel it.', param)
   }
 
-  /** The response that begins with the results in the request. Undefined if no run waits for them. */
+  /** The response that begins with the results. */
   async function continuedResponse(
     caller: Caller,
-    body: ResponseBody,
-    { answers, messages }: ReadInput,
-  ): Promise<(ResponsePlace & { cursor: Cursor }) | undefined> {
-    if (answers.length === 0) return undefined
-    const found = await findAnsweredRun(services, caller, answers)
-    if (found === undefined) return undefined
-    const { run } = found
-    const previous = body.previous_response_id
-    // A client that names no response has the ids of calls from a response of its own.
-    if (run.family !== responseFamily && previous == null) return undefined
-    if (previous != null) {
-      if (parseResponseId(previous)?.runId !== run.id) throw responseNotFound(previous)
-      if (messages.some(({ role }) => role === 'user')) {
-        throw new AppError('messages_invalid', 'input: send the results of calls without new messages.')
-      }
-    }
-    // The settings of a run that another API started are not those of a request of this one.
-    if (run.family === responseFamily) checkSameSettings(body, (await acceptedOf(services, run))?.echo ?? {})
-    const seq = await answerRun(services, caller, found)
+    answered: AnsweredResponse,
+  ): Promise<ResponsePlace & { cursor: Cursor }> {
+    const { run } = answered
+    const seq = await answerRun(services, caller, answered)
     return { run, index: await responsesUpTo(run, seq), cursor: { seq, index: null } }
   }
 
