@@ -139,7 +139,7 @@ export type RunSpec = {
   /** Names of the tools that the run may use; absent: all that its agent allows. */
   tools?: string[]
   /** Tools of the caller, which the client executes. */
-  clientTools?: { name: string; description?: string; inputSchema: Record<string, JsonValue> }[]
+  clientTools?: { name: string; description?: string; inputSchema: Record<string, JsonValue>; strict?: boolean }[]
   onDisconnect?: 'continue' | 'cancel'
   /** The named set that the settings above came from. */
   configName?: string

@@ -21,6 +21,8 @@ export const clientTool = z.object({
   description: z.string().optional(),
   /** JSON Schema of the arguments (an object). */
   inputSchema: z.record(z.string(), json),
+  /** The provider is told to follow the schema exactly. */
+  strict: z.boolean().optional(),
 })
 
 export type ClientTool = z.infer<typeof clientTool>

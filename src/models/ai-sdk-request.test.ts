@@ -55,3 +55,15 @@ test('settings of the sampling in the options of the provider are sent as settin
   assert.deepEqual(options.providerOptions, { anthropic: { effort: 'low' }, openai: { topP: 1 } })
   assert.throws(() => withOptions({ topP: 'much' }), { code: 'model_error', message: /anthropic.*topP/ })
 })
+
+test('a tool that is strict is so for the adapter, and others leave it to the provider', () => {
+  const tools = [
+    { name: 'exact', description: '', inputSchema: { type: 'object' }, strict: true },
+    { name: 'free', description: '', inputSchema: { type: 'object' } },
+  ]
+  const options = toCallOptions({ model: 'm', messages: [], tools }, new AbortController().signal)
+  assert.deepEqual(
+    options.tools?.map((tool) => tool.type === 'function' && tool.strict),
+    [true, undefined],
+  )
+})

@@ -94,7 +94,7 @@ function chosenTool({ toolChoice }: ModelRequest): NonNullable<LanguageModelV4Ca
 }
 
 function toFunctionTools({ tools }: ModelRequest): LanguageModelV4FunctionTool[] {
-  return tools.map(({ name, description, inputSchema }) => ({ type: 'function', name, description, inputSchema }))
+  return tools.map((tool) => ({ type: 'function', ...tool }))
 }
 
 function responseFormat({ answer }: ModelRequest) {

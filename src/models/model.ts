@@ -42,7 +42,13 @@ export type ModelMessage =
       files?: ModelFile[]
     }
 
-export type ModelTool = { name: string; description: string; inputSchema: Record<string, unknown> }
+export type ModelTool = {
+  name: string
+  description: string
+  inputSchema: Record<string, unknown>
+  /** The arguments must follow the schema exactly, if the provider has such a mode. */
+  strict?: boolean
+}
 
 /** The first line of the instructions for a summary of a conversation. The demo model recognises them by it. */
 export const summaryTask = 'You write the memory of a conversation between a user and an assistant.'

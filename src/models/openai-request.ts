@@ -37,7 +37,12 @@ export function toChatBody(
       : {
           tools: request.tools.map((tool) => ({
             type: 'function',
-            function: { name: tool.name, description: tool.description, parameters: tool.inputSchema },
+            function: {
+              name: tool.name,
+              description: tool.description,
+              parameters: tool.inputSchema,
+              strict: tool.strict,
+            },
           })),
         }),
     // JSON.stringify omits fields that are undefined.

@@ -7,6 +7,7 @@ import { AppError } from '../errors/app-error.ts'
 import { type ClientTool, clientToolSource, clientToolsProblem } from '../journal/client-tool.ts'
 import type { CallState } from '../journal/run-state.ts'
 import { argumentCheck } from '../kit/argument-check.ts'
+import { defined } from '../kit/defined.ts'
 import type { Tool } from '../tools/tool.ts'
 import type { CallPlan } from './call-plan.ts'
 import { unreadableInput, wrongInput } from './closed-call.ts'
@@ -68,7 +69,7 @@ function invalid(what: string): AppError {
 }
 
 /** The tool as the model is offered it. It is never executed here. */
-export function toolOfClient({ name, description = '', inputSchema }: ClientTool): Tool {
+export function toolOfClient({ name, description = '', inputSchema, strict }: ClientTool): Tool {
   return {
     name,
     source: clientToolSource,
@@ -77,6 +78,7 @@ export function toolOfClient({ name, description = '', inputSchema }: ClientTool
     effect: 'unsafe',
     confirm: 'never',
     inputSchema: { type: 'object', ...inputSchema },
+    ...defined({ strict }),
     check(input) {
       const check = argumentCheck(inputSchema)
       return check.ok ? check.check(input) : null

@@ -4,6 +4,7 @@ import { agentAllowsTool, type AgentCard } from '../agents/agent-definition.ts'
 import { clientToolSource } from '../journal/client-tool.ts'
 import type { RunSpec } from '../journal/event.ts'
 import { type CallState, type RunState, specOf } from '../journal/run-state.ts'
+import { defined } from '../kit/defined.ts'
 import type { ModelTool } from '../models/model.ts'
 import type { Tool } from '../tools/tool.ts'
 import { toolOfClient } from './client-tools.ts'
@@ -37,8 +38,8 @@ const offeredTools = new WeakMap<Tool, ModelTool>()
 export function offeredTool(tool: Tool): ModelTool {
   let offered = offeredTools.get(tool)
   if (offered === undefined) {
-    const { name, description, inputSchema } = tool
-    offered = { name, description, inputSchema }
+    const { name, description, inputSchema, strict } = tool
+    offered = { name, description, inputSchema, ...defined({ strict }) }
     offeredTools.set(tool, offered)
   }
   return offered

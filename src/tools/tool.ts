@@ -78,6 +78,8 @@ export interface Tool {
   ask?(input: JsonValue): ToolQuestion
   /** JSON Schema of the arguments (an object). */
   readonly inputSchema: Record<string, unknown>
+  /** The provider is told to follow the schema exactly, if it has such a mode. */
+  readonly strict?: boolean
   /** Checks arguments that match the schema further: null, or a sentence that says what is wrong. */
   check?(input: JsonValue): string | null
   readonly timeoutMs: number

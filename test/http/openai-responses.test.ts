@@ -248,6 +248,30 @@ for (const [name, version] of [
       })
     })
 
+    test('strict of a function reaches the provider and is in the response', async () => {
+      const user = someone()
+      await server.provider.script([says('Fine.')], user)
+      const loose = { ...weather, name: 'forecast', strict: false }
+
+      const { tools } = await clientOf(version, user).responses.create({
+        model,
+        input: user,
+        tools: [{ ...weather, strict: true }, loose],
+      })
+
+      const shown = tools.map((tool) => tool.type === 'function' && [tool.name, tool.strict])
+      assert.deepEqual(shown, [
+        ['weather', true],
+        ['forecast', false],
+      ])
+      const [asked] = await server.asked(user)
+      const sent = asked?.body['tools'] as { function: { name: string; strict?: boolean } }[]
+      assert.deepEqual(
+        sent.filter(({ function: { strict } }) => strict !== undefined).map(({ function: { name } }) => name),
+        ['weather'],
+      )
+    })
+
     test('results must be complete', async () => {
       const user = someone()
       const client = clientOf(version, user)

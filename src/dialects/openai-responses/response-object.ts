@@ -25,12 +25,12 @@ export function parseResponseId(id: string): { runId: string; index: number } | 
 
 /** The fields that are known when the run is accepted and never change. */
 export function requestFields({ spec, echo = {}, conversationId }: EventData<'run.accepted'>): Record<string, unknown> {
-  const tools = (spec.clientTools ?? []).map(({ name, description = null, inputSchema }) => ({
+  const tools = (spec.clientTools ?? []).map(({ name, description = null, inputSchema, strict = false }) => ({
     type: 'function',
     name,
     description,
     parameters: inputSchema,
-    strict: false,
+    strict,
   }))
   const isStored = echo['in_conversation'] === true
   return {

@@ -26,6 +26,7 @@ export const functionFields = {
   name: z.string().regex(clientToolName, 'must be 1 to 64 letters, digits, "_" or "-"'),
   description: z.string().nullish(),
   parameters: z.record(z.string(), z.unknown()).nullish(),
+  strict: z.boolean().nullish(),
 }
 
 export const metadataField = z
@@ -96,14 +97,16 @@ export type FunctionTool = {
   name: string
   description?: string | null | undefined
   parameters?: Record<string, unknown> | null | undefined
+  strict?: boolean | null | undefined
 }
 
-export function toClientTool({ name, description, parameters }: FunctionTool): ClientTool {
+export function toClientTool({ name, description, parameters, strict }: FunctionTool): ClientTool {
   return {
     name,
     ...(description == null ? {} : { description }),
     // The body is parsed JSON, so its values are JSON values.
     inputSchema: (parameters ?? { type: 'object', properties: {} }) as ClientTool['inputSchema'],
+    ...(strict === true ? { strict } : {}),
   }
 }
 

@@ -164,7 +164,7 @@ function isProviderTool(type: string): boolean {
 }
 
 function functionTools({ tools }: ResponseBody): FunctionTool[] {
-  return (tools ?? []).flatMap(({ type, name, description, parameters }, index) => {
+  return (tools ?? []).flatMap(({ type, name, description, parameters, strict }, index) => {
     if (isProviderTool(type)) return []
     if (type !== 'function' || name === undefined) {
       const shown = JSON.stringify(type)
@@ -173,7 +173,7 @@ function functionTools({ tools }: ResponseBody): FunctionTool[] {
         `tools of type ${shown} are not supported; use function, or an agent that has the tool.`,
       )
     }
-    return { name, description, parameters }
+    return { name, description, parameters, strict }
   })
 }
 
