@@ -140,6 +140,10 @@ for (const [name, version] of [
       }
       assert.equal((await read(ids[2], '&starting_after=4')).text, (await read(ids[4])).text)
       assert.equal((await read(ids[4], '&starting_after=2')).text, (await read(ids[4])).text)
+      assert.equal((await read(undefined, '&starting_after=')).text, (await read()).text)
+      for (const wrong of ['1e1', '0x5', '+1', '-1', '1.0', '%201']) {
+        assert.equal((await read(undefined, `&starting_after=${wrong}`)).status, 400)
+      }
       assert.equal((await read('0')).text, whole)
       assert.equal((await read(ids.at(-1))).status, 204)
       for (const unknown of ['9999', '1.7', '0.1', 'abc']) {

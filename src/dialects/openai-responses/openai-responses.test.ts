@@ -108,6 +108,13 @@ describe('the events of a response', () => {
     assert.equal(kept[0]?.id, added[1]?.item?.id)
   })
 
+  it('have in the answer what a cancelled run had said', () => {
+    const events = eventsOf(scenarioNamed('cancelled mid sentence'))
+    const done = events.find(({ type, item }) => type.endsWith('item.done') && item?.type === 'message')?.item
+    assert.equal(done?.['status'], 'incomplete')
+    assert.deepEqual(events.at(-1)?.response?.output, [done])
+  })
+
   it('say how a run ended', () => {
     assert.equal(endOf('model down')?.type, 'response.failed')
     const { response } = endOf('model down') as Data

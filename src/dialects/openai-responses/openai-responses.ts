@@ -144,7 +144,8 @@ function tell(teller: Teller, event: RunEvent): void {
     case 'message.done': {
       const { messageId, state } = event.data
       if (teller.state.open?.id === messageId) teller.close(state === 'active' ? 'completed' : 'incomplete')
-      if (state !== 'active') teller.drop(messageId)
+      // What a cancelled or failed run said before its end is part of its response, unless a client would parse it.
+      if (state === 'superseded' || (state === 'abandoned' && teller.state.hasSchema)) teller.drop(messageId)
       return
     }
     case 'output.rejected':

@@ -59,6 +59,12 @@ const failures = {
   503: openAiErrorView,
 }
 
+/** Empty is "not given", as for other cursors. */
+const sequenceNumber = z
+  .string()
+  .regex(/^\d{0,15}$/, 'must be the sequence_number of an event')
+  .transform((text) => (text === '' ? undefined : Number(text)))
+
 /** A boolean in a query string. */
 const flag = z.enum(['true', 'false']).optional()
 
@@ -112,7 +118,7 @@ export function responseRoutes(server: Server, services: Services): void {
         params,
         querystring: userIdQuery.extend({
           stream: flag,
-          starting_after: z.coerce.number().int().min(0).optional(),
+          starting_after: sequenceNumber.optional(),
         }),
         response: {
           200: responseView,
