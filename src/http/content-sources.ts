@@ -42,6 +42,9 @@ const anyPart = z
     id: text,
     mediaType: text,
     mimeType: text,
+    // LangChain.
+    base64: text,
+    mime_type: text,
     // Anthropic: base64, url; AG-UI: data, url.
     source: z
       .object({ type: text, data: text, value: text, url: text, media_type: text, mimeType: text, file_id: text })
@@ -90,7 +93,13 @@ function fileSource(part: AnyPart): ContentSource | undefined {
   const { file, source } = part
   const name = part.filename ?? part.name ?? file?.filename ?? file?.name ?? undefined
   const mediaType =
-    part.mediaType ?? part.mimeType ?? file?.mimeType ?? source?.media_type ?? source?.mimeType ?? undefined
+    part.mediaType ??
+    part.mimeType ??
+    part.mime_type ??
+    file?.mimeType ??
+    source?.media_type ??
+    source?.mimeType ??
+    undefined
   const fileId = part.fileId ?? part.file_id ?? file?.file_id ?? source?.file_id
   if (fileId != null && fileId !== '') return { type: 'stored', fileId }
   const imageUrl = typeof part.image_url === 'string' ? part.image_url : part.image_url?.url
@@ -100,7 +109,7 @@ function fileSource(part: AnyPart): ContentSource | undefined {
   const words = tagged?.type === 'text' ? tagged.text : source?.type === 'text' ? source.data : undefined
   if (words != null && words !== '') return textFile(words, mediaType, name)
   const data = [part.data, part.image].find((field) => typeof field === 'string') ?? tagged?.data ?? tagged?.url
-  const bytes = part.file_data ?? file?.file_data ?? file?.bytes ?? data ?? source?.data ?? source?.value
+  const bytes = part.file_data ?? file?.file_data ?? file?.bytes ?? data ?? part.base64 ?? source?.data ?? source?.value
   const given = bytes ?? imageUrl ?? part.url ?? part.file_url ?? file?.uri ?? source?.url
   if (given != null && given !== '') return bytesOrUrl(given, mediaType, name)
   // AG-UI names a stored file by its id.

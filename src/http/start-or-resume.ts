@@ -51,6 +51,40 @@ export function startedBy({ key, route, body }: NonNullable<StartRequest['idempo
   return { key, route, fingerprint: fingerprint(body) }
 }
 
+/** For a POST whose answer is not a stream: there is nothing to resume, and it must not start a run. */
+export function refuseResume(headers: IncomingHttpHeaders): void {
+  if (!resumes(headers)) return
+  throw new AppError(
+    'resume_by_post',
+    'This answer is not a stream, so it cannot be resumed. Send the request without Last-Event-ID.',
+  )
+}
+
+function resumes({ 'last-event-id': lastEventId }: IncomingHttpHeaders): boolean {
+  return lastEventId !== undefined && lastEventId !== ''
+}
+
+/** The run of an earlier request that this one resumes. Undefined if the request is to start a run. */
+export async function resumedRun(
+  { runs }: Pick<Services, 'runs'>,
+  headers: IncomingHttpHeaders,
+  { owner, idempotency }: Pick<StartRequest, 'owner' | 'idempotency'>,
+): Promise<RunRow | undefined> {
+  if (!resumes(headers)) return undefined
+  if (idempotency === null) {
+    throw new AppError(
+      'resume_by_post',
+      'A POST cannot resume a stream by itself. Use GET /v1/agent/runs/{runId}/stream with Last-Event-ID, or send the Idempotency-Key of the first request.',
+    )
+  }
+  const run = await runs.findStarted(owner, startedBy(idempotency))
+  if (run !== undefined) return run
+  throw new AppError(
+    'run_not_found',
+    'No run was started with this Idempotency-Key or message id; send the request without Last-Event-ID to start one.',
+  )
+}
+
 /** The result is null if the client already has the whole run. */
 export async function startOrResume(
   services: Pick<Services, 'runs' | 'journal'>,
@@ -58,20 +92,8 @@ export async function startOrResume(
   start: ResumableStart,
   dialect: Dialect,
 ): Promise<(BegunRun & { cursor: Cursor }) | null> {
-  const lastEventId = headers['last-event-id']
-  if (lastEventId === undefined || lastEventId === '') return { ...(await start.begin()), cursor: beginning }
-  if (start.idempotency === null) {
-    throw new AppError(
-      'resume_by_post',
-      'A POST cannot resume a stream by itself. Use GET /v1/agent/runs/{runId}/stream with Last-Event-ID, or send the Idempotency-Key of the first request.',
-    )
-  }
-  const run = await services.runs.findStarted(start.owner, startedBy(start.idempotency))
-  if (run === undefined)
-    throw new AppError(
-      'run_not_found',
-      'No run was started with this Idempotency-Key; send the request without Last-Event-ID to start one.',
-    )
-  const cursor = requestedCursor(addressSpelling, lastEventId)
+  const run = await resumedRun(services, headers, start)
+  if (run === undefined) return { ...(await start.begin()), cursor: beginning }
+  const cursor = requestedCursor(addressSpelling, headers['last-event-id'])
   return (await checkCursor(cursor, run, dialect, services.journal)) ? null : { run, cursor, started: false }
 }

@@ -562,6 +562,48 @@ describe('the client of the LangGraph SDK', () => {
     assert.match(JSON.stringify(asked?.body.messages), /Be brief\./)
   })
 
+  test('sends messages in every form that LangGraph takes', async () => {
+    const user = someone()
+    const client = await clientOf(user)
+    await server.provider.script([says('One.'), says('Two.'), says('Three.'), says('Four.')], user)
+    const constructed = (name: string, content: unknown) => ({
+      lc: 1,
+      type: 'constructor',
+      id: ['langchain_core', 'messages', name],
+      kwargs: { content, additional_kwargs: {}, response_metadata: {} },
+    })
+    const image = { type: 'image', base64: pngOf().toString('base64'), mime_type: 'image/png' }
+    const forms = [
+      [
+        ['system', 'Be brief.'],
+        ['user', 'Hello.'],
+        ['ai', 'Hi.'],
+        ['human', user],
+      ],
+      [constructed('SystemMessage', 'Be brief.'), constructed('HumanMessage', user)],
+      [user],
+      [{ role: 'user', content: [{ type: 'text', text: user }, image] }],
+    ]
+
+    for (const messages of forms) await client.runs.wait(null, agent, { input: { messages } })
+
+    const prompts = (await server.asked(user)).map(({ body }) => JSON.stringify(body.messages))
+    assert.equal(prompts.length, 4)
+    for (const prompt of prompts.slice(0, 2)) assert.match(prompt, /Be brief\./)
+    assert.match(prompts[0] ?? '', /Hello\..*Hi\./)
+    assert.match(prompts[3] ?? '', /data:image\/png/)
+  })
+
+  test('gets the values if it names no stream mode, as LangGraph sends them', async () => {
+    const user = someone()
+    const client = await clientOf(user)
+    await server.provider.script([says('It ', 'is ten.')], user)
+
+    const events = await eventsOf(client.runs.stream(null, agent, { input: human(user) }))
+
+    assert.deepEqual([...new Set(events.map(({ event }) => event))], ['metadata', 'values'])
+  })
+
   test('is refused what is not served, with a sentence that says what to do', async () => {
     const user = someone()
     const client = await clientOf(user)

@@ -19,6 +19,18 @@ import { journaled, openStream, type SseStream } from '../support/sse.ts'
 
 const server = sharedTestServer()
 
+/** Requests that start a run and are not answered with a stream. */
+const wholeAnswers: Record<string, (text: string) => object> = {
+  '/v1/agent/run': (text) => ({ agentId: 'chat_conversation', input: { prompt: text } }),
+  '/v1/chat/completions': (text) => ({ model: 'chat_conversation', messages: [{ role: 'user', content: text }] }),
+  '/v1/responses': (text) => ({ model: 'chat_conversation', input: text, background: true }),
+  '/langgraph/runs': (text) => ({ assistant_id: 'chat_conversation', input: text }),
+  '/langgraph/runs/wait': (text) => ({ assistant_id: 'chat_conversation', input: text }),
+  '/api/get_chat_response': (text) => ({ last_message: [['User', text]] }),
+  '/v1/jobs': () => ({ skill_id: 'demo-report', engine: 'local', input: {} }),
+  '/v1/temp-skill-runs': () => ({}),
+}
+
 function attach(user: string, runId: string, cursor: { header?: string; query?: string } = {}): Promise<SseStream> {
   const query = cursor.query === undefined ? '' : `&after=${encodeURIComponent(cursor.query)}`
   const headers = cursor.header === undefined ? {} : { 'last-event-id': cursor.header }
@@ -253,5 +265,36 @@ describe('POST with Last-Event-ID', () => {
     assert.equal(unknown.status, 404)
     assert.equal(other.status, 409)
     assert.equal((await server.asked(user)).length, 0)
+  })
+
+  for (const [path, bodyOf] of Object.entries(wholeAnswers)) {
+    test(`to ${path}, whose answer is no stream, it is 400 and starts nothing`, async () => {
+      const user = someone()
+      const headers = { 'last-event-id': '3', 'idempotency-key': `key-${user}` }
+
+      const answer = await server.call('POST', path, { user, headers, body: bodyOf(user) })
+
+      assert.equal(answer.status, 400, answer.text)
+      assert.match(answer.text, /"resume_by_post"/)
+      assert.deepEqual((await server.call('GET', '/v1/agent/runs', { user })).body, [])
+    })
+  }
+
+  test('to /a2a it attaches to the task of the same message, and starts none for another', async () => {
+    const user = someone()
+    await server.provider.script([says('Once.')], user)
+    const send = (messageId: string, headers: Record<string, string>) => {
+      const message = { messageId, role: 'ROLE_USER', parts: [{ text: user }] }
+      const body = { jsonrpc: '2.0', id: 1, method: 'SendStreamingMessage', params: { message } }
+      return server.call('POST', '/a2a', { user, headers: { 'a2a-version': '1.0', ...headers }, body })
+    }
+    await send(`m-${user}`, {})
+
+    const again = await send(`m-${user}`, { 'last-event-id': '3' })
+    const other = await send(`n-${user}`, { 'last-event-id': '3' })
+
+    assert.match(again.text, /TASK_STATE_COMPLETED/)
+    assert.match(other.text, /"code":"run_not_found"/)
+    assert.equal((await server.asked(user)).length, 1)
   })
 })

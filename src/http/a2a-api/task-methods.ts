@@ -15,6 +15,7 @@ import type { RunRow } from '../../stores/run-store.ts'
 import { cancelsOnDisconnect } from '../disconnect.ts'
 import { readContent } from '../content-parts.ts'
 import type { Services } from '../routes.ts'
+import { resumedRun } from '../start-or-resume.ts'
 import { streamRun } from '../stream-run.ts'
 import { whileAwaited } from '../while-awaited.ts'
 import { answerTask } from './answer-task.ts'
@@ -176,11 +177,14 @@ export async function listTasks(context: A2aContext, given: unknown): Promise<un
 }
 
 async function takeMessage(context: A2aContext, params: SendParams): Promise<Sent> {
-  const { services, caller } = context
+  const { services, caller, request } = context
   const { message } = params
   checkConfiguration(params.configuration)
   if (message.taskId === undefined) {
-    const { run, outcome } = await services.runs.start(await startRequest(context, params))
+    const start = await startRequest(context, params)
+    const resumed = await resumedRun(services, request.headers, start)
+    if (resumed !== undefined) return { run: resumed, started: false, before: undefined }
+    const { run, outcome } = await services.runs.start(start)
     return { run, started: outcome === 'accepted', before: undefined }
   }
   const run = await services.runs.get(caller, message.taskId)

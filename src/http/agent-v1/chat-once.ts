@@ -16,6 +16,7 @@ import { answerText, messagesMax } from '../chat-api/answers.ts'
 import { cancelsOnDisconnect } from '../disconnect.ts'
 import { dialectNamed } from '../formats.ts'
 import { callerOf, type Services } from '../routes.ts'
+import { refuseResume } from '../start-or-resume.ts'
 import { startAndStreamRun } from '../stream-run.ts'
 import { conversationHeader } from '../views.ts'
 import { chatBody, toStartRequest } from './chat-request.ts'
@@ -33,6 +34,7 @@ export async function chatOnce(
     const headersOf = (run: RunRow) => conversationHeader(run.conversationId)
     return await startAndStreamRun(services, request, reply, { start, dialect, headersOf })
   }
+  refuseResume(request.headers)
   const { run, outcome } = await services.runs.start(start)
   const gone = new AbortController()
   if (reply.raw.destroyed) gone.abort()

@@ -13,7 +13,7 @@ import type { StartRequest } from '../../runs/start-request.ts'
 import type { RunRow } from '../../stores/run-store.ts'
 import { cancelsOnDisconnect } from '../disconnect.ts'
 import type { Server, Services } from '../routes.ts'
-import { startHeaders } from '../start-or-resume.ts'
+import { refuseResume, startHeaders } from '../start-or-resume.ts'
 import { startAndStreamRun } from '../stream-run.ts'
 import { conversationHeader } from '../views.ts'
 import { messagesMax, answerText } from './answers.ts'
@@ -120,6 +120,7 @@ export function answerRoutes(server: Server, services: Services): void {
         request.body,
         'POST /api/get_chat_response',
       )
+      refuseResume(request.headers)
       const { run, outcome } = await runs.start(start)
       const gone = new AbortController()
       // The client may have disconnected while the run was being accepted.

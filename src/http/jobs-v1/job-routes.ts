@@ -8,6 +8,7 @@ import type { JobFamily } from '../../jobs/job-service.ts'
 import { defined } from '../../kit/defined.ts'
 import type { RunRow } from '../../stores/run-store.ts'
 import { callerOf, idParam, type Server, type Services, userIdQuery } from '../routes.ts'
+import { refuseResume } from '../start-or-resume.ts'
 import { readFiles, UploadBudget, uploadBodyBytes, withUploads } from '../uploads.ts'
 import { artifactRoutes } from './artifact-routes.ts'
 import { eventRoutes, type RunOf } from './event-routes.ts'
@@ -63,6 +64,7 @@ function createRoute(server: Server, services: Services, family: JobFamily): voi
     request: FastifyRequest,
     body: z.output<typeof jobBody> | NonNullable<z.output<typeof tempRunBody>>,
   ) => {
+    refuseResume(request.headers)
     const key = request.headers['idempotency-key']
     const idempotency = typeof key === 'string' ? { key, route: `POST ${path}`, body: request.body } : null
     const owner = callerOf(request, services).userId

@@ -20,6 +20,19 @@ const message = z
   })
   .loose()
 
+/** What LangChain makes of an instance of a message class as JSON. */
+const serialisedMessage = z
+  .object({ lc: z.literal(1), type: z.literal('constructor'), id: z.array(z.string()).min(1), kwargs: message })
+  .transform(({ id, kwargs }) => ({ ...kwargs, type: id.at(-1) }))
+
+/** The forms that LangGraph takes for a message. */
+const anyMessage = z.union([
+  serialisedMessage,
+  message,
+  z.string().transform((content) => ({ type: 'human', content })),
+  z.tuple([z.string(), z.unknown()]).transform(([role, content]) => ({ role, content })),
+])
+
 const modeList = z.union([z.string().max(50), z.array(z.string().max(50)).max(20)]).nullish()
 
 export const runBody = z
@@ -63,11 +76,17 @@ const busyOf: Readonly<Record<NonNullable<RunBody['multitask_strategy']>, WhenBu
   rollback: undefined,
 }
 
+/** The modes of a run that does not say. Whoever joins a run without a mode gets all of them. */
+export const modesOfRun: readonly StreamMode[] = ['values']
+
 /** Throws `langgraph_unsupported`. */
-export function modesOf(given: string | readonly string[] | null | undefined): readonly StreamMode[] {
+export function modesOf(
+  given: string | readonly string[] | null | undefined,
+  ifNone: readonly StreamMode[] = defaultModes,
+): readonly StreamMode[] {
   // A query has the list as text if a client sends it as JSON.
   const names = given == null ? [] : typeof given === 'string' ? [given] : given
-  if (names.length === 0) return defaultModes
+  if (names.length === 0) return ifNone
   return names.map((name) => {
     const known = streamModes.find((mode) => mode === name)
     if (known === undefined) {
@@ -106,12 +125,15 @@ export function checkRunBody(body: RunBody): void {
 function inputMessages(input: unknown): z.infer<typeof message>[] {
   if (typeof input === 'string') return [{ type: 'human', content: input }]
   const list = (input as { messages?: unknown } | null | undefined)?.messages
-  const parsed = z
-    .array(z.union([message, z.string().transform((content) => ({ type: 'human', content }))]))
+  const found = z
+    .array(anyMessage)
     .max(10_000)
-  const found = parsed.safeParse(Array.isArray(list) ? list : list == null ? [] : [list])
+    .safeParse(Array.isArray(list) ? list : list == null ? [] : [list])
   if (!found.success)
-    throw new AppError('messages_invalid', 'input.messages must be a list of messages with "type" and "content".')
+    throw new AppError(
+      'messages_invalid',
+      'input.messages must be a list of messages: {"type", "content"}, ["user", "…"], or a text.',
+    )
   return found.data
 }
 
@@ -119,12 +141,16 @@ const roles: Readonly<Record<string, 'user' | 'assistant' | 'system' | 'tool'>> 
   human: 'user',
   user: 'user',
   HumanMessage: 'user',
+  HumanMessageChunk: 'user',
   ai: 'assistant',
   assistant: 'assistant',
   AIMessage: 'assistant',
+  AIMessageChunk: 'assistant',
   system: 'system',
+  developer: 'system',
   SystemMessage: 'system',
   tool: 'tool',
+  ToolMessage: 'tool',
 }
 
 /** The run that the body asks for. The last message is the question; those before it count only in an empty thread. */

@@ -11,7 +11,6 @@ import type { JsonValue, RunStatus } from '../../journal/event.ts'
 import type { Caller } from '../../kit/caller.ts'
 import { shownConversationId } from '../../kit/conversation-id.ts'
 import { defined } from '../../kit/defined.ts'
-import { fingerprint } from '../../runs/run-acceptance.ts'
 import type { StartRequest } from '../../runs/start-request.ts'
 import type { ConversationRow } from '../../stores/conversation-store.ts'
 import type { RunRow } from '../../stores/run-store.ts'
@@ -19,7 +18,7 @@ import { requestedCursor } from '../cursor.ts'
 import { cancelsOnDisconnect } from '../disconnect.ts'
 import { callerOf, idParam, type Server, type Services } from '../routes.ts'
 import { sendEmptyStream, streamRun } from '../stream-run.ts'
-import { type BegunRun, startHeaders, startOrResume } from '../start-or-resume.ts'
+import { type BegunRun, refuseResume, startedBy, startHeaders, startOrResume } from '../start-or-resume.ts'
 import { foldStoredFrames, type StoredFrame } from '../stored-frames.ts'
 import { whileAwaited } from '../while-awaited.ts'
 import { lastTakenUpAt } from '../parked-runs.ts'
@@ -27,6 +26,7 @@ import { resumeRun } from './resume.ts'
 import {
   checkRunBody,
   modesOf,
+  modesOfRun,
   notInSubset,
   resumeOf,
   type RunBody,
@@ -91,7 +91,7 @@ export function langGraphRunRoutes(server: Server, services: Services): void {
     })
 
     server.post(`${path}/stream`, withBody, async (request, reply) => {
-      const modes = modesOf(request.body.stream_mode)
+      const modes = modesOf(request.body.stream_mode, modesOfRun)
       const begun = await beginOrResume(request, request.body, threadIdOf(request))
       if (begun === null) return await sendEmptyStream(reply, {})
       const { run, started, cursor } = begun
@@ -209,6 +209,7 @@ export function langGraphRunRoutes(server: Server, services: Services): void {
     const caller = callerOf(request, services)
     const resume = resumeIn(body)
     if (resume !== undefined) return await answer(caller, threadId, resume)
+    refuseResume(request.headers)
     return { ...(await start(caller, body, threadId, keyOf(request, body, threadId))), cursor: beginning }
   }
 
@@ -245,8 +246,7 @@ export function langGraphRunRoutes(server: Server, services: Services): void {
     const owner = caller.userId
     if (idempotency !== null) {
       // Looked up first: the run of the first request has changed the thread.
-      const { key, route, body: sent } = idempotency
-      const run = await runs.findStarted(owner, { key, route, fingerprint: fingerprint(sent) })
+      const run = await runs.findStarted(owner, startedBy(idempotency))
       if (run !== undefined) return { run, started: false }
     }
     const request = await startRequestOf(body, { owner, threadId, files: services.files, idempotency })

@@ -15,7 +15,7 @@ import type { StartRequest } from '../../runs/start-request.ts'
 import type { RunRow } from '../../stores/run-store.ts'
 import { cancelsOnDisconnect } from '../disconnect.ts'
 import { callerOf, type Server, type Services, userIdQuery } from '../routes.ts'
-import { type BegunRun, startHeaders } from '../start-or-resume.ts'
+import { type BegunRun, refuseResume, startHeaders } from '../start-or-resume.ts'
 import { beginAndStreamRun, streamRun } from '../stream-run.ts'
 import { conversationHeader } from '../views.ts'
 import { answerRun, findAnsweredRun, isAnswerable } from './answered-calls.ts'
@@ -97,6 +97,7 @@ export function chatCompletionRoutes(server: Server, services: Services): void {
         const resumable = { ...start, begin: () => begin(start) }
         return await beginAndStreamRun(services, request, reply, { start: resumable, dialect, headersOf: headersFor })
       }
+      refuseResume(request.headers)
       const { run, started } = await begin(start)
       return await replyWhole(request, reply, run, beginning, cancelsOnDisconnect(services, start, started))
     },

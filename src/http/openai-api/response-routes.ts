@@ -13,7 +13,7 @@ import type { RunRow } from '../../stores/run-store.ts'
 import { requestedCursor } from '../cursor.ts'
 import { cancelsOnDisconnect } from '../disconnect.ts'
 import { callerOf, idParam, type Server, type Services, userIdQuery } from '../routes.ts'
-import { type BegunRun, type ResumableStart, startedBy, startHeaders } from '../start-or-resume.ts'
+import { type BegunRun, refuseResume, type ResumableStart, startedBy, startHeaders } from '../start-or-resume.ts'
 import { beginAndStreamRun, sendEmptyStream, streamRun } from '../stream-run.ts'
 import { conversationHeader } from '../views.ts'
 import { answerRun } from './answered-calls.ts'
@@ -96,6 +96,7 @@ export function responseRoutes(server: Server, services: Services): void {
       if (answered !== undefined && answered.changed === undefined) {
         return await replyContinued(request, reply, body, await continuedResponse(caller, answered))
       }
+      if (body.stream !== true) refuseResume(request.headers)
       const start = await toStart(caller, body, input, request.headers['idempotency-key'], answered)
       if (body.stream === true)
         return await beginAndStreamRun(services, request, reply, { start, dialect, headersOf: headersFor })
