@@ -2,14 +2,10 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Turns } from './turns.ts'
 
-/** An event loop with a clock that only the work moves. */
 function manualLoop() {
-  let now = 0
   let scheduled: (() => void)[] = []
-  const turns = new Turns({ clock: { monotonic: () => now }, schedule: (run) => void scheduled.push(run) })
   return {
-    turns,
-    work: (ms: number) => (now += ms),
+    turns: new Turns((run) => void scheduled.push(run)),
     /** One turn: what was scheduled before it, each with the promises that it settles. */
     async turn() {
       const due = scheduled
@@ -25,14 +21,13 @@ function manualLoop() {
   }
 }
 
-test('long work of several requests at once is spread over turns, in their order', async () => {
-  const { turns, work, turn } = manualLoop()
+test('of several requests with long work, one goes on in each turn, in their order', async () => {
+  const { turns, turn } = manualLoop()
   const log: string[] = []
   const read = async (name: string) => {
     for (const page of [1, 2]) {
       await turns.next()
       log.push(`${name}${page}`)
-      work(20)
     }
   }
   void Promise.all([read('a'), read('b'), read('c')])
@@ -46,27 +41,10 @@ test('long work of several requests at once is spread over turns, in their order
   assert.deepEqual(byTurn, [['a1'], ['b1'], ['c1'], ['a2'], ['b2'], ['c2']])
 })
 
-test('short work of many requests shares a turn', async () => {
-  const { turns, work, turn } = manualLoop()
-  let done = 0
-  for (let count = 0; count < 8; count += 1) {
-    void turns.next().then(() => {
-      done += 1
-      work(2)
-    })
-  }
-
-  await turn()
-  assert.equal(done, 5)
-  await turn()
-  assert.equal(done, 8)
-})
-
 test('nothing is scheduled when nobody waits', async () => {
   const loop = manualLoop()
   void loop.turns.next()
 
-  await loop.turn()
   await loop.turn()
 
   assert.equal(loop.isIdle, true)
