@@ -34,6 +34,25 @@ test('a schema that cannot be used says why', () => {
   assert.match(schemaProblem(JSON.parse('{"not":'.repeat(20_000) + '{}' + '}'.repeat(20_000))) ?? '', /nested/)
 })
 
+test('a schema that leads back to itself without looking at the value cannot be used, and recursive schemas can', () => {
+  const endless = [
+    { $ref: '#' },
+    { type: 'object', $ref: '#' },
+    {
+      $ref: '#/$defs/a',
+      $defs: { a: { $ref: '#/$defs/b' }, b: { allOf: [{ type: 'object' }, { $ref: '#/$defs/a' }] } },
+    },
+  ]
+  const recursive = [
+    { type: 'object', properties: { next: { $ref: '#' } } },
+    { anyOf: [{ type: 'string' }, { type: 'array', items: { $ref: '#' } }] },
+    { allOf: [{ $ref: '#/$defs/a' }, { $ref: '#/$defs/a' }], $defs: { a: { type: 'object' } } },
+  ]
+
+  for (const schema of endless) assert.match(schemaProblem(schema) ?? '', /lead back to themselves/)
+  for (const schema of recursive) assert.equal(schemaProblem(schema), null)
+})
+
 test('a pattern that would take a backtracking engine for ever is answered like any other', () => {
   const schema = { type: 'string', pattern: '^(a+)+$' }
 

@@ -54,7 +54,7 @@ type Entry = {
 
 type Span = { entry: Entry; from: number; to: number }
 
-/** The files of an archive, in its order; folders are left out. Throws `archive_…`. */
+/** The files of an archive, in its order; folders and what macOS adds are left out. Throws `archive_…`. */
 export async function readZip(archive: Buffer, limits: ZipLimits = zipLimits): Promise<ZipFile[]> {
   const end = findEnd(archive)
   const count = archive.readUInt16LE(end + 10)
@@ -190,9 +190,15 @@ async function unpack(archive: Buffer, entries: readonly Entry[], directoryAt: n
   checkOverlaps(spans)
   const files: ZipFile[] = []
   for (const { entry, from, to } of spans) {
-    if (!entry.folder) files.push({ path: entry.path, body: await inflate(archive.subarray(from, to), entry) })
+    if (!entry.folder && !isMacMetadata(entry.path))
+      files.push({ path: entry.path, body: await inflate(archive.subarray(from, to), entry) })
   }
   return files
+}
+
+/** The Finder of macOS adds the attributes of files below `__MACOSX`, and `.DS_Store` to folders that were opened. */
+function isMacMetadata(path: string): boolean {
+  return path.startsWith('__MACOSX/') || path.split('/').at(-1) === '.DS_Store'
 }
 
 function checkOverlaps(spans: readonly Span[]): void {

@@ -190,6 +190,21 @@ describe('a zip archive', () => {
     await refused(Buffer.concat([header, whole, entryA, entryB, end]), 'archive_bomb')
   })
 
+  test('that was packed on macOS has only the files that its user packed', async () => {
+    const packed = zipOf({
+      'top/SKILL.md': 'hello',
+      'top/.DS_Store': 'window positions',
+      '__MACOSX/._top': 'attributes',
+      '__MACOSX/top/._SKILL.md': 'attributes',
+      'top/__MACOSX.txt': 'mine',
+    })
+
+    assert.deepEqual(
+      (await readZip(packed)).map(({ path }) => path),
+      ['top/SKILL.md', 'top/__MACOSX.txt'],
+    )
+  })
+
   test('with too many files is refused', async () => {
     const many = Object.fromEntries(Array.from({ length: 501 }, (_, index) => [`f${index}`, '']))
     await refused(zipOf(many), 'archive_too_many_files')

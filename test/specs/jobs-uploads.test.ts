@@ -153,6 +153,12 @@ describe('a hostile upload', () => {
     ['no top folder', () => zipped(errand(), ''), 400, 'skill_package_invalid'],
     ['no SKILL.md', () => zipped(errand({ 'SKILL.md': undefined })), 400, 'skill_package_invalid'],
     ['no runner card', () => zipped(errand({ 'assets/runner.json': undefined })), 400, 'skill_package_invalid'],
+    [
+      'an output schema that no value can fit',
+      () => zipped(errand({ 'assets/output.json': '{"$ref":"#"}' })),
+      400,
+      'skill_package_invalid',
+    ],
     ['no output schema', () => zipped(errand({ 'assets/output.json': undefined })), 400, 'skill_package_invalid'],
     [
       'a schema elsewhere',

@@ -48,6 +48,12 @@ export function prepareSchema(value: unknown, options: PrepareOptions): PrepareR
   const reason = reader.read(value)
   if (reason !== null) return { ok: false, reason: `the schema cannot be used: ${reason}` }
   const { targets, patterns, tracksEvaluated } = reader
+  if (leadsBack(value, targets)) {
+    return {
+      ok: false,
+      reason: 'the schema cannot be used: its references lead back to themselves, so no value can fit',
+    }
+  }
   return { ok: true, schema: { root: value, targets, patterns, tracksEvaluated } }
 }
 
@@ -187,6 +193,25 @@ class SchemaReader {
     this.#costs += result.cost
     return this.#programs > programsMax || this.#costs > costsMax ? 'its patterns are too large together' : null
   }
+}
+
+/**
+ * True if checking any value would never end, as with `{"$ref":"#"}`. Only keywords that apply to the same value in every case
+ * are followed: a schema that refers to itself for a part of the value is an ordinary recursive schema.
+ */
+function leadsBack(root: SchemaObject, targets: ReadonlyMap<SchemaObject, Schema>): boolean {
+  const path = new Set<SchemaObject>()
+  const cleared = new Set<SchemaObject>()
+  const visit = (schema: unknown): boolean => {
+    if (!isObject(schema) || cleared.has(schema)) return false
+    if (path.has(schema)) return true
+    path.add(schema)
+    if ([targets.get(schema), ...((schema['allOf'] as unknown[] | undefined) ?? [])].some(visit)) return true
+    path.delete(schema)
+    cleared.add(schema)
+    return false
+  }
+  return visit(root)
 }
 
 function* innerSchemas(schema: SchemaObject): Generator<SchemaObject> {
