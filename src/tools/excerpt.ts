@@ -6,6 +6,7 @@ import type { JsonValue } from '../journal/event.ts'
 
 /** About two lines of a dialog. */
 const excerptCharsMax = 120
+const argumentsCharsMax = 300
 
 export function excerpt(text: string, charsMax = excerptCharsMax): string {
   const line = text.replaceAll(/\s+/g, ' ').trim()
@@ -30,12 +31,15 @@ export function textField(input: JsonValue, name: string): string {
   return typeof value === 'string' ? value : ''
 }
 
-/** For example `with amount: 5, card: “x”`; long arguments are cut. */
+/** For example `with amount: 5, card: “x”`; long arguments are cut. Fields behind the cut are not written at all. */
 export function withArguments(input: JsonValue): string {
   if (typeof input !== 'object' || input === null || Array.isArray(input)) return ''
-  const parts = Object.entries(input).map(
-    ([name, value]) =>
-      `${excerpt(name, 80)}: ${typeof value === 'string' ? quoted(value, 80) : excerpt(JSON.stringify(value), 80)}`,
-  )
-  return parts.length === 0 ? '' : ` with ${excerpt(parts.join(', '), 300)}`
+  let list = ''
+  for (const name of Object.keys(input)) {
+    const value = input[name]!
+    const text = typeof value === 'string' ? quoted(value, 80) : excerpt(JSON.stringify(value), 80)
+    list += `${list === '' ? '' : ', '}${excerpt(name, 80)}: ${text}`
+    if (list.length > argumentsCharsMax * 2) break // an excerpt is counted in code points, which have one or two characters
+  }
+  return list === '' ? '' : ` with ${excerpt(list, argumentsCharsMax)}`
 }
