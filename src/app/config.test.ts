@@ -321,6 +321,22 @@ test('a name that is similar to no setting is only a warning: another version ma
   assert.deepEqual(unknownSettings(environment), [{ name: 'POLYLOG_SOMETHING_ELSE', meant: undefined }])
 })
 
+test('the variables that Kubernetes sets for a service named polylog are no settings, and no mistakes', () => {
+  const environment = {
+    POLYLOG_SERVICE_HOST: '10.0.0.7',
+    POLYLOG_SERVICE_PORT: '3000',
+    POLYLOG_SERVICE_PORT_HTTP: '3000',
+    POLYLOG_PORT: 'tcp://10.0.0.7:3000',
+    POLYLOG_PORT_3000_TCP: 'tcp://10.0.0.7:3000',
+    POLYLOG_PORT_3000_TCP_PROTO: 'tcp',
+    POLYLOG_PORT_3000_TCP_PORT: '3000',
+    POLYLOG_PORT_3000_TCP_ADDR: '10.0.0.7',
+  }
+
+  assert.equal(readConfig(environment).port, 3000)
+  assert.deepEqual(unknownSettings(environment), [])
+})
+
 test('POLYLOG_TRUST_PROXY is a number of proxies or their addresses; true means one', () => {
   const read = (value: string) => readConfig({ POLYLOG_TRUST_PROXY: value }).trustProxy
 

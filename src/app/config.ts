@@ -518,10 +518,18 @@ export function unknownSettings(
   environment: Record<string, string | undefined>,
 ): { name: string; meant: string | undefined }[] {
   const known = Object.keys(settingTable)
-  return Object.keys(environment)
-    .filter((name) => name.toUpperCase().startsWith('POLYLOG_') && !known.includes(name))
-    .filter((name) => !clientVariables.includes(name))
-    .map((name) => ({ name, meant: meantSetting(name, known) }))
+  return Object.entries(environment)
+    .filter(([name]) => name.toUpperCase().startsWith('POLYLOG_') && !known.includes(name))
+    .filter(([name, value = '']) => !clientVariables.includes(name) && !isOfService(name, value))
+    .map(([name]) => ({ name, meant: meantSetting(name, known) }))
+}
+
+/** Kubernetes sets such variables in every container if the namespace has a service whose name begins with polylog. */
+function isOfService(name: string, value: string): boolean {
+  return (
+    /_SERVICE_(?:HOST|PORT(?:_\w+)?)$|_PORT_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?$/.test(name) ||
+    (name.endsWith('_PORT') && /^(?:tcp|udp|sctp):\/\//.test(value))
+  )
 }
 
 /** The settings for the start-up log, without secrets. */
