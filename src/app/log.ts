@@ -2,6 +2,7 @@
 // every logged object, also deep inside an error of a library, so that callers do not have
 // to do it.
 
+import { fstatSync, writeSync } from 'node:fs'
 import { type DestinationStream, type Logger, type LoggerOptions, pino, stdTimeFunctions } from 'pino'
 import pretty from 'pino-pretty'
 import type { LogLevel } from './config.ts'
@@ -40,10 +41,34 @@ const redactedPaths = depths.flatMap((depth) =>
   secretNames.map((name) => (/^\w+$/.test(name) ? `${depth}${name}` : `${depth.slice(0, -1)}["${name}"]`)),
 )
 
+type LogDestination = DestinationStream & { isTTY?: boolean | undefined }
+
+/**
+ * Stdout, for a process that is only the server. Lines that cannot be written are lost, because the reader of the log is gone
+ * or its disk is full; that must not end the runs.
+ */
+export function expendableStdout(): LogDestination {
+  const { stdout } = process
+  if (!fstatSync(stdout.fd).isFile()) {
+    // The command line ends when its reader leaves; the server does not.
+    return stdout.removeAllListeners('error').on('error', () => undefined)
+  }
+  return {
+    // Not through the stream, which writes nothing more after an error: the disk may have room again.
+    write(line) {
+      try {
+        writeSync(stdout.fd, line)
+      } catch {
+        // There is no place left to say it.
+      }
+    },
+  }
+}
+
 export function createLog(options: {
   level: LogLevel
   /** Defaults to stdout. */
-  destination?: DestinationStream & { isTTY?: boolean | undefined }
+  destination?: LogDestination
 }): Log {
   const destination = options.destination ?? process.stdout
   const settings: LoggerOptions = {

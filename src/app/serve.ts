@@ -7,7 +7,7 @@ import { systemClock } from '../kit/clock.ts'
 import { loadConfigFile } from './config-file.ts'
 import { version } from './compose.ts'
 import { describeConfig, readConfig, unknownSettings } from './config.ts'
-import { createLog } from './log.ts'
+import { createLog, expendableStdout } from './log.ts'
 import { openServer } from './open-server.ts'
 import { Shutdown } from './shutdown.ts'
 import { startScreen } from './start-screen.ts'
@@ -23,7 +23,7 @@ export async function serve(): Promise<void> {
     for (const signal of signals) process.on(signal, leave)
     const { file, config: inFile, warnings } = await loadConfigFile(process.env, process.cwd(), systemClock)
     const config = readConfig(process.env, inFile)
-    const log = createLog({ level: config.logLevel })
+    const log = createLog({ level: config.logLevel, destination: expendableStdout() })
     const shutdown = new Shutdown({ clock: systemClock, log, exit: (code) => process.exit(code) })
     for (const signal of signals) process.on(signal, () => shutdown.onSignal(signal)).off(signal, leave)
     exitWithNpm(shutdown)

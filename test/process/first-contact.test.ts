@@ -3,12 +3,13 @@
 
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
-import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, openSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { createServer, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { callServer } from '../support/test-server.ts'
+import { closedAddress } from '../support/closed-port.ts'
+import { callServer, until } from '../support/test-server.ts'
 import { onlyOnSqlite, onPostgres } from '../support/test-database.ts'
 import { startPolylog } from '../support/polylog.ts'
 import { startPolylogProcess, startAndFail, compileCache } from '../support/polylog-process.ts'
@@ -143,6 +144,31 @@ describe('a start that works', () => {
     } finally {
       await open.dispose()
       await required.dispose()
+    }
+  })
+
+  test('goes on if its log cannot be written any more: its reader is gone, or its disk is full', async () => {
+    const unwritable = join(folder, 'log')
+    writeFileSync(unwritable, '')
+    for (const [what, stdout] of [
+      ['a reader that is gone', 'pipe'],
+      ['a file', openSync(unwritable, 'r')],
+    ] as const) {
+      const baseUrl = await closedAddress()
+      const child = spawn(process.execPath, [main], {
+        env: settings({ POLYLOG_DATA: join(folder, 'unlogged'), PORT: new URL(baseUrl).port, POLYLOG_LOG: 'debug' }),
+        stdio: ['ignore', stdout, 'inherit'],
+      })
+      child.stdout?.destroy()
+      const closed = new Promise<number | null>((resolve) => child.once('close', resolve))
+      const refused = await until('an answer', async () => {
+        assert.equal(child.exitCode, null, what)
+        return await callServer(baseUrl, 'POST', '/v1/agent/chat', { body: {} }).catch(() => undefined)
+      })
+      const health = await callServer(baseUrl, 'GET', '/v1/health')
+      child.kill('SIGTERM')
+
+      assert.deepEqual([refused.status, health.status, await closed], [400, 200, 0], what)
     }
   })
 
