@@ -77,7 +77,9 @@ describe('an answer', () => {
     await answer.getByText('Another answer.').waitFor()
     await complete(page)
     assert.equal(await answers(page).count(), 1)
-    assert.equal(await page.getByText(`Hello ${user}`).count(), 2, 'the question, and the title in the list')
+    // The question, and the title in the list.
+    await page.getByText(`Hello ${user}`).nth(1).waitFor()
+    assert.equal(await page.getByText(`Hello ${user}`).count(), 2)
   })
 
   test('stops at once when asked to', async (context) => {
@@ -369,8 +371,8 @@ describe('conversations', () => {
     const [conversation] = await conversationsOf(user)
     await server.call('DELETE', `/v1/conversations/${String(conversation?.['id'])}`, { user })
     await page.getByText('The conversation was deleted.').waitFor()
-    assert.equal(new URL(page.url()).pathname, '/chat')
-    assert.equal(await answers(page).count(), 0)
+    await page.waitForURL((url) => url.pathname === '/chat')
+    await answers(page).first().waitFor({ state: 'detached' })
   })
 
   test('a file goes with the question', async (context) => {

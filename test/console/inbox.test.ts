@@ -117,7 +117,7 @@ describe('the inbox', () => {
     const [waiting] = body as unknown as { id: string }[]
     await server.call('POST', `/v1/tool-confirmations/${waiting?.id}/confirm`, { user, body: {} })
     await page.getByText('This is no longer waiting').waitFor()
-    assert.equal(await rows(page).count(), 0)
+    await rows(page).first().waitFor({ state: 'detached' })
   })
 
   test('a key that is meant for one decision never decides the next, if the first was decided elsewhere', async (context) => {
