@@ -104,6 +104,8 @@ export type TurnPart =
   /** The remote side waits for a reply in words. Otherwise like `approval`. */
   | { type: 'question'; key: string; prompt: string; expiresAt?: number }
   | { type: 'context'; layer: EventData<'context.patch'>['layer']; patch: { [name: string]: JsonValue } }
+  /** The tokens that the remote side reported for a turn that failed. The error follows. */
+  | Extract<ModelPart, { type: 'spent' }>
   | { type: 'finish'; reason: FinishReason; usage?: Usage }
 
 export type TurnDecision = {

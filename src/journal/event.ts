@@ -27,7 +27,7 @@ const errorValue = z.object({
 })
 
 /** Absent means that the provider did not report it. */
-const usage = z.object({
+export const reportedUsage = z.object({
   /** Includes `cachedTokens` and `cacheWriteTokens`. */
   inputTokens: z.number().int().nonnegative().optional(),
   /** Read from the provider's prompt cache. */
@@ -262,7 +262,7 @@ const bodies = {
     messageId: id,
     finishReason: id,
     toolCalls: z.number().int().nonnegative(),
-    usage: usage.optional(),
+    usage: reportedUsage.optional(),
     /** In millionths of a US dollar, at the prices of that time. Absent if the price of the model is not known. */
     costMicroUsd: z.number().int().nonnegative().optional(),
     durationMs: z.number().nonnegative(),
@@ -276,7 +276,7 @@ const bodies = {
     step: z.number().int().positive(),
     /** `provider/model` that was asked. */
     model: id,
-    usage,
+    usage: reportedUsage,
     costMicroUsd: z.number().int().nonnegative().optional(),
   }),
   'tool.called': z.object({
@@ -396,7 +396,7 @@ const bodies = {
     text: text.min(1),
     /** `provider/model` that wrote it. */
     model: id,
-    usage: usage.optional(),
+    usage: reportedUsage.optional(),
     costMicroUsd: z.number().int().nonnegative().optional(),
     durationMs: z.number().nonnegative(),
   }),
@@ -443,7 +443,7 @@ export type OneShotSpec = z.infer<typeof oneShotSpec>
 export type ToolOutcome = (typeof toolOutcomes)[number]
 export type ToolEffect = (typeof toolEffects)[number]
 export type { JsonValue } from './json-value.ts'
-export type Usage = z.infer<typeof usage>
+export type Usage = z.infer<typeof reportedUsage>
 export type ProviderState = z.infer<typeof providerState>
 
 /**

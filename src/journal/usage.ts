@@ -5,7 +5,7 @@
 // reasoning. The cost of a step is known only if its model is in the price table; an unknown
 // cost is never counted as 0.
 
-import type { EventData } from './event.ts'
+import type { EventData, Usage } from './event.ts'
 
 export type UsageTotals = {
   steps: number
@@ -74,6 +74,14 @@ export function addUsage(a: UsageTotals, b: UsageTotals): UsageTotals {
       a.costMicroUsd === null && b.costMicroUsd === null ? null : (a.costMicroUsd ?? 0) + (b.costMicroUsd ?? 0),
     unpricedSteps: a.unpricedSteps + b.unpricedSteps,
   }
+}
+
+/** The sum of two reports about one answer. */
+export function sumOfReports(one: Usage | undefined, other: Usage | undefined): Usage | undefined {
+  if (one === undefined || other === undefined) return one ?? other
+  const sum: Usage = { ...one }
+  for (const [name, count] of Object.entries(other) as [keyof Usage, number][]) sum[name] = (sum[name] ?? 0) + count
+  return sum
 }
 
 /** False if no provider reported any tokens, so that the sums say nothing. */

@@ -6,6 +6,7 @@
 
 import type { LanguageModelV4FinishReason, LanguageModelV4StreamPart, LanguageModelV4Usage } from '@ai-sdk/provider'
 import type { JsonValue, Usage } from '../journal/event.ts'
+import { sumOfReports } from '../journal/usage.ts'
 import { defined } from '../kit/defined.ts'
 import type { Ids } from '../kit/ids.ts'
 import {
@@ -61,7 +62,7 @@ export class AiSdkAnswer {
 
   /** The tokens that the provider reported so far. */
   get reported(): Usage | undefined {
-    return sumOf(this.usage, this.usageSoFar)
+    return sumOfReports(this.usage, this.usageSoFar)
   }
 
   /** Notes the tokens that a part of the stream reports. */
@@ -206,13 +207,6 @@ function usageAtStart(reported: unknown): Usage | undefined {
   const cacheWrite = Number(cache_creation_input_tokens ?? 0)
   const input = Number(input_tokens) + cached + cacheWrite
   return usageOf({ input, cached, cacheWrite, output: output_tokens, reasoning: undefined })
-}
-
-function sumOf(before: Usage | undefined, now: Usage | undefined): Usage | undefined {
-  if (before === undefined || now === undefined) return before ?? now
-  const sum: Usage = { ...before }
-  for (const [name, count] of Object.entries(now) as [keyof Usage, number][]) sum[name] = (sum[name] ?? 0) + count
-  return sum
 }
 
 function finishOf(finish: LanguageModelV4FinishReason, identity: ProviderIdentity): FinishReason {

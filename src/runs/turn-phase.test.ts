@@ -306,6 +306,32 @@ test('an engine that fails after its turn began fails the run, and is not replac
   assert.equal(eventsOf(events, 'message.done')[0]?.data.state, 'abandoned')
 })
 
+test('the tokens of a turn that failed are counted once, wherever the process is killed', async (context) => {
+  const failing = () =>
+    scripted(async function* (handle) {
+      if (handle === undefined) yield [{ type: 'handle', handle: 1 }]
+      else yield [{ type: 'attached', replays: 'turn' }]
+      yield [{ type: 'text', text: 'I' }]
+      yield [{ type: 'spent', usage: { inputTokens: 11, outputTokens: 2 } }]
+      throw new AppError('engine_failed', 'The provider is out of credit.')
+    })
+  const images = crashImages(context)
+  const first = await openRig({ turnEngine: failing(), ...images.options })
+  const { run } = await first.start()
+  await first.until(run.id, ended)
+  assert.equal((await first.store.readRun(run.id))?.usage?.inputTokens, 11)
+  await first.close()
+
+  for (const [index, image] of images.paths.entries()) {
+    const rig = await images.reopen(image, { turnEngine: failing(), clock: first.clock })
+    rig.scheduler.start()
+    await rig.until(run.id, ended)
+    const { usage } = (await rig.store.readRun(run.id)) ?? {}
+    assert.deepEqual([usage?.steps, usage?.inputTokens, usage?.outputTokens], [1, 11, 2], `image ${index}`)
+    await rig.close()
+  }
+})
+
 test('a cancel stops the remote turn, and ends the run even if the remote side does not answer', async (context) => {
   for (const answers of [true, false]) {
     const aborted: JsonValue[] = []

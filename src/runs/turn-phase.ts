@@ -10,8 +10,8 @@
 
 import type { Decisions, TurnDecision, TurnEngine, TurnPart, TurnRequest } from '../engines/engine.ts'
 import { AppError } from '../errors/app-error.ts'
-import type { EventData, JsonValue, NewEvent } from '../journal/event.ts'
-import { type CallState, openCalls, type RunState, specOf } from '../journal/run-state.ts'
+import type { EventData, JsonValue, NewEvent, Usage } from '../journal/event.ts'
+import { type CallState, nextStepNumber, openCalls, type RunState, specOf } from '../journal/run-state.ts'
 import { type Clock, elapsedMs } from '../kit/clock.ts'
 import { defined } from '../kit/defined.ts'
 import type { Ids } from '../kit/ids.ts'
@@ -162,6 +162,8 @@ class TurnRecorder {
         return this.question(part)
       case 'context':
         return this.patch(part)
+      case 'spent':
+        return this.spent(part.usage)
       case 'finish':
         return this.finish(part)
     }
@@ -315,6 +317,14 @@ class TurnRecorder {
     )
     this.flush()
     return true
+  }
+
+  private spent(usage: Usage): void {
+    const { steps, usage: counted } = this.state
+    // After a crash the remote side tells once more how the turn failed. Only finished steps and discarded answers are counted.
+    if (counted.steps > steps.filter(({ finished }) => finished).length) return
+    const { model } = specOf(this.state)
+    this.events.push({ type: 'answer.discarded', data: { step: nextStepNumber(this.state), model, usage } })
   }
 
   private progress(callId: string, message: string): void {

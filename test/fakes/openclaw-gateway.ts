@@ -338,6 +338,7 @@ async function play(run: Run, actions: GatewayAction[]): Promise<void> {
       tick()
     } else if ('error' in action) {
       finish(run, 'error', action.error)
+      agent(run, 'usage', { outputTokens: 2, inputTokens: 11 })
       agent(run, 'lifecycle', { phase: 'error', error: action.error })
       broadcast('chat', { ...chatOf(run), state: 'error', errorMessage: action.error, errorKind: 'unknown' })
       return

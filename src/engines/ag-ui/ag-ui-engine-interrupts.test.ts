@@ -51,6 +51,24 @@ test('an interrupt parks the run, and the decision resumes the remote agent on t
   }
 })
 
+test('the tokens before and after an interrupt are counted, also if the turn fails', async (context) => {
+  const used = (inputTokens: number) => ({ usage: [{ inputTokens, outputTokens: 1 }] })
+  for (const end of ['RUN_FINISHED', 'RUN_ERROR'] as const) {
+    const rig = await rigWith(context)
+    const first = [...refund, { ...interrupt(approval), ...used(10) }]
+    const question = await asked(first, [result('c1', 'done'), { type: end, message: 'No.', ...used(5) }])
+    const { run } = await rig.start({ input: question })
+    await rig.until(run.id, isWaiting)
+    const [row] = await rig.store.interactionsOf(run.id)
+    await rig.confirm('ada', row?.id ?? '', undefined)
+    await rig.until(run.id, ended)
+
+    const { status, usage } = (await rig.store.readRun(run.id)) ?? {}
+    assert.equal(status, end === 'RUN_ERROR' ? 'failed' : 'succeeded')
+    assert.deepEqual([usage?.inputTokens, usage?.outputTokens], [15, 2], end)
+  }
+})
+
 test('changed arguments are refused if the remote agent does not say that it takes them', async (context) => {
   const rig = await rigWith(context)
   const { responseSchema: _, ...bare } = approval

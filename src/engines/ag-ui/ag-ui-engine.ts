@@ -10,7 +10,8 @@
 
 import type { TurnEngine, TurnPart, TurnRequest } from '../engine.ts'
 import { AppError } from '../../errors/app-error.ts'
-import type { JsonValue } from '../../journal/event.ts'
+import type { JsonValue, Usage } from '../../journal/event.ts'
+import { sumOfReports } from '../../journal/usage.ts'
 import type { Clock } from '../../kit/clock.ts'
 import { defined } from '../../kit/defined.ts'
 import { Connection, type Target } from './connection.ts'
@@ -92,6 +93,8 @@ class RemoteRun {
   private readonly resume: Resume | undefined
   private readonly ids: { threadId: string; runId: string; round: number }
   private readonly openCalls: readonly string[]
+  /** What the requests before this one have used in the same turn. */
+  private readonly usedBefore: Usage | undefined
   private readonly memory: ThreadMemory
   private readonly state: RemoteState
   private readonly url: URL
@@ -113,6 +116,7 @@ class RemoteRun {
       round,
     }
     this.openCalls = before?.openCalls ?? []
+    this.usedBefore = before?.usage
     this.memory = before ?? memoryOf(request.previous, this.ids.threadId)
     const own = before === undefined ? stateOfClient(request) : undefined
     this.state = new RemoteState(own ?? this.memory.remoteState ?? {})
@@ -211,7 +215,9 @@ class RemoteRun {
     end: RemoteEnd,
     translator: EventTranslator,
   ): AsyncGenerator<TurnPart[], Interrupted | undefined, undefined> {
+    const usage = sumOfReports(this.usedBefore, end.usage)
     if (end.type === 'failed') {
+      if (usage !== undefined) yield [{ type: 'spent', usage }]
       const code = end.code === undefined ? undefined : withoutSecrets(end.code, this.headers, 100)
       const message = withoutSecrets(end.message, this.headers)
       throw new AppError(
@@ -227,7 +233,7 @@ class RemoteRun {
     if (end.type === 'finished') {
       const handle = fittingFinished({ ...this.ids, state: 'finished', ...memory })
       yield [{ type: 'handle', handle: handle as JsonValue }]
-      yield [{ type: 'finish', reason: 'stop', ...defined({ usage: end.usage }) }]
+      yield [{ type: 'finish', reason: 'stop', ...defined({ usage }) }]
       return undefined
     }
     const interrupts = readInterrupts(end.outcome, (callId) => translator.findCall(callId))
@@ -239,6 +245,7 @@ class RemoteRun {
       // A call that waits may not have been announced.
       openCalls: [...new Set([...translator.openCalls(), ...asked])],
       ...memory,
+      ...defined({ usage }),
     })
     // A call that waits for consent is reported with the question, if the handle has its arguments.
     const waits = (callId: string) =>

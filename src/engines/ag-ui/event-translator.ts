@@ -8,6 +8,7 @@
 import type { TurnPart } from '../engine.ts'
 import { AppError } from '../../errors/app-error.ts'
 import type { JsonValue, Usage } from '../../journal/event.ts'
+import { defined } from '../../kit/defined.ts'
 import type { ModelMessage } from '../../models/model.ts'
 import type { RemoteEvent } from './event-decoder.ts'
 import { isRecord, outputIn, parseArguments, textIn, remoteUsage } from './event-values.ts'
@@ -15,10 +16,11 @@ import { MessageReconciler } from './message-reconciler.ts'
 import { keyOfCall, keyOfResult, keyOfText, type MessageIds } from './message-ids.ts'
 import type { RemoteState } from './remote-state.ts'
 
-export type RemoteEnd =
-  | { type: 'finished'; usage?: Usage }
+export type RemoteEnd = (
+  | { type: 'finished' }
   | { type: 'interrupted'; outcome: Record<string, unknown> }
   | { type: 'failed'; message: string; code: string | undefined }
+) & { usage?: Usage }
 
 type Call = { name: string; arguments: string; called: boolean; done: boolean; messageId?: string | undefined }
 
@@ -146,6 +148,7 @@ export class EventTranslator {
           type: 'failed',
           message: textIn(event['message']) ?? 'It gave no reason.',
           code: textIn(event['code']),
+          ...usageIn(event),
         }
         return
       default:
@@ -281,15 +284,13 @@ export class EventTranslator {
     for (const callId of this.calls.keys()) this.endCall(callId)
     switch (outcome['type']) {
       case 'interrupt':
-        this.end = { type: 'interrupted', outcome }
+        this.end = { type: 'interrupted', outcome, ...usageIn(event) }
         return
       case 'cancelled':
-        this.end = { type: 'failed', message: 'It was cancelled there.', code: 'cancelled' }
+        this.end = { type: 'failed', message: 'It was cancelled there.', code: 'cancelled', ...usageIn(event) }
         return
-      default: {
-        const usage = remoteUsage(event['usage'])
-        this.end = { type: 'finished', ...(usage === undefined ? {} : { usage }) }
-      }
+      default:
+        this.end = { type: 'finished', ...usageIn(event) }
     }
   }
 }
@@ -297,6 +298,10 @@ export class EventTranslator {
 function callsIn(messages: readonly ModelMessage[]) {
   const asked = messages.findLastIndex(({ role }) => role === 'user')
   return messages.slice(asked + 1).flatMap((message) => (message.role === 'assistant' ? (message.toolCalls ?? []) : []))
+}
+
+function usageIn(event: RemoteEvent): { usage?: Usage } {
+  return defined({ usage: remoteUsage(event['usage']) })
 }
 
 function tooMany(what: string): AppError {

@@ -3,6 +3,7 @@
 
 import { z } from 'zod'
 import { AppError } from '../../errors/app-error.ts'
+import { reportedUsage } from '../../journal/event.ts'
 import { json, type JsonValue } from '../../journal/json-value.ts'
 import { defined } from '../../kit/defined.ts'
 
@@ -39,6 +40,8 @@ const handleSchema = z.discriminatedUnion('state', [
     interrupts: z.array(interrupt),
     /** Calls without a result. */
     openCalls: z.array(z.string()),
+    /** What the turn has used so far. */
+    usage: reportedUsage.optional(),
     ...memory,
   }),
   /** Written before the request with the decisions is sent. */

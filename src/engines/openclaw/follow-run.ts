@@ -275,7 +275,10 @@ class RunFollower {
   private async *finish(connection: GatewayConnection): AsyncIterable<TurnPart[]> {
     const { end } = this.turn
     if (end === undefined) return
-    if (!end.ok) throw new AppError('engine_failed', `The OpenClaw gateway failed: ${end.message}`)
+    if (!end.ok) {
+      yield this.turn.spentParts()
+      throw new AppError('engine_failed', `The OpenClaw gateway failed: ${end.message}`)
+    }
     const last = this.turn.finish()
     if (!last.isKnown || this.turn.hasOpenCalls()) {
       const history = await this.history(connection)

@@ -49,7 +49,9 @@ export async function* runOverHttp(
   try {
     for await (const parts of model.stream(request, signal)) {
       yield parts.flatMap((part): TurnPart[] =>
-        part.type === 'text' || part.type === 'reasoning' || part.type === 'finish' ? [part] : [],
+        part.type === 'text' || part.type === 'reasoning' || part.type === 'spent' || part.type === 'finish'
+          ? [part]
+          : [],
       )
     }
   } catch (error) {

@@ -271,6 +271,7 @@ test('an error of the gateway is an error of the turn, with its reason', async (
   assert.equal(error?.code, 'engine_failed')
   assert.match(error?.message ?? '', /out of credit/)
   assert.equal(textOf(parts), 'I')
+  assert.deepEqual(parts.at(-1), { type: 'spent', usage: { inputTokens: 11, outputTokens: 2 } })
 })
 
 test('a gateway that is restarted in the middle of a run fails the turn visibly, and does not start it again', async () => {

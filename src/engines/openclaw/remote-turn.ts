@@ -5,7 +5,7 @@
 // A turn is a sequence of messages with calls between them. The gateway trims its messages, so
 // white space at their ends is dropped here, and the history gives the same text as the events.
 
-import type { JsonValue } from '../../journal/event.ts'
+import type { JsonValue, Usage } from '../../journal/event.ts'
 import { isTokenCount } from '../../journal/usage.ts'
 import { defined } from '../../kit/defined.ts'
 import type { FinishReason } from '../../models/model.ts'
@@ -101,8 +101,18 @@ export class RemoteTurn {
   }
 
   finishPart(reason: FinishReason): TurnPart {
+    return { type: 'finish', reason, ...defined({ usage: this.usage() }) }
+  }
+
+  /** What the turn has used, if it failed. */
+  spentParts(): TurnPart[] {
+    const usage = this.usage()
+    return usage === undefined ? [] : [{ type: 'spent', usage }]
+  }
+
+  private usage(): Usage | undefined {
     const usage = defined({ inputTokens: this.inputTokens, outputTokens: this.outputTokens })
-    return { type: 'finish', reason, ...(Object.keys(usage).length === 0 ? {} : { usage }) }
+    return Object.keys(usage).length === 0 ? undefined : usage
   }
 
   hasOpenCalls(): boolean {
