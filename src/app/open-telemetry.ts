@@ -3,6 +3,7 @@
 // collector is slow or gone, spans are dropped and runs are not affected.
 
 import { randomBytes } from 'node:crypto'
+import { setTimeout as wait } from 'node:timers/promises'
 import { parseTraceparent, type SpanEnd, type SpanStart, type Tracer, traceparentText } from '../kit/tracer.ts'
 
 export type TelemetrySettings = {
@@ -16,6 +17,8 @@ export type TelemetrySettings = {
 export type OpenTracer = { tracer: Tracer; close(): Promise<void> }
 
 const exportTimeoutMs = 10_000
+/** Supervisors kill a process that has not stopped after ten seconds. */
+const closeTimeoutMs = 2000
 const sampledFlag = 1
 /** No attribute is meant to be long. */
 const attributeCharsMax = 1024
@@ -105,7 +108,8 @@ export async function openTracer(settings: TelemetrySettings, version: string): 
     tracer,
     async close() {
       // Sends what is left; a collector that does not answer must not hold up the shutdown.
-      await provider.shutdown().catch(() => {})
+      const sent = provider.shutdown().catch(() => {})
+      await Promise.race([sent, wait(closeTimeoutMs, undefined, { ref: false })])
     },
   }
 }

@@ -2,6 +2,9 @@
 // the collector decoded.
 
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { after, before, beforeEach, test } from 'node:test'
 import type { CollectedSpan } from '../fakes/otlp-decoder.ts'
 import { type FakeProvider, startFakeProvider } from '../support/fake-provider.ts'
@@ -200,4 +203,23 @@ test('a collector that is gone does not hold up anything', async () => {
 
   assert.equal(endOf(await ask('Hi')).status, 'succeeded')
   await polylog.dispose()
+})
+
+test('a collector that takes spans and does not answer holds up a stop for two seconds at most', async () => {
+  const silent = createServer().listen(0, '127.0.0.1')
+  await once(silent, 'listening')
+  await start({ OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${(silent.address() as AddressInfo).port}` })
+  await provider.script([answers])
+  assert.equal(endOf(await ask('Hi')).status, 'succeeded')
+
+  const startedAt = performance.now()
+  await polylog.stop()
+  const stopMs = performance.now() - startedAt
+
+  // The export itself gives up after ten seconds.
+  assert.ok(stopMs < 8000, `${stopMs} ms`)
+  await polylog.dispose()
+  await collector.stop()
+  silent.closeAllConnections()
+  silent.close()
 })
