@@ -76,7 +76,9 @@ export class FailedLogins {
 }
 
 /** The key under which a client is counted: its IPv4 address, or the first 64 bits of its IPv6 address. */
-export function addressKey(ip: string): string {
+export function addressKey(address: string): string {
+  // Some proxies append the port of the client, which is another one for each connection.
+  const ip = address.replace(/^(\d+\.\d+\.\d+\.\d+):\d+$/, '$1').replace(/^\[(.*)\](?::\d+)?$/, '$1')
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(ip)?.[1]
   if (mapped !== undefined) return mapped
   if (!isIPv6(ip)) return ip

@@ -114,6 +114,14 @@ describe('the address of a client', () => {
       })
     })
 
+  for (const address of ['198.51.100.7', '[2001:db8::7]'])
+    test(`has no port: a proxy that appends ${address}:40001 names the same client as with another port`, async () => {
+      await withServer({ POLYLOG_TRUST_PROXY: '1' }, async (polylog) => {
+        const client = forwarded((index) => `${address}:${40_000 + index}`)
+        assert.deepEqual(await statuses(polylog, 4, client), [200, 200, 200, 429])
+      })
+    })
+
   test('is found behind two proxies', async () => {
     await withServer({ POLYLOG_TRUST_PROXY: '2' }, async (polylog) => {
       const client = forwarded((index) => `203.0.113.${index}, 198.51.100.7, 10.0.0.${index}`)
