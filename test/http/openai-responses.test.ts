@@ -2,33 +2,19 @@
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import OpenAi7 from 'openai'
-import OpenAi6 from 'openai-6'
+import type OpenAi7 from 'openai'
 import { zodTextFormat } from 'openai/helpers/zod'
 import type { ResponseStreamEvent } from 'openai/resources/responses/responses'
 import { z } from 'zod'
+import { eventsOf, model, openAiClient, openAiVersions, weather } from '../support/openai-responses.ts'
 import { sharedMcpServerProcess } from '../support/shared-mcp-server.ts'
-import { calls, hangsAfter, type Json, runIdOf, says, someone, until } from '../support/test-server.ts'
+import { calls, hangsAfter, type Json, says, someone, until } from '../support/test-server.ts'
 
-const { server, effects } = sharedMcpServerProcess()
+const { server } = sharedMcpServerProcess()
 
-function clientOf(version: typeof OpenAi7, user: string): OpenAi7 {
-  return new version({
-    baseURL: `${server.polylog.baseUrl}/v1`,
-    apiKey: 'not needed',
-    defaultQuery: { userId: user },
-  })
-}
+const clientOf = (version: typeof OpenAi7, user: string) => openAiClient(version, server.polylog.baseUrl, user)
 
-let amount = 80_000
-const model = 'chat_conversation'
-const weather = {
-  type: 'function' as const,
-  name: 'weather',
-  description: 'The weather in a city.',
-  parameters: { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] },
-  strict: false,
-}
+let amount = 80000
 /** A PNG with one pixel. */
 const dot = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
 /** What the server writes when it asks for a structured answer once more. */
@@ -36,20 +22,7 @@ const repairMarker = 'cannot be used as the final answer'
 
 const runsOf = async (user: string) => (await server.call('GET', '/v1/agent/runs', { user })).body as unknown as Json[]
 
-async function eventsOf(stream: AsyncIterable<ResponseStreamEvent>): Promise<ResponseStreamEvent[]> {
-  const events: ResponseStreamEvent[] = []
-  for await (const event of stream) events.push(event)
-  return events
-}
-
-function functionCalls(response: OpenAi7.Responses.Response) {
-  return response.output.filter((item) => item.type === 'function_call')
-}
-
-for (const [name, version] of [
-  ['openai 7', OpenAi7],
-  ['openai 6', OpenAi6 as unknown as typeof OpenAi7],
-] as const) {
+for (const [name, version] of openAiVersions) {
   describe(`Responses with ${name}`, () => {
     test('gives a complete response with its usage, which can be read again', async () => {
       const user = someone()
@@ -174,211 +147,6 @@ for (const [name, version] of [
       assert.deepEqual(again.output_text, response.output_text)
     })
 
-    test('functions of the client are called there, in parallel, and the same run goes on', async () => {
-      for (const stream of [false, true]) {
-        const user = someone()
-        const client = clientOf(version, user)
-        await server.provider.script(
-          [
-            calls(['weather', { city: 'Oslo' }], ['weather', { city: 'Rome' }], ['lookup', { word: 'x' }]),
-            says('Cold, warm, 5.'),
-          ],
-          user,
-        )
-        type Body = OpenAi7.Responses.ResponseCreateParamsNonStreaming
-        const create = async (body: Omit<Body, 'stream'>): Promise<OpenAi7.Responses.Response> =>
-          stream ? await client.responses.stream(body).finalResponse() : await client.responses.create(body)
-
-        const asked = await create({ model, input: user, tools: [weather] })
-        const called = functionCalls(asked)
-        assert.deepEqual(
-          called.map((call) => [call.name, call.arguments]),
-          [
-            ['weather', '{"city":"Oslo"}'],
-            ['weather', '{"city":"Rome"}'],
-          ],
-        )
-        assert.ok(asked.output.some(({ type }) => type === 'mcp_call'))
-        const input = called.map(({ call_id }) => ({
-          type: 'function_call_output' as const,
-          call_id,
-          output: `result of ${call_id}`,
-        }))
-        const answer = await create({ model, previous_response_id: asked.id, input, tools: [weather] })
-
-        assert.equal(answer.output_text, 'Cold, warm, 5.')
-        assert.deepEqual([answer.id, answer.previous_response_id], [`${asked.id}_2`, asked.id])
-        const told = JSON.stringify((await server.asked(user))[1]?.body.messages)
-        for (const { call_id } of called) assert.ok(told.includes(`result of ${call_id}`))
-        assert.equal((await runsOf(user)).length, 1)
-        // Both responses can be read, streamed and asked for their input.
-        assert.equal(functionCalls(await client.responses.retrieve(asked.id)).length, 2)
-        assert.equal((await client.responses.retrieve(answer.id)).output_text, 'Cold, warm, 5.')
-        const events = await eventsOf(await client.responses.retrieve(answer.id, { stream: true }))
-        assert.deepEqual([events[0]?.type, events[0]?.sequence_number], ['response.created', 0])
-        const given = (await client.responses.inputItems.list(answer.id)).data
-        assert.deepEqual(
-          given.map(({ type }) => type),
-          ['function_call_output', 'function_call_output'],
-        )
-      }
-    })
-
-    test('a client without previous_response_id sends the items back, and the same run goes on', async () => {
-      const user = someone()
-      const client = clientOf(version, user)
-      await server.provider.script([calls(['weather', { city: 'Oslo' }]), says('Cold.')], user)
-      const question = { role: 'user' as const, content: user }
-      const asked = await client.responses.create({ model, input: [question], tools: [weather], store: false })
-      const [call] = functionCalls(asked)
-      assert.ok(call !== undefined)
-
-      const answer = await client.responses.create({
-        model,
-        input: [
-          question,
-          ...(asked.output as OpenAi7.Responses.ResponseInputItem[]),
-          { type: 'function_call_output', call_id: call.call_id, output: '4' },
-        ],
-        tools: [weather],
-        store: false,
-      })
-
-      assert.equal(answer.output_text, 'Cold.')
-      assert.equal((await runsOf(user)).length, 1)
-      await assert.rejects(client.responses.retrieve(answer.id), (error: unknown) => {
-        assert.ok(error instanceof version.NotFoundError)
-        return error.code === 'response_not_found'
-      })
-    })
-
-    test('strict of a function reaches the provider and is in the response', async () => {
-      const user = someone()
-      await server.provider.script([says('Fine.')], user)
-      const loose = { ...weather, name: 'forecast', strict: false }
-
-      const { tools } = await clientOf(version, user).responses.create({
-        model,
-        input: user,
-        tools: [{ ...weather, strict: true }, loose],
-      })
-
-      const shown = tools.map((tool) => tool.type === 'function' && [tool.name, tool.strict])
-      assert.deepEqual(shown, [
-        ['weather', true],
-        ['forecast', false],
-      ])
-      const [asked] = await server.asked(user)
-      const sent = asked?.body['tools'] as { function: { name: string; strict?: boolean } }[]
-      assert.deepEqual(
-        sent.filter(({ function: { strict } }) => strict !== undefined).map(({ function: { name } }) => name),
-        ['weather'],
-      )
-    })
-
-    test('results must be complete', async () => {
-      const user = someone()
-      const client = clientOf(version, user)
-      await server.provider.script([calls(['weather', { city: 'Oslo' }], ['weather', { city: 'Rome' }])], user)
-      const asked = await client.responses.create({ model, input: user, tools: [weather] })
-      const outputs = functionCalls(asked).map(({ call_id }) => ({
-        type: 'function_call_output' as const,
-        call_id,
-        output: '4',
-      }))
-      const next = { model, previous_response_id: asked.id }
-
-      await assert.rejects(client.responses.create({ ...next, input: outputs.slice(0, 1) }), {
-        code: 'messages_invalid',
-      })
-      await assert.rejects(client.responses.create({ ...next, input: 'And?' }), { code: 'messages_invalid' })
-      await assert.rejects(client.responses.create({ ...next, input: outputs.slice(0, 1), instructions: 'Other.' }), {
-        code: 'messages_invalid',
-      })
-      assert.equal((await client.responses.retrieve(asked.id)).status, 'completed')
-      assert.equal((await runsOf(user))[0]?.status, 'awaiting_input')
-      await client.responses.cancel(asked.id)
-    })
-
-    for (const history of ['the whole input', 'previous_response_id', 'conversation'] as const) {
-      test(`results with other settings go on in a new run, and the one that waited ends: ${history}`, async () => {
-        const user = someone()
-        const client = clientOf(version, user)
-        await server.provider.script([[{ text: 'Let me see.' }, ...calls(['weather', { city: 'Oslo' }])]], user)
-        await server.provider.script([says('Cold.')], user)
-        const conversation = history === 'conversation' ? { conversation: `conv-${user}` } : {}
-        const question = { role: 'user' as const, content: user }
-        const first = { model, tools: [weather], instructions: 'Be the first agent.', ...conversation }
-        const asked = await client.responses.create({ ...first, input: [question] })
-        const [call] = functionCalls(asked)
-        assert.ok(call !== undefined)
-        const result = { type: 'function_call_output' as const, call_id: call.call_id, output: '4 degrees' }
-
-        const inputs = {
-          'the whole input': { input: [question, ...(asked.output as OpenAi7.Responses.ResponseInputItem[]), result] },
-          previous_response_id: { previous_response_id: asked.id, input: [result] },
-          conversation: { ...conversation, input: [result] },
-        }
-        const handedOver = { model, instructions: 'Be the second agent.', ...inputs[history] }
-        const key = { headers: { 'idempotency-key': user } }
-        const answer = await client.responses.create(handedOver, key)
-
-        assert.equal(answer.output_text, 'Cold.')
-        const prompt = JSON.stringify((await server.asked(user)).at(-1)?.body.messages)
-        for (const told of ['Let me see.', '4 degrees', 'weather', 'Be the second agent.'])
-          assert.ok(prompt.includes(told))
-        assert.ok(!prompt.includes('Be the first agent.'))
-        assert.deepEqual(
-          (await runsOf(user)).map(({ status }) => status),
-          ['succeeded', 'cancelled'],
-        )
-        // A client that repeats the request gets the same answer.
-        assert.equal((await client.responses.create(handedOver, key)).id, answer.id)
-      })
-    }
-
-    test('a decision about a call of the server comes with the settings of the response that asked', async () => {
-      const user = someone()
-      const client = clientOf(version, user)
-      amount += 1
-      await server.provider.script([calls(['charge', { amount }])], user)
-      const asked = await client.responses.create({ model, input: user })
-      const request = asked.output.find((item) => item.type === 'mcp_approval_request')
-      assert.ok(request !== undefined)
-
-      const decision = { type: 'mcp_approval_response' as const, approval_request_id: request.id, approve: true }
-      const next = { model, previous_response_id: asked.id, input: [decision], temperature: 0.3 }
-      await assert.rejects(client.responses.create(next), { code: 'unsupported_parameter', param: 'temperature' })
-
-      assert.equal((await runsOf(user))[0]?.status, 'awaiting_input')
-      await client.responses.cancel(asked.id)
-    })
-
-    for (const approve of [true, false]) {
-      test(`a call that needs consent is an approval request, and ${approve ? 'runs' : 'does not run'}`, async () => {
-        const user = someone()
-        const client = clientOf(version, user)
-        amount += 1
-        await server.provider.script([calls(['charge', { amount }]), says('Done.')], user)
-        const asked = await client.responses.create({ model, input: user })
-        const request = asked.output.find((item) => item.type === 'mcp_approval_request')
-        assert.ok(request !== undefined)
-        assert.deepEqual([request.name, request.arguments], ['charge', JSON.stringify({ amount })])
-        assert.ok(!effects.lines().includes(`charge ${amount}`))
-
-        const answer = await client.responses.create({
-          model,
-          previous_response_id: asked.id,
-          input: [{ type: 'mcp_approval_response', approval_request_id: request.id, approve }],
-        })
-
-        assert.equal(answer.output_text, 'Done.')
-        const call = answer.output.find((item) => item.type === 'mcp_call')
-        assert.equal(call?.status, approve ? 'completed' : 'failed')
-        assert.equal(effects.lines().filter((line) => line === `charge ${amount}`).length, approve ? 1 : 0)
-      })
-    }
-
     test('after the last event of a response nothing follows, also while its run waits and when it has gone on', async () => {
       const user = someone()
       const client = clientOf(version, user)
@@ -400,117 +168,6 @@ for (const [name, version] of [
         input: [{ type: 'mcp_approval_response', approval_request_id: request?.id ?? '', approve: false }],
       })
       assert.deepEqual(await rest(), [])
-    })
-
-    test('a run of another API is a response too: it is read, answered, continued and cancelled, and not deleted', async () => {
-      const user = someone()
-      const client = clientOf(version, user)
-      amount += 1
-      await server.provider.script([calls(['charge', { amount }]), says('Charged.'), says('Welcome.')], user)
-      const live = await server.chat(user, user)
-      const { runId } = await server.reaches(user, runIdOf(live), 'awaiting_input')
-      const id = `resp_${runId}`
-
-      const asked = await client.responses.retrieve(id)
-      const request = asked.output.find((item) => item.type === 'mcp_approval_request')
-      const events = await eventsOf(await client.responses.retrieve(id, { stream: true, starting_after: 1 }))
-      assert.deepEqual([asked.status, events[0]?.sequence_number], ['completed', 2])
-      assert.equal((await client.responses.inputItems.list(id)).data.length, 1)
-      const answer = await client.responses.create({
-        model,
-        previous_response_id: id,
-        input: [{ type: 'mcp_approval_response', approval_request_id: request?.id ?? '', approve: true }],
-      })
-      assert.deepEqual([answer.id, answer.output_text], [`${id}_2`, 'Charged.'])
-      assert.ok(effects.lines().includes(`charge ${amount}`))
-      await live.ended()
-      const next = await client.responses.create({ model, previous_response_id: answer.id, input: `${user} Thanks.` })
-      assert.equal(next.output_text, 'Welcome.')
-      assert.match(JSON.stringify((await server.asked(user)).at(-1)?.body.messages), /Charged\..*Thanks\./)
-      assert.equal((await client.responses.cancel(id)).status, 'completed')
-      await assert.rejects(client.responses.delete(id), { status: 404, code: 'response_not_found' })
-      await assert.rejects(clientOf(version, someone()).responses.retrieve(id), { status: 404 })
-    })
-
-    test('previous_response_id continues from that response, also in two branches', async () => {
-      const user = someone()
-      const client = clientOf(version, user)
-      await server.provider.script([says('Ada it is.'), says('Left.'), says('Right.'), says('Further.')], user)
-      const first = await client.responses.create({ model, input: `${user} My name is Ada.` })
-      const left = await client.responses.create({ model, previous_response_id: first.id, input: `${user} go left` })
-      const right = await client.responses.create({ model, previous_response_id: first.id, input: `${user} go right` })
-      await client.responses.create({ model, previous_response_id: left.id, input: `${user} and on` })
-
-      const asked = (await server.asked(user)).map(({ body }) => JSON.stringify(body.messages))
-      assert.match(asked[1] ?? '', /My name is Ada.*Ada it is.*go left/)
-      assert.match(asked[2] ?? '', /My name is Ada.*Ada it is.*go right/)
-      assert.doesNotMatch(asked[2] ?? '', /go left/)
-      assert.match(asked[3] ?? '', /Ada it is.*go left.*Left\..*and on/)
-      assert.equal(right.previous_response_id, first.id)
-      const items = await client.responses.inputItems.list(left.id, { order: 'asc', limit: 2 })
-      assert.deepEqual(
-        items.data.map((item) => (item.type === 'message' ? item.role : item.type)),
-        ['user', 'assistant'],
-      )
-      assert.equal(items.has_more, true)
-      const all: string[] = []
-      for await (const item of client.responses.inputItems.list(left.id, { limit: 1 })) all.push(item.id)
-      assert.equal(new Set(all).size, 3)
-      await assert.rejects(client.responses.create({ model, previous_response_id: 'resp_none', input: 'x' }), {
-        status: 404,
-        code: 'response_not_found',
-      })
-    })
-
-    test('the calls of the server in a response are part of its history', async () => {
-      const user = someone()
-      const client = clientOf(version, user)
-      await server.provider.script([calls(['lookup', { word: 'tea' }]), says('Found.'), says('As I said.')], user)
-      const first = await client.responses.create({ model, input: `${user} look up tea` })
-      const [call] = first.output
-      assert.ok(call?.type === 'mcp_call')
-
-      await client.responses.create({ model, previous_response_id: first.id, input: `${user} again` })
-
-      const messages = (await server.asked(user))[2]?.body.messages ?? []
-      const calling = messages.find(({ tool_calls }) => tool_calls !== undefined)
-      assert.match(JSON.stringify(calling), /lookup.*tea/)
-      assert.ok(messages.some(({ role, content }) => role === 'tool' && content === call.output))
-    })
-
-    test('an item of an earlier response can be referenced, by its owner only', async () => {
-      const user = someone()
-      const client = clientOf(version, user)
-      await server.provider.script([says('Ada it is.'), says('Yes.')], user)
-      const first = await client.responses.create({ model, input: `${user} My name is Ada.` })
-      const [item] = first.output
-      assert.ok(item?.id != null)
-      const input = [
-        { role: 'user' as const, content: `${user} My name is Ada.` },
-        { type: 'item_reference' as const, id: item.id },
-        { role: 'user' as const, content: `${user} Sure?` },
-      ]
-
-      await client.responses.create({ model, input })
-
-      assert.match(JSON.stringify((await server.asked(user))[1]?.body.messages), /name is Ada.*Ada it is\..*Sure/)
-      await assert.rejects(clientOf(version, someone()).responses.create({ model, input }), {
-        code: 'response_not_found',
-        param: 'input[1]',
-      })
-    })
-
-    test('with conversation the messages are stored under that name', async () => {
-      const user = someone()
-      const client = clientOf(version, user)
-      const conversation = `talk of ${user}`
-      await server.provider.script([says('One.'), says('Two.')], user)
-
-      const first = await client.responses.create({ model, input: `${user} first`, conversation })
-      await client.responses.create({ model, input: `${user} second`, conversation: { id: conversation } })
-
-      assert.deepEqual(first.conversation, { id: conversation })
-      assert.match(JSON.stringify((await server.asked(user))[1]?.body.messages), /first.*One\./)
     })
 
     test('a structured answer is parsed, also after a wrong one', async () => {
@@ -591,19 +248,6 @@ for (const [name, version] of [
       assert.equal(end.response.status, 'cancelled')
     })
 
-    test('a deleted response is gone', async () => {
-      const user = someone()
-      const client = clientOf(version, user)
-      await server.provider.script([says('Gone soon.')], user)
-      const { id } = await client.responses.create({ model, input: user })
-
-      await client.responses.delete(id)
-
-      await assert.rejects(client.responses.retrieve(id), { status: 404, code: 'response_not_found' })
-      await assert.rejects(client.responses.delete(id), { status: 404 })
-      assert.deepEqual(await runsOf(user), [])
-    })
-
     test('a response that was cut off is incomplete, and one that failed says why', async () => {
       const user = someone()
       const client = clientOf(version, user)
@@ -660,29 +304,6 @@ for (const [name, version] of [
       const large = { format: { type: 'text' as const, filler: 'x'.repeat(200_000) } }
       await assert.rejects(client.responses.create({ model, input: user, text: large }), { code: 'invalid_request' })
       assert.deepEqual(await runsOf(user), [])
-    })
-
-    test('another user has no part in it', async () => {
-      const [user, other] = [someone(), someone()]
-      await server.provider.script([calls(['weather', { city: 'Oslo' }])], user)
-      const asked = await clientOf(version, user).responses.create({ model, input: user, tools: [weather] })
-      const stranger = clientOf(version, other)
-      const [call] = functionCalls(asked)
-      assert.ok(call !== undefined)
-
-      const missing = { status: 404, code: 'response_not_found' }
-      await assert.rejects(stranger.responses.retrieve(asked.id), missing)
-      await assert.rejects(stranger.responses.retrieve(asked.id, { stream: true }), missing)
-      await assert.rejects(stranger.responses.cancel(asked.id), missing)
-      await assert.rejects(stranger.responses.delete(asked.id), missing)
-      await assert.rejects(async () => await stranger.responses.inputItems.list(asked.id), missing)
-      await assert.rejects(stranger.responses.create({ model, input: 'x', previous_response_id: asked.id }), missing)
-      const forged = { type: 'function_call_output' as const, call_id: call.call_id, output: 'forged' }
-      await assert.rejects(stranger.responses.create({ model, input: [forged] }), { code: 'messages_invalid' })
-
-      const [run] = await runsOf(user)
-      assert.equal(run?.status, 'awaiting_input')
-      await clientOf(version, user).responses.cancel(asked.id)
     })
   })
 }
