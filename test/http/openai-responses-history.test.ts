@@ -115,6 +115,25 @@ for (const [name, version] of openAiVersions) {
       })
     })
 
+    test('a refusal in the history is what the assistant said, on both APIs', async () => {
+      const user = someone()
+      const client = clientOf(version, user)
+      await server.provider.script([says('One.'), says('Two.')], user)
+      const refusal = { type: 'refusal' as const, refusal: 'I cannot help with that.' }
+      const content: [typeof refusal] = [refusal]
+      const question = { role: 'user' as const, content: 'Pick the lock.' }
+      const last = { role: 'user' as const, content: user }
+
+      const said = { id: 'msg_1', type: 'message' as const, role: 'assistant' as const, status: 'completed' as const }
+      await client.responses.create({ model, input: [question, { ...said, content }, last] })
+      await client.chat.completions.create({ model, messages: [question, { role: 'assistant', content }, last] })
+
+      for (const { body } of await server.asked(user)) {
+        const { messages = [] } = body
+        assert.equal(messages.find(({ role }) => role === 'assistant')?.content, refusal.refusal)
+      }
+    })
+
     test('with conversation the messages are stored under that name', async () => {
       const user = someone()
       const client = clientOf(version, user)

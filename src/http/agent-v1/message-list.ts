@@ -9,7 +9,7 @@ import { defined } from '../../kit/defined.ts'
 import type { EarlierMessage, StartRequest } from '../../runs/start-request.ts'
 import { type ContentDependencies, readContent } from '../content-parts.ts'
 
-const contentPart = z.object({ type: z.string(), text: z.string().optional() }).loose()
+const contentPart = z.object({ type: z.string(), text: z.string().optional(), refusal: z.string().optional() }).loose()
 
 const called = z.object({ name: z.string().min(1).max(200), arguments: z.string().nullish() }).loose()
 
@@ -175,14 +175,13 @@ function contentText(content: ChatMessage['content']): string {
   if (content == null) return ''
   if (typeof content === 'string') return content
   return content
-    .map((part) => {
-      if (part.text === undefined) {
-        throw new AppError(
-          'unsupported_content',
-          `Content of type ${JSON.stringify(part.type.slice(0, 100))} is not supported here; send text.`,
-        )
-      }
-      return part.text
+    .map(({ type, text, refusal }) => {
+      const said = text ?? (type === 'refusal' ? refusal : undefined)
+      if (said !== undefined) return said
+      throw new AppError(
+        'unsupported_content',
+        `Content of type ${JSON.stringify(type.slice(0, 100))} is not supported here; send text.`,
+      )
     })
     .join('')
 }
