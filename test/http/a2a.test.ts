@@ -441,6 +441,22 @@ describe('the endpoint /a2a', () => {
     assert.deepEqual(idsOf(other.body.result), [])
   })
 
+  test('shows the message of the client under its own id, live and later', async () => {
+    const user = someone()
+    const headers = { ...(await bearer(user)), 'a2a-version': '1.0' }
+    await server.provider.script([says('Yes.')], user)
+    const asked = question(user)
+    const rpc = (method: string, params: object) =>
+      server.call('POST', '/a2a', { headers, body: { jsonrpc: '2.0', id: 1, method, params } })
+
+    const streamed = await rpc('SendStreamingMessage', asked)
+    const [, first = ''] = /^data: (.*)$/m.exec(streamed.text) ?? []
+    const { task } = JSON.parse(first).result as Json
+    const later = (await rpc('GetTask', { id: task.id })).body.result
+
+    for (const { history } of [task, later]) assert.equal(history[0].messageId, asked.message.messageId)
+  })
+
   test('refuses what is no JSON-RPC request, with the codes of JSON-RPC', async () => {
     const params = question('hi')
     const send = { jsonrpc: '2.0', id: 7, method: 'SendMessage', params }

@@ -141,11 +141,14 @@ function without<Value>(map: ReadonlyMap<string, Value>, key: string): ReadonlyM
 }
 
 function announced(state: A2aState, event: EventOf<'run.accepted'>): Told {
-  const { conversationId, userMessageId, input, parts } = event.data
+  const { conversationId, userMessageId, input, parts, echo } = event.data
   const contextId = conversationId === null ? state.runId : shownConversationId(conversationId)
   const known: A2aState = { ...state, contextId, state: 'TASK_STATE_SUBMITTED' }
   const sent = parts?.map((part) => (part.type === 'text' ? { text: part.text } : filePart(state, part)))
-  const question = messageOf(known, userMessageId ?? state.runId, sent ?? [{ text: input }], 'ROLE_USER')
+  // The sender chooses the id of a message. A question that came over another API has the one of the journal.
+  const given = echo?.['messageId']
+  const messageId = typeof given === 'string' ? given : (userMessageId ?? state.runId)
+  const question = messageOf(known, messageId, sent ?? [{ text: input }], 'ROLE_USER')
   return emit(known, taskFrame(known, event.at, input === '' ? [] : [question]))
 }
 

@@ -204,6 +204,7 @@ async function startRequest({ services, caller, agentId }: A2aContext, { message
     input: text,
     earlier: [],
     whenBusy: 'queue',
+    echo: { messageId: message.messageId },
     idempotency: { key: message.messageId, route: `POST /a2a/${agentId ?? ''}`, body: message },
     ...defined({ agentId, parts, conversationId: message.contextId }),
   }
