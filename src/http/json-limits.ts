@@ -28,8 +28,28 @@ const closeBracket = 0x5d
 const openBrace = 0x7b
 const closeBrace = 0x7d
 
+/** Is told about the lists that are values of the outermost object. `values` counts those of the whole text before `at`. */
+export interface ListObserver {
+  open(at: number, values: number): void
+  comma(at: number, values: number): void
+  close(at: number, values: number): void
+}
+
 /** Throws `body_too_complex`. Does not check the syntax: a text that is not JSON may pass. */
 export function checkJsonSize(text: string, limits: JsonLimits = jsonLimits): void {
+  for (const _part of scanJson(text, limits, text.length + 1));
+}
+
+/** As `checkJsonSize`, in parts of about `partChars` characters. */
+export function* scanJson(
+  text: string,
+  limits: JsonLimits,
+  partChars: number,
+  observer?: ListObserver,
+): Generator<undefined, void> {
+  let partEnd = partChars
+  let isInObject = false
+  let isInList = false
   const entries = new Uint32Array(limits.depth + 1)
   let depth = 0
   let values = 1
@@ -48,9 +68,15 @@ export function checkJsonSize(text: string, limits: JsonLimits = jsonLimits): vo
         values += 1
         if (depth > limits.depth) throw tooComplex(`more than ${limits.depth} levels of lists and objects`)
         entries[depth] = 1
+        if (depth === 1) isInObject = text.charCodeAt(at) === openBrace
+        if (depth === 2) {
+          isInList = isInObject && text.charCodeAt(at) === openBracket
+          if (isInList) observer?.open(at, values)
+        }
         break
       case closeBracket:
       case closeBrace:
+        if (depth === 2 && isInList) observer?.close(at, values)
         if (depth > 0) depth -= 1
         break
       case comma: {
@@ -58,6 +84,7 @@ export function checkJsonSize(text: string, limits: JsonLimits = jsonLimits): vo
         const count = (entries[depth] ?? 0) + 1
         entries[depth] = count
         if (count > limits.entries) throw tooComplex(`a list or object with more than ${limits.entries} entries`)
+        if (depth === 2 && isInList) observer?.comma(at, values)
         break
       }
       case colon:
@@ -66,6 +93,10 @@ export function checkJsonSize(text: string, limits: JsonLimits = jsonLimits): vo
       default:
     }
     if (values > limits.values) throw tooComplex(`more than ${limits.values} values`)
+    if (at >= partEnd) {
+      partEnd = at + partChars
+      yield
+    }
   }
 }
 
@@ -81,6 +112,6 @@ function endOfString(text: string, start: number): number {
   }
 }
 
-function tooComplex(what: string): AppError {
+export function tooComplex(what: string): AppError {
   return new AppError('body_too_complex', `The body has ${what}, which this server does not accept; send less at once.`)
 }

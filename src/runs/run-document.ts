@@ -5,6 +5,7 @@
 // A document comes from a user, so nothing in it is trusted: its journal has to be one that a run can have, and the run has
 // to have ended, because an unfinished one would be executed with whatever settings the document names.
 
+import { isDeepStrictEqual } from 'node:util'
 import { z } from 'zod'
 import { AppError } from '../errors/app-error.ts'
 import type { RunEvent } from '../journal/event.ts'
@@ -224,6 +225,37 @@ export function portableEvent(event: RunEvent, owner: string): RunEvent {
     default:
       return event
   }
+}
+
+/** The JSON of a document, in parts that are written in one turn each. */
+export async function* documentText({ events, ...rest }: RunDocument): AsyncGenerator<string> {
+  const whole = JSON.stringify({ ...rest, events: [] })
+  yield whole.slice(0, -']}'.length)
+  for (let from = 0; from < events.length; from += eventsPerTurn) {
+    const part = JSON.stringify(events.slice(from, from + eventsPerTurn))
+    yield `${from === 0 ? '' : ','}${part.slice(1, -1)}`
+    await nextTurn()
+  }
+  yield ']}'
+}
+
+/** True if both tell the same about the run; the conversation may have changed since. */
+export async function isSameRun(one: RunDocument, other: RunDocument): Promise<boolean> {
+  const { events, conversation: _before, ...rest } = one
+  const { events: otherEvents, conversation: _now, ...otherRest } = other
+  if (events.length !== otherEvents.length || !isSameJson(rest, otherRest)) return false
+  for (let from = 0; from < events.length; from += eventsPerTurn) {
+    const to = from + eventsPerTurn
+    if (!isSameJson(events.slice(from, to), otherEvents.slice(from, to))) return false
+    await nextTurn()
+  }
+  return true
+}
+
+/** Compared as JSON: a field that is undefined is none. */
+function isSameJson(one: unknown, other: unknown): boolean {
+  const copy = (value: unknown) => JSON.parse(JSON.stringify(value)) as unknown
+  return isDeepStrictEqual(copy(one), copy(other))
 }
 
 /** What the parts of a document have to agree on. */

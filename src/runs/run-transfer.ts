@@ -1,7 +1,6 @@
 // Moves ended runs between servers as documents, with all their ids, so that every wire sends the same bytes for them.
 // Importing a run that is here already changes nothing if it is the same, and is refused if it is another.
 
-import { isDeepStrictEqual } from 'node:util'
 import { AppError } from '../errors/app-error.ts'
 import { isTerminal, type RunEvent } from '../journal/event.ts'
 import { eventPages } from '../journal/event-pages.ts'
@@ -14,6 +13,7 @@ import {
   documentInteraction,
   documentMessage,
   documentVersion,
+  isSameRun,
   nameOfConversation,
   portableEvent,
   readRunDocument,
@@ -62,10 +62,7 @@ export class RunTransfer {
     const known = await store.readRun(run.id)
     if (known !== undefined) {
       if (known.owner !== owner || !isTerminal(known.status)) throw taken('run', run.id)
-      const { conversation: _here, ...here } = await this.documentOf(known, owner)
-      const { conversation: _there, ...there } = document
-      // Compared as JSON: a field that is undefined is none.
-      if (!isDeepStrictEqual(asJson(here), asJson(there))) throw taken('run', run.id)
+      if (!(await isSameRun(await this.documentOf(known, owner), document))) throw taken('run', run.id)
       return { outcome: 'unchanged', ...result }
     }
     const present = conversation === null ? undefined : await store.readConversation(conversation.id)
@@ -228,10 +225,6 @@ export class RunTransfer {
       if (known !== undefined && known.runId !== run.id) throw taken('output', id)
     }
   }
-}
-
-function asJson(value: unknown): unknown {
-  return JSON.parse(JSON.stringify(value)) as unknown
 }
 
 function taken(what: string, id: string): AppError {

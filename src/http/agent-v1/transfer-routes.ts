@@ -1,11 +1,12 @@
 // GET /v1/agent/runs/:runId/export and POST /v1/import: an ended run as one document, and back. `polylog export` and
 // `polylog import` use them for whole conversations.
 
+import { Readable } from 'node:stream'
 import { z } from 'zod'
-import { AppError } from '../../errors/app-error.ts'
-import { documentFormat, eventsMax } from '../../runs/run-document.ts'
+import { documentFormat, documentText, eventsMax } from '../../runs/run-document.ts'
 import { inlineOutputCharsMax } from '../../runs/stored-output.ts'
-import { checkJsonSize, type JsonLimits } from '../json-limits.ts'
+import { parseInTurns } from '../json-in-turns.ts'
+import type { JsonLimits } from '../json-limits.ts'
 import { callerOf, errorBody, idParam, ownRun, type Server, type Services, userIdQuery } from '../routes.ts'
 import { readRawFile, UploadBudget, withUploads } from '../uploads.ts'
 
@@ -67,10 +68,12 @@ export async function transferRoutes(server: Server, services: Services): Promis
           413: errorBody,
         },
       },
-      // The document is written as it is: a schema would cost more than the rest.
-      serializerCompiler: () => (document) => JSON.stringify(document),
     },
-    async (request) => await transfer.export(await ownRun(request, services, request.params.runId)),
+    async (request, reply) => {
+      const document = await transfer.export(await ownRun(request, services, request.params.runId))
+      // The document is written as it is: a schema would cost more than the rest.
+      return reply.header('content-type', 'application/json; charset=utf-8').send(Readable.from(documentText(document)))
+    },
   )
 
   const fileBytes = importBytesMax(settings.uploadBytes)
@@ -102,7 +105,7 @@ export async function transferRoutes(server: Server, services: Services): Promis
       async (request, reply) => {
         const { userId } = callerOf(request, services)
         return await readRawFile(request, reply, { fileBytes, budget }, async (bytes) => {
-          const given = parse(bytes, limits)
+          const given = await parseInTurns(bytes.toString('utf8'), limits)
           const file = fileDocument.safeParse(given)
           if (file.success) {
             const { id, name, mediaType } = file.data.file
@@ -120,14 +123,4 @@ export async function transferRoutes(server: Server, services: Services): Promis
       },
     )
   })
-}
-
-function parse(bytes: Buffer, limits: JsonLimits): unknown {
-  const text = bytes.toString('utf8')
-  checkJsonSize(text, limits)
-  try {
-    return JSON.parse(text) as unknown
-  } catch (cause) {
-    throw new AppError('invalid_json', 'The body is not JSON.', { cause })
-  }
 }
