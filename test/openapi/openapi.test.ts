@@ -122,6 +122,12 @@ test('streams are described by media type, with frames to look at', () => {
   }
 })
 
+test('files are described by every media type in which they are sent', () => {
+  const mediaOf = (path: string) => Object.keys(document.paths[path]?.['get']?.responses['200']?.content ?? {})
+  assert.deepEqual(mediaOf('/v1/contacts/export'), ['text/vcard', 'text/csv'])
+  assert.deepEqual(mediaOf('/v1/files/{fileId}'), ['application/octet-stream', 'application/json'])
+})
+
 test('every example is a request that works', async () => {
   const examples = allOperations().flatMap(({ method, path, operation }) => {
     const example = operation.requestBody?.content['application/json']?.example

@@ -123,8 +123,15 @@ function responsesOf(
           }
         : { description: 'The stream. `Last-Event-ID` resumes it.', content: streamed }
   } else if (facts?.file !== undefined) {
-    const schema = facts.file.startsWith('text/') ? { type: 'string' } : { type: 'string', format: 'binary' }
-    all['200'] = { description: 'The file.', content: { [facts.file]: { schema } } }
+    const content: Record<string, unknown> = Object.fromEntries(
+      facts.file.map((media) => {
+        const schema = media.startsWith('text/') ? { type: 'string' } : { type: 'string', format: 'binary' }
+        return [media, { schema }]
+      }),
+    )
+    if (facts.fileObject !== undefined)
+      content['application/json'] = { schema: { $ref: `#/components/schemas/${facts.fileObject}` } }
+    all['200'] = { description: 'The file.', content }
   }
   return all
 }

@@ -26,8 +26,10 @@ export type OperationFacts = {
   stream?: StreamKind
   /** The 200 answer is JSON unless the client asks for the stream. */
   alsoJson?: true
-  /** The 200 answer is a file of this media type. */
-  file?: string
+  /** The 200 answer is a file of one of these media types. */
+  file?: readonly string[]
+  /** With `Accept: application/json` the 200 answer is an object of this schema instead of the file. */
+  fileObject?: string
 }
 
 const jobOperations = (prefix: string, noun: string): Record<string, OperationFacts> => ({
@@ -38,8 +40,8 @@ const jobOperations = (prefix: string, noun: string): Record<string, OperationFa
   [`POST ${prefix}/{request_id}/interaction/reply`]: { id: `reply${noun}Question` },
   [`GET ${prefix}/{request_id}/result`]: { id: `get${noun}Result` },
   [`GET ${prefix}/{request_id}/artifacts`]: { id: `list${noun}Artifacts` },
-  [`GET ${prefix}/{request_id}/artifacts/{path}`]: { id: `get${noun}Artifact`, file: 'application/octet-stream' },
-  [`GET ${prefix}/{request_id}/bundle`]: { id: `get${noun}Bundle`, file: 'application/zip' },
+  [`GET ${prefix}/{request_id}/artifacts/{path}`]: { id: `get${noun}Artifact`, file: ['application/octet-stream'] },
+  [`GET ${prefix}/{request_id}/bundle`]: { id: `get${noun}Bundle`, file: ['application/zip'] },
   [`GET ${prefix}/{request_id}/events`]: { id: `stream${noun}Events`, stream: 'fcmp' },
   [`GET ${prefix}/{request_id}/events/history`]: { id: `list${noun}Events` },
   [`GET ${prefix}/{request_id}/invariants`]: { id: `check${noun}` },
@@ -149,8 +151,8 @@ export const operations: Readonly<Record<string, OperationFacts>> = {
   'GET /v1/models': { id: 'listModels' },
   'POST /v1/files': { id: 'uploadFile' },
   'GET /v1/files': { id: 'listFiles' },
-  'GET /v1/files/{fileId}': { id: 'getFile', file: 'application/octet-stream' },
-  'GET /v1/files/{fileId}/content': { id: 'getFileContent', file: 'application/octet-stream' },
+  'GET /v1/files/{fileId}': { id: 'getFile', file: ['application/octet-stream'], fileObject: 'File' },
+  'GET /v1/files/{fileId}/content': { id: 'getFileContent', file: ['application/octet-stream'] },
   'DELETE /v1/files/{fileId}': { id: 'deleteFile' },
   'GET /v1/models/{model}': { id: 'getModel' },
   'GET /v1/doctor/stream': { id: 'testStream', stream: 'doctor' },
@@ -174,7 +176,7 @@ export const operations: Readonly<Record<string, OperationFacts>> = {
   },
   'GET /v1/contacts': { id: 'listContacts' },
   'POST /v1/contacts/import': { id: 'importContacts' },
-  'GET /v1/contacts/export': { id: 'exportContacts', file: 'text/vcard' },
+  'GET /v1/contacts/export': { id: 'exportContacts', file: ['text/vcard', 'text/csv'] },
   'GET /v1/contacts/{contactId}': { id: 'getContact' },
   'PATCH /v1/contacts/{contactId}': { id: 'updateContact' },
   'DELETE /v1/contacts/{contactId}': { id: 'deleteContact' },
@@ -254,5 +256,5 @@ export const operations: Readonly<Record<string, OperationFacts>> = {
   'GET /v1/ready': { id: 'getReadiness' },
   'GET /v1/tools': { id: 'listTools' },
   'GET /v1/providers': { id: 'listProviders' },
-  'GET /metrics': { id: 'getMetrics', file: 'text/plain' },
+  'GET /metrics': { id: 'getMetrics', file: ['text/plain'] },
 }

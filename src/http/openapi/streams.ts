@@ -103,7 +103,7 @@ const kinds: Readonly<Record<StreamKind, readonly Sample[]>> = {
   formats: [
     {
       ...native,
-      description: `${native.description} \`format=\` chooses another dialect: \`ui-message\`, \`ui-message-v5\`, \`ag-ui\`, \`chunks\`, \`fcmp\`, \`session\`, \`openai-chat\` and \`openai-responses\` are event streams too.`,
+      description: `${native.description} \`format=\` chooses another dialect: \`ui-message\`, \`ui-message-v5\`, \`ag-ui\`, \`chunks\`, \`fcmp\`, \`session\`, \`openai-chat\`, \`openai-responses\`, \`a2a\`, \`a2a-v0.3\` and \`langgraph\` are event streams too.`,
     },
     dataStream,
     { ...jsonLines, description: '`format=chunks-ndjson`: the dialect of the chat API, one JSON object per line.' },
