@@ -15,6 +15,7 @@ import { JsonTree } from '../ui/json-tree.tsx'
 import { Spinner } from '../ui/spinner.tsx'
 import { showProblem } from '../ui/toast.tsx'
 import { useKeptFocus } from '../ui/use-kept-focus.ts'
+import { ProblemText } from '../ui/problem-text.tsx'
 import { withVisibleControls } from '../ui/visible-text.ts'
 import { ApprovalCard } from './approval-card.tsx'
 import { DecisionCard } from './decision-card.tsx'
@@ -85,9 +86,10 @@ export function ToolCard({ runId, block, times, canDecide = true }: ToolCardProp
             </>
           )}
           {block.error === undefined ? null : (
-            <p className="tool-card-error">
-              {withVisibleControls(block.error.message)} <code className="faint">{block.error.code}</code>
-            </p>
+            <div className="tool-card-error">
+              <ProblemText error={block.error} />
+              <code className="faint">{block.error.code}</code>
+            </div>
           )}
           {block.output === undefined ? null : (
             <>

@@ -1,9 +1,10 @@
-// What went wrong while something was loaded: the sentence of the server, its code, and another try.
+// What went wrong while something was loaded: the sentences about it, its code, and another try.
 
 import { shellWords } from '../app/words.ts'
 import { useWords } from '../i18n/words.ts'
 import { Button } from './button.tsx'
 import { Icon } from './icon.tsx'
+import { ProblemText } from './problem-text.tsx'
 import './problem.css'
 
 export function Problem({ error, onRetry }: { error: { message: string; code?: string }; onRetry?: () => void }) {
@@ -12,7 +13,7 @@ export function Problem({ error, onRetry }: { error: { message: string; code?: s
     <div className="problem" role="alert">
       <Icon name="alert" />
       <div className="grow">
-        <p>{error.message}</p>
+        <ProblemText error={error} />
         {error.code === undefined ? null : <code className="faint">{error.code}</code>}
       </div>
       {onRetry === undefined ? null : (

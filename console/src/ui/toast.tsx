@@ -5,9 +5,11 @@ import { createStore } from '../app/store.ts'
 import { useWords } from '../i18n/words.ts'
 import { IconButton } from './button.tsx'
 import { Icon } from './icon.tsx'
+import { ProblemText } from './problem-text.tsx'
 import './toast.css'
 
-export type Notice = { tone?: 'neutral' | 'good' | 'bad'; text: string; detail?: string }
+type Failure = { message: string; code?: string }
+export type Notice = { tone?: 'neutral' | 'good' | 'bad'; text: string; problem?: Failure }
 
 type ShownNotice = Notice & { id: number }
 
@@ -25,8 +27,8 @@ export function showToast(notice: Notice): void {
 }
 
 /** Shows what the server said about a request that failed. */
-export function showProblem(text: string, error: { message: string }): void {
-  showToast({ tone: 'bad', text, detail: error.message })
+export function showProblem(text: string, problem: Failure): void {
+  showToast({ tone: 'bad', text, problem })
 }
 
 function dismiss(id: number): void {
@@ -37,12 +39,12 @@ export function Toasts() {
   const words = useWords(shellWords)
   return (
     <div className="toasts" role="status">
-      {notices.use().map(({ id, tone = 'neutral', text, detail }) => (
+      {notices.use().map(({ id, tone = 'neutral', text, problem }) => (
         <div key={id} className={`toast toast-${tone}`}>
           <Icon name={tone === 'bad' ? 'alert' : tone === 'good' ? 'check' : 'info'} />
           <div className="grow">
             <div className="toast-text">{text}</div>
-            {detail === undefined ? null : <div className="soft">{detail}</div>}
+            {problem === undefined ? null : <ProblemText error={problem} />}
           </div>
           <IconButton icon="close" label={words.dismiss} small onClick={() => dismiss(id)} />
         </div>
