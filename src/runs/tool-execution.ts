@@ -133,7 +133,7 @@ function boundedProgress(progress: CallContext['progress']): CallContext['progre
 }
 
 function timedOut(tool: Tool): AppError {
-  const seconds = Math.round(tool.timeoutMs / 1000)
+  const seconds = tool.timeoutMs / 1000
   if (tool.effect === 'unsafe') {
     return new AppError(
       'tool_outcome_unknown',
