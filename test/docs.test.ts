@@ -176,6 +176,21 @@ describe('the commands of a page do what it says', () => {
   }
 })
 
+test('docs/telemetry.md lists exactly the metrics that there are', async () => {
+  const server = await startPolylog({})
+  try {
+    const metrics = await (await fetch(`${server.baseUrl}/metrics`)).text()
+    const served = [...metrics.matchAll(/^# HELP (polylog_\w+) /gm)].map(([, name = '']) => name)
+    const listed = read('docs/telemetry.md')
+      .split('\n')
+      .filter((line) => line.startsWith('| `polylog_'))
+      .flatMap((line) => [...(line.split('|')[1] ?? '').matchAll(/`(polylog_\w+)`/g)].map(([, name = '']) => name))
+    assert.deepEqual(listed.toSorted(), served.toSorted())
+  } finally {
+    await server.dispose()
+  }
+})
+
 /** A reader waits for what the background stream shows before going on; so does the script. */
 function waitAfter(block: string): string {
   if (block.includes('/confirm')) return 'wait\n'
