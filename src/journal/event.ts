@@ -232,7 +232,10 @@ const bodies = {
     /** Set when a run is parked: it waits for the result of a tool that the client executes. */
     awaitsClient: z.literal(true).optional(),
   }),
-  /** The model is about to be asked. `messageId` is the message that its text will belong to. */
+  /**
+   * The model is about to be asked. `messageId` is the message that its text will belong to. `model` is `provider/model`, or the
+   * name of the engine if a remote agent answers, whose model is not known.
+   */
   'step.started': z.object({ step: z.number().int().positive(), messageId: id, model: id }),
   'text.delta': z.object({ messageId: id, text }),
   'reasoning.delta': z.object({ reasoningId: id, text }),

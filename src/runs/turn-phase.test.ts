@@ -3,6 +3,7 @@
 
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
+import { setTimeout } from 'node:timers/promises'
 import type { Decisions, TurnEngine, TurnPart, TurnRequest } from '../engines/engine.ts'
 import { AppError } from '../errors/app-error.ts'
 import type { EventType, JsonValue, RunEvent } from '../journal/event.ts'
@@ -313,6 +314,8 @@ test('the tokens of a turn that failed are counted once, wherever the process is
       else yield [{ type: 'attached', replays: 'turn' }]
       yield [{ type: 'text', text: 'I' }]
       yield [{ type: 'spent', usage: { inputTokens: 11, outputTokens: 2 } }]
+      // So that the tokens are committed before the end.
+      await setTimeout(20)
       throw new AppError('engine_failed', 'The provider is out of credit.')
     })
   const images = crashImages(context)

@@ -236,7 +236,7 @@ class TurnRecorder {
     this.stepStartedAt = context.clock.monotonic()
     this.writer.push({
       type: 'step.started',
-      data: { step, messageId: torn?.messageId || context.ids(), model: specOf(state).model },
+      data: { step, messageId: torn?.messageId || context.ids(), model: this.engine.name },
     })
     // Text that the engine does not repeat continues the message that was shown.
     const shown = this.replays && torn !== undefined ? torn : { text: '', reasoning: '' }
@@ -323,7 +323,7 @@ class TurnRecorder {
     const { steps, usage: counted } = this.state
     // After a crash the remote side tells once more how the turn failed. Only finished steps and discarded answers are counted.
     if (counted.steps > steps.filter(({ finished }) => finished).length) return
-    const { model } = specOf(this.state)
+    const model = this.engine.name
     this.events.push({ type: 'answer.discarded', data: { step: nextStepNumber(this.state), model, usage } })
   }
 

@@ -7,6 +7,7 @@ import { type FakeOpenclaw, startFakeOpenclaw } from '../support/fake-openclaw.t
 import { type FakeProvider, startFakeProvider } from '../support/fake-provider.ts'
 import {
   endOf,
+  type Json,
   named,
   runIdOf,
   someone,
@@ -55,6 +56,17 @@ test('a chat is answered by the gateway, and the run names its engine', async ()
     { name: 'local', state: 'available' },
     { name: 'openclaw', state: 'available' },
   ])
+})
+
+test('the tokens of the gateway are counted for its engine, and not for a model of this server', async () => {
+  const user = someone()
+  await server.chatToEnd(user, 'Hello?')
+
+  const { groups } = (await server.call('GET', '/v1/usage?groupBy=model', { user })).body
+  assert.deepEqual(
+    groups.map(({ key, usage }: Json) => [key, usage.inputTokens, usage.outputTokens]),
+    [['openclaw', 11, 7]],
+  )
 })
 
 test('a request may name another engine', async () => {
