@@ -143,6 +143,31 @@ test('a list of tools without an end makes the server unavailable', async (t) =>
   assert.ok(pages <= 10, `${pages} pages were read`)
 })
 
+test('one tool whose definition is not valid does not take the others away, and its listing says why', async (t) => {
+  const { registry } = await connect(
+    t,
+    await serve(t, {
+      tools: (cursor) =>
+        cursor === undefined
+          ? {
+              tools: [tool('good'), tool('no_type', { inputSchema: {} }), { inputSchema: { type: 'object' } }],
+              nextCursor: 'b',
+            }
+          : { tools: [tool('later')], nextCursor: null },
+    }),
+  )
+
+  assert.deepEqual(
+    registry.available().map(({ name }) => name),
+    ['good', 'later'],
+  )
+  const reasons = registry.list().flatMap(({ name, reason }) => (reason === null ? [] : [`${name}: ${reason}`]))
+  assert.equal(reasons.length, 2)
+  assert.match(reasons[0]!, /^no_type: Its definition is not valid: inputSchema\.type: .*"object"/)
+  assert.match(reasons[1]!, /^a tool without a name: Its definition is not valid: name: /)
+  assert.equal((await registry.get('later')!.run({}, toolContext())).ok, true)
+})
+
 test('of very many tools the first are used, with a bounded description', async (t) => {
   const tools = Array.from({ length: 2000 }, (_, number) =>
     tool(`t${number}`, { description: 'd'.repeat(100_000 / 20) }),

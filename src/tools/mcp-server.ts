@@ -11,10 +11,22 @@
 // has done nothing.
 
 import { isDeepStrictEqual } from 'node:util'
-import { type CallToolResult, Client, ProtocolError, type Tool as McpTool } from '@modelcontextprotocol/client'
+import {
+  type CallToolResult,
+  Client,
+  ProtocolError,
+  type RequestOptions,
+  SdkError,
+  SdkErrorCode,
+  specTypeSchemas,
+  type Tool as McpTool,
+} from '@modelcontextprotocol/client'
+import { z } from 'zod'
 import { AppError } from '../errors/app-error.ts'
 import type { JsonValue } from '../journal/event.ts'
+import { withoutActivity } from '../kit/activity.ts'
 import type { Clock } from '../kit/clock.ts'
+import { issuesSentence } from '../kit/standard-schema.ts'
 import { excerpt } from './excerpt.ts'
 import { toCallFailure, toReason } from './mcp-failure.ts'
 import type { McpServerConfig } from './mcp-config.ts'
@@ -33,13 +45,16 @@ export type McpServerOptions = {
   environment: Environment
   callTimeoutMs: number
   /** Gets the whole list each time it differs from the one that was known. */
-  onToolsChanged(tools: McpTool[]): void
+  onToolsChanged(list: ToolList): void
 }
+
+/** What a server lists. A tool whose definition is not valid is named with the reason. */
+export type ToolList = { tools: McpTool[]; invalid: { name: string; reason: string }[] }
 
 export type McpServer = {
   readonly name: string
   /** Opens the first connection and reads all pages of the list. Throws `tool_unavailable` with the reason. */
-  listTools(): Promise<McpTool[]>
+  listTools(): Promise<ToolList>
   call(tool: McpTool, input: JsonValue, context: ToolContext): Promise<CallToolResult>
   close(): Promise<void>
 }
@@ -49,7 +64,7 @@ type Connection = {
   link: McpTransport
   isOpen: boolean
   calls: number
-  tools: McpTool[]
+  list: ToolList
   /** The server has said that its list changed, and we have not read it since. */
   isListStale: boolean
   isRereading: boolean
@@ -81,7 +96,7 @@ const endSessionTimeoutMs = 1_000
 
 export function createMcpServer(name: string, config: McpServerConfig, options: McpServerOptions): McpServer {
   const { clock, log, environment, callTimeoutMs } = options
-  let known: McpTool[] | null = null
+  let known: ToolList | null = null
   let current: Connection | null = null
   let opening: Promise<Connection> | null = null
   let closed = false
@@ -119,7 +134,7 @@ export function createMcpServer(name: string, config: McpServerConfig, options: 
       link,
       isOpen: true,
       calls: 0,
-      tools: [],
+      list: { tools: [], invalid: [] },
       isListStale: false,
       isRereading: false,
     }
@@ -133,7 +148,7 @@ export function createMcpServer(name: string, config: McpServerConfig, options: 
       client.setNotificationHandler('notifications/tools/list_changed', () => {
         void reread(connection)
       })
-      connection.tools = await readTools(client, signal)
+      connection.list = await readTools(client, signal)
       if (client.getProtocolEra() === 'modern' && client.getServerCapabilities()?.tools?.listChanged === true) {
         void listen(connection)
       }
@@ -146,13 +161,20 @@ export function createMcpServer(name: string, config: McpServerConfig, options: 
     }
   }
 
-  async function readTools(client: Client, signal: AbortSignal): Promise<McpTool[]> {
+  async function readTools(client: Client, signal: AbortSignal): Promise<ToolList> {
     const options = { signal, timeout: never, cacheMode: 'refresh' } as const
-    const { tools } = await abortable(client.listTools(undefined, options), signal)
+    const reading = client.listTools(undefined, options).then(
+      ({ tools }): ToolList => ({ tools, invalid: [] }),
+      (error: unknown) => {
+        if (error instanceof SdkError && error.code === SdkErrorCode.InvalidResult) return readEachTool(client, options)
+        throw error
+      },
+    )
+    const { tools, invalid } = await abortable(reading, signal)
     if (tools.length > toolsMax) {
       log.warn({ server: name, listed: tools.length, used: toolsMax }, 'An MCP server lists too many tools.')
     }
-    return tools.slice(0, toolsMax)
+    return { tools: tools.slice(0, toolsMax), invalid: invalid.slice(0, toolsMax) }
   }
 
   /** If the list cannot be read, the one that is known stays in use. */
@@ -167,8 +189,8 @@ export function createMcpServer(name: string, config: McpServerConfig, options: 
       connection.isListStale = false
       const limit = timeLimit(clock, connectTimeoutMs)
       try {
-        connection.tools = await readTools(connection.client, limit.signal)
-        if (current === connection && connection.isOpen) setTools(connection.tools)
+        connection.list = await readTools(connection.client, limit.signal)
+        if (current === connection && connection.isOpen) setTools(connection.list)
       } catch (error) {
         if (connection.isOpen)
           log.warn({ server: name, err: error }, 'An MCP server changed its tools and does not list them.')
@@ -198,13 +220,13 @@ export function createMcpServer(name: string, config: McpServerConfig, options: 
     return new Promise((resolve) => void clock.after(delayMs, resolve))
   }
 
-  function setTools(tools: McpTool[]): void {
-    if (isDeepStrictEqual(tools, known)) return
+  function setTools(list: ToolList): void {
+    if (isDeepStrictEqual(list, known)) return
     const isFirst = known === null
-    known = tools
+    known = list
     if (isFirst) return
-    log.info({ server: name, tools: tools.length }, 'The tools of an MCP server have changed.')
-    options.onToolsChanged(tools)
+    log.info({ server: name, tools: list.tools.length }, 'The tools of an MCP server have changed.')
+    options.onToolsChanged(list)
   }
 
   /** Closes in the background, because a child process that ignores the end of its input takes seconds to stop. */
@@ -230,12 +252,12 @@ export function createMcpServer(name: string, config: McpServerConfig, options: 
   async function connected(): Promise<Connection> {
     if (closed) throw new AppError('tool_unavailable', `The MCP server ${name} is being shut down. Nothing was sent.`)
     if (current?.isOpen) return current
-    opening ??= open().finally(() => (opening = null))
+    opening ??= withoutActivity(open).finally(() => (opening = null))
     const connection = await opening
     if (closed) discard(connection)
     else if (current !== connection) {
       current = connection
-      setTools(connection.tools)
+      setTools(connection.list)
     }
     return connection
   }
@@ -292,7 +314,7 @@ export function createMcpServer(name: string, config: McpServerConfig, options: 
 
   return {
     name,
-    listTools: async () => (await connected()).tools,
+    listTools: async () => (await connected()).list,
     call,
     async close() {
       closed = true
@@ -307,6 +329,30 @@ export function createMcpServer(name: string, config: McpServerConfig, options: 
       await Promise.all(closing)
     },
   }
+}
+
+const toolsPage = z.object({ tools: z.array(z.unknown()), nextCursor: z.string().nullish() })
+
+/** The library refuses a whole list if one definition in it is not valid. This reads the others. */
+async function readEachTool(client: Client, options: RequestOptions): Promise<ToolList> {
+  const list: ToolList = { tools: [], invalid: [] }
+  let cursor: string | null | undefined
+  for (let page = 0; page < listMaxPages; page += 1) {
+    const params = typeof cursor === 'string' ? { cursor } : {}
+    const answer = await client.request({ method: 'tools/list', params }, toolsPage, options)
+    for (const item of answer.tools) {
+      const checked = specTypeSchemas.Tool['~standard'].validate(item)
+      if (checked.issues === undefined) list.tools.push(checked.value)
+      else {
+        const { name } = (item ?? {}) as { name?: unknown }
+        const reason = `Its definition is not valid: ${excerpt(issuesSentence(checked.issues), 300)}.`
+        list.invalid.push({ name: typeof name === 'string' ? excerpt(name) : 'a tool without a name', reason })
+      }
+    }
+    cursor = answer.nextCursor
+    if (typeof cursor !== 'string') return list
+  }
+  throw new AppError('tool_unavailable', `Its list of tools has more than ${listMaxPages} pages.`)
 }
 
 async function send(

@@ -4,11 +4,10 @@
 // its tools appear when it is connected. When a server changes its list, its tools change.
 
 import { isDeepStrictEqual } from 'node:util'
-import type { Tool as McpTool } from '@modelcontextprotocol/client'
 import type { Clock, Timer } from '../kit/clock.ts'
 import type { McpConfig } from './mcp-config.ts'
 import { toReason } from './mcp-failure.ts'
-import { atMost, connectWaitMs, createMcpServer, type McpLog, type McpServer } from './mcp-server.ts'
+import { atMost, connectWaitMs, createMcpServer, type McpLog, type McpServer, type ToolList } from './mcp-server.ts'
 import { toTool } from './mcp-tools.ts'
 import type { Environment } from './mcp-transport.ts'
 import type { ToolEntry } from './tool-registry.ts'
@@ -57,21 +56,25 @@ export async function connectMcpServers(config: McpConfig, options: McpOptions):
     listener?.(allEntries())
   }
 
-  function toEntries(slot: Slot, server: McpServer, tools: McpTool[]): ToolEntry[] {
-    if (tools.length === 0) return [missing(slot.name, 'It offers no tools.')]
+  function toEntries(slot: Slot, server: McpServer, { tools, invalid }: ToolList): ToolEntry[] {
+    if (tools.length === 0 && invalid.length === 0) return [missing(slot.name, 'It offers no tools.')]
+    const source = `mcp:${slot.name}` as const
     const trust = config.mcpServers[slot.name]?.polylog
-    return tools.map((tool) => ({
-      source: `mcp:${slot.name}` as const,
-      tool: toTool(tool, server, callTimeoutMs, trust),
-    }))
+    return [
+      ...tools.map((tool): ToolEntry => ({ source, tool: toTool(tool, server, callTimeoutMs, trust) })),
+      ...invalid.map(({ name, reason }): ToolEntry => ({
+        source,
+        missing: { name, description: `A tool of the MCP server ${slot.name}.`, effect: 'unsafe', reason },
+      })),
+    ]
   }
 
   async function connect(slot: Slot, server: McpServer, retryDelayMs: number): Promise<void> {
     try {
-      const tools = await server.listTools()
-      log.info({ server: slot.name, tools: tools.length }, 'An MCP server is connected.')
+      const list = await server.listTools()
+      log.info({ server: slot.name, tools: list.tools.length }, 'An MCP server is connected.')
       slot.pending = false
-      show(slot, toEntries(slot, server, tools))
+      show(slot, toEntries(slot, server, list))
       for (const wake of waiters) wake()
     } catch (error) {
       show(slot, [missing(slot.name, toReason(error))])
@@ -93,7 +96,7 @@ export async function connectMcpServers(config: McpConfig, options: McpOptions):
       const server: McpServer = createMcpServer(name, serverConfig, {
         ...options,
         callTimeoutMs,
-        onToolsChanged: (tools) => show(slot, toEntries(slot, server, tools)),
+        onToolsChanged: (list) => show(slot, toEntries(slot, server, list)),
       })
       servers.push(server)
       await atMost(clock, connectWaitMs, connect(slot, server, retryMs))
