@@ -212,3 +212,22 @@ test('the trace context of a call goes with its request, and with no other', asy
     [traceparent],
   )
 })
+
+test('a connection that a call opens is shared, so it does not have the trace context of that call', async (t) => {
+  const fake = await start('sessions')
+  t.after(fake.stop)
+  const { get } = await connect(t, fake)
+  const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
+  await fetch(`${fake.baseUrl}/_control/forget-sessions`)
+
+  await withActivity({ run: 'r1', place: 'tool lookup', traceparent }, () =>
+    get('lookup').run({ word: 'tea' }, toolContext({ traceparent })),
+  )
+
+  const seen = (await (await fetch(`${fake.baseUrl}/_control/traceparents`)).json()) as (string | null)[]
+  assert.deepEqual(
+    seen.filter((one) => one !== null),
+    [traceparent, traceparent],
+    'the refused call, and the call in the new session',
+  )
+})
