@@ -67,6 +67,21 @@ describe('an interrupt, with the client of the LangGraph SDK,', () => {
     )
   })
 
+  test('is answered by a command with an empty list of nodes, as RemoteGraph sends it', async () => {
+    const user = someone()
+    const client = await clientOf(user)
+    amount += 1
+    await server.provider.script([calls(['charge', { amount }]), says('Charged.')], user)
+    const { thread_id } = await client.threads.create()
+    await client.runs.wait(thread_id, agent, { input: human(user) })
+
+    const resume = { decisions: [{ type: 'approve' }] }
+    const command = { resume, goto: [] }
+    const done = (await client.runs.wait(thread_id, agent, { command })) as Json
+
+    assert.equal(contents(done).at(-1), 'ai: Charged.')
+  })
+
   test('edits, rejects and answers by the ids of interrupts', async () => {
     const user = someone()
     const client = await clientOf(user)

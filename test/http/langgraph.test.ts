@@ -101,6 +101,21 @@ describe('the client of the LangGraph SDK', () => {
     assert.equal((await client.runs.list(thread_id))[0]?.status, 'error')
   })
 
+  test('reads the state by its checkpoint, and no older one', async () => {
+    const user = someone()
+    const client = await clientOf(user)
+    await server.provider.script([says('One.'), says('Two.')], user)
+    const { thread_id } = await client.threads.create()
+    await client.runs.wait(thread_id, agent, { input: human(user) })
+    const first = await client.threads.getState(thread_id)
+
+    for (const checkpoint of [first.checkpoint, { thread_id }, first.checkpoint.checkpoint_id ?? ''])
+      assert.deepEqual(await client.threads.getState(thread_id, checkpoint as typeof first.checkpoint), first)
+    await client.runs.wait(thread_id, agent, { input: human(`More. ${user}`) })
+
+    await assert.rejects(client.threads.getState(thread_id, first.checkpoint), /400.*langgraph_unsupported/s)
+  })
+
   test('runs without a thread, and with one that the request creates', async () => {
     const user = someone()
     const client = await clientOf(user)

@@ -116,7 +116,9 @@ export function checkRunBody(body: RunBody): void {
   if (body.webhook != null && body.webhook !== '') throw notInSubset('webhook is not served; join the run instead.')
   if (body.after_seconds != null && body.after_seconds > 0)
     throw notInSubset('after_seconds is not served; start the run later.')
-  if (body.command?.update != null || body.command?.goto != null) {
+  const { update, goto } = body.command ?? {}
+  // LangGraph's own clients send an empty list of nodes with every command.
+  if (update != null || !(goto == null || (Array.isArray(goto) && goto.length === 0))) {
     throw notInSubset('Of a command only "resume" is served; state cannot be updated, and there is no graph to go to.')
   }
 }

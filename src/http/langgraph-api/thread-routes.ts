@@ -114,6 +114,22 @@ export function threadRoutes(server: Server, services: Services): void {
     async (request) => await stateView(services, await own(request)),
   )
 
+  const checkpointBody = z
+    .object({ checkpoint: z.object({ checkpoint_id: z.string().max(200).nullish() }).loose() })
+    .loose()
+  server.post(
+    `${thread}/state/checkpoint`,
+    { schema: { ...schema, params, body: checkpointBody } },
+    async (request) => await stateAt(await own(request), request.body.checkpoint.checkpoint_id),
+  )
+
+  const checkpointParams = params.extend({ checkpointId: z.string().max(200) })
+  server.get(
+    `${thread}/state/:checkpointId`,
+    { schema: { ...schema, params: checkpointParams } },
+    async (request) => await stateAt(await own(request), request.params.checkpointId),
+  )
+
   server.post(`${thread}/history`, { schema: { ...schema, params, body: historyBody } }, async (request) => {
     const row = await own(request)
     const { limit, before } = request.body ?? {}
@@ -134,6 +150,16 @@ export function threadRoutes(server: Server, services: Services): void {
         throw notInSubset('The state of a thread cannot be written; it is what its runs wrote. Send a message instead.')
       },
     })
+  }
+
+  /** Without the id of a checkpoint: the newest state, which is the only one. */
+  async function stateAt(row: ConversationRow, checkpointId: string | null | undefined) {
+    const state = await stateView(services, row)
+    const { checkpoint_id: newestId } = state['checkpoint'] as { checkpoint_id: string }
+    if (checkpointId != null && checkpointId !== newestId) {
+      throw notInSubset('Only the newest state of a thread can be read; leave the checkpoint out.')
+    }
+    return state
   }
 
   async function newest(owner: string, offset: number, limit: number): Promise<ConversationRow[]> {
