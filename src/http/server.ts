@@ -73,6 +73,7 @@ import { setSecurityHeaders } from './security-headers.ts'
 import { sessionRoutes } from './session-api/session-routes.ts'
 import { type TrustProxy, trustedProxies } from './trust-proxy.ts'
 import { uiChatRoutes } from './ui-chat/ui-chat-routes.ts'
+import { UnreadAnswers } from './unread-answers.ts'
 import { usageRoutes } from './usage-v1/usage-routes.ts'
 
 export type ServerOptions = {
@@ -226,8 +227,7 @@ export async function buildServer(options: ServerOptions): Promise<Server> {
       timeWindow: rateWindowMs,
       global: false,
       allowList: (request) => publicPaths.has(request.routeOptions.url ?? ''),
-      keyGenerator: (request) =>
-        request.login === null ? `ip:${addressKey(request.ip)}` : `user:${request.login.userId}`,
+      keyGenerator: callerKey,
       errorResponseBuilder: (_request, context) =>
         new AppError(
           'rate_limited',
@@ -240,6 +240,12 @@ export async function buildServer(options: ServerOptions): Promise<Server> {
     // Not for each route: a request counts even if there is nothing at its address, or its body is refused.
     server.addHook('onRequest', server.rateLimit())
   }
+  const unread = new UnreadAnswers(unreadUploads * services.settings.uploadBytes)
+  server.addHook('onSend', async (request, reply, payload) => {
+    // All clients share the bytes of the public pages.
+    if (!publicPaths.has(request.routeOptions.url ?? '')) unread.hold(callerKey(request), payload, reply.raw)
+    return payload
+  })
   server.addHook('onResponse', async (request, reply) => {
     services.metrics.requestDone({
       method: request.method,
@@ -294,6 +300,14 @@ export async function buildServer(options: ServerOptions): Promise<Server> {
   if (options.console) await consoleRoutes(server)
   return server
 }
+
+/** Under which name requests are limited. */
+function callerKey({ login, ip }: FastifyRequest): string {
+  return login === null ? `ip:${addressKey(ip)}` : `user:${login.userId}`
+}
+
+/** How many files of the largest size the unread answers of one caller may have together. */
+const unreadUploads = 8
 
 /** A safety limit: no route has more than ten parameters. */
 const queryParametersMax = 100

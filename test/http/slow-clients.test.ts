@@ -115,6 +115,38 @@ describe('reading', () => {
     assert.equal(endOf(stream.frames).output, 'one two')
   })
 
+  test('files that a client asks for and does not read use a bounded amount of memory', async () => {
+    const small = await startTestServer({ POLYLOG_UPLOAD_MAX: '8000000' }, server.provider)
+    try {
+      const user = someone()
+      const headers = { 'content-type': 'text/plain' }
+      const { body } = await small.call('POST', '/v1/files', { user, raw: 'x'.repeat(8_000_000), headers })
+      const path = `/v1/files/${String(body.id)}/content?userId=${user}`
+      const ask = () => {
+        const socket = dialServer(small.polylog.baseUrl)
+        socket.write(`GET ${path} HTTP/1.1\r\nhost: localhost\r\n\r\n`)
+        return socket
+      }
+      const unread = Array.from({ length: 30 }, () => ask().pause())
+      const refused = await until('a refusal', async () => {
+        const answer = await fetch(`${small.polylog.baseUrl}${path}`)
+        await answer.arrayBuffer()
+        return answer.status === 200 ? undefined : answer
+      })
+      assert.equal(refused.status, 429)
+      assert.ok(refused.headers.has('retry-after'))
+      for (const socket of unread) socket.destroy()
+      const read = await until('a file', async () => {
+        const answer = await fetch(`${small.polylog.baseUrl}${path}`)
+        const { byteLength } = await answer.arrayBuffer()
+        return answer.status === 200 ? byteLength : undefined
+      })
+      assert.equal(read, 8_000_000)
+    } finally {
+      await small.close()
+    }
+  })
+
   test('HEAD of a stream is over with its headers: the next request of the connection is answered', async () => {
     const user = someone()
     await server.provider.script([[{ text: ['one '] }, { stall: true }, { finish: 'stop' }]], user)
