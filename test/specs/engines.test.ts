@@ -102,6 +102,9 @@ after(async () => {
   await Promise.all([provider?.stop(), gateway?.stop()])
 })
 
+/** As the gateway, the provider reports the tokens of an answer that fails. */
+const spent = { prompt_tokens: 11, completion_tokens: 2 }
+
 /** A model is asked once per step: a step ends with a call, or with the turn. */
 function localScript(story: Beat[]): Parameters<FakeProvider['script']>[0] {
   const answers: Parameters<FakeProvider['script']>[0] = []
@@ -109,7 +112,7 @@ function localScript(story: Beat[]): Parameters<FakeProvider['script']>[0] {
   for (const beat of story) {
     if ('says' in beat) step.push({ text: beat.says })
     else if ('thinks' in beat) step.push({ reasoning: beat.thinks })
-    else if ('fails' in beat) answers.push([...step, { error: { message: beat.fails } }])
+    else if ('fails' in beat) answers.push([...step, { usage: spent }, { error: { message: beat.fails } }])
     else if ('hangs' in beat) answers.push(hangsAfter(...beat.hangs))
     else {
       const { id, name, input } = 'calls' in beat ? beat.calls : beat.asks
