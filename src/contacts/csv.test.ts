@@ -206,3 +206,27 @@ test('a large file leaves time for other work while it is read', async () => {
   // One turn for each piece of 16 KiB, at least.
   assert.ok(turns >= Math.floor(file.length / (16 * 1024)), `${turns} turns`)
 })
+
+test('a row with very many cells leaves time for other work, too', async () => {
+  const cells = 200_000
+  let turns = 0
+  let reading = true
+  const count = () => {
+    turns += 1
+    if (reading) setImmediate(count)
+  }
+  setImmediate(count)
+  const rows = await Array.fromAsync(readCsv(Buffer.from(`name\n${','.repeat(cells)}x\n${','.repeat(cells)}\nBob\n`)))
+  reading = false
+
+  assert.deepEqual(
+    rows.map(({ ok, line }) => [ok, line]),
+    [
+      [false, 2],
+      [true, 4],
+    ],
+  )
+  const pieces = Math.ceil((2 * cells) / (16 * 1024))
+  // Ten for the check of each row, besides those for the pieces of the file.
+  assert.ok(turns >= pieces + 20, `${turns} turns, ${pieces} pieces`)
+})

@@ -17,6 +17,8 @@ export const csvLimits: CsvLimits = { bytes: 8 * 1024 * 1024, rows: 20_000, colu
 
 /** Parsing a piece takes a few milliseconds. */
 const pieceChars = 16 * 1024
+/** So does the check of as many cells. */
+const cellsPerTurn = 20_000
 
 /** The rows of a file, in its order. Throws `contact_file_invalid` if the file as a whole cannot be read. */
 export async function* readCsv(
@@ -82,8 +84,6 @@ async function* rows(text: string, delimiter: string, limits: CsvLimits): AsyncG
     // A wrong quote is read as a character. As an error it would take the following rows with it.
     relax_quotes: true,
     skip_empty_lines: true,
-    // Spreadsheets write empty rows as rows of delimiters.
-    skip_records_with_empty_values: true,
     // No `max_record_size`: the rows after a record that is too large would be lost without a report.
     skip_records_with_error: true,
     on_skip(error) {
@@ -94,18 +94,32 @@ async function* rows(text: string, delimiter: string, limits: CsvLimits): AsyncG
   })
   for await (const parsed of Readable.from(pieces(text)).pipe(parser)) {
     const { record: cells, info } = parsed as { record: string[]; info: { lines: number } }
+    const { chars, lineBreaks, isEmpty } = await sizeOf(cells)
+    // Spreadsheets write empty rows as rows of delimiters.
+    if (isEmpty) continue
     // `info.lines` is the last line of the record.
-    const line = info.lines - lineBreaks(cells)
-    const size = cells.reduce((sum, cell) => sum + cell.length, 0)
-    if (size <= limits.rowChars) yield { ok: true, cells, line }
+    const line = info.lines - lineBreaks
+    if (chars <= limits.rowChars) yield { ok: true, cells, line }
     else
       yield { ok: false, line, reason: `The row is longer than ${limits.rowChars} characters. Is a quote not closed?` }
   }
   if (unclosed !== undefined) yield unclosed
 }
 
-function lineBreaks(cells: readonly string[]): number {
-  return cells.reduce((sum, cell) => sum + (cell.match(/\r\n|\n|\r/g)?.length ?? 0), 0)
+/** A record may be the whole file, with a cell for each of its bytes. */
+async function sizeOf(cells: readonly string[]): Promise<{ chars: number; lineBreaks: number; isEmpty: boolean }> {
+  let chars = 0
+  let lineBreaks = 0
+  let isEmpty = true
+  for (let at = 0; at < cells.length; at += 1) {
+    if (at % cellsPerTurn === cellsPerTurn - 1) await nextTurn()
+    const cell = cells[at] ?? ''
+    if (cell === '') continue
+    chars += cell.length
+    lineBreaks += cell.match(/\r\n|\n|\r/g)?.length ?? 0
+    isEmpty &&= cell.trim() === ''
+  }
+  return { chars, lineBreaks, isEmpty }
 }
 
 async function* pieces(text: string): AsyncGenerator<string> {
