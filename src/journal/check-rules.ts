@@ -103,20 +103,28 @@ function checkNeighbours(rule: Rule, list: readonly CheckedEvent[], ended: boole
   if (when === undefined || is === undefined) throw new Error(`invariants.json: ${rule.id} says nothing`)
   const types = rule.next ?? rule.previous ?? []
   const counts = ({ type }: CheckedEvent) => types.includes('*') || types.includes(type)
-  for (const [index, event] of list.entries()) {
-    if (!fits(when, event)) continue
-    findings.seen += 1
-    const found = rule.next === undefined ? list.slice(0, index).findLast(counts) : list.slice(index + 1).find(counts)
-    if (found !== undefined && fits(is, found)) continue
-    // The required event may still come.
-    if (found === undefined && rule.next !== undefined && !ended) continue
-    const where = rule.next === undefined ? 'before' : 'after'
+  const where = rule.next === undefined ? 'before' : 'after'
+  const judge = (event: CheckedEvent, found: CheckedEvent | undefined) => {
+    if (found !== undefined && fits(is, found)) return
     const instead = found === undefined ? 'nothing' : `${found.type} (${found.seq})`
-    findings.broken.push({
-      seq: event.seq,
-      message: `${is.type} should stand ${where} ${event.type}; there is ${instead}.`,
-    })
+    const message = `${is.type} should stand ${where} ${event.type}; there is ${instead}.`
+    findings.broken.push({ seq: event.seq, message })
   }
+  // One pass, because a run may have 100,000 events, and as many of them that match.
+  let previous: CheckedEvent | undefined
+  const waiting: CheckedEvent[] = []
+  for (const event of list) {
+    const isNeighbour = counts(event)
+    if (isNeighbour) for (const earlier of waiting.splice(0)) judge(earlier, event)
+    if (fits(when, event)) {
+      findings.seen += 1
+      if (rule.next === undefined) judge(event, previous)
+      else waiting.push(event)
+    }
+    if (isNeighbour) previous = event
+  }
+  // Before the end of the run, the required event may still come.
+  if (ended) for (const event of waiting) judge(event, undefined)
   return findings
 }
 

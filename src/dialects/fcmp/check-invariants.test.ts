@@ -168,3 +168,25 @@ describe('the rules of a run', () => {
     )
   })
 })
+
+describe('a long run', () => {
+  it('is checked with one pass for each rule, also if many events wait for their neighbour', () => {
+    const count = 2_000
+    let reads = 0
+    const counted = (type: string) => (_: unknown, index: number) => ({
+      seq: index + 1,
+      data: { to: 'waiting_user' },
+      get type() {
+        reads += 1
+        return type
+      },
+    })
+    const asked = Array.from({ length: count }, counted('user.input.required'))
+    const accepted = Array.from({ length: count }, counted('interaction.reply.accepted'))
+
+    checkInvariants(events, asked)
+    checkInvariants(events, accepted)
+
+    assert.ok(reads < 200 * count, `${reads} reads of ${2 * count} events`)
+  })
+})

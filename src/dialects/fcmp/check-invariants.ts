@@ -23,27 +23,33 @@ const stateChanged: FcmpType = 'conversation.state.changed'
 export type RunVerdict = RuleVerdict<'journal' | 'fcmp'>
 
 export function checkInvariants(events: readonly RunEvent[], envelopes: readonly CheckedEvent[]): RunVerdict[] {
+  return [...invariantVerdicts(events, envelopes)]
+}
+
+/** As `checkInvariants`, one verdict after the other: each takes a pass over the events. */
+export function* invariantVerdicts(
+  events: readonly RunEvent[],
+  envelopes: readonly CheckedEvent[],
+): Generator<RunVerdict, undefined> {
   const ended = events.some(({ type }) => type === 'run.ended')
   const judge = (kind: 'pairing' | 'ordering', rule: Rule) =>
     rule.on === 'fcmp'
       ? ruleVerdict(kind, 'fcmp', rule, envelopes, { checks: fcmpChecks, ended })
       : ruleVerdict(kind, 'journal', rule, events, { checks: journalChecks, ended })
-  return [
-    ...edgeVerdicts(
-      'transition',
-      'journal',
-      invariants.transitions,
-      events.filter(({ type }) => type === 'run.state'),
-    ),
-    ...edgeVerdicts(
-      'mapping',
-      'fcmp',
-      invariants.mapping,
-      envelopes.filter(({ type }) => type === stateChanged),
-    ),
-    ...(invariants.pairing as Rule[]).map((rule) => judge('pairing', rule)),
-    ...(invariants.ordering as Rule[]).map((rule) => judge('ordering', rule)),
-  ]
+  yield* edgeVerdicts(
+    'transition',
+    'journal',
+    invariants.transitions,
+    events.filter(({ type }) => type === 'run.state'),
+  )
+  yield* edgeVerdicts(
+    'mapping',
+    'fcmp',
+    invariants.mapping,
+    envelopes.filter(({ type }) => type === stateChanged),
+  )
+  for (const rule of invariants.pairing as Rule[]) yield judge('pairing', rule)
+  for (const rule of invariants.ordering as Rule[]) yield judge('ordering', rule)
 }
 
 const fcmpChecks: Checks = {

@@ -4,12 +4,13 @@
 
 import { beginning, type Cursor, type CursorSpelling } from '../../dialects/cursor.ts'
 import type { Dialect } from '../../dialects/dialect.ts'
-import { checkInvariants, type RunVerdict } from '../../dialects/fcmp/check-invariants.ts'
+import { invariantVerdicts, type RunVerdict } from '../../dialects/fcmp/check-invariants.ts'
 import type { FcmpEnvelope } from '../../dialects/fcmp/envelope.ts'
 import type { FcmpState } from '../../dialects/fcmp/fcmp.ts'
 import { AppError } from '../../errors/app-error.ts'
 import type { RunEvent } from '../../journal/event.ts'
 import type { EventReader } from '../../journal/event-pages.ts'
+import { nextTurn } from '../../kit/turns.ts'
 import type { RunRow } from '../../stores/run-store.ts'
 import { PageWindow } from '../page-window.ts'
 import { foldStoredFrames, type StoredFrame } from '../stored-frames.ts'
@@ -89,6 +90,9 @@ export async function readHistory(
   return { events: shown.items, more: shown.more, diagnostics: diagnostics.filter(({ count }) => count > 0) }
 }
 
+/** The rules of a longer run are not all checked in one turn of the event loop. */
+const eventsInOneTurn = 5_000
+
 export async function checkRunInvariants(
   reader: EventReader,
   runId: string,
@@ -100,7 +104,12 @@ export async function checkRunInvariants(
     event: (event) => void events.push(event),
     frame: (stored) => void envelopes.push(envelopeOf(stored)),
   })
-  return { verdicts: checkInvariants(events, envelopes), skipped }
+  const verdicts: RunVerdict[] = []
+  for (const verdict of invariantVerdicts(events, envelopes)) {
+    verdicts.push(verdict)
+    if (events.length > eventsInOneTurn) await nextTurn()
+  }
+  return { verdicts, skipped }
 }
 
 function envelopeOf({ frame }: StoredFrame): FcmpEnvelope {
