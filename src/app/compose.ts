@@ -52,7 +52,7 @@ import { ClientToolService } from '../runs/client-tool-service.ts'
 import { ConfirmationService } from '../runs/confirmation-service.ts'
 import { InteractionList } from '../runs/interaction-list.ts'
 import { QueuedRuns } from '../runs/queued-runs.ts'
-import { OpenWork } from '../runs/open-work.ts'
+import { RunOverview } from '../runs/run-overview.ts'
 import { RunService } from '../runs/run-service.ts'
 import { Scheduler } from '../runs/scheduler.ts'
 import { RunTransfer } from '../runs/run-transfer.ts'
@@ -321,12 +321,12 @@ async function composeParts(
   })
   opened.push({ close: async () => load.stop() })
   load.start({ clock, streams: () => streams.size, runs: () => store.countRuns() })
-  const openWork = new OpenWork(store, clock, node)
+  const runOverview = new RunOverview(store, clock, node)
   metrics.operations.reportWith({
-    openRuns: (limit) => openWork.openRuns(limit),
-    nodes: () => openWork.nodes(),
+    openRuns: (limit) => runOverview.openRuns(limit),
+    nodes: () => runOverview.nodes(),
     streams: () => streams.list(),
-    lastSeqs: (runIds) => openWork.lastSeqs(runIds),
+    lastSeqs: (runIds) => runOverview.lastSeqs(runIds),
     ready: () => readiness.check(),
     connections: store.connections,
   })
@@ -358,7 +358,7 @@ async function composeParts(
       health: store,
       readiness,
       runs,
-      operations: openWork,
+      operations: runOverview,
       load,
       interactions: new InteractionList(store),
       queuedRuns: new QueuedRuns(dependencies, runs),

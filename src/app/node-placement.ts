@@ -2,7 +2,7 @@
 
 import { builtInAgents } from '../agents/read-agents.ts'
 import type { Catalogue } from '../agents/catalogue.ts'
-import { needOf, offersSources, type Placement } from '../runs/placement.ts'
+import { needOf, mcpNeeds, type Placement } from '../runs/placement.ts'
 import type { SkillRegistry } from '../skills/skill-registry.ts'
 import type { ToolRegistry } from '../tools/tool.ts'
 import type { Config } from './config.ts'
@@ -41,7 +41,7 @@ export function nodePlacement(
           ...(engine === undefined ? [] : [needOf.engine(engine)]),
         ]
       })
-      return [...fixed, ...agents, ...offersSources(tools.list().map(({ source }) => source))]
+      return [...fixed, ...agents, ...mcpNeeds(tools.list().map(({ source }) => source))]
     },
   }
 }

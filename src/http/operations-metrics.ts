@@ -3,7 +3,7 @@
 // these time series are absent and the others are still served.
 
 import { Gauge, Histogram, type Registry } from 'prom-client'
-import { type OpenRun, type StuckReason, stuckReasons } from '../runs/open-work.ts'
+import { type OpenRun, type StuckReason, stuckReasons } from '../runs/run-overview.ts'
 import type { ListedNode } from '../stores/node-store.ts'
 import type { ConnectionCounts } from '../stores/store.ts'
 

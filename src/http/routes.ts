@@ -26,7 +26,7 @@ import type { JobService } from '../jobs/job-service.ts'
 import type { SkillRegistry } from '../skills/skill-registry.ts'
 import type { ClientToolService } from '../runs/client-tool-service.ts'
 import type { ConfirmationService } from '../runs/confirmation-service.ts'
-import type { OpenWork } from '../runs/open-work.ts'
+import type { RunOverview } from '../runs/run-overview.ts'
 import type { InteractionList } from '../runs/interaction-list.ts'
 import type { QueuedRuns } from '../runs/queued-runs.ts'
 import type { RunService } from '../runs/run-service.ts'
@@ -48,7 +48,7 @@ export type Services = {
   runs: RunService
   queuedRuns: QueuedRuns
   interactions: InteractionList
-  operations: OpenWork
+  operations: RunOverview
   load: Pick<LoadSeries, 'samples'>
   confirmations: ConfirmationService
   clientTools: ClientToolService

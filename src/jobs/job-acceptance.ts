@@ -9,7 +9,7 @@ import type { Clock } from '../kit/clock.ts'
 import { defined } from '../kit/defined.ts'
 import { resolveChain } from '../journal/model-chain.ts'
 import type { Models } from '../models/model.ts'
-import type { Started } from '../runs/run-acceptance.ts'
+import type { StartResult } from '../runs/run-acceptance.ts'
 import type { RunService } from '../runs/run-service.ts'
 import type { RunRow } from '../stores/run-store.ts'
 import { cacheKeyOf, mayReuse } from './result-reuse.ts'
@@ -47,7 +47,7 @@ export class JobAcceptance {
   }
 
   /** The job is on disk when this resolves. Throws `queue_full` or `jobs_awaiting_upload` and then has changed nothing. */
-  async accept({ owner, family, input, model, job, skill, held, idempotency }: JobRequest): Promise<Started> {
+  async accept({ owner, family, input, model, job, skill, held, idempotency }: JobRequest): Promise<StartResult> {
     const createdAt = this.dependencies.clock.now()
     const uploadUntil = createdAt + this.dependencies.uploadTtlMs
     const engine = this.dependencies.engineName

@@ -7,7 +7,7 @@ import type { JobSpec, JsonValue, RunStatus, SkillSpec } from '../journal/event.
 import type { Caller } from '../kit/caller.ts'
 import { defined } from '../kit/defined.ts'
 import { readZip } from '../kit/zip-reader.ts'
-import { fingerprint, type Started } from '../runs/run-acceptance.ts'
+import { fingerprint, type StartResult } from '../runs/run-acceptance.ts'
 import { openSkillPackage } from '../skills/skill-package.ts'
 import type { SkillRegistry } from '../skills/skill-registry.ts'
 import type { Skill } from '../skills/skill.ts'
@@ -59,7 +59,7 @@ export class JobService {
     family: JobFamily,
     body: JobBody,
     idempotency: { key: string; route: string; body: unknown } | null,
-  ): Promise<Started & { held: boolean }> {
+  ): Promise<StartResult & { held: boolean }> {
     const options = readRuntimeOptions(body.runtimeOptions)
     const { engine, input, parameter, model } = body
     let skill: Skill | undefined

@@ -6,7 +6,7 @@ import { estimateTokens } from '../kit/token-estimate.ts'
 import type { MessageRow, MessageStore } from '../stores/message-store.ts'
 import type { RunStore } from '../stores/run-store.ts'
 import { type ContextMark, readContextMark } from './context-mark.ts'
-import { detachedHistory } from './detached-chat.ts'
+import { standaloneHistory } from './standalone-chat.ts'
 
 /** Messages that are too old to be read as a whole; a cut has to name them. */
 export type UnreadMessages = { messages: number; tokens: number; fromMessageId: string; throughMessageId: string }
@@ -35,7 +35,12 @@ export async function readConversationHistory(
 ): Promise<ConversationHistory> {
   const { conversationId, userMessageId, spec } = accepted
   if (conversationId === null) {
-    return { rows: await detachedHistory(runId, accepted, store), isCut: false, summary: undefined, unread: undefined }
+    return {
+      rows: await standaloneHistory(runId, accepted, store),
+      isCut: false,
+      summary: undefined,
+      unread: undefined,
+    }
   }
   // They are active until the new answer is complete.
   const replaced = new Set(spec.supersedes)

@@ -6,7 +6,7 @@ import type { Timer } from '../kit/clock.ts'
 import type { NodeBeat } from '../stores/node-store.ts'
 import type { RunDriver } from './run-driver.ts'
 import type { RunDependencies } from './run-dependencies.ts'
-import { type AskedLease, heartbeatMsOf, leaseMoment } from './run-lease.ts'
+import { type TimedLeaseRequest, heartbeatMsOf, readClocks } from './run-lease.ts'
 
 /** Renewals that have not been answered. A new one may get through while an old one hangs; more would only pile up. */
 const renewalsAtOnce = 3
@@ -30,7 +30,7 @@ export class LeaseKeeper {
   /** The monotonic time at which `endTimer` fires. */
   private endsAt = Infinity
   private renewing = 0
-  private tellingNode = false
+  private writingNodeRow = false
   private renewedAt: number
 
   constructor(dependencies: RunDependencies, options: LeaseKeeperOptions) {
@@ -42,7 +42,7 @@ export class LeaseKeeper {
   }
 
   start(): void {
-    void this.tellNode()
+    void this.writeNodeRow()
     this.beat()
   }
 
@@ -63,14 +63,14 @@ export class LeaseKeeper {
     this.endsAt = Infinity
   }
 
-  /** What this node asks for when it takes a run. Read it just before the request. */
-  ask(): AskedLease {
+  /** What this node asks for when it takes a run. Made just before the store is asked, because it holds the time. */
+  newRequest(): TimedLeaseRequest {
     const { clock, limits } = this.dependencies
     return {
       node: this.options.node,
       leaseMs: this.leaseMs,
       slots: limits.concurrency,
-      askedAt: leaseMoment(clock),
+      requestedAt: readClocks(clock),
     }
   }
 
@@ -92,13 +92,13 @@ export class LeaseKeeper {
     if (held.size === 0 || this.renewing >= renewalsAtOnce) return
     this.renewing += 1
     try {
-      const lease = this.ask()
-      const rows = await dependencies.store.renewLeases(lease, [...held.keys()])
+      const request = this.newRequest()
+      const rows = await dependencies.store.renewLeases(request, [...held.keys()])
       const found = new Map(rows.map((row) => [row.id, row]))
       for (const [runId, driver] of held) {
         const row = found.get(runId)
         if (row === undefined || row.epoch !== driver.epoch) await this.abandonIfClaimed(driver)
-        else driver.renewed(row, lease.askedAt)
+        else driver.renewed(row, request.requestedAt)
       }
     } catch (error) {
       dependencies.log.error({ err: error }, 'leases could not be renewed')
@@ -108,17 +108,17 @@ export class LeaseKeeper {
   }
 
   /** Writes the row of this node. */
-  async tellNode(): Promise<void> {
+  async writeNodeRow(): Promise<void> {
     const { store, log } = this.dependencies
     const { node, about } = this.options
-    if (this.tellingNode) return
-    this.tellingNode = true
+    if (this.writingNodeRow) return
+    this.writingNodeRow = true
     try {
       await store.beatNode({ id: node, startedAt: this.startedAt, leaseMs: this.leaseMs, ...about() })
     } catch (error) {
       log.warn({ err: error }, 'the row of this node could not be written')
     } finally {
-      this.tellingNode = false
+      this.writingNodeRow = false
     }
   }
 
@@ -126,7 +126,7 @@ export class LeaseKeeper {
     this.heartbeat = this.dependencies.clock.after(heartbeatMsOf(this.leaseMs), () => {
       // Armed first, so that a store that hangs does not end the heartbeat.
       this.beat()
-      void Promise.all([this.renew(), this.tellNode()]).finally(() => this.options.onBeat())
+      void Promise.all([this.renew(), this.writeNodeRow()]).finally(() => this.options.onBeat())
     })
   }
 

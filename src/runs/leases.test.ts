@@ -69,7 +69,7 @@ describe('a lease', () => {
       for (let count = 0; count < 4; count += 1) rig.scheduler.reserve()
       const { id } = (await rig.start()).run
       // As after a fault between the claim and the loop.
-      await rig.store.claim({ ...rig.scheduler.lease, limit: 1 })
+      await rig.store.claim({ ...rig.scheduler.leaseRequest(), limit: 1 })
       for (let count = 0; count < 4; count += 1) rig.scheduler.release()
       rig.scheduler.start()
       await rig.clock.advance(heartbeatMs)

@@ -31,7 +31,7 @@ export const needOf = {
 /** The source of the tools of an MCP server is what a run that may use them needs. */
 const mcpSource = needOf.mcpServer('')
 
-export function offersSources(sources: Iterable<string>): string[] {
+export function mcpNeeds(sources: Iterable<string>): string[] {
   return [...new Set(sources)].filter((source) => source.startsWith(mcpSource))
 }
 
@@ -58,7 +58,7 @@ export function needsOf(
     const usable = tools
       .available()
       .filter(({ name }) => agentAllowsTool(card, name) && (spec.tools === undefined || spec.tools.includes(name)))
-    needs.push(...offersSources(usable.map(({ source }) => source ?? '')))
+    needs.push(...mcpNeeds(usable.map(({ source }) => source ?? '')))
   }
   // The files of an uploaded skill are in the database.
   if (skill !== undefined && job?.source !== 'temp_upload') needs.push(needOf.skill(skill.id))

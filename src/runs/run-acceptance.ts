@@ -20,13 +20,13 @@ import { newRunTrace } from './run-trace.ts'
 import type { RunDependencies } from './run-dependencies.ts'
 import { specFor } from './run-spec.ts'
 import type { Scheduler } from './scheduler.ts'
-import { type FirstAnswer, findFirstAnswer, pairOf, secondAnswerSpec } from './second-answer.ts'
+import { type FirstAnswer, findFirstAnswer, comparisonOf, secondAnswerSpec } from './second-answer.ts'
 import type { StartRequest } from './start-request.ts'
 import { findTurnConversation, namesOf, type TurnConversation } from './turn-conversation.ts'
 import { questionFor, type TurnQuestion } from './turn-question.ts'
 
 /** `reused`: an equal request succeeded before, and `run` is the run of that request. */
-export type Started = { run: RunRow; outcome: 'accepted' | 'existing'; reused?: true }
+export type StartResult = { run: RunRow; outcome: 'accepted' | 'existing'; reused?: true }
 
 /** The runs that are about to be accepted together, in one turn of a conversation. */
 export type PlannedTurn = { conversationId: string; userMessageId: string; runIds: string[]; at: number }
@@ -63,7 +63,7 @@ export class RunAcceptance {
   async startTogether(
     requests: readonly StartRequest[],
     extraRows?: (turn: PlannedTurn) => AcceptExtraRows,
-  ): Promise<Started[]> {
+  ): Promise<StartResult[]> {
     const first = requests[0] as StartRequest
     const keys = requests.map(keyOf)
     // Checked first, so that a repeated request finds its run even if agents, models or the conversation changed since.
@@ -112,8 +112,8 @@ export class RunAcceptance {
   private async findAllStarted(
     owner: string,
     keys: readonly AcceptInput['idempotency'][],
-  ): Promise<Started[] | undefined> {
-    const known: Started[] = []
+  ): Promise<StartResult[] | undefined> {
+    const known: StartResult[] = []
     for (const key of keys) {
       const run = key === null ? undefined : await this.findStarted(owner, key)
       if (run === undefined) return undefined
@@ -141,7 +141,7 @@ export class RunAcceptance {
   private async tryAccept(
     items: readonly PlannedRun[],
     extraRows?: (turn: PlannedTurn) => AcceptExtraRows,
-  ): Promise<Started[]> {
+  ): Promise<StartResult[]> {
     const { store, clock } = this.dependencies
     const first = (items[0] as PlannedRun).request
     const at = clock.now()
@@ -184,7 +184,7 @@ export class RunAcceptance {
     const isFirstTurn = !conversation.exists && question.messages.length <= 1
     if (cancelsEarlier && inputs[0] !== undefined) inputs[0].cancelEarlier = cancel
     const reserved: boolean[] = []
-    const { lease } = this.scheduler
+    const lease = this.scheduler.leaseRequest()
     try {
       for (const input of inputs) {
         const slot = isOffered(input.run.needs ?? [], this.dependencies.placement) && this.scheduler.reserve()
@@ -200,7 +200,7 @@ export class RunAcceptance {
       }
       const { configName } = (items[0] as PlannedRun).spec
       const runId = inputs[0]?.run.id as string
-      const comparison = pairOf(answered, { runId, configName, at }, this.dependencies.ids)
+      const comparison = comparisonOf(answered, { runId, configName, at }, this.dependencies.ids)
       const results =
         inputs.length === 1 && comparison === undefined
           ? [await store.accept(inputs[0] as AcceptInput)]

@@ -18,7 +18,7 @@ import { valuesIn } from '../kit/json-depth.ts'
 import { nextTurn } from '../kit/turns.ts'
 import type { InteractionRow } from '../stores/interaction-store.ts'
 import type { MessageRow } from '../stores/message-store.ts'
-import { historyCharsMax } from './detached-chat.ts'
+import { historyCharsMax } from './standalone-chat.ts'
 
 export const documentFormat = 'polylog-run'
 export const documentVersion = 1

@@ -11,8 +11,8 @@ import type { CancelRequest, RunRow, RunWrite } from '../stores/run-store.ts'
 import { endingEvents } from './run-ending.ts'
 import { deathsMax, RunLoop } from './run-loop.ts'
 import type { RunDependencies } from './run-dependencies.ts'
-import { type AskedLease, type LeaseMoment, leaseMoment, RunLease } from './run-lease.ts'
-import { RunWriter, storeLostWrites } from './run-writer.ts'
+import { type TimedLeaseRequest, type ClockTimes, readClocks, RunLease } from './run-lease.ts'
+import { RunWriter, rewriteLost } from './run-writer.ts'
 
 /** The first wait after a store failure; each further failure doubles it, up to `retryMaxMs`. */
 const retryMs = 500
@@ -25,7 +25,7 @@ export class RunDriver {
   readonly finished: Promise<void>
   readonly lease: RunLease
   private readonly dependencies: RunDependencies
-  private readonly asked: AskedLease
+  private readonly leaseRequest: TimedLeaseRequest
   private claimed: RunRow
   private loop: RunLoop | undefined
   private draining = false
@@ -40,7 +40,7 @@ export class RunDriver {
   private unsynced: readonly RunWrite[] = []
 
   /**
-   * `known`: the state of a run that was claimed when it was accepted; if undefined, it is read from the store. `asked`: the lease
+   * `known`: the state of a run that was claimed when it was accepted; if undefined, it is read from the store. `leaseRequest`: the lease request
    * with which the run was claimed. `earlier`: a driver of the run that has not finished yet. `failure`: the run is not executed but ends
    * with this error.
    */
@@ -48,15 +48,15 @@ export class RunDriver {
     claimed: RunRow,
     known: RunState | undefined,
     dependencies: RunDependencies,
-    asked: AskedLease,
+    leaseRequest: TimedLeaseRequest,
     { earlier, failure }: { earlier?: RunDriver; failure?: AppError } = {},
   ) {
     this.runId = claimed.id
     this.epoch = claimed.epoch
     this.claimed = claimed
     this.dependencies = dependencies
-    this.asked = asked
-    this.lease = new RunLease(dependencies.clock, asked.leaseMs, asked.askedAt)
+    this.leaseRequest = leaseRequest
+    this.lease = new RunLease(dependencies.clock, leaseRequest.leaseMs, leaseRequest.requestedAt)
     this.finished = withActivity({ run: claimed.id, place: 'load' }, () => this.work(known, earlier, failure)).catch(
       (error: unknown) =>
         dependencies.log.error({ err: error, runId: claimed.id }, 'a run could not be worked on; its lease runs out'),
@@ -75,9 +75,9 @@ export class RunDriver {
   }
 
   /** The lease was renewed; `row` shows what other nodes stored since. */
-  renewed(row: RunRow, askedAt: LeaseMoment): void {
-    this.lease.renewed(askedAt)
-    this.loop?.writer.synced(askedAt.monotonic, row.lastSeq)
+  renewed(row: RunRow, requestedAt: ClockTimes): void {
+    this.lease.renewed(requestedAt)
+    this.loop?.writer.synced(requestedAt.monotonic, row.lastSeq)
     // The database is back: readers may wait for what it lost.
     if (this.unsynced.length > 0) this.endPause?.()
     if (row.cancel !== null) this.cancel(row.cancel)
@@ -202,7 +202,7 @@ export class RunDriver {
 
   /** Reads the state of the run; undefined if we no longer hold its lease. Throws if the store fails. */
   private async load(): Promise<RunState | undefined> {
-    await this.storeLostAgain()
+    await this.rewriteLostDeltas()
     const state = await readRunState(this.dependencies.store, this.runId)
     // The row is read last, to see a cancel that was recorded meanwhile. Later cancels reach the loop directly.
     if (!(await this.stillOurs())) return undefined
@@ -212,11 +212,11 @@ export class RunDriver {
   }
 
   /** A crash of the database loses the newest commits that hold only deltas, which readers have seen. */
-  private async storeLostAgain(): Promise<void> {
+  private async rewriteLostDeltas(): Promise<void> {
     if (this.unsynced.length === 0) return
     const row = await this.dependencies.store.readRun(this.runId)
     if (row === undefined || row.epoch !== this.epoch) return
-    const count = await storeLostWrites(this.dependencies, this.unsynced, row)
+    const count = await rewriteLost(this.dependencies, this.unsynced, row)
     this.unsynced = []
     if (count > 0)
       this.dependencies.log.warn(
@@ -229,14 +229,14 @@ export class RunDriver {
   private async stillOurs(): Promise<boolean> {
     const row = await this.dependencies.store.readRun(this.runId)
     if (row === undefined || row.epoch !== this.epoch) return false
-    if (row.endedAt !== null) await this.tellEnded(row)
-    if (row.endedAt !== null || row.leaseOwner !== this.asked.node) return false
+    if (row.endedAt !== null) await this.reportEnding(row)
+    if (row.endedAt !== null || row.leaseOwner !== this.leaseRequest.node) return false
     this.claimed = row
     return true
   }
 
   /** The ending was committed under our epoch, but the answer of the store was lost: the rest of the end is done now. */
-  private async tellEnded({ id, family, engine, status }: RunRow): Promise<void> {
+  private async reportEnding({ id, family, engine, status }: RunRow): Promise<void> {
     this.dependencies.deaths?.settled(id)
     await this.dependencies.runEnded?.({ runId: id, family, engine: engine ?? 'unknown', status })
   }
@@ -245,11 +245,11 @@ export class RunDriver {
   private async holdsLease(isSure = () => this.lease.hasTime()): Promise<boolean> {
     // An answer that came late says nothing about now, so it is asked for again.
     while (!isSure() && !this.abandoned) {
-      const askedAt = leaseMoment(this.dependencies.clock)
-      const [row] = await this.dependencies.store.renewLeases(this.asked, [this.runId])
+      const requestedAt = readClocks(this.dependencies.clock)
+      const [row] = await this.dependencies.store.renewLeases(this.leaseRequest, [this.runId])
       // The row is read for the case that the run has ended.
       if (row?.epoch !== this.epoch) return await this.stillOurs()
-      this.lease.renewed(askedAt)
+      this.lease.renewed(requestedAt)
     }
     return !this.abandoned
   }

@@ -16,33 +16,33 @@ export function heartbeatMsOf(leaseMs: number): number {
 }
 
 /** A lease that was asked for at these times of this node's clocks. */
-export type AskedLease = LeaseRequest & { askedAt: LeaseMoment }
+export type TimedLeaseRequest = LeaseRequest & { requestedAt: ClockTimes }
 
-export type LeaseMoment = { monotonic: number; now: number }
+export type ClockTimes = { monotonic: number; now: number }
 
-export function leaseMoment(clock: Pick<Clock, 'monotonic' | 'now'>): LeaseMoment {
+export function readClocks(clock: Pick<Clock, 'monotonic' | 'now'>): ClockTimes {
   return { monotonic: clock.monotonic(), now: clock.now() }
 }
 
 export class RunLease {
   private readonly clock: Pick<Clock, 'monotonic' | 'now'>
   private readonly usableMs: number
-  private askedAt: LeaseMoment
+  private requestedAt: ClockTimes
 
-  constructor(clock: Pick<Clock, 'monotonic' | 'now'>, leaseMs: number, askedAt: LeaseMoment) {
+  constructor(clock: Pick<Clock, 'monotonic' | 'now'>, leaseMs: number, requestedAt: ClockTimes) {
     this.clock = clock
     this.usableMs = leaseMs * (1 - marginShare)
-    this.askedAt = askedAt
+    this.requestedAt = requestedAt
   }
 
-  /** The lease was renewed by a request that began at `askedAt`. Answers may come in any order. */
-  renewed(askedAt: LeaseMoment): void {
-    if (askedAt.monotonic >= this.askedAt.monotonic) this.askedAt = askedAt
+  /** The lease was renewed by a request that began at `requestedAt`. Answers may come in any order. */
+  renewed(requestedAt: ClockTimes): void {
+    if (requestedAt.monotonic >= this.requestedAt.monotonic) this.requestedAt = requestedAt
   }
 
   /** The monotonic time at which work has to stop. */
   get endsAt(): number {
-    return this.askedAt.monotonic + this.usableMs
+    return this.requestedAt.monotonic + this.usableMs
   }
 
   /** Whether work may go on. */
@@ -55,6 +55,6 @@ export class RunLease {
    * while a machine sleeps. If it was only set forward, the caller renews the lease once without need.
    */
   isCertain(): boolean {
-    return this.hasTime() && this.clock.now() - this.askedAt.now < this.usableMs
+    return this.hasTime() && this.clock.now() - this.requestedAt.now < this.usableMs
   }
 }

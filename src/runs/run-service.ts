@@ -9,8 +9,8 @@ import { defined } from '../kit/defined.ts'
 import type { Decision, InteractionRow } from '../stores/interaction-store.ts'
 import type { RowPage } from '../stores/row-page.ts'
 import type { AcceptExtraRows, RunRow, RunFilter } from '../stores/run-store.ts'
-import { givenMessages, transcriptOf } from './detached-chat.ts'
-import { fingerprint, type PlannedTurn, RunAcceptance, type Started } from './run-acceptance.ts'
+import { inputMessagesOf, transcriptOf } from './standalone-chat.ts'
+import { fingerprint, type PlannedTurn, RunAcceptance, type StartResult } from './run-acceptance.ts'
 import { checkReadable } from './prompt-files.ts'
 import type { RunDependencies } from './run-dependencies.ts'
 import { specFor } from './run-spec.ts'
@@ -40,22 +40,22 @@ export class RunService {
   }
 
   /** The run and its input are on disk when this resolves. */
-  async start(request: StartRequest): Promise<Started> {
+  async start(request: StartRequest): Promise<StartResult> {
     const [started] = await this.startTogether([request])
-    return started as Started
+    return started as StartResult
   }
 
   /** Starts several runs that answer one question in parallel; see `RunAcceptance`. */
   async startTogether(
     requests: readonly StartRequest[],
     extraRows?: (turn: PlannedTurn) => AcceptExtraRows,
-  ): Promise<Started[]> {
+  ): Promise<StartResult[]> {
     this.refuseWhenStopped()
     return await this.acceptance.startTogether(requests, extraRows)
   }
 
-  /** Starts a chat without a conversation; see `detached-chat.ts`. */
-  async startDetached(request: StartRequest): Promise<Started> {
+  /** Starts a chat without a conversation; see `standalone-chat.ts`. */
+  async startStandaloneChat(request: StartRequest): Promise<StartResult> {
     const { owner, idempotency } = request
     if (idempotency !== null) {
       // Looked up first, so that a repeated request finds its run even if agents or models changed since.
@@ -78,14 +78,14 @@ export class RunService {
     })
   }
 
-  /** The messages of an ended run and those before it, as history for another run; see `detached-chat.ts`. */
+  /** The messages of an ended run and those before it, as history for another run; see `standalone-chat.ts`. */
   async transcript(run: RunRow): Promise<EarlierMessage[]> {
     return await transcriptOf(run, this.dependencies.store)
   }
 
   /** The earlier messages of the run, and its question. */
-  async given(run: RunRow): Promise<EarlierMessage[]> {
-    return await givenMessages(run, this.dependencies.store)
+  async inputMessages(run: RunRow): Promise<EarlierMessage[]> {
+    return await inputMessagesOf(run, this.dependencies.store)
   }
 
   /** Removes a run with its journal, after cancelling it if it is open. Messages of its conversation stay. */
@@ -98,7 +98,7 @@ export class RunService {
   }
 
   /** Starts a run without a conversation. The run may be held until its upload arrives. */
-  async startStandalone(request: StandaloneRequest): Promise<Started> {
+  async startStandalone(request: StandaloneRequest): Promise<StartResult> {
     this.refuseWhenStopped()
     return await this.standalone.accept(request)
   }

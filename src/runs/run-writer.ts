@@ -54,7 +54,7 @@ export class RunWriter {
   /** Committed appends that a crash of the database could still lose, with the monotonic times of their commits. */
   private unsynced: { write: RunWrite; committedAt: number }[] = []
   /** The database lost the unsynced appends after this seq. */
-  private storeAgainAfter: number | undefined
+  private lostAfterSeq: number | undefined
   private waiters: { seq: number; resolve: () => void; reject: (error: AppError) => void }[] = []
 
   constructor(runId: string, epoch: number, state: RunState, dependencies: WriterDependencies) {
@@ -144,7 +144,7 @@ export class RunWriter {
     if (this.unsynced.length === 0 || this.lost !== undefined) return
     const isLost = this.unsynced.some(({ write, committedAt }) => committedAt < at && write.afterSeq >= lastSeq)
     if (isLost) {
-      this.storeAgainAfter = lastSeq
+      this.lostAfterSeq = lastSeq
       this.flush()
     } else this.unsynced = this.unsynced.filter(({ committedAt }) => committedAt >= at)
   }
@@ -193,9 +193,9 @@ export class RunWriter {
 
   private async drain(): Promise<void> {
     this.draining = true
-    while ((this.pending.length > 0 || this.storeAgainAfter !== undefined) && this.lost === undefined) {
-      if (this.storeAgainAfter !== undefined) {
-        await this.storeAgain(this.storeAgainAfter)
+    while ((this.pending.length > 0 || this.lostAfterSeq !== undefined) && this.lost === undefined) {
+      if (this.lostAfterSeq !== undefined) {
+        await this.rewriteLostAppends(this.lostAfterSeq)
         continue
       }
       const events = this.pending
@@ -225,10 +225,10 @@ export class RunWriter {
     this.draining = false
   }
 
-  private async storeAgain(lastSeq: number): Promise<void> {
-    this.storeAgainAfter = undefined
+  private async rewriteLostAppends(lastSeq: number): Promise<void> {
+    this.lostAfterSeq = undefined
     try {
-      await storeLostWrites(this.dependencies, this.unsyncedWrites(), { epoch: this.epoch, lastSeq })
+      await rewriteLost(this.dependencies, this.unsyncedWrites(), { epoch: this.epoch, lastSeq })
       this.unsynced = []
     } catch (error) {
       this.lose(error)
@@ -263,7 +263,7 @@ export class RunWriter {
 }
 
 /** Stores those writes again that the database no longer has after `lastSeq`. Returns their number. */
-export async function storeLostWrites(
+export async function rewriteLost(
   { store, bus }: Pick<WriterDependencies, 'store' | 'bus'>,
   writes: readonly RunWrite[],
   { epoch, lastSeq }: { epoch: number; lastSeq: number },

@@ -17,7 +17,7 @@ import type { ClaimedRun, RunRow } from '../stores/run-store.ts'
 import { LeaseKeeper } from './lease-keeper.ts'
 import { isDamage, RunDriver } from './run-driver.ts'
 import type { RunDependencies } from './run-dependencies.ts'
-import type { AskedLease } from './run-lease.ts'
+import type { TimedLeaseRequest } from './run-lease.ts'
 import { UnplacedRuns } from './unplaced-runs.ts'
 
 /** The wait after a failed claim. */
@@ -75,7 +75,7 @@ export class Scheduler implements ClusterListener {
         void this.endUnplaced()
       },
     })
-    this.unplaced = new UnplacedRuns(dependencies, () => this.lease)
+    this.unplaced = new UnplacedRuns(dependencies, () => this.leaseRequest())
     this.jitterMs = dependencies.cluster === undefined ? 0 : jitterOf(node)
   }
 
@@ -109,16 +109,16 @@ export class Scheduler implements ClusterListener {
     if (this.reserved === 0) this.reservationsDone?.()
   }
 
-  /** What this node asks for when it takes a run. Read it just before the request. */
-  get lease(): AskedLease {
-    return this.leases.ask()
+  /** What this node asks for when it takes a run. Made just before the store is asked. */
+  leaseRequest(): TimedLeaseRequest {
+    return this.leases.newRequest()
   }
 
   /** Drives a run that was claimed in the transaction that accepted it; its events need not be read. */
-  adopt(row: RunRow, events: readonly RunEvent[], asked: AskedLease): void {
+  adopt(row: RunRow, events: readonly RunEvent[], leaseRequest: TimedLeaseRequest): void {
     this.dependencies.leaseMeter?.runsClaimed(1, 0)
     this.dependencies.bus.begin(row.id, events)
-    this.drive(row, asked, events)
+    this.drive(row, leaseRequest, events)
   }
 
   /**
@@ -170,7 +170,7 @@ export class Scheduler implements ClusterListener {
     this.stopped = true
     this.wakeTimer?.cancel()
     // The heartbeat goes on: a tool may need longer than a lease, and no other node may take its run meanwhile.
-    void this.leases.tellNode()
+    void this.leases.writeNodeRow()
     for (const driver of this.drivers.values()) driver.drain()
     const cut = Number.isFinite(toolsMs)
       ? this.dependencies.clock.after(toolsMs, () => {
@@ -205,7 +205,7 @@ export class Scheduler implements ClusterListener {
     try {
       // Renewed first, or we would claim our own runs.
       if (this.leases.isLate) await this.leases.renew()
-      const lease = this.lease
+      const lease = this.leaseRequest()
       const limit = Math.max(0, limits.nodeConcurrency - this.busy)
       const offers = placement?.offers() ?? []
       const rows = await store.claim({ ...lease, limit, offers })
@@ -242,13 +242,13 @@ export class Scheduler implements ClusterListener {
   }
 
   /** Takes the slot before the journal is read, so that the next claim does not exceed the limit. */
-  private drive(row: RunRow, asked: AskedLease, events?: readonly RunEvent[], failure?: AppError): void {
+  private drive(row: RunRow, leaseRequest: TimedLeaseRequest, events?: readonly RunEvent[], failure?: AppError): void {
     const slots = row.cancel === null && failure === undefined ? 1 : 0
     this.busy += slots
     // Our lease expired and we claimed the run again. The new driver waits until the old one has finished.
     const earlier = this.drivers.get(row.id)
     earlier?.abandon()
-    const driver = new RunDriver(row, events && foldRun(events), this.dependencies, asked, {
+    const driver = new RunDriver(row, events && foldRun(events), this.dependencies, leaseRequest, {
       ...defined({ earlier, failure }),
     })
     if (this.stopped) driver.drain()

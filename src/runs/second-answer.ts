@@ -66,7 +66,7 @@ export function secondAnswerSpec(spec: RunSpec, first: FirstAnswer | undefined):
 }
 
 /** The comparison row that is stored with the second answer. */
-export function pairOf(
+export function comparisonOf(
   first: FirstAnswer | undefined,
   second: { runId: string; configName: string | undefined; at: number },
   ids: Ids,

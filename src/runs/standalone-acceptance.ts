@@ -7,14 +7,14 @@ import { checkEvent } from '../journal/event-codec.ts'
 import { filesOf, type Part } from '../journal/part.ts'
 import { defined } from '../kit/defined.ts'
 import type { AcceptInput, RunRow } from '../stores/run-store.ts'
-import { eventsOf, fingerprint, type Started } from './run-acceptance.ts'
+import { eventsOf, fingerprint, type StartResult } from './run-acceptance.ts'
 import { checkDayBudgets } from './budgets.ts'
-import { historyText } from './detached-chat.ts'
+import { historyText } from './standalone-chat.ts'
 import { immediateStart } from './immediate-start.ts'
 import { isOffered, needsOf } from './placement.ts'
 import { newRunTrace } from './run-trace.ts'
 import type { RunDependencies } from './run-dependencies.ts'
-import type { AskedLease } from './run-lease.ts'
+import type { TimedLeaseRequest } from './run-lease.ts'
 import type { Scheduler } from './scheduler.ts'
 import type { EarlierMessage, StartRequest } from './start-request.ts'
 
@@ -32,7 +32,7 @@ export type StandaloneRequest = {
   createdAt: number
   /** The parts of `input`, if one of them is not text. */
   parts?: Part[]
-  /** The earlier messages of a chat; see `detached-chat.ts`. */
+  /** The earlier messages of a chat; see `standalone-chat.ts`. */
   history?: readonly EarlierMessage[]
   /** The model continues from the tool results at the end of `history`. */
   continues?: true
@@ -70,7 +70,7 @@ export class StandaloneAcceptance {
     continues,
     echo,
     idempotency,
-  }: StandaloneRequest): Promise<Started> {
+  }: StandaloneRequest): Promise<StartResult> {
     const { store, ids, limits } = this.dependencies
     try {
       await checkDayBudgets(owner, this.dependencies)
@@ -186,16 +186,16 @@ export class StandaloneAcceptance {
     return reuse !== undefined && (await store.findCached(owner, reuse.cacheKey)) !== undefined
   }
 
-  private launch(run: RunRow, events: RunEvent[], claim: AskedLease | null): void {
+  private launch(run: RunRow, events: RunEvent[], claim: TimedLeaseRequest | null): void {
     if (claim !== null && run.leaseOwner === claim.node) this.scheduler.adopt(run, events, claim)
     else this.scheduler.poke(run.id)
   }
 
   /** Reserves a slot while the run is stored, if one is free, so that the run can be claimed in the same transaction. */
-  private async withSlot<T>(wanted: boolean, work: (claim: AskedLease | null) => Promise<T>): Promise<T> {
+  private async withSlot<T>(wanted: boolean, work: (claim: TimedLeaseRequest | null) => Promise<T>): Promise<T> {
     const slot = wanted && this.scheduler.reserve()
     try {
-      return await work(slot ? this.scheduler.lease : null)
+      return await work(slot ? this.scheduler.leaseRequest() : null)
     } finally {
       if (slot) this.scheduler.release()
     }

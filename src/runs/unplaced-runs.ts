@@ -6,23 +6,26 @@ import { AppError } from '../errors/app-error.ts'
 import type { RunRow } from '../stores/run-store.ts'
 import { describeNeeds } from './placement.ts'
 import type { RunDependencies } from './run-dependencies.ts'
-import type { AskedLease } from './run-lease.ts'
+import type { TimedLeaseRequest } from './run-lease.ts'
 
 /** How many runs are looked at, oldest first. The others follow when these have ended. */
 const runsMax = 100
 
-export type UnplacedRun = { row: RunRow; lease: AskedLease; error: AppError }
+export type UnplacedRun = { row: RunRow; lease: TimedLeaseRequest; error: AppError }
 
 export class UnplacedRuns {
   private readonly dependencies: Pick<RunDependencies, 'store' | 'clock' | 'log' | 'limits'>
-  private readonly askLease: () => AskedLease
+  private readonly newLeaseRequest: () => TimedLeaseRequest
   /** When this node first saw that no node can execute a run. */
   private since = new Map<string, number>()
   private looking = false
 
-  constructor(dependencies: Pick<RunDependencies, 'store' | 'clock' | 'log' | 'limits'>, askLease: () => AskedLease) {
+  constructor(
+    dependencies: Pick<RunDependencies, 'store' | 'clock' | 'log' | 'limits'>,
+    newLeaseRequest: () => TimedLeaseRequest,
+  ) {
     this.dependencies = dependencies
-    this.askLease = askLease
+    this.newLeaseRequest = newLeaseRequest
   }
 
   /** The runs that this call has claimed; the caller ends them. */
@@ -37,7 +40,7 @@ export class UnplacedRuns {
       this.since = new Map(found.map(({ id }) => [id, this.since.get(id) ?? now]))
       for (const { id, needs } of found) {
         if (now - (this.since.get(id) ?? now) < limits.unplaceableMs) continue
-        const lease = this.askLease()
+        const lease = this.newLeaseRequest()
         const row = await store.claimUnplaceable(id, lease)
         if (row !== undefined) claimed.push({ row, lease, error: noCapableNode(needs, limits.unplaceableMs) })
       }

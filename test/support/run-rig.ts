@@ -19,7 +19,7 @@ import type { ModelPart } from '../../src/models/model.ts'
 import { modelConfigsOf } from '../../src/models/model-configs.ts'
 import { readModelTable } from '../../src/models/model-table.ts'
 import type { RunDependencies } from '../../src/runs/run-dependencies.ts'
-import type { Started } from '../../src/runs/run-acceptance.ts'
+import type { StartResult } from '../../src/runs/run-acceptance.ts'
 import { ConfirmationService } from '../../src/runs/confirmation-service.ts'
 import { RunService } from '../../src/runs/run-service.ts'
 import { Scheduler } from '../../src/runs/scheduler.ts'
@@ -44,7 +44,7 @@ export type Rig = {
   reject(owner: string, id: string, reason: string | undefined): Promise<InteractionRow>
   /** Messages of warnings and errors so far. */
   complaints: string[]
-  start(request?: Partial<StartRequest>): Promise<Started>
+  start(request?: Partial<StartRequest>): Promise<StartResult>
   events(runId: string): Promise<RunEvent[]>
   /** Resolves when the run's row fits, without moving time. */
   until(

@@ -128,7 +128,9 @@ export function chatCompletionRoutes(server: Server, services: Services): void {
 
   async function begin(start: StartRequest): Promise<BegunRun> {
     const { runs } = services
-    const { run, outcome } = await (start.conversationId === undefined ? runs.startDetached(start) : runs.start(start))
+    const { run, outcome } = await (start.conversationId === undefined
+      ? runs.startStandaloneChat(start)
+      : runs.start(start))
     return { run, started: outcome === 'accepted' }
   }
 

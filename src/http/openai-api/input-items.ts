@@ -15,7 +15,7 @@ export async function inputItems(
   { run, index }: ResponsePlace,
 ): Promise<InputItemView[]> {
   if (index > 0) return await resultItems(services, { run, index })
-  const given = await services.runs.given(run)
+  const given = await services.runs.inputMessages(run)
   return given.flatMap((message, at) => itemsOf(message, `${run.id}_in_${at}`))
 }
 

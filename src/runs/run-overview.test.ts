@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { RunRow } from '../stores/run-store.ts'
-import { OpenWork, type StuckReason } from './open-work.ts'
+import { RunOverview, type StuckReason } from './run-overview.ts'
 
 const now = 1_000_000
 const row = (changes: Partial<RunRow>) =>
@@ -37,7 +37,7 @@ test('a run may be stuck for these reasons, and no others', async () => {
     readLastSeqs: async () => new Map<string, number>(),
     listNodes: async () => [],
   }
-  const found = await new OpenWork(store, { now: () => now }, 'node-1').openRuns(100)
+  const found = await new RunOverview(store, { now: () => now }, 'node-1').openRuns(100)
   assert.deepEqual(
     found.map(({ stuck }) => stuck),
     cases.map(([, reason]) => reason),

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { detachedHistory, historyText } from './detached-chat.ts'
+import { standaloneHistory, historyText } from './standalone-chat.ts'
 import type { EarlierMessage } from './start-request.ts'
 
 const mebibyte = 1024 * 1024
@@ -36,7 +36,7 @@ test('the stored history becomes rows with the calls and results in order', asyn
   }
   const readBlob = async (id: string) => (id === 'history_1' ? { runId: 'r', body } : undefined)
 
-  const rows = await detachedHistory('r', accepted, { readBlob })
+  const rows = await standaloneHistory('r', accepted, { readBlob })
 
   assert.deepEqual(
     rows.map(({ role, content, toolCallId }) => [role, content, toolCallId]),
@@ -47,7 +47,7 @@ test('the stored history becomes rows with the calls and results in order', asyn
     ],
   )
   assert.equal(new Set(rows.map(({ id }) => id)).size, 3)
-  assert.deepEqual(await detachedHistory('r', { ...accepted, historyRef: 'gone' }, { readBlob }), [])
+  assert.deepEqual(await standaloneHistory('r', { ...accepted, historyRef: 'gone' }, { readBlob }), [])
   // The history of another run.
-  assert.deepEqual(await detachedHistory('s', accepted, { readBlob }), [])
+  assert.deepEqual(await standaloneHistory('s', accepted, { readBlob }), [])
 })

@@ -17,7 +17,7 @@ const queuedLongMs = 60_000
 
 type WorkStore = Pick<RunStore, 'listOpenRuns' | 'countRuns' | 'readLastSeqs'> & Pick<NodeStore, 'listNodes'>
 
-export class OpenWork {
+export class RunOverview {
   /** The id of this node. */
   readonly node: string
   private readonly store: WorkStore

@@ -18,7 +18,7 @@ export const historyCharsMax = 4 * 1024 * 1024
 /** How many rows of a conversation a transcript has. */
 const conversationRowsMax = 400
 
-type DetachedStore = Pick<RunStore, 'readBlob' | 'readEvents'> & Pick<MessageStore, 'historyBefore'>
+type StandaloneChatStore = Pick<RunStore, 'readBlob' | 'readEvents'> & Pick<MessageStore, 'historyBefore'>
 
 /** The body of the blob that `historyRef` names. */
 export function historyText(history: readonly EarlierMessage[]): string {
@@ -34,7 +34,7 @@ export function historyText(history: readonly EarlierMessage[]): string {
 }
 
 /** The history as the rows that a prompt is built from. */
-export async function detachedHistory(
+export async function standaloneHistory(
   runId: string,
   accepted: EventData<'run.accepted'> | undefined,
   store: Pick<RunStore, 'readBlob'>,
@@ -57,14 +57,14 @@ async function earlierMessages(
 }
 
 /** What the run was given, its question, and what it answered, with its tool calls. Unfinished text is left out. */
-export async function transcriptOf(run: Pick<RunRow, 'id'>, store: DetachedStore): Promise<EarlierMessage[]> {
+export async function transcriptOf(run: Pick<RunRow, 'id'>, store: StandaloneChatStore): Promise<EarlierMessage[]> {
   const state = newRunState()
   for await (const { events } of eventPages(store, run.id)) for (const event of events) applyEvent(state, event)
   return [...(await messagesBefore(run, state.accepted, store)), ...answeredMessages(state)]
 }
 
 /** The earlier messages of a run, and its question. */
-export async function givenMessages(run: Pick<RunRow, 'id'>, store: DetachedStore): Promise<EarlierMessage[]> {
+export async function inputMessagesOf(run: Pick<RunRow, 'id'>, store: StandaloneChatStore): Promise<EarlierMessage[]> {
   const [first] = (await store.readEvents(run.id, 0, 1)).events
   return await messagesBefore(run, first?.type === 'run.accepted' ? first.data : undefined, store)
 }
@@ -72,7 +72,7 @@ export async function givenMessages(run: Pick<RunRow, 'id'>, store: DetachedStor
 async function messagesBefore(
   { id }: Pick<RunRow, 'id'>,
   accepted: EventData<'run.accepted'> | undefined,
-  store: DetachedStore,
+  store: StandaloneChatStore,
 ): Promise<EarlierMessage[]> {
   if (accepted === undefined) return []
   const { conversationId, continuesHistory, input, parts } = accepted
