@@ -153,14 +153,10 @@ describe('the history', () => {
     assert.deepEqual(shown(arms, 'b'), { b1: 'active' })
   })
 
-  it('never brings back what was torn or given up', () => {
+  it('never brings back an abandoned message', () => {
     const arms = {
       a: [message('a1')],
-      b: [
-        message('torn', { state: 'superseded', metadata: { torn: true } }),
-        message('half', { state: 'abandoned' }),
-        message('b1', { state: 'superseded' }),
-      ],
+      b: [message('half', { state: 'abandoned' }), message('b1', { state: 'superseded' })],
     }
 
     assert.deepEqual(shown(arms, 'b'), { a1: 'superseded', b1: 'active' })

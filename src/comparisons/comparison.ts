@@ -98,7 +98,7 @@ export type ArmMessages = Record<Side, readonly MessageRow[]>
 
 /**
  * The row changes that make `side` the answer in the history. A question that both arms share stays active; if each
- * arm has its own question, the question follows its answer. Torn and unfinished messages are never in the history.
+ * arm has its own question, the question follows its answer. Abandoned messages are never in the history.
  */
 export function messageStates(arms: ArmMessages, side: Side): { id: string; state: MessageState }[] {
   const [first, second] = [questionOf(arms.a), questionOf(arms.b)]
@@ -106,7 +106,7 @@ export function messageStates(arms: ArmMessages, side: Side): { id: string; stat
   const shared = first === undefined || second === undefined || first === second
   return (['a', 'b'] as const).flatMap((arm) =>
     arms[arm]
-      .filter((row) => row.state !== 'abandoned' && row.metadata.torn !== true && !(shared && row.role === 'user'))
+      .filter((row) => row.state !== 'abandoned' && !(shared && row.role === 'user'))
       .map((row) => ({ id: row.id, state: arm === side ? ('active' as const) : ('superseded' as const) }))
       .filter(({ id, state }) => arms[arm].find((row) => row.id === id)?.state !== state),
   )

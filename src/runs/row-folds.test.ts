@@ -113,12 +113,12 @@ describe('the messages', () => {
     assert.equal(thought.touchConversationAt, journal.events.at(-1)?.at)
   })
 
-  it('hold torn text in its own state, and an active message only once: with its step', () => {
+  it('hold text that broke off or was superseded as abandoned, and an active message only once: with its step', () => {
     const journal = new JournalBuilder().accepted('now').running().asks(1, 'm1').says('m1', 'Half')
-    const torn = lastOf(journal.message('m1', 'Half', 1, 'superseded'))
+    const interrupted = lastOf(journal.message('m1', 'Half', 1, 'superseded'))
     assert.deepEqual(
-      torn.messages?.map(({ id, content, state }) => [id, content, state]),
-      [['m1', 'Half', 'superseded']],
+      interrupted.messages?.map(({ id, content, state }) => [id, content, state]),
+      [['m1', 'Half', 'abandoned']],
     )
     const active = lastOf(new JournalBuilder().accepted('now').running().asks(1, 'm1').message('m1', 'Hi', 1))
     assert.equal(active.messages, undefined)
@@ -161,6 +161,23 @@ describe('the messages', () => {
     assert.deepEqual(shadow.messageStates, [{ id: 'old', state: 'superseded' }])
     const failed = asking().resolved('i1', 'closed').done('a', 'cancelled', 'x').fails('internal_error', 'x')
     assert.equal(lastOf(failed, again({})).messageStates, undefined)
+  })
+
+  it('of an answer that was rejected never become active, also in an answer asked for again', () => {
+    const spec = { supersedes: ['old'], outputSchema: { type: 'object' } }
+    const again = (event: RunEvent): RunEvent =>
+      event.type === 'run.accepted'
+        ? { ...event, data: { ...event.data, spec: { ...event.data.spec, ...spec } } }
+        : event
+    const journal = new JournalBuilder().accepted('now').running().answers(1, 'm1', 'Hi')
+    journal.add('output.rejected', { step: 1, messageId: 'm1', errors: ['it is not JSON'] })
+    assert.deepEqual(lastOf(journal, again).messageStates, [{ id: 'm1', state: 'abandoned' }])
+
+    const ended = journal.answers(2, 'm2', '{}').succeeds('m2', '{}')
+    assert.deepEqual(lastOf(ended, again).messageStates, [
+      { id: 'old', state: 'superseded' },
+      { id: 'm2', state: 'active' },
+    ])
   })
 })
 

@@ -64,7 +64,9 @@ export function foldRows(runId: string, state: RunState, event: RunEvent, change
           id: event.data.messageId,
           role: 'assistant',
           content: event.data.text,
-          state: event.data.state,
+          // Also for a text that another one superseded after a restart: it must not come back with its run when a comparison
+          // is settled.
+          state: 'abandoned',
         })
       }
       return
@@ -156,7 +158,7 @@ export function foldRows(runId: string, state: RunState, event: RunEvent, change
       // The next turn of a chat must see only the answer that was accepted.
       if (state.accepted?.spec.outputSchema !== undefined) {
         changes.messageStates ??= []
-        changes.messageStates.push({ id: event.data.messageId, state: 'superseded' })
+        changes.messageStates.push({ id: event.data.messageId, state: 'abandoned' })
       }
       return
     case 'context.cut': {
@@ -254,7 +256,9 @@ function replaceAnswer(changes: RowChanges, state: RunState): void {
   for (const id of spec.supersedes) changes.messageStates.push({ id, state: 'superseded' })
   if (spec.variant === 'shadow') return
   const own = [
-    ...state.steps.flatMap((step) => (step.finished ? [step.messageId] : [])),
+    ...state.steps.flatMap(({ step, finished, messageId }) =>
+      finished && !state.rejectedOutputs.has(step) ? [messageId] : [],
+    ),
     ...[...state.calls.values()].flatMap((call) => (call.done === undefined ? [] : [call.done.messageId])),
   ]
   for (const id of own) changes.messageStates.push({ id, state: 'active' })

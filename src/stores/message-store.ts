@@ -5,6 +5,10 @@ import type { JsonValue } from '../journal/event.ts'
 import type { Part } from '../journal/part.ts'
 import type { RowPage } from './row-page.ts'
 
+/**
+ * `superseded`: not in the history now; the answer of a comparison may become active again. `abandoned`: never in the history, for
+ * example text that broke off, or an answer that did not fit its schema.
+ */
 export type MessageState = 'active' | 'superseded' | 'abandoned'
 
 export type MessageRow = {
