@@ -1,16 +1,12 @@
-// Tools of the caller: which of them a request may bring, and what happens to a call of one.
-// The call is handed over to the client, and its result comes back through `ClientToolService`.
-// Pure.
+// Tools of the caller: which of them a request may bring, and how the model is offered them. A call is
+// handed over to the client, and its result comes back through `ClientToolService`. Pure.
 
 import { agentAllowsTool, type AgentCard } from '../agents/agent-definition.ts'
 import { AppError } from '../errors/app-error.ts'
 import { type ClientTool, clientToolSource, clientToolsProblem } from '../journal/client-tool.ts'
-import type { CallState } from '../journal/run-state.ts'
 import { argumentCheck } from '../kit/argument-check.ts'
 import { defined } from '../kit/defined.ts'
 import type { Tool } from '../tools/tool.ts'
-import type { CallPlan } from './call-plan.ts'
-import { unreadableInput, wrongInput } from './closed-call.ts'
 import type { RunDependencies } from './run-dependencies.ts'
 import type { StartRequest } from './start-request.ts'
 
@@ -90,33 +86,4 @@ export function toolOfClient({ name, description = '', inputSchema, strict }: Cl
       throw new AppError('internal_error', `The tool ${name} belongs to the client and cannot be executed here.`)
     },
   }
-}
-
-/** The plan for a call of a client's tool that is not waiting for its result. */
-export function planClientCall(call: CallState, tool: Tool | undefined): CallPlan {
-  switch (call.decision) {
-    case 'confirmed':
-      return { do: 'answer', output: call.reply ?? null }
-    case 'rejected':
-      return {
-        do: 'close',
-        outcome: 'failed',
-        code: 'tool_failed',
-        message: call.decisionReason ?? 'The client could not execute the call.',
-      }
-    case 'expired':
-      return {
-        do: 'close',
-        outcome: 'failed',
-        code: 'tool_expired',
-        message: 'The client sent no result in time. It may have executed the call.',
-      }
-    case 'closed':
-      return { do: 'close', outcome: 'cancelled', code: 'tool_cancelled', message: 'The call was closed.' }
-    case undefined:
-  }
-  if (call.invalidInput !== undefined) return { do: 'close', ...unreadableInput }
-  const wrong = tool?.check?.(call.input) ?? null
-  if (wrong !== null) return { do: 'close', ...wrongInput(wrong) }
-  return { do: 'hand_over', prompt: call.note }
 }

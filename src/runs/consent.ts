@@ -4,7 +4,7 @@
 
 import type { RunSpec } from '../journal/event.ts'
 import type { Tool } from '../tools/tool.ts'
-import type { CallPlan } from './call-plan.ts'
+import type { CallPlan } from './plan-call.ts'
 
 export function answerWithoutConsent(plan: CallPlan, spec: Pick<RunSpec, 'consent'>, tool: Tool | undefined): CallPlan {
   if (spec.consent !== 'refuse' || plan.do !== 'ask' || plan.question !== undefined) return plan

@@ -4,10 +4,19 @@
 import { clientToolSource } from '../journal/client-tool.ts'
 import type { JsonValue } from '../journal/event.ts'
 import type { CallState } from '../journal/run-state.ts'
-import type { Tool, ToolRegistry } from '../tools/tool.ts'
-import type { CallPlan } from './call-plan.ts'
-import { planClientCall } from './client-tools.ts'
-import { refusedCall, unreadableInput, wrongInput } from './closed-call.ts'
+import type { Tool, ToolQuestion, ToolRegistry } from '../tools/tool.ts'
+import { type ClosedCall, refusedCall, unreadableInput, wrongInput } from './closed-call.ts'
+
+/** The next action for a tool call. */
+export type CallPlan =
+  | { do: 'run'; tool: Tool; input: JsonValue }
+  /** The client executes the call and sends its result. */
+  | { do: 'hand_over'; prompt: string }
+  | { do: 'ask'; outcome: 'unknown' | undefined; prompt: string; question?: ToolQuestion }
+  /** A person answered the question, or the client sent the result; this is the result of the call. */
+  | { do: 'answer'; output: JsonValue }
+  | { do: 'wait' }
+  | ({ do: 'close' } & ClosedCall)
 
 /** `tool`: the tool that the call's name and source refer to now; undefined if it was removed or is no longer allowed. */
 export function planCall(call: CallState, tool: Tool | undefined, tools: Pick<ToolRegistry, 'check'>): CallPlan {
@@ -36,6 +45,35 @@ export function planCall(call: CallState, tool: Tool | undefined, tools: Pick<To
     if (confirm === 'always') return { do: 'ask', outcome: undefined, prompt: describe(tool, call.input) }
   }
   return { do: 'run', tool, input: call.input }
+}
+
+/** The plan for a call of a client's tool that is not waiting for its result. */
+function planClientCall(call: CallState, tool: Tool | undefined): CallPlan {
+  switch (call.decision) {
+    case 'confirmed':
+      return { do: 'answer', output: call.reply ?? null }
+    case 'rejected':
+      return {
+        do: 'close',
+        outcome: 'failed',
+        code: 'tool_failed',
+        message: call.decisionReason ?? 'The client could not execute the call.',
+      }
+    case 'expired':
+      return {
+        do: 'close',
+        outcome: 'failed',
+        code: 'tool_expired',
+        message: 'The client sent no result in time. It may have executed the call.',
+      }
+    case 'closed':
+      return { do: 'close', outcome: 'cancelled', code: 'tool_cancelled', message: 'The call was closed.' }
+    case undefined:
+  }
+  if (call.invalidInput !== undefined) return { do: 'close', ...unreadableInput }
+  const wrong = tool?.check?.(call.input) ?? null
+  if (wrong !== null) return { do: 'close', ...wrongInput(wrong) }
+  return { do: 'hand_over', prompt: call.note }
 }
 
 /** The plan for a call whose tool is missing: `unknown` if it may have happened before a crash, otherwise `failed`. */

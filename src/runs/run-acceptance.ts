@@ -22,8 +22,8 @@ import { specFor } from './run-spec.ts'
 import type { Scheduler } from './scheduler.ts'
 import { type FirstAnswer, findFirstAnswer, comparisonOf, secondAnswerSpec } from './second-answer.ts'
 import type { StartRequest } from './start-request.ts'
-import { findTurnConversation, namesOf, type TurnConversation } from './turn-conversation.ts'
-import { questionFor, type TurnQuestion } from './turn-question.ts'
+import { findRunConversation, namesOf, type RunConversation } from './run-conversation.ts'
+import { runInputFor, type RunInput } from './run-input.ts'
 
 /** `reused`: an equal request succeeded before, and `run` is the run of that request. */
 export type StartResult = { run: RunRow; outcome: 'accepted' | 'existing'; reused?: true }
@@ -33,13 +33,22 @@ export type PlannedTurn = { conversationId: string; userMessageId: string; runId
 
 type PlannedRun = { request: StartRequest; spec: RunSpec; idempotency: AcceptInput['idempotency'] }
 type Turn = {
-  conversation: TurnConversation
+  conversation: RunConversation
   /** The newest open run of the conversation, which the new runs wait for. */
   behind: RunRow | undefined
   at: number
-  question: TurnQuestion
+  runInput: RunInput
   /** The id of the run whose turn this one joins. */
   leader: string | undefined
+}
+
+type AcceptContext = {
+  /** The conversation has no earlier messages. */
+  isFirstTurn: boolean
+  behind: RunRow | undefined
+  /** The open runs, with their cancel requests, that the new run takes the place of. */
+  replaced: readonly RunRow[]
+  extra: AcceptExtraRows | undefined
 }
 
 const acceptTriesMax = 8
@@ -142,90 +151,85 @@ export class RunAcceptance {
     items: readonly PlannedRun[],
     extraRows?: (turn: PlannedTurn) => AcceptExtraRows,
   ): Promise<StartResult[]> {
-    const { store, clock } = this.dependencies
     const first = (items[0] as PlannedRun).request
-    const at = clock.now()
-    const found = await findTurnConversation(first, this.dependencies)
-    const answered = items.length === 1 ? await this.firstAnswer(first, found, at) : undefined
-    const conversation: TurnConversation =
-      answered === undefined ? found : { id: answered.conversationId, exists: true, announce: false, name: null }
-    const open = conversation.exists ? await store.openRuns(conversation.id) : []
+    const at = this.dependencies.clock.now()
+    const found = await findRunConversation(first, this.dependencies)
+    const firstAnswer = items.length === 1 ? await this.firstAnswer(first, found, at) : undefined
+    const conversation: RunConversation =
+      firstAnswer === undefined ? found : { id: firstAnswer.conversationId, exists: true, announce: false, name: null }
+    const open = conversation.exists ? await this.dependencies.store.openRuns(conversation.id) : []
     // Checked again after the open runs are read, because the same request may have been sent twice at once.
     const existing = await this.findAllStarted(
       first.owner,
       items.map(({ idempotency }) => idempotency),
     )
     if (existing !== undefined) return existing
-    const joins = open.find((run) => run.id === answered?.run.id)
-    const behind = open.filter((run) => run !== joins).at(-1)
-    if (behind !== undefined && answered === undefined && (first.whenBusy === 'reject' || replacesAnswers(first))) {
-      throw new AppError(
-        'conversation_busy',
-        replacesAnswers(first)
-          ? 'Another run is under way in this conversation, so there is no last answer to replace. Wait for it or cancel it first.'
-          : 'Another run is under way in this conversation. Wait for it, cancel it, or let this request wait in the queue.',
-        {
-          details: { runId: behind.id, status: behind.status },
-        },
-      )
-    }
-    const cancelsEarlier = first.whenBusy === 'cancel' && answered === undefined
-    const cancel: CancelRequest = { by: first.owner, reason: 'replaced by a newer message', at }
-    const question = await this.questionFor(first, conversation, at, answered)
-    for (const { spec } of items) checkReadable(question.parts, spec, this.dependencies)
-    const inputs: AcceptInput[] = []
-    const specs: RunSpec[] = []
+    const joined = open.find((run) => run.id === firstAnswer?.run.id)
+    const behind = open.filter((run) => run !== joined).at(-1)
+    if (behind !== undefined && firstAnswer === undefined) refuseIfBusy(first, behind)
+    const runInput = await this.runInputFor(first, conversation, at, firstAnswer)
+    for (const { spec } of items) checkReadable(runInput.parts, spec, this.dependencies)
+
+    const planned: { input: AcceptInput; spec: RunSpec }[] = []
     for (const item of items) {
-      const leader = joins?.id ?? inputs[0]?.run.id
-      const spec = secondAnswerSpec(item.spec, answered)
-      specs.push(spec)
-      inputs.push(this.acceptInput({ ...item, spec }, { conversation, behind, at, question, leader }))
+      const leader = joined?.id ?? planned[0]?.input.run.id
+      const spec = secondAnswerSpec(item.spec, firstAnswer)
+      planned.push({ spec, input: this.acceptInput({ ...item, spec }, { conversation, behind, at, runInput, leader }) })
     }
-    const isFirstTurn = !conversation.exists && question.messages.length <= 1
-    if (cancelsEarlier && inputs[0] !== undefined) inputs[0].cancelEarlier = cancel
-    const reserved: boolean[] = []
+    const inputs = planned.map(({ input }) => input)
+    const comparison = comparisonOf(
+      firstAnswer,
+      { runId: inputs[0]?.run.id as string, configName: items[0]?.spec.configName, at },
+      this.dependencies.ids,
+    )
+    const extra =
+      comparison === undefined ? extraRows?.(plannedTurn(inputs, conversation, runInput, at)) : { comparison }
+    let replaced: RunRow[] = []
+    if (first.whenBusy === 'cancel' && firstAnswer === undefined && inputs[0] !== undefined) {
+      const cancel: CancelRequest = { by: first.owner, reason: 'replaced by a newer message', at }
+      inputs[0].cancelEarlier = cancel
+      replaced = open.map((run) => ({ ...run, cancel: run.cancel ?? cancel }))
+    }
+    const isFirstTurn = !conversation.exists && runInput.messages.length <= 1
+    return await this.store(planned, { isFirstTurn, behind, replaced, extra })
+  }
+
+  /** Stores the runs, and claims those that this node has a free slot for in the same transaction. */
+  private async store(
+    planned: readonly { input: AcceptInput; spec: RunSpec }[],
+    { isFirstTurn, behind, replaced, extra }: AcceptContext,
+  ): Promise<StartResult[]> {
+    const { store, placement } = this.dependencies
     const lease = this.scheduler.leaseRequest()
+    let slots = 0
     try {
-      for (const input of inputs) {
-        const slot = isOffered(input.run.needs ?? [], this.dependencies.placement) && this.scheduler.reserve()
-        reserved.push(slot)
-        if (!slot) continue
+      for (const { input, spec } of planned) {
+        if (!isOffered(input.run.needs ?? [], placement) || !this.scheduler.reserve()) continue
+        slots += 1
         input.claim = lease
-        input.start = immediateStart(
-          input.events,
-          specs[reserved.length - 1] as RunSpec,
-          isFirstTurn,
-          this.dependencies,
-        )
+        input.start = immediateStart(input.events, spec, isFirstTurn, this.dependencies)
       }
-      const { configName } = (items[0] as PlannedRun).spec
-      const runId = inputs[0]?.run.id as string
-      const comparison = comparisonOf(answered, { runId, configName, at }, this.dependencies.ids)
+      const inputs = planned.map(({ input }) => input)
       const results =
-        inputs.length === 1 && comparison === undefined
+        inputs.length === 1 && extra?.comparison === undefined
           ? [await store.accept(inputs[0] as AcceptInput)]
-          : await store.acceptAll(
-              inputs,
-              comparison === undefined ? extraRows?.(plannedTurn(inputs, conversation, question, at)) : { comparison },
-            )
-      if (cancelsEarlier && results[0]?.outcome === 'accepted')
-        for (const run of open) this.scheduler.cancel({ ...run, cancel: run.cancel ?? cancel })
-      for (const [index, result] of results.entries()) {
-        if (result.outcome !== 'accepted') continue
-        if (result.run.leaseOwner === this.scheduler.node)
-          this.scheduler.adopt(result.run, eventsOf(inputs[index]), lease)
+          : await store.acceptAll(inputs, extra)
+      if (results[0]?.outcome === 'accepted') for (const run of replaced) this.scheduler.cancel(run)
+      for (const [index, { outcome, run }] of results.entries()) {
+        if (outcome !== 'accepted') continue
+        if (run.leaseOwner === this.scheduler.node) this.scheduler.adopt(run, eventsOf(inputs[index]), lease)
         // A run that waits for the one before it cannot be claimed by any node yet.
-        else this.scheduler.poke(behind === undefined ? result.run.id : undefined)
+        else this.scheduler.poke(behind === undefined ? run.id : undefined)
       }
       return results
     } finally {
-      for (const slot of reserved) if (slot) this.scheduler.release()
+      for (; slots > 0; slots -= 1) this.scheduler.release()
     }
   }
 
   private async firstAnswer(
     request: StartRequest,
-    conversation: TurnConversation,
+    conversation: RunConversation,
     nowMs: number,
   ): Promise<FirstAnswer | undefined> {
     // If the request names a conversation that does not exist yet, there is no first answer to look for.
@@ -236,25 +240,25 @@ export class RunAcceptance {
     })
   }
 
-  private async questionFor(
+  private async runInputFor(
     request: StartRequest,
-    conversation: TurnConversation,
+    conversation: RunConversation,
     at: number,
     answered: FirstAnswer | undefined,
-  ): Promise<TurnQuestion> {
-    if (answered === undefined) return await questionFor(request, conversation, at, this.dependencies)
+  ): Promise<RunInput> {
+    if (answered === undefined) return await runInputFor(request, conversation, at, this.dependencies)
     const { input, parts } = request
     return { input, ...defined({ parts }), userMessageId: answered.userMessageId, messages: [], titleText: input }
   }
 
   /** The rows and events of a new run. A run with a leader joins the leader's turn and adds no message. */
   private acceptInput({ request, spec, idempotency }: PlannedRun, turn: Turn): AcceptInput {
-    const { conversation, behind, at, question, leader } = turn
+    const { conversation, behind, at, runInput, leader } = turn
     const runId = this.dependencies.ids()
-    const messages = leader === undefined ? question.messages : []
+    const messages = leader === undefined ? runInput.messages : []
     const asked = messages.at(-1)
     // Only the question belongs to the run; the other messages of the request are imported history.
-    if (asked !== undefined && asked.id === question.userMessageId) {
+    if (asked !== undefined && asked.id === runInput.userMessageId) {
       asked.runId = runId
       asked.metadata = { runId, ...defined({ clientMessageId: request.clientMessageId }) }
     }
@@ -265,17 +269,17 @@ export class RunAcceptance {
           owner: request.owner,
           family: request.family,
           conversationId: conversation.id,
-          userMessageId: question.userMessageId,
-          input: question.input,
+          userMessageId: runInput.userMessageId,
+          input: runInput.input,
           ...defined({
-            parts: question.parts,
+            parts: runInput.parts,
             newConversation: conversation.exists ? undefined : (true as const),
             sessionId: request.sessionId,
-            continuesHistory: question.userMessageId === null ? (true as const) : undefined,
+            continuesHistory: runInput.userMessageId === null ? (true as const) : undefined,
             echo: request.echo,
             trace: newRunTrace(this.dependencies),
           }),
-          spec: question.supersedes === undefined ? spec : { ...spec, supersedes: question.supersedes },
+          spec: runInput.supersedes === undefined ? spec : { ...spec, supersedes: runInput.supersedes },
         },
       },
     ]
@@ -306,13 +310,13 @@ export class RunAcceptance {
       },
       conversation: {
         expect: conversation.exists || leader !== undefined ? 'present' : 'absent',
-        title: request.title ?? titleOf(question.titleText),
+        title: request.title ?? titleOf(runInput.titleText),
         ...(leader === undefined ? namesOf(conversation) : { name: null }),
       },
       expectBehind: behind?.id ?? null,
       ...defined({ joinTurnOf: leader }),
       messages,
-      ...(question.parts === undefined ? {} : { files: filesOf(question.parts).map(({ fileId }) => fileId) }),
+      ...(runInput.parts === undefined ? {} : { files: filesOf(runInput.parts).map(({ fileId }) => fileId) }),
       events: first.map((event, index): RunEvent => ({ seq: index + 1, at, attempt: 1, ...checkEvent(event) })),
       idempotency,
       queueMax: this.dependencies.limits.queueMax,
@@ -328,14 +332,27 @@ export function eventsOf(input: AcceptInput | undefined): RunEvent[] {
 
 function plannedTurn(
   inputs: readonly AcceptInput[],
-  conversation: TurnConversation,
-  question: TurnQuestion,
+  conversation: RunConversation,
+  runInput: RunInput,
   at: number,
 ): PlannedTurn {
-  if (question.userMessageId === null)
+  if (runInput.userMessageId === null)
     throw new AppError('internal_error', 'Runs that start together answer a question, and this turn has none.')
   const runIds = inputs.map(({ run }) => run.id)
-  return { conversationId: conversation.id, userMessageId: question.userMessageId, runIds, at }
+  return { conversationId: conversation.id, userMessageId: runInput.userMessageId, runIds, at }
+}
+
+/** Throws `conversation_busy` if the request cannot wait for the run before it. */
+function refuseIfBusy(request: StartRequest, behind: RunRow): void {
+  const replaces = replacesAnswers(request)
+  if (request.whenBusy !== 'reject' && !replaces) return
+  throw new AppError(
+    'conversation_busy',
+    replaces
+      ? 'Another run is under way in this conversation, so there is no last answer to replace. Wait for it or cancel it first.'
+      : 'Another run is under way in this conversation. Wait for it, cancel it, or let this request wait in the queue.',
+    { details: { runId: behind.id, status: behind.status } },
+  )
 }
 
 /** The title of a conversation that has none: the beginning of its first message. */

@@ -402,7 +402,7 @@ export class RunLoop {
     } catch (error) {
       if (!context.answering && (await this.fellBack(error))) {
         // The prompt depends on the model: its window, and what its provider needs back.
-        await this.askModel(await this.nextStep(engine, tools))
+        await this.askModel(await this.planStep(engine, tools))
         return
       }
       if (again || !(error instanceof AppError) || error.code !== 'model_context_exceeded') throw error

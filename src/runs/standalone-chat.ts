@@ -10,7 +10,7 @@ import type { MessageRow, MessageStore } from '../stores/message-store.ts'
 import type { RunRow, RunStore } from '../stores/run-store.ts'
 import type { EarlierMessage } from './start-request.ts'
 import { resultForModel } from './tool-outcome.ts'
-import { earlierRow } from './turn-question.ts'
+import { earlierRow } from './run-input.ts'
 
 /** Beyond this, the oldest turns are left out. No model can read as much. */
 export const historyCharsMax = 4 * 1024 * 1024

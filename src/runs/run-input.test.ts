@@ -1,10 +1,10 @@
-// Which question a turn asks, and which rows it adds to the stored ones.
+// Which input a run has, and which rows it adds to the stored ones.
 
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import type { MessageRow } from '../stores/message-store.ts'
 import type { EarlierMessage, StartRequest } from './start-request.ts'
-import { questionFor } from './turn-question.ts'
+import { runInputFor } from './run-input.ts'
 
 const at = 7
 const stored = (parts: Partial<MessageRow>): MessageRow => ({
@@ -23,7 +23,7 @@ const stored = (parts: Partial<MessageRow>): MessageRow => ({
 
 function ask(request: Partial<StartRequest>, rows: MessageRow[] = [], exists = true) {
   let count = 0
-  return questionFor(
+  return runInputFor(
     { owner: 'ada', family: 'agent', input: '', earlier: [], whenBusy: 'queue', idempotency: null, ...request },
     { id: '~1~c', exists },
     at,

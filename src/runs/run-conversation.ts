@@ -1,4 +1,4 @@
-// Finds the conversation of a turn: the one that the request names, or a new one, together with
+// Finds the conversation of a run: the one that the request names, or a new one, together with
 // the names under which the client can find the new conversation later.
 
 import { namedConversationId } from '../kit/conversation-id.ts'
@@ -9,7 +9,7 @@ import type { ConversationStore } from '../stores/conversation-store.ts'
 import { conversationNotFound, lookUpConversation } from './conversation-names.ts'
 import type { StartRequest } from './start-request.ts'
 
-export type TurnConversation = {
+export type RunConversation = {
   id: string
   exists: boolean
   /** The conversation is new and the client sent no `conversationId`, so the run announces the id to the client. */
@@ -23,10 +23,10 @@ export type TurnConversation = {
 
 type Dependencies = { store: Pick<ConversationStore, 'findConversationByName' | 'readConversation'>; ids: Ids }
 
-export async function findTurnConversation(
+export async function findRunConversation(
   request: StartRequest,
   { store, ids }: Dependencies,
-): Promise<TurnConversation> {
+): Promise<RunConversation> {
   const { owner, conversationId, sessionId, newConversationId } = request
   if (newConversationId !== undefined) return { id: newConversationId, exists: false, announce: false, name: null }
   const name = conversationId ?? sessionId
@@ -46,6 +46,6 @@ export function namesOf({
   name,
   alias,
   unnamed,
-}: TurnConversation): Pick<NonNullable<AcceptInput['conversation']>, 'name'> {
+}: RunConversation): Pick<NonNullable<AcceptInput['conversation']>, 'name'> {
   return defined({ name, alias, unnamed })
 }

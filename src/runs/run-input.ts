@@ -1,4 +1,4 @@
-// Determines the input of a turn and the message rows that it adds. The input is a new question,
+// Determines the input of a run and the message rows that it adds. The input is a new question,
 // tool results that the model continues from, or a question of the conversation again.
 // Stored messages take precedence over a history that the client sent.
 
@@ -11,7 +11,7 @@ import type { MessageRow, MessageStore } from '../stores/message-store.ts'
 import { conversationNotFound } from './conversation-names.ts'
 import type { EarlierMessage, StartRequest } from './start-request.ts'
 
-export type TurnQuestion = {
+export type RunInput = {
   input: string
   /** Present if the question has a part that is not text. */
   parts?: Part[]
@@ -25,18 +25,18 @@ export type TurnQuestion = {
 }
 
 type Conversation = { id: string; exists: boolean }
-type TurnQuestionDependencies = { store: Pick<MessageStore, 'listMessages' | 'allMessages'>; ids: Ids }
+type RunInputDependencies = { store: Pick<MessageStore, 'listMessages' | 'allMessages'>; ids: Ids }
 
 /** How many rows are searched for the last question. One answer has at most a few hundred messages. */
 const lookBackRowsMax = 2000
 
-export async function questionFor(
+export async function runInputFor(
   request: StartRequest,
   conversation: Conversation,
   at: number,
-  dependencies: TurnQuestionDependencies,
-): Promise<TurnQuestion> {
-  if (request.regenerate === true) return await questionAgain(conversation, request.questionId, dependencies)
+  dependencies: RunInputDependencies,
+): Promise<RunInput> {
+  if (request.regenerate === true) return await regeneratedInput(conversation, request.questionId, dependencies)
   const stored =
     conversation.exists && (await dependencies.store.listMessages(conversation.id, { limit: 1 })).rows.length > 0
   const row = (entry: EarlierMessage) => earlierRow(entry, conversation.id, at, dependencies.ids)
@@ -63,7 +63,7 @@ export async function questionFor(
 async function newResults(
   { earlier }: StartRequest,
   conversation: Conversation,
-  { store }: TurnQuestionDependencies,
+  { store }: RunInputDependencies,
 ): Promise<EarlierMessage[]> {
   const group = earlier.slice(earlier.findLastIndex(({ role }) => role === 'assistant'))
   const rows = (await store.allMessages(conversation.id, { limit: lookBackRowsMax })).filter(
@@ -82,11 +82,11 @@ async function newResults(
 }
 
 /** The question, the last one if none is named, and the messages after it, which the new answer replaces. */
-async function questionAgain(
+async function regeneratedInput(
   conversation: Conversation,
   questionId: string | undefined,
-  dependencies: TurnQuestionDependencies,
-): Promise<TurnQuestion> {
+  dependencies: RunInputDependencies,
+): Promise<RunInput> {
   const [asked, ...old] = await activeFrom(conversation, questionId, dependencies)
   if (asked === undefined) {
     throw new AppError(
@@ -108,7 +108,7 @@ async function questionAgain(
 async function activeFrom(
   conversation: Conversation,
   questionId: string | undefined,
-  { store }: TurnQuestionDependencies,
+  { store }: RunInputDependencies,
 ): Promise<MessageRow[]> {
   if (!conversation.exists) throw conversationNotFound(shownConversationId(conversation.id))
   const rows = await store.allMessages(conversation.id, { limit: lookBackRowsMax })

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { ConversationRow } from '../stores/conversation-store.ts'
 import type { StartRequest } from './start-request.ts'
-import { findTurnConversation, namesOf } from './turn-conversation.ts'
+import { findRunConversation, namesOf } from './run-conversation.ts'
 
 const names: Record<string, string> = { 'ada/known': 'k1', 'ada/other': 'k2' }
 const owners: Record<string, string> = { k1: 'ada', k2: 'ada', mine: 'ada', theirs: 'eve' }
@@ -25,7 +25,7 @@ const row = (id: string | undefined): ConversationRow | undefined => {
       }
 }
 const place = (names_: Partial<StartRequest>) =>
-  findTurnConversation(
+  findRunConversation(
     { owner: 'ada', family: 'agent', input: 'x', earlier: [], whenBusy: 'queue', idempotency: null, ...names_ },
     {
       store: {
