@@ -6,7 +6,7 @@ import type { RunState } from '../journal/run-state.ts'
 import { cutText, pieceCharsMax } from '../kit/cut-text.ts'
 import type { Ids } from '../kit/ids.ts'
 import { WholeText } from '../kit/whole-text.ts'
-import { TornText } from './torn-text.ts'
+import { RepeatedTextFilter } from './repeated-text.ts'
 
 export class DeltaEmitter {
   /** The message that new text belongs to. */
@@ -14,8 +14,8 @@ export class DeltaEmitter {
   private readonly step: number
   private readonly ids: Ids
   private readonly shownText: string
-  private readonly tornText: TornText
-  private readonly tornReasoning: TornText
+  private readonly textFilter: RepeatedTextFilter
+  private readonly reasoningFilter: RepeatedTextFilter
   private readonly wholeText = new WholeText()
   private readonly wholeReasoning = new WholeText()
   private reasoningId: string | undefined
@@ -25,20 +25,20 @@ export class DeltaEmitter {
     this.step = step
     this.ids = ids
     this.shownText = shownText
-    this.tornText = new TornText(shownText)
-    this.tornReasoning = new TornText(shownReasoning)
+    this.textFilter = new RepeatedTextFilter(shownText)
+    this.reasoningFilter = new RepeatedTextFilter(shownReasoning)
     this.messageId = current?.messageId ?? ids()
     this.reasoningId = current?.reasoningId
   }
 
   text(text: string, events: NewEvent[]): void {
-    const { diverged, fresh } = this.tornText.feed(this.wholeText.feed(text))
+    const { diverged, fresh } = this.textFilter.feed(this.wholeText.feed(text))
     if (diverged) this.supersede(events)
     this.emitText(fresh, events)
   }
 
   reasoning(text: string, events: NewEvent[]): void {
-    const { diverged, fresh } = this.tornReasoning.feed(this.wholeReasoning.feed(text))
+    const { diverged, fresh } = this.reasoningFilter.feed(this.wholeReasoning.feed(text))
     if (diverged || this.reasoningId === undefined) this.reasoningId = this.ids()
     for (const piece of cutText(fresh)) {
       events.push({ type: 'reasoning.delta', data: { reasoningId: this.reasoningId, text: piece } })
@@ -48,7 +48,7 @@ export class DeltaEmitter {
   end(events: NewEvent[]): void {
     const rest = this.wholeText.end()
     if (rest !== '') this.text(rest, events)
-    const { diverged, fresh } = this.tornText.end()
+    const { diverged, fresh } = this.textFilter.end()
     if (!diverged) return
     this.supersede(events)
     this.emitText(fresh, events)

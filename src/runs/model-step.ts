@@ -45,7 +45,7 @@ export type StepContext = {
   /** Undefined if any text is an answer. */
   answer: WantedAnswer | undefined
   /** The journal already has the start of this step, and it was not asked yet. */
-  begun: boolean
+  isStarted: boolean
   /** True when the first part of the answer has arrived. */
   answering: boolean
 }
@@ -151,15 +151,15 @@ class StepAnswer {
     const { state } = writer
     const { clock, ids } = context.dependencies
     const open = state.steps.at(-1)
-    const torn = open !== undefined && !open.finished ? open : undefined
+    const interrupted = open !== undefined && !open.finished ? open : undefined
     this.writer = writer
     this.context = context
     this.step = nextStepNumber(state)
     this.startedAt = clock.monotonic()
-    if (!context.begun) {
+    if (!context.isStarted) {
       writer.push(...interruptedCallEvents(state, ids), {
         type: 'step.started',
-        data: { step: this.step, messageId: torn?.messageId || ids(), model: specOf(state).model },
+        data: { step: this.step, messageId: interrupted?.messageId || ids(), model: specOf(state).model },
       })
     }
   }

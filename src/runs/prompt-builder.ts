@@ -45,7 +45,7 @@ export type PromptRequest = {
   /** Aborts the writing of a summary. */
   signal: AbortSignal
   /** The provider refused the last prompt as too long: at most half of it may be sent. */
-  harder?: boolean
+  halve?: boolean
 }
 
 export class PromptBuilder {
@@ -63,7 +63,7 @@ export class PromptBuilder {
     this.providerStates = new ProviderStates(dependencies.store)
   }
 
-  /** The messages for the next request. With `harder`, undefined if nothing can be left out. */
+  /** The messages for the next request. With `halve`, undefined if nothing can be left out. */
   async build(request: PromptRequest): Promise<ModelMessage[] | undefined> {
     await this.providerStates.load(this.writer.state)
     const history = await this.readHistory()
@@ -84,7 +84,7 @@ export class PromptBuilder {
       changed = true
       parts = this.partsOf(request)
     }
-    if (request.harder === true && !changed) return undefined
+    if (request.halve === true && !changed) return undefined
     return promptMessages(withFittingResults(parts, room))
   }
 
@@ -143,7 +143,7 @@ export class PromptBuilder {
   private roomFor(request: PromptRequest, parts: PromptParts): ContextRoom {
     const { maxTokens } = this.definition().card.memory
     const room = this.room(request.tools, parts.system, maxTokens)
-    if (request.harder !== true) return room
+    if (request.halve !== true) return room
     const { summary, history, asked, steps } = parts
     const half = Math.floor(blockTokens([...summary, ...history, ...asked, ...steps]) / 2)
     return { ...room, window: Math.min(room.window, half), memory: Math.min(room.memory, half) }

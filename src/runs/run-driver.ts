@@ -143,8 +143,10 @@ export class RunDriver {
         state ??= await this.load()
         if (state === undefined) return
         // A state that was read is that of an interrupted run; a known one that of a run that was just accepted.
-        const begun = state === known && isBegun(state)
-        loop = new RunLoop(this.claimed, state, this.dependencies, () => this.confirmLease(), begun)
+        const startedAtAcceptance = state === known && state.phase === 'running'
+        loop = new RunLoop(this.claimed, state, this.dependencies, () => this.confirmLease(), {
+          startedAtAcceptance,
+        })
       } catch (error) {
         if (!isStoreFailure(error)) return await this.endBroken(error)
         if (isDamage(error)) throw error
@@ -186,7 +188,7 @@ export class RunDriver {
       waitMs = await this.backOff(waitMs)
     }
     if (this.abandoned) return
-    if (state !== undefined && isBegun(state)) await this.requeue(state)
+    if (state?.phase === 'running') await this.requeue(state)
     await this.release()
   }
 
@@ -353,10 +355,6 @@ export class RunDriver {
     }
     return Math.min(waitMs * 2, retryMaxMs)
   }
-}
-
-function isBegun({ phase }: RunState): boolean {
-  return phase === 'running'
 }
 
 /** Damage is not retried, because the operator has to restore the database first. */

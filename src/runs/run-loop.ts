@@ -37,10 +37,13 @@ import type { ModelMessage, WantedAnswer } from '../models/model.ts'
 import type { RunRow } from '../stores/run-store.ts'
 import type { Tool } from '../tools/tool.ts'
 import { checkStepBudgets } from './budgets.ts'
+import { questionFromText, journalDecisions } from './interactions.ts'
+import { CancelInterrupt, DrainInterrupt } from './interrupts.ts'
 import { runStep, type StepContext } from './model-step.ts'
 import { PromptBuilder } from './prompt-builder.ts'
 import { loadPromptFiles, readsKind, withFilesAsText } from './prompt-files.ts'
 import { judgeAnswer } from './output-check.ts'
+import { abortRemoteTurn, handleOfPreviousRun } from './remote-turn.ts'
 import { nextDeadline } from './row-folds.ts'
 import { type Ending, endingEvents } from './run-ending.ts'
 import type { RunKind } from './run-kind.ts'
@@ -48,12 +51,8 @@ import type { RunDependencies } from './run-dependencies.ts'
 import { recordRun } from './run-trace.ts'
 import { offeredTool, toolOfCall, toolsOf } from './run-tools.ts'
 import { RunWriter } from './run-writer.ts'
-import { DrainInterrupt, questionFromText, resolveDecided, ToolPhase } from './tool-phase.ts'
+import { ToolPhase } from './tool-phase.ts'
 import { isTurnFinished, runTurn } from './turn-phase.ts'
-
-class CancelInterrupt extends Error {
-  override name = 'CancelInterrupt'
-}
 
 /** Stops what is still running when a run ends. It is never reported, so it needs no stack of its own. */
 const runEnded = new CancelInterrupt()
@@ -61,16 +60,10 @@ const runEnded = new CancelInterrupt()
 /** A run that was active at this many process deaths, at the same place in its work, is ended instead of retried. */
 export const deathsMax = 2
 
-/** How many events of the end of a run are read to find its last handle. */
-const lastEventsRead = 16
-
-/** How long the end of a run waits for the remote side of its turn to stop. */
-const remoteAbortMs = 5_000
-
 export type LoopResult = 'ended' | 'parked' | 'drained' | 'lost'
 
-/** What the model is asked next. */
-type StepQuestion = { engine: StepEngine; tools: Tool[]; messages: ModelMessage[] }
+/** The next step: who is asked, and with what. */
+type StepPlan = { engine: StepEngine; tools: Tool[]; messages: ModelMessage[] }
 
 export class RunLoop {
   readonly runId: string
@@ -93,7 +86,7 @@ export class RunLoop {
   private readonly confirmLease: () => Promise<void>
   private readonly prompts: PromptBuilder
   /** The run was accepted as running, and perhaps with the start of its first step; see `immediate-start.ts`. */
-  private begun: boolean
+  private startedAtAcceptance: boolean
 
   /** `confirmLease` throws if this node may no longer own the run. */
   constructor(
@@ -101,16 +94,16 @@ export class RunLoop {
     state: RunState,
     dependencies: RunDependencies,
     confirmLease: () => Promise<void>,
-    begun = false,
+    { startedAtAcceptance = false }: { startedAtAcceptance?: boolean } = {},
   ) {
     this.runId = row.id
-    this.begun = begun
+    this.startedAtAcceptance = startedAtAcceptance
     this.row = row
     this.dependencies = dependencies
     this.confirmLease = confirmLease
     this.writer = new RunWriter(row.id, row.epoch, state, dependencies)
     // The start of the first step is accepted with the run only if there are no earlier messages.
-    this.prompts = new PromptBuilder(this.writer, dependencies, begun && state.steps.length > 0)
+    this.prompts = new PromptBuilder(this.writer, dependencies, startedAtAcceptance && state.steps.length > 0)
     this.writer.onLost = (error) => this.stop(error)
     if (row.cancel !== null) this.cancelled = row.cancel
   }
@@ -191,7 +184,7 @@ export class RunLoop {
   /** Moves the run from its stored state to `running`. Returns false if it still waits for a person. */
   private async resume(): Promise<boolean> {
     const { writer } = this
-    if (this.begun) {
+    if (this.startedAtAcceptance) {
       this.dependencies.countEvents?.(writer.state.steps.length + 1)
       this.dependencies.meter?.runTakenUp(0)
       return true
@@ -209,7 +202,7 @@ export class RunLoop {
     if (writer.state.phase === 'waiting_user') {
       // The store woke the run for a deadline by its own clock. The clock of this node may be behind, and the run would park again.
       const now = Math.max(this.dependencies.clock.now(), this.row.wakeAt ?? 0)
-      await resolveDecided(writer, this.dependencies, now)
+      await journalDecisions(writer, this.dependencies, now)
       if (openInteractions(writer.state).length > 0) {
         await writer.park(nextDeadline(writer.state))
         return false
@@ -245,7 +238,7 @@ export class RunLoop {
   }
 
   /** Works until the run has ended or parked, or the model has to be asked. */
-  private async advance(): Promise<LoopResult | StepQuestion> {
+  private async advance(): Promise<LoopResult | StepPlan> {
     const { writer, dependencies } = this
     const { reused } = writer.state
     if (reused !== undefined) return await this.end({ status: 'succeeded', output: reused.output })
@@ -278,7 +271,7 @@ export class RunLoop {
         )
       }
       const tools = toolsOf(dependencies, this.card, writer.state, await this.prompts.hasCutOutputs())
-      return await this.nextStep(engine, tools)
+      return await this.planStep(engine, tools)
     }
   }
 
@@ -308,7 +301,7 @@ export class RunLoop {
       owner: accepted?.owner ?? 'anonymous',
       conversationId: accepted?.conversationId ?? null,
       messages: withFilesAsText(await this.withFiles(messages)),
-      ...defined({ previous: await this.previousHandle(engine) }),
+      ...defined({ previous: await this.previousHandle(engine.name) }),
     }
     try {
       const result = await runTurn(writer, engine, request, {
@@ -336,35 +329,8 @@ export class RunLoop {
     }
   }
 
-  /** The handle with which this engine ended the previous run of the conversation. It is one of the last events of that run. */
-  private async previousHandle({ name }: TurnEngine): Promise<JsonValue | undefined> {
-    const { store } = this.dependencies
-    const runId = (await this.prompts.historyRows()).findLast(
-      (row) => row.runId !== null && row.runId !== this.runId,
-    )?.runId
-    const run = runId == null ? undefined : await store.readRun(runId)
-    if (run === undefined) return undefined
-    const { events } = await store.readEvents(run.id, Math.max(0, run.lastSeq - lastEventsRead), lastEventsRead)
-    const found = events.findLast((event) => event.type === 'engine.handle' && event.data.engine === name)
-    return found?.type === 'engine.handle' ? (found.data.handle ?? undefined) : undefined
-  }
-
-  /** Stops the remote turn of a run that ends here, so that the remote agent does not go on unseen. Waits a bounded time. */
-  private async abortRemoteTurn(): Promise<void> {
-    const { state } = this.writer
-    const { engines, clock, log } = this.dependencies
-    if (state.accepted === undefined || state.handle === undefined) return
-    const abort = new AbortController()
-    const timer = clock.after(remoteAbortMs, () => abort.abort(new Error('the remote side did not answer in time')))
-    try {
-      const engine = engines.get(engineOf(state))
-      if (engine.kind !== 'turn' || isTurnFinished(state)) return
-      await Promise.race([engine.abort(state.handle, abort.signal), rejection(abort.signal)])
-    } catch (error) {
-      log.warn({ runId: this.runId, err: error }, 'the remote turn of a run that ended could not be stopped')
-    } finally {
-      timer.cancel()
-    }
+  private async previousHandle(engine: string): Promise<JsonValue | undefined> {
+    return await handleOfPreviousRun(engine, this.runId, await this.prompts.historyRows(), this.dependencies.store)
   }
 
   /** Checks the final answer of a step, and ends or parks the run. Returns undefined if the model has to be asked again. */
@@ -389,13 +355,13 @@ export class RunLoop {
     return undefined
   }
 
-  private async nextStep(engine: StepEngine, tools: Tool[]): Promise<StepQuestion> {
+  private async planStep(engine: StepEngine, tools: Tool[]): Promise<StepPlan> {
     atPlace(`step ${nextStepNumber(this.writer.state)}`)
     await this.checkBudgets()
     return { engine, tools, messages: (await this.prompt(engine, tools, false)) ?? [] }
   }
 
-  private async askModel({ engine, tools, messages }: StepQuestion, again = false): Promise<void> {
+  private async askModel({ engine, tools, messages }: StepPlan, again = false): Promise<void> {
     const context = this.stepContext(engine, tools)
     try {
       await runStep(this.writer, await this.withFiles(messages), context)
@@ -421,8 +387,8 @@ export class RunLoop {
     // A name may be offered once, and the provider's own tool was asked for by name.
     const atProvider = spec.providerTools ?? []
     const offered = tools.filter((tool) => !atProvider.some(({ name }) => name === tool.name))
-    const begun = this.begun && writer.state.steps.length > 0
-    this.begun = false
+    const isStarted = this.startedAtAcceptance && writer.state.steps.length > 0
+    this.startedAtAcceptance = false
     return {
       dependencies,
       engine,
@@ -430,7 +396,7 @@ export class RunLoop {
       tools,
       offered: offered.map(offeredTool),
       answer: this.wantedAnswer(spec, offered.length + atProvider.length > 0),
-      begun,
+      isStarted,
       answering: false,
     }
   }
@@ -454,11 +420,11 @@ export class RunLoop {
     return true
   }
 
-  /** With `harder`, undefined if nothing can be left out. */
-  private async prompt(engine: StepEngine, tools: Tool[], harder: boolean): Promise<ModelMessage[] | undefined> {
+  /** With `halve`, undefined if nothing can be left out. */
+  private async prompt(engine: StepEngine, tools: Tool[], halve: boolean): Promise<ModelMessage[] | undefined> {
     const { state } = this.writer
     const { usage } = state
-    const messages = await this.prompts.build({ tools, engine, harder, signal: this.modelAbort.signal })
+    const messages = await this.prompts.build({ tools, engine, halve, signal: this.modelAbort.signal })
     // The summary may have used up the budget.
     if (state.usage !== usage) await this.checkBudgets()
     return messages
@@ -540,7 +506,7 @@ export class RunLoop {
   private async end(ending: Ending): Promise<LoopResult> {
     // No model or tool work may start after this, even if some is still running.
     this.stop(runEnded)
-    if (ending.status !== 'succeeded') await this.abortRemoteTurn()
+    if (ending.status !== 'succeeded') await abortRemoteTurn(this.runId, this.writer.state, this.dependencies)
     const events: NewEvent[] = endingEvents(this.writer.state, ending, this.dependencies.ids)
     try {
       await this.writer.write(...events)
@@ -573,9 +539,3 @@ const fallbackCodes: ReadonlySet<string> = new Set([
   // The provider is not configured any more.
   'unknown_model',
 ])
-
-function rejection(signal: AbortSignal): Promise<never> {
-  return new Promise((_, reject) =>
-    signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true }),
-  )
-}

@@ -5,22 +5,20 @@
 
 import { clientToolSource } from '../journal/client-tool.ts'
 import type { EventData, JsonValue, NewEvent } from '../journal/event.ts'
-import { type CallState, callsToRun, openInteractions, type RunState, specOf } from '../journal/run-state.ts'
-import type { Decision, InteractionRow } from '../stores/interaction-store.ts'
+import { type CallState, callsToRun, specOf } from '../journal/run-state.ts'
 import type { Tool, ToolFile } from '../tools/tool.ts'
 import { withActivity } from '../kit/activity.ts'
 import { defined } from '../kit/defined.ts'
 import { closedCallEvent } from './closed-call.ts'
 import { answerWithoutConsent } from './consent.ts'
 import { type CallPlan, planCall } from './plan-call.ts'
+import { replyDeadlineOf, journalDecisions } from './interactions.ts'
+import { DrainInterrupt } from './interrupts.ts'
 import type { RunDependencies } from './run-dependencies.ts'
 import type { RunWriter } from './run-writer.ts'
 import { toolEndAttributes, toolSpan } from './span-attributes.ts'
 import { executeCall } from './tool-execution.ts'
 import { outputText } from './tool-outcome.ts'
-
-/** The policy recorded when the reply deadline passes: the model decides by itself. */
-export const autoDecidePolicy = 'engine_judgement'
 
 const summaryCharsMax = 500
 
@@ -107,7 +105,7 @@ export class ToolPhase {
   }
 
   private async takeDecisions(): Promise<boolean> {
-    const any = await resolveDecided(this.writer, this.dependencies)
+    const any = await journalDecisions(this.writer, this.dependencies)
     if (!any) return false
     for (const call of this.waiting) {
       if (call.decision === undefined) continue
@@ -270,56 +268,6 @@ function needsTool(call: CallState): boolean {
   return call.interactionId === undefined || call.decision === 'confirmed'
 }
 
-/** When the model decides a question by itself because no reply came. Undefined if the run waits without a limit. */
-function replyDeadlineOf(
-  state: RunState,
-  { clock, kindOf }: Pick<RunDependencies, 'clock' | 'kindOf'>,
-): number | undefined {
-  const spec = specOf(state)
-  const timeoutMs = kindOf(spec).replyTimeoutMs(spec)
-  return timeoutMs === undefined ? undefined : clock.now() + timeoutMs
-}
-
-const promptCharsMax = 8000
-
-/** The question event for a final answer in plain words, which the model wrote instead of calling its ask tool. */
-export function questionFromText(
-  state: RunState,
-  text: string,
-  dependencies: Pick<RunDependencies, 'clock' | 'ids' | 'kindOf'>,
-): EventData<'input.required'> {
-  const replyDeadline = replyDeadlineOf(state, dependencies)
-  return {
-    interactionId: dependencies.ids(),
-    number: state.interactions.size + 1,
-    kind: 'question',
-    style: 'open_text',
-    prompt: text.trim().slice(0, promptCharsMax),
-    ...(replyDeadline === undefined ? {} : { deadlineAt: replyDeadline, atDeadline: 'auto_decide' }),
-  }
-}
-
-/** The server is shutting down. The run is released without an ending, and the next claim resumes it. */
-export class DrainInterrupt extends Error {
-  override name = 'DrainInterrupt'
-}
-
-/** The reply that the model reads when a question was auto-decided at its deadline. */
-function autoReply(row: InteractionRow): JsonValue {
-  return {
-    source: 'auto_decide_timeout',
-    interaction_id: row.number,
-    reason: 'user_no_reply',
-    policy: autoDecidePolicy,
-    instruction: 'Nobody replied in time. Decide by your own judgement, say what you assumed, and go on.',
-  }
-}
-
-function autoDecision(row: InteractionRow): Pick<Decision, 'response' | 'reply'> {
-  const response = autoReply(row)
-  return { response, reply: { key: `auto-timeout:${row.number}`, fingerprint: '' } }
-}
-
 function answeredCallEvent(call: CallState, output: JsonValue, ids: () => string): NewEvent {
   return {
     type: 'tool.done',
@@ -333,47 +281,5 @@ function answeredCallEvent(call: CallState, output: JsonValue, ids: () => string
       fullLength: outputText(output).length,
       truncated: false,
     },
-  }
-}
-
-/**
- * Writes new decisions of people and of deadlines into the journal, and returns whether there were any. Any node may
- * store a decision as a row, but only the owner of the run writes its journal.
- */
-export async function resolveDecided(
-  writer: RunWriter,
-  dependencies: Pick<RunDependencies, 'store' | 'clock'>,
-  now = dependencies.clock.now(),
-): Promise<boolean> {
-  const open = openInteractions(writer.state)
-  if (open.length === 0) return false
-  const rows = new Map((await dependencies.store.interactionsOf(writer.runId)).map((row) => [row.id, row]))
-  const events: NewEvent[] = []
-  for (const interaction of open) {
-    let row = rows.get(interaction.interactionId)
-    if (row?.status === 'pending' && row.deadlineAt !== null && row.deadlineAt <= now) {
-      const status = row.atDeadline === 'auto_decide' ? 'auto_decided' : 'expired'
-      const reply = status === 'auto_decided' ? autoDecision(row) : {}
-      row = (await dependencies.store.decide(row.id, { status, by: 'system', at: now, ...reply }))?.row
-    }
-    if (row === undefined || row.status === 'pending') continue
-    events.push({ type: 'input.resolved', data: resolutionOf(row) })
-  }
-  if (events.length > 0) await writer.write(...events)
-  return events.length > 0
-}
-
-function resolutionOf(row: InteractionRow): EventData<'input.resolved'> {
-  const status = row.status === 'pending' ? 'closed' : row.status
-  return {
-    interactionId: row.id,
-    number: row.number,
-    resolution: status,
-    by: row.decidedBy ?? 'system',
-    ...defined({
-      input: row.kind === 'confirmation' && status === 'confirmed' ? (row.response ?? undefined) : undefined,
-      response: row.kind === 'confirmation' ? undefined : (row.response ?? undefined),
-      reason: row.reason ?? undefined,
-    }),
   }
 }

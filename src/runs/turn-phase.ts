@@ -231,15 +231,15 @@ class TurnRecorder {
     this.flush()
     const { state, context } = this
     const last = state.steps.at(-1)
-    const torn = last !== undefined && !last.finished ? last : undefined
-    const step = torn?.step ?? (last?.step ?? 0) + 1
+    const interrupted = last !== undefined && !last.finished ? last : undefined
+    const step = interrupted?.step ?? (last?.step ?? 0) + 1
     this.stepStartedAt = context.clock.monotonic()
     this.writer.push({
       type: 'step.started',
-      data: { step, messageId: torn?.messageId || context.ids(), model: this.engine.name },
+      data: { step, messageId: interrupted?.messageId || context.ids(), model: this.engine.name },
     })
     // Text that the engine does not repeat continues the message that was shown.
-    const shown = this.replays && torn !== undefined ? torn : { text: '', reasoning: '' }
+    const shown = this.replays && interrupted !== undefined ? interrupted : { text: '', reasoning: '' }
     this.emitter = new DeltaEmitter(state, step, shown.text, shown.reasoning, context.ids)
     return this.emitter
   }

@@ -11,7 +11,7 @@ export type TextDecision = {
 
 const nothingYet: TextDecision = { diverged: false, fresh: '' }
 
-export class TornText {
+export class RepeatedTextFilter {
   private readonly shown: string
   private received = ''
   private settled: boolean

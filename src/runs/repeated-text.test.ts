@@ -3,16 +3,16 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
-import { TornText } from './torn-text.ts'
+import { RepeatedTextFilter } from './repeated-text.ts'
 
 /** What a reader has under the old and the new message in the end, and what was emitted piece by piece. */
 function tell(shown: string, pieces: string[]): { kept: string; fresh: string; diverged: boolean } {
-  const torn = new TornText(shown)
+  const filter = new RepeatedTextFilter(shown)
   let kept = shown
   let fresh = ''
   let diverged = false
   for (const piece of [...pieces, null]) {
-    const next = piece === null ? torn.end() : torn.feed(piece)
+    const next = piece === null ? filter.end() : filter.feed(piece)
     if (next.diverged) {
       assert.equal(diverged, false, 'it diverges at most once')
       diverged = true
@@ -56,12 +56,12 @@ describe('a text that is asked for again after a crash', () => {
   })
 
   it('is decided as soon as it can be, and not held back until the end', () => {
-    const torn = new TornText('Roses are ')
+    const filter = new RepeatedTextFilter('Roses are ')
 
-    assert.deepEqual(torn.feed('Roses '), { diverged: false, fresh: '' })
-    assert.deepEqual(torn.feed('are red'), { diverged: false, fresh: 'red' })
-    assert.deepEqual(torn.feed(', I say'), { diverged: false, fresh: ', I say' })
-    assert.deepEqual(new TornText('Roses are ').feed('Violets'), { diverged: true, fresh: 'Violets' })
+    assert.deepEqual(filter.feed('Roses '), { diverged: false, fresh: '' })
+    assert.deepEqual(filter.feed('are red'), { diverged: false, fresh: 'red' })
+    assert.deepEqual(filter.feed(', I say'), { diverged: false, fresh: ', I say' })
+    assert.deepEqual(new RepeatedTextFilter('Roses are ').feed('Violets'), { diverged: true, fresh: 'Violets' })
   })
 
   it('of which nothing was shown passes straight through', () => {
