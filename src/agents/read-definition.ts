@@ -17,6 +17,7 @@ import {
 } from './agent-definition.ts'
 import type { DefinitionFiles } from './definition-files.ts'
 import { templateProblem } from './template.ts'
+import { isRecord } from '../kit/is-record.ts'
 
 export class BrokenDefinition extends Error {
   /** What agent.json says about the agent, if at least that could be read. */
@@ -75,7 +76,7 @@ type Prompt = Pick<AgentDefinition, 'systemTemplate' | 'userTemplate' | 'default
 
 async function readPrompt(files: DefinitionFiles, field: string, names: AgentCard['prompt']): Promise<Prompt> {
   const defaults = names.defaultsFile === undefined ? {} : await files.json(`${field}.defaultsFile`, names.defaultsFile)
-  if (!isObject(defaults)) {
+  if (!isRecord(defaults)) {
     throw new Error(`${field}.defaultsFile: the file ${JSON.stringify(names.defaultsFile)} must hold a JSON object`)
   }
   const template = async (name: 'systemTemplate' | 'userTemplate', path: string) => {
@@ -140,7 +141,7 @@ async function readSchema(files: DefinitionFiles, field: string, path: string): 
   const schema = await files.json(field, path)
   const problem = schemaProblem(schema)
   if (problem !== null) throw new Error(`${shown} is not a usable JSON Schema: ${problem}`)
-  if (!isObject(schema) || schema['type'] !== 'object') {
+  if (!isRecord(schema) || schema['type'] !== 'object') {
     throw new Error(`${shown} must describe a JSON object; write "type": "object" at its top`)
   }
   return schema
@@ -151,7 +152,7 @@ function withServerFields(output: AgentSchema | null, server: AgentSchema | null
   if (server === null) return output
   const marked = Object.entries(objectAt(server, 'properties')).map(([name, property]): [string, unknown] => [
     name,
-    isObject(property) ? { ...property, readOnly: true } : property,
+    isRecord(property) ? { ...property, readOnly: true } : property,
   ])
   return {
     ...(output ?? { type: 'object' }),
@@ -162,7 +163,7 @@ function withServerFields(output: AgentSchema | null, server: AgentSchema | null
 
 function objectAt(schema: AgentSchema, key: string): Record<string, unknown> {
   const value = schema[key]
-  return isObject(value) ? value : {}
+  return isRecord(value) ? value : {}
 }
 
 function listAt(schema: AgentSchema, key: string): unknown[] {
@@ -172,8 +173,4 @@ function listAt(schema: AgentSchema, key: string): unknown[] {
 
 function digest(value: unknown): string {
   return createHash('sha256').update(sortedJson(value)).digest('hex').slice(0, 8)
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -13,6 +13,7 @@ import type { RunHooks } from './define-config.ts'
 import { fileNameOf } from './setting-names.ts'
 import { environmentOnly, type SettingName, settingTable } from './setting-table.ts'
 import type { FileSettings, Problem } from './settings.ts'
+import { isRecord } from '../kit/is-record.ts'
 
 /** The parts of a configuration that no environment variable holds. */
 export type CheckedConfig = {
@@ -174,8 +175,4 @@ function hooksOf(hooks: unknown, complain: (sentence: string) => void): RunHooks
     else if (hook !== undefined && typeof hook !== 'function') complain(`The hook ${name} must be a function.`)
   }
   return typeof hooks['onRunEnded'] === 'function' ? hooks : {}
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

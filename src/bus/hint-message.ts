@@ -1,6 +1,8 @@
 // Messages of hints, as JSON. A message fits into a notification of PostgreSQL, whatever bus
 // carries it. What cannot be understood is ignored: it may come from a later version.
 
+import { isRecord } from '../kit/is-record.ts'
+
 /** Hints that wait to be sent, or that one message brought. */
 export type Hints = {
   /** The newest seq of each run. */
@@ -68,9 +70,9 @@ export function decodeHints(text: string): HintMessage | undefined {
   } catch {
     return undefined
   }
-  if (!isObject(value)) return undefined
+  if (!isRecord(value)) return undefined
   const { from, at, announced, signalled, changed = [] } = value
-  if (!isId(from) || typeof at !== 'number' || !isObject(announced)) return undefined
+  if (!isId(from) || typeof at !== 'number' || !isRecord(announced)) return undefined
   if (!Array.isArray(signalled) || !Array.isArray(changed)) return undefined
   const message: HintMessage = { from, at, announced: new Map(), signalled: new Set(), changed: new Set() }
   for (const [runId, seq] of Object.entries(announced))
@@ -82,8 +84,4 @@ export function decodeHints(text: string): HintMessage | undefined {
 
 function isId(value: unknown): value is string {
   return typeof value === 'string' && value !== '' && value.length <= idLengthMax
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

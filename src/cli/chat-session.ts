@@ -15,6 +15,7 @@ import { printable, printableLine } from './output.ts'
 import { RunPrinter } from './run-printer.ts'
 import { type Styles, stylesOf } from './styles.ts'
 import { connectionNotes } from './tail.ts'
+import { isRecord } from '../kit/is-record.ts'
 
 export type ChatSettings = {
   asJson: boolean
@@ -245,9 +246,7 @@ export class ChatSession {
 function objectOf(text: string): Record<string, JsonValue> | undefined {
   try {
     const value = JSON.parse(text) as unknown
-    return typeof value === 'object' && value !== null && !Array.isArray(value)
-      ? (value as Record<string, JsonValue>)
-      : undefined
+    return isRecord(value) ? (value as Record<string, JsonValue>) : undefined
   } catch {
     return undefined
   }

@@ -5,6 +5,7 @@ import { createHash, type Hash } from 'node:crypto'
 import { createReadStream, statSync } from 'node:fs'
 import { type FileHandle, open, rename, rm } from 'node:fs/promises'
 import { CliError } from './exit-codes.ts'
+import { isRecord } from '../kit/is-record.ts'
 
 export const exportVersion = 1
 const format = 'polylog-export'
@@ -133,7 +134,7 @@ export async function* exportLines(path: string): AsyncGenerator<ExportLine> {
 function parse(path: string, line: Buffer): Record<string, unknown> {
   try {
     const value = JSON.parse(line.toString('utf8')) as unknown
-    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>
+    if (isRecord(value)) return value
   } catch {
     // Said below.
   }

@@ -8,6 +8,7 @@ import { cutText } from '../kit/cut-text.ts'
 import type { ArchiveCitation, ArchivedContact, ArchiveEntries, ArchivePayload } from '../stores/archive-store.ts'
 import { contactLimits, isEmail } from './contact-limits.ts'
 import { givenTime } from './given-time.ts'
+import { isRecord } from '../kit/is-record.ts'
 
 export const archiveLimits = {
   /** Of each kind. */
@@ -141,5 +142,5 @@ function listOf(value: JsonValue | undefined, max: number): JsonValue[] {
 }
 
 function objectOf(value: JsonValue | undefined): JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : {}
+  return isRecord(value) ? value : {}
 }

@@ -5,6 +5,7 @@ import type { Caller } from '../kit/caller.ts'
 import type { SnapshotStore } from '../stores/snapshot-store.ts'
 import { type AgentOptions, agentRequest, type AgentRunner, archiveAgentId } from './agent-runner.ts'
 import type { ContactService } from './contact-service.ts'
+import { isRecord } from '../kit/is-record.ts'
 
 export type ContactBrief = {
   contactId: string
@@ -73,7 +74,7 @@ function briefOf(
   output: JsonValue,
   { runId, snapshotId, generatedAt, cached }: Pick<ContactBrief, 'runId' | 'snapshotId' | 'generatedAt' | 'cached'>,
 ): ContactBrief {
-  const isObject = typeof output === 'object' && output !== null && !Array.isArray(output)
+  const isObject = isRecord(output)
   const { content, citations, computed } = isObject ? output : {}
   return {
     contactId,

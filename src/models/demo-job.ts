@@ -6,6 +6,7 @@
 import type { JsonValue } from '../journal/event.ts'
 import { fillSchema, type Facts } from './demo-form.ts'
 import type { ModelMessage, ModelRequest } from './model.ts'
+import { isRecord } from '../kit/is-record.ts'
 
 const jobOpening = 'You carry out one job with the skill '
 const filesMax = 3
@@ -72,7 +73,7 @@ function turnsOf(messages: readonly ModelMessage[]): Turn[] {
       ? []
       : (message.toolCalls ?? []).map(({ callId, name, input }) => ({
           name,
-          input: (typeof input === 'object' && input !== null && !Array.isArray(input) ? input : {}) as Turn['input'],
+          input: (isRecord(input) ? input : {}) as Turn['input'],
           result: results.get(callId) ?? '',
         })),
   )
@@ -126,7 +127,7 @@ function jsonAfter(text: string, heading: string): Record<string, JsonValue> {
 function parsed(text: string): Record<string, JsonValue> | undefined {
   try {
     const value = JSON.parse(text.trim()) as JsonValue
-    return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : undefined
+    return isRecord(value) ? value : undefined
   } catch {
     return undefined
   }
@@ -153,7 +154,7 @@ function plainAnswer({ text, answers }: Facts): string {
 }
 
 function asMarkdown(value: JsonValue): string {
-  const items = typeof value === 'object' && value !== null && !Array.isArray(value) ? value['items'] : undefined
+  const items = isRecord(value) ? value['items'] : undefined
   if (!Array.isArray(items)) return `\`\`\`json\n${JSON.stringify(value, null, 2)}\n\`\`\`\n`
   return items
     .map((item) => {

@@ -6,7 +6,7 @@ import type { Clock } from '../kit/clock.ts'
 import type { Ids } from '../kit/ids.ts'
 import { planDemoAnswer } from './demo-plan.ts'
 import type { Model, ModelPart } from './model.ts'
-import { sleep } from './retry.ts'
+import { sleep } from '../kit/sleep.ts'
 
 export { demoPhrases } from './demo-words.ts'
 

@@ -4,6 +4,7 @@
 import type { JsonValue } from '../journal/event.ts'
 import { fillSchema } from './demo-form.ts'
 import type { ModelRequest } from './model.ts'
+import { isRecord } from '../kit/is-record.ts'
 
 /** The request is untrusted and may be long; only this much of it is read. */
 const textCharsMax = 64 * 1024
@@ -22,7 +23,7 @@ export function planDemoAnswerTo({ answer, messages }: ModelRequest): string | u
 function parsedObject(text: string): Record<string, JsonValue> {
   try {
     const value = JSON.parse(text) as JsonValue
-    return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : {}
+    return isRecord(value) ? value : {}
   } catch {
     return {}
   }

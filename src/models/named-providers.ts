@@ -8,6 +8,7 @@ import { isLoopback } from '../kit/loopback.ts'
 import { modelFacts } from './model-table.ts'
 import type { ModelFacts } from './model.ts'
 import { modelNameProblem } from './model-name.ts'
+import { isRecord } from '../kit/is-record.ts'
 
 const variable = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]{0,99}$/, 'must be the name of an environment variable')
 
@@ -140,8 +141,4 @@ export function credentialsOf(
 function hostOf(url: string): string {
   const { hostname, host } = new URL(url)
   return isLoopback(hostname) ? 'the local server' : host
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return value !== null && typeof value === 'object' && !Array.isArray(value)
 }

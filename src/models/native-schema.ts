@@ -3,6 +3,8 @@
 // only the part that all of them support is sent. For other schemas the instruction in the
 // prompt and the check of the answer must do.
 
+import { isRecord } from '../kit/is-record.ts'
+
 const keywords = new Set([
   'type',
   'properties',
@@ -29,7 +31,7 @@ export function nativeSchema(schema: Record<string, unknown>): { strict: boolean
 }
 
 function isSupported(schema: unknown, depth: number, found: { strict: boolean; properties: number }): boolean {
-  if (!isObject(schema) || depth > depthMax) return false
+  if (!isRecord(schema) || depth > depthMax) return false
   if (Object.keys(schema).some((key) => !keywords.has(key))) return false
   const { type, properties = {}, required = [], additionalProperties, items, enum: values } = schema
   if (typeof type !== 'string' || !types.has(type)) return false
@@ -37,7 +39,7 @@ function isSupported(schema: unknown, depth: number, found: { strict: boolean; p
     return false
   if (type === 'array') return isSupported(items, depth + 1, found)
   if (type !== 'object') return schema['properties'] === undefined && items === undefined
-  if (!isObject(properties) || !Array.isArray(required)) return false
+  if (!isRecord(properties) || !Array.isArray(required)) return false
   if (additionalProperties !== undefined && additionalProperties !== false) return false
   const names = Object.keys(properties)
   found.properties += names.length
@@ -45,8 +47,4 @@ function isSupported(schema: unknown, depth: number, found: { strict: boolean; p
   if (required.some((name) => !names.includes(name as string))) return false
   if (additionalProperties !== false || names.some((name) => !required.includes(name))) found.strict = false
   return names.every((name) => isSupported(properties[name], depth + 1, found))
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -6,6 +6,7 @@
 
 import { AppError } from '../errors/app-error.ts'
 import type { Clock } from '../kit/clock.ts'
+import { sleep } from '../kit/sleep.ts'
 import type { ModelPart } from './model.ts'
 
 export type RetryOptions = {
@@ -105,23 +106,4 @@ function delayBefore(attempt: number, error: AppError, random: () => number): nu
   const asked = error.details?.['retryAfterMs']
   // Never earlier than the provider's Retry-After.
   return typeof asked === 'number' ? Math.max(asked, jittered) : jittered
-}
-
-/** Rejects with the signal's reason as soon as the signal is aborted. */
-export function sleep(clock: Clock, delayMs: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    if (signal.aborted) {
-      reject(signal.reason)
-      return
-    }
-    const timer = clock.after(delayMs, () => {
-      signal.removeEventListener('abort', abort)
-      resolve()
-    })
-    const abort = (): void => {
-      timer.cancel()
-      reject(signal.reason)
-    }
-    signal.addEventListener('abort', abort, { once: true })
-  })
 }

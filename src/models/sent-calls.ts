@@ -8,6 +8,7 @@ import { createHash } from 'node:crypto'
 import type { JsonValue } from '../journal/event.ts'
 import { toToolName } from '../kit/tool-name.ts'
 import type { ModelMessage } from './model.ts'
+import { isRecord } from '../kit/is-record.ts'
 
 /** The limit of OpenAI's chat completions. Its Responses API allows 64. */
 const charsMax = 40
@@ -19,7 +20,7 @@ export function shortCallId(callId: string): string {
 
 /** Arguments that are no object are left out, as those that are no JSON; the result of the call says what is wrong. */
 export function objectInput(input: JsonValue): JsonValue {
-  return input !== null && typeof input === 'object' && !Array.isArray(input) ? input : {}
+  return isRecord(input) ? input : {}
 }
 
 /** The same messages with ids of letters, digits, `_` and `-`, each used by one call only, and with plain names and arguments. */

@@ -4,6 +4,7 @@
 
 import type { JsonValue } from '../journal/event.ts'
 import type { Citable } from './sources/source.ts'
+import { isRecord } from '../kit/is-record.ts'
 
 const errorsMax = 5
 
@@ -35,7 +36,7 @@ export function citationErrors(answer: JsonValue, citable: readonly Citable[], r
 
   function checkCitation(path: string, entry: JsonValue): void {
     if (typeof entry === 'string') checkRecord(path, entry, undefined)
-    if (!isObject(entry)) return
+    if (!isRecord(entry)) return
     const { source, type, messageId } = entry
     if (typeof source === 'string') checkRecord(path, source, typeof type === 'string' ? type : undefined)
     if (typeof messageId === 'string' && listed.has('message') && types.get(messageId)?.has('message') !== true) {
@@ -71,7 +72,7 @@ export function citationErrors(answer: JsonValue, citable: readonly Citable[], r
       for (const [index, item] of [...value.entries()].toReversed()) {
         pending.push({ path: join(path, String(index)), value: item, inList: true })
       }
-    } else if (isObject(value)) {
+    } else if (isRecord(value)) {
       if (inList) checkStatement(path, value)
       for (const [name, inner] of Object.entries(value).toReversed()) {
         if (name !== 'citations') pending.push({ path: join(path, name), value: inner, inList: false })
@@ -84,10 +85,6 @@ export function citationErrors(answer: JsonValue, citable: readonly Citable[], r
 /** Messages and contacts are named by fields of their own; a bare id in `citations` means a record. */
 function hasRecord(types: ReadonlySet<string>): boolean {
   return [...types].some((type) => type !== 'message' && type !== 'contact')
-}
-
-function isObject(value: JsonValue | undefined): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 function join(path: string, name: string): string {

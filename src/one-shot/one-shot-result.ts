@@ -7,6 +7,7 @@ import { isoTime } from '../kit/clock.ts'
 import { wholeJson } from '../kit/embedded-json.ts'
 import { sortedJson } from '../kit/sorted-json.ts'
 import type { JsonObject } from './sources/source.ts'
+import { isRecord } from '../kit/is-record.ts'
 
 /** The answer of the model together with the fields that code has computed. */
 export function resultOf(spec: OneShotSpec, answer: string): JsonObject {
@@ -20,7 +21,7 @@ export function resultOf(spec: OneShotSpec, answer: string): JsonObject {
 function answerObject(spec: OneShotSpec, answer: string): JsonObject {
   if (spec.outputSchema === undefined) return { content: answer }
   const value = wholeJson(answer)?.value as JsonValue | undefined
-  const isObject = typeof value === 'object' && value !== null && !Array.isArray(value)
+  const isObject = isRecord(value)
   return isObject ? value : { content: value ?? answer }
 }
 

@@ -5,6 +5,7 @@
 
 import type { JsonValue } from '../journal/event.ts'
 import { sortedJson } from '../kit/sorted-json.ts'
+import { isRecord } from '../kit/is-record.ts'
 
 export type SnapshotChange = {
   /** For example `profileSummary` or `risks[title=Long silence].severity`. */
@@ -40,7 +41,7 @@ class Diff {
 
   compare(path: string, before: JsonValue, after: JsonValue, depth: number): void {
     if (this.truncated) return
-    if (depth < depthMax && isObject(before) && isObject(after)) this.#objects(path, before, after, depth)
+    if (depth < depthMax && isRecord(before) && isRecord(after)) this.#objects(path, before, after, depth)
     else if (depth < depthMax && Array.isArray(before) && Array.isArray(after)) this.#lists(path, before, after, depth)
     else if (sortedJson(before) !== sortedJson(after)) this.#report({ path, change: 'changed', before, after })
   }
@@ -65,7 +66,7 @@ class Diff {
     const { removed, added } = unmatched(before, after)
     for (let index = 0; index < Math.max(removed.length, added.length); index++) {
       const [old, now] = [removed[index], added[index]]
-      if (old !== undefined && now !== undefined && isObject(old.value) && isObject(now.value)) {
+      if (old !== undefined && now !== undefined && isRecord(old.value) && isRecord(now.value)) {
         this.compare(`${path}[${now.index}]`, old.value, now.value, depth + 1)
         continue
       }
@@ -105,7 +106,7 @@ function identityOf(before: JsonValue[], after: JsonValue[]): string | undefined
 function identifies(field: string, list: JsonValue[]): boolean {
   const seen = new Set<JsonValue>()
   for (const entry of list) {
-    const value = isObject(entry) ? own(entry, field) : undefined
+    const value = isRecord(entry) ? own(entry, field) : undefined
     if ((typeof value !== 'string' && typeof value !== 'number') || seen.has(value)) return false
     seen.add(value)
   }
@@ -133,8 +134,4 @@ function unmatched(before: JsonValue[], after: JsonValue[]): { removed: Entry[];
 /** Names come from outside, so only own properties count. */
 function own(value: JsonObject, name: string): JsonValue | undefined {
   return Object.hasOwn(value, name) ? value[name] : undefined
-}
-
-function isObject(value: JsonValue | undefined): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

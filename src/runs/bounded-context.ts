@@ -1,6 +1,8 @@
 // Limits the caller's context to a size that fits a prompt, and reads the setting in it
 // that affects the run (`enabledTools`). Pure.
 
+import { isRecord } from '../kit/is-record.ts'
+
 type ContextBounds = {
   readonly depthMax: number
   readonly itemsMax: number
@@ -20,7 +22,7 @@ const composerKeys = ['enabledTools', 'attachments', 'feishuEnabled', 'inputMode
 export function boundContext(context: Record<string, unknown>): Record<string, unknown> {
   const bounded = bound(context, 0, chatBounds) as Record<string, unknown>
   const composer = context.composer
-  if (composer !== null && typeof composer === 'object' && !Array.isArray(composer)) {
+  if (isRecord(composer)) {
     const known = Object.entries(composer).filter(([key]) => composerKeys.includes(key))
     bounded.composer = bound(Object.fromEntries(known), 1, chatBounds)
   }

@@ -41,7 +41,7 @@ export type RunRow = {
   engine: string | null
   /** Null until a step has ended. */
   usage: UsageTotals | null
-  /** What a node must offer to execute the run; see `needs.ts`. Empty for most runs. */
+  /** What a node must offer to execute the run; see `runs/placement.ts`. Empty for most runs. */
   needs: string[]
 }
 

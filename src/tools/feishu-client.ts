@@ -3,6 +3,7 @@
 
 import { AppError } from '../errors/app-error.ts'
 import type { Clock } from '../kit/clock.ts'
+import { isRecord } from '../kit/is-record.ts'
 
 export type FeishuAnswer = {
   status: number
@@ -123,8 +124,4 @@ function readAnswer(status: number, text: string): { answer: FeishuAnswer; body:
     },
     body,
   }
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -4,6 +4,7 @@
 import type { JsonValue } from '../journal/event.ts'
 import { quoted, textField } from './excerpt.ts'
 import { readToolOutput, type Tool, type ToolOutputs } from './tool.ts'
+import { isRecord } from '../kit/is-record.ts'
 
 /** In characters. A longer part would push the conversation out of the model's memory. */
 const partCharsMax = 16_000
@@ -52,6 +53,6 @@ export function createReadToolOutput(outputs: ToolOutputs): Tool {
 }
 
 function numberField(input: JsonValue, name: string, absent: number): number {
-  const value = typeof input === 'object' && input !== null && !Array.isArray(input) ? input[name] : undefined
+  const value = isRecord(input) ? input[name] : undefined
   return typeof value === 'number' ? value : absent
 }

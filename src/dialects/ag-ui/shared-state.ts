@@ -5,6 +5,7 @@
 import type { EventData, JsonValue } from '../../journal/event.ts'
 import type { Frame } from '../dialect.ts'
 import { agUiFrame } from './ag-ui-frame.ts'
+import { isRecord } from '../../kit/is-record.ts'
 
 /** What the client has, as far as the run knows. Undefined if that is not an object, or not known. */
 export type SharedState = { readonly [name: string]: JsonValue } | undefined
@@ -13,7 +14,7 @@ export type SharedState = { readonly [name: string]: JsonValue } | undefined
 const reservedNames: ReadonlySet<string> = new Set(['conversationId', 'sessionId', '__proto__'])
 
 export function sharedStateOf(state: JsonValue | undefined): SharedState {
-  return typeof state === 'object' && state !== null && !Array.isArray(state) ? state : undefined
+  return isRecord(state) ? state : undefined
 }
 
 /** The state after a context patch, and the frame that makes the same change at the client; null if there is none. */

@@ -3,6 +3,7 @@
 
 import { cutText } from '../../kit/cut-text.ts'
 import type { JsonValue } from '../../journal/event.ts'
+import { isRecord } from '../../kit/is-record.ts'
 
 export type LangToolCall = {
   readonly id: string
@@ -38,7 +39,7 @@ export function humanMessage(id: string, content: string): LangMessage {
 
 /** LangChain wants an object as arguments. */
 export function toolCallOf(callId: string, name: string, input: JsonValue | undefined): LangToolCall {
-  const isObject = typeof input === 'object' && input !== null && !Array.isArray(input)
+  const isObject = isRecord(input)
   return { id: callId, name, args: isObject ? input : input === undefined ? {} : { input }, type: 'tool_call' }
 }
 

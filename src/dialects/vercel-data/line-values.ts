@@ -3,6 +3,7 @@
 
 import type { EventData, JsonValue, Usage } from '../../journal/event.ts'
 import { shownOutput } from '../calls.ts'
+import { isRecord } from '../../kit/is-record.ts'
 
 /** The real client throws on any other code. */
 export const codes = {
@@ -55,7 +56,7 @@ export function sumOf(left: Tokens | null, right: Tokens | null): Tokens | null 
 /** The client requires an object; some models send a bare string or a list. */
 export function argsOf(input: JsonValue | undefined): object {
   if (input === undefined) return {}
-  return input !== null && typeof input === 'object' && !Array.isArray(input) ? input : { input }
+  return isRecord(input) ? input : { input }
 }
 
 /** Compares as text. Objects that differ only in key order count as different, which does no harm: the args are sent again. */

@@ -14,6 +14,7 @@ import type { JsonValue, Usage } from '../../journal/event.ts'
 import { sumOfReports } from '../../journal/usage.ts'
 import type { Clock } from '../../kit/clock.ts'
 import { defined } from '../../kit/defined.ts'
+import { sleep } from '../../kit/sleep.ts'
 import { Connection, type Target } from './connection.ts'
 import { EventDecoder } from './event-decoder.ts'
 import { EventTranslator, type RemoteEnd } from './event-translator.ts'
@@ -22,7 +23,7 @@ import { type HeaderEnvironment, headersOf, type HeaderSettings, headersProblem,
 import { isApproval, questionParts, readInterrupts, type Resume, resumeWith } from './interrupts.ts'
 import { mergedIds } from './message-ids.ts'
 import { RemoteState } from './remote-state.ts'
-import { runInputOf, threadOf } from './run-input.ts'
+import { runAgentInputOf, threadOf } from './run-agent-input.ts'
 
 export type AgUiSettings = { url: string; headers?: HeaderSettings | undefined }
 
@@ -161,7 +162,7 @@ class RemoteRun {
 
   private async connect(signal: AbortSignal): Promise<Connection> {
     const { options, ids, resume } = this
-    const input = runInputOf(this.request, {
+    const input = runAgentInputOf(this.request, {
       threadId: ids.threadId,
       runId: ids.runId,
       state: this.state.value ?? {},
@@ -181,7 +182,7 @@ class RemoteRun {
         return await Connection.open(target, body, signal)
       } catch {
         signal.throwIfAborted()
-        await pause(options.clock, pauseMs, signal)
+        await sleep(options.clock, pauseMs, signal)
       }
     }
     return await Connection.open(target, body, signal)
@@ -301,20 +302,6 @@ function reasonIn(body: string): string {
   } catch {
     return /^\s*</.test(body) ? '' : body
   }
-}
-
-function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const timer = clock.after(ms, () => {
-      signal.removeEventListener('abort', leave)
-      resolve()
-    })
-    const leave = () => {
-      timer.cancel()
-      reject(signal.reason as Error)
-    }
-    signal.addEventListener('abort', leave, { once: true })
-  })
 }
 
 function outcomeUnknown(name: string): AppError {

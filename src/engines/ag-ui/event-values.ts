@@ -5,6 +5,7 @@ import type { JsonValue, Usage } from '../../journal/event.ts'
 import { isTokenCount } from '../../journal/usage.ts'
 import { defined } from '../../kit/defined.ts'
 import { isDeeperThan } from '../../kit/json-depth.ts'
+import { isRecord } from '../../kit/is-record.ts'
 
 const depthMax = 100
 const parsedOutputCharsMax = 256 * 1024
@@ -64,8 +65,4 @@ export function remoteUsage(list: unknown): Usage | undefined {
 
 export function textIn(value: unknown): string | undefined {
   return typeof value === 'string' ? value : undefined
-}
-
-export function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -3,6 +3,7 @@
 
 import type { JsonValue } from '../../journal/event.ts'
 import { isValueDeeperThan } from '../../kit/json-depth.ts'
+import { isRecord } from '../../kit/is-record.ts'
 
 const operationsMax = 2_000
 const pointerCharsMax = 4_000
@@ -149,8 +150,4 @@ function isEqual(left: unknown, right: unknown): boolean {
     names.length === Object.keys(right).length &&
     names.every((name) => Object.hasOwn(right, name) && isEqual(left[name], right[name]))
   )
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -3,6 +3,7 @@
 // one of the user belong to this turn.
 
 import type { ModelMessage } from '../../models/model.ts'
+import { isRecord } from '../../kit/is-record.ts'
 
 export type NewContent =
   | { type: 'text'; messageId: string; text: string }
@@ -77,8 +78,4 @@ export class MessageReconciler {
     for (const text of this.shownTexts.values()) if (text.includes(wanted)) return ''
     return content
   }
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -3,6 +3,7 @@
 
 import type { JsonValue } from '../../journal/event.ts'
 import { applyPatch, type PatchTarget } from './json-patch.ts'
+import { isRecord } from '../../kit/is-record.ts'
 
 /** A larger state is not kept. */
 const stateCharsMax = 256 * 1024
@@ -78,8 +79,4 @@ function namesOf(state: JsonValue): string[] {
 
 function firstName(pointer: string): string {
   return (pointer.split('/', 2)[1] ?? '').replaceAll('~1', '/').replaceAll('~0', '~')
-}
-
-function isRecord(value: JsonValue): value is JsonRecord {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

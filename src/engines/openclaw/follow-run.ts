@@ -5,11 +5,12 @@
 
 import { AppError } from '../../errors/app-error.ts'
 import type { Clock } from '../../kit/clock.ts'
+import { sleep } from '../../kit/sleep.ts'
 import type { ModelMessage } from '../../models/model.ts'
 import type { Decisions, TurnPart } from '../engine.ts'
 import { ConnectFailure, ConnectionLost, type GatewayConnection, GatewayRefusal } from './gateway-connection.ts'
 import { fieldsOf, listOf, textOf } from './gateway-frames.ts'
-import { type GatewayLease, type GatewayLink, unlessAborted } from './gateway-link.ts'
+import { type BorrowedConnection, type GatewayLink } from './gateway-link.ts'
 import { newInput } from './new-input.ts'
 import { readRemoteHistory, type RemoteHistory } from './remote-history.ts'
 import { RemoteTurn } from './remote-turn.ts'
@@ -19,7 +20,7 @@ import type { TurnHandle } from './turn-handle.ts'
 export type FollowContext = {
   link: GatewayLink
   /** The connection on which a new run is started. */
-  lease: GatewayLease | undefined
+  borrowed: BorrowedConnection | undefined
   clock: Clock
   messages: readonly ModelMessage[]
   sessionKey: string
@@ -64,16 +65,16 @@ class RunFollower {
 
   async *follow(): AsyncIterable<TurnPart[]> {
     const { isNew, signal } = this.context
-    let { lease } = this.context
+    let { borrowed } = this.context
     try {
       if (isNew) yield [this.handle('starting')]
       for (let lost = 0; ; lost += 1) {
-        if (lease === undefined) {
+        if (borrowed === undefined) {
           const waited = lost === 0 ? 0 : reconnectWaitsMs[Math.min(lost, reconnectWaitsMs.length) - 1]
-          lease = yield* this.reconnect(waited ?? 0, lost > 0)
+          borrowed = yield* this.reconnect(waited ?? 0, lost > 0)
           if (!isNew && lost === 0) yield [{ type: 'attached', replays: 'turn' }]
         }
-        const { connection } = lease
+        const { connection } = borrowed
         try {
           yield* this.followOn(connection)
           return
@@ -86,11 +87,11 @@ class RunFollower {
           if (this.isCaughtUp) lost = 0
           if (lost >= reconnectWaitsMs.length) throw gone(error)
         }
-        lease.release()
-        lease = undefined
+        borrowed.release()
+        borrowed = undefined
       }
     } finally {
-      lease?.release()
+      borrowed?.release()
     }
   }
 
@@ -102,7 +103,7 @@ class RunFollower {
   }
 
   /** Tries until the gateway can be reached again, for about a minute. */
-  private async *reconnect(firstWaitMs: number, wasConnected: boolean): AsyncGenerator<TurnPart[], GatewayLease> {
+  private async *reconnect(firstWaitMs: number, wasConnected: boolean): AsyncGenerator<TurnPart[], BorrowedConnection> {
     const { link, signal } = this.context
     await this.sleep(firstWaitMs)
     for (const waitMs of reconnectWaitsMs) {
@@ -303,10 +304,6 @@ class RunFollower {
   }
 }
 
-async function sleep(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
-  await unlessAborted(new Promise<void>((resolve) => void clock.after(ms, resolve)), signal)
-}
-
 export async function abortRun(
   link: GatewayLink,
   clock: Clock,
@@ -314,16 +311,16 @@ export async function abortRun(
   signal: AbortSignal,
 ): Promise<void> {
   const runId = handle.state === 'started' ? handle.runId : handle.runKey
-  const lease = await link.acquire(signal)
+  const borrowed = await link.acquire(signal)
   try {
     for (let tries = 1; ; tries += 1) {
-      const answer = await lease.connection.request('chat.abort', { sessionKey: handle.sessionKey, runId }, signal)
+      const answer = await borrowed.connection.request('chat.abort', { sessionKey: handle.sessionKey, runId }, signal)
       // A run that is being started may not be known yet.
       if (fieldsOf(answer)['aborted'] !== false || handle.state === 'started' || tries >= lookTries) return
       await sleep(clock, lookAgainMs, signal)
     }
   } finally {
-    lease.release()
+    borrowed.release()
   }
 }
 

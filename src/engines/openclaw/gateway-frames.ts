@@ -2,6 +2,7 @@
 // program, so a frame may be huge, deep or of any shape. Whatever does not fit is no frame.
 
 import { isDeeperThan } from '../../kit/json-depth.ts'
+import { isRecord } from '../../kit/is-record.ts'
 
 /** The gateway's own limit for one frame is 25 MiB. */
 export const frameCharsMax = 26 * 1024 * 1024
@@ -48,7 +49,7 @@ const noFields: Fields = {}
 
 /** The fields of an object; none if the value is not an object. */
 export function fieldsOf(value: unknown): Fields {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Fields) : noFields
+  return isRecord(value) ? value : noFields
 }
 
 export function listOf(value: unknown): readonly unknown[] {

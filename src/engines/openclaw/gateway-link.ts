@@ -5,7 +5,7 @@
 import type { Clock } from '../../kit/clock.ts'
 import { type GatewayAddress, type GatewayConnection, openConnection } from './gateway-connection.ts'
 
-export type GatewayLease = {
+export type BorrowedConnection = {
   readonly connection: GatewayConnection
   /** Calling it twice is harmless. */
   release(): void
@@ -29,7 +29,7 @@ export class GatewayLink {
   }
 
   /** Throws `ConnectFailure`, or the signal's reason. */
-  async acquire(signal: AbortSignal): Promise<GatewayLease> {
+  async acquire(signal: AbortSignal): Promise<BorrowedConnection> {
     signal.throwIfAborted()
     const shared = this.current()
     shared.users += 1
@@ -72,7 +72,7 @@ export class GatewayLink {
 }
 
 /** Rejects with the signal's reason if that comes first. */
-export function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const onAbort = () => reject(signal.reason as Error)
     signal.addEventListener('abort', onAbort, { once: true })

@@ -9,7 +9,7 @@ import { AppError } from '../../errors/app-error.ts'
 import type { TurnEngine } from '../engine.ts'
 import { abortRun, followRun } from './follow-run.ts'
 import { ConnectFailure } from './gateway-connection.ts'
-import { type GatewayLease, GatewayLink } from './gateway-link.ts'
+import { type BorrowedConnection, GatewayLink } from './gateway-link.ts'
 import { isHttpServed, runOverHttp } from './http-turn.ts'
 import { sessionKeyOf } from './session-key.ts'
 import { readTurnHandle } from './turn-handle.ts'
@@ -41,10 +41,10 @@ export function createOpenclawEngine(options: OpenclawOptions): TurnEngine {
           'The turn ran over HTTP, where the OpenClaw gateway cannot be asked what became of it.',
         )
       }
-      const follow = (lease: GatewayLease | undefined) =>
+      const follow = (borrowed: BorrowedConnection | undefined) =>
         followRun({
           link,
-          lease,
+          borrowed,
           clock,
           messages: request.messages,
           sessionKey: handle?.sessionKey ?? sessionKeyOf(request.conversationId, request.runId),
@@ -58,9 +58,9 @@ export function createOpenclawEngine(options: OpenclawOptions): TurnEngine {
         yield* follow(undefined)
         return
       }
-      let lease: GatewayLease
+      let borrowed: BorrowedConnection
       try {
-        lease = await link.acquire(signal)
+        borrowed = await link.acquire(signal)
       } catch (error) {
         if (!(error instanceof ConnectFailure)) throw error
         const plain = error.reason === 'socket' && (await isHttpServed(http, signal))
@@ -73,7 +73,7 @@ export function createOpenclawEngine(options: OpenclawOptions): TurnEngine {
         yield* runOverHttp(chatCompletions, request.messages, sessionKey, signal)
         return
       }
-      yield* follow(lease)
+      yield* follow(borrowed)
     },
     async abort(stored, signal) {
       const handle = readTurnHandle(stored)

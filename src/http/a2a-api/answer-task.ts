@@ -9,6 +9,7 @@ import type { EventData, JsonValue } from '../../journal/event.ts'
 import type { Caller } from '../../kit/caller.ts'
 import type { Services } from '../routes.ts'
 import { dataOfMessage, type MessageOfClient, textOfMessage } from './message-params.ts'
+import { isRecord } from '../../kit/is-record.ts'
 
 type Question = EventData<'input.required'>
 type Answer =
@@ -105,7 +106,7 @@ function answerOf(data: Record<string, JsonValue>, asked: readonly Question[]): 
       'This is a confirmation; send {"approved": true} or {"approved": false} in the data part.',
     )
   }
-  const isObject = typeof changed === 'object' && changed !== null && !Array.isArray(changed)
+  const isObject = isRecord(changed)
   return {
     question,
     value: approved,

@@ -6,6 +6,7 @@ import { AppError } from '../../errors/app-error.ts'
 import type { JsonValue } from '../../journal/event.ts'
 import { jsonValue } from '../json-value.ts'
 import { describeIssues, summarise } from '../validation-sentence.ts'
+import { isRecord } from '../../kit/is-record.ts'
 
 const id = z.string().min(1).max(200)
 /** An empty text means "not given" in the JSON of 1.0. */
@@ -126,9 +127,7 @@ export function emptyMessage(): AppError {
 
 /** The objects in the data parts of a message. */
 export function dataOfMessage({ parts }: Pick<MessageOfClient, 'parts'>): Record<string, JsonValue>[] {
-  return parts.flatMap(({ data }) =>
-    typeof data === 'object' && data !== null && !Array.isArray(data) ? [data as Record<string, JsonValue>] : [],
-  )
+  return parts.flatMap(({ data }) => (isRecord(data) ? [data as Record<string, JsonValue>] : []))
 }
 
 /** Throws if the client takes no kind of content that the server can send, or wants to be called back. */

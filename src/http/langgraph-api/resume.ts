@@ -7,6 +7,7 @@ import { agrees, isDecision } from '../../jobs/consent-words.ts'
 import type { EventData, JsonValue } from '../../journal/event.ts'
 import type { Caller } from '../../kit/caller.ts'
 import type { Services } from '../routes.ts'
+import { isRecord } from '../../kit/is-record.ts'
 
 type Asked = EventData<'input.required'>
 type JsonObject = { [key: string]: JsonValue }
@@ -58,7 +59,7 @@ function decisionsIn(open: readonly Asked[], resume: JsonValue): Decided[] {
 
 /** Undefined if `resume` is no map from ids of what is open. */
 function valuesById(open: readonly Asked[], resume: JsonValue): Map<string, JsonValue> | undefined {
-  if (!isObject(resume)) return undefined
+  if (!isRecord(resume)) return undefined
   const ids = new Set(open.flatMap(({ interactionId, callId }) => [interactionId, callId ?? interactionId]))
   const entries = Object.entries(resume)
   return entries.length > 0 && entries.every(([id]) => ids.has(id)) ? new Map(entries) : undefined
@@ -66,7 +67,7 @@ function valuesById(open: readonly Asked[], resume: JsonValue): Map<string, Json
 
 /** `{decisions: […]}` in the order of the action requests; for a single call also a plain yes or no. */
 function consentIn(confirmations: readonly Asked[], value: JsonValue): Decided[] {
-  const decisions = isObject(value) ? value['decisions'] : Array.isArray(value) ? value : undefined
+  const decisions = isRecord(value) ? value['decisions'] : Array.isArray(value) ? value : undefined
   if (Array.isArray(decisions)) {
     if (decisions.length !== confirmations.length) {
       throw wrong(
@@ -85,7 +86,7 @@ function consentIn(confirmations: readonly Asked[], value: JsonValue): Decided[]
 }
 
 function decisionOf(asked: Asked, value: JsonValue): Decided {
-  if (!isObject(value) || typeof value['type'] !== 'string') {
+  if (!isRecord(value) || typeof value['type'] !== 'string') {
     if (!isDecision(value))
       throw wrong(
         'The answer says neither yes nor no; send {"decisions": [{"type": "approve"}]}, or "reject" as the type.',
@@ -100,8 +101,8 @@ function decisionOf(asked: Asked, value: JsonValue): Decided {
       return { asked, confirm: true }
     case 'edit': {
       const action = edited ?? editedAction ?? args
-      const changes = isObject(action) ? (action['args'] ?? action['arguments']) : undefined
-      if (!isObject(changes)) throw wrong('A decision of type "edit" needs {"edited_action": {"name", "args"}}.')
+      const changes = isRecord(action) ? (action['args'] ?? action['arguments']) : undefined
+      if (!isRecord(changes)) throw wrong('A decision of type "edit" needs {"edited_action": {"name", "args"}}.')
       return { asked, confirm: true, changes }
     }
     case 'reject':
@@ -120,13 +121,9 @@ function answerIn(asked: Asked, value: JsonValue): Decided {
   if (asked.kind !== 'client_tool') return { asked, answer: value }
   // The hooks wrap the result with the id of the call, and an error as an object.
   const inner =
-    isObject(value) && asked.callId !== undefined && asked.callId in value ? (value[asked.callId] ?? null) : value
-  const error = isObject(inner) && Object.keys(inner).length === 1 ? inner['error'] : undefined
+    isRecord(value) && asked.callId !== undefined && asked.callId in value ? (value[asked.callId] ?? null) : value
+  const error = isRecord(inner) && Object.keys(inner).length === 1 ? inner['error'] : undefined
   return { asked, result: typeof error === 'string' ? { error } : { output: inner } }
-}
-
-function isObject(value: JsonValue | undefined): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 function wrong(sentence: string): AppError {

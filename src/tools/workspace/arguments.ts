@@ -2,6 +2,7 @@
 // them against the tool's schema, so nothing is validated here.
 
 import type { JsonValue } from '../../journal/event.ts'
+import { isRecord } from '../../kit/is-record.ts'
 
 export function booleanField(input: JsonValue, name: string): boolean {
   return field(input, name) === true
@@ -13,7 +14,7 @@ export function integerField(input: JsonValue, name: string, fallback: number): 
 }
 
 export function field(input: JsonValue, name: string): JsonValue | undefined {
-  return typeof input === 'object' && input !== null && !Array.isArray(input) ? input[name] : undefined
+  return isRecord(input) ? input[name] : undefined
 }
 
 export function counted(count: number, one: string, many = `${one}s`): string {

@@ -10,7 +10,7 @@ import type { ModelMessage } from '../../models/model.ts'
 import { confirmPrefix, type ResumeEntry } from './interrupts.ts'
 import { keyOfMessage, type MessageIds } from './message-ids.ts'
 
-export type RunInput = {
+export type RunAgentInput = {
   threadId: string
   runId: string
   state: JsonValue
@@ -27,7 +27,7 @@ export function threadOf({ conversationId, runId, spec }: TurnRequest): string {
   return spec.variant === 'shadow' || spec.secondOf !== undefined ? `${conversationId}-${runId}` : conversationId
 }
 
-export function runInputOf(
+export function runAgentInputOf(
   request: TurnRequest,
   remote: {
     threadId: string
@@ -37,7 +37,7 @@ export function runInputOf(
     messageIds: MessageIds
     resume?: ResumeEntry[]
   },
-): RunInput {
+): RunAgentInput {
   const { threadId, runId, state, openCalls, messageIds, resume } = remote
   const { context } = request.spec
   return {

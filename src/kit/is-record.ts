@@ -1,0 +1,4 @@
+/** True for objects with fields, and not for lists. */
+export function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
