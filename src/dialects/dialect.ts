@@ -91,6 +91,18 @@ export function emit<State>(state: State, ...frames: Frame[]): Projection<State>
   return { state, frames }
 }
 
+/** Runs each step on the state of the one before, and collects the frames of all. */
+export function inSequence<State>(state: State, ...steps: ((state: State) => Projection<State>)[]): Projection<State> {
+  const frames: Frame[] = []
+  let current = state
+  for (const step of steps) {
+    const projection = step(current)
+    current = projection.state
+    frames.push(...projection.frames)
+  }
+  return { state: current, frames }
+}
+
 export type Encoded<State> = { readonly text: string; readonly state: State; readonly over: boolean }
 
 /**

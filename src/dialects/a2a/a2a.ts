@@ -34,7 +34,7 @@ export type A2aState = {
   readonly asked: ReadonlyMap<string, EventData<'input.required'>>
 }
 
-type Told = Projection<A2aState>
+type A2aProjection = Projection<A2aState>
 
 export type A2aOptions = {
   readonly version?: A2aVersion
@@ -64,7 +64,7 @@ export function a2aDialect({ version = '1.0', requestId = null, origin = '' }: A
     step(state, event) {
       switch (event.type) {
         case 'run.accepted':
-          return announced(state, event)
+          return acceptedFrames(state, event)
         case 'run.state':
           return stateFrames(state, event)
         case 'text.delta':
@@ -140,7 +140,7 @@ function without<Value>(map: ReadonlyMap<string, Value>, key: string): ReadonlyM
   return rest
 }
 
-function announced(state: A2aState, event: EventOf<'run.accepted'>): Told {
+function acceptedFrames(state: A2aState, event: EventOf<'run.accepted'>): A2aProjection {
   const { conversationId, userMessageId, input, parts, echo } = event.data
   const contextId = conversationId === null ? state.runId : shownConversationId(conversationId)
   const known: A2aState = { ...state, contextId, state: 'TASK_STATE_SUBMITTED' }
@@ -166,7 +166,7 @@ function taskFrame({ runId, contextId }: A2aState, at: number, history: A2aMessa
  * A row of the journal that no longer fits its schema is skipped when reading. If that is the first one, the task is
  * announced with the next frame.
  */
-function tell(state: A2aState, event: RunEvent, ...frames: A2aFrame[]): Told {
+function emitWithTask(state: A2aState, event: RunEvent, ...frames: A2aFrame[]): A2aProjection {
   if (state.state !== null) return emit(state, ...frames)
   return emit({ ...state, state: 'TASK_STATE_SUBMITTED' }, taskFrame(state, event.at, []), ...frames)
 }
@@ -199,20 +199,20 @@ function artifactFrame(
   return { name: 'artifactUpdate', data: { taskId: runId, contextId, artifact, ...flags } }
 }
 
-function stateFrames(state: A2aState, event: EventOf<'run.state'>): Told {
+function stateFrames(state: A2aState, event: EventOf<'run.state'>): A2aProjection {
   const { to } = event.data
   if (to === 'waiting_user') {
     const next: A2aState = { ...state, state: 'TASK_STATE_INPUT_REQUIRED' }
-    return told(state, next, event, statusFrame(state, event.at, 'TASK_STATE_INPUT_REQUIRED', questionOf(state)))
+    return changeTask(state, next, event, statusFrame(state, event.at, 'TASK_STATE_INPUT_REQUIRED', questionOf(state)))
   }
   if (to !== 'running' || state.state === 'TASK_STATE_WORKING') return silent(state)
   const next: A2aState = { ...state, state: 'TASK_STATE_WORKING' }
-  return told(state, next, event, statusFrame(state, event.at, 'TASK_STATE_WORKING'))
+  return changeTask(state, next, event, statusFrame(state, event.at, 'TASK_STATE_WORKING'))
 }
 
 /** Emits with the state `before`, which decides whether the task was announced, and goes on with `next`. */
-function told(before: A2aState, next: A2aState, event: RunEvent, frame: A2aFrame): Told {
-  return { state: next, frames: tell(before, event, frame).frames }
+function changeTask(before: A2aState, next: A2aState, event: RunEvent, frame: A2aFrame): A2aProjection {
+  return { state: next, frames: emitWithTask(before, event, frame).frames }
 }
 
 /** Everything that is open, so that one answer can decide all of it. Undefined if the questions cannot be read any more. */
@@ -236,26 +236,26 @@ function questionData({ calls }: A2aState, asked: EventData<'input.required'>): 
   }
 }
 
-function textFrames(state: A2aState, event: EventOf<'text.delta'>): Told {
+function textFrames(state: A2aState, event: EventOf<'text.delta'>): A2aProjection {
   return pieceFrames(state, event, { text: event.data.text })
 }
 
 /** A source is a part of the artifact of its message. */
-function sourceFrames(state: A2aState, event: EventOf<'source.found'>): Told {
+function sourceFrames(state: A2aState, event: EventOf<'source.found'>): A2aProjection {
   const { messageId: _message, ...source } = event.data
   return pieceFrames(state, event, { data: { source: defined(source) } })
 }
 
-function pieceFrames(state: A2aState, event: EventOf<'text.delta' | 'source.found'>, part: A2aPart): Told {
+function pieceFrames(state: A2aState, event: EventOf<'text.delta' | 'source.found'>, part: A2aPart): A2aProjection {
   const { messageId } = event.data
   const artifact: A2aArtifact = { artifactId: messageId, parts: [part] }
-  if (state.open.has(messageId)) return tell(state, event, artifactFrame(state, artifact, { append: true }))
-  const { state: next, frames } = tell(state, event, artifactFrame(state, artifact))
+  if (state.open.has(messageId)) return emitWithTask(state, event, artifactFrame(state, artifact, { append: true }))
+  const { state: next, frames } = emitWithTask(state, event, artifactFrame(state, artifact))
   return { state: { ...next, open: new Set(state.open).add(messageId) }, frames }
 }
 
 /** The text of a message that was not streamed comes as a whole. */
-function doneFrames(state: A2aState, event: EventOf<'message.done'>): Told {
+function doneFrames(state: A2aState, event: EventOf<'message.done'>): A2aProjection {
   const { messageId, text, state: messageState } = event.data
   const metadata = messageState === 'active' ? undefined : { state: messageState }
   const wasOpen = state.open.has(messageId)
@@ -264,47 +264,47 @@ function doneFrames(state: A2aState, event: EventOf<'message.done'>): Told {
   const flags = { ...(wasOpen ? { append: true as const } : {}), lastChunk: true as const }
   const open = new Set(state.open)
   open.delete(messageId)
-  const { state: next, frames } = tell(state, event, artifactFrame(state, artifact, flags))
+  const { state: next, frames } = emitWithTask(state, event, artifactFrame(state, artifact, flags))
   return { state: { ...next, open }, frames }
 }
 
-function calledFrames(state: A2aState, event: EventOf<'tool.called'>): Told {
+function calledFrames(state: A2aState, event: EventOf<'tool.called'>): A2aProjection {
   const { callId, name, note, input } = event.data
   const parts: A2aPart[] = [{ text: note }, { data: { toolCallId: callId, toolName: name, arguments: input } }]
   const known = { ...state, calls: withEntry(state.calls, callId, name) }
-  return tell(known, event, statusFrame(known, event.at, 'TASK_STATE_WORKING', messageOf(known, callId, parts)))
+  return emitWithTask(known, event, statusFrame(known, event.at, 'TASK_STATE_WORKING', messageOf(known, callId, parts)))
 }
 
 /** A call that is closed while a person is awaited is closed because the run ends, which the next frame says. */
-function resultFrames(state: A2aState, event: EventOf<'tool.done'>): Told {
+function resultFrames(state: A2aState, event: EventOf<'tool.done'>): A2aProjection {
   if (state.state === 'TASK_STATE_INPUT_REQUIRED') return silent(state)
   const { callId, messageId, outcome, summary, error, files = [] } = event.data
   const toolName = state.calls.get(callId)
   const data = { toolCallId: callId, ...defined({ toolName }), outcome, ...defined({ code: error?.code }) }
   const message = messageOf(state, messageId, [{ text: summary }, { data }])
   const status = statusFrame(state, event.at, 'TASK_STATE_WORKING', message)
-  if (files.length === 0) return tell(state, event, status)
+  if (files.length === 0) return emitWithTask(state, event, status)
   const artifact = {
     artifactId: messageId,
     ...defined({ name: toolName }),
     parts: files.map((file) => filePart(state, file)),
   }
-  return tell(state, event, status, artifactFrame(state, artifact, { lastChunk: true }))
+  return emitWithTask(state, event, status, artifactFrame(state, artifact, { lastChunk: true }))
 }
 
-function endFrames(state: A2aState, event: EventOf<'run.ended'>): Told {
+function endFrames(state: A2aState, event: EventOf<'run.ended'>): A2aProjection {
   const { status, error, reason, messageId } = event.data
   if (status === 'succeeded') {
     const metadata = messageId === undefined ? undefined : { answerArtifactId: messageId }
-    return tell(state, event, statusFrame(state, event.at, 'TASK_STATE_COMPLETED', undefined, metadata))
+    return emitWithTask(state, event, statusFrame(state, event.at, 'TASK_STATE_COMPLETED', undefined, metadata))
   }
   const messageOfEnd = (parts: A2aPart[]) => messageOf(state, `${state.runId}-end`, parts)
   if (status === 'canceled') {
     const message = reason === undefined ? undefined : messageOfEnd([{ text: reason }])
-    return tell(state, event, statusFrame(state, event.at, 'TASK_STATE_CANCELED', message))
+    return emitWithTask(state, event, statusFrame(state, event.at, 'TASK_STATE_CANCELED', message))
   }
   const { code = 'internal_error', message = 'The run failed.', retryable } = error ?? {}
   const data = { code, message, ...defined({ retryable }) }
   const failure = messageOfEnd([{ text: message }, { data }])
-  return tell(state, event, statusFrame(state, event.at, 'TASK_STATE_FAILED', failure))
+  return emitWithTask(state, event, statusFrame(state, event.at, 'TASK_STATE_FAILED', failure))
 }

@@ -11,20 +11,19 @@ import {
   unannouncedCall,
   withCall,
 } from '../calls.ts'
-import { emit, silent } from '../dialect.ts'
+import { emit, inSequence, silent } from '../dialect.ts'
 import { valueText } from '../interactions.ts'
 import { agUiFrame, customFrame } from './ag-ui-frame.ts'
 import {
   type AgUiCall,
   type AgUiState,
-  type AgUiTold,
-  inTurn,
-  reasoningClosed,
-  runStarted,
-  tellFrames,
+  type AgUiProjection,
+  closeReasoning,
+  startRun,
+  emitInRun,
 } from './ag-ui-state.ts'
 
-export function calledFrames(state: AgUiState, event: EventData<'tool.called'>): AgUiTold {
+export function calledFrames(state: AgUiState, event: EventData<'tool.called'>): AgUiProjection {
   return announceCall(state, event.callId, event.name, argumentsOf(event))
 }
 
@@ -42,7 +41,7 @@ function announceCall(
   toolCallId: string,
   toolCallName: string,
   { input, text }: AnnouncedInput,
-): AgUiTold {
+): AgUiProjection {
   if (state.calls.has(toolCallId)) return silent(state)
   const call: AgUiCall = {
     ...unannouncedCall(toolCallName, input),
@@ -50,7 +49,7 @@ function announceCall(
     done: false,
     resultOfClient: false,
   }
-  return inTurn(withCall(state, toolCallId, call), runStarted, reasoningClosed, (next) =>
+  return inSequence(withCall(state, toolCallId, call), startRun, closeReasoning, (next) =>
     emit(
       next,
       agUiFrame('TOOL_CALL_START', { toolCallId, toolCallName, ...defined({ parentMessageId: next.stepMessageId }) }),
@@ -64,8 +63,12 @@ function announceCall(
  * A row of the journal that no longer fits its schema is skipped when reading, so a call may be announced only with its
  * next event, under the name `unknown`.
  */
-function aboutCall(state: AgUiState, callId: string, next: (state: AgUiState, call: AgUiCall) => AgUiTold): AgUiTold {
-  return inTurn(
+function aboutCall(
+  state: AgUiState,
+  callId: string,
+  next: (state: AgUiState, call: AgUiCall) => AgUiProjection,
+): AgUiProjection {
+  return inSequence(
     state,
     (known) => announceCall(known, callId, 'unknown', noInput),
     (known) => {
@@ -76,13 +79,16 @@ function aboutCall(state: AgUiState, callId: string, next: (state: AgUiState, ca
 }
 
 /** Told when the run parks: a run that is decided before does not have to wait. */
-export function askedFrames(state: AgUiState, asked: EventData<'input.required'>): AgUiTold {
+export function askedFrames(state: AgUiState, asked: EventData<'input.required'>): AgUiProjection {
   const next = { ...state, awaited: new Map(state.awaited).set(asked.interactionId, asked) }
   return asked.callId === undefined ? silent(next) : aboutCall(next, asked.callId, silent)
 }
 
 /** A client that did not bring the decision itself learns it here: another tab, or a replay. */
-export function resolvedFrames(state: AgUiState, { interactionId, resolution }: EventData<'input.resolved'>): AgUiTold {
+export function resolvedFrames(
+  state: AgUiState,
+  { interactionId, resolution }: EventData<'input.resolved'>,
+): AgUiProjection {
   const asked = state.awaited.get(interactionId)
   const awaited = new Map(state.awaited)
   awaited.delete(interactionId)
@@ -90,28 +96,32 @@ export function resolvedFrames(state: AgUiState, { interactionId, resolution }: 
   const resultOfClient = asked?.kind === 'client_tool' && (resolution === 'replied' || resolution === 'rejected')
   const next = { ...state, awaited }
   const known = call === undefined ? next : withCall(next, asked?.callId as string, { ...call, resultOfClient })
-  return tellFrames(known, customFrame('input.resolved', { interactionId, resolution }))
+  return emitInRun(known, customFrame('input.resolved', { interactionId, resolution }))
 }
 
 /** A call cannot be announced a second time, so changed arguments are told with an event of their own. */
-export function startedFrames(state: AgUiState, event: EventOf<'tool.started'>): AgUiTold {
+export function startedFrames(state: AgUiState, event: EventOf<'tool.started'>): AgUiProjection {
   const { callId } = event.data
   return aboutCall(state, callId, (known, call) => {
     const running = startedCall(call, event)
     const next = withCall(known, callId, running)
     if (call.input === undefined || !ranWithOtherInput(running)) return silent(next)
-    return tellFrames(next, customFrame('tool.input_changed', { toolCallId: callId, input: latestInput(running) }))
+    return emitInRun(next, customFrame('tool.input_changed', { toolCallId: callId, input: latestInput(running) }))
   })
 }
 
-export function resultFrames(state: AgUiState, event: EventData<'tool.done'>, clientHasOwnResults: boolean): AgUiTold {
+export function resultFrames(
+  state: AgUiState,
+  event: EventData<'tool.done'>,
+  clientHasOwnResults: boolean,
+): AgUiProjection {
   const { callId: toolCallId, messageId } = event
   return aboutCall(state, toolCallId, (known, call) => {
     const next = withCall(known, toolCallId, { ...call, done: true })
     if (clientHasOwnResults && call.resultOfClient) return silent(next)
     const metadata = metadataOfResult(event)
     const content = resultText(event)
-    return tellFrames(
+    return emitInRun(
       next,
       agUiFrame('TOOL_CALL_RESULT', { messageId, toolCallId, content, role: 'tool', ...defined({ metadata }) }),
     )

@@ -4,9 +4,9 @@ import type { EventData, EventOf } from '../../journal/event.ts'
 import { addUsage, isReported, noUsage, usageOfStep } from '../../journal/usage.ts'
 import { defined } from '../../kit/defined.ts'
 import { wholeJson } from '../../kit/embedded-json.ts'
-import { emit } from '../dialect.ts'
+import { emit, inSequence } from '../dialect.ts'
 import { agUiFrame, customFrame } from './ag-ui-frame.ts'
-import { type AgUiState, type AgUiTold, inTurn, runStarted, stepClosed, tellFrames } from './ag-ui-state.ts'
+import { type AgUiState, type AgUiProjection, startRun, closeStep, emitInRun } from './ag-ui-state.ts'
 import { clientCallsOf, interruptsOf } from './open-interrupts.ts'
 
 export function addTokens(state: AgUiState, model: string, spent: Parameters<typeof usageOfStep>[0]): AgUiState {
@@ -15,32 +15,32 @@ export function addTokens(state: AgUiState, model: string, spent: Parameters<typ
 }
 
 /** The stream ends here; the run goes on with the request that brings what it waits for. */
-export function parkedFrames(state: AgUiState, at: number): AgUiTold {
+export function parkedFrames(state: AgUiState, at: number): AgUiProjection {
   const interrupts = interruptsOf(state.awaited, (callId) => state.calls.get(callId)?.name)
   const pendingToolCallIds = clientCallsOf(state.awaited)
   const success = { type: 'success', ...(state.modern && pendingToolCallIds.length > 0 ? { pendingToolCallIds } : {}) }
-  return finished(state, at, { outcome: interrupts.length > 0 ? { type: 'interrupt', interrupts } : success })
+  return finishFrames(state, at, { outcome: interrupts.length > 0 ? { type: 'interrupt', interrupts } : success })
 }
 
-function finished(state: AgUiState, timestamp: number, fields: Record<string, unknown>): AgUiTold {
-  return inTurn(state, runStarted, stepClosed, (next) => {
+function finishFrames(state: AgUiState, timestamp: number, fields: Record<string, unknown>): AgUiProjection {
+  return inSequence(state, startRun, closeStep, (next) => {
     const { threadId, runId } = next
     const frame = agUiFrame('RUN_FINISHED', { timestamp, threadId, runId, ...fields, ...usageOf(next) })
     return emit({ ...next, started: false, usage: new Map() }, frame)
   })
 }
 
-export function endFrames(state: AgUiState, { at, data }: EventOf<'run.ended'>): AgUiTold {
+export function endFrames(state: AgUiState, { at, data }: EventOf<'run.ended'>): AgUiProjection {
   const { status, error, reason } = data
-  if (status === 'succeeded') return finished(state, at, { ...resultOf(state, data), outcome: { type: 'success' } })
+  if (status === 'succeeded') return finishFrames(state, at, { ...resultOf(state, data), outcome: { type: 'success' } })
   if (status === 'canceled') {
-    return inTurn(
+    return inSequence(
       state,
-      (next) => tellFrames(next, customFrame('run.cancelled', defined({ reason }))),
-      (next) => finished(next, at, next.modern ? { outcome: { type: 'cancelled' } } : {}),
+      (next) => emitInRun(next, customFrame('run.cancelled', defined({ reason }))),
+      (next) => finishFrames(next, at, next.modern ? { outcome: { type: 'cancelled' } } : {}),
     )
   }
-  return inTurn(state, runStarted, stepClosed, (next) => {
+  return inSequence(state, startRun, closeStep, (next) => {
     const { code, message = 'The run failed.' } = error ?? {}
     const failure = agUiFrame('RUN_ERROR', { timestamp: at, message, ...defined({ code }), ...usageOf(next) })
     return emit({ ...next, started: false }, failure)

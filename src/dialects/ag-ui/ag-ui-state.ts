@@ -4,7 +4,7 @@
 import type { EventData } from '../../journal/event.ts'
 import type { UsageTotals } from '../../journal/usage.ts'
 import type { Call, Calls } from '../calls.ts'
-import { emit, type Frame, type Projection, silent } from '../dialect.ts'
+import { emit, type Frame, inSequence, type Projection, silent } from '../dialect.ts'
 import { agUiFrame } from './ag-ui-frame.ts'
 import type { Awaited } from './open-interrupts.ts'
 import type { SharedState } from './shared-state.ts'
@@ -42,26 +42,15 @@ export type AgUiState = {
   readonly longMessage: { readonly id: string; readonly text: string } | undefined
 }
 
-export type AgUiTold = Projection<AgUiState>
+export type AgUiProjection = Projection<AgUiState>
 
 const protocolVersion = '1.0'
 
-/** Runs each function on the state of the one before and collects the frames of all. */
-export function inTurn(state: AgUiState, ...functions: ((state: AgUiState) => AgUiTold)[]): AgUiTold {
-  const frames: Frame[] = []
-  for (const next of functions) {
-    const told = next(state)
-    state = told.state
-    frames.push(...told.frames)
-  }
-  return { state, frames }
+export function emitInRun(state: AgUiState, ...frames: Frame[]): AgUiProjection {
+  return inSequence(state, startRun, (next) => emit(next, ...frames))
 }
 
-export function tellFrames(state: AgUiState, ...frames: Frame[]): AgUiTold {
-  return inTurn(state, runStarted, (next) => emit(next, ...frames))
-}
-
-export function runStarted(state: AgUiState): AgUiTold {
+export function startRun(state: AgUiState): AgUiProjection {
   if (state.started) return silent(state)
   const { threadId, runId } = state
   const version = state.modern ? { protocolVersion } : {}
@@ -69,10 +58,10 @@ export function runStarted(state: AgUiState): AgUiTold {
 }
 
 /** A step that is asked again after a restart stays open. */
-export function stepFrames(state: AgUiState, { step, messageId, model }: EventData<'step.started'>): AgUiTold {
+export function stepFrames(state: AgUiState, { step, messageId, model }: EventData<'step.started'>): AgUiProjection {
   const known = { ...state, stepMessageId: messageId, model }
   if (state.started && state.step === step) return silent(known)
-  return inTurn(known, runStarted, stepClosed, (next) =>
+  return inSequence(known, startRun, closeStep, (next) =>
     emit({ ...next, step }, agUiFrame('STEP_STARTED', { stepName: stepName(step) })),
   )
 }
@@ -81,8 +70,8 @@ function stepName(step: number): string {
   return `step-${step}`
 }
 
-export function stepClosed(state: AgUiState): AgUiTold {
-  return inTurn(state, reasoningClosed, textClosed, (next) =>
+export function closeStep(state: AgUiState): AgUiProjection {
+  return inSequence(state, closeReasoning, closeText, (next) =>
     next.step === null
       ? silent(next)
       : emit({ ...next, step: null }, agUiFrame('STEP_FINISHED', { stepName: stepName(next.step) })),
@@ -90,17 +79,17 @@ export function stepClosed(state: AgUiState): AgUiTold {
 }
 
 /** The text stays open while the model thinks or calls tools: one message is announced once. */
-export function textFrames(state: AgUiState, { messageId, text }: EventData<'text.delta'>): AgUiTold {
+export function textFrames(state: AgUiState, { messageId, text }: EventData<'text.delta'>): AgUiProjection {
   if (text === '') return silent(state)
   const content = agUiFrame('TEXT_MESSAGE_CONTENT', { messageId, delta: text })
-  return inTurn(state, runStarted, reasoningClosed, (next) => {
+  return inSequence(state, startRun, closeReasoning, (next) => {
     if (next.text === messageId) return emit(next, content)
     const start = agUiFrame('TEXT_MESSAGE_START', { messageId, role: 'assistant' })
-    return inTurn(next, textClosed, (closed) => emit({ ...closed, text: messageId }, start, content))
+    return inSequence(next, closeText, (closed) => emit({ ...closed, text: messageId }, start, content))
   })
 }
 
-export function textClosed(state: AgUiState): AgUiTold {
+export function closeText(state: AgUiState): AgUiProjection {
   const { text: messageId } = state
   return messageId === null
     ? silent(state)
@@ -110,11 +99,11 @@ export function textClosed(state: AgUiState): AgUiTold {
 export function reasoningFrames(
   state: AgUiState,
   { reasoningId: messageId, text }: EventData<'reasoning.delta'>,
-): AgUiTold {
+): AgUiProjection {
   if (text === '') return silent(state)
   const content = agUiFrame('REASONING_MESSAGE_CONTENT', { messageId, delta: text })
   if (state.started && state.reasoning === messageId) return emit(state, content)
-  return inTurn(state, runStarted, reasoningClosed, (next) =>
+  return inSequence(state, startRun, closeReasoning, (next) =>
     emit(
       { ...next, reasoning: messageId },
       agUiFrame('REASONING_START', { messageId }),
@@ -124,7 +113,7 @@ export function reasoningFrames(
   )
 }
 
-export function reasoningClosed(state: AgUiState): AgUiTold {
+export function closeReasoning(state: AgUiState): AgUiProjection {
   const { reasoning: messageId } = state
   if (messageId === null) return silent(state)
   return emit(

@@ -7,21 +7,20 @@
 
 import { type EventData, outputCharsMax, type RunSpec } from '../../journal/event.ts'
 import { shownConversationIdOrNull } from '../../kit/conversation-id.ts'
-import { type Dialect, emit, endsStream, type Frame, pingTiming, silent } from '../dialect.ts'
+import { type Dialect, emit, endsStream, type Frame, inSequence, pingTiming, silent } from '../dialect.ts'
 import { sseFrame, sseHeaders } from '../sse-encoding.ts'
 import { askedFrames, calledFrames, resolvedFrames, resultFrames, startedFrames } from './ag-ui-calls.ts'
 import { addTokens, endFrames, parkedFrames } from './ag-ui-endings.ts'
 import { agUiFrame, customFrame } from './ag-ui-frame.ts'
 import {
   type AgUiState,
-  type AgUiTold,
-  inTurn,
+  type AgUiProjection,
   reasoningFrames,
-  runStarted,
-  stepClosed,
+  startRun,
+  closeStep,
   stepFrames,
-  tellFrames,
-  textClosed,
+  emitInRun,
+  closeText,
   textFrames,
 } from './ag-ui-state.ts'
 import { patchShared, sharedStateOf } from './shared-state.ts'
@@ -67,7 +66,7 @@ export function agUiDialect(options: AgUiDialectOptions = {}): Dialect<AgUiState
     step(state, event) {
       switch (event.type) {
         case 'run.accepted':
-          return inTurn(acceptedState(state, event.data, options), runStarted, (next) => historyFrames(next, history))
+          return inSequence(acceptedState(state, event.data, options), startRun, (next) => historyFrames(next, history))
         case 'context.patch':
           return contextFrames(state, event.data)
         case 'step.started':
@@ -81,7 +80,7 @@ export function agUiDialect(options: AgUiDialectOptions = {}): Dialect<AgUiState
         case 'tool.called':
           return calledFrames(state, event.data)
         case 'step.done':
-          return inTurn(addTokens(state, state.model, event.data), stepClosed)
+          return inSequence(addTokens(state, state.model, event.data), closeStep)
         case 'answer.discarded':
           return silent(addTokens(state, event.data.model, event.data))
         case 'input.required':
@@ -92,23 +91,23 @@ export function agUiDialect(options: AgUiDialectOptions = {}): Dialect<AgUiState
           return startedFrames(state, event)
         case 'tool.progress': {
           const { callId: toolCallId, message } = event.data
-          return tellFrames(state, customFrame('tool.progress', { toolCallId, message }))
+          return emitInRun(state, customFrame('tool.progress', { toolCallId, message }))
         }
         case 'tool.done':
           return resultFrames(state, event.data, continuedBy !== undefined)
         case 'output.rejected': {
           const { messageId, errors } = event.data
-          return tellFrames(state, customFrame('output.rejected', { messageId, errors }))
+          return emitInRun(state, customFrame('output.rejected', { messageId, errors }))
         }
         case 'diagnostic':
-          return tellFrames(state, customFrame('diagnostic', event.data))
+          return emitInRun(state, customFrame('diagnostic', event.data))
         case 'source.found':
-          return tellFrames(state, customFrame('source.found', event.data))
+          return emitInRun(state, customFrame('source.found', event.data))
         case 'context.cut':
-          return tellFrames(state, customFrame('context.cut', event.data))
+          return emitInRun(state, customFrame('context.cut', event.data))
         case 'context.summarised': {
           const { summaryMessageId, throughMessageId, messages, tokens } = event.data
-          return tellFrames(
+          return emitInRun(
             addTokens(state, event.data.model, event.data),
             customFrame('context.summarised', { summaryMessageId, throughMessageId, messages, tokens }),
           )
@@ -160,14 +159,14 @@ function isModern(request: Pick<NonNullable<RunSpec['agUi']>, 'protocolVersion'>
   return request === undefined || request.protocolVersion !== undefined
 }
 
-function historyFrames(state: AgUiState, history: readonly object[] | undefined): AgUiTold {
+function historyFrames(state: AgUiState, history: readonly object[] | undefined): AgUiProjection {
   if (history === undefined) return silent(state)
   const messages = agUiFrame('MESSAGES_SNAPSHOT', { messages: history })
   if (state.shared === undefined) return emit(state, messages)
   return emit(state, agUiFrame('STATE_SNAPSHOT', { snapshot: state.shared }), messages)
 }
 
-function contextFrames(state: AgUiState, event: EventData<'context.patch'>): AgUiTold {
+function contextFrames(state: AgUiState, event: EventData<'context.patch'>): AgUiProjection {
   const frames: Frame[] = []
   const { conversationId } = event.patch
   if (event.layer === 'session' && typeof conversationId === 'string' && conversationId !== '') {
@@ -175,19 +174,19 @@ function contextFrames(state: AgUiState, event: EventData<'context.patch'>): AgU
   }
   const { shared, frame } = patchShared(state.shared, event)
   if (frame !== null) frames.push(frame)
-  return frames.length === 0 ? silent(state) : tellFrames({ ...state, shared }, ...frames)
+  return frames.length === 0 ? silent(state) : emitInRun({ ...state, shared }, ...frames)
 }
 
 function messageFrames(
   state: AgUiState,
   { messageId, text, state: messageState }: EventData<'message.done'>,
-): AgUiTold {
+): AgUiProjection {
   const longMessage = text.length > outputCharsMax ? { id: messageId, text } : undefined
   const known = longMessage === state.longMessage ? state : { ...state, longMessage }
-  return inTurn(
+  return inSequence(
     known,
-    (next) => (next.text === messageId ? textClosed(next) : silent(next)),
+    (next) => (next.text === messageId ? closeText(next) : silent(next)),
     (next) =>
-      messageState === 'superseded' ? tellFrames(next, customFrame('message.superseded', { messageId })) : silent(next),
+      messageState === 'superseded' ? emitInRun(next, customFrame('message.superseded', { messageId })) : silent(next),
   )
 }

@@ -75,15 +75,15 @@ export function chunksDialect(options: ChunksOptions = {}): Dialect<ChunksState>
         case 'tool.called':
           return silent(withCall(state, event.data.callId, calledCall(event.data)))
         case 'tool.started':
-          return started(state, event, toolOptions)
+          return startedFrames(state, event, toolOptions)
         case 'input.required':
-          return asked(state, event, toolOptions)
+          return askedFrames(state, event, toolOptions)
         case 'input.resolved':
-          return resolved(state, event, toolOptions)
+          return resolvedFrames(state, event, toolOptions)
         case 'tool.done':
-          return finished(state, event, toolOptions)
+          return resultFrames(state, event, toolOptions)
         case 'run.ended':
-          return emit(state, endOf(state, event.data))
+          return emit(state, endingFrame(state, event.data))
 
         // No frame on this wire. Listed without a default, so that a new event type is a compile error here.
         case 'run.prepared':
@@ -144,7 +144,7 @@ function startFrame(callId: string, call: Call, at: number): Frame {
 }
 
 /** A call has one tool_start. If a person changed the arguments after it, a tool_output shows the new arguments. */
-function started(
+function startedFrames(
   state: ChunksState,
   event: EventOf<'tool.started'>,
   options: ToolFrameOptions,
@@ -163,7 +163,7 @@ function started(
 }
 
 /** A call that waits for a person gets a tool_output that contains the address at which the person decides. */
-function asked(
+function askedFrames(
   state: ChunksState,
   event: EventOf<'input.required'>,
   options: ToolFrameOptions,
@@ -177,7 +177,7 @@ function asked(
 }
 
 /** Ends questions without a call. A real call ends with its result (`tool.done`). */
-function resolved(
+function resolvedFrames(
   state: ChunksState,
   event: EventOf<'input.resolved'>,
   options: ToolFrameOptions,
@@ -191,11 +191,15 @@ function resolved(
   return emit(
     state,
     outputFrame(interactionId, text, text.length, options.outputChars),
-    endFrame(interactionId, status, event.at - (call.startedAt ?? event.at)),
+    callEndFrame(interactionId, status, event.at - (call.startedAt ?? event.at)),
   )
 }
 
-function finished(state: ChunksState, event: EventOf<'tool.done'>, options: ToolFrameOptions): Projection<ChunksState> {
+function resultFrames(
+  state: ChunksState,
+  event: EventOf<'tool.done'>,
+  options: ToolFrameOptions,
+): Projection<ChunksState> {
   const { callId, outcome, truncated, fullLength } = event.data
   const call = state.calls.get(callId)
   if (call === undefined || (!options.toolSteps && !call.announced)) return silent(state)
@@ -204,7 +208,7 @@ function finished(state: ChunksState, event: EventOf<'tool.done'>, options: Tool
     withCall(state, callId, { ...call, announced: true }),
     ...(call.announced ? [] : [startFrame(callId, call, event.at)]),
     outputFrame(callId, text, truncated ? fullLength : text.length, options.outputChars),
-    endFrame(callId, statusOfOutcome[outcome], durationOf(event, call)),
+    callEndFrame(callId, statusOfOutcome[outcome], durationOf(event, call)),
   )
 }
 
@@ -218,7 +222,7 @@ function outputFrame(callId: string, text: string, fullLength: number, charsMax:
   })
 }
 
-function endFrame(callId: string, status: string, durationMs: number): Frame {
+function callEndFrame(callId: string, status: string, durationMs: number): Frame {
   return frameOf('tool_end', { tool_call_id: callId, status, duration_ms: durationMs })
 }
 
@@ -236,7 +240,7 @@ function durationOf(event: EventOf<'tool.done'>, call: Call): number {
     : event.data.durationMs
 }
 
-function endOf(state: ChunksState, ended: EventData<'run.ended'>): Frame {
+function endingFrame(state: ChunksState, ended: EventData<'run.ended'>): Frame {
   switch (ended.status) {
     case 'succeeded':
       return frameOf('done', {

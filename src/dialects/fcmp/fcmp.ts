@@ -69,11 +69,11 @@ export function fcmpDialect(options: FcmpOptions = {}): Dialect<FcmpState> {
     step(state, event) {
       switch (event.type) {
         case 'run.accepted':
-          return silent(accepted(state, event.data))
+          return silent(acceptedState(state, event.data))
         case 'run.prepared':
           return silent(event.data.skill?.outputSchema === undefined ? state : { ...state, validated: true })
         case 'run.state':
-          return changed(state, event, options)
+          return stateFrames(state, event, options)
         case 'message.done': {
           const { state: fate, role, messageId, text } = event.data
           if (fate !== 'active' || role !== 'assistant' || text.trim() === '') return silent(state)
@@ -84,9 +84,9 @@ export function fcmpDialect(options: FcmpOptions = {}): Dialect<FcmpState> {
           return silent({ ...state, open: new Map(state.open).set(event.data.number, asked) })
         }
         case 'input.resolved':
-          return resolved(state, event, options)
+          return resolvedFrames(state, event, options)
         case 'tool.done':
-          return emitMessages(state, event, options, toolTrouble(event.data))
+          return emitMessages(state, event, options, toolWarnings(event.data))
         case 'diagnostic':
           return emitMessages(state, event, options, [
             ['diagnostic.warning', { code: event.data.code.toUpperCase(), detail: event.data.message }],
@@ -113,7 +113,7 @@ export function fcmpDialect(options: FcmpOptions = {}): Dialect<FcmpState> {
             ],
           ])
         case 'run.ended':
-          return emitMessages(state, event, options, [ending(state, event.data)])
+          return emitMessages(state, event, options, [endMessage(state, event.data)])
 
         // No message on this wire. Listed without a default, so that a new event type is a compile error here.
         case 'text.delta':
@@ -151,7 +151,7 @@ export function snapshotFrame(status: RunStatus, cursor: number, pendingInteract
   return sseFrame(null, 'snapshot', JSON.stringify({ status, cursor, ...pending }))
 }
 
-function accepted(state: FcmpState, data: EventData<'run.accepted'>): FcmpState {
+function acceptedState(state: FcmpState, data: EventData<'run.accepted'>): FcmpState {
   return {
     ...state,
     engine: data.spec.engine,
@@ -193,7 +193,7 @@ function emitMessages(
   return { state: { ...state, seq, violations }, frames }
 }
 
-function changed(state: FcmpState, event: EventOf<'run.state'>, options: FcmpOptions): Projection<FcmpState> {
+function stateFrames(state: FcmpState, event: EventOf<'run.state'>, options: FcmpOptions): Projection<FcmpState> {
   const { from, to, trigger } = event.data
   const change = { from, to, trigger, updated_at: isoTime(event.at) }
   const next: FcmpState = { ...state, status: to, shown: null, resolved: [] }
@@ -202,10 +202,10 @@ function changed(state: FcmpState, event: EventOf<'run.state'>, options: FcmpOpt
     const pending = { ...change, pending_interaction_id: lowest?.data.number ?? null }
     return emitMessages({ ...next, shown: lowest?.data.number ?? null }, event, options, [
       ['conversation.state.changed', pending],
-      asking(lowest),
+      questionMessage(lowest),
     ])
   }
-  const messages: UnnumberedMessage[] = from === 'waiting_user' && to === 'queued' ? replies(state, trigger) : []
+  const messages: UnnumberedMessage[] = from === 'waiting_user' && to === 'queued' ? replyMessages(state, trigger) : []
   messages.push(['conversation.state.changed', change])
   if (to === 'running' && !state.started) {
     messages.push(['conversation.started', { session_id: state.sessionId }])
@@ -222,7 +222,7 @@ function lowestOpen(state: FcmpState): Asked | undefined {
 }
 
 /** If the row with the question is unreadable, the client is still told that the run waits. */
-function asking(asked: Asked | undefined): UnnumberedMessage {
+function questionMessage(asked: Asked | undefined): UnnumberedMessage {
   if (asked === undefined)
     return [
       'user.input.required',
@@ -233,7 +233,11 @@ function asking(asked: Asked | undefined): UnnumberedMessage {
   return ['user.input.required', { interaction_id: number, kind: pendingKind(asked.data), prompt: text }]
 }
 
-function resolved(state: FcmpState, event: EventOf<'input.resolved'>, options: FcmpOptions): Projection<FcmpState> {
+function resolvedFrames(
+  state: FcmpState,
+  event: EventOf<'input.resolved'>,
+  options: FcmpOptions,
+): Projection<FcmpState> {
   const { number, resolution } = event.data
   const asked = state.open.get(number)
   const open = new Map(state.open)
@@ -243,10 +247,10 @@ function resolved(state: FcmpState, event: EventOf<'input.resolved'>, options: F
   const next: FcmpState = { ...state, open, resolved: [...state.resolved, { asked, event }] }
   const lowest = lowestOpen(next)
   if (lowest === undefined || lowest.data.number === state.shown) return silent(next)
-  return emitMessages({ ...next, shown: lowest.data.number }, event, options, [asking(lowest)])
+  return emitMessages({ ...next, shown: lowest.data.number }, event, options, [questionMessage(lowest)])
 }
 
-function replies(state: FcmpState, trigger: string): UnnumberedMessage[] {
+function replyMessages(state: FcmpState, trigger: string): UnnumberedMessage[] {
   return state.resolved.map(({ asked, event }) => {
     const { number, resolution } = event.data
     const timedOut = resolution === 'expired' || resolution === 'auto_decided'
@@ -268,7 +272,7 @@ function replies(state: FcmpState, trigger: string): UnnumberedMessage[] {
 }
 
 /** Only real failures become warnings: a denial is a decision, and a cancelled call is covered by the run's ending. */
-function toolTrouble({ callId, outcome, error, summary }: EventData<'tool.done'>): UnnumberedMessage[] {
+function toolWarnings({ callId, outcome, error, summary }: EventData<'tool.done'>): UnnumberedMessage[] {
   if (outcome !== 'failed' && outcome !== 'threw' && outcome !== 'unknown') return []
   const code = (error?.code ?? 'tool_failed').toUpperCase()
   return [['diagnostic.warning', { code, detail: error?.message ?? summary, tool_call_id: callId }]]
@@ -278,7 +282,7 @@ function messagesIn({ messages, tokens }: { messages: number; tokens: number }):
   return `${messages} older ${messages === 1 ? 'message' : 'messages'} (about ${tokens} tokens)`
 }
 
-function ending(state: FcmpState, { status, error }: EventData<'run.ended'>): UnnumberedMessage {
+function endMessage(state: FcmpState, { status, error }: EventData<'run.ended'>): UnnumberedMessage {
   if (status === 'succeeded') {
     const reason = state.validated ? 'OUTPUT_VALIDATED' : 'DONE_SIGNAL_FOUND'
     return ['conversation.completed', { state: 'completed', reason_code: reason }]

@@ -11,7 +11,16 @@ import { shownConversationId } from '../../kit/conversation-id.ts'
 import { defined } from '../../kit/defined.ts'
 import { withEntry } from '../../kit/shared-map.ts'
 import { shownOutput, noCalls } from '../calls.ts'
-import { type Dialect, emit, endsStream, type Frame, pingTiming, type Projection, silent } from '../dialect.ts'
+import {
+  type Dialect,
+  emit,
+  endsStream,
+  type Frame,
+  inSequence,
+  pingTiming,
+  type Projection,
+  silent,
+} from '../dialect.ts'
 import { valueText } from '../interactions.ts'
 import { sseFrame, sseHeaders } from '../sse-encoding.ts'
 import { type Asked, langInterruptsOf, type LangInterrupt } from './interrupts.ts'
@@ -46,7 +55,7 @@ export type LangGraphState = {
   readonly partial: { readonly id: string; readonly text: string; readonly sent: number } | null
 }
 
-type Told = Projection<LangGraphState>
+type LangGraphProjection = Projection<LangGraphState>
 
 export type LangGraphOptions = {
   readonly modes?: readonly StreamMode[]
@@ -76,10 +85,10 @@ export function langGraphDialect(options: LangGraphOptions = {}): Dialect<LangGr
     },
   })
 
-  function step(state: LangGraphState, event: Parameters<Dialect['step']>[1]): Told {
+  function step(state: LangGraphState, event: Parameters<Dialect['step']>[1]): LangGraphProjection {
     switch (event.type) {
       case 'run.accepted':
-        return accepted(state, event)
+        return acceptedFrames(state, event)
       case 'step.started':
         return silent({ ...state, messageId: event.data.messageId, text: '', partial: null })
       case 'text.delta':
@@ -146,7 +155,7 @@ export function langGraphDialect(options: LangGraphOptions = {}): Dialect<LangGr
     }
   }
 
-  function accepted(state: LangGraphState, event: EventOf<'run.accepted'>): Told {
+  function acceptedFrames(state: LangGraphState, event: EventOf<'run.accepted'>): LangGraphProjection {
     const { conversationId, userMessageId, input, continuesHistory = false } = event.data
     const threadId = conversationId === null ? state.runId : shownConversationId(conversationId)
     // The question of a run without a conversation is not a stored message.
@@ -156,7 +165,7 @@ export function langGraphDialect(options: LangGraphOptions = {}): Dialect<LangGr
     return emit(next, { name: 'metadata', data: metadata }, valuesFrame(next))
   }
 
-  function textFrames(state: LangGraphState, { messageId, text }: EventData<'text.delta'>): Told {
+  function textFrames(state: LangGraphState, { messageId, text }: EventData<'text.delta'>): LangGraphProjection {
     const frame = chunkFrame(state, { id: messageId, content: text })
     const known = state.messageId === messageId ? state : { ...state, messageId }
     if (!partials) return emit(known, frame)
@@ -169,7 +178,7 @@ export function langGraphDialect(options: LangGraphOptions = {}): Dialect<LangGr
     return isDue ? emit(next, frame, { name: 'messages/partial', data: [shown] }) : emit(next, frame)
   }
 
-  function stepFrames(state: LangGraphState, event: EventData<'step.done'>): Told {
+  function stepFrames(state: LangGraphState, event: EventData<'step.done'>): LangGraphProjection {
     const { messageId, usage } = event
     const { stepCalls, heldResults, text } = state
     const done = { ...state, messageId: null, text: '', stepCalls: [], heldResults: [], partial: null }
@@ -199,17 +208,14 @@ export function langGraphDialect(options: LangGraphOptions = {}): Dialect<LangGr
       valuesFrame(answered),
       { name: 'messages/complete', data: [message] },
     ]
-    const results = heldResults.reduce<Told>(
-      (told, result) => {
-        const next = withResult(told.state, result)
-        return { state: next.state, frames: [...told.frames, ...next.frames] }
-      },
-      emit(answered, ...frames),
+    return inSequence(
+      answered,
+      (next) => emit(next, ...frames),
+      ...heldResults.map((result) => (next: LangGraphState) => resultMessageFrames(next, result)),
     )
-    return results
   }
 
-  function resultFrames(state: LangGraphState, event: EventData<'tool.done'>): Told {
+  function resultFrames(state: LangGraphState, event: EventData<'tool.done'>): LangGraphProjection {
     const { callId, messageId, outcome, summary, error } = event
     const succeeded = outcome === 'succeeded'
     const output = shownOutput(event)
@@ -221,11 +227,14 @@ export function langGraphDialect(options: LangGraphOptions = {}): Dialect<LangGr
     if (state.stepCalls.some(({ id }) => id === callId)) {
       return emit({ ...state, heldResults: [...state.heldResults, message] }, progress)
     }
-    const told = withResult(state, message)
-    return { state: told.state, frames: [progress, ...told.frames] }
+    return inSequence(
+      state,
+      (next) => emit(next, progress),
+      (next) => resultMessageFrames(next, message),
+    )
   }
 
-  function withResult(state: LangGraphState, message: LangMessage): Told {
+  function resultMessageFrames(state: LangGraphState, message: LangMessage): LangGraphProjection {
     const next = { ...state, messages: [...state.messages, message] }
     return emit(
       next,
@@ -236,7 +245,7 @@ export function langGraphDialect(options: LangGraphOptions = {}): Dialect<LangGr
     )
   }
 
-  function endFrames(state: LangGraphState, { status, error }: EventData<'run.ended'>): Told {
+  function endFrames(state: LangGraphState, { status, error }: EventData<'run.ended'>): LangGraphProjection {
     if (status !== 'failed') return emit(state, valuesFrame(state))
     const { code = 'internal_error', message = 'The run failed.' } = error ?? {}
     return emit(state, { name: 'error', data: { error: code, message } })
@@ -322,7 +331,7 @@ function callChunk({ id, name, args }: LangToolCall, index: number): JsonValue {
 }
 
 /** Reasoning has no message of its own on this wire; before the id of the message is known, it cannot be told. */
-function reasoningFrames(state: LangGraphState, { text }: EventData<'reasoning.delta'>): Told {
+function reasoningFrames(state: LangGraphState, { text }: EventData<'reasoning.delta'>): LangGraphProjection {
   if (state.messageId === null) return silent(state)
   return emit(
     state,

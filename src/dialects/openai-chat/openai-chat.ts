@@ -11,7 +11,16 @@ import type { EventData, JsonValue } from '../../journal/event.ts'
 import { addUsage, noUsage, usageOfStep, type UsageTotals } from '../../journal/usage.ts'
 import { askedCall } from '../interactions.ts'
 import { calledCall, type Calls, withCall, noCalls } from '../calls.ts'
-import { type Dialect, emit, endsStream, type Frame, pingTiming, type Projection, silent } from '../dialect.ts'
+import {
+  type Dialect,
+  emit,
+  endsStream,
+  type Frame,
+  inSequence,
+  pingTiming,
+  type Projection,
+  silent,
+} from '../dialect.ts'
 import { addText, type TextState } from '../message-text.ts'
 import { sseFrame, sseHeaders } from '../sse-encoding.ts'
 import { openAiError } from './openai-error.ts'
@@ -41,7 +50,7 @@ export type OpenAiChatState = TextState & {
   readonly held: string
 }
 
-type Told = Projection<OpenAiChatState>
+type OpenAiChatProjection = Projection<OpenAiChatState>
 
 export type OpenAiChatOptions = {
   /** Whether the usage is sent; absent: as the request that started the run asked. */
@@ -79,11 +88,13 @@ export function openAiChatDialect({ usage }: OpenAiChatOptions = {}): Dialect<Op
     step(state, event) {
       switch (event.type) {
         case 'run.accepted':
-          return started(acceptedState(state, event.data, event.at, usage))
+          return startCompletion(acceptedState(state, event.data, event.at, usage))
         case 'text.delta':
           return state.holdsText ? silent(heldText(state, event.data)) : textChunk(state, event.data)
         case 'reasoning.delta':
-          return then(started(state), (next) => emit(next, deltaChunk(next, { reasoning_content: event.data.text })))
+          return inSequence(state, startCompletion, (next) =>
+            emit(next, deltaChunk(next, { reasoning_content: event.data.text })),
+          )
         case 'source.found':
           return sourceChunk(state, event.data)
         case 'step.done':
@@ -101,11 +112,15 @@ export function openAiChatDialect({ usage }: OpenAiChatOptions = {}): Dialect<Op
         case 'input.required': {
           const asked = askedCall(state.calls, event)
           const known = withCall(state, asked.callId, asked.call)
-          return then(started(known), (next) => askedChunk(next, event.data, asked.call.name, asked.call.input))
+          return inSequence(known, startCompletion, (next) =>
+            askedChunk(next, event.data, asked.call.name, asked.call.input),
+          )
         }
         case 'run.state':
-          if (endsStream(ending, event)) return completed(state, 'tool_calls')
-          return event.data.from === 'waiting_user' && event.data.to === 'queued' ? started(state) : silent(state)
+          if (endsStream(ending, event)) return finishCompletion(state, 'tool_calls')
+          return event.data.from === 'waiting_user' && event.data.to === 'queued'
+            ? startCompletion(state)
+            : silent(state)
         case 'run.ended':
           return endChunks(state, event.data)
 
@@ -169,21 +184,15 @@ function deltaChunk(state: OpenAiChatState, delta: Record<string, unknown>, more
   return chunk(state, 'chunk', { choices: [{ index: 0, delta, finish_reason: null }], ...more })
 }
 
-/** Runs `next` on the state of `before` and returns the frames of both. */
-function then(before: Told, next: (state: OpenAiChatState) => Told): Told {
-  const after = next(before.state)
-  return { state: after.state, frames: [...before.frames, ...after.frames] }
-}
-
-function started(state: OpenAiChatState): Told {
+function startCompletion(state: OpenAiChatState): OpenAiChatProjection {
   if (state.started) return silent(state)
   const next = { ...state, started: true }
   return emit(next, deltaChunk(next, { role: 'assistant', content: '' }))
 }
 
-function textChunk(state: OpenAiChatState, delta: EventData<'text.delta'>): Told {
-  return then(started(state), (begun) => {
-    const { state: next, separator } = addText(begun, delta)
+function textChunk(state: OpenAiChatState, delta: EventData<'text.delta'>): OpenAiChatProjection {
+  return inSequence(state, startCompletion, (started) => {
+    const { state: next, separator } = addText(started, delta)
     return emit(next, deltaChunk(next, { content: separator + delta.text }))
   })
 }
@@ -193,25 +202,28 @@ function heldText(state: OpenAiChatState, { messageId, text }: EventData<'text.d
 }
 
 /** This wire has citations of addresses only. Where in the text a source is cited is not known. */
-function sourceChunk(state: OpenAiChatState, { url, title }: EventData<'source.found'>): Told {
+function sourceChunk(state: OpenAiChatState, { url, title }: EventData<'source.found'>): OpenAiChatProjection {
   if (url === undefined) return silent(state)
   const citation = { start_index: 0, end_index: 0, url, title: title ?? url }
   const annotations = [{ type: 'url_citation', url_citation: citation }]
-  return then(started(state), (next) => emit(next, deltaChunk(next, { annotations })))
+  return inSequence(state, startCompletion, (next) => emit(next, deltaChunk(next, { annotations })))
 }
 
-function calledChunk(state: OpenAiChatState, event: EventData<'tool.called'>): Told {
+function calledChunk(state: OpenAiChatState, event: EventData<'tool.called'>): OpenAiChatProjection {
   const { callId, name, input, note, source } = event
   const known = withCall(state, callId, calledCall(event))
   if (source === clientToolSource) return silent({ ...known, clientCalls: new Set(known.clientCalls).add(callId) })
   const polylog = { type: 'tool.called', callId, name, input, note }
-  return then(started(known), (next) => emit(next, deltaChunk(next, {}, { polylog })))
+  return inSequence(known, startCompletion, (next) => emit(next, deltaChunk(next, {}, { polylog })))
 }
 
-function resultChunk(state: OpenAiChatState, { callId, outcome, summary }: EventData<'tool.done'>): Told {
+function resultChunk(
+  state: OpenAiChatState,
+  { callId, outcome, summary }: EventData<'tool.done'>,
+): OpenAiChatProjection {
   if (state.clientCalls.has(callId)) return silent(state)
   const polylog = { type: 'tool.done', callId, name: state.calls.get(callId)?.name ?? 'unknown', outcome, summary }
-  return then(started(state), (next) => emit(next, deltaChunk(next, {}, { polylog })))
+  return inSequence(state, startCompletion, (next) => emit(next, deltaChunk(next, {}, { polylog })))
 }
 
 /** The id of the tool call is the interaction, so that the tool message of the next request finds its run. */
@@ -220,7 +232,7 @@ function askedChunk(
   { interactionId, kind, prompt, outcome }: EventData<'input.required'>,
   name: string,
   input: JsonValue | undefined,
-): Told {
+): OpenAiChatProjection {
   const call = {
     index: state.toolCalls,
     id: interactionId,
@@ -233,8 +245,8 @@ function askedChunk(
 }
 
 /** Ends a completion. The run goes on with the request that brings the results. */
-function completed(state: OpenAiChatState, finishReason: string): Told {
-  return then(started(state), (next) => {
+function finishCompletion(state: OpenAiChatState, finishReason: string): OpenAiChatProjection {
+  return inSequence(state, startCompletion, (next) => {
     const last = chunk(next, 'chunk', { choices: [{ index: 0, delta: {}, finish_reason: finishReason }] })
     const usage = next.includeUsage ? [chunk(next, 'usage', { choices: [], usage: chatUsage(next.usage) })] : []
     const after = { ...next, started: false, completion: next.completion + 1, toolCalls: 0, usage: noUsage }
@@ -242,17 +254,15 @@ function completed(state: OpenAiChatState, finishReason: string): Told {
   })
 }
 
-function endChunks(state: OpenAiChatState, ended: EventData<'run.ended'>): Told {
+function endChunks(state: OpenAiChatState, ended: EventData<'run.ended'>): OpenAiChatProjection {
   const { status, error, reason } = ended
   if (status === 'succeeded') {
     const answer = ended.output ?? state.held
-    const rest: Told =
-      state.holdsText && answer !== ''
-        ? then(started(state), (next) => emit(next, deltaChunk(next, { content: answer })))
-        : silent(state)
-    return then(rest, (next) => completed(next, next.finishReason === 'length' ? 'length' : 'stop'))
+    const finish = (next: OpenAiChatState) => finishCompletion(next, next.finishReason === 'length' ? 'length' : 'stop')
+    if (!state.holdsText || answer === '') return finish(state)
+    return inSequence(state, startCompletion, (next) => emit(next, deltaChunk(next, { content: answer })), finish)
   }
-  if (error?.code === 'model_content_filtered') return completed(state, 'content_filter')
+  if (error?.code === 'model_content_filtered') return finishCompletion(state, 'content_filter')
   const failure =
     status === 'canceled'
       ? openAiError('run_cancelled', reason ?? 'The run was cancelled.')

@@ -102,9 +102,9 @@ export const openAiResponsesDialect: Dialect<ResponsesState> = {
   }),
 
   step(state, event) {
-    const teller = new Teller(state)
-    tell(teller, event)
-    return { state: teller.state, frames: teller.frames }
+    const writer = new ResponseWriter(state)
+    writeEvent(writer, event)
+    return { state: writer.state, frames: writer.frames }
   },
 
   encode: ({ name, data }, address) => sseFrame(address, name, JSON.stringify(data)),
@@ -117,65 +117,65 @@ export const openAiResponsesDialect: Dialect<ResponsesState> = {
   ...ending,
 }
 
-function tell(teller: Teller, event: RunEvent): void {
+function writeEvent(writer: ResponseWriter, event: RunEvent): void {
   switch (event.type) {
     case 'run.accepted':
-      teller.change({
+      writer.change({
         createdAt: Math.floor(event.at / 1000),
         fields: requestFields(event.data),
         hasSchema: event.data.spec.outputSchema !== undefined,
       })
-      teller.begin()
+      writer.begin()
       return
     case 'run.state':
-      if (endsStream(ending, event)) teller.finish('completed')
-      else if (event.data.to === 'running') teller.run()
-      else if (event.data.from === 'waiting_user' && event.data.to === 'queued') teller.begin()
+      if (endsStream(ending, event)) writer.finish('completed')
+      else if (event.data.to === 'running') writer.run()
+      else if (event.data.from === 'waiting_user' && event.data.to === 'queued') writer.begin()
       return
     case 'text.delta':
-      teller.text('message', event.data.messageId, event.data.text)
+      writer.text('message', event.data.messageId, event.data.text)
       return
     case 'reasoning.delta':
-      teller.text('reasoning', event.data.reasoningId, event.data.text)
+      writer.text('reasoning', event.data.reasoningId, event.data.text)
       return
     case 'source.found':
-      teller.cite(event.data)
+      writer.cite(event.data)
       return
     case 'message.done': {
       const { messageId, state } = event.data
-      if (teller.state.open?.id === messageId) teller.close(state === 'active' ? 'completed' : 'incomplete')
+      if (writer.state.open?.id === messageId) writer.close(state === 'active' ? 'completed' : 'incomplete')
       // What a cancelled or failed run said before its end is part of its response, unless a client would parse it.
-      if (state === 'superseded' || (state === 'abandoned' && teller.state.hasSchema)) teller.drop(messageId)
+      if (state === 'superseded' || (state === 'abandoned' && writer.state.hasSchema)) writer.drop(messageId)
       return
     }
     case 'output.rejected':
-      teller.drop(event.data.messageId)
+      writer.drop(event.data.messageId)
       return
     case 'step.done':
-      teller.change({
+      writer.change({
         finishReason: event.data.finishReason,
-        usage: addUsage(teller.state.usage, usageOfStep(event.data)),
+        usage: addUsage(writer.state.usage, usageOfStep(event.data)),
       })
       return
     case 'answer.discarded':
-      teller.change({ usage: addUsage(teller.state.usage, usageOfStep(event.data)) })
+      writer.change({ usage: addUsage(writer.state.usage, usageOfStep(event.data)) })
       return
     case 'tool.called': {
       const { callId, name, input, source } = event.data
-      teller.setCall(callId, { name, input, source, item: null })
+      writer.setCall(callId, { name, input, source, item: null })
       return
     }
     case 'tool.started':
-      teller.runCall(event.data.callId, event.data.input)
+      writer.runCall(event.data.callId, event.data.input)
       return
     case 'tool.done':
-      teller.endCall(event.data)
+      writer.endCall(event.data)
       return
     case 'input.required':
-      teller.ask(event.data)
+      writer.ask(event.data)
       return
     case 'run.ended':
-      teller.end(event.data)
+      writer.end(event.data)
       return
 
     // No event on this wire. Listed without a default, so that a new event type is a compile error here.
@@ -246,7 +246,7 @@ function textPart(text: string, annotations: readonly unknown[] = []): Record<st
 }
 
 /** Collects the frames of one journal event. It replaces the state and never changes one that it got. */
-class Teller {
+class ResponseWriter {
   state: ResponsesState
   readonly frames: Frame[] = []
 

@@ -58,11 +58,11 @@ export const sessionDialect: Dialect<SessionState> = {
         return before.announced ? silent(next) : emit(next, useFrame(callId, call, preview(call.input), event.at))
       }
       case 'input.required':
-        return asked(state, event)
+        return askedFrames(state, event)
       case 'input.resolved':
-        return resolved(state, event)
+        return resolvedFrames(state, event)
       case 'tool.done':
-        return finished(state, event)
+        return resultFrames(state, event)
       case 'run.ended':
         return emit(state, ...endFrames(state, event))
 
@@ -111,14 +111,14 @@ function useFrame(callId: string, call: Call, input: JsonValue | undefined, at: 
 }
 
 /** For a call that waits for a person: the message contains the address at which to decide, and the input is not cut. */
-function asked(state: SessionState, event: EventOf<'input.required'>): Projection<SessionState> {
+function askedFrames(state: SessionState, event: EventOf<'input.required'>): Projection<SessionState> {
   const { callId, call, wasAnnounced } = askedCall(state.calls, event)
   const next = withCall(state, callId, { ...call, askedUnknown: event.data.outcome === 'unknown' })
   return wasAnnounced ? silent(next) : emit(next, useFrame(callId, call, call.input, event.at))
 }
 
 /** Ends questions without a call. A real call ends with its result (`tool.done`). */
-function resolved(state: SessionState, event: EventOf<'input.resolved'>): Projection<SessionState> {
+function resolvedFrames(state: SessionState, event: EventOf<'input.resolved'>): Projection<SessionState> {
   const { interactionId, resolution, response, reason } = event.data
   if (!state.calls.has(interactionId)) return silent(state)
   const good = resolution === 'replied' || resolution === 'confirmed' || resolution === 'auto_decided'
@@ -126,7 +126,7 @@ function resolved(state: SessionState, event: EventOf<'input.resolved'>): Projec
   return emit(state, frameOf('tool_result', { tool_use_id: interactionId, result, is_error: false }, event.at))
 }
 
-function finished(state: SessionState, event: EventOf<'tool.done'>): Projection<SessionState> {
+function resultFrames(state: SessionState, event: EventOf<'tool.done'>): Projection<SessionState> {
   const { callId } = event.data
   const call = state.calls.get(callId)
   if (call === undefined) return silent(state)

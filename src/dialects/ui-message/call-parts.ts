@@ -4,11 +4,10 @@ import { clientToolSource } from '../../journal/client-tool.ts'
 import type { EventData, EventOf, JsonValue } from '../../journal/event.ts'
 import type { FileReference } from '../../journal/part.ts'
 import { shownOutput, startedCall, unannouncedCall, withCall } from '../calls.ts'
-import { emit, type Frame, silent } from '../dialect.ts'
+import { emit, type Frame, inSequence, silent } from '../dialect.ts'
 import {
-  messageStarted,
-  uiTextClosed,
-  thenUi,
+  startMessage,
+  closeText,
   type UiCall,
   type UiMessageState,
   uiPart,
@@ -18,7 +17,7 @@ import {
 type AnnouncedCall = { name: string; input: JsonValue | undefined; source?: string | undefined }
 
 /** Announces a call once. */
-export function callAnnounced(
+export function announceCall(
   state: UiMessageState,
   callId: string,
   { name, input, source }: AnnouncedCall,
@@ -32,7 +31,7 @@ export function callAnnounced(
     byClient: source === clientToolSource,
     stepCount: state.stepCount,
   }
-  return thenUi(thenUi(messageStarted(state), uiTextClosed), (next) =>
+  return inSequence(state, startMessage, closeText, (next) =>
     emit(withCall(next, callId, call), inputPart(callId, call, input)),
   )
 }
@@ -53,10 +52,15 @@ function aboutCall(
   input: JsonValue | undefined,
   next: (state: UiMessageState, call: UiCall) => UiProjection,
 ): UiProjection {
-  return thenUi(thenUi(callAnnounced(state, callId, { name: 'unknown', input }), messageStarted), (known) => {
-    const call = known.calls.get(callId)
-    return call === undefined || call.done ? silent(known) : next(known, call)
-  })
+  return inSequence(
+    state,
+    (next) => announceCall(next, callId, { name: 'unknown', input }),
+    startMessage,
+    (known) => {
+      const call = known.calls.get(callId)
+      return call === undefined || call.done ? silent(known) : next(known, call)
+    },
+  )
 }
 
 export function askedParts(state: UiMessageState, event: EventData<'input.required'>, sdk: 5 | 6): UiProjection {
@@ -69,7 +73,7 @@ export function askedParts(state: UiMessageState, event: EventData<'input.requir
       options: options ?? [],
       fields: fields ?? [],
     }
-    return thenUi(thenUi(messageStarted(state), uiTextClosed), (next) =>
+    return inSequence(state, startMessage, closeText, (next) =>
       emit(next, uiPart('data-input-required', { id: interactionId, data })),
     )
   }
@@ -98,7 +102,7 @@ export function resolvedParts(state: UiMessageState, event: EventData<'input.res
   const callId = state.clientInteractions.get(interactionId)
   if (callId !== undefined) return takenParts(state, callId, event)
   const resolved = uiPart('data-input-resolved', { id: interactionId, data: { interactionId, resolution } })
-  return thenUi(thenUi(messageStarted(state), uiTextClosed), (next) => emit(next, resolved))
+  return inSequence(state, startMessage, closeText, (next) => emit(next, resolved))
 }
 
 /**
@@ -109,7 +113,7 @@ function takenParts(state: UiMessageState, callId: string, event: EventData<'inp
   const { resolution, response = null, reason } = event
   const taken = (result: Frame) =>
     aboutCall(state, callId, undefined, (known, call) =>
-      thenUi(uiTextClosed(withCall(known, callId, { ...call, done: true })), (next) => emit(next, result)),
+      inSequence(withCall(known, callId, { ...call, done: true }), closeText, (next) => emit(next, result)),
     )
   const about = { toolCallId: callId, providerExecuted: true }
   if (resolution === 'replied') return taken(uiPart('tool-output-available', { ...about, output: response }))
@@ -134,7 +138,7 @@ export function startedParts(state: UiMessageState, event: EventOf<'tool.started
 export function resultParts(state: UiMessageState, event: EventData<'tool.done'>, sdk: 5 | 6): UiProjection {
   const { callId } = event
   return aboutCall(state, callId, undefined, (known, call) =>
-    thenUi(uiTextClosed(withCall(known, callId, { ...call, done: true })), (next) =>
+    inSequence(withCall(known, callId, { ...call, done: true }), closeText, (next) =>
       emit(next, outputPart(event, call, sdk), ...(event.files ?? []).map(filePart)),
     ),
   )

@@ -38,18 +38,12 @@ export function uiPart(type: string, fields: Record<string, unknown> = {}): Fram
   return { name: type, data: { type, ...fields } }
 }
 
-/** Runs `next` on the state of `before` and returns the frames of both. */
-export function thenUi(before: UiProjection, next: (state: UiMessageState) => UiProjection): UiProjection {
-  const after = next(before.state)
-  return { state: after.state, frames: [...before.frames, ...after.frames] }
-}
-
-export function messageStarted(state: UiMessageState): UiProjection {
+export function startMessage(state: UiMessageState): UiProjection {
   return state.started ? silent(state) : emit({ ...state, started: true }, uiPart('start', { messageId: state.runId }))
 }
 
 /** Closes the text or the reasoning that is open. */
-export function uiTextClosed(state: UiMessageState): UiProjection {
+export function closeText(state: UiMessageState): UiProjection {
   const { open } = state
   return open === null ? silent(state) : emit({ ...state, open: null }, uiPart(`${open.kind}-end`, { id: open.id }))
 }

@@ -8,17 +8,10 @@
 
 import type { EventData } from '../../journal/event.ts'
 import { addUsage, isReported, noUsage, usageOfStep } from '../../journal/usage.ts'
-import { type Dialect, emit, endsStream, type Frame, pingTiming, silent } from '../dialect.ts'
+import { type Dialect, emit, endsStream, type Frame, inSequence, pingTiming, silent } from '../dialect.ts'
 import { sseFrame, sseHeaders } from '../sse-encoding.ts'
-import { askedParts, callAnnounced, resolvedParts, resultParts, startedParts } from './call-parts.ts'
-import {
-  messageStarted,
-  uiTextClosed,
-  thenUi,
-  type UiMessageState,
-  uiPart,
-  type UiProjection,
-} from './ui-message-state.ts'
+import { askedParts, announceCall, resolvedParts, resultParts, startedParts } from './call-parts.ts'
+import { startMessage, closeText, type UiMessageState, uiPart, type UiProjection } from './ui-message-state.ts'
 
 export type UiMessageOptions = {
   /** The major version of the AI SDK: 5 stands for 5, and 6 for 6 and later. */
@@ -59,7 +52,7 @@ export function uiMessageDialect({
     step(state, event) {
       switch (event.type) {
         case 'run.accepted':
-          return messageStarted(state)
+          return startMessage(state)
         case 'context.patch':
           return contextParts(state, event.data)
         case 'step.started':
@@ -69,11 +62,11 @@ export function uiMessageDialect({
         case 'reasoning.delta':
           return deltaParts(state, 'reasoning', event.data.reasoningId, event.data.text)
         case 'source.found':
-          return thenUi(messageStarted(state), (next) => emit(next, sourcePart(event.data)))
+          return inSequence(state, startMessage, (next) => emit(next, sourcePart(event.data)))
         case 'message.done':
-          return state.open?.id === event.data.messageId ? uiTextClosed(state) : silent(state)
+          return state.open?.id === event.data.messageId ? closeText(state) : silent(state)
         case 'tool.called':
-          return callAnnounced(state, event.data.callId, event.data)
+          return announceCall(state, event.data.callId, event.data)
         case 'step.done':
           return silent({
             ...state,
@@ -86,8 +79,10 @@ export function uiMessageDialect({
         case 'input.required':
           return askedParts(state, event.data, sdk)
         case 'input.resolved':
-          return thenUi(resolvedParts(state, event.data), (next) =>
-            endsStream(ending, event) ? parkedParts(next, sdk) : silent(next),
+          return inSequence(
+            state,
+            (next) => resolvedParts(next, event.data),
+            (next) => (endsStream(ending, event) ? parkedParts(next, sdk) : silent(next)),
           )
         case 'tool.started':
           return startedParts(state, event)
@@ -123,8 +118,8 @@ export function uiMessageDialect({
   }
 }
 
-function stepClosed(state: UiMessageState): UiProjection {
-  return thenUi(uiTextClosed(state), (next) =>
+function closeStep(state: UiMessageState): UiProjection {
+  return inSequence(state, closeText, (next) =>
     next.step === null ? silent(next) : emit({ ...next, step: null }, uiPart('finish-step')),
   )
 }
@@ -132,7 +127,7 @@ function stepClosed(state: UiMessageState): UiProjection {
 /** A step that is asked again after a restart stays open. */
 function stepParts(state: UiMessageState, step: number): UiProjection {
   if (state.started && state.step === step) return silent(state)
-  return thenUi(thenUi(messageStarted(state), stepClosed), (next) =>
+  return inSequence(state, startMessage, closeStep, (next) =>
     emit({ ...next, step, stepCount: next.stepCount + 1 }, uiPart('start-step')),
   )
 }
@@ -140,7 +135,7 @@ function stepParts(state: UiMessageState, step: number): UiProjection {
 function deltaParts(state: UiMessageState, kind: 'text' | 'reasoning', id: string, delta: string): UiProjection {
   const deltaPart = uiPart(`${kind}-delta`, { id, delta })
   if (state.open?.kind === kind && state.open.id === id) return emit(state, deltaPart)
-  return thenUi(thenUi(messageStarted(state), uiTextClosed), (next) =>
+  return inSequence(state, startMessage, closeText, (next) =>
     emit({ ...next, open: { kind, id } }, uiPart(`${kind}-start`, { id }), deltaPart),
   )
 }
@@ -158,18 +153,18 @@ function contextParts(state: UiMessageState, { layer, patch }: EventData<'contex
     layer === 'session' && typeof conversationId === 'string' && conversationId !== ''
       ? uiPart('data-conversation', { id: 'conversation', data: { conversationId } })
       : uiPart('data-context', { data: { layer, patch } })
-  return thenUi(messageStarted(state), (next) => emit(next, told))
+  return inSequence(state, startMessage, (next) => emit(next, told))
 }
 
 /** The stream ends here; the run goes on with the request that brings the decision. */
 function parkedParts(state: UiMessageState, sdk: 5 | 6): UiProjection {
-  return thenUi(thenUi(messageStarted(state), stepClosed), (next) =>
+  return inSequence(state, startMessage, closeStep, (next) =>
     emit({ ...next, started: false }, finishPart(next, next.finishReason, sdk), done),
   )
 }
 
 function endParts(state: UiMessageState, { status, error, reason }: EventData<'run.ended'>, sdk: 5 | 6): UiProjection {
-  return thenUi(thenUi(messageStarted(state), stepClosed), (next) => {
+  return inSequence(state, startMessage, closeStep, (next) => {
     const ended = { ...next, started: false }
     if (status === 'succeeded') return emit(ended, finishPart(next, next.finishReason, sdk), done)
     // The client reads nothing after an error, so the metadata comes before it.

@@ -8,7 +8,16 @@
 
 import type { EventOf, JsonValue } from '../../journal/event.ts'
 import { type Call, type Calls, latestInput, startedCall, unannouncedCall, withCall, noCalls } from '../calls.ts'
-import { type Dialect, emit, endsStream, type Frame, pingTiming, type Projection, silent } from '../dialect.ts'
+import {
+  type Dialect,
+  emit,
+  endsStream,
+  type Frame,
+  inSequence,
+  pingTiming,
+  type Projection,
+  silent,
+} from '../dialect.ts'
 import { addText, type TextState } from '../message-text.ts'
 import {
   argsOf,
@@ -138,15 +147,6 @@ function frame(name: PartName, data: unknown): Frame {
   return { name, data }
 }
 
-/** Runs `next` on the state of `before` and returns the frames of both. */
-function then(
-  before: Projection<VercelDataState>,
-  next: (state: VercelDataState) => Projection<VercelDataState>,
-): Projection<VercelDataState> {
-  const after = next(before.state)
-  return { state: after.state, frames: [...before.frames, ...after.frames] }
-}
-
 /** `f:`, unless the step is already open: after a restart that repeats the step, or because `closeStep` opened it. */
 function openStep(state: VercelDataState, messageId: string): Projection<VercelDataState> {
   if (state.step !== null) return silent(state)
@@ -179,23 +179,31 @@ function contextFrames(state: VercelDataState, event: EventOf<'context.patch'>):
 
 /** The client concatenates the text of all steps in `message.content`, so a blank line separates them. */
 function textFrames(state: VercelDataState, event: EventOf<'text.delta'>): Projection<VercelDataState> {
-  return then(openStep(state, event.data.messageId), (opened) => {
-    const { state: next, separator } = addText(opened, event.data)
-    return emit(next, ...(separator === '' ? [] : [frame('text', separator)]), frame('text', event.data.text))
-  })
+  return inSequence(
+    state,
+    (next) => openStep(next, event.data.messageId),
+    (opened) => {
+      const { state: next, separator } = addText(opened, event.data)
+      return emit(next, ...(separator === '' ? [] : [frame('text', separator)]), frame('text', event.data.text))
+    },
+  )
 }
 
 /** The client has one reasoning text per step; reasoning that is repeated after a restart follows a blank line. */
 function reasoningFrames(state: VercelDataState, event: EventOf<'reasoning.delta'>): Projection<VercelDataState> {
   const { reasoningId, text } = event.data
-  return then(openStep(state, state.runId), (opened) => {
-    const step = opened.step ?? freshStep
-    const other = step.reasoningId !== null && step.reasoningId !== reasoningId
-    const next = { ...opened, step: { ...step, reasoningId } }
-    return other
-      ? emit(next, frame('reasoning', '\n\n'), frame('reasoning', text))
-      : emit(next, frame('reasoning', text))
-  })
+  return inSequence(
+    state,
+    (next) => openStep(next, state.runId),
+    (opened) => {
+      const step = opened.step ?? freshStep
+      const other = step.reasoningId !== null && step.reasoningId !== reasoningId
+      const next = { ...opened, step: { ...step, reasoningId } }
+      return other
+        ? emit(next, frame('reasoning', '\n\n'), frame('reasoning', text))
+        : emit(next, frame('reasoning', text))
+    },
+  )
 }
 
 /** `h:`. This wire has only sources with an address. */
@@ -203,7 +211,11 @@ function sourceFrames(state: VercelDataState, event: EventOf<'source.found'>): P
   const { messageId, sourceId, url, title } = event.data
   if (url === undefined) return silent(state)
   const source = { sourceType: 'url', id: sourceId, url, ...(title === undefined ? {} : { title }) }
-  return then(openStep(state, messageId), (opened) => emit(opened, frame('source', source)))
+  return inSequence(
+    state,
+    (next) => openStep(next, messageId),
+    (opened) => emit(opened, frame('source', source)),
+  )
 }
 
 /** `9:`, sent once per call, because the client treats a second one as another call. */
@@ -214,14 +226,18 @@ function callFrames(
   input: JsonValue | undefined,
 ): Projection<VercelDataState> {
   if (state.calls.has(callId)) return silent(state)
-  return then(openStep(state, state.runId), (opened) => {
-    const step = opened.step ?? freshStep
-    const call = { ...unannouncedCall(name, input), announced: true, done: false }
-    return emit(
-      { ...withCall(opened, callId, call), step: { ...step, hadCalls: true, openCalls: step.openCalls + 1 } },
-      frame('tool_call', { toolCallId: callId, toolName: name, args: argsOf(input) }),
-    )
-  })
+  return inSequence(
+    state,
+    (next) => openStep(next, state.runId),
+    (opened) => {
+      const step = opened.step ?? freshStep
+      const call = { ...unannouncedCall(name, input), announced: true, done: false }
+      return emit(
+        { ...withCall(opened, callId, call), step: { ...step, hadCalls: true, openCalls: step.openCalls + 1 } },
+        frame('tool_call', { toolCallId: callId, toolName: name, args: argsOf(input) }),
+      )
+    },
+  )
 }
 
 /**
@@ -229,7 +245,7 @@ function callFrames(
  * `tool.called`, but a row that no longer matches its schema is skipped when reading. The call is then announced with
  * its next event, so that a person can see it and decide about it.
  */
-function announced(state: VercelDataState, callId: string, input?: JsonValue): Projection<VercelDataState> {
+function announceCall(state: VercelDataState, callId: string, input?: JsonValue): Projection<VercelDataState> {
   return callFrames(state, callId, 'unknown', input)
 }
 
@@ -244,40 +260,48 @@ function awaitingFrames(state: VercelDataState, event: EventOf<'input.required'>
       message: prompt,
       options: options ?? [],
     }
-    return asked(state, fields === undefined ? question : { ...question, fields })
+    return askFrames(state, fields === undefined ? question : { ...question, fields })
   }
-  return then(announced(state, callId, input), (known) => {
-    // The client executes the call because its `9:` has no result; it needs no other line.
-    if (event.data.kind === 'client_tool') return silent(known)
-    const call = known.calls.get(callId)
-    return asked(known, {
-      type: 'tool.awaiting_input',
-      toolCallId: callId,
-      toolName: call?.name,
-      confirmationId: interactionId,
-      input: input ?? (call === undefined ? undefined : argsOf(call.input)),
-      message: prompt,
-      ...(outcome === undefined ? {} : { outcome }),
-    })
-  })
+  return inSequence(
+    state,
+    (next) => announceCall(next, callId, input),
+    (known) => {
+      // The client executes the call because its `9:` has no result; it needs no other line.
+      if (event.data.kind === 'client_tool') return silent(known)
+      const call = known.calls.get(callId)
+      return askFrames(known, {
+        type: 'tool.awaiting_input',
+        toolCallId: callId,
+        toolName: call?.name,
+        confirmationId: interactionId,
+        input: input ?? (call === undefined ? undefined : argsOf(call.input)),
+        message: prompt,
+        ...(outcome === undefined ? {} : { outcome }),
+      })
+    },
+  )
 }
 
 /** Sent twice: as data for live listeners, and as an annotation that the client keeps with the message. */
-function asked(state: VercelDataState, item: object): Projection<VercelDataState> {
+function askFrames(state: VercelDataState, item: object): Projection<VercelDataState> {
   return emit(state, frame('data', [item]), frame('message_annotations', [item]))
 }
 
 function startedFrames(state: VercelDataState, event: EventOf<'tool.started'>): Projection<VercelDataState> {
   const { callId, input } = event.data
-  return then(announced(state, callId, input), (known) => {
-    const call = known.calls.get(callId)
-    return silent(call === undefined ? known : withCall(known, callId, startedCall(call, event)))
-  })
+  return inSequence(
+    state,
+    (next) => announceCall(next, callId, input),
+    (known) => {
+      const call = known.calls.get(callId)
+      return silent(call === undefined ? known : withCall(known, callId, startedCall(call, event)))
+    },
+  )
 }
 
 function resultFrames(state: VercelDataState, event: EventOf<'tool.done'>): Projection<VercelDataState> {
   const { callId } = event.data
-  const result = then(announced(state, callId), (known) => {
+  const showResult = (known: VercelDataState) => {
     const call = known.calls.get(callId)
     if (call === undefined || call.done) return silent(known)
     const { step } = known
@@ -293,8 +317,8 @@ function resultFrames(state: VercelDataState, event: EventOf<'tool.done'>): Proj
         result: toolResultOf(event.data),
       }),
     )
-  })
-  return then(then(result, closeFinishedStep), openStepAfterParked)
+  }
+  return inSequence(state, (next) => announceCall(next, callId), showResult, closeFinishedStep, openStepAfterParked)
 }
 
 /** An `f:` after the last result of a step that was closed for the client's tools, for the reason that `closeStep` gives. */
@@ -317,13 +341,16 @@ function stepDoneFrames(state: VercelDataState, event: EventOf<'step.done'>): Pr
   const { finishReason, usage, messageId } = event.data
   const reason = finishReasonOf(finishReason)
   const tokens = tokensOf(usage)
-  return then(openStep(state, messageId), (opened) =>
-    closeFinishedStep({
-      ...opened,
-      step: { ...(opened.step ?? freshStep), finish: { reason, tokens } },
-      finishReason: reason,
-      tokens: sumOf(opened.tokens, tokens),
-    }),
+  return inSequence(
+    state,
+    (next) => openStep(next, messageId),
+    (opened) =>
+      closeFinishedStep({
+        ...opened,
+        step: { ...(opened.step ?? freshStep), finish: { reason, tokens } },
+        finishReason: reason,
+        tokens: sumOf(opened.tokens, tokens),
+      }),
   )
 }
 
@@ -349,8 +376,8 @@ function endFrames(state: VercelDataState, event: EventOf<'run.ended'>): Project
     ...(state.tokens === null ? {} : { usage: state.tokens }),
   })
   // Twice, because closing a step with calls opens an empty one (see `closeStep`).
-  const closed = then(closeOpenStep(state, reason), (left) => closeOpenStep(left, reason))
-  return then(closed, (left) =>
+  const closeOpen = (next: VercelDataState) => closeOpenStep(next, reason)
+  return inSequence(state, closeOpen, closeOpen, (left) =>
     status === 'failed' ? emit(left, frame('error', error?.message ?? 'The run failed.'), finish) : emit(left, finish),
   )
 }
