@@ -93,6 +93,28 @@ for (const [name, version] of openAiVersions) {
       assert.ok(messages.some(({ role, content }) => role === 'tool' && content === call.output))
     })
 
+    test('the items of a response can be sent back as they came, with the calls of the server', async () => {
+      const user = someone()
+      const client = clientOf(version, user)
+      const first = calls(['lookup', { word: 'tea' }], ['lookup', { wrong: true }, 'second'])
+      await server.provider.script([first, says('Found.'), says('As I said.'), says('Again.')], user)
+      const question = { role: 'user' as const, content: user }
+      const { output } = await client.responses.create({ model, input: [question] })
+      const succeeded = output.find((item) => item.type === 'mcp_call' && item.status === 'completed')
+      const failed = output.find((item) => item.type === 'mcp_call' && item.status === 'failed')
+      assert.ok(succeeded?.type === 'mcp_call' && failed?.type === 'mcp_call')
+
+      const items = output as OpenAi7.Responses.ResponseInputItem[]
+      const references = output.map(({ id }) => ({ type: 'item_reference' as const, id: id ?? '' }))
+      await client.responses.create({ model, input: [question, ...items, question] })
+      await client.responses.create({ model, input: [question, ...references, question] })
+
+      for (const { body } of (await server.asked(user)).slice(2)) {
+        const results = (body.messages ?? []).filter(({ role }) => role === 'tool').map(({ content }) => content)
+        assert.deepEqual(new Set(results), new Set([succeeded.output, failed.error]))
+      }
+    })
+
     test('an item of an earlier response can be referenced, by its owner only', async () => {
       const user = someone()
       const client = clientOf(version, user)

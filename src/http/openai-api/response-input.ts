@@ -5,20 +5,21 @@ import { z } from 'zod'
 import { AppError } from '../../errors/app-error.ts'
 import type { CallAnswer } from './answered-calls.ts'
 
+/** Items of a response have null in fields that do not apply, and clients send them back as they are. */
 export const inputItem = z
   .object({
-    type: z.string().max(100).optional(),
-    role: z.enum(['user', 'assistant', 'system', 'developer']).optional(),
-    content: z.union([z.string(), z.array(z.object({ type: z.string() }).loose()).max(1000)]).optional(),
-    call_id: z.string().min(1).max(200).optional(),
+    type: z.string().max(100).nullish(),
+    role: z.enum(['user', 'assistant', 'system', 'developer']).nullish(),
+    content: z.union([z.string(), z.array(z.object({ type: z.string() }).loose()).max(1000)]).nullish(),
+    call_id: z.string().min(1).max(200).nullish(),
     id: z.string().max(200).nullish(),
-    name: z.string().min(1).max(200).optional(),
-    arguments: z.string().optional(),
+    name: z.string().min(1).max(200).nullish(),
+    arguments: z.string().nullish(),
     output: z
       .union([z.string(), z.array(z.object({ type: z.string(), text: z.string().optional() }).loose()).max(1000)])
       .nullish(),
-    approval_request_id: z.string().min(1).max(200).optional(),
-    approve: z.boolean().optional(),
+    approval_request_id: z.string().min(1).max(200).nullish(),
+    approve: z.boolean().nullish(),
     reason: z.string().max(2000).nullish(),
   })
   .loose()
@@ -50,7 +51,7 @@ export function readInput(input: ResponseInput): ReadInput {
     const type = item.type ?? 'message'
     switch (type) {
       case 'message':
-        if (item.role === undefined) throw invalid(index, 'a message needs a role')
+        if (item.role == null) throw invalid(index, 'a message needs a role')
         if (item.role !== 'assistant') answers = []
         messages.push({ role: item.role, content: item.content ?? '' })
         break
@@ -58,7 +59,7 @@ export function readInput(input: ResponseInput): ReadInput {
         addCall(messages, index, item)
         break
       case 'function_call_output': {
-        if (item.call_id === undefined) throw invalid(index, 'a function_call_output needs a call_id')
+        if (item.call_id == null) throw invalid(index, 'a function_call_output needs a call_id')
         const output = outputText(item)
         messages.push({ role: 'tool', content: output, tool_call_id: item.call_id })
         answers.push({ id: item.call_id, output })
@@ -66,7 +67,7 @@ export function readInput(input: ResponseInput): ReadInput {
       }
       case 'mcp_approval_response': {
         const { approval_request_id: id, approve, reason } = item
-        if (id === undefined || approve === undefined)
+        if (id == null || approve == null)
           throw invalid(index, 'an mcp_approval_response needs approval_request_id and approve')
         answers.push({ id, output: reason ?? '', approved: approve })
         break
@@ -74,7 +75,8 @@ export function readInput(input: ResponseInput): ReadInput {
       case 'mcp_call': {
         const callId = item.id ?? `mcp_${index}`
         addCall(messages, index, { ...item, call_id: callId })
-        messages.push({ role: 'tool', content: outputText(item), tool_call_id: callId })
+        const failure = typeof item['error'] === 'string' ? item['error'] : ''
+        messages.push({ role: 'tool', content: outputText(item) || failure, tool_call_id: callId })
         break
       }
       // What a client sends back of earlier answers, and what no model needs again.
@@ -96,7 +98,7 @@ export function readInput(input: ResponseInput): ReadInput {
 /** The calls of one answer belong to one message, because their results follow together. */
 function addCall(messages: InputMessage[], index: number, item: InputItem): void {
   const { call_id: id, name } = item
-  if (id === undefined || name === undefined) throw invalid(index, 'a call needs a call_id and a name')
+  if (id == null || name == null) throw invalid(index, 'a call needs a call_id and a name')
   const call = { id, function: { name, arguments: item.arguments ?? '' } }
   const last = messages.at(-1)
   if (last?.role === 'assistant' && last.tool_calls !== undefined) last.tool_calls.push(call)
