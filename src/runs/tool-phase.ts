@@ -90,7 +90,8 @@ export class ToolPhase {
 
   /**
    * Waits, up to a time limit, for the MCP servers of calls whose tool is unknown, because a server may be connected later
-   * than the run continues. A call whose tool was unknown from the start names no server, so it waits for all of them.
+   * than the run continues. A call whose tool was unknown from the start names no server, so it waits for those
+   * that are being connected for the first time.
    */
   private async awaitToolSources(): Promise<void> {
     const sources = new Set<string | undefined>()

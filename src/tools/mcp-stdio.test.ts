@@ -387,6 +387,26 @@ test('closing does not wait for a server that is still being connected', async (
   assert.equal(hanging.entries.length, 1)
 })
 
+test('a call of a tool that no server listed does not wait for a server that is down', async () => {
+  const clock = manualClock()
+  const down = await connect({ down: { ...stdioFake(), args: ['/no/such/file.ts'] } }, { clock })
+  const hanging = connect({ hangs: stdioFake({ FAKE_MCP_MODE: 'hang' }) }, { clock })
+  await clock.advance(10_000)
+  const slow = await hanging
+  try {
+    await down.awaitSource(undefined, new AbortController().signal)
+
+    let isKnown = false
+    const waiting = slow.awaitSource(undefined, new AbortController().signal).then(() => (isKnown = true))
+    await clock.advance(10_000)
+    assert.equal(isKnown, false, 'its first attempt is under way')
+    await clock.advance(20_000)
+    await waiting
+  } finally {
+    await Promise.all([down.close(), slow.close()])
+  }
+})
+
 test('waiting for a server has a time limit, and ends when the run is stopped', async () => {
   const clock = manualClock()
   const gone = await connect({ gone: { ...stdioFake(), args: ['/no/such/file.ts'] } }, { clock })
@@ -395,7 +415,7 @@ test('waiting for a server has a time limit, and ends when the run is stopped', 
     const stopped = gone.awaitSource('mcp:gone', stop.signal)
     stop.abort()
     await stopped
-    const overdue = gone.awaitSource(undefined, new AbortController().signal)
+    const overdue = gone.awaitSource('mcp:gone', new AbortController().signal)
     await clock.advance(30_000)
     await overdue
   } finally {

@@ -25,13 +25,16 @@ export type McpServers = {
   readonly entries: ToolEntry[]
   /** The listener gets all entries each time those of a server have changed after the start-up. */
   onChange(listener: (entries: ToolEntry[]) => void): void
-  /** Resolves when the server of `source` (if absent, every server) is connected or disabled, or after half a minute. */
+  /**
+   * Resolves when the server of `source` is connected or disabled, or after half a minute. If `source` is absent, it waits
+   * only for servers whose first attempt is under way: one that has failed may be down for days.
+   */
   awaitSource(source: string | undefined, signal: AbortSignal): Promise<void>
   close(): Promise<void>
 }
 
 /** One configured server, connected or not yet. */
-type Slot = { name: string; entries: ToolEntry[]; pending: boolean; timer: Timer | undefined }
+type Slot = { name: string; entries: ToolEntry[]; pending: boolean; hasFailed: boolean; timer: Timer | undefined }
 
 const retryMs = 1_000
 const retryMaxMs = 60_000
@@ -77,7 +80,9 @@ export async function connectMcpServers(config: McpConfig, options: McpOptions):
       show(slot, toEntries(slot, server, list))
       for (const wake of waiters) wake()
     } catch (error) {
+      slot.hasFailed = true
       show(slot, [missing(slot.name, toReason(error))])
+      for (const wake of waiters) wake()
       if (closed) return
       const nextDelayMs = Math.min(retryDelayMs * 2, retryMaxMs)
       slot.timer = clock.after(retryDelayMs, () => void connect(slot, server, nextDelayMs))
@@ -86,7 +91,7 @@ export async function connectMcpServers(config: McpConfig, options: McpOptions):
 
   await Promise.all(
     Object.entries(config.mcpServers).map(async ([name, serverConfig]) => {
-      const slot: Slot = { name, entries: [], pending: true, timer: undefined }
+      const slot: Slot = { name, entries: [], pending: true, hasFailed: false, timer: undefined }
       slots.push(slot)
       if (serverConfig.disabled) {
         slot.pending = false
@@ -116,7 +121,7 @@ export async function connectMcpServers(config: McpConfig, options: McpOptions):
     },
     awaitSource(source, signal) {
       const isKnown = () =>
-        !slots.some((slot) => slot.pending && (source === undefined || source === `mcp:${slot.name}`))
+        !slots.some((slot) => slot.pending && (source === undefined ? !slot.hasFailed : source === `mcp:${slot.name}`))
       return new Promise<void>((resolve) => {
         const look = () => {
           if (isKnown()) done()

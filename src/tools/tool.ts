@@ -136,8 +136,8 @@ export interface ToolRegistry {
    */
   find(name: string, source: string | undefined): Tool | undefined
   /**
-   * Resolves when the tools of a source (if absent, of all sources) are known, or after a time limit. Recovery waits for
-   * this, so that it does not treat the tools of a slow server as missing.
+   * Resolves when the tools of a source are known (if absent, when no source is being connected for the first time), or
+   * after a time limit. Recovery waits for this, so that it does not treat the tools of a slow server as missing.
    */
   awaitSource(source: string | undefined, signal: AbortSignal): Promise<void>
   /** All configured tools, also those that are not available. */
