@@ -23,6 +23,7 @@ import { assistantContent } from './provider-state.ts'
 import { splitSampling } from './sampling-options.ts'
 import { withPlainCalls } from './sent-calls.ts'
 import { type ToolAdapter, toProviderTools } from './provider-tools.ts'
+import { toProviderSchema } from './tool-schema.ts'
 
 export type CallSettings = {
   /** Which files the adapter can send. */
@@ -94,7 +95,11 @@ function chosenTool({ toolChoice }: ModelRequest): NonNullable<LanguageModelV4Ca
 }
 
 function toFunctionTools({ tools }: ModelRequest): LanguageModelV4FunctionTool[] {
-  return tools.map((tool) => ({ type: 'function', ...tool }))
+  return tools.map((tool) => ({
+    type: 'function',
+    ...tool,
+    inputSchema: tool.strict === true ? tool.inputSchema : toProviderSchema(tool.inputSchema),
+  }))
 }
 
 function responseFormat({ answer }: ModelRequest) {

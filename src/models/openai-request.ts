@@ -8,6 +8,7 @@ import { chatFiles, type LoadedFile, resultFilesMessage, sentParts } from './fil
 import type { ModelMessage, ModelRequest } from './model.ts'
 import { nativeSchema } from './native-schema.ts'
 import { objectInput, shortCallId } from './sent-calls.ts'
+import { toProviderSchema } from './tool-schema.ts'
 
 export const openAiBaseUrl = 'https://api.openai.com/v1'
 
@@ -40,7 +41,7 @@ export function toChatBody(
             function: {
               name: tool.name,
               description: tool.description,
-              parameters: tool.inputSchema,
+              parameters: tool.strict === true ? tool.inputSchema : toProviderSchema(tool.inputSchema),
               strict: tool.strict,
             },
           })),
