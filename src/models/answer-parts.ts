@@ -3,6 +3,7 @@
 
 import { defined } from '../kit/defined.ts'
 import type { JsonValue, Usage } from '../journal/event.ts'
+import { json } from '../journal/json-value.ts'
 import { isTokenCount } from '../journal/usage.ts'
 import { cutText, pieceCharsMax } from '../kit/cut-text.ts'
 import type { Ids } from '../kit/ids.ts'
@@ -70,7 +71,7 @@ export function toToolCallParts(
   })
 }
 
-/** Undefined if the arguments are not valid JSON or are nested too deeply. */
+/** Undefined if the arguments are not valid JSON, are nested too deeply, or have a number that is too large, such as 1e999. */
 export function parseCallArguments(rawInput: string, reason: FinishReason): JsonValue | undefined {
   if (rawInput.trim() === '') {
     // Models send no arguments for tools without parameters. At the token limit, they may have been cut off instead.
@@ -78,7 +79,7 @@ export function parseCallArguments(rawInput: string, reason: FinishReason): Json
   }
   if (isDeeperThan(rawInput, argumentsDepthMax)) return undefined
   try {
-    return JSON.parse(rawInput) as JsonValue
+    return json.safeParse(JSON.parse(rawInput)).data
   } catch {
     return undefined
   }

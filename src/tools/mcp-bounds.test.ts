@@ -201,6 +201,14 @@ test('structured content that is nested too deep is left out of the result', () 
   assert.match(String(output), /left out/)
 })
 
+test('structured content with a number that is too large does not lose the result', () => {
+  const structuredContent = JSON.parse('{"price":1e999,"list":[-1e999,2]}') as Record<string, unknown>
+
+  const { output } = toToolResult({ content: [], structuredContent }, 'x')
+
+  assert.deepEqual(output, { structuredContent: { price: null, list: [null, 2] } })
+})
+
 test('a password in the address is sent as a header, and stands in no log, listing or error', async (t) => {
   const seen = new Set<string | undefined>()
   const url = await serve(t, { onRequest: (incoming) => seen.add(incoming.headers.authorization) })

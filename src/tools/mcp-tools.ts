@@ -10,6 +10,7 @@ import { isValueDeeperThan } from '../kit/json-depth.ts'
 import { excerpt, quoted, withArguments } from './excerpt.ts'
 import type { McpTrust } from './mcp-config.ts'
 import type { McpServer } from './mcp-server.ts'
+import { toPlainJson } from './plain-json.ts'
 import type { Tool, ToolFile, ToolResult } from './tool.ts'
 
 /** Descriptions are cut, because they are part of every prompt. */
@@ -71,7 +72,8 @@ function withoutFiles(answer: CallToolResult, title: string): ToolResult {
   }
 
   // The protocol asks servers to repeat structured content as text for old clients; the model should get it only once.
-  const structuredContent = answer.structuredContent as JsonValue
+  // A number such as 1e999 is read as infinite, which JSON cannot hold.
+  const structuredContent = toPlainJson(answer.structuredContent)
   const output = isJsonOf(text, structuredContent) || text === '' ? { structuredContent } : { text, structuredContent }
   return { ok, output, summary }
 }
