@@ -71,9 +71,10 @@ test('docs/dependencies.md has a reason for exactly the dependencies that there 
   assert.deepEqual(firstColumn(inConsole ?? ''), Object.keys(ofConsole['devDependencies'] ?? {}).toSorted())
 })
 
-/** Variables of clients, of tests and of commands that tools start; not of the server. */
+/** Variables of clients, of tests, of commands that tools start, and of Compose and Kubernetes; not of the server. */
 const otherVariables = [
   'POLYLOG_KEY',
+  'POLYLOG_PORT',
   'POLYLOG_SHELL',
   'POLYLOG_TEST_DATABASE',
   'POLYLOG_TEST_PICTURES',
