@@ -1,7 +1,7 @@
 // `polylog copy`: opens the two databases by their addresses and copies one into the other.
 
 import { closeSync, openSync, statSync } from 'node:fs'
-import { basename, dirname, join, resolve } from 'node:path'
+import { basename, dirname, extname, join, resolve } from 'node:path'
 import { AppError } from '../errors/app-error.ts'
 import { openPostgresSource, openPostgresTarget } from '../stores/postgres/copy-end.ts'
 import { openSqliteSource, openSqliteTarget } from '../stores/sqlite/copy-end.ts'
@@ -36,7 +36,10 @@ function isUrl(address: string): boolean {
 function placeOf(address: string): string {
   if (isUrl(address)) return address
   const path = resolve(address)
-  return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true ? join(path, databaseName) : path
+  const found = statSync(path, { throwIfNoEntry: false })
+  // A name without an ending that does not exist yet is a data folder: servers need the folder, not a file of its name.
+  const isFolder = found === undefined ? extname(path) === '' : found.isDirectory()
+  return isFolder ? join(path, databaseName) : path
 }
 
 /** A new file that only its owner may read. */

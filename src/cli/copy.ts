@@ -19,7 +19,7 @@ end is begun again by the same command. Exit code 5: the copy differs from the s
 
 Examples:
   $ polylog copy --from ./data --to postgres://polylog@db.example/polylog
-  $ polylog copy --from postgres://polylog@db.example/polylog --to ./data-new/polylog.db`,
+  $ polylog copy --from postgres://polylog@db.example/polylog --to ./data-new`,
     )
     .action(async (options: { from: string; to: string; json?: true }) => {
       const { copyAllData } = await import('../app/copy-store.ts')

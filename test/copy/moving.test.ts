@@ -114,6 +114,17 @@ describe('a server that moves to another database', { skip: onlyOnSqlite('it mov
     assert.deepEqual(await things(), after)
   })
 
+  test('may name a data folder that does not exist yet', async () => {
+    await server?.stop()
+    await start({}, 'old')
+    await call('POST', '/v1/contacts', { id: 'c2', name: 'Ann' })
+
+    await move(join(folder, 'old'), join(folder, 'new'))
+    await start({}, 'new')
+
+    assert.equal((await call('GET', '/v1/contacts/c2')).body.name, 'Ann')
+  })
+
   test('is told with exit codes what went wrong', async () => {
     const none = await polylog(['copy', '--from', join(folder, 'none.db'), '--to', join(folder, 'other.db')])
     assert.deepEqual([none.code, /There is no database file/.test(none.stderr)], [1, true])
