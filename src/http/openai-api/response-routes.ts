@@ -31,7 +31,14 @@ import {
   toResponseStart,
 } from './response-body.ts'
 import { readInput, type ReadInput } from './response-input.ts'
-import { cursorInResponse, findResponse, readResponse, responseFamily, type ResponsePlace } from './stored-response.ts'
+import {
+  cursorInResponse,
+  findResponse,
+  readResponse,
+  responseFamily,
+  type ResponsePlace,
+  responsesUpTo,
+} from './stored-response.ts'
 
 const dialect = openAiResponsesDialect
 
@@ -304,21 +311,7 @@ export function responseRoutes(server: Server, services: Services): void {
   ): Promise<ResponsePlace & { cursor: Cursor }> {
     const { run } = answered
     const seq = await answerRun(services, caller, answered)
-    return { run, index: await responsesUpTo(run, seq), cursor: { seq, index: null } }
-  }
-
-  /** How many responses of the run ended up to this event. */
-  async function responsesUpTo(run: RunRow, seq: number): Promise<number> {
-    let count = 0
-    let after = 0
-    while (after < seq) {
-      const { events, nextAfter } = await services.journal.readEvents(run.id, after, 512)
-      for (const event of events)
-        if (event.seq <= seq && event.type === 'run.state' && event.data.to === 'waiting_user') count += 1
-      if (nextAfter <= after) break
-      after = nextAfter
-    }
-    return count
+    return { run, index: await responsesUpTo(services.journal, run.id, seq), cursor: { seq, index: null } }
   }
 
   async function replyContinued(

@@ -14,6 +14,7 @@ import type { Dialect } from '../../dialects/dialect.ts'
 import { undecidedArm } from '../../dialects/undecided-arm.ts'
 import { AppError } from '../../errors/app-error.ts'
 import type { EventData } from '../../journal/event.ts'
+import { type EventReader, eventPages } from '../../journal/event-pages.ts'
 import type { Caller } from '../../kit/caller.ts'
 import type { RunRow } from '../../stores/run-store.ts'
 import type { Services } from '../routes.ts'
@@ -56,6 +57,17 @@ export async function acceptedOf(
 async function dialectOf({ comparisons }: ResponseServices, run: RunRow): Promise<Dialect<ResponsesState>> {
   const undecided = run.conversationId !== null && (await comparisons.isUndecided(run.id))
   return undecided ? undecidedArm(openAiResponsesDialect) : openAiResponsesDialect
+}
+
+/** How many responses of the run ended up to this event. */
+export async function responsesUpTo(journal: EventReader, runId: string, seq: number): Promise<number> {
+  let count = 0
+  for await (const { events, nextAfter } of eventPages(journal, runId)) {
+    for (const event of events)
+      if (event.seq <= seq && event.type === 'run.state' && event.data.to === 'waiting_user') count += 1
+    if (nextAfter >= seq) break
+  }
+  return count
 }
 
 type Lifecycle = { type: string; sequence_number: number; response?: ResponseObject }
