@@ -31,6 +31,7 @@ const chat = z
     prompt: z.string().optional(),
     limit: z.number().int().max(10).optional(),
     link: z.url().optional(),
+    input: z.union([z.string(), z.array(z.object({ kind: z.enum(['text', 'file']) }))]).optional(),
     answers: z.array(z.object({ value: jsonValue })).optional(),
   })
   .refine((body) => body.messages !== undefined || body.prompt !== undefined, 'Send messages or a prompt.')
@@ -216,6 +217,12 @@ test('a refused field is named, with what it must be', async () => {
     [{ prompt: 'a', limit: 11 }, 'limit', '"limit" must be at most 10.'],
     [{ prompt: 'a', link: 'x' }, 'link', '"link" must be a valid url.'],
     [{ prompt: 'a', answers: [{}] }, 'answers[0].value', '"answers[0].value" is missing.'],
+    [{ prompt: 'a', input: 1 }, 'input', '"input" must be a string or a list.'],
+    [
+      { prompt: 'a', input: [{ kind: 'text' }, { kind: 'song' }] },
+      'input[1].kind',
+      '"input[1].kind" must be one of "text", "file".',
+    ],
     [{ prompt: 'a', colour: 1 }, '', 'The body must be without the unknown field "colour".'],
     [{}, '', 'Send messages or a prompt.'],
     [[], '', 'The body must be an object.'],

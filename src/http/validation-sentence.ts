@@ -28,7 +28,8 @@ export function describeIssues(
   context: ValidationContext,
   value: unknown,
 ): ValidationIssue[] {
-  return raw.map((issue) => {
+  return raw.map((outer) => {
+    const issue = innermost(outer)
     const keys = (issue.instancePath ?? '').split('/').filter((key) => key !== '')
     const path = keys.reduce(
       (sofar, key) => (/^\d+$/.test(key) ? `${sofar}[${key}]` : sofar === '' ? key : `${sofar}.${key}`),
@@ -38,6 +39,26 @@ export function describeIssues(
     const subject = path === '' ? names.whole : `${names.part}${JSON.stringify(path)}`
     return { path, message: sentence(subject, issue, valueAt(value, keys)) }
   })
+}
+
+/** The issue of an alternative, as zod has it. */
+type FormIssue = { code: string; message: string; path: (string | number)[] }
+
+/**
+ * If a value may have several forms and is of the kind of only one of them (a list, say, and not a string), the client meant that
+ * one: the first issue inside it, instead of the one about the whole value.
+ */
+function innermost(issue: RawIssue): RawIssue {
+  const forms = issue.keyword === 'invalid_union' ? issue.params?.['errors'] : undefined
+  if (!Array.isArray(forms)) return issue
+  const meant = (forms as FormIssue[][]).filter(
+    (issues) => issues.length > 0 && issues.every(({ path }) => path.length > 0),
+  )
+  const [first] = meant[0] ?? []
+  if (meant.length !== 1 || first === undefined) return issue
+  const { code, message, path, ...params } = first
+  const instancePath = [issue.instancePath ?? '', ...path].join('/')
+  return innermost({ keyword: code, message, instancePath, params })
 }
 
 /** `total` includes the issues that are not in `issues`. */
