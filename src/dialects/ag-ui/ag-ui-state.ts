@@ -71,7 +71,7 @@ function stepName(step: number): string {
 }
 
 export function closeStep(state: AgUiState): AgUiProjection {
-  return inSequence(state, closeReasoning, closeText, (next) =>
+  return inSequence(state, closeReasoning, closeTextMessage, (next) =>
     next.step === null
       ? silent(next)
       : emit({ ...next, step: null }, agUiFrame('STEP_FINISHED', { stepName: stepName(next.step) })),
@@ -85,11 +85,11 @@ export function textFrames(state: AgUiState, { messageId, text }: EventData<'tex
   return inSequence(state, startRun, closeReasoning, (next) => {
     if (next.text === messageId) return emit(next, content)
     const start = agUiFrame('TEXT_MESSAGE_START', { messageId, role: 'assistant' })
-    return inSequence(next, closeText, (closed) => emit({ ...closed, text: messageId }, start, content))
+    return inSequence(next, closeTextMessage, (closed) => emit({ ...closed, text: messageId }, start, content))
   })
 }
 
-export function closeText(state: AgUiState): AgUiProjection {
+export function closeTextMessage(state: AgUiState): AgUiProjection {
   const { text: messageId } = state
   return messageId === null
     ? silent(state)

@@ -20,7 +20,7 @@ import {
   closeStep,
   stepFrames,
   emitInRun,
-  closeText,
+  closeTextMessage,
   textFrames,
 } from './ag-ui-state.ts'
 import { patchShared, sharedStateOf } from './shared-state.ts'
@@ -185,7 +185,7 @@ function messageFrames(
   const known = longMessage === state.longMessage ? state : { ...state, longMessage }
   return inSequence(
     known,
-    (next) => (next.text === messageId ? closeText(next) : silent(next)),
+    (next) => (next.text === messageId ? closeTextMessage(next) : silent(next)),
     (next) =>
       messageState === 'superseded' ? emitInRun(next, customFrame('message.superseded', { messageId })) : silent(next),
   )
