@@ -159,7 +159,12 @@ export async function buildServer(options: ServerOptions): Promise<Server> {
         'x-comparison-id',
         'x-trace-id-a',
         'x-trace-id-b',
+        'x-cached',
+        'content-disposition',
         'retry-after',
+        'x-ratelimit-limit',
+        'x-ratelimit-remaining',
+        'x-ratelimit-reset',
         // The clients of OpenAI read these; without the first they would repeat a request whose run has failed.
         'x-should-retry',
         'x-request-id',
