@@ -19,8 +19,11 @@ export type BrowserRules = {
 }
 
 export interface BrowserGuard {
-  /** Throws `host_invalid` or `host_not_allowed`. */
-  checkHost(request: Pick<IncomingMessage, 'rawHeaders' | 'httpVersionMajor' | 'httpVersionMinor'>): void
+  /** Throws `host_invalid` or `host_not_allowed`. `forwarded` is the host that the client used, if a trusted proxy names it. */
+  checkHost(
+    request: Pick<IncomingMessage, 'rawHeaders' | 'httpVersionMajor' | 'httpVersionMinor'>,
+    forwarded?: string,
+  ): void
   /** Throws `origin_not_allowed`. `host` is the host that the client used, even behind a trusted proxy. */
   checkOrigin(request: { method: string; headers: IncomingHttpHeaders; host: string | undefined }): void
 }
@@ -35,8 +38,20 @@ export function createBrowserGuard({ listenHost, allowedHosts, corsOrigins }: Br
   const isAllowedHost = hostMatcher(listenHost, allowedHosts)
   const origins = new Set(corsOrigins.map((origin) => origin.toLowerCase()))
 
+  function checkName(header: string): void {
+    const name = hostNameOf(header)
+    if (name === null) throw new AppError('host_invalid', 'The Host header is not a host name with an optional port.')
+    if (isAllowedHost(name)) return
+    throw new AppError(
+      'host_not_allowed',
+      `This server is not called ${quoted(name)}. If it is, add the name to POLYLOG_ALLOWED_HOSTS and start it again.`,
+    )
+  }
+
   return {
-    checkHost({ rawHeaders, httpVersionMajor, httpVersionMinor }) {
+    checkHost({ rawHeaders, httpVersionMajor, httpVersionMinor }, forwarded) {
+      // A proxy that replaces Host also passes on requests of pages whose name resolves to it.
+      if (forwarded !== undefined) checkName(forwarded)
       const given = valuesOf(rawHeaders, 'host')
       const [header] = given
       if (header === undefined) {
@@ -45,13 +60,7 @@ export function createBrowserGuard({ listenHost, allowedHosts, corsOrigins }: Br
         throw new AppError('host_invalid', 'The request has no Host header; send one.')
       }
       if (given.length > 1) throw new AppError('host_invalid', 'The request has two Host headers; send one.')
-      const name = hostNameOf(header)
-      if (name === null) throw new AppError('host_invalid', 'The Host header is not a host name with an optional port.')
-      if (isAllowedHost(name)) return
-      throw new AppError(
-        'host_not_allowed',
-        `This server is not called ${quoted(name)}. If it is, add the name to POLYLOG_ALLOWED_HOSTS and start it again.`,
-      )
+      checkName(header)
     },
 
     checkOrigin({ method, headers, host }) {

@@ -144,7 +144,8 @@ export async function buildServer(options: ServerOptions): Promise<Server> {
   server.addHook('onRequest', asRoute)
   server.addHook('preValidation', asRoute)
   server.addHook('onRequest', async (request) => {
-    options.browserGuard.checkHost(request.raw)
+    const isForwarded = request.headers['x-forwarded-host'] !== undefined
+    options.browserGuard.checkHost(request.raw, isForwarded ? request.host : undefined)
     options.browserGuard.checkOrigin(request)
   })
   server.addHook('onRequest', setSecurityHeaders)

@@ -10,9 +10,10 @@ import type { Polylog } from '../support/polylog.ts'
 
 const apiKeys = apiKeysSetting({ ann: 'ann-key' })
 
-const [open, required] = sharedTestServers(
+const [open, required, proxied] = sharedTestServers(
   { POLYLOG_ALLOWED_HOSTS: 'agent.example.com', POLYLOG_CORS_ORIGINS: 'https://app.example.com' },
   { POLYLOG_AUTH: 'required', POLYLOG_API_KEYS: apiKeys },
+  { POLYLOG_ALLOWED_HOSTS: 'agent.example.com', POLYLOG_TRUST_PROXY: '1' },
 )
 
 type RawAnswer = { status: number; body: Json }
@@ -49,6 +50,19 @@ describe('Host', () => {
         assert.match(body.message, /"evil\.example".*POLYLOG_ALLOWED_HOSTS/)
       }
     }
+  })
+
+  test('that a trusted proxy reports has to be a name of this server, too; nobody else can report one', async () => {
+    const ask = async ({ polylog }: typeof proxied, forwarded: string) => {
+      const lines = ['GET /v1/agent/runs HTTP/1.1', `Host: ${hostOf(polylog)}`, `X-Forwarded-Host: ${forwarded}`]
+      const { status, body } = await send(polylog, lines)
+      return [status, body.code]
+    }
+
+    assert.deepEqual(await ask(proxied, 'evil.example'), [403, 'host_not_allowed'])
+    assert.deepEqual(await ask(proxied, 'no name'), [400, 'host_invalid'])
+    assert.deepEqual(await ask(proxied, 'agent.example.com'), [200, undefined])
+    assert.deepEqual(await ask(open, 'evil.example'), [200, undefined])
   })
 
   test('that is the address, localhost or listed is answered', async () => {
