@@ -79,7 +79,7 @@ const told: Readonly<Record<ScenarioName, string>> = {
     '10 state cancelled, 12 end cancelled',
   'model down': '1 start, 2 patch, 6.1 error, 6.2 end failed',
   'out of steps after a tool': '1 start, 4 state queued, 6 state running, 7 state succeeded, 9.1 error, 9.2 end failed',
-  'timed out': '1 start, 4 delta, 5 delta, 8.1 error, 8.2 end failed',
+  'timed out': '1 start, 4 delta, 5 delta, 9.1 error, 9.2 end failed',
   'resumed after restart with the same text': '1 start, 4 delta, 5 delta, 9 delta, 10 message, 13 end succeeded',
   'superseded after restart':
     '1 start, 4 reasoning, 5 delta, 6 delta, 10 reasoning, 11 message, 12 delta, 13 delta, 14 message, 17 end succeeded',

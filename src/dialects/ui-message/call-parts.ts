@@ -7,7 +7,7 @@ import { shownOutput, startedCall, unannouncedCall, withCall } from '../calls.ts
 import { emit, type Frame, inSequence, silent } from '../dialect.ts'
 import {
   startMessage,
-  closeText,
+  closeUiText,
   type UiCall,
   type UiMessageState,
   uiPart,
@@ -31,7 +31,7 @@ export function announceCall(
     byClient: source === clientToolSource,
     stepCount: state.stepCount,
   }
-  return inSequence(state, startMessage, closeText, (next) =>
+  return inSequence(state, startMessage, closeUiText, (next) =>
     emit(withCall(next, callId, call), inputPart(callId, call, input)),
   )
 }
@@ -73,7 +73,7 @@ export function askedParts(state: UiMessageState, event: EventData<'input.requir
       options: options ?? [],
       fields: fields ?? [],
     }
-    return inSequence(state, startMessage, closeText, (next) =>
+    return inSequence(state, startMessage, closeUiText, (next) =>
       emit(next, uiPart('data-input-required', { id: interactionId, data })),
     )
   }
@@ -102,7 +102,7 @@ export function resolvedParts(state: UiMessageState, event: EventData<'input.res
   const callId = state.clientInteractions.get(interactionId)
   if (callId !== undefined) return takenParts(state, callId, event)
   const resolved = uiPart('data-input-resolved', { id: interactionId, data: { interactionId, resolution } })
-  return inSequence(state, startMessage, closeText, (next) => emit(next, resolved))
+  return inSequence(state, startMessage, closeUiText, (next) => emit(next, resolved))
 }
 
 /**
@@ -113,7 +113,7 @@ function takenParts(state: UiMessageState, callId: string, event: EventData<'inp
   const { resolution, response = null, reason } = event
   const taken = (result: Frame) =>
     aboutCall(state, callId, undefined, (known, call) =>
-      inSequence(withCall(known, callId, { ...call, done: true }), closeText, (next) => emit(next, result)),
+      inSequence(withCall(known, callId, { ...call, done: true }), closeUiText, (next) => emit(next, result)),
     )
   const about = { toolCallId: callId, providerExecuted: true }
   if (resolution === 'replied') return taken(uiPart('tool-output-available', { ...about, output: response }))
@@ -138,7 +138,7 @@ export function startedParts(state: UiMessageState, event: EventOf<'tool.started
 export function resultParts(state: UiMessageState, event: EventData<'tool.done'>, sdk: 5 | 6): UiProjection {
   const { callId } = event
   return aboutCall(state, callId, undefined, (known, call) =>
-    inSequence(withCall(known, callId, { ...call, done: true }), closeText, (next) =>
+    inSequence(withCall(known, callId, { ...call, done: true }), closeUiText, (next) =>
       emit(next, outputPart(event, call, sdk), ...(event.files ?? []).map(filePart)),
     ),
   )

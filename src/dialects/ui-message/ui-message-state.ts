@@ -43,7 +43,7 @@ export function startMessage(state: UiMessageState): UiProjection {
 }
 
 /** Closes the text or the reasoning that is open. */
-export function closeText(state: UiMessageState): UiProjection {
+export function closeUiText(state: UiMessageState): UiProjection {
   const { open } = state
   return open === null ? silent(state) : emit({ ...state, open: null }, uiPart(`${open.kind}-end`, { id: open.id }))
 }

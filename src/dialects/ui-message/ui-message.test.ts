@@ -107,7 +107,8 @@ const told: Readonly<Record<ScenarioName, string>> = {
   'model down': 'start data-conversation start-step finish-step error finish done',
   'out of steps after a tool':
     'start start-step tool-input-available tool-output-available finish-step message-metadata error finish done',
-  'timed out': 'start start-step text-start text-delta text-delta text-end finish-step error finish done',
+  'timed out':
+    'start start-step text-start text-delta text-delta text-end finish-step message-metadata error finish done',
   'resumed after restart with the same text':
     'start start-step text-start text-delta text-delta text-delta text-end finish-step finish done',
   'superseded after restart':

@@ -11,7 +11,7 @@ import { addUsage, isReported, noUsage, usageOfStep } from '../../journal/usage.
 import { type Dialect, emit, endsStream, type Frame, inSequence, pingTiming, silent } from '../dialect.ts'
 import { sseFrame, sseHeaders } from '../sse-encoding.ts'
 import { askedParts, announceCall, resolvedParts, resultParts, startedParts } from './call-parts.ts'
-import { startMessage, closeText, type UiMessageState, uiPart, type UiProjection } from './ui-message-state.ts'
+import { startMessage, closeUiText, type UiMessageState, uiPart, type UiProjection } from './ui-message-state.ts'
 
 export type UiMessageOptions = {
   /** The major version of the AI SDK: 5 stands for 5, and 6 for 6 and later. */
@@ -64,7 +64,7 @@ export function uiMessageDialect({
         case 'source.found':
           return inSequence(state, startMessage, (next) => emit(next, sourcePart(event.data)))
         case 'message.done':
-          return state.open?.id === event.data.messageId ? closeText(state) : silent(state)
+          return state.open?.id === event.data.messageId ? closeUiText(state) : silent(state)
         case 'tool.called':
           return announceCall(state, event.data.callId, event.data)
         case 'step.done':
@@ -119,7 +119,7 @@ export function uiMessageDialect({
 }
 
 function closeStep(state: UiMessageState): UiProjection {
-  return inSequence(state, closeText, (next) =>
+  return inSequence(state, closeUiText, (next) =>
     next.step === null ? silent(next) : emit({ ...next, step: null }, uiPart('finish-step')),
   )
 }
@@ -135,7 +135,7 @@ function stepParts(state: UiMessageState, step: number): UiProjection {
 function deltaParts(state: UiMessageState, kind: 'text' | 'reasoning', id: string, delta: string): UiProjection {
   const deltaPart = uiPart(`${kind}-delta`, { id, delta })
   if (state.open?.kind === kind && state.open.id === id) return emit(state, deltaPart)
-  return inSequence(state, startMessage, closeText, (next) =>
+  return inSequence(state, startMessage, closeUiText, (next) =>
     emit({ ...next, open: { kind, id } }, uiPart(`${kind}-start`, { id }), deltaPart),
   )
 }
