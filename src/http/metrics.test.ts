@@ -86,7 +86,7 @@ test('tokens, cost and times of models and tools are counted by provider and mod
   work.modelRetried('openai/gpt-4o')
   work.toolDone({ tool: 'add_note', outcome: 'succeeded', seconds: 0.2 })
   work.modelFellBack('openai/gpt-4o', 'model_unavailable')
-  work.runTakenUp(2)
+  work.runStarted(2)
 
   const shown = await text()
 

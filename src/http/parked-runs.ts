@@ -22,9 +22,9 @@ export async function parkedAfter(
 }
 
 /** The last event with which the run went on after it had waited; 0 if there is none. */
-export async function lastTakenUpAt(journal: EventReader, runId: string): Promise<number> {
+export async function lastResumedAt(journal: EventReader, runId: string): Promise<number> {
   let seq = 0
-  for await (const { events } of eventPages(journal, runId)) seq = events.findLast(isTakenUpAgain)?.seq ?? seq
+  for await (const { events } of eventPages(journal, runId)) seq = events.findLast(isResumed)?.seq ?? seq
   return seq
 }
 
@@ -32,6 +32,6 @@ function isParked(event: RunEvent): boolean {
   return event.type === 'run.state' && event.data.to === 'waiting_user'
 }
 
-function isTakenUpAgain(event: RunEvent): boolean {
+function isResumed(event: RunEvent): boolean {
   return event.type === 'run.state' && event.data.from === 'waiting_user'
 }

@@ -16,65 +16,24 @@ import { AppError } from '../errors/app-error.ts'
 import { withActivity } from '../kit/activity.ts'
 import { defined } from '../kit/defined.ts'
 import { parseTraceparent, traceparentText } from '../kit/tracer.ts'
-import { a2aRoutes, publicCardPaths } from './a2a-api/a2a-routes.ts'
-import { agUiRoutes } from './ag-ui-api/ag-ui-routes.ts'
-import { chatRoute } from './agent-v1/chat-route.ts'
-import { resumeChatRoute } from './agent-v1/resume-chat-route.ts'
-import { agentListRoute } from './agent-v1/list-route.ts'
-import { eventsRoute } from './agent-v1/events-route.ts'
-import { invariantsRoute } from './agent-v1/invariants-route.ts'
-import { messagesRoute } from './agent-v1/messages-route.ts'
-import { runAgentRoute } from './agent-v1/run-agent-route.ts'
-import { snapshotRoutes } from './agent-v1/snapshot-routes.ts'
-import { queuedRunRoutes } from './agent-v1/queued-run-routes.ts'
-import { runRoutes } from './agent-v1/run-routes.ts'
-import { transferRoutes } from './agent-v1/transfer-routes.ts'
-import { toolResultsRoute } from './agent-v1/tool-results-route.ts'
+import { publicCardPaths } from './a2a-api/a2a-routes.ts'
 import type { BrowserGuard } from './browser-guard.ts'
 import { type Authenticator, claimsOf } from './caller.ts'
-import { answerRoutes } from './chat-api/answer-routes.ts'
-import { comparisonRoutes } from './chat-api/ab-routes.ts'
-import { configRoutes } from './chat-api/config-routes.ts'
-import { chatConversationRoutes } from './chat-api/conversation-routes.ts'
-import { feedbackRoutes } from './chat-api/feedback-routes.ts'
-import { traceRoutes } from './chat-api/trace-routes.ts'
 import { consoleAssets, consolePaths } from './console/console-paths.ts'
-import { consoleRoutes } from './console/console-routes.ts'
-import { confirmationRoutes } from './confirmations-v1/confirmation-routes.ts'
-import { archiveRoutes } from './contacts-v1/archive-routes.ts'
-import { briefRoutes } from './contacts-v1/brief-routes.ts'
-import { contactFileRoutes } from './contacts-v1/file-routes.ts'
-import { contactRoutes } from './contacts-v1/contact-routes.ts'
-import { conversationRoutes } from './conversations-v1/conversation-routes.ts'
-import { feedRoutes } from './feed-v1/feed-routes.ts'
-import { interactionRoutes } from './feed-v1/interaction-routes.ts'
-import { fileRoutes } from './files-v1/file-routes.ts'
 import { frameworkErrors, installErrorReplies } from './error-reply.ts'
 import { addressKey, FailedLogins } from './failed-logins.ts'
 import { answerClientError, createHttpServer, type SocketLimits } from './http-server.ts'
 import { acceptJson } from './json-body.ts'
-import { jobRoutes } from './jobs-v1/job-routes.ts'
 import { type RateCounter, rateLimitStore, RateWindows, rateWindowMs } from './rate-windows.ts'
 import { type ApiDocument, describeApi } from './openapi/describe-api.ts'
-import { referencePage } from './openapi/reference-page.ts'
-import { langGraphRoutes } from './langgraph-api/langgraph-routes.ts'
-import { mcpRoute } from './mcp/mcp-route.ts'
-import { chatCompletionRoutes } from './openai-api/chat-completion-routes.ts'
-import { responseRoutes } from './openai-api/response-routes.ts'
-import { doctorRoute } from './operations/doctor-route.ts'
-import { modelsRoute } from './operations/models-route.ts'
-import { overviewRoute } from './operations/overview-route.ts'
-import { operationRoutes } from './operations/operation-routes.ts'
 import { drainBytesMax, drainMs, installIntake } from './request-intake.ts'
+import { registerRoutes } from './register-routes.ts'
 import { RequestLog } from './request-log.ts'
-import { RequestTurns } from './request-turns.ts'
+import { RequestPacer } from './request-pacer.ts'
 import type { Server, Services } from './routes.ts'
 import { setSecurityHeaders } from './security-headers.ts'
-import { sessionRoutes } from './session-api/session-routes.ts'
 import { type TrustProxy, trustedProxies } from './trust-proxy.ts'
-import { uiChatRoutes } from './ui-chat/ui-chat-routes.ts'
 import { UnreadAnswers } from './unread-answers.ts'
-import { usageRoutes } from './usage-v1/usage-routes.ts'
 
 export type ServerOptions = {
   services: Services
@@ -129,8 +88,8 @@ export async function buildServer(options: ServerOptions): Promise<Server> {
   acceptJson(server)
   installIntake(server, services.clock, { bodyIdleMs: options.sockets.bodyIdleMs, drainBytesMax, drainMs })
 
-  const turns = new RequestTurns()
-  server.addHook('onRequest', (_request, _reply, done) => turns.enter(done))
+  const pacer = new RequestPacer()
+  server.addHook('onRequest', (_request, _reply, done) => pacer.enter(done))
   // Tells the watchdog which route is running. Set twice: Fastify continues after the body in the async context of the
   // socket, which does not have the activity.
   const asRoute = (request: FastifyRequest, _reply: unknown, done: () => void) =>
@@ -149,64 +108,8 @@ export async function buildServer(options: ServerOptions): Promise<Server> {
     options.browserGuard.checkOrigin(request)
   })
   server.addHook('onRequest', setSecurityHeaders)
-  if (options.corsOrigins.length > 0) {
-    await server.register(cors, {
-      origin: options.corsOrigins.includes('*') ? true : [...options.corsOrigins],
-      methods: ['GET', 'POST', 'PATCH', 'DELETE'],
-      exposedHeaders: [
-        'x-run-id',
-        'x-conversation-id',
-        'x-trace-id',
-        'x-comparison-id',
-        'x-trace-id-a',
-        'x-trace-id-b',
-        'x-cached',
-        'content-disposition',
-        'retry-after',
-        'x-ratelimit-limit',
-        'x-ratelimit-remaining',
-        'x-ratelimit-reset',
-        // The clients of OpenAI read these; without the first they would repeat a request whose run has failed.
-        'x-should-retry',
-        'x-request-id',
-        'link',
-        'mcp-session-id',
-        'content-location',
-        'location',
-        'x-pagination-next',
-        // Proxies add them; the stream doctor names the proxy.
-        'content-encoding',
-        'server',
-        'via',
-        'cf-ray',
-      ],
-      maxAge: 600,
-      // An OPTIONS request of something else than a browser gets the same answer, and not an error that is no JSON.
-      strictPreflight: false,
-    })
-  }
-  const loginRequired = services.settings.authMode === 'required'
-  await server.register(swagger, {
-    openapi: {
-      openapi: '3.1.0',
-      info: {
-        title: 'Polylog',
-        version: options.version,
-        license: { name: 'MIT', identifier: 'MIT' },
-        description:
-          'Runs AI agents: one durable journal per run, read in any wire dialect, live, resumed or replayed.',
-      },
-      components: {
-        securitySchemes: {
-          bearer: { type: 'http', scheme: 'bearer' },
-          apiKey: { type: 'apiKey', in: 'header', name: 'X-API-Key' },
-        },
-      },
-    },
-    transform: jsonSchemaTransform,
-    transformObject: (document) =>
-      describeApi(jsonSchemaTransformObject(document) as ApiDocument, { publicPaths, loginRequired }),
-  })
+  if (options.corsOrigins.length > 0) await allowOrigins(server, options.corsOrigins)
+  await registerApiDocument(server, options)
 
   const rates = options.sharedRates
   const failedLogins = new FailedLogins(services.clock, options.rateLimitPerMinute, rates)
@@ -261,49 +164,7 @@ export async function buildServer(options: ServerOptions): Promise<Server> {
     })
   })
 
-  chatRoute(server, services)
-  resumeChatRoute(server, services)
-  uiChatRoutes(server, services)
-  chatCompletionRoutes(server, services)
-  agUiRoutes(server, services)
-  responseRoutes(server, services)
-  messagesRoute(server, services)
-  runAgentRoute(server, services)
-  snapshotRoutes(server, services)
-  agentListRoute(server, services)
-  runRoutes(server, services)
-  queuedRunRoutes(server, services)
-  toolResultsRoute(server, services)
-  usageRoutes(server, services)
-  modelsRoute(server, services)
-  doctorRoute(server, services)
-  invariantsRoute(server, services)
-  eventsRoute(server, services)
-  await transferRoutes(server, services)
-  conversationRoutes(server, services)
-  feedRoutes(server, services)
-  interactionRoutes(server, services)
-  contactRoutes(server, services)
-  await contactFileRoutes(server, services)
-  await fileRoutes(server, services)
-  briefRoutes(server, services)
-  archiveRoutes(server, services)
-  confirmationRoutes(server, services)
-  answerRoutes(server, services)
-  traceRoutes(server, services)
-  chatConversationRoutes(server, services)
-  feedbackRoutes(server, services)
-  configRoutes(server, services)
-  comparisonRoutes(server, services)
-  await jobRoutes(server, services)
-  sessionRoutes(server, services)
-  mcpRoute(server, services, options.version)
-  a2aRoutes(server, services, options.version)
-  langGraphRoutes(server, services, options.version)
-  operationRoutes(server, services, options.version)
-  overviewRoute(server, services)
-  referencePage(server)
-  if (options.console) await consoleRoutes(server)
+  await registerRoutes(server, services, { version: options.version, withConsole: options.console })
   return server
 }
 
@@ -314,6 +175,71 @@ function callerKey({ login, ip }: FastifyRequest): string {
 
 /** How many files of the largest size the unread answers of one caller may have together. */
 const unreadUploads = 8
+
+async function allowOrigins(server: Server, origins: readonly string[]): Promise<void> {
+  await server.register(cors, {
+    origin: origins.includes('*') ? true : [...origins],
+    methods: ['GET', 'POST', 'PATCH', 'DELETE'],
+    exposedHeaders: [
+      'x-run-id',
+      'x-conversation-id',
+      'x-trace-id',
+      'x-comparison-id',
+      'x-trace-id-a',
+      'x-trace-id-b',
+      'x-cached',
+      'content-disposition',
+      'retry-after',
+      'x-ratelimit-limit',
+      'x-ratelimit-remaining',
+      'x-ratelimit-reset',
+      // The clients of OpenAI read these; without the first they would repeat a request whose run has failed.
+      'x-should-retry',
+      'x-request-id',
+      'link',
+      'mcp-session-id',
+      'content-location',
+      'location',
+      'x-pagination-next',
+      // Proxies add them; the stream doctor names the proxy.
+      'content-encoding',
+      'server',
+      'via',
+      'cf-ray',
+    ],
+    maxAge: 600,
+    // An OPTIONS request of something else than a browser gets the same answer, and not an error that is no JSON.
+    strictPreflight: false,
+  })
+}
+
+async function registerApiDocument(
+  server: Server,
+  { services, version }: Pick<ServerOptions, 'services' | 'version'>,
+): Promise<void> {
+  const loginRequired = services.settings.authMode === 'required'
+  await server.register(swagger, {
+    openapi: {
+      openapi: '3.1.0',
+      info: {
+        title: 'Polylog',
+        version: version,
+        license: { name: 'MIT', identifier: 'MIT' },
+        description:
+          'Runs AI agents: one durable journal per run, read in any wire dialect, live, resumed or replayed.',
+      },
+      components: {
+        securitySchemes: {
+          bearer: { type: 'http', scheme: 'bearer' },
+          apiKey: { type: 'apiKey', in: 'header', name: 'X-API-Key' },
+        },
+      },
+    },
+    transform: jsonSchemaTransform,
+    transformObject: (document) =>
+      describeApi(jsonSchemaTransformObject(document) as ApiDocument, { publicPaths, loginRequired }),
+  })
+}
 
 /** A safety limit: no route has more than ten parameters. */
 const queryParametersMax = 100

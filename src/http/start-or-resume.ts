@@ -29,11 +29,11 @@ export const startHeaders = z
   .loose()
 
 /** `started` is false if the run already existed. */
-export type BegunRun = { run: RunRow; started: boolean }
+export type StartedRun = { run: RunRow; started: boolean }
 
 export type ResumableStart = Pick<StartRequest, 'owner' | 'idempotency' | 'onDisconnect'> & {
   /** Starts the run, or finds the one that answers the request. Not called if the request resumes a stream. */
-  begin(): Promise<BegunRun>
+  begin(): Promise<StartedRun>
 }
 
 export function chatStart(services: Pick<Services, 'runs'>, start: StartRequest): ResumableStart {
@@ -91,7 +91,7 @@ export async function startOrResume(
   headers: IncomingHttpHeaders,
   start: ResumableStart,
   dialect: Dialect,
-): Promise<(BegunRun & { cursor: Cursor }) | null> {
+): Promise<(StartedRun & { cursor: Cursor }) | null> {
   const run = await resumedRun(services, headers, start)
   if (run === undefined) return { ...(await start.begin()), cursor: beginning }
   const cursor = requestedCursor(addressSpelling, headers['last-event-id'])

@@ -46,17 +46,17 @@ type StartedStream = {
 }
 
 /** Starts a run of a conversation, or resumes the run that an earlier request with the same idempotency key started. */
-export async function startAndStreamRun(
+export async function startAndStreamChat(
   services: StreamServices,
   request: Pick<FastifyRequest, 'headers' | 'log'>,
   reply: FastifyReply,
   { start, ...stream }: Omit<StartedStream, 'start'> & { start: StartRequest },
 ): Promise<FastifyReply> {
-  return await beginAndStreamRun(services, request, reply, { start: chatStart(services, start), ...stream })
+  return await startAndStreamRun(services, request, reply, { start: chatStart(services, start), ...stream })
 }
 
-/** Like `startAndStreamRun`, for any kind of run. */
-export async function beginAndStreamRun(
+/** Like `startAndStreamChat`, for any kind of run. */
+export async function startAndStreamRun(
   services: StreamServices,
   request: Pick<FastifyRequest, 'headers' | 'log'>,
   reply: FastifyReply,

@@ -108,7 +108,7 @@ export function createWorkMetrics(registry: Registry): RunMeter {
     },
     answerDiscarded: countUsage,
     modelRetried: (model) => retries.inc(labelsOf(model)),
-    runTakenUp: (waitedSeconds) => queue.observe(waitedSeconds),
+    runStarted: (waitedSeconds) => queue.observe(waitedSeconds),
     modelFellBack: (model, reason) => fallbacks.inc({ ...labelsOf(model), reason }),
     toolDone: ({ tool, outcome, seconds }) => tools.observe({ tool: toolName(tool), outcome }, seconds),
   }

@@ -70,7 +70,7 @@ test('a model that cannot answer is followed by the next, and the journal says w
     stepDone() {},
     answerDiscarded() {},
     toolDone() {},
-    runTakenUp() {},
+    runStarted() {},
     modelFellBack: (model, reason) => void fallbacks.push([model, reason]),
   }
 

@@ -73,7 +73,7 @@ export interface RunMeter {
   /** The provider reported tokens for an answer that is not used. */
   answerDiscarded(answer: MeteredUsage): void
   /** A run was taken up for the first time, this long after its acceptance. */
-  runTakenUp(waitedSeconds: number): void
+  runStarted(waitedSeconds: number): void
   modelRetried(model: string): void
   /** A run asks another model, because this one could not answer. `reason` is an error code. */
   modelFellBack(model: string, reason: string): void
@@ -112,7 +112,7 @@ export type RunDependencies = {
   countEvents?: (count: number) => void
   /** The database may crash while this process lives on, and lose deltas that readers have seen. */
   databaseMayCrash?: boolean
-  meter?: Pick<RunMeter, 'stepDone' | 'answerDiscarded' | 'toolDone' | 'modelFellBack' | 'runTakenUp'>
+  meter?: Pick<RunMeter, 'stepDone' | 'answerDiscarded' | 'toolDone' | 'modelFellBack' | 'runStarted'>
   leaseMeter?: LeaseMeter
   deaths?: ProcessDeaths
   /** Absent if no traces are recorded. */

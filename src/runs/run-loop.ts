@@ -186,7 +186,7 @@ export class RunLoop {
     const { writer } = this
     if (this.startedAtAcceptance) {
       this.dependencies.countEvents?.(writer.state.steps.length + 1)
-      this.dependencies.meter?.runTakenUp(0)
+      this.dependencies.meter?.runStarted(0)
       return true
     }
     if (writer.state.phase === 'running') {
@@ -215,7 +215,7 @@ export class RunLoop {
     const isFirst = writer.state.startedAt === undefined
     await writer.write({ type: 'run.state', data: { from: 'queued', to: 'running', trigger: 'turn.started' } })
     const { acceptedAt, startedAt = acceptedAt } = writer.state
-    if (isFirst) this.dependencies.meter?.runTakenUp(Math.max(0, startedAt - acceptedAt) / 1000)
+    if (isFirst) this.dependencies.meter?.runStarted(Math.max(0, startedAt - acceptedAt) / 1000)
     return true
   }
 

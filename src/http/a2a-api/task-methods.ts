@@ -17,7 +17,7 @@ import { readContent } from '../content-parts.ts'
 import type { Services } from '../routes.ts'
 import { resumedRun } from '../start-or-resume.ts'
 import { streamRun } from '../stream-run.ts'
-import { whileAwaited } from '../while-awaited.ts'
+import { requestSignal } from '../request-signal.ts'
 import { answerTask } from './answer-task.ts'
 import {
   checkConfiguration,
@@ -59,7 +59,7 @@ export async function sendMessage(context: A2aContext, given: unknown): Promise<
   const params = parseParams(sendParams, given)
   const { run, started, before } = await takeMessage(context, params)
   if (!returnsAtOnce(params.configuration)) {
-    const signal = whileAwaited(reply, services.streams)
+    const signal = requestSignal(reply, services.streams)
     await services.runs.settled(run, { signal, orWaiting: true, afterSeq: before?.seq ?? 0 })
     if (reply.raw.destroyed && cancelsOnDisconnect(services, {}, started)) {
       await services.runs.clientLeft(run.id, run.owner)

@@ -15,9 +15,9 @@ import { checkCursor, requestedCursor } from '../cursor.ts'
 import { cancelsOnDisconnect } from '../disconnect.ts'
 import { callerOf, errorBody, idParam, optionalFilter, type Server, type Services, userIdQuery } from '../routes.ts'
 import { startedBy, startHeaders } from '../start-or-resume.ts'
-import { startAndStreamRun, streamRun } from '../stream-run.ts'
+import { startAndStreamChat, streamRun } from '../stream-run.ts'
 import { conversationHeader, stoppedView } from '../views.ts'
-import { lastTakenUpAt } from '../parked-runs.ts'
+import { lastResumedAt } from '../parked-runs.ts'
 import { type ContinuedRun, continueRun, unanswered } from './ag-ui-answers.ts'
 import { type AgUiBody, agUiBody, toAgUiStart } from './ag-ui-body.ts'
 import { snapshotMessagesMax, toAgUiHistory, toolResultsOf } from './ag-ui-messages.ts'
@@ -99,7 +99,7 @@ export function agUiRoutes(server: Server, services: Services): void {
     })
     if (conversation !== undefined) await leaveWaitingRun(start, body, conversation)
     const headersOf = ({ conversationId }: RunRow) => conversationHeader(conversationId)
-    return await startAndStreamRun(services, request, reply, { start, dialect: agUiDialect(), headersOf })
+    return await startAndStreamChat(services, request, reply, { start, dialect: agUiDialect(), headersOf })
   }
 
   /** Undefined if the request asks something new. */
@@ -187,7 +187,7 @@ export function agUiRoutes(server: Server, services: Services): void {
       }
       const [history, decidedUpTo] = await Promise.all([
         historyBefore(conversation, found),
-        lastTakenUpAt(journal, found.id),
+        lastResumedAt(journal, found.id),
       ])
       const dialect = agUiDialect({ history, decidedUpTo })
       return await streamRun(services, request, reply, { run: found, dialect, cursor: beginning, headers })

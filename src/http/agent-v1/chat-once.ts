@@ -17,7 +17,7 @@ import { cancelsOnDisconnect } from '../disconnect.ts'
 import { dialectNamed } from '../formats.ts'
 import { callerOf, type Services } from '../routes.ts'
 import { refuseResume } from '../start-or-resume.ts'
-import { startAndStreamRun } from '../stream-run.ts'
+import { startAndStreamChat } from '../stream-run.ts'
 import { conversationHeader } from '../views.ts'
 import { chatBody, toStartRequest } from './chat-request.ts'
 import { type RunAgentBody, toRunAgentView } from './run-agent-body.ts'
@@ -32,7 +32,7 @@ export async function chatOnce(
   if (asked.streams) {
     const dialect = dialectNamed(request.query.format)
     const headersOf = (run: RunRow) => conversationHeader(run.conversationId)
-    return await startAndStreamRun(services, request, reply, { start, dialect, headersOf })
+    return await startAndStreamChat(services, request, reply, { start, dialect, headersOf })
   }
   refuseResume(request.headers)
   const { run, outcome } = await services.runs.start(start)

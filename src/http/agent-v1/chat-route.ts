@@ -8,7 +8,7 @@ import { type TakenAnswers, takeAnswers } from '../client-answers.ts'
 import { dialectNamed, formatNames } from '../formats.ts'
 import { callerOf, errorBody, type Server, type Services, userIdQuery } from '../routes.ts'
 import { startHeaders } from '../start-or-resume.ts'
-import { startAndStreamRun, streamRun } from '../stream-run.ts'
+import { startAndStreamChat, streamRun } from '../stream-run.ts'
 import { conversationHeader } from '../views.ts'
 import { type ChatBody, chatBody, toStartRequest } from './chat-request.ts'
 import { toolResultsIn, withChatId } from './data-stream-chat.ts'
@@ -52,7 +52,7 @@ export function chatRoute(server: Server, services: Services): void {
       const key = request.headers['idempotency-key']
       const start = await toStartRequest(services, body, caller.userId, key, request.body)
       const headersOf = (run: RunRow) => conversationHeader(run.conversationId)
-      return await startAndStreamRun(services, request, reply, { start, dialect, headersOf })
+      return await startAndStreamChat(services, request, reply, { start, dialect, headersOf })
     },
   )
 

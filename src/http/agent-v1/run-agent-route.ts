@@ -9,10 +9,10 @@ import type { OneShotIdempotency, OneShotRequest } from '../../one-shot/one-shot
 import { claimsOf, namesUser } from '../caller.ts'
 import { dialectNamed, formatNames } from '../formats.ts'
 import { callerOf, errorBody, type Server, type Services, userIdQuery } from '../routes.ts'
-import { type BegunRun, startHeaders } from '../start-or-resume.ts'
+import { type StartedRun, startHeaders } from '../start-or-resume.ts'
 import { refuseSettings, refuseStraySettings } from '../stray-settings.ts'
-import { beginAndStreamRun } from '../stream-run.ts'
-import { whileAwaited } from '../while-awaited.ts'
+import { startAndStreamRun } from '../stream-run.ts'
+import { requestSignal } from '../request-signal.ts'
 import { chatOnce } from './chat-once.ts'
 import { chatSettings } from './chat-request.ts'
 import {
@@ -69,7 +69,7 @@ export function runAgentRoute(server: Server, services: Services): void {
       if (wantsStream(request)) return await streamAgent(request, reply, wanted, idempotency)
       if (request.headers['last-event-id'])
         throw new AppError('resume_by_post', 'Only a stream can be resumed; send Accept: text/event-stream, too.')
-      const awaited = whileAwaited(reply, streams)
+      const awaited = requestSignal(reply, streams)
       return toRunAgentView(await oneShot.run(callerOf(request, services), wanted, idempotency, awaited))
     },
   )
@@ -83,7 +83,7 @@ export function runAgentRoute(server: Server, services: Services): void {
     const dialect = dialectNamed(request.query.format)
     const who = callerOf(request, services)
     let cached = false
-    const begin = async (): Promise<BegunRun> => {
+    const begin = async (): Promise<StartedRun> => {
       const found = await oneShot.start(who, wanted, idempotency)
       cached = found.cached
       if (found.run !== undefined) return { run: found.run, started: false }
@@ -93,7 +93,7 @@ export function runAgentRoute(server: Server, services: Services): void {
       if (run === undefined) throw new AppError('internal_error', 'A forced run was answered without a run.')
       return { run, started: false }
     }
-    return await beginAndStreamRun(services, request, reply, {
+    return await startAndStreamRun(services, request, reply, {
       // `started` is always false, because the result is stored and may be shared: nobody's disconnect cancels it.
       start: { owner: who.userId, idempotency, begin },
       dialect,

@@ -14,7 +14,7 @@ import type { RunRow } from '../../stores/run-store.ts'
 import { cancelsOnDisconnect } from '../disconnect.ts'
 import type { Server, Services } from '../routes.ts'
 import { refuseResume, startHeaders } from '../start-or-resume.ts'
-import { startAndStreamRun } from '../stream-run.ts'
+import { startAndStreamChat } from '../stream-run.ts'
 import { conversationHeader } from '../views.ts'
 import { messagesMax, answerText } from './answers.ts'
 import { type QuestionBody, questionBody, dialectFor, framingFor, toStart } from './chat-body.ts'
@@ -82,7 +82,7 @@ export function answerRoutes(server: Server, services: Services): void {
         'POST /api/get_chat_response_stream',
       )
       try {
-        return await startAndStreamRun(services, request, reply, { start, dialect, headersOf: idHeaders })
+        return await startAndStreamChat(services, request, reply, { start, dialect, headersOf: idHeaders })
       } catch (error) {
         if (!(error instanceof AppError) || error.code !== 'conversation_not_found') throw error
         return await sendRefusal(reply, error, dialect, framingFor(request.headers.accept))

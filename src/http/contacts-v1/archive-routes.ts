@@ -3,7 +3,7 @@
 import { z } from 'zod'
 import { defined } from '../../kit/defined.ts'
 import { callerOf, errorBody, idParam, type Server, type Services, userIdQuery } from '../routes.ts'
-import { whileAwaited } from '../while-awaited.ts'
+import { requestSignal } from '../request-signal.ts'
 import { agentBody, agentOptionsOf } from './agent-body.ts'
 import { archiveChangesBody } from './archive-body.ts'
 import { archiveView, toArchiveView } from './archive-views.ts'
@@ -43,7 +43,7 @@ export function archiveRoutes(server: Server, services: Services): void {
     async (request, reply) => {
       const caller = callerOf(request, services)
       const options = agentOptionsOf(request.body)
-      const signal = whileAwaited(reply, streams)
+      const signal = requestSignal(reply, streams)
       return toArchiveView(await archives.archive(caller, request.params.conversationId, options, signal))
     },
   )

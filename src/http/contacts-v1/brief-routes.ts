@@ -4,7 +4,7 @@ import { z } from 'zod'
 import type { ContactBrief } from '../../contacts/brief-service.ts'
 import { callerOf, errorBody, type Server, type Services, userIdQuery } from '../routes.ts'
 import { ms, time, times } from '../views.ts'
-import { whileAwaited } from '../while-awaited.ts'
+import { requestSignal } from '../request-signal.ts'
 import { agentBody, agentOptionsOf } from './agent-body.ts'
 import { contactParams } from './record-routes.ts'
 
@@ -86,7 +86,7 @@ export function briefRoutes(server: Server, services: Services): void {
         const options = refresh ? { ...given, forceRefresh: true } : given
         const caller = callerOf(request, services)
         const { contactId } = request.params
-        return toBrief(await briefs.generate(caller, contactId, options, whileAwaited(reply, streams)))
+        return toBrief(await briefs.generate(caller, contactId, options, requestSignal(reply, streams)))
       },
     )
   }

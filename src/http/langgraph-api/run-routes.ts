@@ -18,10 +18,10 @@ import { requestedCursor } from '../cursor.ts'
 import { cancelsOnDisconnect } from '../disconnect.ts'
 import { callerOf, idParam, type Server, type Services } from '../routes.ts'
 import { sendEmptyStream, streamRun } from '../stream-run.ts'
-import { type BegunRun, refuseResume, startedBy, startHeaders, startOrResume } from '../start-or-resume.ts'
+import { type StartedRun, refuseResume, startedBy, startHeaders, startOrResume } from '../start-or-resume.ts'
 import { foldStoredFrames, type StoredFrame } from '../stored-frames.ts'
-import { whileAwaited } from '../while-awaited.ts'
-import { lastTakenUpAt } from '../parked-runs.ts'
+import { requestSignal } from '../request-signal.ts'
+import { lastResumedAt } from '../parked-runs.ts'
 import { resumeRun } from './resume.ts'
 import {
   checkRunBody,
@@ -242,7 +242,7 @@ export function langGraphRunRoutes(server: Server, services: Services): void {
     body: RunBody,
     threadId: string | undefined,
     idempotency: StartRequest['idempotency'],
-  ): Promise<BegunRun> {
+  ): Promise<StartedRun> {
     const owner = caller.userId
     if (idempotency !== null) {
       // Looked up first: the run of the first request has changed the thread.
@@ -303,7 +303,7 @@ export function langGraphRunRoutes(server: Server, services: Services): void {
     run: RunRow,
     { afterSeq, cancels }: { afterSeq: number; cancels: boolean },
   ): Promise<Record<string, unknown>> {
-    const signal = whileAwaited(reply, services.streams)
+    const signal = requestSignal(reply, services.streams)
     const ended = await runs.settled(run, { signal, orWaiting: true, afterSeq })
     if (cancels && reply.raw.destroyed) await runs.clientLeft(run.id, run.owner)
     if (ended.status === 'failed') {
@@ -322,7 +322,7 @@ export function langGraphRunRoutes(server: Server, services: Services): void {
     run: RunRow,
     { modes, cursor, cancels, ...known }: LangGraphStream,
   ): Promise<FastifyReply> {
-    const decidedUpTo = Math.max(known.decidedUpTo, await lastTakenUpAt(journal, run.id))
+    const decidedUpTo = Math.max(known.decidedUpTo, await lastResumedAt(journal, run.id))
     const dialect = langGraphDialect({ modes, earlier: await earlierOf(run), decidedUpTo })
     // A stream that does not begin with the run still has to say which run it is.
     const metadata = { run_id: run.id, thread_id: threadIdOfRun(run), attempt: run.attempt }

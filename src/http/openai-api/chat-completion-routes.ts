@@ -15,8 +15,8 @@ import type { StartRequest } from '../../runs/start-request.ts'
 import type { RunRow } from '../../stores/run-store.ts'
 import { cancelsOnDisconnect } from '../disconnect.ts'
 import { callerOf, type Server, type Services, userIdQuery } from '../routes.ts'
-import { type BegunRun, refuseResume, startHeaders } from '../start-or-resume.ts'
-import { beginAndStreamRun, streamRun } from '../stream-run.ts'
+import { type StartedRun, refuseResume, startHeaders } from '../start-or-resume.ts'
+import { startAndStreamRun, streamRun } from '../stream-run.ts'
 import { conversationHeader } from '../views.ts'
 import { answerRun, findAnsweredRun, isAnswerable } from './answered-calls.ts'
 import {
@@ -95,7 +95,7 @@ export function chatCompletionRoutes(server: Server, services: Services): void {
       const start = await toChatStart(body, caller.userId, request.headers['idempotency-key'], services)
       if (body.stream === true) {
         const resumable = { ...start, begin: () => begin(start) }
-        return await beginAndStreamRun(services, request, reply, { start: resumable, dialect, headersOf: headersFor })
+        return await startAndStreamRun(services, request, reply, { start: resumable, dialect, headersOf: headersFor })
       }
       refuseResume(request.headers)
       const { run, started } = await begin(start)
@@ -126,7 +126,7 @@ export function chatCompletionRoutes(server: Server, services: Services): void {
     return undefined
   }
 
-  async function begin(start: StartRequest): Promise<BegunRun> {
+  async function begin(start: StartRequest): Promise<StartedRun> {
     const { runs } = services
     const { run, outcome } = await (start.conversationId === undefined
       ? runs.startStandaloneChat(start)

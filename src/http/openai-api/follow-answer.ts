@@ -7,7 +7,7 @@ import { type Dialect, endsStream, type Frame } from '../../dialects/dialect.ts'
 import { AppError } from '../../errors/app-error.ts'
 import type { RunRow } from '../../stores/run-store.ts'
 import type { Services } from '../routes.ts'
-import { whileAwaited } from '../while-awaited.ts'
+import { requestSignal } from '../request-signal.ts'
 
 export type FollowedAnswer<State> = {
   run: RunRow
@@ -29,7 +29,7 @@ export async function followAnswer<State>(
   { run, dialect, after, cancels }: FollowedAnswer<State>,
   take: (frame: Frame) => void,
 ): Promise<State> {
-  const awaited = whileAwaited(reply, services.streams)
+  const awaited = requestSignal(reply, services.streams)
   const follower = services.streams.follow(run.id)
   const close = () => follower.close()
   awaited.addEventListener('abort', close, { once: true })

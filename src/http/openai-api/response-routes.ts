@@ -13,8 +13,8 @@ import type { RunRow } from '../../stores/run-store.ts'
 import { requestedCursor } from '../cursor.ts'
 import { cancelsOnDisconnect } from '../disconnect.ts'
 import { callerOf, idParam, type Server, type Services, userIdQuery } from '../routes.ts'
-import { type BegunRun, refuseResume, type ResumableStart, startedBy, startHeaders } from '../start-or-resume.ts'
-import { beginAndStreamRun, sendEmptyStream, streamRun } from '../stream-run.ts'
+import { type StartedRun, refuseResume, type ResumableStart, startedBy, startHeaders } from '../start-or-resume.ts'
+import { startAndStreamRun, sendEmptyStream, streamRun } from '../stream-run.ts'
 import { conversationHeader } from '../views.ts'
 import { answerRun } from './answered-calls.ts'
 import { type AnsweredResponse, findAnsweredResponse, historyAfter } from './answered-response.ts'
@@ -106,7 +106,7 @@ export function responseRoutes(server: Server, services: Services): void {
       if (body.stream !== true) refuseResume(request.headers)
       const start = await toStart(caller, body, input, request.headers['idempotency-key'], answered)
       if (body.stream === true)
-        return await beginAndStreamRun(services, request, reply, { start, dialect, headersOf: headersFor })
+        return await startAndStreamRun(services, request, reply, { start, dialect, headersOf: headersFor })
       const { run, started } = await start.begin()
       if (body.background === true) return await replyNow(reply, { run, index: 0 })
       const cancels = cancelsOnDisconnect(services, start, started)
@@ -279,7 +279,7 @@ export function responseRoutes(server: Server, services: Services): void {
     return { ...start, begin: () => begin(start) }
   }
 
-  async function begin(start: StartRequest): Promise<BegunRun> {
+  async function begin(start: StartRequest): Promise<StartedRun> {
     const { run, outcome } = await (start.conversationId === undefined
       ? runs.startStandaloneChat(start)
       : runs.start(start))

@@ -11,7 +11,7 @@ import type { Caller } from '../../kit/caller.ts'
 import type { RunRow } from '../../stores/run-store.ts'
 import { callerOf, type Server, type Services, userIdQuery } from '../routes.ts'
 import { startHeaders } from '../start-or-resume.ts'
-import { startAndStreamRun } from '../stream-run.ts'
+import { startAndStreamChat } from '../stream-run.ts'
 import { conversationHeader } from '../views.ts'
 import { type SessionBody, sessionBody } from './session-body.ts'
 import { type Session, sessionFamily, sessionOf } from './sessions.ts'
@@ -72,7 +72,7 @@ export function sessionRoutes(server: Server, services: Services): void {
               idempotency,
             }
       const headersOf = (run: RunRow) => conversationHeader(run.conversationId)
-      return await startAndStreamRun(services, request, reply, { start, dialect: sessionDialect, headersOf })
+      return await startAndStreamChat(services, request, reply, { start, dialect: sessionDialect, headersOf })
     },
   )
 

@@ -10,9 +10,9 @@ import type { RunRow } from '../../stores/run-store.ts'
 import { takeAnswers } from '../client-answers.ts'
 import { callerOf, errorBody, idParam, type Server, type Services, userIdQuery } from '../routes.ts'
 import { startHeaders } from '../start-or-resume.ts'
-import { startAndStreamRun, streamRun } from '../stream-run.ts'
+import { startAndStreamChat, streamRun } from '../stream-run.ts'
 import { conversationHeader, stoppedView } from '../views.ts'
-import { lastTakenUpAt } from '../parked-runs.ts'
+import { lastResumedAt } from '../parked-runs.ts'
 import { questionMeant } from './stored-question.ts'
 import { answersIn, nothingToDo, toUiStartRequest, uiChatBody } from './ui-chat-body.ts'
 
@@ -82,7 +82,7 @@ function routesFor(server: Server, services: Services, path: string, sdk: 5 | 6)
       if (questionId !== undefined && start.whenBusy === 'cancel')
         await Promise.all(awaited.map(({ owner, id }) => runs.cancel(owner, id, 'replaced by another answer')))
       const headersOf = (run: RunRow) => conversationHeader(run.conversationId)
-      return await startAndStreamRun(services, request, reply, { start, dialect, headersOf })
+      return await startAndStreamChat(services, request, reply, { start, dialect, headersOf })
     },
   )
 
@@ -103,7 +103,7 @@ function routesFor(server: Server, services: Services, path: string, sdk: 5 | 6)
       if (run === undefined) return reply.code(204).send(null)
       // A decision that is stored counts, also if the run has not gone on yet.
       const isDecided = run.status === 'waiting_user' && (await runs.openInteractions(run)).length === 0
-      const decidedUpTo = isDecided ? run.lastSeq : await lastTakenUpAt(journal, run.id)
+      const decidedUpTo = isDecided ? run.lastSeq : await lastResumedAt(journal, run.id)
       const replay = uiMessageDialect({ sdk, decidedUpTo })
       const headers = conversationHeader(run.conversationId)
       return await streamRun(services, request, reply, { run, dialect: replay, cursor: beginning, headers })

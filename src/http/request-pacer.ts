@@ -9,7 +9,7 @@
  */
 const perTurn = 32
 
-export class RequestTurns {
+export class RequestPacer {
   private begun = 0
   private resetScheduled = false
   private waiting: (() => void)[] = []
