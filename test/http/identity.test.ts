@@ -282,7 +282,8 @@ describe('another user’s ids', () => {
     },
     'POST /api/get_chat_response_stream': {
       body: ({ conversationId }) => ({ message: 'hi', conversation_id: conversationId }),
-      expect: notFound,
+      expect: ({ text }) =>
+        assert.match(text, /^data: \{"type":"error","status":403,.*"conversation_not_found"\}\n\n$/),
     },
     'POST /api/get_chat_response': {
       body: ({ conversationId }) => ({ message: 'hi', conversation_id: conversationId }),
