@@ -21,7 +21,8 @@ import type { BrowserGuard } from './browser-guard.ts'
 import { type Authenticator, claimsOf } from './caller.ts'
 import { consoleAssets, consolePaths } from './console/console-paths.ts'
 import { frameworkErrors, installErrorReplies } from './error-reply.ts'
-import { addressKey, FailedLogins } from './failed-logins.ts'
+import { callerKey } from './caller-key.ts'
+import { FailedLogins } from './failed-logins.ts'
 import { answerClientError, createHttpServer, type SocketLimits } from './http-server.ts'
 import { acceptJson } from './json-body.ts'
 import { type RateCounter, rateLimitStore, RateWindows, rateWindowMs } from './rate-windows.ts'
@@ -166,11 +167,6 @@ export async function buildServer(options: ServerOptions): Promise<Server> {
 
   await registerRoutes(server, services, { version: options.version, withConsole: options.console })
   return server
-}
-
-/** Under which name requests are limited. */
-function callerKey({ login, ip }: FastifyRequest): string {
-  return login === null ? `ip:${addressKey(ip)}` : `user:${login.userId}`
 }
 
 /** How many files of the largest size the unread answers of one caller may have together. */

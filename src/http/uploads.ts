@@ -7,6 +7,7 @@ import type { IncomingMessage } from 'node:http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { AppError } from '../errors/app-error.ts'
 import type { Clock, Timer } from '../kit/clock.ts'
+import { callerKey } from './caller-key.ts'
 import { admitBody, bodyTooLarge } from './request-intake.ts'
 import type { Server } from './routes.ts'
 
@@ -41,11 +42,13 @@ export async function withUploads(server: Server, routes: (server: Server) => vo
 /**
  * Limits the bytes that all uploads of the process hold in memory at the same time. An upload counts with its
  * Content-Length, or with the largest body that its route accepts if it has none, from before the body is read until
- * the files are stored. An upload that is the only one is always admitted.
+ * the files are stored. One caller may hold half of them, so a client that begins uploads and sends nothing does not keep
+ * the others from theirs. An upload that is the only one is always admitted.
  */
 export class UploadBudget {
   private readonly bytesMax: number
   private bytes = 0
+  private readonly bytesByCaller = new Map<string, number>()
   private lastWork: Promise<unknown> = Promise.resolve()
 
   constructor(bytesMax: number) {
@@ -53,16 +56,25 @@ export class UploadBudget {
   }
 
   /** Throws `uploads_busy` if the budget is used up. Call the returned function when the memory is free again. */
-  reserve(bytes: number): () => void {
-    if (this.bytes > 0 && this.bytes + bytes > this.bytesMax) {
+  reserve(caller: string, bytes: number): () => void {
+    const own = this.bytesByCaller.get(caller) ?? 0
+    if (own > 0 && own + bytes > this.bytesMax / 2)
+      throw new AppError('uploads_busy', 'Too many of your uploads are under way; send this one again later.')
+    if (this.bytes > 0 && this.bytes + bytes > this.bytesMax)
       throw new AppError('uploads_busy', 'Too many uploads are under way at the moment; send this one again later.')
-    }
-    this.bytes += bytes
+    this.add(caller, bytes)
     let held = true
     return () => {
-      if (held) this.bytes -= bytes
+      if (held) this.add(caller, -bytes)
       held = false
     }
+  }
+
+  private add(caller: string, bytes: number): void {
+    this.bytes += bytes
+    const own = (this.bytesByCaller.get(caller) ?? 0) + bytes
+    if (own > 0) this.bytesByCaller.set(caller, own)
+    else this.bytesByCaller.delete(caller)
   }
 
   /** Runs the work of all uploads one after the other, because an unpacked archive is many times larger. */
@@ -121,7 +133,7 @@ async function withinBudget<Body, T>(
 ): Promise<T> {
   const announced = request.headers['content-length']
   if (announced !== undefined && Number(announced) > bodyBytes) throw bodyTooLarge()
-  const release = budget.reserve(announced === undefined ? bodyBytes : Number(announced))
+  const release = budget.reserve(callerKey(request), announced === undefined ? bodyBytes : Number(announced))
   try {
     admitBody(request, reply, bodyBytes)
     const body = await read()

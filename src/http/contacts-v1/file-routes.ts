@@ -9,6 +9,7 @@ import { vcardLimits } from '../../contacts/vcard.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { inertTextPolicy } from '../inert-text.ts'
 import { callerOf, errorBody, type Server, type Services, userIdQuery } from '../routes.ts'
+import { callerKey } from '../caller-key.ts'
 import { UploadBudget } from '../uploads.ts'
 
 const formatOfType: Readonly<Record<string, ContactFormat>> = {
@@ -98,7 +99,7 @@ export async function contactFileRoutes(server: Server, services: Services): Pro
         const format = formatOfType[type.trim()]
         const bytes: unknown = request.body
         if (format === undefined || !(bytes instanceof Uint8Array)) throw wrongType()
-        const release = budget.reserve(bytes.byteLength)
+        const release = budget.reserve(callerKey(request), bytes.byteLength)
         try {
           return await contactFiles.import(userId, { format, bytes, charset: charsetOf(parameters) })
         } finally {
