@@ -315,10 +315,19 @@ test('a misspelt setting stops the start, and the error suggests the right name'
 })
 
 test('a name that is similar to no setting is only a warning: another version may know it', () => {
-  const environment = { POLYLOG_SOMETHING_ELSE: 'x', POLYLOG_PING_MS: '1', HOME: 'x' }
+  const environment = {
+    POLYLOG_SOMETHING_ELSE: 'x',
+    POLYLOG_HOME: '/srv',
+    POLYLOG_TAG: '1',
+    POLYLOG_PING_MS: '1',
+    HOME: 'x',
+  }
 
   readConfig(environment)
-  assert.deepEqual(unknownSettings(environment), [{ name: 'POLYLOG_SOMETHING_ELSE', meant: undefined }])
+  assert.deepEqual(
+    unknownSettings(environment),
+    ['POLYLOG_SOMETHING_ELSE', 'POLYLOG_HOME', 'POLYLOG_TAG'].map((name) => ({ name, meant: undefined })),
+  )
 })
 
 test('the variables that Kubernetes sets for a service named polylog are no settings, and no mistakes', () => {

@@ -27,5 +27,11 @@ function capitalized(word: string): string {
 /** The setting that a misspelt variable was probably meant to be. */
 export function meantSetting(name: string, known: readonly string[]): string | undefined {
   // Settings without our prefix (PORT, OPENAI_API_KEY) are often written with it.
-  return known.find((candidate) => name === `POLYLOG_${candidate}`) ?? nearestName(name, known)
+  const written = known.find((candidate) => name === `POLYLOG_${candidate}`)
+  if (written !== undefined) return written
+  const rests = known.filter((candidate) => prefix.test(candidate)).map((candidate) => candidate.replace(prefix, ''))
+  const nearest = nearestName(name.replace(prefix, ''), rests)
+  return nearest === undefined ? undefined : `POLYLOG_${nearest}`
 }
+
+const prefix = /^POLYLOG_/i

@@ -1,14 +1,16 @@
 // Suggests the name that a misspelt one was probably meant to be.
 
-/** The largest edit distance at which two names still count as the same. */
+/** The largest edit distance at which two names still count as the same; half of it for short names, of which many are similar. */
 const slipsMax = 2
+const shortChars = 4
 
 /** The known name that is closest, whatever the case of its letters; undefined if none is close enough. */
 export function nearestName(name: string, known: readonly string[]): string | undefined {
   let best: { name: string; slips: number } | undefined
   for (const candidate of known) {
     const slips = slipsBetween(name.toUpperCase(), candidate.toUpperCase())
-    if (slips <= slipsMax && (best === undefined || slips < best.slips)) best = { name: candidate, slips }
+    const allowed = Math.min(name.length, candidate.length) <= shortChars ? slipsMax / 2 : slipsMax
+    if (slips <= allowed && (best === undefined || slips < best.slips)) best = { name: candidate, slips }
   }
   return best?.name
 }
