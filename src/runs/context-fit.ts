@@ -8,7 +8,7 @@ import type { ModelMessage } from '../models/model.ts'
 import type { ContextRoom } from './context-room.ts'
 import { cutToTokens } from './cut-to-tokens.ts'
 import type { PromptParts } from './prompt.ts'
-import { readOnNote } from './tool-outcome.ts'
+import { readOnNote } from '../journal/tool-outcome.ts'
 import { blockTokens, messageTokens, type PromptBlock, promptBlock } from './prompt-blocks.ts'
 
 /** After a cut that cannot be made in portions, the kept part takes at most this share of its room. The rest is for what comes. */

@@ -32,7 +32,7 @@ import type { RunDependencies } from './run-dependencies.ts'
 import type { RunWriter } from './run-writer.ts'
 import { stepEndAttributes, stepSpan } from './span-attributes.ts'
 import { StallWatch } from './stall-watch.ts'
-import { outputText } from './tool-outcome.ts'
+import { outputText } from '../journal/tool-outcome.ts'
 
 export type StepContext = {
   dependencies: Pick<RunDependencies, 'clock' | 'ids' | 'limits' | 'store' | 'modelTable' | 'meter' | 'tracer'>

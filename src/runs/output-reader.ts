@@ -6,7 +6,7 @@ import type { MessageStore } from '../stores/message-store.ts'
 import type { RunStore } from '../stores/run-store.ts'
 import type { ToolOutputs } from '../tools/tool.ts'
 import { providerStateBlob } from './provider-states.ts'
-import { resultForModel } from './tool-outcome.ts'
+import { resultForModel } from '../journal/tool-outcome.ts'
 
 type OutputStore = Pick<RunStore, 'readBlob' | 'readRun' | 'readEvents'> & Pick<MessageStore, 'readMessage'>
 type Reader = Parameters<ToolOutputs['read']>[1]

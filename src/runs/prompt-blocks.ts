@@ -11,7 +11,7 @@ import type { ModelMessage } from '../models/model.ts'
 import type { MessageRow } from '../stores/message-store.ts'
 import { repairRequest } from './output-check.ts'
 import { fileTokens } from './prompt-files.ts'
-import { resultForModel } from './tool-outcome.ts'
+import { resultForModel } from '../journal/tool-outcome.ts'
 
 export type PromptBlock = {
   readonly messages: readonly ModelMessage[]

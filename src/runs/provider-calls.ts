@@ -11,7 +11,7 @@ import type { ModelPart } from '../models/model.ts'
 import { type ClosedCall, closedCallEvent } from './closed-call.ts'
 import { providerOf } from './provider-states.ts'
 import { inlineOutputCharsMax, storeOutput } from './stored-output.ts'
-import { outputText } from './tool-outcome.ts'
+import { outputText } from '../journal/tool-outcome.ts'
 
 export type ProviderCallsContext = {
   clock: Clock

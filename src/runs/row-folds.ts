@@ -20,7 +20,7 @@ import type { MessageRow } from '../stores/message-store.ts'
 import type { RunWrite } from '../stores/run-store.ts'
 import { contextMark } from './context-mark.ts'
 import type { KindOf } from './run-kind.ts'
-import { resultForModel } from './tool-outcome.ts'
+import { resultForModel } from '../journal/tool-outcome.ts'
 
 export type RowChanges = Pick<
   RunWrite,

@@ -9,7 +9,7 @@ import { defined } from '../kit/defined.ts'
 import type { MessageRow, MessageStore } from '../stores/message-store.ts'
 import type { RunRow, RunStore } from '../stores/run-store.ts'
 import type { EarlierMessage } from './start-request.ts'
-import { resultForModel } from './tool-outcome.ts'
+import { resultForModel } from '../journal/tool-outcome.ts'
 import { earlierRow } from './run-input.ts'
 
 /** Beyond this, the oldest turns are left out. No model can read as much. */

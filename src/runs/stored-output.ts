@@ -5,7 +5,7 @@ import type { EventData, JsonValue } from '../journal/event.ts'
 import { beginningOf } from '../kit/cut-text.ts'
 import { defined } from '../kit/defined.ts'
 import type { Ids } from '../kit/ids.ts'
-import { outputText } from './tool-outcome.ts'
+import { outputText } from '../journal/tool-outcome.ts'
 
 export type StoredOutput = Pick<EventData<'tool.done'>, 'output' | 'fullLength' | 'truncated' | 'outputRef'>
 

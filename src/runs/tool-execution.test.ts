@@ -10,7 +10,7 @@ import type { EventData, JsonValue, ToolEffect } from '../journal/event.ts'
 import type { CallState } from '../journal/run-state.ts'
 import type { Tool, ToolContext, ToolResult } from '../tools/tool.ts'
 import { executeCall } from './tool-execution.ts'
-import { resultForModel } from './tool-outcome.ts'
+import { resultForModel } from '../journal/tool-outcome.ts'
 
 const call = { callId: 'call-1', name: 'work' } as CallState
 

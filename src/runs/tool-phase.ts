@@ -18,7 +18,7 @@ import type { RunDependencies } from './run-dependencies.ts'
 import type { RunWriter } from './run-writer.ts'
 import { toolEndAttributes, toolSpan } from './span-attributes.ts'
 import { executeCall } from './tool-execution.ts'
-import { outputText } from './tool-outcome.ts'
+import { outputText } from '../journal/tool-outcome.ts'
 
 const summaryCharsMax = 500
 

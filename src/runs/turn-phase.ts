@@ -20,7 +20,7 @@ import { DeltaEmitter } from './delta-emitter.ts'
 import type { RunWriter } from './run-writer.ts'
 import { StallWatch } from './stall-watch.ts'
 import { inlineOutputCharsMax, storeOutput } from './stored-output.ts'
-import { outputText } from './tool-outcome.ts'
+import { outputText } from '../journal/tool-outcome.ts'
 
 export type TurnContext = {
   clock: Clock

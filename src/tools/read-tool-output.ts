@@ -3,7 +3,8 @@
 
 import type { JsonValue } from '../journal/event.ts'
 import { quoted, textField } from './excerpt.ts'
-import { readToolOutput, type Tool, type ToolOutputs } from './tool.ts'
+import type { Tool, ToolOutputs } from './tool.ts'
+import { readToolOutput } from '../journal/tool-outcome.ts'
 import { isRecord } from '../kit/is-record.ts'
 
 /** In characters. A longer part would push the conversation out of the model's memory. */

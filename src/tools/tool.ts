@@ -147,9 +147,6 @@ export interface ToolRegistry {
   close(): Promise<void>
 }
 
-/** The name of the tool that reads on in outputs that were cut. */
-export const readToolOutput = 'read_tool_output'
-
 /** Finds outputs by the id in the note at their end. Undefined if there is none that this run may read. */
 export interface ToolOutputs {
   read(outputId: string, context: Pick<ToolContext, 'owner' | 'runId' | 'conversationId'>): Promise<string | undefined>

@@ -85,6 +85,43 @@ describe('the client of the LangGraph SDK', () => {
     assert.equal((await client.runs.get(thread.thread_id, runs[0]?.run_id ?? '')).run_id, runs[0]?.run_id)
   })
 
+  test('reads the same tool messages in the stream, in its repetition and in the state: what the model was told', async () => {
+    const user = someone()
+    const client = await clientOf(user)
+    await server.provider.script(
+      [calls(['lookup', {}], ['no_such_tool', {}], ['lookup', { word: 'x' }]), says('Sorry.')],
+      user,
+    )
+    const { thread_id } = await client.threads.create()
+    const streamMode: ('values' | 'messages' | 'messages-tuple')[] = ['values', 'messages', 'messages-tuple']
+    const onlyTools = (messages: Json[]) => messages.filter(({ type }) => type === 'tool')
+    const live = await eventsOf(client.runs.stream(thread_id, agent, { input: human(user), streamMode }))
+    const runId = named(live, 'metadata')[0]?.['run_id'] as string
+    const replay = await eventsOf(client.runs.joinStream(thread_id, runId, { lastEventId: '-1', streamMode }))
+
+    const state = await client.threads.getState(thread_id)
+    const stored = onlyTools((state.values as Json)['messages'])
+
+    const asked = (await server.asked(user)).at(-1)
+    assert.deepEqual(
+      stored.map(({ content }) => content),
+      asked?.body.messages?.filter(({ role }: Json) => role === 'tool').map(({ content }: Json) => content),
+    )
+    assert.deepEqual(
+      stored.map(({ content, status }) => [String(content).startsWith('The tool failed: '), status]),
+      [
+        [true, 'error'],
+        [true, 'error'],
+        [false, 'success'],
+      ],
+    )
+    for (const events of [live, replay]) {
+      assert.deepEqual(onlyTools(named(events, 'values').at(-1)?.['messages']), stored)
+      assert.deepEqual(onlyTools(named(events, 'messages/complete').flat()), stored)
+      assert.deepEqual(onlyTools(named(events, 'messages').map((data) => (data as unknown as Json[])[0] ?? {})), stored)
+    }
+  })
+
   test('tells the error of a run that failed, on each way', async () => {
     const user = someone()
     const client = await clientOf(user)

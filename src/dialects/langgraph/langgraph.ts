@@ -7,6 +7,7 @@
 // computed for other clients; it is the last frame of its event, so it moves no other one.
 
 import type { EventData, EventOf, JsonValue } from '../../journal/event.ts'
+import { resultForModel } from '../../journal/tool-outcome.ts'
 import { shownConversationId } from '../../kit/conversation-id.ts'
 import { defined } from '../../kit/defined.ts'
 import { withEntry } from '../../kit/shared-map.ts'
@@ -21,7 +22,6 @@ import {
   type Projection,
   silent,
 } from '../dialect.ts'
-import { valueText } from '../interactions.ts'
 import { sseFrame, sseHeaders } from '../sse-encoding.ts'
 import { type Asked, langInterruptsOf, type LangInterrupt } from './interrupts.ts'
 import {
@@ -219,8 +219,8 @@ export function langGraphDialect(options: LangGraphOptions = {}): Dialect<LangGr
     const { callId, messageId, outcome, summary, error } = event
     const succeeded = outcome === 'succeeded'
     const output = shownOutput(event)
-    const content = (succeeded ? valueText(output) : error?.message) ?? summary
-    const message = toolMessage(messageId, { callId, name: state.calls.get(callId)?.name }, content, succeeded)
+    const call = { callId, name: state.calls.get(callId)?.name }
+    const message = toolMessage(messageId, call, resultForModel(event), succeeded)
     const progress = succeeded
       ? toolsFrame('on_tool_end', state, callId, { output: output ?? null })
       : toolsFrame('on_tool_error', state, callId, { error: error?.message ?? summary })

@@ -1,8 +1,10 @@
 // The text of a finished tool call, as the model reads it and as the journal measures it. Pure.
 
-import type { EventData, JsonValue } from '../journal/event.ts'
-import { fileLabel } from '../journal/part.ts'
-import { readToolOutput } from '../tools/tool.ts'
+import type { EventData, JsonValue } from './event.ts'
+import { fileLabel } from './part.ts'
+
+/** The name of the tool that reads on in outputs that were cut. */
+export const readToolOutput = 'read_tool_output'
 
 type Done = EventData<'tool.done'>
 
