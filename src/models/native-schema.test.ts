@@ -31,6 +31,7 @@ test('a schema that a provider may refuse is not sent', () => {
     of({ type: 'string', enum: [1] }),
     of({ type: 'string', items: text }),
     of(true),
+    of({ type: 'object', properties: { $b: text } }),
     { ...of(text), additionalProperties: true },
     { ...of(text), required: ['b'] },
     of(of(of(of(of(of(text)))))),

@@ -4,6 +4,7 @@
 // prompt and the check of the answer must do.
 
 import { isRecord } from '../kit/is-record.ts'
+import { isPlainArgumentName } from './argument-names.ts'
 
 const keywords = new Set([
   'type',
@@ -43,7 +44,7 @@ function isSupported(schema: unknown, depth: number, found: { strict: boolean; p
   if (additionalProperties !== undefined && additionalProperties !== false) return false
   const names = Object.keys(properties)
   found.properties += names.length
-  if (names.length === 0 || found.properties > propertiesMax) return false
+  if (names.length === 0 || found.properties > propertiesMax || !names.every(isPlainArgumentName)) return false
   if (required.some((name) => !names.includes(name as string))) return false
   if (additionalProperties !== false || names.some((name) => !required.includes(name))) found.strict = false
   return names.every((name) => isSupported(properties[name], depth + 1, found))

@@ -12,6 +12,7 @@ import { defined } from '../kit/defined.ts'
 import type { Ids } from '../kit/ids.ts'
 import { createAiSdkModel } from './ai-sdk-model.ts'
 import type { AiSdkModelOptions } from './ai-sdk-model.ts'
+import { withPlainArguments } from './argument-names.ts'
 import { createDemoModel } from './demo-model.ts'
 import { guardedFetch } from './guarded-fetch.ts'
 import { type Fetch, keptFetch } from './kept-connections.ts'
@@ -134,17 +135,14 @@ export function providersOf(given: ModelsOptions): Provider[] {
       slashes: 'none',
       ownModelsOnly: true,
       tools: providerToolsOf('anthropic'),
-      open: () =>
-        aiSdk(
-          'anthropic',
-          'ANTHROPIC_API_KEY',
-          anthropicApiKey,
-          async (model, fetch) => {
-            const { createAnthropic } = await import('@ai-sdk/anthropic')
-            return createAnthropic({ apiKey: anthropicApiKey ?? '', fetch, ...withBaseUrl(anthropicBaseUrl) })(model)
-          },
-          { marksCache: true, toolAdapter: 'anthropic' },
-        ),
+      open() {
+        const load = async (model: string, fetch: Fetch) => {
+          const { createAnthropic } = await import('@ai-sdk/anthropic')
+          return createAnthropic({ apiKey: anthropicApiKey ?? '', fetch, ...withBaseUrl(anthropicBaseUrl) })(model)
+        }
+        const more = { marksCache: true, toolAdapter: 'anthropic' } as const
+        return withPlainArguments(aiSdk('anthropic', 'ANTHROPIC_API_KEY', anthropicApiKey, load, more))
+      },
     },
     {
       name: 'google',

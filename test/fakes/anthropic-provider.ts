@@ -53,6 +53,8 @@ serveStrict({
     refuseUnknown(body, bodyFields, (name) => extra('', name))
     if (!Number.isInteger(body['max_tokens'])) throw new Refusal('max_tokens: Field required')
     if (Array.isArray(body['system'])) for (const block of body['system'] as JsonObject[]) checkText('system', block)
+    for (const tool of (body['tools'] ?? []) as JsonObject[])
+      checkSchema(`tools.${String(tool['name'])}`, tool['input_schema'])
     const messages = readMessages(body['messages'])
     checkFiles(messages, body['model'])
     checkRoles(messages)
@@ -152,6 +154,16 @@ serveStrict({
     pausedCalls = new Set()
   },
 })
+
+function checkSchema(path: string, schema: unknown): void {
+  const { properties, items } = Object(schema) as JsonObject
+  for (const [name, property] of Object.entries(Object(properties) as JsonObject)) {
+    if (!/^[a-zA-Z0-9_.-]{1,64}$/.test(name))
+      throw new Refusal(`${path}.properties: Property keys should match pattern '^[a-zA-Z0-9_.-]{1,64}$'`)
+    checkSchema(`${path}.properties.${name}`, property)
+  }
+  if (items !== undefined) checkSchema(`${path}.items`, items)
+}
 
 function readMessages(given: unknown): Message[] {
   if (!Array.isArray(given) || given.length === 0) throw new Refusal('messages: at least one message is required')

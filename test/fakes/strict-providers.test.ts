@@ -17,6 +17,10 @@ const user = { role: 'user', content: [{ type: 'text', text: 'Hi' }] }
 const anthropic = { model: 'claude', max_tokens: 4000, stream: true }
 const use = { role: 'assistant', content: [{ type: 'tool_use', id: 't1', name: 'look', input: {} }] }
 const result = { role: 'user', content: [{ type: 'tool_result', tool_use_id: 't1', content: 'seen' }] }
+const odata = {
+  name: 'look',
+  input_schema: { type: 'object', properties: { paging: { type: 'object', properties: { $top: {} } } } },
+}
 const unsigned = { role: 'assistant', content: [{ type: 'thinking', thinking: 'Hm' }, ...use.content] }
 
 const openai = { model: 'gpt-5', store: false, include: ['reasoning.encrypted_content'], stream: true }
@@ -56,6 +60,11 @@ const cases: Record<StrictName, { path: string; refused: [what: string, body: ob
         /Expected `thinking`/,
       ],
       ['reasoning without a signature', { ...anthropic, messages: [user, unsigned, result] }, /signature: Field/],
+      [
+        'an argument with another name',
+        { ...anthropic, messages: [user], tools: [odata] },
+        /keys should match pattern/,
+      ],
     ],
   },
   'openai-responses': {

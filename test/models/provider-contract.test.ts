@@ -306,6 +306,32 @@ for (const name of providers) {
       assert.equal(timesIn(next.requests[2], pngOf(7)), 1)
     })
 
+    it('calls a tool whose arguments have names as in OData, and gets its call back in this turn and the next', async () => {
+      const user = someone()
+      const conversation = { userId: user, conversationId: user }
+      const given = { $filter: "name eq 'Bo'", paging: { $top: 3 } }
+      const renamed = { _filter: given.$filter, paging: { _top: 3 } }
+      const sent = name === 'anthropic' ? renamed : given
+      const { end, frames } = await ask(
+        [[{ think: 'I ask.' }, { call: 'query_records', input: sent }], [{ text: ['Bo.'] }]],
+        conversation,
+      )
+      assert.equal(end.status, 'succeeded', JSON.stringify(end))
+      const told = JSON.stringify(frames.map(({ json }) => json))
+      assert.ok(told.includes(JSON.stringify(given)), told)
+      assert.ok(!told.includes('_filter'), told)
+
+      const { requests } = await ask([[{ text: ['Yes.'] }]], { ...conversation, input: 'Sure?' })
+
+      assertAccepted(requests, 3)
+      for (const { body } of requests.slice(1)) {
+        const text = JSON.stringify(body).replaceAll('\\', '')
+        assert.ok(text.includes(JSON.stringify(sent)), text)
+        // The result is what the tool said.
+        assert.ok(text.includes(JSON.stringify(given)), text)
+      }
+    })
+
     it('goes on with calls that another model made, whatever their ids and texts are', async () => {
       const callOf = (id: string) => ({ id, type: 'function', function: { name: 'current_time', arguments: '{}' } })
       const turn = (...ids: string[]) => [
