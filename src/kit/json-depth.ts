@@ -1,5 +1,4 @@
-// Checks how deep JSON is nested, both for a text (without parsing it) and for a value, and how many values a text
-// has. A value that is thousands of levels deep can be parsed, but overflows the stack of recursive code that walks it, and a
+// Checks how deep JSON is nested and how many values it has, both for a text (without parsing it) and for a value. A value that is thousands of levels deep can be parsed, but overflows the stack of recursive code that walks it, and a
 // short text may have more values than can be walked in an instant.
 
 /** Takes one pass and ignores brackets inside strings. The text need not be valid JSON. */
@@ -46,4 +45,19 @@ export function isValueDeeperThan(value: unknown, levels: number): boolean {
     for (const child of Object.values(inner)) rest.push([child, depth + 1])
   }
   return false
+}
+
+/** How many values there are in this one, itself included, or `max + 1` if they are more. Does not recurse. */
+export function valuesInValue(value: unknown, max: number): number {
+  let values = 1
+  const rest: unknown[] = [value]
+  for (let next = rest.pop(); next !== undefined && values <= max; next = rest.pop()) {
+    if (typeof next !== 'object' || next === null) continue
+    // Reading the fields of a large object takes twice as long as listing their names.
+    values += Array.isArray(next) ? next.length : Object.keys(next).length
+    if (values > max) return max + 1
+    const children: unknown[] = Array.isArray(next) ? next : Object.values(next)
+    for (const child of children) if (typeof child === 'object' && child !== null) rest.push(child)
+  }
+  return values
 }

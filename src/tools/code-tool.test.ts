@@ -239,6 +239,14 @@ describe('whatever a tool in code does, its call has an outcome', () => {
     assert.equal(list.summary, '3 entries')
   })
 
+  it('returns more values than a result may have, of which the first are stored with a note', async () => {
+    const tool = toolThat(() => Array.from({ length: 200_000 }, () => 1))
+    const { ok, output, summary } = await toolOf(tool).run({}, toolContext())
+
+    assert.deepEqual([ok, summary, (output as unknown[]).length], [true, 'more than 99999 entries', 100_000])
+    assert.match((output as string[]).at(-1) ?? '', /^\[the rest is left out: a result may have 100000 values /)
+  })
+
   it('changes its arguments, and no other call sees the change', async () => {
     const input = { tags: ['a'] }
     const tool = toolThat(() => 1, {

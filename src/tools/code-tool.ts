@@ -12,7 +12,7 @@ import { messageOf } from '../kit/thrown-message.ts'
 import { callUserCode, isPromiseLike, runUserCode } from '../kit/user-code.ts'
 import { isToolError, type ToolCall, type ToolDefinition } from './define-tool.ts'
 import { excerpt, withArguments } from './excerpt.ts'
-import { toPlainJson } from './plain-json.ts'
+import { restLeftOut, toPlainJson } from './plain-json.ts'
 import type { Tool, ToolContext, ToolFile, ToolResult } from './tool.ts'
 
 export type CodeToolOptions = {
@@ -146,7 +146,10 @@ function resultOf(name: string, output: JsonValue): ToolResult {
 /** Writing megabytes as JSON for one line would be a waste. */
 function summaryText(output: JsonValue): string {
   if (typeof output !== 'object' || output === null) return String(output)
-  if (Array.isArray(output)) return `${output.length} ${output.length === 1 ? 'entry' : 'entries'}`
+  if (Array.isArray(output)) {
+    if (output.at(-1) === restLeftOut) return `more than ${output.length - 1} entries`
+    return `${output.length} ${output.length === 1 ? 'entry' : 'entries'}`
+  }
   return withArguments(output).replace(/^ with /, '')
 }
 

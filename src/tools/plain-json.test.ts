@@ -2,7 +2,8 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { toPlainJson } from './plain-json.ts'
+import type { JsonValue } from '../journal/event.ts'
+import { restLeftOut, toPlainJson } from './plain-json.ts'
 
 test('what JSON has stays as it is', () => {
   const value = { text: 'a', number: 1.5, yes: true, nothing: null, list: [1, ['b']], inner: { deep: {} } }
@@ -77,7 +78,23 @@ test('depth, length and number of values are bounded', () => {
   assert.match(JSON.stringify(toPlainJson(deep)), /nested more than 100 deep/)
   assert.match(toPlainJson(text) as string, /\[cut: 11534336 characters in all\]$/)
   assert.ok((toPlainJson([text, text, text]) as string[]).length < 4)
-  assert.equal((toPlainJson([text, text, text]) as string[]).at(-1), '[the rest is left out]')
-  assert.equal((toPlainJson(endless) as string[]).at(-1), '[the rest is left out]')
-  assert.ok(asked < 1_000_100, String(asked))
+  assert.equal((toPlainJson([text, text, text]) as string[]).at(-1), restLeftOut)
+  assert.equal((toPlainJson(endless) as string[]).at(-1), restLeftOut)
+  assert.ok(asked < 100_100, String(asked))
+})
+
+test('values deep inside are counted, too, and the note says how many are allowed', () => {
+  const wide = {
+    rows: Array.from({ length: 1000 }, (_, row) => ({ row, cells: Array.from({ length: 500 }, () => 1) })),
+  }
+
+  const { rows } = toPlainJson(wide) as { rows: JsonValue[] }
+
+  assert.ok(rows.length < 250, String(rows.length))
+  assert.equal(rows.at(-1), '[the rest is left out: a result may have 100000 values and 10 MiB of text]')
+  const keys = Object.keys(
+    toPlainJson(Object.fromEntries(Array.from({ length: 200_000 }, (_, n) => [`k${n}`, n]))) as object,
+  )
+  assert.equal(keys.length, 100_000)
+  assert.equal(keys.at(-1), restLeftOut)
 })

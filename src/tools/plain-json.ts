@@ -8,7 +8,13 @@ import type { JsonValue } from '../journal/event.ts'
 import { messageOf } from '../kit/thrown-message.ts'
 
 const depthMax = 100
-const valuesMax = 1_000_000
+/**
+ * Of one result, as of the arguments of one answer: a result is copied, written as JSON and shortened for people, and all other
+ * requests wait meanwhile.
+ */
+export const resultValuesMax = 100_000
+/** Stands for the entries that are beyond one of the limits. */
+export const restLeftOut = `[the rest is left out: a result may have ${resultValuesMax} values and 10 MiB of text]`
 /** As much as one message of an MCP server. */
 const charsMax = 10 * 1024 * 1024
 
@@ -80,7 +86,7 @@ class Converter {
     const list: JsonValue[] = []
     for (const item of items) {
       if (this.isFull()) {
-        list.push('[the rest is left out]')
+        list.push(restLeftOut)
         break
       }
       list.push(this.convert(item, depth + 1) ?? null)
@@ -92,7 +98,7 @@ class Converter {
     const fields: [string, JsonValue][] = []
     for (const [key, item] of entries) {
       if (this.isFull()) {
-        fields.push(['[the rest is left out]', null])
+        fields.push([restLeftOut, null])
         break
       }
       this.chars += key.length
@@ -103,7 +109,7 @@ class Converter {
   }
 
   private isFull(): boolean {
-    return this.values >= valuesMax || this.chars >= charsMax
+    return this.values >= resultValuesMax || this.chars >= charsMax
   }
 }
 
