@@ -126,9 +126,9 @@ for (const stream of [false, true]) {
   })
 }
 
-test('a list of tools without an end makes the server unavailable', async (t) => {
+test('of a list of tools without an end the first pages are used, and the listing says so', async (t) => {
   let pages = 0
-  const { registry } = await connect(
+  const { registry, logged } = await connect(
     t,
     await serve(t, {
       tools: () => {
@@ -138,10 +138,37 @@ test('a list of tools without an end makes the server unavailable', async (t) =>
     }),
   )
 
-  assert.deepEqual(registry.available(), [])
-  assert.match(registry.list()[0]?.reason ?? '', /pagination/)
-  assert.ok(pages <= 10, `${pages} pages were read`)
+  assert.equal(registry.available().length, 100)
+  const reason = 'Its list of tools has more than 100 pages. Only the first 100 tools are used.'
+  assert.deepEqual(
+    registry.list().flatMap((entry) => (entry.available ? [] : [[entry.name, entry.reason]])),
+    [['shop', reason]],
+  )
+  assert.match(logged.join('\n'), /too many tools/)
+  assert.ok(pages <= 110, `${pages} pages were read`)
 })
+
+for (const [size, count] of [
+  [20, 220],
+  [10, 500],
+] as const) {
+  test(`a list of ${count} tools on pages of ${size} is read to its end`, async (t) => {
+    const { registry } = await connect(
+      t,
+      await serve(t, {
+        tools(cursor = '0') {
+          const end = Number(cursor) + size
+          const tools = Array.from({ length: size }, (_, index) => tool(`t${Number(cursor) + index}`))
+          return { tools, ...(end < count ? { nextCursor: String(end) } : {}) }
+        },
+      }),
+    )
+
+    assert.equal(registry.list().length, count)
+    assert.equal(registry.available().length, count)
+    assert.notEqual(registry.get(`t${count - 1}`), undefined)
+  })
+}
 
 test('one tool whose definition is not valid does not take the others away, and its listing says why', async (t) => {
   const { registry } = await connect(
@@ -178,6 +205,18 @@ test('of very many tools the first are used, with a bounded description', async 
   assert.equal(registry.available().length, 500)
   assert.equal(registry.get('t0')?.description.length, 20_000)
   assert.match(logged.join('\n'), /too many tools/)
+  assert.equal(registry.list().at(-1)?.reason, 'It lists more than 500 tools. Only the first 500 tools are used.')
+})
+
+test('a million tools that are not valid do not stop the server, and the listing says so', async (t) => {
+  const tools = [tool('good'), ...Array.from({ length: 1_000_000 }, () => ({}))]
+  const { registry } = await connect(t, await serve(t, { tools: () => ({ tools }) }))
+
+  assert.deepEqual(
+    registry.available().map(({ name }) => name),
+    ['good'],
+  )
+  assert.match(registry.list().at(-1)?.reason ?? '', /^It lists 500 tools that are not valid\. /)
 })
 
 test('a tool whose schema is too large is not offered, and says why', async (t) => {
@@ -208,6 +247,93 @@ test('structured content with a number that is too large does not lose the resul
 
   assert.deepEqual(output, { structuredContent: { price: null, list: [null, 2] } })
 })
+
+test('structured content with too many values is left out, and the text of the result stays', () => {
+  const text = 'Found 40 rows.'
+  const rows = Array.from({ length: 40 }, () => Array.from({ length: 5000 }, () => 1))
+
+  const { ok, output } = toToolResult({ content: [{ type: 'text', text }], structuredContent: { rows } }, 'x')
+
+  assert.equal(ok, true)
+  assert.equal(output, `${text}\n[structured content is left out: it has more than 100000 values]`)
+})
+
+test('text with very many values is not parsed to compare it with the structured content', () => {
+  const text = `[${'[],'.repeat(1_000_000)}1]`
+  const { parse } = JSON
+  let parsed = 0
+  JSON.parse = (...given) => {
+    parsed += 1
+    return parse(...given) as unknown
+  }
+  try {
+    const { output } = toToolResult({ content: [{ type: 'text', text }], structuredContent: { a: 1 } }, 'x')
+    assert.deepEqual(output, { text, structuredContent: { a: 1 } })
+  } finally {
+    JSON.parse = parse
+  }
+  assert.equal(parsed, 0)
+})
+
+/** The output of a tool that answers with this, or the message of the error. */
+async function answered(t: TestContext, result: object): Promise<unknown> {
+  const { registry } = await connect(t, await serve(t, { result: () => result }))
+  try {
+    return (await registry.get('any')!.run({}, toolContext())).output
+  } catch (error) {
+    return (error as Error).message
+  }
+}
+
+test('of very many content blocks the first are used, and a note counts the rest', async (t) => {
+  const content = Array.from({ length: 100_000 }, () => ({ type: 'text', text: 'x' }))
+  const lines = String(await answered(t, { content })).split('\n')
+
+  assert.equal(lines.length, 33_334)
+  assert.equal(lines.at(-1), '[66667 content blocks are left out: a result may have 100000 values]')
+})
+
+test('a million blocks that cannot be read are one sentence', async (t) => {
+  assert.equal(
+    await answered(t, { content: Array.from({ length: 1_000_000 }, () => ({})) }),
+    'The answer of the MCP server shop cannot be read. The call may have been carried out. Nothing in its content can be read: it has no type.',
+  )
+})
+
+for (const [what, result, expected] of [
+  [
+    'a block of an unknown type is named, and the others are used',
+    {
+      content: [
+        { type: 'poem', text: 'x' },
+        { type: 'text', text: 'y' },
+      ],
+    },
+    '[a content block is left out: its type “poem” is not known]\ny',
+  ],
+  [
+    'a block that is not valid is named with the reason, and the others are used',
+    { content: [{ type: 'text', text: 'y' }, { type: 'image', data: 'AAAA' }, 7] },
+    'y\n[a content block is left out: mimeType: Invalid input: expected string, received undefined]\n[a content block is left out: it is not an object]',
+  ],
+  [
+    'annotations that are not valid do not matter',
+    { content: [{ type: 'text', text: 'y', annotations: { priority: 9 }, _meta: 3 }] },
+    'y',
+  ],
+  ['structured content that is null is none', { content: [{ type: 'text', text: 'y' }], structuredContent: null }, 'y'],
+  ['content that is null is none', { content: null, structuredContent: { a: 1 } }, { structuredContent: { a: 1 } }],
+  ['content that is a text is a text', { content: 'y' }, 'y'],
+  [
+    'content of another kind cannot be read',
+    { content: 7 },
+    'The answer of the MCP server shop cannot be read. The call may have been carried out. Nothing in its content can be read: it is not a list.',
+  ],
+] as const) {
+  test(`in the answer of an MCP server, ${what}`, async (t) => {
+    assert.deepEqual(await answered(t, result), expected)
+  })
+}
 
 test('a password in the address is sent as a header, and stands in no log, listing or error', async (t) => {
   const seen = new Set<string | undefined>()

@@ -4,6 +4,7 @@
 import { ProtocolError, SdkError, SdkErrorCode, SdkHttpError } from '@modelcontextprotocol/client'
 import { AppError } from '../errors/app-error.ts'
 import { excerpt } from './excerpt.ts'
+import { unreadable } from './mcp-answer.ts'
 import { streamCut } from './mcp-transport.ts'
 
 export type CallFailure = {
@@ -27,6 +28,12 @@ export function toCallFailure(error: unknown, server: string): CallFailure {
   const kept = { connectionIsLost: false, sessionIsGone: false }
   const lost = { connectionIsLost: true, sessionIsGone: false }
 
+  const invalid = error instanceof SdkError && error.code === SdkErrorCode.InvalidResult
+  if (invalid || (error instanceof ProtocolError && error.data === unreadable)) {
+    // The connection works, because an answer came. Only the outcome of the call is unknown.
+    const message = `The answer of the MCP server ${server} cannot be read. The call may have been carried out. ${toReason(error)}`
+    return { ...kept, error: new AppError('tool_failed', message, { cause: error, details: { outcome: 'unknown' } }) }
+  }
   if (error instanceof ProtocolError && error.data !== streamCut) {
     const message = `The MCP server ${server} refused the call: ${excerpt(error.message, 500)}`
     return { ...kept, error: new AppError('tool_failed', message, { cause: error, details: { mcpCode: error.code } }) }
@@ -42,11 +49,6 @@ export function toCallFailure(error: unknown, server: string): CallFailure {
   if (error instanceof SdkError && error.code === SdkErrorCode.UnsupportedResultType) {
     const message = `The MCP server ${server} asked for input in the middle of the call, which is not supported.`
     return { ...kept, error: new AppError('tool_failed', message, { cause: error }) }
-  }
-  if (error instanceof SdkError && error.code === SdkErrorCode.InvalidResult) {
-    // The connection works, because an answer came. Only the outcome of the call is unknown.
-    const message = `The answer of the MCP server ${server} cannot be read. The call may have been carried out. ${toReason(error)}`
-    return { ...kept, error: new AppError('tool_failed', message, { cause: error, details: { outcome: 'unknown' } }) }
   }
   if (
     (error instanceof SdkError && error.code === SdkErrorCode.NotConnected) ||

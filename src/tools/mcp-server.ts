@@ -28,9 +28,10 @@ import { withoutActivity } from '../kit/activity.ts'
 import type { Clock } from '../kit/clock.ts'
 import { issuesSentence } from '../kit/standard-schema.ts'
 import { excerpt } from './excerpt.ts'
+import { readableAnswer } from './mcp-answer.ts'
 import { toCallFailure, toReason } from './mcp-failure.ts'
 import type { McpServerConfig } from './mcp-config.ts'
-import { type Environment, type McpTransport, openTransport } from './mcp-transport.ts'
+import { type Environment, type McpTransport, messageBytesMax, openTransport } from './mcp-transport.ts'
 import type { ToolContext } from './tool.ts'
 
 /** The methods of a pino logger that we use. */
@@ -48,8 +49,8 @@ export type McpServerOptions = {
   onToolsChanged(list: ToolList): void
 }
 
-/** What a server lists. A tool whose definition is not valid is named with the reason. */
-export type ToolList = { tools: McpTool[]; invalid: { name: string; reason: string }[] }
+/** What a server lists. A tool whose definition is not valid is named with the reason; `excess` says why tools are missing. */
+export type ToolList = { tools: McpTool[]; invalid: { name: string; reason: string }[]; excess?: string }
 
 export type McpServer = {
   readonly name: string
@@ -88,8 +89,12 @@ const never = 0x7fffffff
 /** Only the first tools of a server are used, because every tool is part of every prompt. */
 const toolsMax = 500
 const progressCharsMax = 1_000
-/** The most pages of a tool list; each page may be as large as `messageBytesMax`. */
-const listMaxPages = 10
+/** The library reads this many pages, each with up to `messageBytesMax`, and then throws away what it has read. We read longer lists ourselves. */
+const libraryPagesMax = 10
+/** Enough for `toolsMax` tools on pages of ten, with room for small ones. */
+const pagesMax = 100
+/** All pages together, written as JSON. */
+const listCharsMax = libraryPagesMax * messageBytesMax
 
 /** How long closing waits for the server to confirm the end of the session. */
 const endSessionTimeoutMs = 1_000
@@ -127,7 +132,7 @@ export function createMcpServer(name: string, config: McpServerConfig, options: 
     // Input requests of the server during a call are not supported.
     const client = new Client(
       { name: 'polylog', version: '1' },
-      { versionNegotiation: { mode }, inputRequired: { autoFulfill: false }, listMaxPages },
+      { versionNegotiation: { mode }, inputRequired: { autoFulfill: false }, listMaxPages: libraryPagesMax },
     )
     const connection: Connection = {
       client,
@@ -145,6 +150,8 @@ export function createMcpServer(name: string, config: McpServerConfig, options: 
     }
     try {
       await abortable(client.connect(link.transport, { signal, timeout: never }), signal)
+      const deliver = link.transport.onmessage
+      link.transport.onmessage = (message, extra) => deliver?.(readableAnswer(message), extra)
       client.setNotificationHandler('notifications/tools/list_changed', () => {
         void reread(connection)
       })
@@ -166,15 +173,21 @@ export function createMcpServer(name: string, config: McpServerConfig, options: 
     const reading = client.listTools(undefined, options).then(
       ({ tools }): ToolList => ({ tools, invalid: [] }),
       (error: unknown) => {
-        if (error instanceof SdkError && error.code === SdkErrorCode.InvalidResult) return readEachTool(client, options)
+        if (error instanceof SdkError && readOurselves.has(error.code)) return readEachTool(client, options)
         throw error
       },
     )
-    const { tools, invalid } = await abortable(reading, signal)
-    if (tools.length > toolsMax) {
-      log.warn({ server: name, listed: tools.length, used: toolsMax }, 'An MCP server lists too many tools.')
+    const list = await abortable(reading, signal)
+    const excess = list.tools.length > toolsMax ? `It lists more than ${toolsMax} tools.` : list.excess
+    const tools = list.tools.slice(0, toolsMax)
+    if (excess !== undefined) {
+      log.warn({ server: name, excess, used: tools.length }, 'An MCP server lists too many tools.')
     }
-    return { tools: tools.slice(0, toolsMax), invalid: invalid.slice(0, toolsMax) }
+    return {
+      tools,
+      invalid: list.invalid.slice(0, toolsMax),
+      ...(excess === undefined ? {} : { excess: `${excess} Only the first ${tools.length} tools are used.` }),
+    }
   }
 
   /** If the list cannot be read, the one that is known stays in use. */
@@ -333,14 +346,20 @@ export function createMcpServer(name: string, config: McpServerConfig, options: 
 
 const toolsPage = z.object({ tools: z.array(z.unknown()), nextCursor: z.string().nullish() })
 
-/** The library refuses a whole list if one definition in it is not valid. This reads the others. */
+/** The library throws these errors if one definition is not valid, and if there are more than `libraryPagesMax` pages. */
+const readOurselves: ReadonlySet<string> = new Set([SdkErrorCode.InvalidResult, SdkErrorCode.ListPaginationExceeded])
+
+/** Reads each definition by itself, and stops at the limits with what it has read. */
 async function readEachTool(client: Client, options: RequestOptions): Promise<ToolList> {
   const list: ToolList = { tools: [], invalid: [] }
   let cursor: string | null | undefined
-  for (let page = 0; page < listMaxPages; page += 1) {
+  let chars = 0
+  for (let page = 0; page < pagesMax; page += 1) {
     const params = typeof cursor === 'string' ? { cursor } : {}
     const answer = await client.request({ method: 'tools/list', params }, toolsPage, options)
     for (const item of answer.tools) {
+      if (list.tools.length > toolsMax) return list
+      if (list.invalid.length === toolsMax) return { ...list, excess: `It lists ${toolsMax} tools that are not valid.` }
       const checked = specTypeSchemas.Tool['~standard'].validate(item)
       if (checked.issues === undefined) list.tools.push(checked.value)
       else {
@@ -351,8 +370,11 @@ async function readEachTool(client: Client, options: RequestOptions): Promise<To
     }
     cursor = answer.nextCursor
     if (typeof cursor !== 'string') return list
+    chars += JSON.stringify(answer.tools).length
+    if (chars > listCharsMax)
+      return { ...list, excess: `Its list of tools has more than ${listCharsMax / 1024 / 1024} MiB.` }
   }
-  throw new AppError('tool_unavailable', `Its list of tools has more than ${listMaxPages} pages.`)
+  return { ...list, excess: `Its list of tools has more than ${pagesMax} pages.` }
 }
 
 async function send(

@@ -6,11 +6,11 @@ import { isDeepStrictEqual } from 'node:util'
 import type { CallToolResult, Tool as McpTool } from '@modelcontextprotocol/client'
 import type { JsonValue } from '../journal/event.ts'
 import { fileLabel } from '../journal/part.ts'
-import { isValueDeeperThan } from '../kit/json-depth.ts'
+import { isValueDeeperThan, valuesIn, valuesInValue } from '../kit/json-depth.ts'
 import { excerpt, quoted, withArguments } from './excerpt.ts'
 import type { McpTrust } from './mcp-config.ts'
 import type { McpServer } from './mcp-server.ts'
-import { toPlainJson } from './plain-json.ts'
+import { resultValuesMax, toPlainJson } from './plain-json.ts'
 import type { Tool, ToolFile, ToolResult } from './tool.ts'
 
 /** Descriptions are cut, because they are part of every prompt. */
@@ -66,8 +66,9 @@ function withoutFiles(answer: CallToolResult, title: string): ToolResult {
   const text = answer.content.map(partText).join('\n')
   const summary = excerpt(text, 200) || (ok ? `${title} is done.` : `${title} reported an error without saying which.`)
   if (answer.structuredContent === undefined) return { ok, output: text, summary }
-  if (isValueDeeperThan(answer.structuredContent, structureDepthMax)) {
-    const note = `[structured content is left out: it is nested more than ${structureDepthMax} deep]`
+  const excess = excessOf(answer.structuredContent)
+  if (excess !== undefined) {
+    const note = `[structured content is left out: it ${excess}]`
     return { ok, output: text === '' ? note : `${text}\n${note}`, summary }
   }
 
@@ -76,6 +77,13 @@ function withoutFiles(answer: CallToolResult, title: string): ToolResult {
   const structuredContent = toPlainJson(answer.structuredContent)
   const output = isJsonOf(text, structuredContent) || text === '' ? { structuredContent } : { text, structuredContent }
   return { ok, output, summary }
+}
+
+/** Says which limit the value exceeds, if any. The values are counted first, because finding the depth walks all of them. */
+function excessOf(value: unknown): string | undefined {
+  if (valuesInValue(value, resultValuesMax) > resultValuesMax) return `has more than ${resultValuesMax} values`
+  if (isValueDeeperThan(value, structureDepthMax)) return `is nested more than ${structureDepthMax} deep`
+  return undefined
 }
 
 function partText(part: ContentBlock): string {
@@ -94,6 +102,7 @@ function base64Bytes(data: string): number {
 }
 
 function isJsonOf(text: string, value: JsonValue): boolean {
+  if (valuesIn(text, resultValuesMax) > resultValuesMax) return false
   try {
     return isDeepStrictEqual(JSON.parse(text), value)
   } catch {

@@ -59,7 +59,7 @@ export async function connectMcpServers(config: McpConfig, options: McpOptions):
     listener?.(allEntries())
   }
 
-  function toEntries(slot: Slot, server: McpServer, { tools, invalid }: ToolList): ToolEntry[] {
+  function toEntries(slot: Slot, server: McpServer, { tools, invalid, excess }: ToolList): ToolEntry[] {
     if (tools.length === 0 && invalid.length === 0) return [missing(slot.name, 'It offers no tools.')]
     const source = `mcp:${slot.name}` as const
     const trust = config.mcpServers[slot.name]?.polylog
@@ -69,6 +69,7 @@ export async function connectMcpServers(config: McpConfig, options: McpOptions):
         source,
         missing: { name, description: `A tool of the MCP server ${slot.name}.`, effect: 'unsafe', reason },
       })),
+      ...(excess === undefined ? [] : [missing(slot.name, excess)]),
     ]
   }
 
