@@ -42,7 +42,8 @@ const foreign: Readonly<Record<string, string>> = {
   systemprompt: asMessage,
   systeminstruction: asMessage,
   instructions: asMessage,
-  tools: 'Send clientTools for tools that you execute; context.composer.enabledTools chooses tools of the server.',
+  tools:
+    'Send clientTools to POST /v1/agent/chat for tools that you execute; context.composer.enabledTools chooses tools of the server.',
   toolchoice: 'The model decides which tools it calls; context.composer.enabledTools limits them.',
   n: 'A request gets one answer.',
   bestof: 'A request gets one answer.',

@@ -66,6 +66,8 @@ const runs: [body: Record<string, unknown>, param: string, advice: RegExp][] = [
   [{ option: {} }, 'option', /Did you mean options\?/],
   [{ options: { use_cache: false } }, 'use_cache', /Did you mean useCache\?/],
   [{ agentId: 'chat_conversation', model: 'openai/x' }, 'model', /Send it in input/],
+  [{ agentId: 'chat_conversation', clientTools: [{ name: 'x' }] }, 'clientTools', /; use POST \/v1\/agent\/chat\.$/],
+  [{ clientTools: [{ name: 'x' }] }, 'clientTools', /does not wait for results of client tools/],
 ]
 for (const [fields, param, advice] of runs) {
   test(`a run of an agent with ${JSON.stringify(fields)} is refused`, async () => {

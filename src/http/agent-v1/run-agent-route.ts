@@ -104,6 +104,7 @@ export function runAgentRoute(server: Server, services: Services): void {
 
 /** Throws `unsupported_parameter` for settings that would have no effect. */
 function checkSettings(body: RunAgentBody): void {
+  refuseSettings(body, ['clientTools'], 'This API does not wait for results of client tools; use POST /v1/agent/chat.')
   const advice =
     body.agentId === chatAgentId
       ? 'Send it in input.'
