@@ -3,6 +3,7 @@
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { defined } from '../../src/kit/defined.ts'
 import { hangsAfter, type Json, runIdOf, someone, sharedTestServer } from '../support/test-server.ts'
 
 // Not UTC, so that a time without a zone shows what it is taken for.
@@ -85,6 +86,25 @@ describe('a contact', () => {
     assert.deepEqual((await call('GET', `/${id}`, user)).body, changed.body)
   })
 
+  test('has its birthday in one form, however the date was written', async () => {
+    const user = someone()
+    const { id } = await create(user)
+    for (const [given, stored] of [
+      ['1990-05-17', '1990-05-17'],
+      ['--02-29', '--02-29'],
+      ['--0229', '--02-29'],
+      ['1990/5/17', '1990-05-17'],
+      ['19900517', '1990-05-17'],
+      ['1990-05-17T00:00:00Z', '1990-05-17'],
+      [null, null],
+      [' ', undefined],
+    ]) {
+      const profile = { likes: 'tea', birthday: given }
+      const { status, body } = await call('PATCH', `/${id}`, user, { profile })
+      assert.deepEqual([status, body.profile], [200, { likes: 'tea', ...defined({ birthday: stored }) }])
+    }
+  })
+
   test('of the wrong form is 400 and names the field; nothing is stored', async () => {
     const user = someone()
     const { id } = await create(user)
@@ -103,6 +123,9 @@ describe('a contact', () => {
       ['tags', ['x'.repeat(101)]],
       ['profile', []],
       ['profile', { text: 'x'.repeat(16_000) }],
+      ...['1990-13-01', '1990-02-30', '--02-30', '1990', 'May 17', 19900517, ['1990-05-17']].map(
+        (birthday): [string, unknown] => ['profile', { birthday }],
+      ),
     ]
     for (const [field, value] of wrong) {
       for (const answer of [

@@ -3,6 +3,7 @@
 // and null empties it.
 
 import { z } from 'zod'
+import { normalBirthday } from '../../contacts/contact-draft.ts'
 import { contactLimits, isContactId, isEmail, todoStatuses } from '../../contacts/contact-limits.ts'
 import { givenTime } from '../../contacts/given-time.ts'
 import { jsonValue } from '../json-value.ts'
@@ -59,6 +60,19 @@ export function instant(field: string) {
     .describe('ISO 8601 (UTC if it has no zone), or epoch milliseconds.')
 }
 
+/** The birthday is stored in one form, because the upcoming dates are computed from it. */
+const profile = json('profile').transform((given, context) => {
+  const { birthday, ...others } = given
+  if (birthday === undefined || birthday === null) return given
+  const written = typeof birthday === 'string' ? birthday.trim() : null
+  if (written === '') return others
+  const date = written === null ? null : normalBirthday(written)
+  if (date !== null) return { ...given, birthday: date }
+  const message = '"profile.birthday" must be a date such as 1990-05-17, or --05-17 without a year.'
+  context.addIssue({ code: 'custom', path: ['birthday'], message })
+  return z.NEVER
+})
+
 const contactFields = {
   alias: text(contactLimits.nameChars).optional(),
   email: text(contactLimits.emailChars)
@@ -70,9 +84,7 @@ const contactFields = {
   company: text(contactLimits.nameChars).optional(),
   position: text(contactLimits.nameChars).optional(),
   note: text(contactLimits.noteChars).optional(),
-  profile: json('profile')
-    .optional()
-    .describe('Free details. `birthday` is a date: 1990-05-17, or --05-17 without a year.'),
+  profile: profile.optional().describe('Free details. `birthday` is a date: 1990-05-17, or --05-17 without a year.'),
   tags: tags.optional(),
 }
 
