@@ -148,9 +148,10 @@ export class RemoteReader implements LiveBus, ClusterListener {
     run.knownSeq = seq
     run.emptyReads = 0
     if (run.publishedSeq === null) {
-      let furthest = 0
-      for (const { cursor } of run.followers) furthest = Math.max(furthest, cursor)
-      run.publishedSeq = Math.max(furthest, seq - firstReadEvents)
+      // From the follower that has the least: another one may have read the announced event from the store already.
+      let leastCursor = seq
+      for (const { cursor } of run.followers) leastCursor = Math.min(leastCursor, cursor)
+      run.publishedSeq = Math.max(leastCursor, seq - firstReadEvents)
     }
     // A read that is under way or about to be repeated sees the new `knownSeq`.
     if (run.state !== 'idle' || run.publishedSeq >= seq) return

@@ -199,6 +199,11 @@ describe('followers of runs that other nodes drive', () => {
           else if (each.do === 'missed') network.node(each.which).reader.missed()
           else await clock.advance(each.ms)
         }
+        // While the run stands still, everybody has all of it after a few polls.
+        network.hints = []
+        for (let polls = 0; polls < 10; polls += 1) await clock.advance(pollMs)
+        const lastSeq = (await store.readRun(run.id))?.lastSeq
+        for (const { follower, isOver } of readings) if (!isOver) assert.equal(follower.cursor, lastSeq)
         await run.end()
         network.hints = []
         for (let polls = 0; polls < 20 && readings.some(({ isOver }) => !isOver); polls += 1)
@@ -245,6 +250,28 @@ describe('followers of runs that other nodes drive', () => {
     for (const { follower } of readings) follower.close()
     await Promise.all(readings.map(({ done }) => done))
     assert.equal(network.clock.pending, 0)
+  })
+
+  it('get an event that another follower of their node had read before it was announced', async () => {
+    const network = new Network(2)
+    const run = new TestRun()
+    await run.start(network.node(0), network.clock)
+    network.hints = []
+    const early = new Reading(run.id, 0, network.node(1), network.clock)
+    await network.clock.advance(0)
+    await run.write(delta('x'))
+    const late = new Reading(run.id, 0, network.node(1), network.clock)
+    await network.clock.advance(0)
+    assert.deepEqual([early.got.length, late.got.length], [3, 4])
+
+    network.deliver(0)
+    await network.clock.advance(0)
+
+    assert.equal(early.got.length, 4)
+    for (const { follower, done } of [early, late]) {
+      follower.close()
+      await done
+    }
   })
 
   it('wait for a store that is away, and for an event that is not readable yet', async () => {
